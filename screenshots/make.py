@@ -56,8 +56,8 @@ def _earlier_runs(root: Path) -> None:
 
 async def _past(app, pilot, picture: Callable[..., Awaitable[None]]) -> None:
     """The list of runs with the figures of the newest, and it against the one before."""
-    from tui_eval.tui.screens.compare import CompareScreen
-    from tui_eval.tui.screens.runs import RunsScreen
+    from tui_eval.tui.screens.compare_screen import CompareScreen
+    from tui_eval.tui.screens.runs_screen import RunsScreen
 
     await pilot.press("H")
     await _until(lambda: isinstance(app.screen, RunsScreen) and bool(app.screen.lines))

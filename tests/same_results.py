@@ -14,6 +14,7 @@ import io
 import json
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -45,6 +46,8 @@ _MASKS = tuple(
         # How long something took, in words and attributes.
         (r"\d[\d,]*(\.\d+)? ?(ms|s|min)\b", "SPAN"),
         (r'\btime="[\d.]+"', 'time="0"'),
+        (r"(threshold SPAN</span>.{0,120}?actual</span> <code>)[\d.]+", r"\1N"),
+        (r" · SPAN(?=<)", ""),  # a page leaves out a time that is none
     )
 )
 
@@ -113,8 +116,9 @@ def checkout(version: str, folder: Path) -> Path:
     return folder
 
 
-def results_of(version: Path, project: Path) -> dict[str, bytes]:
-    """The results files of the suites in `project`, by kind, as a version writes them; the run leaves nothing else.
+def results_of(version: Path, project: Path, *options: str) -> dict[str, bytes]:
+    """The results files of the suites in `project`, by kind, as a version writes them with these options of `run`; the
+    run leaves nothing else.
 
     Raises:
         SystemExit: the version cannot run them.
@@ -136,6 +140,7 @@ def results_of(version: Path, project: Path) -> dict[str, bytes]:
         "1",
         "--display",
         "none",
+        *options,
         *outputs,
     ]
     done = subprocess.run(
@@ -147,7 +152,11 @@ def results_of(version: Path, project: Path) -> dict[str, bytes]:
     for folder in project.rglob("outputs"):
         shutil.rmtree(folder, ignore_errors=True)
     own = str(version).encode()  # a run keeps the command that began it
-    return {kind: (out / f"results.{kind}").read_bytes().replace(own, b"VERSION") for kind in KINDS}
+    typed = f" {shlex.join(options)}".encode() if options else own
+    return {
+        kind: (out / f"results.{kind}").read_bytes().replace(own, b"VERSION").replace(typed, b"")
+        for kind in KINDS
+    }
 
 
 def differences(before: Mapping[str, bytes], after: Mapping[str, bytes]) -> dict[str, list[str]]:

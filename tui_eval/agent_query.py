@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from tui_eval.model import Attempt, Entry
+from tui_eval.model import Attempt, Entry, Reply
 
 Source = Literal["verification", "tool", "reply"]
 _ARGUMENTS = ("sql_query", "sql", "query", "statement")
@@ -37,15 +37,19 @@ def agent_query(attempt: Attempt) -> AgentQuery | None:
     A call that failed counts only where none went well; of several fenced blocks the last one.
     """
     verified = attempt.data.verification_sql if attempt.data is not None else None
-    if not verified and attempt.replies:
-        verified = attempt.replies[-1].rows_sql
-    if (
-        verified
-        and verified.strip()
-        and (whole := _on_the_database(verified, attempt.transcript)) is not None
-    ):
+    return query_behind(attempt.transcript, attempt.replies, verified, attempt.response_text)
+
+
+def query_behind(
+    transcript: list[Entry], replies: Sequence[Reply], verified: str | None = None, text: str = ""
+) -> AgentQuery | None:
+    """As `agent_query`, of what an attempt is made of: `verified` is the query that the server verified (else that
+    of the last reply counts), `text` what was answered where there are no `replies`."""
+    if not verified and replies:
+        verified = replies[-1].rows_sql
+    if verified and verified.strip() and (whole := _on_the_database(verified, transcript)) is not None:
         return AgentQuery(whole, "verification")
-    return _called(attempt.transcript) or _fenced(attempt)
+    return _called(transcript) or _fenced([reply.text for reply in reversed(replies)] or [text])
 
 
 def _on_the_database(verified: str, transcript: list[Entry]) -> str | None:
@@ -123,8 +127,7 @@ def _is_text(value: Any) -> bool:
     return isinstance(value, str) and bool(value.strip())
 
 
-def _fenced(attempt: Attempt) -> AgentQuery | None:
-    texts = [reply.text for reply in reversed(attempt.replies)] or [attempt.response_text]
+def _fenced(texts: Sequence[str]) -> AgentQuery | None:
     for text in texts:
         found = None
         for language, block in _blocks(text[-_MOST:]):

@@ -101,6 +101,52 @@ def _short(names: list[str], shorten: Callable[[Sequence[str]], list[str]]) -> l
     return [short[name] for name in names]
 
 
+_FILLED_IN = re.compile(r"Row #\d+")
+_VALUE = 80
+"""Characters of a value that stands for a name."""
+
+
+def is_unnamed(case: Case) -> bool:
+    """Whether a promptfoo test has only the name that is filled in for it, `Row #3`."""
+    return not case.description and bool(case.vars) and _FILLED_IN.fullmatch(case.name) is not None
+
+
+def names_by_values(cases: Sequence[Case]) -> list[str]:
+    """What lists call tests without a name: the text of the first variable, and of as many more as it takes to
+    tell the tests of a suite apart; where nothing does, the number of the row too."""
+    told = [""] * len(cases)
+    by_suite: dict[str, list[int]] = {}
+    for number, case in enumerate(cases):
+        by_suite.setdefault(case.suite, []).append(number)
+    for numbers in by_suite.values():
+        same: dict[str, list[int]] = {"": numbers}
+        depth = 0
+        while same:
+            after: dict[str, list[int]] = {}
+            for number in (number for group in same.values() for number in group):
+                values = list(cases[number].vars.values())
+                part = " ".join(str(values[depth]).split()) if depth < len(values) else ""
+                part = part if len(part) <= _VALUE else f"{part[: _VALUE - 1]}…"
+                told[number] = f"{told[number]} · {part}" if told[number] and part else told[number] or part
+                after.setdefault(told[number], []).append(number)
+            depth += 1
+            same = {
+                name: group
+                for name, group in after.items()
+                if len({cases[number].name for number in group}) > 1
+                and any(depth < len(cases[number].vars) for number in group)
+            }
+        seen: dict[str, set[str]] = {}
+        for number in numbers:
+            seen.setdefault(told[number], set()).add(cases[number].name)
+        for number in numbers:
+            if not told[number] or len(seen[told[number]]) > 1:
+                told[number] = (
+                    f"{told[number]} · {cases[number].name}" if told[number] else cases[number].name
+                )
+    return told
+
+
 def matrix_name(values: Mapping[str, Any]) -> str:
     """A combination of variables: `language=de tone=dry`, long values cut."""
     parts = ((str(key), " ".join(str(value).split())) for key, value in values.items())

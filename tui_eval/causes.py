@@ -6,6 +6,7 @@ Nothing here reads a sentence: words are made from a piece's code and values, fa
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
@@ -15,6 +16,8 @@ from tui_eval.model import Attempt, Evidence, Verdict
 
 LONGEST = 300
 """Characters of the words for one attempt."""
+NEEDS_TRUST = "needs-trust"
+"""The code of what was not done without the person's trust; it is agreed to word for word, so its text is whole."""
 _VALUE = 48
 _TEXT = 90
 _NAMES = 3
@@ -22,6 +25,8 @@ _SIGNS = {"outside": "in", "<=": ">", ">=": "<", "==": "≠", "!=": "=", "<": "�
 """What is the case where a comparison does not hold."""
 _MILLISECONDS = ("latency", "duration")
 _DOLLARS = ("cost",)
+_PLAIN = ("score",)
+"""Figures of which a list names no more than their value and its limit."""
 
 
 def cause_of(attempt: Attempt) -> str:
@@ -35,6 +40,30 @@ def cause_of(attempt: Attempt) -> str:
     if not own and not any(verdict.evidence for verdict in verdicts):
         return ""
     return _joined([own, *(words_of(verdict) for verdict in verdicts)])
+
+
+def alike(attempt: Attempt) -> str:
+    """What those that failed the same way have in common, in one line: the cause that tells first, without what
+    changes from answer to answer. Empty where there is no cause."""
+    if attempt.outcome not in ("failed", "error"):
+        return ""
+    if attempt.evidence and (attempt.error or not attempt.verdicts):
+        return _alike(attempt.evidence)
+    for verdict in telling(attempt.verdicts):
+        if found := _alike(verdict.evidence or ()):
+            part, _, below = verdict.target.partition(".")
+            about = "" if part not in ("sly_data", "structure") else below.rpartition(".")[2]
+            return f"{about}: {found}" if about and about not in found else found
+    return _alike(attempt.evidence or ())
+
+
+def _alike(evidence: Iterable[Evidence]) -> str:
+    """Of the first code that fails."""
+    pieces = [one for one in evidence if one.code in WORDS]
+    if not pieces:
+        return ""
+    code = pieces[0].code
+    return _ALIKE.get(code, WORDS[code])([one for one in pieces if one.code == code])
 
 
 def telling(verdicts: Sequence[Verdict]) -> list[Verdict]:
@@ -136,7 +165,26 @@ def _field(one: Evidence) -> str:
         return f"{where}not expected"
     if one.code == "same":
         return f"{where}= {shown(one.actual)}"
+    if not where and isinstance(one.expected, str) and isinstance(one.actual, str):
+        wanted, given = _from_difference(one.expected, one.actual)
+        if wanted and given and wanted != given:  # else the marks around them tell
+            return f"≠ {wanted}: {given}"
     return f"{where}≠ {shown(one.expected)}: {shown(one.actual)}"
+
+
+_SHARED = 16
+_BEFORE = 8
+
+
+def _from_difference(expected: str, actual: str) -> tuple[str, str]:
+    """Two texts on a line each, from shortly before where they part."""
+    wanted, given = " ".join(expected.split()), " ".join(actual.split())
+    same = next((at for at, (a, b) in enumerate(zip(wanted, given, strict=False)) if a != b), None)
+    same = min(len(wanted), len(given)) if same is None else same
+    if same > _SHARED and wanted != given:
+        at = same - _BEFORE
+        wanted, given = f"…{wanted[at:]}", f"…{given[at:]}"
+    return line(wanted, _VALUE), line(given)
 
 
 def _fields(pieces: Sequence[Evidence]) -> str:
@@ -149,7 +197,7 @@ def figure(what: str, value: Any) -> str:
     if not isinstance(value, int | float) or isinstance(value, bool):
         return shown(value)
     if what in _MILLISECONDS:
-        return f"{value / 1000:.1f}s" if value >= 999.5 else f"{value:.0f}ms"
+        return f"{value / 1000:.3g} s" if value >= 999.5 else f"{value:.0f} ms"
     if what in _DOLLARS:
         return f"${value:,.4f}"
     return f"{value:,}" if isinstance(value, int) else f"{value:.4g}"
@@ -158,7 +206,9 @@ def figure(what: str, value: Any) -> str:
 def _budget(pieces: Sequence[Evidence]) -> str:
     one = pieces[0]
     sign = _SIGNS.get(one.rule, one.rule)
-    return f"{one.path} {figure(one.path, one.actual)} {sign} {figure(one.path, one.expected)}"
+    words = f"{figure(one.path, one.actual)} {sign} {figure(one.path, one.expected)}"
+    unit = one.path in (*_MILLISECONDS, *_DOLLARS, *_PLAIN)
+    return words if unit or not one.path else f"{words} {line(one.path, 60)}"
 
 
 def _says(word: str) -> Callable[[Sequence[Evidence]], str]:
@@ -186,7 +236,24 @@ def _arguments(pieces: Sequence[Evidence]) -> str:
 def _http(pieces: Sequence[Evidence]) -> str:
     said = line(pieces[0].text)
     status = str(pieces[0].actual or "HTTP")
-    return said if status in said else f"{status}: {said}" if said else status
+    return f"{status}: {said}" if said else status
+
+
+def _at(word: str) -> Callable[[Sequence[Evidence]], str]:
+    """A word, where that was, and what was said of it."""
+
+    def words(pieces: Sequence[Evidence]) -> str:
+        one = pieces[0]
+        said = line(one.text)
+        return f"{word} {one.path}: {said}" if one.path and said else f"{word} {one.path or said}".rstrip()
+
+    return words
+
+
+def _late(pieces: Sequence[Evidence]) -> str:
+    one = pieces[0]
+    limit = f"{one.expected:g} s" if isinstance(one.expected, int | float) else "time"
+    return f"no answer in {limit}{f' ({line(one.path, 40)})' if one.path else ''}"
 
 
 WORDS: dict[str, Callable[[Sequence[Evidence]], str]] = {
@@ -246,6 +313,7 @@ WORDS: dict[str, Callable[[Sequence[Evidence]], str]] = {
     # what others decide
     "judged": _says("judge"),
     "script": _says("script"),
+    "is-false": lambda found: f"{line(found[0].text)} is false",
     "script-failed": _says("script failed"),
     "webhook-failed": _says("webhook failed"),
     "flagged": lambda found: f"flagged: {_listed(found, lambda one: line(one.text, 40))}",
@@ -259,6 +327,8 @@ WORDS: dict[str, Callable[[Sequence[Evidence]], str]] = {
     "no-judge": lambda found: "no judge configured",
     "judge-unreadable": _says("judge's answer unreadable"),
     "judge-undecided": _says("judge undecided"),
+    "judge-failed": _says("judge"),
+    "not-reached": lambda found: "not judged: the sample ended before",
     "no-embeddings": lambda found: "no embedding model configured",
     "no-classifier": lambda found: "no classifier named",
     "unknown-type": _says("unknown assertion"),
@@ -279,17 +349,114 @@ WORDS: dict[str, Callable[[Sequence[Evidence]], str]] = {
     "columns": _says(""),
     # what an agent did instead of answering
     "no-agent": _says(""),
-    "time-limit": _says(""),
+    "time-limit": _late,
+    "refused": lambda found: f"refused {found[0].path}".rstrip(),
+    "unreachable": _at("no connection to"),
+    "broke-off": _says("broke off"),
+    "unauthorized": _http,
+    "rate-limited": _http,
+    "quota-spent": _http,
+    "server-failed": _http,
     "http-status": _http,
-    "refused": _says("refused"),
+    "asks-to-wait": _http,
+    "redirected": _says("redirects to"),
+    "not-sent": _says("cannot be sent"),
+    "too-large": lambda found: f"answer > {found[0].expected}",
+    "empty-answer": _says("empty answer"),
+    "page-instead": _says("a page, no answer"),
+    "unreadable": _says("unreadable"),
+    "no-field": lambda found: f"answer lacks {line(found[0].path, 40) or 'text'}: {line(found[0].text)}",
+    "reported": _says(""),
+    "filtered": _says("filtered"),
+    "too-many-steps": lambda found: f"no answer in {found[0].expected} steps of tool calls",
+    "bad-setting": _says(""),
+    "not-signed-in": _says("not signed in"),
+    "cannot-run": _at("cannot run"),
+    "exit": lambda found: f"{found[0].path}: {line(found[0].text)}",
+    "script-raised": _says("script"),
+    "script-time-limit": _says("script too slow"),
+    "worker-lost": _says("process lost"),
+    "no-rule": _says(""),
+    "not-recorded": _says(""),
+    "cannot-continue": _says(""),
+    "stopped": _says(""),
+    "agent-crashed": _says(""),
     "agent-error": _says(""),
     "not-kept": _says(""),
 }
 """How the pieces of each failing code are told; codes that are not here say that something holds."""
 
+
+def _limit(pieces: Sequence[Evidence]) -> str:
+    one = pieces[0]
+    return f"{one.path} {_SIGNS.get(one.rule, one.rule)} {figure(one.path, one.expected)}"
+
+
+def _wanted(pieces: Sequence[Evidence]) -> str:
+    one = pieces[0]
+    where = "" if one.path in ("", "$") else f"{line(one.path, 60)} "
+    wanted = (
+        line(one.expected, _VALUE) if isinstance(one.expected, str) and not where else shown(one.expected)
+    )
+    return f"{where}≠ {wanted}"
+
+
+_NUMBER = re.compile(r"(?<![\w.])\d[\d,.]*")
+_QUOTED = re.compile(r"'[^']{25,}'|\"[^\"]{25,}\"")
+
+
+def general(text: str, most: int = _TEXT) -> str:
+    """A text of somebody's without what changes from attempt to attempt: long quotations, figures."""
+    return line(_NUMBER.sub("N", _QUOTED.sub("'…'", " ".join(text[:_LOOKED_AT].split()))), most)
+
+
+def _free(word: str) -> Callable[[Sequence[Evidence]], str]:
+    return lambda pieces: ": ".join(filter(None, (word, general(pieces[0].text))))
+
+
+def _status(pieces: Sequence[Evidence]) -> str:
+    said = general(pieces[0].text)
+    return ": ".join(filter(None, (str(pieces[0].actual or "HTTP"), said)))
+
+
+_ALIKE: dict[str, Callable[[Sequence[Evidence]], str]] = {
+    "over": _limit,
+    "under": _limit,
+    "unequal": _limit,
+    "score": _limit,
+    "differs": _wanted,
+    "wrong-arguments": lambda found: f"{line(found[0].text, 40)}({_wanted(found)})",
+    "judged": lambda found: "judge: not met",
+    "script": _free("script"),
+    "is-false": lambda found: f"{line(found[0].rule)} is false",
+    "script-failed": _free("script failed"),
+    "script-raised": _free("script"),
+    "reported": _free(""),
+    "agent-error": _free(""),
+    "agent-crashed": _free(""),
+    "unreadable": lambda found: "unreadable answer",
+    "no-field": lambda found: f"answer lacks {line(found[0].path, 40) or 'text'}",
+    "exit": lambda found: found[0].path,
+    "rows": lambda found: found[0].rule or general(found[0].text),
+    "unauthorized": _status,
+    "rate-limited": _status,
+    "quota-spent": _status,
+    "server-failed": _status,
+    "http-status": _status,
+    "asks-to-wait": _status,
+}
+"""What attempts have in common whose pieces of a code say more than that."""
+
+IN_FULL = (
+    "judged", "script", "script-failed", "webhook-failed", "not-chosen", "bad-call", "not-verified",
+    "error-spans", "sql-not-allowed", "not-html",
+)  # fmt: skip
+"""Codes of what others say at length: where there is room, their own words tell more than the short form."""
+
 HOLDING = (
     "contained", "absent", "prefix", "prefix-absent", "matched", "unmatched", "within", "called", "call-absent",
     "other-call", "other-argument", "column", "holds", "members", "later", "taken", "span",
+    "words", "compared",
 )  # fmt: skip
 """Codes of what is as it should be, or says no more than what was seen."""
 

@@ -18,10 +18,11 @@ import click
 from tui_eval import __version__
 from tui_eval.commands import completion
 from tui_eval.commands.options import (
-    FormatChoice,
+    FormatName,
     again_options,
     config_option,
     output_option,
+    place_option,
     promptfoo_config_option,
     run_options,
     suite_paths,
@@ -175,6 +176,12 @@ def _files(names: tuple[str, ...]) -> list[str]:
     "--agent", "agents", multiple=True, metavar="AGENT",
     help="an agent of the run that is code or a URL: trusted by being typed again; repeatable",
 )  # fmt: skip
+@click.option(
+    "--max-cost", type=click.FloatRange(0, min_open=True), metavar="USD",
+    help="what all of the run may cost, with what was spent before",
+)  # fmt: skip
+@place_option
+@click.option("--no-fail-fast", is_flag=True, help="attempts that do not pass do not end it any more")
 def resume_command(
     run: str, outputs: tuple[Path, ...], display: str, env_files: tuple[str, ...], **options: Any
 ) -> int:
@@ -290,13 +297,12 @@ def server_command(port: int) -> int:
 @click.option(
     "--format",
     "case_format",
-    default="start_to_agent",
-    show_default=True,
-    type=FormatChoice(["start_to_agent", "nao", "promptfoo", "neuro_san"]),
+    type=FormatName(),
+    help="of the suite; without it the first of these",
 )
 @click.option("--agent", metavar="AGENT", help="as for `run`; without it a scripted agent to begin with")
 @click.option("-m", "--model", metavar="MODEL", help="the agent's model")
-def init_command(folder: Path, case_format: str, agent: str | None, model: str | None) -> int:
+def init_command(folder: Path, case_format: str | None, agent: str | None, model: str | None) -> int:
     """Write a first suite and a tui_eval.yaml."""
     from tui_eval.commands.init import init
 

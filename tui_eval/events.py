@@ -70,10 +70,11 @@ class Message(msgspec.Struct, tag="message"):
 
 
 class Note(msgspec.Struct, tag="note"):
-    """Something worth knowing that is not part of the conversation."""
+    """Something worth knowing that is not part of the conversation; `for_person`: somebody is waited for."""
 
     text: str
     agent: str = ""
+    for_person: bool = False
 
 
 class Retrying(msgspec.Struct, tag="retrying"):

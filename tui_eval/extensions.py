@@ -22,9 +22,15 @@ class ExtensionError(Exception):
 def installed(group: Group) -> Mapping[str, EntryPoint]:
     """The additions of a group by name; the first of two of one name counts."""
     found: dict[str, EntryPoint] = {}
-    for point in entry_points(group=f"tui_eval.{group}"):
+    for point in _every().select(group=f"tui_eval.{group}"):
         found.setdefault(point.name, point)
     return found
+
+
+@cache
+def _every() -> Any:
+    """Those of all packages, read once: each reading goes through the files of every package."""
+    return entry_points()
 
 
 def load(group: Group, name: str) -> Any:

@@ -281,9 +281,9 @@ class Evidence(msgspec.Struct, omit_defaults=True):
     """A thing that a verdict rests on, written by the assertion that judged.
 
     `kind` says what it is: a `match` or something `missing` in a text, a `rule` broken or kept, a `field` of a value,
-    `sql`, a `step` of the agent, a `call` of a tool, a figure against its `budget`. `code` says what of it
-    (`not-contained`, `schema`, `needs-trust`; `tui_eval.causes` knows all of ours, and their words). Where: `start` and `end` in
-    the text that was judged, in code points; `row` and `column` from 1, `path` (a JSON path, dotted keys, what a figure
+    `sql`, a `step` of the agent, a `call` of a tool, a figure against its `budget`, how an `agent` failed. `code` says
+    what of it (`not-contained`, `schema`, `needs-trust`; `tui_eval.causes` knows all of ours, and their words). Where:
+    `start` and `end` in the text that was judged, in code points; `row` and `column` from 1, `path` (a JSON path, dotted keys, what a figure
     counts), `call` the number of the call or step. `text` is what was seen or looked for, `rule` what had to hold,
     `expected` and `actual` the values. Texts and values are cut where they are long.
     """
@@ -350,6 +350,7 @@ class Attempt(msgspec.Struct, omit_defaults=True):
     `asserted_nothing` says that no verdict could have been another one (`vacuity`). `evidence` says why there are no
     verdicts to say it: the agent failed, or a score decided. `cached` turns were
     answered from the cache, which `saved` so much (USD); `usage` and `cost` are of the others.
+    `ran_on` is the worker that executed it; empty: the engine itself.
     """
 
     case_id: str
@@ -383,6 +384,7 @@ class Attempt(msgspec.Struct, omit_defaults=True):
     cached: int = 0
     saved: float | None = None
     evidence: list[Evidence] | None = None
+    ran_on: str = ""
 
 
 def decoded(*kinds: object) -> None:

@@ -152,11 +152,8 @@ def _sums_up(case: Case) -> bool:
 
 
 def _free(case: Case) -> bool:
-    """Whether the case's provider says a cost of 0 for everything."""
-    named = case.provider if isinstance(case.provider, str) else case.agent
-    if isinstance(case.provider, dict):
-        named = case.provider.get("id")
-    return format_of(case.format).rows and named == "echo"
+    """Whether whoever answers says a cost of 0 for everything."""
+    return format_of(case.format).costs_nothing(case)
 
 
 _NO_COST = (
@@ -253,7 +250,7 @@ def _by_threshold(kind: str, inverse: bool, threshold: float | None) -> str | No
         return f"a threshold of {threshold:g} is reached by every answer"
     if kind in _SCORED and inverse and threshold > 1:
         return f"no answer reaches a threshold of {threshold:g}"
-    if kind in ("cost", "latency") and inverse and threshold < 0:
+    if kind in ("cost", "latency", "levenshtein", "perplexity") and inverse and threshold < 0:
         return f"no answer stays below {threshold:g}"
     if kind == "levenshtein" and not inverse and threshold == math.inf:
         return "a limit without end is never exceeded"

@@ -46,7 +46,7 @@ def test_from_argument(config: Config) -> None:
     assert (spec.type, spec.typed, spec.options["function"]) == ("python", True, "bots.house:answer")
     with pytest.raises(ConfigError, match=r"no agent of that name \(support\)"):
         from_argument("bots.garden:answer", config)
-    with pytest.raises(ConfigError, match=r"no agent of that name \(support\)"):
+    with pytest.raises(ConfigError, match=r"no agent of that name; did you mean .support."):
         from_argument("suport", config)
     with pytest.raises(ConfigError, match=r"there is no file no\.py"):
         from_argument("no.py:f", config)

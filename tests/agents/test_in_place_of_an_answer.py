@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Iterator
 from typing import Any
@@ -236,8 +237,97 @@ async def test_what_stands_in_the_place_of_an_endpoints_answer_is_an_error(
 ) -> None:
     with pytest.raises(AgentError, match=said):
         await asked(server, "http", planned, **options)
-    both = whole({"answer": "here", "error": "one tool of three was slow"})
-    assert (await asked(server, "http", both)).text == "here"
+    for told in (None, False, "", {}, []):
+        fine = whole({"answer": "here", "error": told})
+        assert (await asked(server, "http", fine)).text == "here"
+    mapped = whole({"error": {"text": "as it should"}})
+    assert (await asked(server, "http", mapped, reply="json.error.text")).text == "as it should"
+
+
+_TEXT = {"type": "text", "text": "half"}
+BESIDE: dict[str, tuple[str, Planned]] = {
+    "http": ("http", whole({"reply": "half", "error": OVERLOADED})),
+    "http, mapped": ("http", whole({"text": "half", "error": "upstream overloaded"})),
+    "openai": ("openai", whole({**choice("half", "stop"), "error": OVERLOADED})),
+    "openai, a stream": ("openai", streamed({**delta("half"), "error": OVERLOADED})),
+    "responses": (
+        "openai-responses",
+        whole(
+            {
+                "output": [{"type": "message", "content": [{"type": "output_text", "text": "half"}]}],
+                "error": OVERLOADED,
+            }
+        ),
+    ),
+    "anthropic": ("anthropic", whole({"content": [_TEXT], "stop_reason": "end_turn", "error": OVERLOADED})),
+    "anthropic, a stream": (
+        "anthropic",
+        streamed(
+            {"type": "message_start", "message": {}},
+            {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": "half"}, "error": OVERLOADED},
+        ),
+    ),
+    "ollama": (
+        "ollama",
+        Planned(raw=json.dumps({"message": {"content": "half"}, "error": "upstream overloaded", "done": True}).encode()),
+    ),
+    "nao": ("nao", whole({"text": "half", "finishReason": "stop", "error": "upstream overloaded"})),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("form", BESIDE)
+async def test_an_error_beside_a_text_is_an_error_and_the_text_is_kept(server: Gateway, form: str) -> None:
+    kind, planned = BESIDE[form]
+    options: dict[str, Any] = {"url": server.url, "token": "known-before"} if kind == "nao" else {}
+    with pytest.raises(AgentError, match="upstream overloaded") as caught:
+        if kind == "nao":
+            server.plan.append(planned)
+            await talk(agent("nao", retries=0, **options), "x")
+        else:
+            await asked(server, kind, planned)
+    assert caught.value.answer == "half"
+
+
+WHOLE = {
+    "http": whole({"reply": "half of it"}),
+    "openai": whole(choice("half of it", "stop")),
+    "openai-responses": whole({"output": [{"type": "message", "content": [{"type": "output_text", "text": "half of it"}]}]}),
+    "anthropic": whole({"content": [{"type": "text", "text": "half of it"}], "stop_reason": "end_turn"}),
+    "ollama": whole({"message": {"content": "half of it"}, "done": True}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", WHOLE)
+async def test_a_part_that_nobody_asked_for_is_no_whole_answer(server: Gateway, kind: str) -> None:
+    planned = WHOLE[kind]
+    planned = Planned(
+        raw=planned.raw, headers={**planned.headers, "Content-Range": "bytes 0-9/50"}, status=206
+    )
+    with pytest.raises(AgentError, match=r"a part of its answer \(HTTP 206: bytes 0-9/50\)") as caught:
+        await asked(server, kind, planned)
+    assert "half of it" in caught.value.answer
+
+
+@pytest.mark.parametrize("kind", WHOLE)
+async def test_a_body_that_is_shorter_than_it_says_is_no_answer(kind: str) -> None:
+    raw = WHOLE[kind].raw
+    assert isinstance(raw, bytes)
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        head = f"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: {len(raw) + 40}\r\n\r\n"
+        writer.write(head.encode() + raw)
+        await writer.drain()
+        writer.close()
+
+    async with await asyncio.start_server(serve, "127.0.0.1", 0) as listening:
+        url = f"http://127.0.0.1:{listening.sockets[0].getsockname()[1]}"
+        given = {"url": url} if kind == "http" else {"base_url": url, "model": "m"}
+        it = agent(kind, retries=0, **given)
+        with pytest.raises(AgentError, match="broke off") as caught:
+            await talk(it, "x")
+        await it.close()
+    assert "half of it" in caught.value.answer
 
 
 @pytest.mark.parametrize(

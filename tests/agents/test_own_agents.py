@@ -313,7 +313,7 @@ async def test_replay() -> None:
         replies=[Reply(turn=1, text="A", cost=0.1)],
     )
 
-    def recorded(run: str, case_id: str, number: int) -> Any:
+    def recorded(spec: AgentSpec, run: str, case_id: str, number: int) -> Any:
         if run == "gone":
             raise FileNotFoundError("no run gone")
         return attempt if case_id == "s::c" else None

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 from tests.commands.conftest import Cli
 from tests.tui.app_host import LiveRun
 from tests.tui.test_compare_screen import run_of_agents
+from tui_eval.reports.web_compare import comparison_page
+from tui_eval.tui.loaders.compare_loader import Half, load_comparison
+from tui_eval.tui.state.compare.compare_view import summary_lines
 
 
 def project(root: Path) -> Path:
@@ -43,3 +47,36 @@ def test_two_agents_of_one_run(cli: Cli, tmp_path: Path, monkeypatch) -> None:
     vague = cli("compare", run, "--agent", "one", "--agent", "m")
     assert vague.code == 4 and "means more than one" in vague.err
     assert "--agent is given twice" in cli("compare", run, "--agent", "one").err
+
+
+def test_runs_that_were_judged_by_other_rules_say_so(cli: Cli, project: Path) -> None:
+    cli("run", ".")
+    cli("run", ".", "--compat", "reference")
+    cli("run", ".")
+    first, second, third = sorted(folder.name for folder in (project / ".tui-eval/runs").iterdir())
+    line = "compat differs: documented before, reference after: verdicts may differ by that alone"
+    assert line in cli("compare", first, second).out
+    assert "reference before, documented after" in cli("compare", second, third).out
+    assert cli("compare", first, second, "--json").json["rules_differ"] == line
+    assert "compat" not in cli("compare", first, third).out
+    page = comparison_page(project, {"before": first, "after": second})
+    assert line.capitalize() in page
+    compared = load_comparison(
+        project, *(Half(project / ".tui-eval/runs" / name) for name in (first, second))
+    )
+    shown = summary_lines(compared.comparison, "one", "two", 80)
+    assert any("documented before, reference after" in span.text for told in shown for span in told)
+
+
+def test_suites_of_one_run_may_have_rules_of_their_own(cli: Cli, project: Path) -> None:
+    shutil.copy("suite.yaml", "other.yaml")
+    cli("run", ".")
+    with open("tui_eval.yaml", "a") as config:
+        config.write("suites: [{path: other.yaml, compat: reference}]\n")
+    cli("run", ".")
+    told = cli("compare", sorted(folder.name for folder in (project / ".tui-eval/runs").iterdir())[0]).out
+    assert "compat differs: documented before, reference after (3 of 6 cases)" in told
+    cli("export", "last", "-o", "kept.json")
+    assert (
+        "(3 of 6 cases)" in cli("compare", sorted(Path(".tui-eval/runs").iterdir())[0].name, "kept.json").out
+    )

@@ -109,6 +109,28 @@ def test_a_package_that_cannot_be_loaded_is_named(extended: Path) -> None:
     assert tui_eval(extended, "check", ".").returncode == 0
 
 
+def test_a_report_that_fails_is_named(extended: Path) -> None:
+    done = tui_eval(extended, "run", "all.greet", "-o", "out.failing")
+    assert done.returncode == 4
+    assert "reports: failing cannot write this run: RuntimeError: out of ink" in done.stderr
+    assert not (extended / "out.failing").exists()
+
+
+def test_a_format_that_cannot_be_loaded_is_named(extended: Path) -> None:
+    broken = extended / "packages" / "broken-1.dist-info"
+    broken.mkdir(parents=True)
+    (broken / "METADATA").write_text("Metadata-Version: 2.1\nName: broken\nVersion: 1.0\n")
+    (broken / "entry_points.txt").write_text("[tui_eval.formats]\nlost = not_there:FORMAT\n")
+    done = subprocess.run(
+        [sys.executable, "-m", "tui_eval", "check", "all.greet"],
+        cwd=extended, env={**os.environ, "PYTHONPATH": os.pathsep.join(map(str, (ROOT, PACKAGE, broken.parent)))},
+        capture_output=True, text=True, timeout=120, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0
+    assert "lost of the package broken cannot be loaded: ModuleNotFoundError" in done.stdout
+    assert "its suites are passed over (note)" in done.stdout
+
+
 def test_without_the_package_its_types_are_mistakes(extended: Path) -> None:
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     done = subprocess.run(

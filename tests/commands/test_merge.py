@@ -7,10 +7,13 @@ import re
 import shutil
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import pytest
 
 from tests.commands.conftest import Cli
+from tui_eval.store.case_state import over_runs
+from tui_eval.store.index import Index
 from tui_eval.store.reader import RunReader
 from tui_eval.store.run_folders import Store
 
@@ -127,7 +130,7 @@ def test_what_can_be_run_of_a_run_with_a_gap_is_run_and_the_gap_is_said(cli: Cli
         "not run to the end"
         in cli("merge", *unfinished, *[one for one in folders if one not in (*unfinished, whole)]).err
     )
-    resumed = cli("resume")
+    resumed = cli("resume", "--no-fail-fast")
     assert resumed.code == 1 and "incomplete: " in resumed.err and "no part has" in resumed.err
 
 
@@ -144,7 +147,7 @@ def test_an_interrupted_shard_leaves_a_run_that_is_resumed(cli: Cli, many: Path)
         shard(cli, number, 2, "--fail-fast", "-j", "1")
     merged = cli("merge", *Store(many).run_folders())
     assert merged.code == 1 and "not run to the end (" in merged.err
-    assert cli("resume").code == 1
+    assert cli("resume", "--no-fail-fast").code == 1
     with_all = results(cli, "last", "x.json")
     assert len(with_all["results"]) == CASES and with_all["summary"]["not_run"] == 0
 
@@ -204,3 +207,136 @@ def test_what_is_no_run_is_said_in_one_line(cli: Cli, many: Path, arguments: lis
     (many / "empty").mkdir()
     (many / "broken.json").write_text("{", "utf-8")
     assert refused(cli, *arguments)
+
+
+def test_an_answer_in_a_shard_and_in_the_merged_run_counts_once_in_the_history(cli: Cli, many: Path) -> None:
+    folders = [shard(cli, number, 2, "-o", f"r{number}.json") for number in (1, 2)]
+    cli("merge", *folders)
+    merged = Store(many).find("last").name
+    cli("merge", "r1.json", "r2.json")  # the same answers, brought home as files
+    again = Store(many).find("last").name
+    index = Index(many)
+    for found in (index.history("a.yaml::case 7"), index.latest()["a.yaml::case 7"]):
+        assert [one.outcome for one in found] == ["failed"] and found[0].run_id in (merged, again)
+        assert len(over_runs(found)) == 1
+    assert all(len(results) == 1 for results in index.latest().values())
+    assert index.before(again) is None and index.before(merged) is None
+    # What judges a shard's answers, or those of the other merged run, again judges these, and adds none.
+    text = (many / "a.yaml").read_text()
+    (many / "a.yaml").write_text(
+        text.replace("complain, expected: {should_contain: [hi]}", "complain"), "utf-8"
+    )
+    for run in (*(folder.name for folder in folders), merged):
+        cli("rescore", run)
+        assert len(over_runs(index.latest()["a.yaml::case 7"])) == 1
+    assert [one.outcome for one in over_runs(index.latest()["a.yaml::case 7"])] == ["passed"]
+    cli("run", "a.yaml")
+    assert [one.outcome for one in over_runs(index.latest()["a.yaml::case 7"])] == ["passed", "passed"]
+    assert index.before(Store(many).find("last").name) is not None
+
+
+def test_a_shard_that_went_on_after_it_was_merged_counts_with_what_came_since(cli: Cli, many: Path) -> None:
+    folder = shard(cli, 1, 1, "--fail-fast", "-j", "1")
+    cli("merge", folder)
+    cli("resume", folder.name)
+    for results in Index(many).latest().values():
+        assert len(results) == 1
+
+
+@pytest.mark.parametrize("kind", ["folders", "files", "a folder of them"])
+def test_a_gap_stands_in_every_file_and_nothing_of_it_is_green(cli: Cli, many: Path, kind: str) -> None:
+    text = (many / "a.yaml").read_text()
+    (many / "a.yaml").write_text(text.replace("complain", "hello"), "utf-8")
+    made = [shard(cli, number, 3, "--attempts", "2", "-o", f"r{number}.json") for number in (1, 2, 3)]
+    there = [json.loads((many / f"r{number}.json").read_text())["cases"] for number in (1, 3)]
+    missing = CASES - sum(map(len, there))
+    if kind == "a folder of them":
+        for folder in (made[0], made[2]):
+            shutil.copytree(folder, many / "shards" / folder.name)
+        reference = "shards"
+        shown = cli("show", "shards")
+    else:
+        given = [made[0], made[2]] if kind == "folders" else ["r1.json", "r3.json"]
+        assert cli("merge", *given).code == 1
+        reference, shown = "last", cli("show")
+    assert shown.code == 1 and "All" not in shown.out and f"{missing} not run, {CASES} total" in shown.out
+    assert shown.out.count("◌ not run") == missing
+    endings = ("json", "jsonl", "csv", "html", "md", "junit.xml", "promptfoo.json")
+    assert cli("export", reference, *(word for ending in endings for word in ("-o", f"x.{ending}"))).code == 0
+    document = json.loads((many / "x.json").read_text())
+    assert document["summary"]["not_run"] == len(document["not_run"]) == 2 * missing
+    assert sum(one["outcome"] is None for one in document["cases"]) == missing
+    if kind != "files":
+        names = {case["case_id"] for case in json.loads((many / "r2.json").read_text())["cases"]}
+        assert {one["case_id"] for one in document["not_run"]} == names
+        assert {(one["agent"], one["format"]) for one in document["not_run"]} == {
+            ("helper", "start_to_agent")
+        }
+    assert (many / "x.jsonl").read_text().count('"outcome": "not run"') == 2 * missing
+    assert (many / "x.csv").read_text().count(",not run,") == 2 * missing
+    assert f"{CASES - missing} of {CASES} cases passed" in (many / "x.html").read_text()
+    assert f"{CASES - missing} of {CASES} cases passed" in (many / "x.md").read_text()
+    root = ElementTree.parse(many / "x.junit.xml").getroot()
+    assert (root.get("skipped"), root.get("errors")) == (str(missing), "1")
+    assert "shard 2 missing" in next(root.iter("error")).get("message", "")
+    # And once more, read back.
+    for name in ("x.json", "x.promptfoo.json"):
+        back = cli("show", name)
+        assert back.code == 1 and f"{missing} not run, {CASES} total" in back.out
+        told = cli("resume", name)
+        assert told.code == 1 and "cannot mend that" in told.err, told
+
+
+def test_a_results_file_of_a_run_that_ended_early_brings_what_never_ran(cli: Cli, many: Path) -> None:
+    cli("run", "a.yaml", "--fail-fast", "-j", "1", "-o", "a.json", "-o", "a.promptfoo.json")
+    for name in ("a.json", "a.promptfoo.json"):
+        assert "4 not run, 6 total" in cli("show", name).out
+        merged = cli("merge", name)
+        assert merged.code == 1 and "not run to the end" in merged.err and "4 not run, 6 total" in merged.out
+        assert "cannot mend that" in cli("resume").err
+
+
+def test_a_results_file_brought_in_twice_counts_once_and_is_what_failed_last_time(
+    cli: Cli, many: Path
+) -> None:
+    cli("run", ".", "-o", "r.json")
+    shutil.rmtree(many / ".tui-eval")
+    (many / "copy.json").write_bytes((many / "r.json").read_bytes())
+    cli("show", "r.json")
+    assert not Index(many).latest()  # to look at a file of others is not to have run it
+    assert "nothing failed" in cli("run", ".", "--failed").err
+    for name in ("r.json", "copy.json"):
+        cli("merge", name)
+    assert all(len(over_runs(results)) == 1 for results in Index(many).latest().values())
+    again = cli("run", ".", "--failed")
+    assert again.code == 1 and "0 passed, 1 failed, 1 total" in again.out and "case 7" in again.out
+
+
+@pytest.mark.parametrize("kind", ["folders", "json", "promptfoo.json"])
+def test_derived_metrics_are_those_of_the_whole(cli: Cli, project: Path, kind: str) -> None:
+    (project / "promptfooconfig.yaml").write_text(
+        "prompts: ['{{q}}']\nproviders: [echo]\nderivedMetrics: [{name: share, value: 'hit / __count'}]\ntests:\n"
+        + "".join(
+            f"  - {{vars: {{q: {n}}}, assert: [{{type: contains, value: '1', metric: hit}}]}}\n"
+            for n in range(12)
+        ),
+        "utf-8",
+    )
+    cli("run", "promptfooconfig.yaml", "-o", "whole.json")
+    parts: list[object] = []
+    for number in (1, 2, 3):
+        folder = shard(
+            cli,
+            number,
+            3,
+            "-s",
+            "promptfooconfig.yaml",
+            "-o",
+            f"r{number}.{kind if kind != 'folders' else 'json'}",
+        )
+        parts.append(folder if kind == "folders" else f"r{number}.{kind}")
+    assert cli("merge", *parts, "-o", "merged.json").code == 1
+    whole, merged = (
+        json.loads((project / name).read_text())["metrics"] for name in ("whole.json", "merged.json")
+    )
+    assert [one["derived"] for one in merged] == [one["derived"] for one in whole] == [{"share": 3 / 12}]

@@ -25,7 +25,7 @@ from tui_eval.guard import trust_store
 from tui_eval.guard.trust import fingerprints
 from tui_eval.store.printed_commands import by_typing, resume_command, run_options
 from tui_eval.store.reader import RunReader
-from tui_eval.store.run_folders import Store
+from tui_eval.store.run_folders import RunLock, Store
 
 AGENT = "import time\n\n\ndef answer(message):\n    time.sleep(0.3)\n    return 'hi ' + message\n"
 CASES = "".join(
@@ -186,6 +186,7 @@ def agreed_run(root: Path, agreed: list[str]) -> Path:
     )
     active = prepare(RunRequest(paths=[str(root / "suite.yaml")], agreed=agreed))
     asyncio.run(active.execute())
+    assert active.writer is not None
     return active.writer.folder
 
 
@@ -241,3 +242,19 @@ def test_judging_again_without_the_trust_that_its_assertions_need_touches_nothin
     again = shlex.split(told.err.strip().splitlines()[-1].rpartition("then: ")[2])
     assert again[:4] == ["tui-eval", "rescore", folder.name, "--trust-only"]
     assert cli(*again[1:]).code == 0
+
+
+def test_of_a_run_that_goes_on_that_is_said_before_what_it_may_need(cli: Cli, project: Path) -> None:
+    assert cli("run", "suite.yaml", "--trust").code == 1
+    folder = Store(project).find("last")
+    with sqlite3.connect(folder / "run.db") as connection:
+        connection.execute("UPDATE attempts SET state = 'waiting', outcome = NULL WHERE id = 1")
+    lock = RunLock(folder)
+    try:
+        for more in ([], ["--trust"]):
+            told = cli("resume", *more)
+            assert told.code == 4 and "is being executed by another process" in told.err, told
+            assert len(told.err.strip().splitlines()) == 1 and "--trust" not in told.err
+    finally:
+        lock.release()
+    assert "was started with --trust" in cli("resume").err

@@ -106,3 +106,54 @@ def test_the_guides_report_counts_what_never_ran(cli: Cli, project: Path) -> Non
     )
     told = cli("run", ".", "--report", "classic", "--fail-fast", "-j", "1")
     assert told.code == 1 and "Results: 0/1 passed" in told.out and told.out.rstrip().endswith("Not run: 2")
+
+
+def test_judging_again_lists_only_what_judging_needs(cli: Cli, project: Path) -> None:
+    """No agent is called, and no hook: neither needs trust. A prompt that is made by code is made again."""
+    (project / "bot.py").write_text("def answer(message):\n    return 'hi ' + message\n", "utf-8")
+    assert cli("run", "suite.yaml", "--agent", "bot.py:answer", "-s", "greets").code == 0
+    again = cli("rescore")
+    assert again.code == 0 and "trust" not in again.out + again.err, again.err
+    folder = project / "pf"
+    folder.mkdir()
+    (folder / "promptfooconfig.yaml").write_text(
+        "prompts: ['file://made.py:made']\nproviders: ['file://bot.py']\nextensions: ['file://hook.py:hook']\n"
+        "tests: [{vars: {q: a}, assert: [{type: contains, value: hi}]}]\n",
+        "utf-8",
+    )
+    (folder / "made.py").write_text("def made(context):\n    return 'say it'\n", "utf-8")
+    (folder / "hook.py").write_text("def hook(name, context):\n    return context\n", "utf-8")
+    answers = "def call_api(prompt, options, context):\n    return {'output': 'hi'}\n"
+    (folder / "bot.py").write_text(answers, "utf-8")
+    assert cli("run", "pf", "--trust").code == 0
+    told = cli("rescore").err
+    assert "1 thing needs trust" in told and "  run pf/made.py\n" in told, told
+
+
+def test_a_file_that_cannot_be_read_judges_nothing(cli: Cli, project: Path) -> None:
+    """Its cases would be judged by what it said then, and the judgement would be the last run."""
+    assert cli("run", ".").code == 1
+    text = (project / "suite.yaml").read_text("utf-8")
+    (project / "suite.yaml").write_text(text + "  - {name: [\n", "utf-8")
+    told = cli("rescore")
+    assert told.code == 4 and told.out == "" and "not valid YAML" in told.err, told
+    assert (
+        "suite.yaml has errors, and 3 cases of the run would be judged by what stood there then" in told.err
+    )
+    assert len(cli("runs", "--json").json) == 1
+    (project / "suite.yaml").write_text(text.replace("name: costs", "name: costs more"), "utf-8")
+    assert cli("rescore").code == 1, "a case that is gone from a file without errors is judged as it was"
+    assert len(cli("runs", "--json").json) == 2
+
+
+def test_a_file_that_a_suite_takes_its_tests_from_cannot_be_read(cli: Cli, project: Path) -> None:
+    folder = project / "pf"
+    folder.mkdir()
+    config = "prompts: ['{{q}}']\nproviders: [echo]\ntests: tests.yaml\n"
+    (folder / "promptfooconfig.yaml").write_text(config, "utf-8")
+    (folder / "tests.yaml").write_text("- {vars: {q: a}, assert: [{type: contains, value: a}]}\n", "utf-8")
+    assert cli("run", "pf").code == 0
+    (folder / "tests.yaml").write_text("- {vars: [\n", "utf-8")
+    told = cli("rescore")
+    assert told.code == 4 and "pf/promptfooconfig.yaml has errors, and 1 case of" in told.err, told
+    assert len(cli("runs", "--json").json) == 1

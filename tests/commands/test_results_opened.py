@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from tests.commands.conftest import Cli
-from tui_eval.store.imported.results_files import is_results, open_results
+from tui_eval.formats.importing import is_results, open_results
 from tui_eval.store.reader import RunReader
 from tui_eval.store.run_folders import StoreError
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import shutil
 from pathlib import Path
@@ -10,8 +11,9 @@ from typing import Any
 import pytest
 
 from tests.commands.conftest import Cli, fast_samples
+from tui_eval.formats.importing import open_results
 from tui_eval.model import Attempt, Case
-from tui_eval.store.imported.results_files import open_results
+from tui_eval.reports import results
 from tui_eval.store.reader import RunReader
 
 FORMATS = ("results.json", "results.promptfoo.json")
@@ -78,21 +80,61 @@ def told(folder: Path) -> dict[tuple[Any, ...], Any]:
                 "output": attempt.output, "usage": attempt.usage, "named": attempt.named_scores, "weights": attempt.named_weights,
                 "calls": [(e.name, e.arguments) for e in attempt.transcript if e.kind == "tool_call"],
                 "data": (attempt.data.expected, attempt.data.actual) if attempt.data else None,
+                "silent": [one.text_missing for one in attempt.replies][-1:] if not attempt.response_text and not attempt.error else None,
+                "column": case.column,
+                "started": row.started_at,
             }  # fmt: skip
     finally:
         reader.close()
     return found
 
 
+def whole(folder: Path) -> tuple[Any, ...]:
+    """What a file keeps of a run as a whole."""
+    reader = RunReader(folder)
+    try:
+        document, info = results.build(reader), reader.info()
+        return document["metrics"], document["summary"], document["not_run"], info.state, info.note, info.id
+    finally:
+        reader.close()
+
+
 def check(cli: Cli, folder: Path) -> dict[tuple[Any, ...], Any]:
-    given = told(folder)
-    for name in FORMATS:
-        assert cli("export", folder, "-o", name).code == 0
-        back = told(open_results(Path(name)))
-        assert list(back) == list(given) or sorted(map(str, back)) == sorted(map(str, given)), name
-        for key, one in given.items():
-            assert back[key] == one, (name, key)
+    """Written, read, written by the other kind, and read once more."""
+    given, all_of_it, folder_file = told(folder), whole(folder), "first.promptfoo.json"
+    assert cli("export", folder, "-o", folder_file).code == 0
+    for first, second in itertools.product(FORMATS, FORMATS):
+        assert cli("export", folder, "-o", first).code == 0
+        assert cli("export", first, "-o", f"again-{second}").code == 0
+        for name in (first, f"again-{second}"):
+            opened = open_results(Path(name))
+            back = told(opened)
+            assert list(back) == list(given) or sorted(map(str, back)) == sorted(map(str, given)), name
+            for key, one in given.items():
+                assert back[key] == one, (name, key)
+            assert whole(opened) == all_of_it, name
+        if second == FORMATS[1]:
+            written, again = (_columns(Path(name)) for name in (folder_file, f"again-{second}"))
+            assert len(written) == len(again)
+            for one, other in zip(written, again, strict=True):
+                differing = {key: (one[key], other[key]) for key in one if one[key] != other[key]}
+                assert not differing, first
     return given
+
+
+def _columns(path: Path) -> list[Any]:
+    """What promptfoo's own members say of the columns, and where each result stands."""
+    # Sums of floats hang on their order.
+    found = json.loads(path.read_text(), parse_float=lambda text: round(float(text), 9))["results"]
+    rows = [
+        {name: row[name] for name in ("testIdx", "promptIdx", "success", "score", "namedScores", "failureReason", "provider")}
+        | {"output": (row["response"] or {"output": "none"})["output"]}
+        for row in found["results"]
+    ]  # fmt: skip
+    for prompt in found["prompts"]:
+        del prompt["metrics"]["totalLatencyMs"]  # what the network took is not kept apart from the rest
+        prompt |= prompt.pop("metrics")
+    return [*found["prompts"], *rows, found["stats"]["tokenUsage"]]
 
 
 @pytest.mark.parametrize("suite", ["prompts", "support", "shop_analyst", "travel"])
@@ -197,3 +239,74 @@ def test_a_results_file_written_once_more_keeps_tests_and_prompts_for_promptfoo_
 def _said(path: Path) -> list[tuple[str | None, str]]:
     rows = json.loads(path.read_text())["results"]["results"]
     return [(row["testCase"].get("description"), row["prompt"]["raw"]) for row in rows]
+
+
+DERIVED = """\
+prompts: ['{{q}}', 'again {{q}}']
+providers: [echo, file://silent.py]
+derivedMetrics:
+  - {name: f1, value: 'hit / (hit + miss)'}
+  - {name: all, value: 'hit + __count'}
+tests:
+  - vars: {q: ['', one, two]}
+    assert:
+      - {type: contains, value: one, metric: hit}
+      - {type: not-contains, value: one, metric: miss, weight: 3}
+  - {vars: {q: own}, provider: echo, assert: [{type: equals, value: own, metric: hit}]}
+  - {vars: {q: none}}
+"""
+SILENT = """\
+def call_api(prompt, options, context):
+    if 'two' in prompt:
+        return {'error': 'no two'}
+    if 'none' in prompt:
+        return {'output': None}
+    return {'output': ''}
+"""
+
+
+def test_derived_metrics_and_answers_of_nothing_come_back(
+    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("promptfooconfig.yaml").write_text(DERIVED, "utf-8")
+    Path("silent.py").write_text(SILENT, "utf-8")
+    assert cli("run", ".", "--trust").code == 1
+    given = check(cli, newest())
+    assert len(given) == 20
+    document = json.loads(Path("again-results.json").read_text())
+    assert [sorted(column["derived"]) for column in document["metrics"]] == [["all", "f1"]] * len(
+        document["metrics"]
+    )
+    outputs = [row["response"]["output"] for row in _rows("again-results.promptfoo.json") if row["response"]]
+    assert "" in outputs and None in outputs
+    judged = cli("rescore", "again-results.promptfoo.json", "--trust")
+    assert judged.code == 1 and "nothing recorded" not in judged.out + judged.err
+
+
+def test_a_file_of_promptfoo_itself_keeps_its_derived_metrics(cli: Cli, tmp_path: Path) -> None:
+    """promptfoo writes them among the named scores of its columns."""
+    shutil.copytree(VECTOR, tmp_path / "pf")
+    path = tmp_path / "pf" / "out.json"
+    document = json.loads(path.read_text())
+    prompts = document["results"]["prompts"]
+    for place, prompt in enumerate(prompts):
+        prompt["metrics"]["namedScores"] = {**prompt["metrics"].get("namedScores", {}), "f1": place / 2}
+    row = document["results"]["results"][0]
+    row["response"]["output"] = ""
+    path.write_text(json.dumps(document))
+    again = tmp_path / "again.promptfoo.json"
+    assert cli("export", path, "-o", again).code == 0
+    written = json.loads(again.read_text())["results"]
+    assert [one["metrics"]["namedScores"]["f1"] for one in written["prompts"]] == [
+        n / 2 for n in range(len(prompts))
+    ]
+    same = next(
+        one for one in written["results"]
+        if (one["testIdx"], one["promptIdx"]) == (row["testIdx"], row["promptIdx"])
+    )  # fmt: skip
+    assert same["response"]["output"] == ""
+
+
+def _rows(name: str) -> list[dict[str, Any]]:
+    return json.loads(Path(name).read_text())["results"]["results"]

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
 import pytest
 
+from tui_eval import agents
+from tui_eval.agents.base import Services
 from tui_eval.config import project as config
 from tui_eval.config.config_values import host_of, is_loopback, is_own_host
 from tui_eval.config.project import AgentSpec, ConfigError
@@ -76,14 +79,37 @@ def test_a_foreign_host_without_secrets_needs_none(monkeypatch: pytest.MonkeyPat
 @pytest.mark.parametrize(
     "url", ["http://localhost:8000/v1", "http://127.0.0.1:1", "http://[::1]:2", "http://127.3.2.1/"]
 )
-def test_this_machine_may_have_them(url: str) -> None:
-    spec = agent("openai", base_url=url, api_key="${OTHER_KEY}", headers={"X": "${OPENAI_API_KEY}"})
-    filled = config.fill(spec, Trust())
-    assert filled.options["api_key"] == "other-secret" and filled.options["headers"] == {
-        "X": "sk-of-the-person"
-    }
+def test_this_machine_may_have_what_stands_in_the_file_and_nothing_of_the_environment(
+    url: str, tmp_path: Path
+) -> None:
+    literal = agent("openai", base_url=url, api_key="literal-secret")
+    assert config.fill(literal, Trust()).options["api_key"] == "literal-secret"
+    for options in ({"api_key": "${OTHER_KEY}"}, {"headers": {"X": "${OPENAI_API_KEY}"}}):
+        spec, trust = agent("openai", base_url=url, **options), Trust()
+        with pytest.raises(NeedsTrust):
+            config.fill(spec, trust)
+        assert trust.wanted == [
+            f"read the environment variable {next(iter(re.findall('[A-Z_]+KEY', str(options))))} for "
+            f"{host_of(url)} (agents.a)"
+        ]
+        config.fill(spec, Trust(agreed=frozenset(trust.wanted)))
+        assert "${" in str(spec.options)
     assert "api_key" not in config.fill(agent("openai", base_url=url), Trust()).options
-    assert spec.options["api_key"] == "${OTHER_KEY}"
+
+
+@pytest.mark.parametrize("kind", ["openai", "openai-responses", "openai-moderation", "anthropic"])
+def test_a_server_on_this_machine_is_not_sent_the_usual_key_that_nobody_granted(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-of-the-person")
+
+    def sent(trust: Trust) -> str:
+        spec = agent(kind, base_url="http://127.0.0.1:9/v1")
+        spec = msgspec.structs.replace(spec, model="m", retries=0)
+        return str(agents.create(config.fill(spec, trust), Services(tmp_path, trust)).client.headers)  # type: ignore[attr-defined]
+
+    assert "sk-of-the-person" not in sent(Trust())
+    assert "sk-of-the-person" in sent(Trust(True))
 
 
 def test_other_variables_need_trust() -> None:

@@ -9,9 +9,7 @@ async def test_groups_without_a_judge(project) -> None:
     root = project(suite=suite_of("a", "b", "c"), script="default: {say: k}\n")
     _, reader = await go(root, assess=True)
     assessment = reader.assessment()
-    assert [(mode.what, mode.count, mode.name) for mode in assessment.modes] == [
-        ("should_contain: o", 3, None)
-    ]
+    assert [(mode.what, mode.count, mode.name) for mode in assessment.modes] == [('lacks "o"', 3, None)]
 
 
 async def test_a_judge_names_the_groups(project) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tui_eval.engine.after import derived_metrics
+from tui_eval.formats.promptfoo.run import derived_metrics
 from tui_eval.javascript.isolate import JavaScriptHost
 
 

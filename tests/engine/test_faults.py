@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import csv
+import json
 import signal
 import subprocess
 import sys
 import time
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -21,6 +24,7 @@ from tui_eval.engine.service.client import EngineClient
 from tui_eval.events import Finished, TextDelta, ToolCall, ToolResult
 from tui_eval.guard.secrets import Masker
 from tui_eval.model import Attempt, Reply
+from tui_eval.reports.export import export
 from tui_eval.store.index import Index
 from tui_eval.store.reader import RunReader
 
@@ -67,6 +71,7 @@ async def test_an_answer_that_is_none_is_an_error_in_one_line(project, plan: Pla
     assert said in found.error and "\n" not in found.error and len(found.error) < 1000
     if plan.cut:
         assert [entry.text for entry in found.transcript if entry.kind == "assistant"] == ["half of i"]
+    assert found.response_text == ("half of i" if plan.cut else "")
 
 
 @pytest.mark.parametrize("plain", [True, False], ids=["whole", "streamed"])
@@ -148,3 +153,33 @@ def test_a_clock_that_is_set_makes_no_odd_times(monkeypatch: pytest.MonkeyPatch)
         0 <= entry.duration_ms < 60_000 for entry in collector.entries if entry.duration_ms is not None
     )
     assert 0 <= (collector.replies[0].latency_ms or -1) < 60_000
+
+
+async def test_what_an_agent_said_before_it_failed_is_its_answer_in_every_file(
+    project, tmp_path: Path
+) -> None:
+    suite = (
+        "agent: bot\ntest_cases:\n  - {name: one, input: hi, expected: {should_contain: [fine]}}\n"
+        "  - {name: two, messages: [hello, hi], expected: {should_contain: [fine]}}\n"
+        "  - {name: silent, messages: [hello, nothing], expected: {should_contain: [fine]}}\n"
+    )
+    script = (
+        "rules:\n  - {match: hello, say: good day}\n  - {match: nothing, steps: [{error: boom}]}\n"
+        "default: {steps: [{say: so far}, {error: boom}]}\nspeed: 0\n"
+    )
+    config = "agents:\n  bot: {type: scripted, script: agent.script.yaml}\n"
+    root = project(suite=suite, config=config, script=script)
+    active = await asyncio.to_thread(prepare, RunRequest(paths=[str(root)]))
+    await active.execute()
+    assert active.writer is not None
+    with closing(RunReader(active.writer.folder)) as reader:
+        for name in ("r.json", "r.promptfoo.json", "r.csv"):
+            export(reader, tmp_path / name)
+    told = {one["name"]: one for one in json.loads((tmp_path / "r.json").read_text())["results"]}
+    said = {name: one["details"]["response_text"] for name, one in told.items()}
+    assert said == {"one": "so far", "two": "so far", "silent": "good day"}
+    assert {one["outcome"] for one in told.values()} == {"error"}
+    rows = json.loads((tmp_path / "r.promptfoo.json").read_text())["results"]["results"]
+    assert [one["response"]["output"] for one in rows] == ["so far", "so far", "good day"]
+    with (tmp_path / "r.csv").open() as file:
+        assert [row["response_text"] for row in csv.DictReader(file)] == ["so far", "so far", "good day"]

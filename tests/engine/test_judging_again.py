@@ -16,10 +16,12 @@ import pytest
 from tui_eval.engine.after.rescoring import rescore
 from tui_eval.engine.prepare import prepare
 from tui_eval.engine.request import Recorded, RunRequest
+from tui_eval.engine.run_context import RunContext
 from tui_eval.engine.selection import SelectionError
 from tui_eval.model import Attempt
 from tui_eval.reports.console_table import table
 from tui_eval.reports.export import export
+from tui_eval.reports.run_comparison import compare
 from tui_eval.store import case_state
 from tui_eval.store.index import Index
 from tui_eval.store.linked import counting_folders, load_together
@@ -199,6 +201,22 @@ async def test_an_attempt_without_an_answer_does_not_pass_by_being_left_out(proj
     assert [one.outcome for one in load_together(counting_folders(root, first))] == ["passed", "error"]
 
 
+@pytest.mark.parametrize("again", ["judge", "rescore"])
+async def test_judging_an_error_again_makes_nothing_faster(project, again: str) -> None:
+    """What there was of it took as long as it took; no time of the judging stands for the agent's."""
+    script = "default: {steps: [{wait: 0.2}, {error: boom}]}\n"
+    root = project(suite=PASSES, script=script + "rules: [{match: fine, say: hi}]\n")
+    (root / "suite.yaml").write_text(PASSES + "  - {name: two, input: fine}\n")
+    first = await run(root)
+    judged = await (judge(root, first) if again == "judge" else rescored(first))
+    took = rows_of(first)[0].duration_ms
+    assert took is not None and took >= 200
+    assert (rows_of(judged)[0].outcome, rows_of(judged)[0].duration_ms) == ("error", took)
+    if again == "rescore":
+        usual = compare(*(load_together([folder]) for folder in (first, judged))).usual
+        assert usual.latency is not None and usual.latency[0] == usual.latency[1]
+
+
 async def test_a_turn_that_was_never_answered_is_an_error(project) -> None:
     root = project(suite=PASSES, script=SCRIPT)
     first = await run(root)
@@ -363,9 +381,17 @@ def answered_tokens(attempt: Attempt) -> int:
     return (usage.input_tokens or 0) + (usage.output_tokens or 0)
 
 
-async def test_rows_that_were_never_recorded_are_an_error_not_a_failure(project) -> None:
+async def test_rows_that_were_never_recorded_are_an_error_not_a_failure(
+    project, monkeypatch: pytest.MonkeyPatch
+) -> None:
     root = nao(project, TYPO)
-    first = await run(root)
+    with monkeypatch.context() as patched:
+
+        async def fine(context: RunContext, name: str | None, query: str) -> None:
+            """The query broke after it was tried."""
+
+        patched.setattr(RunContext, "try_sql", fine)
+        first = await run(root)
     assert attempts_of(first)[0].outcome == "error"
     (root / "tests/one.yml").write_text(NAO % RIGHT)
     for folder in (await judge(root, first), await rescored(first)):

@@ -232,6 +232,79 @@ async def test_fail_fast_and_cost_limit_leave_the_rest_unrun(project) -> None:
     assert "cost limit" in str(active.runner.stopped_because)
 
 
+PRICED = "speed: 0\ndefault: {say: ok, cost: 0.01, usage: {input: 500, output: 100}}\n"
+
+
+async def test_a_cost_limit_is_the_whole_runs_and_a_resume_may_raise_it(project) -> None:
+    root = project(suite=suite_of("one", "two", "three", "four", "five"), script=PRICED)
+    _, reader = await go(root, max_cost=0.02, concurrency=1)
+    assert [row.state for row in reader.attempts()] == ["done", "done", *["waiting"] * 3]
+    folder = reader.folder
+    with pytest.raises(SelectionError, match=r"cost limit of 0.02 USD is reached \(0.0200 spent") as caught:
+        resume(folder)
+    assert f"tui-eval resume {folder.name} --max-cost 0.04" in str(caught.value)
+    assert "cost limit" in RunReader(folder).info().note, "nothing has been touched"
+    again = await asyncio.to_thread(resume, folder, overrides=RunRequest(max_cost=0.03, concurrency=1))
+    await again.execute()
+    assert [row.state for row in RunReader(folder).attempts()] == [*["done"] * 3, *["waiting"] * 2]
+    with pytest.raises(SelectionError, match=r"cost limit of 0.03 USD is reached"):
+        resume(folder)  # what it was raised to holds from then on
+    again = await asyncio.to_thread(resume, folder, overrides=RunRequest(max_cost=9))
+    assert await again.execute() == "finished"
+    assert all(row.state == "done" for row in RunReader(folder).attempts())
+
+
+async def test_a_run_that_ended_at_a_failure_goes_on_only_when_told_so(project) -> None:
+    root = project()
+    _, reader = await go(root, fail_fast=True, concurrency=1, select=["says sorry", "remembers", "greets"])
+    folder = reader.folder
+    with pytest.raises(SelectionError, match="--no-fail-fast"):
+        resume(folder)
+    again = await asyncio.to_thread(resume, folder, overrides=RunRequest(no_fail_fast=True))
+    assert await again.execute() == "finished"
+    assert [row.state for row in RunReader(folder).attempts()] == ["done"] * 3
+
+
+async def test_tokens_that_a_run_overdrew_are_made_up_for_after_a_resume(project) -> None:
+    config = (
+        "agents:\n  helper: {type: scripted, script: agent.script.yaml, rate: {tokens: 6}, concurrency: 1}\n"
+    )
+    root = project(suite=suite_of("one", "two"), script=PRICED, config=config)
+    active = await asyncio.to_thread(prepare, RunRequest(paths=[str(root)]))
+    assert active.writer is not None
+    folder = active.writer.folder
+    running = asyncio.create_task(active.execute())
+    await until(lambda: RunReader(folder).attempts()[0].state == "done")
+    await active.runner.interrupt()
+    await running
+    again = await asyncio.to_thread(resume, folder)
+    running = asyncio.create_task(again.execute())
+    await until(lambda: again.runner._schedule is not None)
+    assert again.runner._schedule is not None
+    ticket, pause = again.runner._schedule._ready()
+    assert ticket is None and pause is not None and 5000 < pause < 6000, "594 tokens at 6 a minute"
+    await again.runner.interrupt()
+    await running
+
+
+async def test_what_went_into_an_interrupted_attempt_counts(project) -> None:
+    script = (
+        "rate: 2000\nrules:\n  - {match: {contains: first}, say: ok, cost: 0.05}\n"
+        "  - {match: {contains: second}, steps: [{say: a}, {wait: 60}]}\n"
+    )
+    suite = "agent: helper\ntest_cases: [{name: both, messages: [first, second], expected: {should_contain: [o]}}]\n"
+    root = project(suite=suite, script=script)
+    active = await asyncio.to_thread(prepare, RunRequest(paths=[str(root)], max_cost=0.04))
+    assert active.writer is not None
+    folder = active.writer.folder
+    running = asyncio.create_task(active.execute())
+    await until(lambda: RunReader(folder).attempts()[0].turn == 2)
+    await active.runner.interrupt()
+    assert await running == "interrupted"
+    with pytest.raises(SelectionError, match=r"0\.0500 spent"):
+        resume(folder)
+
+
 async def test_an_agent_that_is_not_configured_is_an_error_that_says_what_to_write(project) -> None:
     _, reader = await go(project(config=""), select=["greets"])
     attempt = reader.attempt(reader.attempts()[0].id)

@@ -7,9 +7,12 @@ from pathlib import Path
 import pytest
 
 from tui_eval.config import project
+from tui_eval.engine.prepare import prepare
+from tui_eval.engine.request import RunRequest
+from tui_eval.engine.selection import SelectionError
 from tui_eval.engine.wants import wants
 from tui_eval.formats import reading
-from tui_eval.guard.trust import Trust
+from tui_eval.guard.trust import Trust, fingerprint
 
 
 def surveyed(root: Path, agreed: frozenset[str] = frozenset()) -> list[str]:
@@ -69,3 +72,72 @@ def test_all_that_a_neuro_san_library_is_given_is_asked_for_at_once(tmp_path: Pa
     )
     (root / "a.hocon").write_text('{agent: n, interactions: [{text: hi, response: {text: {keywords: "a"}}}]}')
     assert {f"read {tmp_path / 'm.hocon'}", "read /tools"} <= set(surveyed(root))
+
+
+CONFIG = """\
+agents:
+  used: {type: python, function: "used.py:answer"}
+  idle: {type: python, function: "idle.py:answer"}
+  grader: {type: command, command: ["./grade"]}
+judge: {type: command, command: ["./judge"]}
+databases:
+  shop: {type: sqlite, path: ../shop.db}
+  other: {type: sqlite, path: ../other.db}
+"""
+
+
+def asked_of(root: Path, suite: str, text: str) -> list[str]:
+    """What is asked before one suite of a project is run."""
+    (root / "tui_eval.yaml").write_text(CONFIG)
+    (root / suite).parent.mkdir(exist_ok=True)
+    (root / suite).write_text(text)
+    settings, trust = project.load([root]), Trust()
+    return wants(reading.load_all([root / suite], settings, trust), settings, trust)
+
+
+def test_agents_and_databases_that_nothing_of_what_is_run_uses_are_not_asked_for(tmp_path: Path) -> None:
+    root = tmp_path / "project"
+    root.mkdir()
+    plain = "agent: used\ntest_cases: [{name: a, input: hi, expected: {should_contain: [x]}}]\n"
+    assert asked_of(root, "plain.yaml", plain) == ["run used.py:answer (the agent used)"]
+    nao = "prompt: how many?\nsql: SELECT 1\n"
+    (root / "rules").mkdir()
+    listed = asked_of(root, "tests/one.yml", f"{nao}database: shop\n")
+    assert listed == [f"read {tmp_path / 'shop.db'} (databases.shop)"]
+
+
+def test_a_judge_is_asked_for_where_something_is_graded(tmp_path: Path) -> None:
+    root = tmp_path / "project"
+    root.mkdir()
+    graded = "prompts: [hi]\nproviders: [used]\ntests: [{assert: [{type: llm-rubric, value: kind%s}]}]\n"
+    used, judge = "run used.py:answer (the agent used)", "run ./judge (the agent judge)"
+    assert asked_of(root, "promptfooconfig.yaml", graded % "") == [used, judge]
+    own = asked_of(root, "promptfooconfig.yaml", graded % ", provider: grader")
+    assert set(own) == {used, judge, "run ./grade (the agent grader)"}
+    similar = graded.replace("llm-rubric", "similar") % ""
+    assert asked_of(root, "promptfooconfig.yaml", similar) == [used, judge]
+    plain = graded.replace("llm-rubric", "contains") % ""
+    assert asked_of(root, "promptfooconfig.yaml", plain) == [used]
+
+
+def test_a_fingerprint_that_is_of_nothing_is_said_before_anything_is_run(tmp_path: Path) -> None:
+    suite = "prompts: [hi]\nproviders: [used]\ntests: [{assert: [{type: python, value: 'True'}]}]\n"
+    listed = asked_of(tmp_path, "promptfooconfig.yaml", suite)
+    other = asked_of(tmp_path, "apart/promptfooconfig.yaml", suite.replace("True", "not False"))
+    right = [fingerprint(what) for what in dict.fromkeys([*listed, *other])]
+
+    def given(*agreed: str) -> RunRequest:
+        return RunRequest(paths=[str(tmp_path / "promptfooconfig.yaml")], agreed=list(agreed))
+
+    prepare(given(*right[:1]))
+    prepare(
+        given(*right)
+    )  # also what only a suite beside it wants: printed commands name all that was agreed to
+    prepare(given("word for word, as the app has it"))
+    runs = len(list((tmp_path / ".tui-eval" / "runs").iterdir()))
+    with pytest.raises(SelectionError, match=r"--trust-only: 0123456789abcdef is the fingerprint of nothing"):
+        prepare(given(*right, "#0123456789abcdef"))
+    (tmp_path / "promptfooconfig.yaml").write_text(suite.replace("True", "False"))
+    with pytest.raises(SelectionError, match=r"is the fingerprint of nothing that is wanted here"):
+        prepare(given(*right))
+    assert len(list((tmp_path / ".tui-eval" / "runs").iterdir())) == runs

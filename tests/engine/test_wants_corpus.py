@@ -142,7 +142,8 @@ FILES = {
 NOT_HERE = {
     "agents/models/lite_llm.py:__init__": "LiteLLM is installed apart",
     "agents/nao/nao_auth.py:__init__": "the sign-in of a person's own home",
-    "agents/entry_options.py:guard_secret": "NAO_PASSWORD alone",
+    "agents/entry_options.py:usual_secret": "NAO_PASSWORD alone",
+    "formats/promptfoo/judge/outside.py:ruby": "asked before the agent is, by code_there",
 }
 
 
@@ -277,7 +278,7 @@ def test_all_that_networks_want_is_listed_at_once(tmp_path: Path, headers: str) 
     outside = tmp_path / "outside"
     (root / "tui_eval.yaml").write_text(NETWORKS.replace("OUTSIDE", str(outside)).replace("HEADERS", headers))
     (root / "net.hocon").write_text(
-        "agent = n\nconnections = [direct]\ninteractions = [{ text = hi, response { text { keywords = [x] } } }]\n"
+        "agent = n\nconnections = [direct]\ninteractions = [{ text = hi, response { text { keywords = [x], gist = kind } } }]\n"
     )
     wanted = [
         f"{begin} {what}"

@@ -50,7 +50,7 @@ def test_missing_and_extra_rows() -> None:
         {"id": 4, "city": "Kyiv", "v": 3.0},
     ]
     found = align(EXPECTED, actual)
-    assert [found.status(i) for i in range(len(found))] == ["same", "missing", "same", "extra", "extra"]
+    assert [found.status(i) for i in range(len(found))] == ["same", "missing", "extra", "same", "extra"]
     assert "missing row 2: id=2, city=Oslo, v=7.0" in found.render()
     assert "extra row 2: id=9, city=Bonn, v=2.0" in found.render()
     assert found.row(1).cells[0].actual is None

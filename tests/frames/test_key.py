@@ -45,6 +45,45 @@ def test_duplicates_stand_below_the_row_that_they_repeat() -> None:
     assert found.repeats.to_list() == [1, 2]
 
 
+def test_how_often_a_row_has_come_stands_with_its_repeats() -> None:
+    found = align(ORDERS.head(3), ORDERS[[2, 0, 0, 1, 0]])
+    assert [found.repeated(index) for index in range(len(found))] == [0, 2, 3, 0, 0]
+
+
+def test_without_a_key_a_row_too_many_stands_below_the_row_that_it_repeats() -> None:
+    rows = [{"t": text} for text in "abba"]
+    found = align(rows, [{"t": text} for text in "aabbbac"])
+    assert found.key == ()
+    assert shown(found) == [
+        ("same", 0, 0),
+        ("same", 1, 2),
+        ("same", 2, 3),
+        ("extra", None, 4),
+        ("same", 3, 1),
+        ("extra", None, 5),
+        ("extra", None, 6),
+    ]
+    assert [found.repeated(index) for index in range(len(found))] == [0, 0, 0, 3, 0, 3, 0]
+
+
+def test_a_row_too_many_stands_where_the_answer_has_it() -> None:
+    found = align(ORDERS[[1, 3, 5]], ORDERS[[0, 1, 2, 5, 6, 7]])
+    assert shown(found) == [
+        ("extra", None, 0),
+        ("same", 0, 1),
+        ("missing", 1, None),
+        ("extra", None, 2),
+        ("same", 2, 3),
+        ("extra", None, 4),
+        ("extra", None, 5),
+    ]
+
+
+def test_rows_too_many_stand_after_all_where_the_answer_has_another_order() -> None:
+    found = align(ORDERS[[1, 3, 5]], ORDERS[[5, 0, 3, 2, 1]])
+    assert shown(found)[3:] == [("extra", None, 1), ("extra", None, 3)]
+
+
 def test_of_rows_that_repeat_a_key_the_equal_one_is_the_row() -> None:
     wrong = ORDERS.with_columns(pl.col("amount") * 2)
     found = align(ORDERS, pl.concat([wrong.head(5), ORDERS.with_columns(pl.col("amount") * (1 + 1e-9))]))

@@ -31,7 +31,15 @@ def wrong(case_id: str = "t.yml::revenue") -> Attempt:
 
 def test_show_says_it_above_the_rows() -> None:
     text = attempt_text(wrong(), "revenue")
-    assert LINE in text and text.index(LINE) < text.index("row 1 (id=1)")
+    lines = text.splitlines()
+    at = lines.index(f"→ {LINE}")
+    assert lines[at + 1].startswith("≠ 5 of 5 rows differ in amo|unt · key: id")
+    assert [line.split() for line in lines[at + 2 : at + 5]] == [
+        ["id", "amo|unt"],
+        ["integer", "number"],
+        ["≠", "1", "1.25→125.0"],
+    ]
+    assert "row 1 (id=1)" not in text
     right = wrong()
     right.outcome = "passed"
     assert "×100" not in attempt_text(right, "revenue")
@@ -51,5 +59,58 @@ def test_markdown_says_it_beside_the_reason(tmp_path: Path) -> None:
         export(reader, tmp_path / "run.md")
     finally:
         reader.close()
-    (row,) = [line for line in (tmp_path / "run.md").read_text().splitlines() if line.startswith("| revenue")]
+    text = (tmp_path / "run.md").read_text()
+    (row,) = [line for line in text.splitlines() if line.startswith("| revenue")]
     assert row.endswith("| failed | values differ<br>amo&#124;unt ×100 in 5 of 5 rows that differ |")
+    assert (
+        "<details><summary>revenue: rows</summary>" in text
+        and "| | id *integer* | amo&#124;unt *number* |" in text
+    )
+    assert "| ≠ | 1 | 1.25→125.0 |" in text
+
+
+def test_show_says_where_an_expected_query_failed_and_which_step_went_wrong() -> None:
+    made = wrong()
+    assert made.data is not None
+    made.data.settings = {"conclusion": {"blame": "query", "line": "its query is wrong"}}
+    assert "\nSQL its query is wrong\n" in attempt_text(made, "revenue")
+    fault = {
+        "message": "x",
+        "detail": "Binder Error: x\n\nLINE 1: select y\n               ^",
+        "line": 1,
+        "column": 8,
+    }
+    made.data = DataDetails(actual=[{"id": 7}], settings={"sql_error": fault})
+    text = attempt_text(made, "revenue")
+    assert "LINE 1: select y\n               ^\nat line 1, column 8 of the query" in text
+    assert "the answer's rows: 1\n        id\n   integer\n         7\n" in text
+
+
+def test_rows_in_another_order_are_one_line_everywhere() -> None:
+    made = wrong()
+    assert made.data is not None and made.data.expected is not None
+    made.data.actual, made.data.settings = made.data.expected[::-1], {"ordered": True, "key": ["id"]}
+    made.data.comparison = "the same rows in another order: 4 of 5 stand elsewhere"
+    text = attempt_text(made, "revenue")
+    assert "row order differs: 4 of 5 rows stand elsewhere" in text and "→" not in text
+
+
+def test_markdown_says_once_that_the_order_differs(tmp_path: Path) -> None:
+    made = wrong()
+    assert made.data is not None and made.data.expected is not None
+    made.data.actual, made.data.settings = made.data.expected[::-1], {"ordered": True, "key": ["id"]}
+    made.message, made.data.comparison = "row order differs", "the same rows in another order"
+    run_id = new_run_id()
+    info = RunInfo(id=run_id, agents=["a"], started_at=1.0)
+    writer = RunWriter(Store(tmp_path).create_folder(run_id), info)
+    case = Case("t.yml::revenue", "revenue", "t.yml", "nao", turns=[Turn("how much?")])
+    ((ref,),) = writer.plan([PlannedCase(case, "a", None, 1, 1)])
+    writer.done(ref, made)
+    writer.close()
+    reader = RunReader(Store(tmp_path).runs_folder / run_id)
+    try:
+        export(reader, tmp_path / "run.md")
+    finally:
+        reader.close()
+    text = (tmp_path / "run.md").read_text()
+    assert "| failed | row order differs: 4 of 5 rows stand elsewhere |" in text and "<details>" not in text

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import json
 from html.parser import HTMLParser
 from pathlib import Path
 from xml.etree import ElementTree
@@ -11,6 +12,7 @@ import polars as pl
 import pytest
 
 from tests.store.test_store import attempt
+from tui_eval.guard.text import storable
 from tui_eval.model import Case, DataDetails, Entry, Turn, Usage, Verdict
 from tui_eval.reports.export import KINDS, ExportError, export
 from tui_eval.store.reader import RunReader
@@ -18,7 +20,7 @@ from tui_eval.store.run_folders import Store, new_run_id
 from tui_eval.store.schema import RunInfo
 from tui_eval.store.writer import PlannedCase, RunWriter
 
-HOSTILE = "=cmd|'/c calc'! <script>alert(1)</script> \x1b]52;c;x\x07 ]]> \ud800 \uffff | `a` *b* \n# c"
+HOSTILE = "=cmd|'/c calc'! <script>alert(1)</script> \x1b]52;c;x\x07 \x9b2J \x7f\u202e\u2066 ]]> \ud800 \uffff | `a` *b* \n# c"
 
 
 @pytest.fixture
@@ -69,8 +71,19 @@ def test_nothing_raw_gets_into_a_file(reader: RunReader, tmp_path: Path, ending:
     path = tmp_path / "out" / f"results{ending}"
     export(reader, path)
     body = path.read_bytes()
-    assert body and (b"\x1b" not in body or ending == ".parquet")
+    if ending != ".parquet":
+        text = body.decode()
+        assert not [char for char in "\x1b\x07\x7f\x9b\u202e\u2066" if char in text]
+    assert body
     assert not [other for other in path.parent.iterdir() if other != path]
+
+
+def test_promptfoos_json_escapes_and_says_the_same(reader: RunReader, tmp_path: Path) -> None:
+    export(reader, tmp_path / "r.promptfoo.json")
+    text = (tmp_path / "r.promptfoo.json").read_text("utf-8")
+    assert "\\u009b2J" in text and "\\u202e" in text
+    bad = [one for one in json.loads(text)["results"]["results"] if not one["success"]]
+    assert {one["response"]["output"] for one in bad} == {storable(HOSTILE)}
 
 
 def test_junit_counts(reader: RunReader, tmp_path: Path) -> None:
@@ -146,7 +159,7 @@ def test_markdown_shows_foreign_text_as_it_is(reader: RunReader, tmp_path: Path)
     found = Cells()
     found.feed(page)
     assert not found.tags & {"script", "em", "strong", "a", "img"}
-    shown = "=cmd|'/c calc'! <script>alert(1)</script> \u241b]52;c;x\u2407 ]]>"
+    shown = "=cmd|'/c calc'! <script>alert(1)</script> \u241b]52;c;x\u2407 \ufffd2J \u2421⇄⇄ ]]>"
     assert found.cells[0].startswith(shown) and "| `a` *b*" in found.cells[0]
     assert found.cells[3].strip() == "failed 0/2" and "good" in found.cells[-3]
     assert "1 passed</summary>" in page and "Pass rate" in page
@@ -164,7 +177,7 @@ def test_every_reader_reads_the_same(reader: RunReader, tmp_path: Path) -> None:
     assert [json.loads(line) for line in (tmp_path / "a.jsonl").read_text().splitlines()] == rows
     wanted = [(row["outcome"], row["attempt"], row.get("tokens"), row.get("cost")) for row in rows]
     for source in (f"read_csv('{tmp_path}/a.csv')", f"'{tmp_path}/a.parquet'"):
-        found = duckdb.sql(f"SELECT outcome, attempt, tokens, cost FROM {source}").fetchall()
+        found = duckdb.execute(f"SELECT outcome, attempt, tokens, cost FROM {source}").fetchall()
         assert found == wanted, source
     frame = pl.read_csv(tmp_path / "a.csv")
     assert frame.height == len(rows) and frame["tokens"].to_list() == [row.get("tokens") for row in rows]
@@ -260,6 +273,6 @@ def test_agents_stand_against_each_other_and_rows_that_differ_are_aligned(tmp_pa
     assert tables[0][1][:4] == ["b", "m", "0 of 1", "0%"]
     assert tables[0][2][:5] == ["a", "m", "1 of 1", "100%", "21% to 100%"]
     rows_shown = tables[-1]
-    assert rows_shown[0] == ["", "n", "<b>"] and len(rows_shown) == 2
-    assert rows_shown[1][:2] == ["− missing", "2"] and rows_shown[1][2].startswith("xxx")
+    assert rows_shown[0] == ["", "n integer", "<b> text"] and len(rows_shown) == 2
+    assert rows_shown[1][:2] == ["−", "2"] and rows_shown[1][2].startswith("xxx")
     assert "SELECT 1 < 2" in "".join(page.itertext())

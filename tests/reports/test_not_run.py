@@ -12,9 +12,10 @@ import polars as pl
 import pytest
 
 from tests.store.test_store import attempt
+from tui_eval.formats.importing import open_results
 from tui_eval.model import Case, Turn
+from tui_eval.reports import results
 from tui_eval.reports.export import export
-from tui_eval.store.imported.results_files import open_results
 from tui_eval.store.reader import RunReader
 from tui_eval.store.run_folders import Store, new_run_id
 from tui_eval.store.schema import RunInfo
@@ -84,7 +85,9 @@ def test_such_a_file_still_opens(
 ) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     reader = RunReader(open_results(files[kind]))
-    assert [row.name for row in reader.cases()] == ["n0"]
+    assert [row.name for row in reader.cases()] == ["n0", "n1", "n2"]
+    assert [row.state for row in reader.attempts()] == ["done", "waiting", "waiting"]
+    assert [one["name"] for one in results.build(reader)["not_run"]] == ["n1", "n2"]
     reader.close()
 
 
@@ -120,3 +123,15 @@ def test_columns_are_those_of_the_prompts_too_and_the_worst_stands_first(tmp_pat
         ("a", "long", "0 of 2"), ("b", "terse", "1 of 2"), ("a", "terse", "2 of 2"),
         ("b", "long", "1 of 1, 1 not run"),
     ]  # fmt: skip
+
+
+def test_a_run_that_passed_as_far_as_it_came_is_no_success_in_junit(tmp_path: Path) -> None:
+    planned = [PlannedCase(case(f"n{number}"), "a", "m", 1, 1) for number in range(3)]
+    why = "cost limit reached: 1 USD"
+    reader = run_of(tmp_path, planned, ["passed"], why)
+    export(reader, tmp_path / "r.junit.xml")
+    reader.close()
+    root = ElementTree.parse(tmp_path / "r.junit.xml").getroot()
+    assert (root.get("failures"), root.get("errors"), root.get("skipped")) == ("0", "1", "2")
+    (error,) = root.iter("error")
+    assert error.get("message") == f"2 cases not run ({why})"

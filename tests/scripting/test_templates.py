@@ -14,10 +14,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.examples import examples
-from tui_eval.formats.promptfoo.read.suite_environment import SuiteEnvironment
 from tui_eval.guard.trust import NeedsTrust, Trust
 from tui_eval.javascript.values import FileList, FileValue, number_text
 from tui_eval.nunjucks.prompt_templates import render_prompt, resolve_vars
+from tui_eval.nunjucks.suite_environment import SuiteEnvironment
 from tui_eval.nunjucks.templates import TemplateError, including, is_partial, render, render_value
 
 RECORDED = [json.loads(line) for line in (Path(__file__).parent / "nunjucks.jsonl").read_text().splitlines()]

@@ -13,7 +13,7 @@ from tui_eval.engine.request import Recorded, RunRequest
 from tui_eval.formats import reading
 from tui_eval.formats.accepting import Proposal, propose, write
 from tui_eval.guard.trust import Trust
-from tui_eval.model import Attempt, Case, DataDetails, Entry, Reply, Verdict
+from tui_eval.model import Attempt, Case, DataDetails, Entry, Evidence, Reply, Verdict
 from tui_eval.store.reader import RunReader
 from tui_eval.yaml.yaml_edit import EditError
 
@@ -210,6 +210,41 @@ def test_nao(tmp_path: Path) -> None:
     assert (tmp_path / "t.yml").read_text() == NAO.replace(
         "  select 1 as a   -- old\n  from t\n", "  select 2 as a\n  from u: v\n"
     ).replace("sql: |", "sql: |-").replace("limit: 10", "limit: 20").replace("count: 3", "count: 1")
+
+
+@pytest.mark.parametrize(
+    ("blame", "note", "unable"),
+    [
+        ("query", "the answer has the rows of this query", ""),
+        ("both", "with it the case still fails", ""),
+        ("unknown", "cannot be run here: gone", ""),
+        ("retold", "", "gives the expected rows, its answer retold them wrongly"),
+    ],
+)
+def test_the_agents_query_is_taken_with_what_was_concluded_of_it(
+    tmp_path: Path, blame: str, note: str, unable: str
+) -> None:
+    (tmp_path / "t.yml").write_text(NAO)
+    case = Case("c", "c", "t.yml", "nao")
+    attempt = Attempt("c", 1, "failed", verdicts=[Verdict("sql", False, "rows", line=4)])
+    kept = {"blame": blame, "line": "the agent's query cannot be run here: gone"}
+    attempt.data = DataDetails(verification_sql="select 2 as a from t", settings={"conclusion": kept})
+    proposal = propose(case, attempt, tmp_path)
+    assert note in " ".join(proposal.notes) and bool(proposal.changes) is not bool(unable)
+    assert unable in " ".join(proposal.unable) and ("+  select 2 as a from t" in proposal.diff) is not bool(
+        unable
+    )
+
+
+def test_an_expected_query_that_fails_may_become_the_agents(tmp_path: Path) -> None:
+    (tmp_path / "t.yml").write_text(NAO)
+    case = Case("c", "c", "t.yml", "nao")
+    failed = Verdict("sql", None, "rows", line=4, evidence=[Evidence("sql", "query-failed", text="no table")])
+    attempt = Attempt("c", 1, "error", verdicts=[failed])
+    attempt.data = DataDetails(verification_sql="select 2 as a from t")
+    assert len(propose(case, attempt, tmp_path).changes) == 1
+    failed.evidence = [Evidence("sql", "no-database")]
+    assert not propose(case, attempt, tmp_path).changes
 
 
 HOSTILE = 'say "\u202ehi\x1b[31m\x00 \u2028 # : {x} \'" & *b ! % @ `\ud800'

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,7 @@ from textual.pilot import Pilot
 
 from tui_eval.engine.request import RunRequest
 from tui_eval.engine.service.client import RunStarted
-from tui_eval.model import Attempt, Case, Entry, Outcome, Turn, Usage
+from tui_eval.model import Attempt, Case, Entry, Evidence, Outcome, Turn, Usage, Verdict
 from tui_eval.store.run_folders import Store, new_run_id
 from tui_eval.store.schema import RunInfo
 from tui_eval.store.writer import PlannedCase, RunWriter
@@ -127,8 +127,9 @@ class LiveRun:
         attempt: int = 0,
         said: str = "hi",
         cost: float = 0.01,
+        evidence: list[Evidence] | None = None,
     ) -> None:
-        """An attempt ends."""
+        """An attempt ends; `evidence` is what a verdict of its rests on."""
         self.writer.done(
             self.refs[case][attempt],
             Attempt(
@@ -143,6 +144,7 @@ class LiveRun:
                 duration_ms=1000.0,
                 transcript=[Entry(1, "user", text="hello"), Entry(1, "assistant", text=said)],
                 response_text=said if said != "hi" else "",
+                verdicts=[Verdict("contains", False, reason=message, evidence=evidence)] if evidence else [],
             ),
         )
 
@@ -170,9 +172,11 @@ async def until(condition: Callable[[], Any], pilot: Pilot[Any] | None = None, s
 
 
 @asynccontextmanager
-async def running_app(root: Path, size: tuple[int, int] = (80, 24), **options: Any):
+async def running_app(
+    root: Path, size: tuple[int, int] = (80, 24), **options: Any
+) -> AsyncIterator[tuple[Any, Pilot[Any]]]:
     """The app on a project, its suites read: yields (app, pilot)."""
-    engine = options.pop("engine", None) or FakeEngine(root)
+    engine: Any = options.pop("engine", None) or FakeEngine(root)
     app = EvalApp([root], root=root, engine=engine, unicode=options.pop("unicode", True), **options)
     async with app.run_test(size=size) as pilot:
         await until(lambda: not app.state.loading, pilot)

@@ -22,7 +22,7 @@ from tui_eval.tui.background import Tasks
 from tui_eval.tui.engines import Engines
 from tui_eval.tui.handlers import Handlers
 from tui_eval.tui.keys import KEYS
-from tui_eval.tui.keys_case import CASE_KEYS, SHARED_KEYS
+from tui_eval.tui.keys_case import CASE_KEYS, QUERY_KEYS, SHARED_KEYS
 from tui_eval.tui.memory import ProjectMemory
 from tui_eval.tui.notices import Notices
 from tui_eval.tui.pointer import CasePointer
@@ -55,7 +55,7 @@ def services_for(app: HostApp, state: AppState) -> AppServices:
     none: Any = None
     keys = Handlers(
         app,
-        CASE_KEYS + SHARED_KEYS + tuple(key for key in KEYS if key.place in ("moving", "list")),
+        CASE_KEYS + SHARED_KEYS + QUERY_KEYS + tuple(key for key in KEYS if key.place in ("moving", "list")),
         lambda: None,
     )
     return AppServices(

@@ -170,6 +170,8 @@ async def test_x_cancels_the_case_and_capital_x_asks(tmp_path):
         await until(lambda: app.state.run is not None and isinstance(app.screen, RunScreen), pilot)
         ref = app.services.engines.own.live.start(0)
         await until(lambda: app.state.run.counts.running == 1, pilot)
+        # it leaves the line of those that wait
+        await until(lambda: app.screen.case_list.cases.lines[0].entry is not None, pilot)
         app.screen.go_to(CasePointer(FIRST))
         await pilot.press("x")
         await until(lambda: app.services.engines.own.cancelled, pilot)
@@ -286,6 +288,10 @@ tests:
         tmp_path,
         {
             "promptfooconfig.yaml": suite,
+            **{
+                f"suites/{name}.yaml": f"agent: {name}\ntest_cases:\n  - {{name: a, input: b}}\n"
+                for name in ("mine", "far")
+            },
             "tui_eval.yaml": "agents:\n  mine: {type: command, command: [./run-me, 'a b']}\n"
             "  far: {type: openai, base_url: 'https://far.example/v1', model: m, api_key: '${FAR_KEY}'}\n",
         },
@@ -416,9 +422,11 @@ async def test_what_is_agreed_to_is_read_whole_and_agreed_to_after_its_last_line
         f"  more{n}: {{type: command, command: [sh, -c, 'echo {n} {chr(97 + n) * 120} last-{n}']}}\n"
         for n in range(8)
     )
-    root = project(
-        tmp_path, {"promptfooconfig.yaml": "prompts: [p]\nproviders: [echo]\n", "tui_eval.yaml": agents}
-    )
+    suites = {
+        f"suites/{name}.yaml": f"agent: {name}\ntest_cases:\n  - {{name: a, input: b}}\n"
+        for name in ("cmd", *(f"more{n}" for n in range(8)))
+    }
+    root = project(tmp_path, {**suites, "tui_eval.yaml": agents})
     async with running_app(root, size) as (app, pilot):
         await until(lambda: isinstance(app.screen, AskScreen), pilot)
         await until(lambda: "more lines (" in screen_text(app), pilot)

@@ -21,7 +21,6 @@ from tui_eval.model import Attempt, Entry, Exchange, Verdict
 from tui_eval.tui.inspector import raw, transcript
 from tui_eval.tui.inspector.assertions import AssertionsTab
 from tui_eval.tui.screens.case_screen import CaseScreen
-from tui_eval.tui.screens.prompt import Prompt
 from tui_eval.tui.state.case.transcript_view import prepared
 from tui_eval.tui.state.text import block_layout, blocks, json_head, json_lines, lines
 from tui_eval.tui.state.text.blocks import ABOVE, CLIP, Block
@@ -104,9 +103,9 @@ async def test_a_search_in_much_text_leaves_the_screen_its_keys(tmp_path: Path, 
         screen = await loaded(pilot)
         pane = screen.query_one(TextPane)
         await until(pilot, lambda: pane.row_count > 20)
-        screen.post_message(Prompt.Left("find", "needle3", True))
+        screen.finder.look_for("needle3")
         await happens(lambda: pane.searching and "searching…" in screen_text(app))
-        await screen.action_find_next(1)
+        await screen.finder.find_next(1)
         assert pane.cursor == 0
         held.set()
         await sees(pilot, "1 of 1", '{"needle3": 1}')
@@ -130,9 +129,9 @@ async def test_what_was_found_so_far_can_be_gone_through(tmp_path: Path, monkeyp
         screen = await loaded(pilot)
         pane = screen.query_one(TextPane)
         await until(pilot, lambda: pane.row_count > 20)
-        screen.post_message(Prompt.Left("find", "parcel 17 was", True))
+        screen.finder.look_for("parcel 17 was")
         await happens(lambda: pane.places[1] == 4 and "1 of 4, searching… 11 of" in screen_text(app))
-        await screen.action_find_next(1)
+        await screen.finder.find_next(1)
         await happens(lambda: "2 of 4" in screen_text(app))
         held.set()
         await sees(pilot, "2 of 6")
@@ -146,7 +145,7 @@ async def test_who_has_moved_on_is_not_taken_to_the_first_place(tmp_path: Path, 
         screen = await loaded(pilot)
         pane = screen.query_one(TextPane)
         await until(pilot, lambda: pane.row_count > 20)
-        screen.post_message(Prompt.Left("find", "needle3", True))
+        screen.finder.look_for("needle3")
         await happens(lambda: pane.searching)
         pane.action_move(2)
         held.set()
@@ -266,7 +265,7 @@ async def test_assertions_open_at_the_first_that_failed_with_all_of_it_in_view(
         screen = await loaded(pilot)
         await pilot.press("3")
         await until(pilot, lambda: _verdict_in_front(screen) == "v31")
-        await sees(pilot, "should_contain", "'Refund policy' not found", "wanted  Refund policy")
+        await sees(pilot, "should_contain", 'lacks "Refund policy"', "wanted  Refund policy")
 
 
 async def test_what_is_long_is_unfolded_and_made_ready_in_threads(tmp_path: Path, monkeypatch: Any) -> None:

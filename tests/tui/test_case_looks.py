@@ -88,7 +88,7 @@ async def test_the_end_of_a_long_file_name_is_seen_where_a_case_is_saved(size: t
     app: App[None] = App()
     async with app.run_test(size=size) as pilot:
         dialog = SaveDialog(
-            SaveChoice("start_to_agent", name, "short"), ["start_to_agent"], lambda form: f"{name}.{form}"
+            SaveChoice("start_to_agent", name, "short"), ["start_to_agent"], [], lambda form: f"{name}.{form}"
         )
         await app.push_screen(dialog)
         await until(pilot, lambda: "_saved.yaml" in screen_text(app))
@@ -121,7 +121,7 @@ async def test_without_colours_the_format_that_has_the_keys_is_seen() -> None:
     app: App[None] = App()
     async with app.run_test(size=(60, 16)) as pilot:
         app.theme = "ansi-dark"
-        dialog = SaveDialog(SaveChoice("nao", "a.yaml", "short"), ["nao"], lambda form: "a.yaml")
+        dialog = SaveDialog(SaveChoice("nao", "a.yaml", "short"), ["nao"], [], lambda form: "a.yaml")
         await app.push_screen(dialog)
         await pilot.press("up")
         await until(pilot, lambda: bool(dialog.query_one(FormatRow).rich_style.reverse))

@@ -300,7 +300,7 @@ async def test_history_shows_attempts_and_opens_one(tmp_path: Path, size: tuple[
         await pilot.press("g")
         await sees(pilot, "answer")
         await pilot.press("enter")
-        await until(pilot, lambda: screen.content.run_id == LATER and screen._active == 0)
+        await until(pilot, lambda: screen.content.run_id == LATER and screen.tab_shown == 0)
 
 
 async def test_a_person_s_verdict_is_kept_and_shown(tmp_path: Path) -> None:
@@ -314,8 +314,8 @@ async def test_a_person_s_verdict_is_kept_and_shown(tmp_path: Path) -> None:
         await sees(pilot, "attempt 1 of 1 · wrong …")
         await pilot.press("h")
         await sees(pilot, "wrong: too terse")
-        assert Notes(tmp_path).of_case(screen.pointer.case_id)[0].verdict == "wrong"
-        assert app.state.notes[screen.pointer.case_id].text == "too terse"
+        assert Notes(tmp_path).of_case(screen.current().case_id)[0].verdict == "wrong"
+        assert app.state.notes[screen.current().case_id].text == "too terse"
         await pilot.press("m", "x")
         await until(pilot, lambda: screen.content.note is None)
         assert not app.state.notes

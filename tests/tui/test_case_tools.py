@@ -10,8 +10,9 @@ import pytest
 
 from tests.tui.attempts import START, hallucinated_argument, multi_agent_in_time
 from tests.tui.case_host import host, loaded, screen_text, sees, until
+from tests.tui.judged_evidence import evidenced
 from tests.tui.test_case_why import said
-from tui_eval.model import Attempt, Entry, Verdict
+from tui_eval.model import Attempt, Entry, Evidence, Verdict
 from tui_eval.tui.inspector.tools_tab import ToolsTab
 from tui_eval.tui.state.case.tools_view import detail, rows
 from tui_eval.tui.state.case.waterfall import SpanBar, bar_line, bars, label_width, span_of
@@ -38,16 +39,20 @@ def called(*verdicts: Verdict) -> Attempt:
          ['query: "kettle"  ≠ "ketle"', "max: 5  ≠ not given", "page: not asked for"]),
         # StartToAgent
         (Verdict("tools_used", False, "tools", "serch", ["search"]), ["✗ serch was not called; the nearest name is search"]),
-        (Verdict("max_tool_calls", False, "tools", 1, 2, reason="max_tool_calls: 2 > 1"), ["max_tool_calls: 2 > 1"]),
-        # promptfoo
-        (Verdict("trajectory:tool-args-match", False, "text", {"name": "lookup", "args": {"id": 7}}), ["id: 7  ≠ 8"]),
-        (Verdict("trajectory:tool-sequence", False, "text", {"steps": ["search", "refund", "lookup"]}),
-         ["✓ search", "− refund expected here", "✓ lookup"]),
-        (Verdict("not-trajectory:tool-used", False, "text", "search", reason="search was used"), ["search was used"]),
+        (Verdict("max_tool_calls", False, "tools", 1, 2, reason="max_tool_calls: 2 > 1"), ["2 > 1 tool calls"]),
+        # promptfoo: its judge's own pieces
+        (Verdict("trajectory:tool-args-match", False, "text", {"name": "lookup", "args": {"id": 7}}, evidence=[
+            Evidence("call", "wrong-arguments", text="lookup", call=1, path="id", expected=7, actual=8)]), ["id: 7  ≠ 8"]),
+        (Verdict("trajectory:tool-sequence", False, "text", {"steps": ["search", "refund"]}, evidence=[
+            Evidence("step", "called", text="search", call=1, row=0, actual=[1]),
+            Evidence("step", "not-in-order", text="refund", row=1, actual=[])]),
+         ["✓ search was step 1", "✗ refund not after step 1"]),
+        (Verdict("not-trajectory:tool-used", False, "text", "search", reason="search was used", evidence=[
+            Evidence("step", "forbidden-call", text="search", call=1, actual=[1])]), ["search called"]),
     ],
 )  # fmt: skip
 def test_what_is_expected_of_calls_stands_beside_them(verdict: Verdict, lines: list[str]) -> None:
-    attempt = called(verdict)
+    attempt = evidenced(called(verdict))
     shown = [
         line for row in rows(attempt) for block in detail(attempt, row) for line in said(block.lines())
     ] + [block.label for row in rows(attempt) for block in detail(attempt, row)]

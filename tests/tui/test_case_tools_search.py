@@ -14,7 +14,6 @@ from tests.tui.test_case_large import happens
 from tui_eval.model import Attempt, Entry
 from tui_eval.tui.inspector import tools_tab
 from tui_eval.tui.inspector.tools_tab import ToolsTab
-from tui_eval.tui.screens.prompt import Prompt
 from tui_eval.tui.state.case.tools_search import next_with
 from tui_eval.tui.state.case.tools_view import rows
 from tui_eval.tui.state.text.lines import pattern
@@ -55,7 +54,7 @@ async def test_find_goes_from_call_to_call(tmp_path: Path) -> None:
         tab = screen.tab
         assert isinstance(tab, ToolsTab)
         await until(pilot, lambda: bool(tab.table.rows))
-        screen.post_message(Prompt.Left("find", "kettle", True))
+        screen.finder.look_for("kettle")
         await sees(pilot, "1 of 2")
         for key, call, words in (
             ("n", 0, "2 of 2"), ("n", 3, "1 of 1"), ("n", 7, "1 of 1"), ("n", 0, "1 of 2"), ("N", 7, "1 of 1"),
@@ -63,13 +62,13 @@ async def test_find_goes_from_call_to_call(tmp_path: Path) -> None:
             await pilot.press(key)
             await until(pilot, lambda call=call: tab.table.call_index == call and not tab.searching)
             await sees(pilot, words, TEXTS[call])
-        screen.post_message(Prompt.Left("find", "spoon", True))
+        screen.finder.look_for("spoon")
         await until(pilot, lambda: tab.table.call_index == 5)
         await sees(pilot, "1 of 1", "a spoon")
         await pilot.press("n")  # the only place
         await until(pilot, lambda: not tab.searching)
         await sees(pilot, "1 of 1", "a spoon")
-        screen.post_message(Prompt.Left("find", "no such thing", True))
+        screen.finder.look_for("no such thing")
         await sees(pilot, "not here: no such thing")
         assert tab.table.call_index == 5
 
@@ -92,14 +91,14 @@ async def test_looking_through_the_calls_leaves_the_screen_its_keys(tmp_path: Pa
         tab = screen.tab
         assert isinstance(tab, ToolsTab)
         await until(pilot, lambda: bool(tab.table.rows))
-        screen.post_message(Prompt.Left("find", "spoon", True))
+        screen.finder.look_for("spoon")
         await happens(lambda: tab.searching and "searching… 2 of 9 calls" in screen_text(app))
         tab.table.move_to(1)  # who goes elsewhere is not taken away
         await happens(lambda: not tab.searching)
         held.set()
         await pilot.pause()
         assert tab.table.call_index == 1
-        screen.post_message(Prompt.Left("find", "spoon", True))
+        screen.finder.look_for("spoon")
         await sees(pilot, "1 of 1", "a spoon")
 
 

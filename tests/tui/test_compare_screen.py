@@ -5,6 +5,7 @@ from __future__ import annotations
 import sqlite3
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -20,7 +21,7 @@ from tui_eval.tui.screens.compare_screen import CompareScreen
 from tui_eval.tui.screens.sides import SidesScreen
 
 
-def run_of_agents(root: Path, outcomes: dict[str, list[str]], run_id: str = "20260101-000009-aaaa") -> Path:
+def run_of_agents(root: Path, outcomes: dict[str, Any], run_id: str = "20260101-000009-aaaa") -> Path:
     """A run of the same cases with several agents."""
     folder = Store(root).create_folder(run_id)
     writer = RunWriter(folder, RunInfo(run_id, started_at=1_760_000_000.0, agents=list(outcomes)))
@@ -42,6 +43,11 @@ def run_of_agents(root: Path, outcomes: dict[str, list[str]], run_id: str = "202
     writer.state("finished", 1_760_000_060.0)
     writer.close()
     return folder
+
+
+def case_under_cursor(screen: CompareScreen) -> str:
+    pointer = screen.current()
+    return pointer.case_id if pointer is not None else ""
 
 
 async def compared(app, pilot) -> CompareScreen:
@@ -106,7 +112,7 @@ async def test_a_rerun_counts_with_the_run_it_belongs_to(tmp_path):
     again.all_done(["passed"])
     async with running_app(root) as (app, pilot):
         await to_runs(app, pilot)
-        await pilot.press("j", "space", "j", "space", "c")
+        await pilot.press("g", "space", "j", "space", "c")  # the rerun stands between them, under its run
         screen = await compared(app, pilot)
         assert [half.folder for half in (screen.before, screen.after)] == [old, new]
         await sees(app, pilot, "0 cases regressed, 0 fixed", "+1 linked", "3 unchanged")
@@ -148,13 +154,13 @@ async def test_what_an_attempt_takes_and_finding(tmp_path, size):
         await sees(app, pilot, "an attempt  1.0s → 1.0s · 30 → 30 tokens · $0.0100 → $0.0100")
         await pilot.press("slash")
         await pilot.press(*"angry", "enter")
-        await until(lambda: screen.current().case_id.endswith("angry customer"), pilot)
+        await until(lambda: case_under_cursor(screen).endswith("angry customer"), pilot)
         await pilot.press("slash", *["backspace"] * 5, *"went wrong", "enter", "n")
-        await until(lambda: screen.current().case_id.endswith("refund is approved"), pilot)
+        await until(lambda: case_under_cursor(screen).endswith("refund is approved"), pilot)
         await pilot.press("n")
-        await until(lambda: screen.current().case_id.endswith("angry customer"), pilot)
+        await until(lambda: case_under_cursor(screen).endswith("angry customer"), pilot)
         await pilot.press("slash", "escape")
-        assert isinstance(app.screen, CompareScreen) and screen.found == ""
+        assert isinstance(app.screen, CompareScreen) and screen.finder.found == ""
 
 
 async def test_a_run_that_cannot_be_read_is_said(tmp_path):
@@ -162,7 +168,9 @@ async def test_a_run_that_cannot_be_read_is_said(tmp_path):
     write_runs(root, ["passed"] * 3, ["failed"] * 3)
     async with running_app(root) as (app, pilot):
         screen = await to_runs(app, pilot)
-        with sqlite3.connect(root / ".tui-eval" / "runs" / screen.chosen.run.id / "run.db") as connection:
+        chosen = screen.chosen
+        assert chosen is not None
+        with sqlite3.connect(root / ".tui-eval" / "runs" / chosen.run.id / "run.db") as connection:
             connection.execute("DROP TABLE attempts")
         await pilot.press("c")
         await sees(app, pilot, "Cannot be compared: ")
@@ -198,23 +206,23 @@ async def test_the_cases_of_a_change_are_folded_and_unfolded(tmp_path, size):
         await to_runs(app, pilot)
         await pilot.press("c")
         screen = await compared(app, pilot)
-        await until(lambda: len(screen._table.rows) == 6, pilot)
+        await until(lambda: len(screen.table.rows) == 6, pilot)
         await pilot.press("left")
         await sees(app, pilot, "1 regressed", "enter or → shows")
-        assert [row.change for row in screen._table.rows] == [
+        assert [row.change for row in screen.table.rows] == [
             "regressed",
             "fixed",
             "fixed",
             "unchanged",
             "unchanged",
         ]
-        assert screen._table.cursor == 0
+        assert screen.table.cursor == 0
         await pilot.press("enter")
-        await until(lambda: len(screen._table.rows) == 6, pilot)
+        await until(lambda: len(screen.table.rows) == 6, pilot)
         await pilot.press("enter", "j", "enter")
-        await until(lambda: len(screen._table.rows) == 4 and screen._table.cursor == 1, pilot)
+        await until(lambda: len(screen.table.rows) == 4 and screen.table.cursor == 1, pilot)
         await pilot.press("right")
-        await until(lambda: len(screen._table.rows) == 5, pilot)
+        await until(lambda: len(screen.table.rows) == 5, pilot)
         assert app.screen is screen
 
 
@@ -289,7 +297,8 @@ async def test_a_rerun_that_belongs_to_a_compared_run_counts_when_it_has_ended(t
 
 
 def test_only_attempts_of_new_runs_take_the_right_side():
-    row = SimpleNamespace(id=1)
+    row: Any = SimpleNamespace(id=1)
+    other: Any = SimpleNamespace(id=2)
     choices = [
         CompareChoice(run, row, agent, None)
         for run, agent in [("a", "x"), ("b", "x"), ("c", "x"), ("c", "y")]
@@ -300,6 +309,6 @@ def test_only_attempts_of_new_runs_take_the_right_side():
     assert found is not None and (found.left, found.right) == (1, 2)
     assert found.choices[found.right].agent == "x"
     # another attempt of the same new run: what was looked at stays at the left
-    more = Sides("s::a", [*choices, CompareChoice("c", SimpleNamespace(id=2), "x", None)], 1, 2)
+    more = Sides("s::a", [*choices, CompareChoice("c", other, "x", None)], 1, 2)
     found = newest_right(more, {"a", "b"})
     assert found is not None and (found.left, found.right) == (1, 4)

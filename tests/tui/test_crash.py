@@ -29,7 +29,7 @@ sys.exit(run_app(["."], open_run=run))
 """
 PLACES = {
     "an action": "PlaceController.show_log = broken",
-    "a message": "SuitesScreen._moved = SuitesScreen.action_find = broken\nPlaceController.show_log = broken",
+    "a message": "SuitesScreen._moved = broken\nPlaceController.show_log = broken",
     "painting": "PlaceController.show_log = lambda self: (setattr(CaseList, 'render_line', broken), self.front.case_list.refresh())",
     "a timer": "PlaceController.show_log = lambda self: self._app.set_timer(0.01, broken)",
     "a worker": "async def work():\n    broken()\nPlaceController.show_log = lambda self: self._app.run_worker(work())",

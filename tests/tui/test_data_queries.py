@@ -144,5 +144,5 @@ async def test_the_line_stands_above_the_rows_and_s_shows_both(
         if size[1] == 24:  # it does not fit beside all rows: what is kept stands there until it is asked for
             await pilot.press("s", "s")
         await sees(pilot, "GROUP BY", "both")
-        await pilot.press("o")
+        await pilot.press("tab", "o")
         await until(pilot, lambda: "group by" in screen_text(app))

@@ -6,6 +6,7 @@ import threading
 from pathlib import Path
 from typing import Any
 
+import polars as pl
 import pytest
 from textual.events import Key
 from textual.pilot import Pilot
@@ -14,8 +15,9 @@ from tests.tui.attempts import text_failure, wrong_cell
 from tests.tui.case_host import HostApp, host, loaded, screen_text, sees, until
 from tests.tui.test_case_large import happens
 from tui_eval.model import Attempt, DataDetails
+from tui_eval.tui.inspector import data
 from tui_eval.tui.inspector.data import DataTab
-from tui_eval.tui.screens import case_parts
+from tui_eval.tui.screens import case_copier
 from tui_eval.tui.screens.case_screen import CaseScreen
 from tui_eval.tui.state.data import data_export
 from tui_eval.tui.state.data.data_export import ExportEnded
@@ -144,7 +146,42 @@ async def test_both_modes_take_the_lines_that_they_need(tmp_path: Path, size: tu
         await sees(pilot, "✗ documented", "✓ reference")
         found = lines(app)
         at = next(i for i, line in enumerate(found) if "✓ reference" in line)
-        assert "expected" in found[at + 1] or "expected" in found[at + 2]
+        assert "integer" in found[at + 2] or "integer" in found[at + 3]
+
+
+@pytest.mark.parametrize("size", SIZES)
+async def test_the_rows_are_one_table_and_o_puts_both_sides_beside_each_other(
+    tmp_path: Path, size: tuple[int, int]
+) -> None:
+    app = host(tmp_path, wrong_cell())
+    async with app.run_test(size=size) as pilot:
+        _, tab = await opened(pilot)
+        await sees(pilot, "1006.5→1007.25", "region", "text", "number")
+        here = tab.grid.cursor, tab.grid.column
+        await pilot.press("o")
+        await sees(pilot, "   expected ", "actual  4 rows", " │ ", "1007.25≠")
+        assert "→" not in "".join(lines(app)[:-1]) and (tab.grid.cursor, tab.grid.column) == here
+        await pilot.press("o")
+        await sees(pilot, "1006.5→1007.25", "one table: o puts both")
+        assert tab.rendered
+
+
+async def test_a_missing_row_an_extra_one_and_a_repeat_stand_in_their_place(tmp_path: Path) -> None:
+    rows = [{"id": n, "day": f"2018-01-0{n}T00:00:00", "v": n / 2} for n in (1, 2, 4)]
+    answer = [rows[0], {**rows[0], "v": 7.5}, {"id": 3, "day": "2018-01-03", "v": 1.5}, rows[2]]
+    app = host(tmp_path, attempt_of(rows, answer))
+    async with app.run_test(size=(80, 24)) as pilot:
+        _, tab = await opened(pilot)
+        await sees(pilot, "− 1 missing", "+ 1 extra", "× 1 repeated", "repeats once")
+        shown = [line.split() for line in tab.grid.rows_text().splitlines()]
+        assert shown == [
+            ["1", "2018-01-01", "0.5"],
+            ["×2", "1", "2018-01-01", "7.5"],
+            ["−", "2", "2018-01-02", "1.0"],
+            ["+", "3", "2018-01-03", "1.5"],
+            ["4", "2018-01-04", "2.0"],
+        ]
+        await sees(pilot, "×2 the answer has this key twice")
 
 
 def test_what_is_not_made_to_its_end_leaves_no_file(tmp_path: Path) -> None:
@@ -172,7 +209,7 @@ async def test_writing_a_long_difference_says_how_far_it_is_and_can_be_ended(
     folder.mkdir()
     monkeypatch.setattr("tempfile.tempdir", str(folder))
     monkeypatch.setattr(data_export, "PIECE", 4)
-    monkeypatch.setattr(case_parts, "TELL", 0.0)
+    monkeypatch.setattr(case_copier, "TELL", 0.0)
 
     def held_up(view: Any, limit: Any, progress: Any) -> Any:
         return as_csv(view, limit, lambda done, total: progress(done, total) and (done != 8 or held.wait(60)))
@@ -185,7 +222,7 @@ async def test_writing_a_long_difference_says_how_far_it_is_and_can_be_ended(
         app.screen.post_message(Key("d", "d"))
         await happens(lambda: "writing… 8 of 18 rows; esc ends it" in screen_text(app))
         assert list(folder.iterdir())
-        assert screen.back() and not screen.end_writing()
+        assert screen.back() and not screen.copier.end_writing()
         held.set()
         await sees(pilot, "ended after 12 of 18 rows, nothing is written")
         assert not list(folder.iterdir()) and not screen.back()
@@ -193,3 +230,58 @@ async def test_writing_a_long_difference_says_how_far_it_is_and_can_be_ended(
         await until(pilot, lambda: any("18 rows written to" in line for line in app.logged))
         (written,) = folder.iterdir()
         assert len(written.read_text().splitlines()) == 19
+
+
+def many_rows(root: Path, rows: int, shuffled: bool) -> Attempt:
+    """An attempt of so many rows, of which the run keeps the first ones with it and all as frames beside it."""
+    expected = pl.DataFrame({"id": range(rows), "v": [n / 4 for n in range(rows)]})
+    wrong = pl.when(pl.col("id") == rows - 2).then(pl.col("v") + 1).otherwise(pl.col("v"))
+    actual = expected.with_columns(wrong.alias("v"))
+    actual = actual.reverse() if shuffled else actual
+    attempt = attempt_of(expected.head(500).to_dicts(), actual.head(500).to_dicts())
+    assert attempt.data is not None
+    attempt.data.settings = {
+        "compat": "documented",
+        "truncated": {"expected": rows, "actual": rows},
+        "frames": {side: f"frames/1-{side}.parquet" for side in ("expected", "actual")},
+    }
+    folder = root / ".tui-eval" / "runs" / "20260601-120000-abcd" / "frames"
+    folder.mkdir(parents=True, exist_ok=True)
+    for side, frame in (("expected", expected), ("actual", actual)):
+        frame.write_parquet(folder / f"1-{side}.parquet")
+    return attempt
+
+
+@pytest.mark.parametrize("shuffled", [False, True])
+async def test_of_many_rows_the_first_stand_there_while_all_are_being_aligned(
+    tmp_path: Path, monkeypatch: Any, shuffled: bool
+) -> None:
+    held = threading.Event()
+    real = data.make
+
+    def held_up(*given: Any, progress: Any) -> Any:
+        progress("comparing 3,000 rows: column 1 of 2…")
+        held.wait(60)
+        return real(*given, progress=progress)
+
+    monkeypatch.setattr(data, "make", held_up)
+    app = host(tmp_path, wrong_cell())
+    attempt = many_rows(tmp_path, 3000, shuffled)
+    async with app.run_test(size=(80, 24)) as pilot:
+        screen = await loaded(pilot)
+        screen.content.attempt = attempt
+        screen.action_tab(3)
+        tab = screen.tab
+        assert isinstance(tab, DataTab)
+        await happens(
+            lambda: "comparing 3,000 rows: column 1 of 2…  the first rows stand here" in screen_text(app)
+        )
+        assert tab.view is None and "61.5" not in screen_text(app)
+        assert tab.grid.row_count == 300 and "2.25" in screen_text(app)
+        assert tab.turn(1) == "no rows here"
+        tab.grid.move_to(6)
+        held.set()
+        await until(pilot, lambda: tab.view is not None)
+        assert tab.view is not None and len(tab.view) == 3000 and tab.view.wrong == 1
+        assert tab.grid.cursor == 6, "who went on meanwhile stays there"
+        await sees(pilot, "1 of 3,000 rows differs")

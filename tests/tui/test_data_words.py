@@ -12,12 +12,14 @@ from tests.tui.attempts import wrong_cell
 from tui_eval.model import DataDetails
 from tui_eval.tui.screens.case_notes import CHOICES as NOTES
 from tui_eval.tui.state.case.copying import CHOICES as COPIES
+from tui_eval.tui.state.data import joined_rows
 from tui_eval.tui.state.data.comparison_modes import disagreement
 from tui_eval.tui.state.data.data_blocks import broken, sql_lines
-from tui_eval.tui.state.data.data_columns import DataColumn, laid_out, value_text
+from tui_eval.tui.state.data.data_columns import DataColumn, both_fitted, laid_out, squeezed, value_text
 from tui_eval.tui.state.data.data_view import DataView, make
-from tui_eval.tui.state.data.data_words import alike, common, shortened
+from tui_eval.tui.state.data.data_words import alike, shortened
 from tui_eval.tui.state.text.lines import plain
+from tui_eval.tui.state.text.text_difference import common
 from tui_eval.tui.widgets.copy_bar import question
 
 Rows = list[dict[str, Any]]
@@ -183,6 +185,98 @@ def test_columns_that_stay_leave_room_for_the_others() -> None:
     assert [width for _, _, width in laid_out(placed, 0, 0, 100, 2)] == [24, 10, 24]
     assert [index for index, _, _ in laid_out(placed, 1, 2, 33, 2)] == [0, 2]
     assert sum(width + 2 for _, _, width in laid_out(placed, 1, 2, 33, 2)) <= 33
+
+
+def drawn(view: DataView, width: int) -> list[str]:
+    """The one table at a width, its head first."""
+    room = width - joined_rows.margin(view) + 1
+    places = squeezed(view.joined, view.columns, view.visible, room, joined_rows.GAP)
+    shown = laid_out(places, view.frozen, view.frozen, room, joined_rows.GAP)
+    head = joined_rows.head(view, shown, -1, width)
+    rows = [joined_rows.row_line(view, view.row(at), shown, None) for at in range(len(view))]
+    return [plain(line)[:width].rstrip() for line in (*head, *rows)]
+
+
+ORDERS: Rows = [
+    {"amount": 26.0, "order_id": 1, "customer_id": 7, "order_date": "2018-01-01T00:00:00", "status": "completed"},
+    {"amount": 9.5, "order_id": 2, "customer_id": 94, "order_date": "2018-01-02T00:00:00", "status": "returned"},
+    {"amount": 3.0, "order_id": 3, "customer_id": 50, "order_date": "2018-01-05T00:00:00", "status": "completed"},
+]  # fmt: skip
+
+
+def test_each_row_stands_once_the_key_first_with_arrows_where_cells_differ() -> None:
+    answer = [
+        {**ORDERS[0], "amount": 24.0},
+        {**ORDERS[2], "amount": 3.0 * (1 + 1e-8)},
+        {**ORDERS[2], "amount": 8.0},
+        {**ORDERS[2], "order_id": 9},
+    ]
+    view = view_of(ORDERS, answer, types={"order_date": "DATE", "order_id": "BIGINT"})
+    assert drawn(view, 79) == [
+        "   order_id     amount≠ customer_id  order_date  status",
+        "    integer     number      integer  date        text",
+        "≠         1  26.0→24.0            7  2018-01-01  completed",
+        "−         2        9.5           94  2018-01-02  returned",
+        "          3        3.0≈          50  2018-01-05  completed",
+        "×2        3        8.0           50  2018-01-05  completed",
+        "+         9        3.0           50  2018-01-05  completed",
+    ]
+
+
+def test_five_columns_of_orders_fit_into_80_also_where_all_of_them_differ() -> None:
+    answer = [
+        {**row, "amount": row["amount"] * 100, "status": "return_pending", "order_date": "2018-02-28"}
+        for row in ORDERS
+    ]
+    lines = drawn(view_of(ORDERS, answer), 79)
+    assert all(name in lines[0] for name in ("order_id", "amount", "customer_id", "order_date", "status"))
+    assert "2018-01-05→2018-02-28" in lines[4] and "300.0" in lines[4] and "…" in lines[4]
+    assert max(map(len, lines)) <= 79
+
+
+def test_dates_are_explained_without_a_midnight_unless_it_is_all_that_differs() -> None:
+    rows = [{"day": f"2018-01-0{n}T00:00:00", "v": n} for n in (1, 2, 3)]
+    answer = [dict(rows[0], v=9), dict(rows[1], day="2018-01-02"), dict(rows[2])]
+    view = view_of(rows, answer, types={"day": "DATE"}, key=["day"])
+    assert said(view, 0, 1)[0].startswith("v in row 1 (day=2018-01-01) ≠")
+    assert said(view, 2, 0)[1:] == ["expected 2018-01-03", "actual   2018-01-03"]
+    assert said(view, 1, 0)[1:] == ["expected 2018-01-02T00:00:00", "actual   2018-01-02"]
+
+
+@pytest.mark.parametrize("width", [79, 59, 44, 36, 30])
+def test_no_date_is_cut_so_that_its_day_is_lost(width: int) -> None:
+    answer = [{**row, "order_date": f"2018-02-0{n}T08:30:00"} for n, row in enumerate(ORDERS, 1)]
+    for sides in (ORDERS, answer):
+        view = view_of(ORDERS, sides)
+        for place in range(5):
+            room = width - joined_rows.margin(view) + 1
+            shown = laid_out(list(enumerate(view.joined)), view.frozen, place, room, joined_rows.GAP)
+            text = plain(joined_rows.row_line(view, view.row(0), shown, None))
+            days = [wide for _, column, wide in shown if column.name == "order_date"]
+            if days and sides is answer:
+                assert "→2018-02-01" in text and (days[0] < 21 or "2018-01-01" in text)
+            else:
+                assert ("2018-01-01" in text) == bool(days)
+
+
+@pytest.mark.parametrize(
+    ("expected", "actual", "width", "shown"),
+    [
+        ("26.0", "24.0", 9, ("26.0", "24.0")),
+        ("2018-01-05 08:00:00", "2018-01-05 03:00:00", 30, ("2018-01-05 08:00:00", "03:00:00")),
+        ("2018-01-05 08:00:00", "2018-01-06 08:00:00", 30, ("2018-01-05", "2018-01-06 08:00:00")),
+        ("return_pending", "returned", 18, ("…urn_pendi…", "…urned")),
+        ("2018-01-05", "2018-02-06", 20, ("", "2018-02-06")),
+        ("2018-01-05 08:00:00", "2018-02-06 09:00:00", 24, ("2018-01-05", "2018-02-06")),
+        ("abc", "a long text that ends in no time", 12, ("abc", "a long …")),
+        ("100000000001", "100000000002", 11, ("1000…", "1000…")),
+    ],
+)
+def test_both_values_of_a_cell_are_cut_where_they_are_alike(
+    expected: str, actual: str, width: int, shown: tuple[str, str]
+) -> None:
+    assert both_fitted(expected, actual, width) == shown
+    assert len("→".join(shown)) <= width
 
 
 def test_no_cell_of_the_csv_is_a_formula_and_numbers_stay_numbers() -> None:

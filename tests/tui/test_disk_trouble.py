@@ -96,7 +96,7 @@ async def test_a_run_whose_disk_stayed_full_is_whole_and_paid_for_once(
         assert app.state.run.info.state == "finished"
         await until(lambda: "its disk was full" in screen_text(app), pilot)
         # A case that was decided while there was no room opens as any other.
-        await pilot.press("j", "enter")
+        await pilot.press("g", "right", "j", "j", "enter")  # those that passed are one line
         await until(lambda: getattr(app.screen, "content", None) and app.screen.content.attempt, pilot)
     monkeypatch.setattr(write_thread, "_transaction", written)
     assert moved_to(run.folder) is not None

@@ -84,12 +84,12 @@ async def test_marks_are_counted_at_the_top(tmp_path, place):
     root = project(tmp_path)
     run = LiveRun(root, ["refund is approved", "greets by name", "calms an angry customer"])
     run.all_done(["failed", "passed", "passed"])
-    async with running_app(root, **({"open_run": run.folder} if place == "run" else {})) as (app, pilot):
+    async with running_app(root, open_run=run.folder if place == "run" else None) as (app, pilot):
         await until(lambda: "refund is approved" in screen_text(app), pilot)
         await pilot.press("asterisk")
         await until(lambda: "3 marked" in screen_text(app), pilot)
-        await pilot.press("g", "G", "space")
-        await until(lambda: "2 marked" in screen_text(app), pilot)
+        await pilot.press("g", "G", "space")  # the line of the two that passed
+        await until(lambda: "1 marked" in screen_text(app), pilot)
         await pilot.press("escape")
         await until(lambda: "marked" not in screen_text(app), pilot)
 
@@ -104,10 +104,10 @@ async def test_what_is_typed_takes_the_place_of_what_was_asked_before(tmp_path, 
         await until(lambda: "refund" in told(app).splitlines()[-1], pilot)
         await pilot.press("enter")  # kept as it is
         await until(lambda: not app.screen.query(Prompt), pilot)
-        assert (app.screen.found if key == "slash" else app.screen.expression) == "refund"
+        assert (app.screen.finder.found if key == "slash" else app.screen.expression) == "refund"
         await pilot.press(key, *"greet", "enter")
         await until(lambda: not app.screen.query(Prompt), pilot)
-        assert (app.screen.found if key == "slash" else app.screen.expression) == "greet"
+        assert (app.screen.finder.found if key == "slash" else app.screen.expression) == "greet"
         await pilot.press(key, "right", *"ing", "enter")  # or it is gone on with
         await until(lambda: not app.screen.query(Prompt), pilot)
-        assert (app.screen.found if key == "slash" else app.screen.expression) == "greeting"
+        assert (app.screen.finder.found if key == "slash" else app.screen.expression) == "greeting"

@@ -13,8 +13,9 @@ from tests.tui.test_runs_screen import sees, write_runs
 from tui_eval.engine.prepare import prepare
 from tui_eval.engine.request import RunRequest
 from tui_eval.engine.service.client import EngineClient
+from tui_eval.formats.importing import open_results
 from tui_eval.reports import results
-from tui_eval.store.imported.results_files import open_folder, open_results
+from tui_eval.store.imported.results_files import open_folder
 from tui_eval.store.notes import Notes
 from tui_eval.store.reader import RunReader
 from tui_eval.store.run_folders import GUESTS, Store
@@ -91,7 +92,7 @@ async def test_a_run_brought_home_is_looked_at_and_compared_with_the_projects_ow
         await until(lambda: isinstance(app.screen, RunScreen) and app.state.run is not None, pilot)
         await sees(app, pilot, "finished", "✗")
         await pilot.press("H")
-        await until(lambda: isinstance(app.screen, RunsScreen) and len(app.screen._list.rows) == 3, pilot)
+        await until(lambda: isinstance(app.screen, RunsScreen) and len(app.screen.table.rows) == 3, pilot)
         assert [one.run.id for one in app.screen.lines] == [newer.name, guest.name, older.name]
         await pilot.press("j", "c")
         await until(lambda: isinstance(app.screen, CompareScreen) and app.screen.comparison, pilot)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
+from typing import Any, cast
 
 import pytest
+from textual.binding import Binding
 
 from tests.tui.app_host import FakeEngine, LiveRun, project, running_app, screen_text, until
 from tui_eval.tui.app import EvalApp
@@ -25,8 +27,6 @@ from tui_eval.tui.widgets.stream_grid import StreamGrid
 OWNERS = {
     "moving": [LineView, CaseList, StreamGrid],
     "list": [CaseList],
-    "screen": [SuitesScreen, RunScreen],
-    "run": [RunScreen],
     "settings": [SettingsScreen],
     "step": [StepScreen],
 }
@@ -43,7 +43,7 @@ def test_no_key_means_two_things_in_one_place(places):
 
 
 def test_every_key_has_exactly_one_handler(tmp_path):
-    app = EvalApp([tmp_path], root=tmp_path, engine=FakeEngine(tmp_path))
+    app = EvalApp([tmp_path], root=tmp_path, engine=cast(Any, FakeEngine(tmp_path)))
     assert not app.handlers.missing
     for key_id in ("case.rerun", "list.sort"):
         with pytest.raises(ValueError, match=f"{key_id}: has a handler"):
@@ -52,11 +52,20 @@ def test_every_key_has_exactly_one_handler(tmp_path):
         app.handlers.add({"case.juggle": app.places.back})
 
 
-@pytest.mark.parametrize("key", [key for key in KEYS if key.place != "everywhere"], ids=lambda key: key.id)
+@pytest.mark.parametrize("key", [key for key in KEYS if key.action], ids=lambda key: key.id)
 def test_every_key_has_an_action(key):
     name = key.action.partition("(")[0]
     for owner in OWNERS[key.place]:
         assert hasattr(owner, f"action_{name}"), f"{owner.__name__} has no action_{name}"
+
+
+async def test_lists_hand_over_a_handler_for_every_key_of_theirs(tmp_path):
+    async with running_app(project(tmp_path)) as (app, pilot):
+        suites = app.screen
+        await pilot.press("L")
+        await until(lambda: isinstance(app.screen, RunScreen), pilot)
+        assert set(suites.handlers()) == {key.id for key in KEYS if key.place == "screen"}
+        assert set(app.screen.handlers()) == {key.id for key in KEYS if key.place in ("screen", "run")}
 
 
 def test_no_key_needs_what_ssh_and_tmux_swallow():
@@ -140,8 +149,8 @@ def test_help_lists_every_key_of_the_place():
         text = "\n".join(text for _, text in help_paragraphs("x", screen.KEY_SECTIONS))
         for place in ("everywhere", "moving", "list", "screen"):
             for binding in bindings(place):
-                for key in binding.key.split(","):
-                    assert written(key) in text
+                for key in Binding.make_bindings([binding]):
+                    assert written(key.key) in text
 
 
 def test_settings_remap_keys_and_say_what_is_wrong(tmp_path):

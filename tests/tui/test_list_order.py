@@ -8,7 +8,7 @@ import pytest
 
 from tests.tui.app_host import LiveRun, project, running_app, screen_text, until
 from tests.tui.test_linked_runs import LinkingEngine
-from tui_eval.tui.screens import list_arranging
+from tui_eval.tui.screens import list_arrangement
 from tui_eval.tui.screens.run_screen import RunScreen
 from tui_eval.tui.state.lists.case_entry import CaseRow
 from tui_eval.tui.state.lists.case_tree import View
@@ -83,14 +83,15 @@ def test_what_loses_its_place_is_held_and_what_gains_one_is_not():
         (View(failures_first=True), "passed", "running", False),
         (View(accept=lambda one: one.status == "failed"), "failed", "passed", True),
         (View(accept=lambda one: one.status == "failed"), "passed", "failed", False),
-        (View(), "failed", "passed", False),
+        (View(), "failed", "passed", True),  # what passed folds away with the others that did
+        (View(sort="name"), "failed", "passed", False),
     ):
-        list_arranging.hold(view, {"k": entry(before)}, {"k": entry(after)})
+        list_arrangement.hold(view, {"k": entry(before)}, {"k": entry(after)})
         assert bool(view.held) is held, (before, after)
 
 
 async def test_many_cases_are_made_in_a_thread_and_what_changes_meanwhile_counts(tmp_path, monkeypatch):
-    monkeypatch.setattr(list_arranging, "MANY", 2)
+    monkeypatch.setattr(list_arrangement, "MANY", 2)
     root = project(tmp_path)
     run = LiveRun(root, NAMES)
     async with running_app(root, (120, 40), open_run=run.folder) as (app, pilot):
@@ -102,7 +103,7 @@ async def test_many_cases_are_made_in_a_thread_and_what_changes_meanwhile_counts
         run.done(0, "passed")
         await until(lambda: names(app)[0] == "case 2", pilot)
         await pilot.press("U")
-        await until(lambda: app.screen.up_to_date() and not app.screen._late, pilot)
+        await until(lambda: app.screen.arrangement.up_to_date() and not app.screen.arrangement.busy, pilot)
         await until(lambda: "✗" in screen_text(app), pilot)
         run.done(1, "error", "broken")
         run.done(3, "passed")
@@ -115,7 +116,7 @@ async def test_many_cases_are_made_in_a_thread_and_what_changes_meanwhile_counts
 
 
 async def test_folders_of_many_cases_fold_and_unfold(tmp_path, monkeypatch):
-    monkeypatch.setattr(list_arranging, "MANY", 1)
+    monkeypatch.setattr(list_arrangement, "MANY", 1)
     async with running_app(project(tmp_path)) as (app, pilot):
         await until(lambda: "refund is approved" in screen_text(app), pilot)
         await pilot.press("g", "left")
@@ -135,6 +136,9 @@ async def test_next_and_previous_go_through_the_models_of_one_agent(tmp_path):
     run.finish()
     async with running_app(root, engine=FakeEngine(root), open_run=run.folder) as (app, pilot):
         await until(lambda: isinstance(app.screen, RunScreen) and len(names(app)) == 3, pilot)
+        await pilot.press("right")  # three rows of one test that wait are one line
+        await until(lambda: len(app.screen.case_list.cases.lines) == 4, pilot)
+        await pilot.press("j")
         seen = []
         pointer = app.screen.current()
         while pointer is not None:
@@ -147,7 +151,7 @@ async def test_next_and_previous_go_through_the_models_of_one_agent(tmp_path):
 @pytest.mark.parametrize("many", [1, 20_000], ids=["in a thread", "at once"])
 @pytest.mark.parametrize("filtered", ["", "case"])
 async def test_cursor_filter_marks_and_order_come_back(tmp_path, monkeypatch, many, filtered):
-    monkeypatch.setattr(list_arranging, "MANY", many)
+    monkeypatch.setattr(list_arrangement, "MANY", many)
     suite = "agent: offline\ntest_cases:\n" + "".join(
         f"  - {{name: {name}, input: hello, expected: {{should_contain: [x]}}}}\n" for name in NAMES
     )
@@ -225,7 +229,7 @@ async def test_the_live_run_of_a_project_that_has_runs_is_its_newest(tmp_path):
     newest = LiveRun(root, NAMES[:2])
     newest.all_done(["failed", "passed"])
     async with running_app(root) as (app, pilot):
-        assert app.state.run is None
+        assert not app.state.run
         await pilot.press("L")
         await until(lambda: isinstance(app.screen, RunScreen) and app.state.run is not None, pilot)
         assert app.state.run.info.id == newest.info.id

@@ -11,6 +11,7 @@ from tests.commands.conftest import Cli, cli  # noqa: F401 - a fixture
 from tests.tui.app_host import LiveRun, project, running_app, screen_text, until
 from tests.tui.test_compare_screen import compared
 from tests.tui.test_runs_screen import NAMES, SIZES, sees
+from tui_eval.model import Outcome
 from tui_eval.store.answers import answer_mark
 from tui_eval.store.reader import RunReader
 from tui_eval.store.schema import RunInfo
@@ -19,7 +20,7 @@ from tui_eval.tui.loaders.compare_loader import Half
 from tui_eval.tui.screens.compare_screen import CompareScreen
 
 
-def answered(root: Path, *said: str, outcomes: tuple[str, ...] = ("passed",) * 3) -> LiveRun:
+def answered(root: Path, *said: str, outcomes: tuple[Outcome, ...] = ("passed",) * 3) -> LiveRun:
     run = LiveRun(root, NAMES[: len(said)])
     for number, (text, outcome) in enumerate(zip(said, outcomes, strict=False)):
         run.start(number)
@@ -85,12 +86,12 @@ async def test_compare_marks_them_and_shows_only_them(tmp_path, size):
         await sees(
             app, pilot, "1 answered differently", "≠ greets by name", "· refund is approved", "differs"
         )
-        assert [row.case.name for row in screen._table.rows if row.case] == [NAMES[2], NAMES[1], NAMES[0]]
+        assert [row.case.name for row in screen.table.rows if row.case] == [NAMES[2], NAMES[1], NAMES[0]]
         await pilot.press("i")
         await until(lambda: "only what changed" in screen_text(app), pilot)
-        assert [row.case.name for row in screen._table.rows if row.case] == [NAMES[2]]
+        assert [row.case.name for row in screen.table.rows if row.case] == [NAMES[2]]
         await pilot.press("i")
         await until(lambda: "only other answers" in screen_text(app), pilot)
-        assert [row.case.name for row in screen._table.rows if row.case] == [NAMES[1]]
+        assert [row.case.name for row in screen.table.rows if row.case] == [NAMES[1]]
         await pilot.press("i")
-        await until(lambda: len([row for row in screen._table.rows if row.case]) == 3, pilot)
+        await until(lambda: len([row for row in screen.table.rows if row.case]) == 3, pilot)

@@ -463,7 +463,7 @@ def test_a_dialog_costs_its_own_size_and_not_the_screens(terminal, tmp_path):
 def test_the_bell_rings_at_the_end_of_a_run_that_nobody_looks_at(terminal, tmp_path, looked_at, rings):
     run = LiveRun(tmp_path, ["one"])
     app = terminal(str(run.folder))
-    app.until("waiting")
+    app.until("◌ one")
     run.start(0)
     app.until("running")
     app.send(looked_at)

@@ -19,7 +19,7 @@ ANY = Who("a")
 
 def past(cost: float | None, seconds: float = 10.0, attempts: int = 1, agent: str = "a", outcome="passed"):
     return CaseHistory(
-        "r", "c", agent, None, outcome, 1, attempts, 0.0, seconds * 1000, 10, cost, "hash", ""
+        "r", "c", agent, None, outcome, 1, attempts, 0.0, seconds * 1000, 10, cost, "hash", ""  # pyright: ignore[reportArgumentType]
     )  # fmt: skip
 
 
@@ -55,7 +55,7 @@ def test_words(planned: list[Planned], lanes: int, words: str) -> None:
 def test_a_hundred_thousand_cases_take_no_time() -> None:
     planned = [Planned([past(0.01)], 1, [ANY])] * 10_000
     began = time.perf_counter()
-    assert estimate(planned, 8) == Estimate(10_000, 10_000, pytest.approx(100.0), 0, False, 12_500.0)
+    assert estimate(planned, 8) == Estimate(10_000, 10_000, pytest.approx(100.0), 0, False, 12_500.0)  # pyright: ignore[reportArgumentType]
     assert time.perf_counter() - began < 1.0
 
 
@@ -75,7 +75,7 @@ async def test_much_is_asked_about_once(tmp_path: Path, key: str) -> None:
     paid(root, "{type: openai, base_url: 'http://127.0.0.1:1/v1', model: m}", 2.0)
     async with running_app(root) as (app, pilot):
         await until(lambda: app.state.rows[0].last is not None, pilot)
-        await pilot.press("j", "j", key)
+        await pilot.press("j", "j", "right", "j", key)  # those that passed are one line, until it is unfolded
         await until(lambda: isinstance(app.screen, AskScreen), pilot)
         assert f"about ${6 if key == 'a' else 2}.0000" in screen_text(app)
         await pilot.press("n")
@@ -118,7 +118,7 @@ async def test_the_dialog_counts_agents_models_and_a_filter(tmp_path: Path) -> N
         )
         await pilot.press("down", *"x:y,x:z")
         await until(lambda: "3 cases, 12 attempts, cost not known" in screen_text(app), pilot)
-        await pilot.press("down", "down", "down", "down", "down", "down", *"refund")
+        await pilot.press(*["down"] * 7, *"refund")
         await until(lambda: "1 case, 4 attempts" in screen_text(app), pilot)
         await pilot.press(*"zzz")
         await until(lambda: "no case matches" in screen_text(app), pilot)

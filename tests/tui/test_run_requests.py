@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from tui_eval.engine.request import Recorded, RequestCell, RunRequest
-from tui_eval.tui.screens.run_dialog import RunChoice
 from tui_eval.tui.state.run_requests import (
     Project,
     Run,
     RunAsked,
+    RunChoice,
     chosen,
     from_recorded,
     in_columns,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 
 from tests.tui.app_host import LiveRun, project, running_app, screen_text, until
+from tui_eval.store.schema import FOR_PERSON
 from tui_eval.tui.screens.run_screen import RunScreen
 from tui_eval.tui.widgets.case_list import CaseList
 from tui_eval.tui.widgets.stream_grid import StreamGrid
@@ -46,7 +47,7 @@ async def test_one_pane_at_a_time_on_a_small_screen(tmp_path):
         for number in range(3):
             run.writer.live(run.start(number), "assistant", f"words of number {number}")
         await until(lambda: app.state.run.counts.running == 3, pilot)
-        await until(lambda: screen_text(app).count("running ") >= 3, pilot)
+        await until(lambda: screen_text(app).count("● case") >= 3, pilot)
         await pilot.press("tab")
         await until(lambda: "words of number" in screen_text(app), pilot)
         await until(lambda: len(screen.streams.panes) == 1, pilot)
@@ -64,6 +65,7 @@ async def test_pin_zoom_and_follow(tmp_path):
         refs = [run.start(number) for number in range(8)]
         run.writer.live(refs[7], "assistant", "line\n" * 300)
         await until(lambda: app.state.run.counts.running == 8, pilot)
+        await until(lambda: len(screen.case_list.cases.lines) == 8, pilot)  # none waits any more
         screen.query_one(CaseList).show_cursor(7)
         assert screen.current().case_id.endswith("case 7")
         await pilot.press("v")
@@ -100,13 +102,13 @@ async def test_a_retry_says_why(tmp_path):
 async def test_failures_float_up_until_i_is_pressed(tmp_path):
     root = project(tmp_path)
     run = LiveRun(root, NAMES)
-    run.all_done(["passed"] * 5 + ["failed", "passed", "error"])
+    run.all_done(["skipped", "passed", "passed", "passed", "passed", "failed", "passed", "error"])
     async with running_app(root, open_run=run.folder) as (app, pilot):
         screen = await opened(app, pilot)
         await until(lambda: screen.shown_entries(), pilot)
         assert [entry.name for entry in screen.shown_entries()][:2] == ["case 5", "case 7"]
         await pilot.press("i")
-        await until(lambda: [e.name for e in screen.shown_entries()][:2] == ["case 0", "case 1"], pilot)
+        await until(lambda: [e.name for e in screen.shown_entries()][:2] == ["case 0", "case 5"], pilot)
 
 
 async def test_the_run_goes_on_while_another_place_is_shown(tmp_path):
@@ -147,6 +149,8 @@ async def test_growing_text_repaints_only_new_cells(tmp_path):
 async def test_a_thousand_cases_are_drawn_as_seen(tmp_path):
     root = project(tmp_path)
     run = LiveRun(root, [f"n{number}" for number in range(1000)])
+    for number in range(1000):
+        run.done(number, "failed", f"reason {number}")
     async with running_app(root, open_run=run.folder) as (app, pilot):
         await until(lambda: app.state.run is not None and len(app.state.run.cases) == 1000, pilot)
         await until(lambda: len(app.screen.shown_entries()) == 1000, pilot)
@@ -203,7 +207,8 @@ async def test_an_agent_that_waits_for_the_person_calls_them(tmp_path):
     async with running_app(root, open_run=run.folder) as (app, pilot):
         await opened(app, pilot)
         for number in range(2):
-            run.writer.live(run.start(number), "note", line)
+            run.writer.live(run.start(number), "note", line, name=FOR_PERSON)
+            run.writer.live(run.start(number), "note", "sign in to be told more")  # a note like others
         await until(lambda: len(app._notifications), pilot)
         (notice,) = app._notifications
         assert notice.message.startswith("sign in to nao") and "l shows it again" in notice.message

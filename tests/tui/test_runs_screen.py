@@ -13,7 +13,7 @@ from tests.tui.settling import rested
 from tui_eval.engine.request import RunRequest
 from tui_eval.engine.service.client import RunStarted
 from tui_eval.guard.text import CONTROL_TABLE
-from tui_eval.model import Attempt, Case, Turn
+from tui_eval.model import Attempt, Case, Outcome, Turn
 from tui_eval.store.run_folders import Store
 from tui_eval.store.schema import RunInfo
 from tui_eval.store.writer import PlannedCase, RunWriter
@@ -52,7 +52,7 @@ def write_runs(root, *outcomes, names=NAMES):
 
 async def to_runs(app, pilot) -> RunsScreen:
     await pilot.press("H")
-    await until(lambda: isinstance(app.screen, RunsScreen) and app.screen._list.rows, pilot)
+    await until(lambda: isinstance(app.screen, RunsScreen) and app.screen.table.rows, pilot)
     await pilot.pause()
     return app.screen
 
@@ -73,8 +73,8 @@ async def test_runs_show_figures_and_open_an_example_of_a_failure(tmp_path, size
         await sees(app, pilot, "Runs  2", "33%", "$0.0300")
         await pilot.press("tab")
         await sees(app, pilot, "1 of 3 attempts passed", "how they failed", "over the runs")
-        row = next(i for i, row in enumerate(screen._detail.rows) if row.example is not None)
-        screen._detail.move_to(row)
+        row = next(i for i, row in enumerate(screen.detail.rows) if row.example is not None)
+        screen.detail.move_to(row)
         await pilot.press("enter")
         await until(lambda: isinstance(app.screen, CaseScreen) and app.screen.content.attempt, pilot)
         assert app.screen.content.attempt.outcome == "failed"
@@ -123,7 +123,7 @@ async def test_search_in_all_runs_and_back_in_one(tmp_path, monkeypatch):
         await sees(app, pilot, "3 places in 3 cases", "a all runs")
         await pilot.press("a")
         await sees(app, pilot, "Search in all runs: hel", "6 places in 2 of 3 runs, 1 cannot be read")
-        rows = app.screen._table.rows
+        rows = app.screen.table.rows
         assert [row[0].run_id for row in rows[::6]] == [
             folder.name for folder in sorted(folders, reverse=True)
         ]
@@ -131,7 +131,7 @@ async def test_search_in_all_runs_and_back_in_one(tmp_path, monkeypatch):
         await pilot.press("G", "enter")
         await until(lambda: isinstance(app.screen, CaseScreen) and app.screen.content.attempt, pilot)
         assert app.screen.content.run_id == min(folder.name for folder in folders)
-        await until(lambda: app.screen.query_text == "hel", pilot)
+        await until(lambda: app.screen.finder.sought == "hel", pilot)
         await pilot.press("n")
         await sees(app, pilot, "of ")
         await pilot.press("escape", "a")
@@ -334,9 +334,9 @@ async def test_search_again_from_the_results_a_result_is_one_step(tmp_path, size
         await sees(app, pilot, "Search: hello", "3 places in 3 cases")
         first = app.screen.current()
         await pilot.press("j")
-        assert app.screen.current() != first and app.screen._table.cursor == 2
+        assert app.screen.current() != first and app.screen.table.cursor == 2
         await pilot.press("G", "k", "k")
-        assert app.screen.current() == first and app.screen._table.cursor == 0
+        assert app.screen.current() == first and app.screen.table.cursor == 0
         await pilot.press("slash", "escape")
         assert isinstance(app.screen, SearchScreen)
 
@@ -394,7 +394,7 @@ async def test_plots_of_all_runs_and_of_one_figure(tmp_path, monkeypatch, size, 
         await pilot.press("greater_than_sign", "less_than_sign")
         await sees(app, pilot, " time taken  ", "3 runs, oldest")
         await pilot.press("escape")
-        await until(lambda: screen._list.has_focus and "what" in screen_text(app), pilot)
+        await until(lambda: screen.table.has_focus and "what" in screen_text(app), pilot)
 
 
 async def test_what_is_read_after_the_screen_has_gone_is_for_nobody(tmp_path):
@@ -408,8 +408,8 @@ async def test_what_is_read_after_the_screen_has_gone_is_for_nobody(tmp_path):
         other = app.screen
         await pilot.press("escape", "escape")
         await until(lambda: not screen.is_attached and not other.is_attached, pilot)
-        screen._loaded(screen._generation, lines)
-        other._show()
+        screen.show_runs(lines)
+        other.redraw()
         assert not screen.has(".titles")
 
 
@@ -420,16 +420,16 @@ async def test_runs_are_filtered_by_their_words(tmp_path, size):
     async with running_app(root, size) as (app, pilot):
         screen = await to_runs(app, pilot)
         await pilot.press("f", *"offline 000001", "enter")
-        await until(lambda: [one.run.id for one in screen._list.rows] == [folders[1].name], pilot)
+        await until(lambda: [one.run.id for one in screen.table.rows] == [folders[1].name], pilot)
         await sees(app, pilot, "filter: offline 000001 (1)")
         await pilot.press("f", *"zzz", "enter")
         await sees(app, pilot, "No run holds these words: F clears the filter")
         await pilot.press("F")
-        await until(lambda: len(screen._list.rows) == 3, pilot)
+        await until(lambda: len(screen.table.rows) == 3, pilot)
         await pilot.press("f", *"000002")
-        await until(lambda: len(screen._list.rows) == 1, pilot)
+        await until(lambda: len(screen.table.rows) == 1, pilot)
         await pilot.press("escape")
-        await until(lambda: len(screen._list.rows) == 3 and not screen.filter, pilot)
+        await until(lambda: len(screen.table.rows) == 3 and not screen.filter, pilot)
         await pilot.press("f", *"000002", "enter", "escape")
         await until(lambda: not screen.filter, pilot)
         assert app.screen is screen
@@ -450,14 +450,14 @@ async def test_the_grid_leaves_only_tests_whose_columns_differ(tmp_path):
                 cell.status = outcome
         await pilot.press("i")
         await sees(app, pilot, "1 differ (i shows all)", "unlike")
-        assert [test.name for test in grid._table.rows] == ["unlike"] and grid.current() is not None
+        assert [test.name for test in grid.table.rows] == ["unlike"] and grid.current() is not None
         for test in grid.grid.tests:
             for cell in test.cells.values():
                 cell.status = "passed"
         await pilot.press("i", "i")
         await sees(app, pilot, "No test came out differently: i shows all.")
         await pilot.press("i")
-        await until(lambda: len(grid._table.rows) == 2, pilot)
+        await until(lambda: len(grid.table.rows) == 2, pilot)
 
 
 async def test_a_window_that_changes_its_size_while_the_grid_closes(tmp_path):
@@ -529,7 +529,7 @@ async def test_figures_that_cannot_be_read_are_said_to_be_so(tmp_path, monkeypat
         assert any("no figures today" in line[2] for line in app.notices.lines)
 
 
-def write_suite_run(root, run_id, suite, outcome="passed"):
+def write_suite_run(root, run_id, suite, outcome: Outcome = "passed"):
     """A finished run of one case of another suite."""
     folder = Store(root).create_folder(run_id)
     writer = RunWriter(folder, RunInfo(run_id, started_at=1_760_000_000.0, paths=[suite], agents=["other"]))
@@ -592,7 +592,7 @@ async def test_large_plots_begin_at_their_top_wherever_the_figures_were(tmp_path
         await pilot.press("tab")
         await sees(app, pilot, "how they failed")
         await pilot.press("G")
-        await until(lambda: screen._detail.scroll_offset.y > 0, pilot)
+        await until(lambda: screen.detail.scroll_offset.y > 0, pilot)
         await pilot.press("tab", "v")
         await sees(app, pilot, "3 runs, oldest at the left")
-        assert screen._detail.scroll_offset.y == 0
+        assert screen.detail.scroll_offset.y == 0

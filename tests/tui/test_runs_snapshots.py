@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -87,14 +88,14 @@ def root(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def app_of(root: Path) -> EvalApp:
+def app_of(root: Path) -> Any:
     return EvalApp([root], root=root, engine=FakeEngine(root), unicode=True)  # type: ignore[arg-type]
 
 
 async def to_runs(app, pilot) -> None:
     await until(lambda: not app.state.loading, pilot)
     await pilot.press("H")
-    await until(lambda: app.screen._list.rows, pilot)
+    await until(lambda: app.screen.table.rows, pilot)
     await rested(pilot)
 
 
@@ -104,7 +105,7 @@ def test_runs(snap_compare, root, size):
 
     async def before(pilot):
         await to_runs(app, pilot)
-        await until(lambda: app.screen._facts or size[0] < 100, pilot)
+        await until(lambda: app.screen.facts or size[0] < 100, pilot)
         await rested(pilot)
 
     assert snap_compare(app, terminal_size=size, run_before=before)
@@ -117,7 +118,7 @@ def test_figures(snap_compare, root, size):
     async def before(pilot):
         await to_runs(app, pilot)
         await pilot.press("tab")
-        await until(lambda: app.screen._facts, pilot)
+        await until(lambda: app.screen.facts, pilot)
         await rested(pilot)
 
     assert snap_compare(app, terminal_size=size, run_before=before)

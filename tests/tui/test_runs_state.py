@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import msgspec
 import pytest
 
@@ -17,10 +19,10 @@ from tui_eval.tui.screens.compare_screen import CompareScreen
 from tui_eval.tui.screens.grid import GridScreen
 from tui_eval.tui.screens.runs_screen import RunsScreen
 from tui_eval.tui.screens.sides import SidesScreen
-from tui_eval.tui.state.compare.grid_view import cell_line, grid, metric_lines, title_line
+from tui_eval.tui.state.compare.grid_view import cell_line, grid, metric_lines, title_lines
 from tui_eval.tui.state.compare.grid_view import row_line as grid_row
 from tui_eval.tui.state.lists.case_entry import CaseRow
-from tui_eval.tui.state.lists.run_line import RunLine, alike, points, row_line
+from tui_eval.tui.state.lists.run_line import RunLine, alike, outcome_sign, points, row_line, under_their_runs
 from tui_eval.tui.state.runs.runs_view import RunFacts, action_of, detail_rows
 from tui_eval.tui.state.runs.search_view import FoundEntry, excerpt
 from tui_eval.tui.state.runs.search_view import row_line as found_line
@@ -41,7 +43,9 @@ NOW = 1_790_000_000.0
 BAD = {chr(code) for code in CONTROL_TABLE} - {"\n"}
 
 
-def run(number: int = 1, state="finished", passed=8, failed=2, linked_to=None, what="suites (10 cases)"):
+def run(
+    number: int = 1, state: Any = "finished", passed=8, failed=2, linked_to=None, what="suites (10 cases)"
+):
     return RunLine(
         RunSummary(
             f"2026060{number}-120000-abcd", state, NOW - 3600 * (10 - number), NOW - 3600 * (10 - number) + 90,
@@ -56,7 +60,7 @@ def run(number: int = 1, state="finished", passed=8, failed=2, linked_to=None, w
     (RunsScreen, RUNS_KEYS), (CompareScreen, COMPARE_KEYS), (SidesScreen, SIDES_KEYS), (GridScreen, GRID_KEYS),
 ])  # fmt: skip
 def test_every_key_has_an_action_and_no_clash(owner, keys):
-    for key in keys:
+    for key in (one for one in keys if one.action):
         assert hasattr(owner, f"action_{key.action.partition('(')[0]}"), key.id
     pressed = [part for key in keys for part in key.keys.split(",")]
     taken = [part for key in KEYS if key.place in ("everywhere", "moving") for part in key.keys.split(",")]
@@ -68,7 +72,7 @@ def test_every_key_has_an_action_and_no_clash(owner, keys):
 def test_a_run_says_its_age_counts_rate_and_state_in_words(width):
     text = plain(row_line(run(3), width, NOW))
     assert len(text) <= width
-    for part in ("✓", "7h", "8", "2", "80%", "$0.0123", "suites"):
+    for part in ("✗", "7h", "8", "2", "80%", "$0.0123", "suites"):
         assert part in text
     assert "interrupted" in plain(row_line(run(state="interrupted"), width, NOW))
     assert plain(row_line(run(), width, NOW, [run().run.id])).startswith("*")
@@ -288,7 +292,9 @@ def test_one_test_with_several_prompts_and_agents_is_one_row():
     entries = [promptfoo(n, p, a) for n in ("t1", "t2") for a in ("x", "y") for p in ("short", "long")]
     found = grid(entries)
     assert [test.name for test in found.tests] == ["t1", "t2"] and len(found.columns) == 4 and found.worth_it
-    assert "x · short" in plain(title_line(found, 120, 0, 0))
+    agents, prompts = map(plain, title_lines(found, 120, 0, 0))
+    assert agents.split() == ["test", "x", "x", "y", "y"]
+    assert prompts.split() == ["short", "long"] * 2
     assert width_of(grid_row(found, found.tests[0], 60, 1)) <= 60
     plain_case = grid(
         [CaseRow("k", "s::a", "a", "s", "nao", agent="x"), CaseRow("l", "s::a", "a", "s", "nao", agent="y")]
@@ -307,15 +313,27 @@ def test_columns_are_told_apart_and_no_time_is_cut(width):
             promptfoo("other", "terse", agent, status="passed", attempts="ppp", duration_ms=61_000.0)
         )
     found = grid(entries)
-    heads = plain(title_line(found, width, 0, 0))
-    assert "· terse" in heads and "· frien" in heads
-    assert ("→" in heads) == (width < 120)
+    agents, prompts = map(plain, title_lines(found, width, 0, 0))
+    assert "copywriter" in agents and "terse" in prompts and "friendly" in prompts
+    assert ("→" in agents) == (width < 120)
     row = plain(grid_row(found, found.tests[0], width, 0))
     assert "684ms" in row and "684…" not in row
     assert all(
         width_of(line) <= width
-        for line in (title_line(found, width, 0, 0), grid_row(found, found.tests[0], width, 0))
+        for line in (*title_lines(found, width, 0, 0), grid_row(found, found.tests[0], width, 0))
     )
+
+
+@pytest.mark.parametrize("width", [80, 120])
+@pytest.mark.parametrize("names", [("openai:chat:good", "openai:chat:sloppy"), ("a:" + "x" * 40 + "1", "a:" + "x" * 40 + "2")])  # fmt: skip
+def test_heads_say_where_providers_differ(width, names):
+    """Their short names as in lists, agent over prompt; of long ones the end that differs."""
+    found = grid([promptfoo("t", prompt, who) for who in names for prompt in ("p1.txt", "p2.txt")])
+    agents, prompts = map(plain, title_lines(found, width, 0, 0))
+    shown = agents.replace("→", "").split()[1:]
+    assert len(shown) == len(prompts.split()) == (3 if width == 80 else 4)
+    assert shown[0] == shown[1] != shown[2] and names[0].endswith(shown[0].lstrip("…"))
+    assert names[1].endswith(shown[2].lstrip("…")) and prompts.split()[:2] == ["p1", "p2"]
 
 
 def test_a_cell_says_outcome_and_attempts():
@@ -338,7 +356,35 @@ def test_hostile_text_is_pictures_everywhere():
     found = FoundEntry(Hit(1, 1, "user", HOSTILE + "\x02" + HOSTILE + "\x03"), row, 1, "failed")
     lines += [found_line(found, 0, 300), found_line(found, 1, 300)]
     bad = grid([promptfoo(HOSTILE, HOSTILE, HOSTILE, status="failed"), promptfoo(HOSTILE, "p")])
-    lines += [title_line(bad, 300, 0, 0), grid_row(bad, bad.tests[0], 300, 0)]
+    lines += [*title_lines(bad, 300, 0, 0), grid_row(bad, bad.tests[0], 300, 0)]
     lines += metric_lines([{"agent": HOSTILE, "named_scores": {HOSTILE: 1}}], 300)
     for line in lines:
         assert not BAD & set(plain(line)), line
+
+
+def test_reruns_stand_under_their_run_and_a_glyph_says_how_the_cases_came_out():
+    def line(
+        run_id: str,
+        linked: str = "",
+        passed: int = 0,
+        failed: int = 0,
+        errors: int = 0,
+        state: Any = "finished",
+    ):
+        total = passed + failed + errors
+        return RunLine(
+            RunSummary(
+                run_id, state, 0.0, None, "", "", total, passed, failed, errors, 0, None, linked or None
+            )
+        )
+
+    lines = [
+        line("5", "2", passed=1),
+        line("4", passed=2),
+        line("3", failed=1, passed=9),
+        line("2", errors=1, passed=9),
+        line("1", "gone", state="interrupted"),
+    ]
+    assert [one.run.id for one in under_their_runs(lines)] == ["2", "5", "4", "3", "1"]
+    assert [outcome_sign(one.run)[0] for one in lines] == ["✓", "✓", "✗", "!", "!"]
+    assert outcome_sign(line("6").run)[0] == "–"

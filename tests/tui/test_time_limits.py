@@ -76,6 +76,13 @@ def test_a_turn_after_the_first_is_told_in_narrow_panes_too():
     assert " t3 · " in head_text(pane, running(turn=3), SYMBOLS, 112.0, False)
 
 
+@pytest.mark.parametrize("width", [36, 44, 80])
+def test_a_head_keeps_what_tells_its_case_from_others_longest(width):
+    pane = Pane(1, (0, 0, width, 10), StreamText(width))
+    head = head_text(pane, running(), SYMBOLS, 112.0, False, ("Backpack headline names the volume", "warm"))
+    assert head.startswith("● Back") and " · warm  " in head and cell_len(head) <= width
+
+
 @pytest.mark.parametrize("width", [30, 36, 44])
 def test_a_narrow_head_leaves_facts_out_and_cuts_none(width):
     view = running(output_tokens=1234)
@@ -94,7 +101,7 @@ def test_a_retry_says_why_and_when_wherever_it_fits(width):
                 1,
                 state="retrying",
                 changed=2,
-                detail="429 Too Many Requests, again in 12 s",
+                detail="429, again in 12 s",
                 started_at=100.0,
             )
         ]

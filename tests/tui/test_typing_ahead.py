@@ -8,6 +8,7 @@ import threading
 import pytest
 from textual import events
 from textual.keys import _character_to_key
+from textual.screen import Screen
 
 from tests.tui.app_host import FakeEngine, project, running_app, until
 from tests.tui.test_runs_screen import write_runs
@@ -67,7 +68,7 @@ async def test_words_typed_with_the_prompt_s_key_are_its_words(tmp_path, key):
         type_at_once(app, key, *"quit a run", "enter", "j")
         await handled(app, pilot)
         place = app.screen
-        assert (place.found if key == "/" else place.expression) == "quit a run"
+        assert (place.finder.found if key == "/" else place.expression) == "quit a run"
         assert not app.services.engines.own.requests and not place.query("Prompt")
 
 
@@ -104,7 +105,8 @@ async def test_what_is_typed_during_a_thread_s_answer_waits_for_it(tmp_path, mon
         type_at_once(app, "H", "c", "D", "y", "i")
         try:
             await until(asked.is_set)
-            assert isinstance(app.screen, RunsScreen) and app.typed_ahead
+            here: Screen = app.screen
+            assert isinstance(here, RunsScreen) and app.typed_ahead
         finally:
             answer.set()
         await until(lambda: isinstance(app.screen, CompareScreen), pilot)
@@ -136,7 +138,7 @@ async def test_searching_and_opening_in_one_breath(tmp_path):
         await until(lambda: isinstance(app.screen, CaseScreen), pilot)
         await handled(app, pilot)
         assert any(isinstance(screen, SearchScreen) for screen in app.screen_stack)
-        assert app.screen._active == 1 and app.screen.content.attempt is not None
+        assert app.screen.tab_shown == 1 and app.screen.content.attempt is not None
 
 
 async def test_from_the_runs_to_two_transcripts_in_one_breath(tmp_path):
@@ -181,7 +183,7 @@ async def test_the_focus_moves_before_the_next_key(tmp_path):
         type_at_once(app, "H", "tab", "j", "j")
         await handled(app, pilot)
         assert isinstance(app.screen, RunsScreen)
-        assert app.screen._detail.has_focus and app.screen._list.cursor == 0
+        assert app.screen.detail.has_focus and app.screen.table.cursor == 0
 
 
 async def test_a_run_of_the_same_key_moves_as_often(tmp_path):

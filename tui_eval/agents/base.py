@@ -15,20 +15,53 @@ from tui_eval.agents.pace import Pace
 from tui_eval.config.project import AgentSpec
 from tui_eval.events import Event
 from tui_eval.guard.trust import Trust
-from tui_eval.model import Entry, Reply
+from tui_eval.model import Entry, Evidence, Reply
 
 
 class AgentError(Exception):
     """The agent could not answer. The text is one clear line for a person.
 
     `status` is the HTTP status where there is one. `answer` is what the agent said before it
-    failed, kept in the transcript.
+    failed, kept in the transcript. `evidence` says the same in a code and data, for lists and groups
+    (`tui_eval.causes`): `said` is what tells this failure from others of its code (the text, where nothing is
+    given), `place` where it happened (`:8941`, an exit code), `limit` what was kept to; all as those of `like`.
     """
 
-    def __init__(self, message: str, *, status: int | None = None, answer: str = "") -> None:
+    def __init__(
+        self,
+        message: str,
+        *,
+        status: int | None = None,
+        answer: str = "",
+        code: str = "",
+        said: str | None = None,
+        place: str = "",
+        limit: Any = None,
+        like: AgentError | None = None,
+    ) -> None:
         super().__init__(message)
         self.status = status
         self.answer = answer
+        said = message if said is None else said
+        self.evidence = Evidence(
+            "agent", code or _code_of(status), text=said[:_LONGEST], path=place, expected=limit, actual=status
+        )
+        if like is not None:
+            self.evidence = like.evidence
+
+
+_LONGEST = 500
+
+
+def _code_of(status: int | None) -> str:
+    """The code of an HTTP status that is no answer."""
+    if status is None:
+        return "agent-error"
+    if status in (401, 403):
+        return "unauthorized"
+    if status == 429:
+        return "rate-limited"
+    return "server-failed" if status >= 500 else "http-status"
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,8 +163,8 @@ class Services:
 
     `run_sql(database, query)` answers `{columns, rows}` read-only (the `sql` tool; raises
     ValueError with one line). `schema_text(database)` describes its tables for a model.
-    `recorded(run, case_id, attempt)` gives a recorded `model.Attempt` or None (`replay`). `agent` gives the
-    agent of another spec and `ask_model(system, prompt)` the judge's answer (a simulated user). `prices`
+    `recorded(spec, run, case_id, attempt)` gives a recorded `model.Attempt` or None (`replay`; raises NeedsTrust
+    where the spec's file names a run outside). `agent` gives the agent of another spec and `ask_model(system, prompt)` the judge's answer (a simulated user). `prices`
     are the project's, USD per million tokens; `nao_costs` are those that a nao_config.yaml declares,
     by `provider:model_id`, in nao's own words. `paces` are how fast agents may be asked, by their names.
     `conceal` takes a secret that came to be known while running (a token), which is masked from then on.
@@ -141,7 +174,7 @@ class Services:
     trust: Trust
     run_sql: Callable[[str, str], Awaitable[dict[str, Any]]] | None = None
     schema_text: Callable[[str], Awaitable[str]] | None = None
-    recorded: Callable[[str, str, int], Any] | None = None
+    recorded: Callable[[AgentSpec, str, str, int], Any] | None = None
     agent: Callable[[AgentSpec], Agent] | None = None
     ask_model: Callable[[str, str], Awaitable[str]] | None = None
     prices: dict[str, dict[str, float]] = field(default_factory=dict)

@@ -15,6 +15,7 @@ from tui_eval.agents.promptfoo.promptfoo_models import KEYS, OLLAMA_KEYS
 from tui_eval.agents.promptfoo.promptfoo_providers import RELAYS, SCRIPTS, other_provider
 from tui_eval.config.config_values import chosen_address
 from tui_eval.config.project import AgentSpec, Config, ConfigError, refused_agent
+from tui_eval.guard.spelling import close_to
 from tui_eval.model_ids import OLLAMA_URL, PROVIDERS, agent_of, model_id
 
 _FUNCTION = re.compile(r"(?P<file>.+\.py):(?P<function>[^\W\d]\w*)")
@@ -84,6 +85,8 @@ def _meant(text: str, config: Config, here: str, said: str) -> AgentSpec:
     if dotted and module_file(provider, [here]) is not None:
         return AgentSpec(text, "python", {"function": text}, base=here, typed=True)
     known = ", ".join(config.agents) or "none configured"
+    if (slip := close_to(text, config.agents)) is not None:
+        raise ConfigError(f"{said}{text}: no agent of that name; did you mean {slip!r}? There is: {known}")
     raise ConfigError(
         f"{said}{text}: no agent of that name ({known}), nor FILE.py:function, an http(s):// URL "
         f"or {'|'.join(PROVIDERS)}:MODEL"
@@ -233,7 +236,9 @@ def _of_openai(settings: dict[str, Any]) -> dict[str, Any]:
     options = _asked_options(settings)
     if host := settings.get("apiHost"):
         options["base_url"] = f"https://{host}/v1"
-    organization = settings.get("organization") or os.environ.get("OPENAI_ORGANIZATION")
+    organization = settings.get("organization")
+    if not organization and "base_url" not in options:  # the person's own goes to no host that a file chose
+        organization = os.environ.get("OPENAI_ORGANIZATION")
     if organization:
         options["headers"] = {"OpenAI-Organization": str(organization), **options.get("headers", {})}
     return options

@@ -12,8 +12,9 @@ from typing import Any
 from tui_eval.agents.base import Services
 from tui_eval.config.config_values import host_of, is_loopback, is_own_host
 from tui_eval.config.project import AgentSpec, ConfigError
-from tui_eval.guard.trust import Trust
 
+_OWN_HERE = frozenset({"nao", "ollama"})
+"""Types of agents whose server has this machine for its usual place."""
 COMMON = frozenset({"run", "extraction", "live", "files", "rate"})
 _NAMES = {str: "text", dict: "a mapping", list: "a list", bool: "true or false", int: "a whole number"}
 
@@ -146,17 +147,24 @@ def place(spec: AgentSpec, key: str) -> str:
     return f"--agent {spec.name}: {key}" if spec.typed else f"agents.{spec.name}.{key}"
 
 
-def guard_secret(spec: AgentSpec, trust: Trust, url: str, variables: dict[str, str | None]) -> None:
-    """Refuse to send a person's own secret to a host that a file chose.
+def usual_secret(options: Options, key: str, url: str, *variables: str) -> str | None:
+    """The secret that an entry gives under `key`, else the first of these variables of the environment that is set.
 
-    `variables` names the environment's secrets in use with the values about to be sent. The provider's
-    own host and this machine are fine, and so is an agent that the person typed.
+    Without trust a variable is read for the provider's own host alone: a server on this machine gets none that nobody
+    granted (most need none), and a host that a file chose is asked for.
 
     Raises:
-        NeedsTrust: it would go elsewhere.
+        NeedsTrust: it would go to such a host.
     """
-    if spec.typed or is_loopback(url) or is_own_host(spec.type, url):
-        return
-    for name, value in variables.items():
-        if value and os.environ.get(name) == value:
+    given = options.text(key)
+    spec, trust = options.spec, options.services.trust
+    own = is_own_host(spec.type, url) or (spec.type in _OWN_HERE and is_loopback(url))
+    free = spec.typed or trust.granted or own
+    if given is None and not free and is_loopback(url):
+        return None
+    set_here = {name: value for name in variables if (value := os.environ.get(name))}
+    value = given if given is not None else next(iter(set_here.values()), None)
+    for name, one in set_here.items():
+        if one == value and not free and not is_loopback(url):
             trust.require(f"send {name} to {host_of(url) or url}")
+    return value

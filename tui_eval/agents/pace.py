@@ -36,5 +36,9 @@ class Pace:
         self._take()
         return wait
 
+    async def claimed(self) -> float:
+        """As `claim`; elsewhere than in the engine, it is asked."""
+        return self.claim()
+
     def _take(self) -> None:
         self._next = max(self._next, time.monotonic()) + self._between

@@ -12,6 +12,7 @@ from typing import Any, Literal
 
 import msgspec
 
+from tui_eval.causes import NEEDS_TRUST
 from tui_eval.guard.trust import NeedsTrust
 from tui_eval.javascript.operators import deeply_equal
 from tui_eval.model import UNSET, Evidence
@@ -268,6 +269,8 @@ def bounded(found: Iterable[Evidence] | None) -> list[Evidence] | None:
         return None
     kept = list(islice(found, MOST * 2))
     for one in kept:
+        if one.code == NEEDS_TRUST:
+            continue
         if len(one.text) > LONGEST or len(one.rule) > LONGEST or len(one.path) > LONGEST:
             one.text, one.rule, one.path = cut(one.text), cut(one.rule), cut(one.path)
         if isinstance(one.expected, str | list | dict):
@@ -280,8 +283,12 @@ def bounded(found: Iterable[Evidence] | None) -> list[Evidence] | None:
 def error(problem: BaseException) -> Evidence:
     """Why an assertion could not be judged: the code of what was raised, and its text."""
     if isinstance(problem, NeedsTrust):
-        return rule("needs-trust", problem.what)
+        return Evidence("rule", NEEDS_TRUST, text=problem.what)
+    known = getattr(problem, "evidence", None)
+    if isinstance(known, Evidence):
+        return known
     code = getattr(problem, "code", None)
     if not isinstance(code, str):
         return rule("crashed", f"{type(problem).__name__}: {' '.join(str(problem).split())}")
-    return rule(code, " ".join(str(problem).split()))
+    said = getattr(problem, "said", None)
+    return rule(code, " ".join((said if isinstance(said, str) else str(problem)).split()))

@@ -24,11 +24,12 @@ if TYPE_CHECKING:
 
 class CannotJudge(Exception):
     """An assertion that could not be judged; the text is its verdict's reason (one clear line), `code` its
-    evidence's (`tui_eval.causes`)."""
+    evidence's (`tui_eval.causes`), whose text is `said` (the reason, where nothing shorter is given)."""
 
-    def __init__(self, reason: str = "", code: str = "cannot-judge") -> None:
+    def __init__(self, reason: str = "", code: str = "cannot-judge", said: str | None = None) -> None:
         super().__init__(reason)
         self.code = code
+        self.said = said
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +90,11 @@ class JudgeServices:
     `embed(provider, texts)` gives a vector for each text, by the embedding provider that a suite names
     or (None) the judge's; None where neither is configured. `scores(provider, text)` gives the scores of a
     text's classes by the classifier that a suite names.
-    `run_sql(database, query)` runs the expected query; `rows(columns)` gives the agent's answer as
+    `judge_fault` says in one line why the configured judge cannot be asked at all; empty: nothing is known.
+    `try_sql` raises as `run_sql` would, before anybody is asked, and once for a query of a run; `backend_may_verify`: the
+    agent may bring the expected rows itself.
+    `run_sql(database, query)` runs the expected query, `agent_sql` the agent's own where its rows are wrong;
+    `rows(columns)` gives the agent's answer as
     rows (`CannotJudge`: nothing says what they are). `base` is the suite's folder, `root` the project's. `comparison` holds comparison settings
     in force (rtol, atol, decimals, ordered, key, and whatever `reference` needs). `env` are
     variables that templates may read. `compares_columns` says that whoever asks will compare the
@@ -105,7 +110,11 @@ class JudgeServices:
     ) = None
     embed: Callable[[Any, list[str]], Awaitable[list[list[float]]]] | None = None
     scores: Callable[[Any, str], Awaitable[dict[str, float]]] | None = None
+    judge_fault: Callable[[], str] | None = None
     run_sql: Callable[[str | None, str], Awaitable[SqlResult]] | None = None
+    try_sql: Callable[[str | None, str], Awaitable[None]] | None = None
+    backend_may_verify: bool = False
+    agent_sql: Callable[[str | None, str], Awaitable[SqlResult]] | None = None
     rows: Callable[[list[str]], Awaitable[RowsAnswer]] | None = None
     python: PythonHost | None = None
     javascript: JavaScriptHost | None = None

@@ -22,7 +22,7 @@ ACTUAL_LIMIT = 2000
 
 def _refusing(reason: str) -> Handler:
     def refuse(assertion: Assertion, evidence: JudgeInput, judgement: Judgement) -> Verdict:
-        raise CannotJudge(reason)
+        raise CannotJudge(reason, "not-supported")
 
     return refuse
 
@@ -37,7 +37,7 @@ def added_handler(family: str, kind: str) -> Any:
     try:
         return extensions.load("assertions", f"{family}.{kind}")
     except extensions.ExtensionError as error:
-        raise CannotJudge(str(error)) from error
+        raise CannotJudge(str(error), "not-supported") from error
 
 
 def added_or_refusing(family: str, kind: str) -> Handler | None:

@@ -36,3 +36,19 @@ def reads_no_table(sql: str) -> bool:
         for found in statements
         for table in found.find_all(exp.Table)
     )
+
+
+def columns_named(sql: str) -> list[str]:
+    """The columns that a query (DuckDB's dialect) names, in order; none where it has a star, names one not at all, or
+    cannot be parsed."""
+    import sqlglot
+    from sqlglot import errors, exp
+
+    try:
+        found = sqlglot.parse_one(sql, read="duckdb")
+    except (errors.SqlglotError, RecursionError):
+        return []
+    if not isinstance(found, exp.Query):
+        return []
+    names = found.named_selects
+    return [] if not all(names) or "*" in names or len(set(names)) < len(names) else list(names)

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from tui_eval import vacuity
 from tui_eval.commands.expected_sql import ExpectedSql
 from tui_eval.commands.listing import load_paths
-from tui_eval.commands.named_values import broken_values
+from tui_eval.commands.odd_values import odd_values
 from tui_eval.commands.output import EXIT_NOTHING, EXIT_OK, EXIT_USAGE, counted, say
 from tui_eval.commands.readiness import not_ready
 from tui_eval.commands.unjudgeable import unjudgeable
@@ -42,8 +42,9 @@ def check(
     expected.try_all(cases, progress.at)
     progress.end()
     problems += unjudgeable(loaded, expected, config)
-    broken = broken_values(loaded, config.root)
+    broken = [one for suite in loaded for one in format_of(suite.format).broken_values(suite, config.root)]
     problems += broken
+    problems += odd_values(loaded)
     problems += not_ready(loaded, config, trusted)
     places = {(one.path, one.line, one.key) for one in broken}  # that it cannot fail is not so where it errs
     problems += [one for one in _idle(loaded) if (one.path, one.line, one.key) not in places]

@@ -20,7 +20,7 @@ from tui_eval.guard.text import clip, visible
 from tui_eval.reports.run_comparison import CHANGES, CaseChange, Pair, RunComparison, compare, document
 from tui_eval.store.linked import counting_folders, load_together
 from tui_eval.store.run_folders import StoreError
-from tui_eval.store.summary import CaseSummary
+from tui_eval.store.summary import CaseSummary, share
 
 LISTED = 10
 """Cases that only one run has, as many as are listed."""
@@ -89,6 +89,7 @@ def _columns(cases: Sequence[CaseSummary], agents: Sequence[str]) -> tuple[list[
 
 def _text(result: RunComparison) -> str:
     lines: list[str] = [f"{why}: nothing can be said of a change"] if (why := result.nothing_common) else []
+    lines += [rules] if (rules := result.rules_differ) else []
     suites = len({case.suite for case in result.cases}) > 1
     for change in CHANGES:
         members = [case for case in result.cases if case.change == change]
@@ -105,7 +106,8 @@ def _text(result: RunComparison) -> str:
             lines.append(f"  and {len(members) - len(shown):,} more; --json lists them all")
     (was, low, high), (now, now_low, now_high) = result.pass_rates
     lines.append(
-        f"passed before {was:.0%} ({low:.0%}–{high:.0%}), after {now:.0%} ({now_low:.0%}–{now_high:.0%}), "
+        f"passed before {share(was)} ({share(low)}–{share(high)}), after {share(now)} "
+        f"({share(now_low)}–{share(now_high)}), "
         "Wilson 95 %"
     )
     usual = _usual(result)
@@ -139,7 +141,8 @@ def _line(case: CaseChange, suites: bool) -> str:
             shown.append(f"p = {case.p_value:.2g}")
     if suites:
         shown.append(f"[{visible(case.suite, newlines=False)}]")
-    message = case.after.message if case.after is not None and case.change == "regressed" else ""
+    after = case.after if case.change == "regressed" else None
+    message = (after.cause or after.message) if after is not None else ""
     return "  ".join(shown) + (f"\n      {clip(visible(message, newlines=False), 120)}" if message else "")
 
 

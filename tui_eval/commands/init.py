@@ -11,7 +11,7 @@ from tui_eval import agents
 from tui_eval.commands.output import CommandError, say
 from tui_eval.config.project import CONFIG_NAME, Config, ConfigError, load
 from tui_eval.extensions import ExtensionError
-from tui_eval.formats import FirstSuite, format_called
+from tui_eval.formats import FirstSuite, format_called, names
 
 _SCRIPT = """\
 # A scripted agent: it answers from this file, so that everything can be tried offline.
@@ -33,7 +33,7 @@ default:
 _SCRIPTED = {"type": "scripted", "script": "agent.script.yaml"}
 
 
-def init(folder: Path, case_format: str, agent: str | None, model: str | None = None) -> int:
+def init(folder: Path, case_format: str | None, agent: str | None, model: str | None = None) -> int:
     """Write the files; those that exist are never touched, but a tui_eval.yaml that is there says which
     agent the suite asks.
 
@@ -41,7 +41,7 @@ def init(folder: Path, case_format: str, agent: str | None, model: str | None = 
         CommandError: a file is in the way or cannot be written, or no such agent.
     """
     try:
-        first = format_called(case_format).first_suite()
+        first = format_called(case_format or names()[0]).first_suite()
     except ExtensionError as error:
         raise CommandError(str(error)) from None
     if first is None:
@@ -54,13 +54,13 @@ def init(folder: Path, case_format: str, agent: str | None, model: str | None = 
         name = _configured(folder, agent)
     else:
         entry = _entry(agent, model, first, folder) or _SCRIPTED
-        name = "my_agent" if entry["type"] != "neuro-san" else "neuro-san"
+        name = first.server_name if first.server_name and entry["type"] == first.server else "my_agent"
         files[CONFIG_NAME] = f"agents:\n  {name}: {_flow(entry)}\n" + first.settings
     if entry == _SCRIPTED:
         files[_SCRIPTED["script"]] = _SCRIPT
     files.update(first.files)
     served = bool(first.network) and entry.get("type") == first.server
-    asked = first.network if entry.get("type") == "neuro-san" and served else name
+    asked = first.network if served else name
     if asked != "my_agent":
         suite = suite.replace('"my_agent"', "my_agent").replace("my_agent", _quoted(asked))
     files[place] = suite

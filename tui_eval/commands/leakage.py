@@ -1,5 +1,5 @@
-"""What `check` says of nao tests whose expected values are given away: in the prompt, the agent's system
-prompt or RULES.md (seed 000, "Avoid overfitting and leakage")."""
+"""What `check` says of tests whose expected values are given away: in the prompt, the agent's system
+prompt or the project's rules (seed 000, "Avoid overfitting and leakage")."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from pathlib import Path
 from tui_eval.commands.expected_sql import ExpectedSql, sql_of
 from tui_eval.config.project import AgentSpec, Config, ConfigError, rule_for
 from tui_eval.formats import format_of
-from tui_eval.formats.nao.analyst import RULES, rules_file
 from tui_eval.guard.paths import confine
 from tui_eval.guard.text import clip
 from tui_eval.guard.trust import NeedsTrust, Trust
@@ -36,7 +35,7 @@ class _Place:
 def leaks(
     loaded: Sequence[Suite], config: Config, trust: Trust, expected: ExpectedSql | None = None
 ) -> list[Problem]:
-    """A note for each nao test whose expected values stand in what its agent is told. Tests whose SQL
+    """A note for each test whose expected values stand in what its agent is told. Tests whose SQL
     cannot be executed here are passed over: `unjudgeable` says what is wrong with it."""
     expected = expected or ExpectedSql(config, trust)
     shared: dict[str, list[_Place]] = {}
@@ -49,7 +48,8 @@ def leaks(
             agent = _agent(case, config)
             key = agent.name if agent is not None else ""
             if key not in shared:
-                shared[key] = _told(agent, config, trust)
+                told = format_of(suite.format).told_files(config)
+                shared[key] = _told(agent, config, trust, told)
             prompt = [_Place(case.suite, turn.text or "", turn.line) for turn in case.turns]
             notes.extend(_notes(case, values, [*prompt, *shared[key]]))
     return notes
@@ -126,14 +126,12 @@ def _agent(case: Case, config: Config) -> AgentSpec | None:
     return config.agents.get(case.agent or (rule.agent if rule and rule.agent else ""))
 
 
-def _told(agent: AgentSpec | None, config: Config, trust: Trust) -> list[_Place]:
+def _told(agent: AgentSpec | None, config: Config, trust: Trust, files: Iterable[Path]) -> list[_Place]:
     """The agent's system prompt and the project's rules."""
     places: list[_Place] = []
-    rules = rules_file(config)
-    if rules is not None:
-        text = _text(rules)
-        name = str(rules.relative_to(config.root)) if rules.is_relative_to(config.root) else RULES
-        places.append(_Place(name, text))
+    for file in files:
+        name = str(file.relative_to(config.root)) if file.is_relative_to(config.root) else file.name
+        places.append(_Place(name, _text(file)))
     system = agent.options.get("system") if agent is not None else None
     if agent is None or not isinstance(system, str):
         return places

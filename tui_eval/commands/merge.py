@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -10,11 +11,13 @@ from tui_eval.commands.output import EXIT_FAILED, EXIT_OK, EXIT_USAGE, CommandEr
 from tui_eval.commands.recorded_runs import show
 from tui_eval.commands.run_suites import find_run
 from tui_eval.config.project import find_root
+from tui_eval.engine.after import derived_columns
 from tui_eval.reports.export import ExportError, check_writable, export
 from tui_eval.store import merging
 from tui_eval.store.index import Index
 from tui_eval.store.reader import RunReader
 from tui_eval.store.run_folders import Store, StoreError, new_run_id
+from tui_eval.store.schema import RunInfo
 
 
 def merge(references: Sequence[str], outputs: Sequence[Path]) -> int:
@@ -33,6 +36,7 @@ def merge(references: Sequence[str], outputs: Sequence[Path]) -> int:
         info = merging.facts(whole, new_run_id(), __version__)
         folder = store.create_folder(info.id)
         merging.write(folder, info, whole)
+        _derive(folder, info)
     except (StoreError, merging.MergeError) as error:
         raise CommandError(str(error)) from None
     finally:
@@ -46,6 +50,19 @@ def merge(references: Sequence[str], outputs: Sequence[Path]) -> int:
     if unwritten:
         return EXIT_USAGE
     return EXIT_FAILED if code == EXIT_OK and not whole.complete else code
+
+
+def _derive(folder: Path, info: RunInfo) -> None:
+    """What is derived from the sums of columns, over the rows of all parts.
+
+    Raises:
+        StoreError: the run cannot be read, or the disk refuses.
+    """
+    settings = info.provenance.get(derived_columns.KEY)
+    if not isinstance(settings, dict):
+        return
+    info.metrics = asyncio.run(derived_columns.derived_anew(folder, settings))
+    merging.write_info(folder, info)
 
 
 def _folders(references: Sequence[str]) -> list[tuple[str, Path]]:
@@ -75,8 +92,8 @@ def _said(whole: merging.Whole, run_id: str) -> list[str]:
     if whole.twice:
         twice = merging.counted_names(len(whole.twice), whole.twice, "in several of them")
         lines.append(f"{twice}: counted once, that of which more has ended, else the newest")
-    if any(part.info.metrics for part in whole.parts):
-        lines.append("what promptfoo's derivedMetrics computed over the rows of a part is left out")
+    if any(part.info.metrics and derived_columns.KEY not in part.info.provenance for part in whole.parts):
+        lines.append("what derivedMetrics computed over the rows of a part is left out")
     if missing := merging.missing_line(whole):
         lines.append(f"incomplete: {missing}")
     return lines
@@ -88,7 +105,8 @@ def _write(folder: Path, outputs: Sequence[Path]) -> int:
     try:
         for path in outputs:
             try:
-                export(reader, path)
+                for line in export(reader, path):
+                    warn(line)
             except ExportError as error:
                 warn(str(error))
                 unwritten += 1

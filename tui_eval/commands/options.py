@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import click
+from click.shell_completion import CompletionItem
 
 from tui_eval.commands import completion
 from tui_eval.guard.trust import from_fingerprints
@@ -19,15 +20,38 @@ _N_MEANS = (
 Decorator = Callable[[Any], Any]
 
 
-class FormatChoice(click.Choice):
-    """One of the formats, also as people write it: `neuro-san`, `StartToAgent`."""
+class FormatName(click.ParamType):
+    """A format of suites, also as people write it: `neuro-san`, `StartToAgent`. The formats are looked up when
+    they are asked for."""
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+    name = "format"
+
+    def get_metavar(self, param: click.Parameter, ctx: click.Context | None = None) -> str:
+        """The formats to choose from, those of other packages included."""
+        return f"[{'|'.join(_format_names())}]"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
         """The format's name as the package has it."""
-        plain = str(value).replace("-", "").replace("_", "").lower()
-        return super().convert(
-            next((name for name in self.choices if str(name).replace("_", "") == plain), value), param, ctx
-        )
+        names = _format_names()
+        if (found := {_plain(name): name for name in names}.get(_plain(str(value)))) is None:
+            self.fail(f"{value!r} is not one of {', '.join(map(repr, names))}.", param, ctx)
+        return found
+
+    def shell_complete(
+        self, ctx: click.Context, param: click.Parameter, incomplete: str
+    ) -> list[CompletionItem]:
+        """The formats that begin so."""
+        return [CompletionItem(name) for name in _format_names() if name.startswith(incomplete)]
+
+
+def _format_names() -> list[str]:
+    from tui_eval import formats
+
+    return formats.names()
+
+
+def _plain(name: str) -> str:
+    return name.replace("-", "").replace("_", "").lower()
 
 
 def _with(options: Iterable[Decorator], function: Any) -> Any:
@@ -96,6 +120,26 @@ def output_option(function: Any) -> Any:
 def _refuse_n(_: click.Context, __: click.Parameter, value: Any) -> None:
     if value is not None:
         raise click.UsageError(_N_MEANS)
+
+
+def _place(_: click.Context, __: click.Parameter, value: str | None) -> str | None:
+    if value is None:
+        return None
+    from tui_eval.config.config_schema import Wrong, where
+
+    try:
+        return where(value)
+    except Wrong as wrong:
+        raise click.UsageError(f"--on: {wrong}") from None
+
+
+place_option = click.option(
+    "--on",
+    "on",
+    callback=_place,
+    metavar="PLACE",
+    help="where attempts run: here, ray (started on this machine), ray://HOST:PORT or HOST:PORT (a Ray cluster)",
+)
 
 
 def _pairs(_: click.Context, __: click.Parameter, values: tuple[str, ...]) -> dict[str, str]:
@@ -212,6 +256,7 @@ def run_options(function: Any) -> Any:
             help="the first N cases (promptfoo: tests)",
         ),
         _promptfoo_options,
+        place_option,
         click.option(
             "--shard",
             callback=_shard,

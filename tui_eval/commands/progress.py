@@ -6,6 +6,7 @@ import json
 import time
 from collections.abc import Sequence
 
+from tui_eval import causes
 from tui_eval.case_names import full_name
 from tui_eval.commands.output import say, warn
 from tui_eval.engine.plan import Job
@@ -53,7 +54,7 @@ class Progress:
             reason = (
                 ""
                 if attempt.outcome == "passed"
-                else f": {clip(visible(attempt.message, newlines=False), 160)}"
+                else f": {clip(visible(causes.cause_of(attempt) or attempt.message, newlines=False), 160)}"
             )
             name = visible(full_name(job.case.name, job.case.variant), newlines=False)
             seconds = (attempt.duration_ms or 0) / 1000

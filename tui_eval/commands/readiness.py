@@ -13,8 +13,8 @@ from tui_eval.engine import grader_choice
 from tui_eval.engine.plan import Job, plan
 from tui_eval.engine.request import RunRequest
 from tui_eval.formats import format_of
+from tui_eval.guard.spelling import close_to
 from tui_eval.guard.trust import NeedsTrust, Trust
-from tui_eval.javascript.node_host import JAVASCRIPT_ENDINGS
 from tui_eval.model import Assertion, Case, Problem, Suite
 from tui_eval.vacuity import assertions_of
 
@@ -53,7 +53,8 @@ def _agents(jobs: Sequence[Job], config: Config, trust: Trust) -> Iterator[Probl
             continue  # its answer is recorded: nobody is asked
         if job.spec is None:
             refused = any(problem.tool == "refuses" for problem in job.case.problems)
-            fault = None if refused else ("there is no agent to ask", job.problem, False)
+            slip = close_to(job.case.agent or "", config.agents)  # else another machine may have it
+            fault = None if refused else ("there is no agent to ask", job.problem, slip is not None)
         else:
             if id(job.spec) not in known:
                 known[id(job.spec)] = _fault(job.spec, config, trust)
@@ -198,10 +199,12 @@ def _scripts(loaded: Sequence[Suite], config: Config) -> Iterator[Problem]:
     from tui_eval.scripting.script_host import ScriptError
 
     files: dict[tuple[Path, str], Case] = {}
-    for case in (case for suite in loaded if format_of(suite.format).checks_scripts for case in suite.cases):
-        for found in (_provider_script(case, config), _prompt_script(case)):
-            if found is not None and found[0].is_file():
-                files.setdefault(found, case)
+    for suite in loaded:
+        form = format_of(suite.format)
+        for case in suite.cases:
+            for found in form.scripts(case, config):
+                if found[0].is_file():
+                    files.setdefault(found, case)
     if not files:
         return
     host = NodeHost(config.root)
@@ -214,26 +217,3 @@ def _scripts(loaded: Sequence[Suite], config: Config) -> Iterator[Problem]:
                 yield Problem(case.file or case.suite, case.line, shown, f"cannot be loaded: {error}")
     finally:
         host.close()
-
-
-def _prompt_script(case: Case) -> tuple[Path, str] | None:
-    """The JavaScript file whose function makes a case's prompt, and the function's name."""
-    made = case.options.get("promptFunction")
-    if not isinstance(made, dict) or made.get("script") or made.get("command"):
-        return None
-    path = Path(str(made.get("path")))
-    return (path, str(made.get("function") or "")) if path.suffix in JAVASCRIPT_ENDINGS else None
-
-
-def _provider_script(case: Case, config: Config) -> tuple[Path, str] | None:
-    """The JavaScript file that a case's provider is, and the name of what it exports."""
-    given = case.provider
-    named = (given.get("id") or next(iter(given), None)) if isinstance(given, dict) else given
-    if not isinstance(named, str):
-        return None
-    file, function = named.removeprefix("javascript:").removeprefix("file://"), ""
-    if Path(file).suffix not in JAVASCRIPT_ENDINGS:
-        file, _, function = file.rpartition(":")
-    if Path(file).suffix not in JAVASCRIPT_ENDINGS:
-        return None
-    return (config.root / case.suite).parent / file, function

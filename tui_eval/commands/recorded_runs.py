@@ -5,18 +5,19 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Mapping, Sequence
-from functools import partial
 from pathlib import Path
 
 from tui_eval.case_names import full_name
 from tui_eval.commands.output import (
     EXIT_FAILED,
     EXIT_OK,
+    EXIT_USAGE,
     CommandError,
     counted,
     say,
     terminal_width,
     warn,
+    warn_line,
 )
 from tui_eval.commands.run_suites import code_of, failures_of, find_run, gap_of, reasons_of
 from tui_eval.config.project import find_root
@@ -26,6 +27,7 @@ from tui_eval.guard.text import clip, visible
 from tui_eval.model import Attempt, Trace
 from tui_eval.reports import console_table
 from tui_eval.reports.export import ExportError, export
+from tui_eval.reports.rows_shown import rows_shown, table_lines
 from tui_eval.store.encoding import encode_json
 from tui_eval.store.index import Index
 from tui_eval.store.printed_commands import resume_command
@@ -103,22 +105,26 @@ def _usual_tokens(case: StoredCase) -> dict[str, str]:
     return found
 
 
-def _diagnosis(attempt: Attempt, folder: Path | None) -> list[str]:
-    """What the rows that differ have in common, a line each."""
-    data = attempt.data
-    if data is None or not data.comparison:
-        return []
-    from tui_eval.frames.diagnosis import diagnosis_of_details
-    from tui_eval.store.frames import load
-
-    whole = None if folder is None else partial(load, folder, data)
-    return [visible(line, newlines=False) for line in diagnosis_of_details(data, whole).lines]
+def _rows(attempt: Attempt, folder: Path | None) -> list[str]:
+    """What the rows that differ have in common, which step went wrong, and the rows themselves as one table."""
+    shown = rows_shown(attempt.data, folder)
+    lines = [f"→ {line}" for line in shown.diagnosis]
+    lines += [f"SQL {shown.conclusion}"] if shown.conclusion else []
+    lines += shown.fault
+    lines += [shown.order] if shown.order else []
+    lines = [visible(line, newlines=False) for line in lines]
+    if (table := shown.table or shown.answer) is not None:
+        more = f", {table.more_rows:,} more" if table.more_rows else ""
+        more += f", {table.more_columns:,} more columns" if table.more_columns else ""
+        lines.append(visible(table.line, newlines=False) + more)
+        lines += table_lines(table, terminal_width())
+    return [*lines, shown.cut] if shown.cut else lines
 
 
 def attempt_text(
     attempt: Attempt, name: str, usual: Mapping[str, str] | None = None, folder: Path | None = None
 ) -> str:
-    """An attempt for reading: outcome, transcript, verdicts, what rows that differ have in common; `usual` is
+    """An attempt for reading: outcome, transcript, verdicts, rows that differ as one table; `usual` is
     said beside the verdicts of a type, `folder` is the run's."""
     lines = [
         f"{visible(name, newlines=False)}, attempt {attempt.attempt} with {attempt.agent}: {attempt.outcome} ({attempt.message})"
@@ -147,7 +153,10 @@ def attempt_text(
         more = f"  {beside}" if beside else ""
         lines.append(f"{word} {verdict.type} {verdict.target}: {verdict.reason}{more}")
     if attempt.outcome != "passed":
-        lines.extend(["", *_diagnosis(attempt, folder), *reasons_of(attempt)])
+        told = _rows(attempt, folder)
+        in_words = attempt.data.comparison if attempt.data is not None else None
+        reasons = [line for line in reasons_of(attempt) if line != in_words or not told]
+        lines.extend(["", *told, *reasons])
     return "\n".join(lines) + "\n"
 
 
@@ -178,7 +187,7 @@ def follow(reference: str) -> int:
                 seen = max(seen, row.changed)
                 if row.state == "done":
                     name = names.get(row.case_ref, "?")
-                    line = f"{row.outcome:<9} {name} #{row.attempt}: {clip(row.message, 160)}"
+                    line = f"{row.outcome:<9} {name} #{row.attempt}: {clip(row.cause or row.message, 160)}"
                     say(visible(line, newlines=False))
             if state in _ENDED and not changes:
                 break
@@ -227,17 +236,23 @@ def cancel(reference: str) -> int:
 
 
 def export_run(reference: str, paths: Sequence[Path]) -> int:
-    """Write a run to files; the ending of each says which kind."""
+    """Write a run to files; the ending of each says which kind. One that cannot be written keeps no other back."""
     reader = _reader(reference)
+    unwritten = 0
     try:
         for path in paths:
-            export(reader, path)
+            try:
+                notes = export(reader, path)
+            except ExportError as error:
+                warn_line(str(error))
+                unwritten += 1
+                continue
             say(f"written: {path}")
-    except ExportError as error:
-        raise CommandError(str(error)) from None
+            for line in notes:
+                warn(line)
     finally:
         reader.close()
-    return EXIT_OK
+    return EXIT_USAGE if unwritten else EXIT_OK
 
 
 def _find(reference: str) -> Path:

@@ -22,6 +22,7 @@ from tui_eval.commands.output import (
     EXIT_OK,
     EXIT_USAGE,
     CommandError,
+    counted,
     report_problems,
     say,
     terminal_width,
@@ -43,6 +44,7 @@ from tui_eval.guard.trust import fingerprints, in_order
 from tui_eval.model import Attempt
 from tui_eval.reports import console_table, failure_modes_text, results
 from tui_eval.reports.export import ExportError, check_writable, export
+from tui_eval.store.missing_cases import is_only_named
 from tui_eval.store.printed_commands import rescore_command, resume_command
 from tui_eval.store.reader import RunReader
 from tui_eval.store.run_folders import DATABASE, Store, StoreError
@@ -91,14 +93,20 @@ def _complete(folder: Path, outputs: Sequence[Path]) -> int | None:
         raise CommandError(str(error)) from None
     try:
         attempts = reader.attempts()
-        if any(row.state != "done" for row in attempts):
+        named = {case.id for case in reader.cases() if is_only_named(case)}
+        left = [row for row in attempts if row.state != "done"]
+        if any(row.case_ref not in named for row in left):
             return None
         info = reader.info()
-        gap = gap_of(info)
+        gap = gap_of(info) or (
+            f"{counted(len(left), 'attempt')} of it never ran, of cases that are known from a results file only"
+            if left
+            else None
+        )
         if gap:
             warn(
-                f"run {info.id} is incomplete, and resume cannot mend that: {info.note or gap}. "
-                "Run what is missing (`tui-eval run ... --shard K/N`), and merge again"
+                f"run {info.id} is incomplete, and resume cannot mend that: {(gap_of(info) and info.note) or gap}. "
+                "Run what is missing (`tui-eval run ... --shard K/N`, or `-s NAME`), and merge again"
             )
         else:
             warn(f"run {info.id} is complete: every attempt has a result")
@@ -116,7 +124,7 @@ def read_env_files(names: Sequence[str]) -> None:
     Raises:
         CommandError: one cannot be read.
     """
-    from tui_eval.formats.promptfoo.read.suite_environment import parse
+    from tui_eval.nunjucks.suite_environment import parse
 
     for name in (part.strip() for text in names for part in text.split(",")):
         try:
@@ -136,7 +144,7 @@ def find_run(reference: str) -> Path:
     from tui_eval.config.project import find_root
 
     if reference.lower().endswith(".json") and Path(reference).is_file():
-        from tui_eval.store.imported.results_files import open_results
+        from tui_eval.formats.importing import open_results
 
         return open_results(Path(reference))
     place = Path(reference)
@@ -181,12 +189,13 @@ def _execute(
         why = (
             f"{root / '.tui-eval'} is a link, which is not followed"
             if linked
-            else f"{root} cannot be written"
+            else f"{root / '.tui-eval' if (root / '.tui-eval').exists() else root} cannot be written"
         )
         warn(f"{why}: the run is kept in {folder}")
     _list_wants(active)
     if sys.stderr.isatty():
         active.environment.tell = warn
+    active.on_word = warn
     active.writer.tell(warn)
     info = active.writer.info
     progress.start(
@@ -206,7 +215,7 @@ def _execute(
         summaries = _report(reader, progress.display, active)
         unwritten = _write(reader, outputs)
         if keep and number is None:
-            _nao_outputs(reader, active)
+            _beside_suites(reader, active)
     finally:
         reader.close()
     if number is not None:
@@ -242,7 +251,8 @@ def _write(reader: RunReader, outputs: Sequence[Path]) -> int:
     unwritten = 0
     for path in outputs:
         try:
-            export(reader, path)
+            for line in export(reader, path):
+                warn(line)
         except ExportError as error:
             warn(str(error))
             unwritten += 1
@@ -310,9 +320,19 @@ def failures_of(reader: RunReader, root: Path | None) -> str:
         except StoreError as error:  # its body is damaged: the message is what is left
             warn(str(error))
             return []
-        return reasons_of(attempt) if attempt is not None else []
+        return [*reasons_of(attempt), *_about_queries(attempt)] if attempt is not None else []
 
     return console_table.failures(cases, summarise_run(cases, attempts), reasons, root, reader.info().options)
+
+
+def _about_queries(attempt: Attempt) -> list[str]:
+    """Which step went wrong, and where an expected query failed, with what DuckDB's first line does not say."""
+    if attempt.data is None or not attempt.data.settings.keys() & {"conclusion", "sql_error"}:
+        return []
+    from tui_eval.reports.rows_shown import conclusion_line, fault_lines
+
+    line = conclusion_line(attempt.data)
+    return [*fault_lines(attempt.data)[1:], *([f"SQL {line}"] if line else [])]
 
 
 def reasons_of(attempt: Attempt) -> list[str]:
@@ -332,15 +352,12 @@ def reasons_of(attempt: Attempt) -> list[str]:
     return lines or [attempt.message]
 
 
-def _nao_outputs(reader: RunReader, active: ActiveRun) -> None:
-    """nao keeps its results beside its tests; its viewer and scripts read them there."""
+def _beside_suites(reader: RunReader, active: ActiveRun) -> None:
+    """The results once more where viewers and scripts of a format's own tool look for them."""
     folders: dict[Path, None] = {}
     for job in active.jobs:
-        if not format_of(job.case.format).results_beside_suites:
-            continue
-        parts = Path(job.case.suite).parts
-        if "tests" in parts[:-1]:
-            folders[active.config.root.joinpath(*parts[: parts.index("tests") + 1])] = None
+        if (folder := format_of(job.case.format).results_folder(job.case)) is not None:
+            folders[active.config.root / folder] = None
     stamp = time.strftime("%Y%m%d_%H%M%S")
     for folder in folders:
         try:
@@ -350,12 +367,23 @@ def _nao_outputs(reader: RunReader, active: ActiveRun) -> None:
                 raise OSError(errno.EEXIST, "a link out of the project, or taken", str(file))
             results.write(reader, file)
         except OSError as error:
-            warn(f"{folder / 'outputs'}: {error.strerror or error}; nao's own results file was not written")
+            warn(
+                f"{folder / 'outputs'}: {error.strerror or error}; the results file that its own tool reads was not written"
+            )
 
 
 def _list_wants(active: ActiveRun) -> None:
     """Say all that needs trust before anything runs, rather than one thing with each case."""
-    wanted = in_order(wants_of_jobs(active.jobs, active.config, active.environment.trust))
+    context, request = active.environment, active.request
+    wanted = in_order(
+        wants_of_jobs(
+            active.jobs,
+            active.config,
+            context.trust,
+            assess=request.assess,
+            typed_judge=context.typed_judge,
+        )
+    )
     if wanted:
         warn(
             f"{len(wanted)} {'thing needs' if len(wanted) == 1 else 'things need'} trust: cases that want "

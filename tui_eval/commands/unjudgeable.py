@@ -3,10 +3,8 @@ schemas and code that do not compile. Nothing of a suite's own code is run."""
 
 from __future__ import annotations
 
-import ast
 import asyncio
 import difflib
-import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
@@ -14,7 +12,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 import msgspec
-from msgspec import UNSET
 
 from tui_eval.commands import expected_sql
 from tui_eval.commands.expected_sql import ExpectedSql, sql_of
@@ -22,11 +19,8 @@ from tui_eval.commands.readiness import declared_in
 from tui_eval.config.project import Config, ConfigError
 from tui_eval.formats import format_of
 from tui_eval.guard.spelling import close_to
-from tui_eval.guard.text import clip
 from tui_eval.guard.trust import NeedsTrust
-from tui_eval.javascript.isolate import JavaScriptError, JavaScriptHost, function_body
 from tui_eval.model import Assertion, Case, Problem, Suite
-from tui_eval.vacuity import idle_parts
 
 if TYPE_CHECKING:
     from tui_eval.frames.sql import SqlError
@@ -134,20 +128,6 @@ def _at_most_one_row(query: object) -> bool:
     )
 
 
-_COMPILE = """
-try {
-  if (context.kind === "regex") new RegExp(context.text);
-  else new Function("output", "context", context.text);
-  return null;
-} catch (error) {
-  return error.message;
-}
-"""
-_NOT_INLINE = ("file://", "package:")
-_TEMPLATE = ("{{", "{%")
-_WITH_SCHEMA = ("is-json", "contains-json")
-
-
 def unjudgeable(loaded: Sequence[Suite], expected: ExpectedSql, config: Config) -> list[Problem]:
     """An error for each assertion that will fail or err whatever the agent answers.
 
@@ -155,8 +135,15 @@ def unjudgeable(loaded: Sequence[Suite], expected: ExpectedSql, config: Config) 
     that is not set or trust that is not given one note: the machine that checks need not be the one that runs.
     """
     cases = [case for suite in loaded if format_of(suite.format).checks_queries for case in suite.cases]
-    code = _promptfoo(suite for suite in loaded if format_of(suite.format).checks_scripts)
-    return [*_queries(cases, expected, config), *asyncio.run(code)]
+    return [*_queries(cases, expected, config), *asyncio.run(_faults(loaded))]
+
+
+async def _faults(loaded: Sequence[Suite]) -> list[Problem]:
+    """Those that the formats find in their suites."""
+    suites: dict[str, list[Suite]] = {}
+    for suite in loaded:
+        suites.setdefault(suite.format, []).append(suite)
+    return [problem for name, own in suites.items() for problem in await format_of(name).faults(own)]
 
 
 def _queries(cases: Sequence[Case], expected: ExpectedSql, config: Config) -> Iterable[Problem]:
@@ -260,90 +247,6 @@ def _line_of(key: str, case: Case, config: Config) -> int:
     return next(
         (n for n, line in enumerate(lines, 1) if re.match(rf"[\"']?{key}[\"']?\s*:", line)), case.line
     )
-
-
-async def _promptfoo(suites: Iterable[Suite]) -> list[Problem]:
-    problems: list[Problem] = []
-    told: dict[tuple[str, str], tuple[str, str] | None] = {}
-    schemas: dict[tuple[str, str], str | None] = {}
-    host = JavaScriptHost()
-    try:
-        for suite in suites:
-            for case in suite.cases:
-                for assertion in case.assertions:
-                    kind = assertion.type.removeprefix("not-")
-                    text = assertion.value
-                    if kind in _WITH_SCHEMA:
-                        problems += _schema(case, assertion, schemas)
-                        continue
-                    if not isinstance(text, str) or not _is_inline(text):
-                        continue
-                    key = (kind, text)
-                    if key not in told:
-                        told[key] = await _fault(kind, text, host)
-                    if (fault := told[key]) is not None:
-                        problems.append(_problem(case, assertion, *fault))
-    finally:
-        host.close()
-    return problems
-
-
-def _schema(case: Case, assertion: Assertion, known: dict[tuple[str, str], str | None]) -> Iterable[Problem]:
-    """A JSON schema that nothing can be compared with; under `not-` a note, since what is no JSON still passes."""
-    from tui_eval.formats.promptfoo.judge.json_schema import fault
-
-    kind, value = assertion.type.removeprefix("not-"), assertion.value
-    text = value if isinstance(value, str) else json.dumps(value, default=str) if value is not UNSET else ""
-    if not _is_inline(text):
-        return
-    if (kind, text) not in known:
-        known[kind, text] = fault(kind, value)
-    if (why := known[kind, text]) is not None:
-        level = "note" if assertion.type.startswith("not-") else "error"
-        if level == "note" and any(
-            (part.line, part.key) == (assertion.line, assertion.type) for part in idle_parts(case)
-        ):
-            return  # that it cannot fail says it already
-        yield _problem(case, assertion, f"its schema is broken: {why}", "mend the schema", level=level)
-
-
-def _is_inline(text: str) -> bool:
-    return bool(text) and not text.startswith(_NOT_INLINE) and not any(mark in text for mark in _TEMPLATE)
-
-
-async def _fault(kind: str, text: str, host: JavaScriptHost) -> tuple[str, str] | None:
-    """What is wrong with a value, and the cure; None where it can be judged with."""
-    if kind == "regex":
-        message = await _compiled({"kind": "regex", "text": text}, host)
-        return (f"is no regular expression of JavaScript: {message}", _mend(text)) if message else None
-    if kind == "javascript":
-        message = await _compiled({"kind": "function", "text": function_body(text)}, host)
-        return (f"is no JavaScript: {message}", _mend(text)) if message else None
-    if kind == "python":
-        return _python(text)
-    return None
-
-
-async def _compiled(context: dict[str, str], host: JavaScriptHost) -> str | None:
-    try:
-        return await host.evaluate(_COMPILE, {"context": context})
-    except JavaScriptError:
-        return None  # the isolate is not there; that is said where it is needed
-
-
-def _python(text: str) -> tuple[str, str] | None:
-    lines = text.rstrip("\n")
-    body = lines.split("\n") if "\n" in lines else [f"return {lines.strip()}"]
-    try:
-        ast.parse("def main(output, context):\n" + "\n".join(f" {line}" for line in body))
-    except (SyntaxError, ValueError) as error:
-        reason = error.msg if isinstance(error, SyntaxError) else str(error)
-        return f"is no Python: {reason}", _mend(text)
-    return None
-
-
-def _mend(text: str) -> str:
-    return f"mend {clip(text, 60)}"
 
 
 def _problem(

@@ -103,6 +103,18 @@ def choice(*allowed: str) -> Check:
     return check
 
 
+_ADDRESS = re.compile(r"(?:ray://)?(?:[\w.-]+|\[[0-9a-fA-F:]+\]):\d{1,5}", re.ASCII)
+
+
+def where(value: Any) -> str:
+    """Where attempts run: `here`, `ray`, or a cluster's address."""
+    if isinstance(value, str) and (value in ("here", "ray") or _ADDRESS.fullmatch(value)):
+        return value
+    raise Wrong(
+        f"must be here, ray (one on this machine), ray://HOST:PORT or HOST:PORT (a cluster), not {_shown(value)}"
+    )
+
+
 def number(least: float = 0, *, above: bool = False) -> Check:
     """A finite number of at least `least` (`above`: more than it)."""
 
@@ -278,6 +290,8 @@ RUN: dict[str, Check] = {
     "attempts": optional(integer(1)),
     "retries": integer(0),
     "max_cost": optional(number(0)),
+    "on": where,
+    "files": choice("sent", "shared"),
 }
 
 PRICE: dict[str, Check] = {"input": number(), "output": number(), "cached": number()}
@@ -350,13 +364,15 @@ class SuiteRule(msgspec.Struct, omit_defaults=True):
 
 
 class RunSettings(msgspec.Struct, omit_defaults=True):
-    """`run:`; seconds, USD."""
+    """`run:`; seconds, USD. `on` is where attempts run (`where`), `files` how a cluster has the project's."""
 
     concurrency: int = 8
     timeout: float = 120.0
     attempts: int | None = None
     retries: int = 3
     max_cost: float | None = None
+    on: str = "here"
+    files: str = "sent"
 
 
 class NaoProject(msgspec.Struct, omit_defaults=True):

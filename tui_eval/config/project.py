@@ -140,9 +140,9 @@ def _left_alone(file: Path, root: Path) -> Problem:
 def fill(spec: AgentSpec, trust: Trust) -> AgentSpec:
     """The agent with `${NAME}` and `${NAME:-default}` replaced and its usual API key added.
 
-    An agent that the person typed is trusted. Otherwise an environment variable is only read
-    where it is the usual key of the provider at its own host, or the host is this machine; and a
-    secret written in the file is only sent there too (design.md, Safety rules).
+    An agent that the person typed is trusted. Otherwise an environment variable is only read where it is the usual
+    key of the provider at its own host; and a secret written in the file is only sent there, or to this machine
+    (design.md, Safety rules).
 
     Raises:
         ConfigError: a variable is not set and has no default; names the key.

@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 import shutil
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 from tui_eval.config.project import Config
+from tui_eval.engine.after import derived_columns
+from tui_eval.engine.places.chosen_place import place_of
 from tui_eval.engine.plan import Job
 from tui_eval.engine.provenance import provenance
 from tui_eval.engine.request import RunRequest
@@ -24,6 +25,8 @@ from tui_eval.store.run_folders import Store, StoreError
 from tui_eval.store.schema import RunState
 from tui_eval.store.writer import RunWriter
 
+UNFINISHED_COST = "unfinished_cost"
+"""The part of a run's provenance that says what went into attempts which an interruption put back (USD)."""
 _MOMENT = 1.0
 """Seconds that an interrupted run waits for what is good to know and may never come."""
 
@@ -57,13 +60,21 @@ class ActiveRun:
             ),
             fail_fast=request.fail_fast,
             step=request.step,
-            max_cost=request.max_cost if request.max_cost is not None else config.run.max_cost,
+            max_cost=cost_limit(request, config),
         )
         arrange(jobs, request.delay, request.concurrency)
-        self.runner = Runner(jobs, environment, limits, writer, on_start, on_done)
+        place = place_of(request, environment, writer, limits.concurrency, self._say)
+        self.runner = Runner(jobs, environment, limits, writer, on_start, on_done, place)
         self.tickets: list[Ticket] = []
+        self.on_word: Callable[[str], None] | None = None
+        """Takes what is said of where the run goes."""
         self.note = ""
         """What is said of the run besides why it was stopped."""
+
+    def _say(self, line: str) -> None:
+        """What a person should know of where the run goes."""
+        if self.on_word is not None:
+            self.on_word(line)
 
     @property
     def run_id(self) -> str:
@@ -92,6 +103,11 @@ class ActiveRun:
             if self.writer is not None:
                 self.writer.info.provenance = {**(await self._found(facts)), **self.writer.info.provenance}
                 self.note = "; ".join(filter(None, [self.note, self._uncounted()]))
+                if unfinished := self.runner.unfinished_cost:
+                    kept = self.writer.info.provenance.get(UNFINISHED_COST)
+                    self.writer.info.provenance[UNFINISHED_COST] = unfinished + (
+                        kept if isinstance(kept, float) else 0.0
+                    )
                 # Why it was stopped is known anew: a resumed one was interrupted before.
                 notes = [self.runner.stopped_because or "", self.note, *ended]
                 self.writer.info.note = "; ".join(filter(None, notes))
@@ -139,37 +155,25 @@ class ActiveRun:
                 return {}
 
     async def _sum_up(self) -> None:
-        """Sums of promptfoo's columns, and what is derived from them, into the run's facts."""
-        settings = {job.case.suite: job.settings for job in self.jobs if format_of(job.case.format).rows}
-        if self.writer is None or not any("derivedMetrics" in own for own in settings.values()):
+        """Sums of the columns, and what is derived from them, into the run's facts."""
+        settings = derived_columns.remembered(self.jobs)
+        if self.writer is None or not settings:
             return
-        from tui_eval.engine.after import derived_metrics
-        from tui_eval.store import column_names
-
-        rows: list[list[dict[str, float]]] = []
-
-        def read(folder: Path) -> list[dict[str, Any]]:
-            reader = RunReader(folder)
-            try:
-                return column_names.sums(reader, rows)
-            finally:
-                reader.close()
-
         await asyncio.to_thread(self.writer.flush)
         try:
-            found = await asyncio.to_thread(read, self.writer.folder)
+            found = await derived_columns.derived(self.writer.folder, settings, self.environment.javascript)
         except StoreError:
             return  # the disk refused; the run says so
-        await derived_metrics.derive(found, settings, self.environment.javascript, rows)
         self.writer.info.metrics = found
+        self.writer.info.provenance[derived_columns.KEY] = settings
+
+
+def cost_limit(request: RunRequest, config: Config) -> float | None:
+    """What a run may cost (USD); None: there is no limit."""
+    return request.max_cost if request.max_cost is not None else config.run.max_cost
 
 
 def _threads(config: Config, jobs: list[Job]) -> int | None:
-    """`test.threads` of a nao_config.yaml, where everything that runs is nao's."""
-    if (
-        config.nao is not None
-        and config.nao.threads
-        and all(format_of(job.case.format).checks_queries for job in jobs)
-    ):
-        return config.nao.threads
-    return None
+    """How many attempts may run at once by a format's own configuration, where everything that runs is its."""
+    names = {job.case.format for job in jobs}
+    return format_of(names.pop()).threads(config) if len(names) == 1 else None

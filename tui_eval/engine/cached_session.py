@@ -170,7 +170,9 @@ class CachedSession(Session):
             if replies and not session.restore(entries, replies):
                 raise AgentError(
                     "the cache has the conversation but not this turn, and the agent cannot be given an earlier "
-                    "conversation: run it with --no-cache"
+                    "conversation: run it with --no-cache",
+                    code="cannot-continue",
+                    said="only part of the conversation is cached",
                 )
         return session
 

@@ -16,6 +16,7 @@ import msgspec
 
 from tui_eval.config.project import AgentSpec, Config, ConfigError, fill
 from tui_eval.engine.plan import Job
+from tui_eval.formats import format_of
 from tui_eval.guard.paths import inside, read_plain
 from tui_eval.guard.secrets import credential_parts, secret_name, secret_values
 from tui_eval.guard.trust import NeedsTrust, Trust
@@ -138,7 +139,7 @@ def _case_files(case: Case, base: Path, root: Path) -> set[Path]:
     found: set[Path] = set()
     if b"file://" in body:  # in few
         found.update(_with_code(_named(msgspec.json.decode(body), base, plain=False)))
-    if case.format == "promptfoo" and b"{%" in body:
+    if format_of(case.format).templates and b"{%" in body:
         found |= _included(body.decode().replace("\\", ""), base, root)
     return found
 

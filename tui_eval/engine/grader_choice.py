@@ -1,7 +1,7 @@
 """Which model decides the graded assertions of a job: one rule, for runs and for what `check` says before one.
 
 A grader that the suite names itself goes first, then the judge of the command line, of `suites:` or of `judge:`;
-where there is none, a promptfoo suite takes promptfoo's default grader.
+where there is none, the default of the suite's format.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ def judge_of(name: str | None, config: Config, typed: str | None = None) -> Agen
 
 
 def default_of(job: Job, config: Config) -> AgentSpec | None:
-    """What grades where nobody names a judge: promptfoo's own default, for its suites; None: nothing does."""
-    if job.judge or config.judge is not None or not format_of(job.case.format).rows:
+    """What grades where nobody names a judge: the default of the suite's format; None: nothing does."""
+    if job.judge or config.judge is not None:
         return None
-    return agents.default_grader(job.settings.get("env"), config)
+    return format_of(job.case.format).default_grader(job.settings.get("env"), config)
 
 
 def suites_own(provider: Any, config: Config, base: Path | None = None, env: Any = None) -> AgentSpec:

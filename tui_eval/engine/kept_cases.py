@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from tui_eval.agents.promptfoo.promptfoo_providers import unnamed_secrets
+from tui_eval.formats import format_of
 from tui_eval.guard.secrets import MASK, Masker
 from tui_eval.model import Case
 from tui_eval.store.encoding import encode_json
@@ -24,7 +24,7 @@ class KeptCases:
 
     def kept(self, case: Case) -> Case:
         """The case without secrets, those of its own provider included."""
-        self._learn(case.provider)
+        self._learn(case)
         masker = self._masker
         if not masker:
             return case
@@ -33,7 +33,8 @@ class KeptCases:
             return case
         return msgspec.convert(masker.value(msgspec.json.decode(body)), Case)
 
-    def _learn(self, provider: Any) -> None:
+    def _learn(self, case: Case) -> None:
+        provider = case.provider
         if not isinstance(provider, dict):
             return
         name = f"{provider.get('id')} {provider.get('label')}"
@@ -41,7 +42,7 @@ class KeptCases:
             return
         self._known[name] = provider
         self._masker.add_values(provider)
-        for value in unnamed_secrets(provider.get("config")):
+        for value in format_of(case.format).secrets(case):
             self._masker.add(value)
 
 

@@ -21,9 +21,11 @@ from tui_eval.config.project import (
 from tui_eval.engine.request import RequestCell, RunRequest
 from tui_eval.engine.selection import NOTHING_FAILED, SelectionError, choose, failed_cells
 from tui_eval.formats import format_of
+from tui_eval.guard.spelling import close_to
 from tui_eval.model import Attempt, Case, Compat
 from tui_eval.model_ids import column_model, not_a_model
 from tui_eval.store.case_state import Column, runs_again
+from tui_eval.store.column_names import in_columns
 from tui_eval.store.schema import CaseHistory
 from tui_eval.store.summary import required_for
 
@@ -261,7 +263,7 @@ def _attempts(case: Case, rule_attempts: int | None, config: Config, request: Ru
         threshold = 1.0 if request.threshold is None else request.threshold
         return attempts, required_for(attempts, threshold)
     attempts, required = case.attempts, case.required
-    own_rule = "success_ratio" in case.options or attempts != 1
+    own_rule = attempts != 1 or format_of(case.format).says_attempts(case, {})
     if not own_rule:
         asked = rule_attempts or format_of(case.format).default_attempts(config)
         attempts = required = asked or config.run.attempts or 1
@@ -302,6 +304,10 @@ def _find_agent(case: Case, config: Config, env: Any) -> AgentSpec:
     name = case.agent or "my_agent"
     if (wrong := refused_agent(config, name)) is not None:
         raise ConfigError(f"agent {name}: {wrong}")
+    if (slip := close_to(name, config.agents)) is not None:
+        raise ConfigError(
+            f"no agent {name!r}: did you mean {slip!r}? tui_eval.yaml has: {', '.join(config.agents)}"
+        )
     raise ConfigError(
         f"no agent {name!r}: write `agents: {{{name}: {{type: openai, base_url: ..., model: ...}}}}` into "
         f"tui_eval.yaml, or give --agent (openai:gpt-4.1, http://..., FILE.py:function)"
@@ -341,11 +347,11 @@ def _models(case: Case, spec: AgentSpec | None, config: Config) -> list[str | No
 
 
 def without_provider_twins(cases: Sequence[Case]) -> list[Case]:
-    """With `--agent`, cases that differ in promptfoo's provider only are one case."""
+    """With `--agent`, cases that differ in their provider only are one case."""
     seen: set[bytes] = set()
     kept: list[Case] = []
     for case in cases:
-        if format_of(case.format).rows:
+        if in_columns(case):
             same = msgspec.json.encode(
                 [case.suite, case.name, case.prompt, case.vars, case.turns, case.assertions, case.metadata],
                 enc_hook=str,

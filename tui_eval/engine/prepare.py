@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import time
 from collections.abc import Callable, Sequence
 from itertools import chain
 from pathlib import Path
@@ -13,7 +12,7 @@ import msgspec
 
 from tui_eval import __version__
 from tui_eval.config.project import Config, ConfigError, SuiteRule, find_root, load
-from tui_eval.engine import promptfoo_filters
+from tui_eval.engine import case_filters
 from tui_eval.engine.active_run import ActiveRun
 from tui_eval.engine.after.judging_again import Judged, answers_beside, folder_of, judged_by, planned
 from tui_eval.engine.after.row_comparison import Ended, ended_columns
@@ -21,21 +20,22 @@ from tui_eval.engine.attempt import continuing
 from tui_eval.engine.cached_session import Answers
 from tui_eval.engine.changed import changed, provenance_in
 from tui_eval.engine.fingerprints import Fingerprints
+from tui_eval.engine.places.chosen_place import check_place
 from tui_eval.engine.plan import Job, plan, without_provider_twins
 from tui_eval.engine.request import RunRequest
 from tui_eval.engine.run_context import RunContext
 from tui_eval.engine.selection import NothingLeft, SelectionError, choose
 from tui_eval.engine.shards import Shard, read_shard, taken
 from tui_eval.engine.suite_cache import SuiteCache
+from tui_eval.engine.trust_given import check_given
 from tui_eval.formats import format_of, reading
-from tui_eval.formats.promptfoo.read.combined import chosen
 from tui_eval.guard.trust import Trust, fingerprint
 from tui_eval.guard.trust_store import agreed, trust_for
 from tui_eval.model import Attempt, Case, Problem, Suite
-from tui_eval.store import shard_runs
+from tui_eval.store import judged_under, shard_runs
 from tui_eval.store.index import Index
 from tui_eval.store.reader import RunReader
-from tui_eval.store.run_folders import Store, StoreError, new_run_id
+from tui_eval.store.run_folders import Store, StoreError
 from tui_eval.store.schema import RunInfo
 from tui_eval.store.shard_runs import PlannedShard
 from tui_eval.store.writer import RunWriter
@@ -61,7 +61,7 @@ def candidates(loaded: Sequence[Suite], request: RunRequest) -> list[Case]:
         return found
     count = _beginning(request)
     if count is not None:
-        return promptfoo_filters.first(chain.from_iterable(suite.cases for suite in loaded), count)
+        return case_filters.first(chain.from_iterable(suite.cases for suite in loaded), count)
     return reading.all_cases(loaded)
 
 
@@ -84,7 +84,7 @@ def _beginning(request: RunRequest) -> int | None:
     if any(getattr(request, name) for name in _LOOK_AT_ALL):
         return None
     if request.filter_range is not None:
-        return promptfoo_filters.end_of_range(request.filter_range)
+        return case_filters.end_of_range(request.filter_range)
     return request.filter_first_n
 
 
@@ -123,6 +123,7 @@ def prepare(
             *(msgspec.structs.replace(rule, compat=request.compat) for rule in config.suites),
             SuiteRule(path="*", compat=request.compat),
         ]
+    check_place(request, config)
     config.typed = typed_options(request)
     trust = trust_for(config.root, request.trust, request.agreed)
     loaded = (cache or SuiteCache()).load(paths, config, trust)
@@ -131,6 +132,7 @@ def prepare(
     if not cases:
         raise NothingToRun(_nothing(paths, problems), problems)
     settings = {suite.path: suite.settings for suite in loaded}
+    hooked = any(map(_has_hooks, loaded))
     latest = functools.cache(Index(config.root).latest)
     environment = RunContext(config, trust)
     environment.answers = kept_answers(config, trust, request)
@@ -140,9 +142,9 @@ def prepare(
         if shard is not None:
             cases, planned_shard, whole = _part(choose(cases, request, latest), request, shard)
             planned_shard.asked = shard_runs.asked_of(environment.masker.value(msgspec.to_builtins(request)))
-        elif any("extensions" in own for own in settings.values()):
+        elif hooked:
             cases = choose(cases, request, latest)
-        if any("extensions" in own for own in settings.values()):
+        if hooked:
             cases, settings = with_hooks(cases, settings, environment)
             jobs = plan(cases, config, request, latest, settings, chosen=True)
             mark_failed(jobs, environment)
@@ -167,6 +169,7 @@ def prepare(
     elif request.continue_from is not None:
         continuing.place(jobs, request.continue_from, Store(config.root))
     check_judge(request, environment, typed=request.judge)
+    check_given(request.agreed, jobs, config, trust)
     linked = request.linked_to
     earlier = recall(environment, config, linked, jobs) if linked is not None else []
     writer = new_writer(store or Store(config.root), config, request, jobs, environment)
@@ -230,7 +233,7 @@ def _part(
 
 def typed_options(request: RunRequest) -> dict[str, Any]:
     """What was typed for promptfoo's suites, by promptfoo's names."""
-    configs = chosen(request.configs)
+    configs = reading.configs(request.configs)
     typed = {
         "vars": request.vars,
         "promptPrefix": request.prompt_prefix,
@@ -243,7 +246,7 @@ def typed_options(request: RunRequest) -> dict[str, Any]:
 def paths_of(request: RunRequest) -> list[Path]:
     """What is to be read: of several configurations that are read as one, the first stands for all."""
     paths = [Path(path).absolute() for path in request.paths]
-    configs = chosen(request.configs)
+    configs = reading.configs(request.configs)
     if len(configs) > 1:
         paths = [configs[0], *(path for path in paths if path not in configs)]
     else:
@@ -280,10 +283,14 @@ def _as_before(request: RunRequest) -> RunRequest:
     )
 
 
+def _has_hooks(suite: Suite) -> bool:
+    return any(True for _ in format_of(suite.format).hook_files(suite.settings))
+
+
 def recall(environment: RunContext, config: Config, run: str | Path, jobs: Sequence[Job]) -> list[Ended]:
     """Rows of a conversation, or with stored outputs, that are run again need what came before them;
     columns that are compared, the other columns, which are given back."""
-    theirs = [job for job in jobs if format_of(job.case.format).rows]
+    theirs = [job for job in jobs if format_of(job.case.format).templates]
     if not theirs:
         return []
     try:
@@ -338,21 +345,25 @@ def new_writer(
     Raises:
         StoreError: it cannot be written.
     """
-    run_id = new_run_id()
+    run_id, started_at = store.next_run()
+    environment.begin(started_at)
     # What is remembered needs no `--trust` when the run is asked for again.
     remembered = agreed(config.root)
     this_time = sorted(set(request.agreed) - remembered - set(map(fingerprint, remembered)))
     info = RunInfo(
         id=run_id,
         version=__version__,
-        started_at=time.time(),
+        started_at=started_at,
         paths=[_relative(path, config.root) for path in [*request.paths, *request.configs] or ["."]],
         options=environment.masker.value(
             msgspec.to_builtins(msgspec.structs.replace(request, agreed=this_time))
         ),
         agents=list(dict.fromkeys(job.agent for job in jobs)),
         linked_to=request.linked_to,
-        provenance={"description": request.description} if request.description else {},
+        provenance={
+            **({"description": request.description} if request.description else {}),
+            judged_under.KEY: judged_under.remembered((job.case.suite, job.compat) for job in jobs),
+        },
         scripted=any(job.spec is not None and job.spec.type == "scripted" for job in jobs),
     )
     return RunWriter(store.create_folder(run_id), info)
@@ -369,7 +380,4 @@ def _nothing(paths: Sequence[Path], problems: list[Problem]) -> str:
     places = ", ".join(str(path) for path in paths)
     if any(problem.level == "error" for problem in problems):
         return f"nothing to run in {places}: no file of it could be read"
-    return (
-        f"nothing to run in {places}: no nao tests (tests/*.yml), no `test_cases:` suites, no "
-        "promptfooconfig.*, no .hocon with `interactions`"
-    )
+    return f"nothing to run in {places}: {reading.looks_for()}"

@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import time
 import uuid
 from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from tui_eval import agents
+from tui_eval import agents, causes
 from tui_eval.agents.base import Agent, AgentError, Request, Services, SessionContext
 from tui_eval.agents.pace import Pace
 from tui_eval.assertions.judge_input import CannotJudge, JudgeAnswer
 from tui_eval.config.project import AgentSpec, Config, ConfigError, DatabaseSpec, database, fill, secrets
-from tui_eval.engine import grader_choice
+from tui_eval.engine import grader_choice, replayed
 from tui_eval.engine.hosts import Hosts
 from tui_eval.engine.row_order import Memory
 from tui_eval.events import Finished
@@ -27,8 +27,7 @@ from tui_eval.guard.fair_share import in_thread
 from tui_eval.guard.secrets import Masker
 from tui_eval.guard.trust import NeedsTrust, Trust
 from tui_eval.model import Attempt
-from tui_eval.store.reader import RunReader
-from tui_eval.store.run_folders import Store, StoreError
+from tui_eval.store.run_folders import Store
 
 if TYPE_CHECKING:
     from tui_eval.engine.cached_session import Answers
@@ -38,52 +37,8 @@ if TYPE_CHECKING:
     from tui_eval.frames.sql import SqlResult
 
 
-# -- Which recorded attempt `replay` answers a case with.
-
-
-_LAST = ("", "last")
-
-
-def recorded_answer(
-    store: Store, reference: str, case_id: str, attempt: int, being_written: str
-) -> Attempt | None:
-    """The attempt of this number, else the last one of the case that has ended; None where the run has none.
-    `last` is the newest run in which the case was answered; `being_written`, the run that asks, is never meant.
-
-    Raises:
-        StoreError: there is no such run, or it cannot be read.
-    """
-    if reference not in _LAST:
-        folder = store.find(reference)
-        if folder.name == being_written:
-            raise StoreError(f"{being_written} is this run itself: name an earlier one")
-        return _answer(folder, case_id, attempt)
-    for folder in store.run_folders():
-        if folder.name == being_written:
-            continue
-        try:
-            found = _answer(folder, case_id, attempt, answered=True)
-        except StoreError:  # one that is just being begun, or is damaged
-            continue
-        if found is not None:
-            return found
-    return None
-
-
-def _answer(folder: Path, case_id: str, attempt: int, *, answered: bool = False) -> Attempt | None:
-    with closing(RunReader(folder)) as reader:
-        for case in reader.cases_of(case_id):
-            rows = [row for row in reader.attempts(case.id) if row.state == "done"]
-            wanted = [row for row in rows if row.attempt == attempt]
-            others = [row for row in reversed(rows) if row.attempt != attempt]
-            for row in (*wanted, *others):
-                found = reader.attempt(row.id)
-                if found is not None and (found.replies or not answered):
-                    return found
-    return None
-
-
 _SQL_TIMEOUT = 30.0
+_AGENT_SQL_TIMEOUT = 5.0
 _JUDGE_NETWORK = "gist"  # neuro-san's own
 _TOOL_ROWS = 200  # rows that a model's `run_sql` tool gives back
 
@@ -113,8 +68,19 @@ class RunContext(Hosts):
         """Shows a line to the person who waits for the run; None: nobody does."""
         self.paces: dict[str, Pace] = {}
         """How fast each agent may be asked, by its name."""
+        self._began, self._began_at = 0.0, time.monotonic()
         self._agents: dict[bytes, Agent] = {}
+        self._tried: set[tuple[str | None, str]] = set()
         self._threads = ThreadPoolExecutor(max_workers=4, thread_name_prefix="engine")
+
+    def begin(self, started_at: float) -> None:
+        """The run begins, or goes on, at this moment (seconds since the epoch)."""
+        self._began, self._began_at = started_at, time.monotonic()
+
+    def now(self) -> float:
+        """Seconds since the epoch, as the clock on the wall has it, but never less than the run has lasted since it
+        began: a clock that is set back puts no result before an earlier one."""
+        return max(time.time(), self._began + time.monotonic() - self._began_at)
 
     def agent(self, spec: AgentSpec) -> Agent:
         """The agent of a spec, made once.
@@ -155,8 +121,8 @@ class RunContext(Hosts):
             self._tracing = Tracing(self.trust, f"eval-{self.run_id}")
         return self._tracing
 
-    async def sql(self, name: str | None, query: str) -> SqlResult:
-        """Run a query read-only in a thread; interrupted when the caller is cancelled.
+    async def sql(self, name: str | None, query: str, seconds: float = _SQL_TIMEOUT) -> SqlResult:
+        """Run a query read-only in a thread, for so many seconds at most; interrupted when the caller is cancelled.
 
         Raises:
             SqlError: one line saying what is wrong with the query or the database.
@@ -168,10 +134,43 @@ class RunContext(Hosts):
         cancel = threading.Event()
         try:
             return await in_thread(
-                lambda: execute(spec, query, timeout=_SQL_TIMEOUT, cancel=cancel), self._threads
+                lambda: execute(spec, query, timeout=seconds, cancel=cancel), self._threads
             )
         finally:
             cancel.set()
+
+    async def agent_sql(self, name: str | None, query: str) -> SqlResult:
+        """Run the query of an agent whose rows were wrong, as expected SQL is run but not for long: it only says
+        which step went wrong. Not on a server: that is others' too, and a person asks for it in the Data tab.
+
+        Raises:
+            SqlError, ConfigError: as for `sql`.
+        """
+        from tui_eval.frames.sql import SqlError
+
+        if self._database(name).type == "postgres":
+            raise SqlError("on a server it runs only when the Data tab is looked at")
+        return await self.sql(name, query, _AGENT_SQL_TIMEOUT)
+
+    async def try_sql(self, name: str | None, query: str) -> None:
+        """Raise as `sql` does, before anybody is asked for what is compared with its rows. A query that ran once in
+        this run is not tried again."""
+        if (name, query) in self._tried:
+            return
+        from tui_eval.frames.sql import SqlError, execute, execute_all
+
+        spec = self._database(name)
+
+        def first() -> None:
+            if spec.type == "postgres":
+                execute(spec, query, timeout=_SQL_TIMEOUT)
+                return
+            for found in execute_all(spec, [query], timeout=_SQL_TIMEOUT, limit=1):
+                if isinstance(found, SqlError):
+                    raise found
+
+        await in_thread(first, self._threads)
+        self._tried.add((name, query))
 
     def has_database(self, name: str | None) -> bool:
         """Whether a database of this name (None: the only one) is configured."""
@@ -216,9 +215,11 @@ class RunContext(Hosts):
         spec = self._database(name or None)
         return await in_thread(lambda: schema_text(spec), self._threads)
 
-    def _recorded(self, run: str, case_id: str, attempt: int) -> Attempt | None:
-        """The attempt of a recorded run that `replay` answers with."""
-        return recorded_answer(Store(self.config.root), run, case_id, attempt, self.run_id)
+    def _recorded(self, spec: AgentSpec, run: str, case_id: str, attempt: int) -> Attempt | None:
+        """The attempt of a recorded run that `replay` answers with. What a file names is no trusted place."""
+        store = Store(self.config.root)
+        named = replayed.run_of(store, run, spec, self.trust)
+        return replayed.recorded_answer(store, named, case_id, attempt, self.run_id)
 
     def judge(self, name: str | None) -> tuple[AskJudge | None, str | None]:
         """A callable that asks the judge called `name` (None: the configured one), and its name;
@@ -227,6 +228,16 @@ class RunContext(Hosts):
         if spec is None:
             return None, None
         return lambda system, prompt, schema: self._ask(spec, system, prompt, schema), spec.name
+
+    def judge_fault(self, job: Job) -> str:
+        """Why the judge of a job cannot be asked at all, in one line; empty: nothing is known."""
+        spec = self._judge_spec(job.judge) or grader_choice.default_of(job, self.config)
+        try:
+            if spec is not None:
+                self.agent(spec)
+        except (ConfigError, AgentError, NeedsTrust) as error:
+            return f"the judge {spec.name if spec else ''}: {error}"
+        return ""
 
     def default_grader(self, job: Job) -> tuple[AskJudge | None, str | None]:
         """As `judge`, the grader that promptfoo takes for a job where none is named and its provider's key is there.
@@ -295,7 +306,7 @@ class RunContext(Hosts):
         from tui_eval.agents.models.openai import OpenAIAgent
 
         if not self.asks_models:
-            raise CannotJudge("no embedding model is asked here")
+            raise CannotJudge("no embedding model is asked here", "no-embeddings")
         try:
             if provider is not None:
                 entry = provider if isinstance(provider, dict) else {"id": provider}
@@ -307,11 +318,14 @@ class RunContext(Hosts):
                 raise CannotJudge(
                     "no embedding model is configured: name one under `provider` (openai:embedding:"
                     "text-embedding-3-small), or give the judge an OpenAI-compatible base_url and "
-                    "embedding_model"
+                    "embedding_model",
+                    "no-embeddings",
                 )
             return await agent.embed(texts)
         except (AgentError, ConfigError) as error:
-            raise CannotJudge(f"the embeddings could not be had: {error}") from None
+            raise CannotJudge(
+                f"the embeddings could not be had: {error}", "judge-failed", _short(error)
+            ) from None
 
     async def scores(self, provider: Any, text: str, base: Path) -> dict[str, float]:
         """The scores of a text's classes, by the classifier that a suite in the folder `base` names.
@@ -322,23 +336,25 @@ class RunContext(Hosts):
         from tui_eval.agents.models.classifiers import ScoringAgent
 
         if not self.asks_models:
-            raise CannotJudge("no classifier is asked here")
+            raise CannotJudge("no classifier is asked here", "no-judge")
         try:
             agent = self.agent(agents.for_scores(provider, self.config, base))
             assert isinstance(agent, ScoringAgent)
             return await agent.scores(text)
         except (AgentError, ConfigError) as error:
-            raise CannotJudge(f"the scores could not be had: {error}") from None
+            raise CannotJudge(
+                f"the scores could not be had: {error}", "judge-failed", _short(error)
+            ) from None
 
     async def _ask(
         self, spec: AgentSpec, system: str | None, prompt: str, schema: dict[str, Any] | None
     ) -> JudgeAnswer:
         if not self.asks_models:
-            raise CannotJudge("no judge is asked here")
+            raise CannotJudge("no judge is asked here", "no-judge")
         try:
             agent = self.agent(spec)
         except ConfigError as error:
-            raise CannotJudge(f"the judge {spec.name}: {error}") from None
+            raise CannotJudge(f"the judge {spec.name}: {error}", "judge-failed", str(error)) from None
         context = SessionContext(case_id="judge", attempt=1, session_id="judge", model=spec.model)
         text = f"{system}\n\n{prompt}" if system else prompt
         if spec.type == "neuro-san" and not (spec.options.get("network") or spec.options.get("agent")):
@@ -354,8 +370,8 @@ class RunContext(Hosts):
             finally:
                 await session.close()
         except AgentError as error:
-            raise CannotJudge(f"the judge did not answer: {error}") from None
-        raise CannotJudge("the judge ended without an answer")
+            raise CannotJudge(f"the judge did not answer: {error}", "judge-failed", _short(error)) from None
+        raise CannotJudge("the judge ended without an answer", "judge-failed", "no answer")
 
     async def close(self) -> None:
         """Close agents, hosts and threads."""
@@ -367,3 +383,8 @@ class RunContext(Hosts):
             closing.append(asyncio.to_thread(self.answers.cache.close))
         await asyncio.gather(*closing, return_exceptions=True)
         self._threads.shutdown(wait=False, cancel_futures=True)
+
+
+def _short(failure: AgentError | ConfigError) -> str:
+    """Why a model that judges did not answer, in few words."""
+    return causes.words_of_pieces([failure.evidence]) if isinstance(failure, AgentError) else str(failure)

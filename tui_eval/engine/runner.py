@@ -5,14 +5,16 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 
 from tui_eval.engine.after.row_comparison import Ended, RowColumns, compared, open_attempt
-from tui_eval.engine.attempt.attempt import execute
 from tui_eval.engine.attempt.finished import mask
 from tui_eval.engine.attempt.stepping import Stepper
 from tui_eval.engine.kept_cases import KeptCases
+from tui_eval.engine.needed_first import import_first
+from tui_eval.engine.places.attempt_place import AttemptPlace, Made, PlaceLost
+from tui_eval.engine.places.here import Here
 from tui_eval.engine.plan import Job
 from tui_eval.engine.run_context import RunContext
 from tui_eval.engine.schedule import Schedule, Ticket
@@ -21,6 +23,16 @@ from tui_eval.model import Attempt
 from tui_eval.store.long_texts import has_long
 from tui_eval.store.schema import RunState
 from tui_eval.store.writer import Packed, PlannedCase, RunWriter
+
+
+@dataclass(slots=True)
+class Spent:
+    """What a run had come to before it was interrupted, against which its limits count on: USD, answers of unknown
+    cost, and of each agent when an attempt ended (seconds since the epoch) and its tokens."""
+
+    cost: float = 0.0
+    without_cost: int = 0
+    tokens: dict[str, list[tuple[float, int]]] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -34,8 +46,8 @@ class Limits:
 
 
 class Runner:
-    """Executes jobs. `on_done(job, number, attempt)` is called after each attempt, `writer` None
-    keeps nothing (`--no-store`)."""
+    """Executes jobs at a place (None: here). `on_done(job, number, attempt)` is called after each attempt,
+    `writer` None keeps nothing (`--no-store`)."""
 
     def __init__(
         self,
@@ -45,6 +57,7 @@ class Runner:
         writer: RunWriter | None,
         on_start: Callable[[Job, int, int], None] | None = None,
         on_done: Callable[[Job, int, Attempt], None] | None = None,
+        place: AttemptPlace | None = None,
     ) -> None:
         self.jobs = jobs
         self.environment = environment
@@ -54,20 +67,29 @@ class Runner:
         self.stepper = Stepper(writer) if limits.step else None
         if writer is not None:
             environment.run_id = writer.info.id
+        self.place: AttemptPlace = place or Here(environment, writer, self.stepper)
         self._on_start = on_start
         self._on_done = on_done
-        self._tasks: dict[int, asyncio.Task[Attempt]] = {}
+        self._tasks: dict[int, asyncio.Task[Made]] = {}
         self._cancelled: set[int] = set()
         self._left: dict[int, Attempt] = {}
+        self._opening: asyncio.Future[None] | None = None
         self._interrupted = False
         self._cost = 0.0
+        self.unfinished_cost = 0.0
+        """USD that went into attempts which an interruption put back."""
         self.without_cost = 0
         """Answers of which no cost is known: a cost limit cannot count them."""
         self._deadlines: dict[int | str, float] = {}
         self._schedule: Schedule | None = None
         self.earlier: list[Ended] = []
+        self._past: Spent | None = None
         self._columns = RowColumns(())
         self._comparing: set[asyncio.Task[None]] = set()
+
+    def go_on_from(self, spent: Spent) -> None:
+        """Count what was spent before as the run's: its limits are those of the whole of it."""
+        self._cost, self.without_cost, self._past = spent.cost, spent.without_cost, spent
 
     def plan(self) -> list[Ticket]:
         """Write the jobs into the store; a ticket for every attempt."""
@@ -99,25 +121,53 @@ class Runner:
     async def run(self, tickets: list[Ticket]) -> RunState:
         """Execute until everything has ended or was stopped; the run's final state."""
         self._schedule = schedule = Schedule(tickets, self.limits.concurrency, self.environment.paces)
+        now = self.environment.now()
+        for agent, past in (self._past.tokens if self._past is not None else {}).items():
+            schedule.recall(agent, [(now - ended, used) for ended, used in sorted(past)])
         self._columns = RowColumns(tickets, self.earlier)
         workers = min(self.limits.concurrency, len(tickets))
         started: list[asyncio.Task[None]] = []
         try:
+            await self._opened()
             await self._all(schedule, workers, started)
             while self._comparing:
                 await asyncio.gather(*self._comparing)
+        except PlaceLost as why:
+            await self.interrupt(str(why))
         except Exception as error:  # of our own making: what has no result yet can be gone on with
             await self.interrupt()
             self.stopped_because = f"internal error: {type(error).__name__}: {error}"
             await asyncio.gather(*started, return_exceptions=True)
             raise
         finally:
+            await self.place.close()
             state: RunState = "interrupted" if self._interrupted else "finished"
             if not self._interrupted and (self._cancelled or self.stopped_because == "cancelled"):
                 state = "cancelled" if schedule.waiting or self.stopped_because else "finished"
             if self.writer is not None:
-                self.writer.state(state, time.time())
+                self.writer.state(state, self.environment.now())
         return state
+
+    async def _opened(self) -> None:
+        """The place made ready; cancelling the run does not wait for that."""
+        self._moved()
+        self._opening = asyncio.ensure_future(self._ready())
+        try:
+            await self._opening
+        except asyncio.CancelledError:
+            if self.stopped_because is None:
+                raise
+        self._moved()
+
+    async def _ready(self) -> None:
+        await import_first(self.jobs, self.environment.config, self.environment.typed_judge)
+        await self.place.open(self._moved)
+
+    def _moved(self) -> None:
+        """Where the run's attempts are executed is said in its facts."""
+        if self.writer is not None and self.writer.info.place != self.place.words:
+            self.writer.info.place = self.place.words
+            self.writer.update_info()
 
     async def _all(self, schedule: Schedule, workers: int, started: list[asyncio.Task[None]]) -> None:
         """All workers to their end (`started` takes them). Each starts a turn of the loop after the one before: requests leave as
@@ -146,40 +196,39 @@ class Runner:
         job = ticket.job
         if self._on_start is not None:
             self._on_start(job, ticket.number, ticket.attempt_ref)
-        started, began = time.time(), time.perf_counter()
-        work = execute(
-            job,
-            ticket.number,
-            ticket.attempt_ref,
-            self.environment,
-            self.writer,
-            self._deadline(job),
-            self.stepper,
-            self._left,
-        )
-        task = asyncio.ensure_future(work)
+        started, began = self.environment.now(), time.perf_counter()
+        task = asyncio.ensure_future(self.place.attempt(ticket, self._deadline(job), self._left))
         self._tasks[ticket.attempt_ref] = task
         try:
-            attempt = await task
+            attempt, packed = await task
+        except PlaceLost as why:
+            self._put_back(ticket)
+            await self.interrupt(str(why))
+            return
         except asyncio.CancelledError:
             if self._interrupted:
-                if self.writer is not None:
-                    self.writer.waiting(ticket.attempt_ref)
+                begun = self._left.get(ticket.attempt_ref)
+                self.unfinished_cost += (begun.cost if begun is not None else None) or 0.0
+                self._put_back(ticket)
                 return
             if ticket.attempt_ref not in self._cancelled:
                 raise
             seconds = time.perf_counter() - began
+            packed = None
             attempt = self._left.get(ticket.attempt_ref) or _cancelled(job, ticket.number, started, seconds)
         finally:
             self._tasks.pop(ticket.attempt_ref, None)
             self._left.pop(ticket.attempt_ref, None)
-        packed: Packed | None = None
         try:
-            if self.writer is not None and has_long(attempt):
+            if self.writer is not None and packed is None and has_long(attempt):
                 # Its place stays taken meanwhile: long answers are not gathered faster than they are packed.
                 attempt, packed = await in_turn(partial(_packed, attempt, self.environment))
         finally:
             self._ended(ticket, attempt, packed)
+
+    def _put_back(self, ticket: Ticket) -> None:
+        if self.writer is not None:
+            self.writer.waiting(ticket.attempt_ref)
 
     def _ended(self, ticket: Ticket, attempt: Attempt, packed: Packed | None = None) -> None:
         judged = ticket.job.judges_only  # what the answer took was spent when it was asked for
@@ -245,20 +294,24 @@ class Runner:
             return 0
         if attempt_refs is None:
             self.stopped_because = "cancelled"
+            if self._opening is not None:
+                self._opening.cancel()
             attempt_refs = {ticket.attempt_ref for ticket in schedule.waiting} | set(self._tasks)
         self._cancelled |= attempt_refs
         dropped = await schedule.drop(attempt_refs)
         for ticket in dropped:
-            self._ended(ticket, _cancelled(ticket.job, ticket.number, time.time(), 0.0))
+            self._ended(ticket, _cancelled(ticket.job, ticket.number, self.environment.now(), 0.0))
         running = [task for ref, task in self._tasks.items() if ref in attempt_refs]
         for task in running:
             task.cancel()
         return len(dropped) + len(running)
 
-    async def interrupt(self) -> None:
+    async def interrupt(self, why: str = "interrupted") -> None:
         """Stop at once (Ctrl-C): what runs is put back, what has ended stays, a resume goes on."""
-        self._interrupted = True
-        self.stopped_because = "interrupted"
+        if not self._interrupted:
+            self._interrupted, self.stopped_because = True, why
+        if self._opening is not None:
+            self._opening.cancel()
         if self._schedule is not None:
             await self._schedule.end()
         for task in list(self._tasks.values()):

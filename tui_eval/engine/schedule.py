@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import deque
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from tui_eval.agents.pace import Pace
@@ -161,6 +162,19 @@ class Schedule:
     def spent(self, ticket: Ticket, tokens: int) -> None:
         """The ticket's attempt has used so many tokens."""
         self._lane(ticket).spend(tokens)
+
+    def recall(self, agent: str, past: Sequence[tuple[float, int]]) -> None:
+        """What attempts of this agent used before the run was interrupted: the seconds since each ended, the longest
+        first, and its tokens."""
+        lane = self._lanes.get(agent)
+        if lane is None or lane.tokens is None:
+            return
+        now = time.monotonic()
+        for seconds, tokens in past:
+            moment = now - max(0.0, seconds)
+            gone = max(0.0, moment - lane.spent_at) if lane.spent else 0.0
+            lane.spent = max(0.0, lane.spent - gone * lane.tokens / 60) + tokens
+            lane.spent_at = moment
 
     async def done(self, ticket: Ticket) -> None:
         """The ticket's attempt has ended; another may start."""

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import PurePosixPath
 
-from tui_eval.engine import promptfoo_filters
+from tui_eval.engine import case_filters
 from tui_eval.engine.request import RequestCell, RunRequest
 from tui_eval.formats import format_of
 from tui_eval.guard.text import visible
@@ -54,15 +54,15 @@ def choose(
         if not chosen:
             raise SelectionError(NOTHING_FAILED)
     try:
-        chosen = promptfoo_filters.by_columns(promptfoo_filters.by_results(chosen, request), request)
+        chosen = case_filters.by_columns(case_filters.by_results(chosen, request), request)
         if request.filter_range is not None:
-            chosen = promptfoo_filters.by_range(chosen, request.filter_range)
-    except promptfoo_filters.FilterError as error:
+            chosen = case_filters.by_range(chosen, request.filter_range)
+    except case_filters.FilterError as error:
         raise SelectionError(str(error)) from None
     if request.filter_first_n is not None:
-        chosen = promptfoo_filters.first(chosen, request.filter_first_n)
+        chosen = case_filters.first(chosen, request.filter_first_n)
     if request.filter_sample is not None:
-        chosen = promptfoo_filters.by_sample(chosen, request.filter_sample, request.filter_sample_seed)
+        chosen = case_filters.by_sample(chosen, request.filter_sample, request.filter_sample_seed)
     return chosen
 
 

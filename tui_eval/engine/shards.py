@@ -9,10 +9,10 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from tui_eval.engine.row_order import conversation_id, in_conversation
 from tui_eval.engine.selection import SelectionError
 from tui_eval.formats import format_of
 from tui_eval.model import Case
+from tui_eval.store.column_names import in_columns
 from tui_eval.store.shard_runs import PlannedShard
 from tui_eval.suites import identity
 
@@ -48,10 +48,10 @@ def read_shard(text: str) -> Shard:
 
 
 def shard_key(case: Case) -> str:
-    """What of a case decides on its shard: its id without its column (promptfoo's provider and prompt, neuro-san's
+    """What of a case decides on its shard: its id without its column (its provider and prompt, its
     connection), so that columns that are compared stay together. Repeated cases stay with the first of them."""
     name = _REPEATED.sub("", case.case_id)
-    if format_of(case.format).rows:
+    if in_columns(case):
         return _without_column(name, case.column or case.agent or "agent", case.prompt)
     if case.connection is not None:
         return name.removesuffix(identity.suffix({"connection": case.connection}))
@@ -59,7 +59,7 @@ def shard_key(case: Case) -> str:
 
 
 def _without_column(case_id: str, provider: str, prompt: str | None) -> str:
-    """A promptfoo case's id without the provider and what follows it: the prompt's label, or what stands for it."""
+    """A case's id without the provider and what follows it: the prompt's label, or what stands for it."""
     bare, whole = identity.ending(provider, None), identity.ending(provider, prompt)
     for ending in (whole, bare):
         if case_id.endswith(ending):
@@ -80,14 +80,14 @@ class GroupKey(NamedTuple):
 
 
 def group_keys(cases: Sequence[Case]) -> list[GroupKey]:
-    """That of each case. Rows of promptfoo that hand on to later rows belong together: those of one conversation, and
-    all of a suite that stores outputs; elsewhere the columns of a case."""
-    stored = {case.suite for case in cases if case.options.get("storeOutputAs")}
-    talking = {case.suite for case in cases if in_conversation(case)}
+    """That of each case. Cases that hand on to later ones belong together: those of one conversation, and all of a
+    suite that stores outputs; elsewhere the columns of a case."""
+    stored = {case.suite for case in cases if format_of(case.format).stored_as(case) is not None}
+    talking = {case.suite for case in cases if format_of(case.format).conversation(case) is not None}
     return [
         GroupKey(case.suite, True)
         if case.suite in stored
-        else GroupKey(f"{case.suite}\n{conversation_id(case)}", True)
+        else GroupKey(f"{case.suite}\n{format_of(case.format).conversation_name(case)}", True)
         if case.suite in talking
         else GroupKey(shard_key(case), False)
         for case in cases

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from tui_eval.config.project import Config, rule_for
-from tui_eval.formats import reading
+from tui_eval.formats import UNTOLD, reading
 from tui_eval.guard.trust import Trust
 from tui_eval.model import Suite
 
@@ -42,7 +42,7 @@ class SuiteCache:
             loaded.append(suite)
         problems = [p for p in problems if p.level == "error"] + reading.not_read(problems, loaded, config)
         if problems:
-            loaded.append(Suite(path="", format="nao", problems=problems))
+            loaded.append(Suite(path="", format=UNTOLD, problems=problems))
         return loaded
 
 

@@ -31,13 +31,17 @@ from tui_eval.config.project import (
     fill,
     rule_for,
 )
+from tui_eval.engine import grader_choice, replayed
 from tui_eval.engine.plan import Job, plan
 from tui_eval.engine.request import RunRequest
-from tui_eval.formats.promptfoo.read.suite_environment import SuiteEnvironment
+from tui_eval.formats import format_of
+from tui_eval.formats.format import Format, RenderError
 from tui_eval.guard.paths import confine
-from tui_eval.guard.trust import NeedsTrust, Trust, agent_code, from_root, inline, inline_in_node, script
+from tui_eval.guard.trust import NeedsTrust, Trust, agent_code, from_root, inline_in_node, script
 from tui_eval.javascript.inline import needs_node
 from tui_eval.model import Assertion, Case, Suite
+from tui_eval.nunjucks.suite_environment import SuiteEnvironment
+from tui_eval.store.run_folders import Store
 
 _MOST = 100
 """Things one entry may want in turn; a file that wants more of them is refused the rest."""
@@ -51,6 +55,7 @@ _BUILT = re.compile(
 )
 """A template that makes the name of a variable or a file."""
 _OF_NODE = re.compile(r"\b(?:process|require|fetch|XMLHttpRequest|WebSocket|crypto|Intl|module|import)\b")
+_COMPARES = re.compile(r"similar|select-best|relevance")
 _HOLDS_CODE = re.compile(
     r"transform|parser|validate|postprocess|callback|scoring|streamresponse", re.IGNORECASE
 )
@@ -58,44 +63,57 @@ _HOLDS_CODE = re.compile(
 
 
 def wants(suites: Iterable[Suite], config: Config, trust: Trust) -> list[str]:
-    """What would be required and is neither granted nor agreed to yet, in the order of the files. Blocking: call
-    it in a thread; never raises."""
+    """What would be required when these suites are run as they are, and is neither granted nor agreed to yet, in the
+    order of the files: of agents, judges and databases those that they use. Blocking: call it in a thread; never
+    raises."""
     if trust.granted:
         return []
     found = _Wants(config, trust)
-    for spec in (*config.agents.values(), *([config.judge] if config.judge else [])):
-        found.agent(spec)
-    for spec in config.databases.values():
-        found.database(spec)
     for suite in suites:
         found.suite(suite)
     return [what for what in found.all if not trust.covers(what)]
 
 
-def wants_of_jobs(jobs: Sequence[Job], config: Config, trust: Trust) -> list[str]:
-    """As `wants`, for what is about to be run: its suites, and the agents and the judge that it asks."""
+def wants_of_jobs(
+    jobs: Sequence[Job],
+    config: Config,
+    trust: Trust,
+    *,
+    assess: bool = False,
+    typed_judge: str | None = None,
+) -> list[str]:
+    """As `wants`, for what is about to be run; of recorded answers that are judged again, without what only asking
+    for them needs. `assess`: the judge names the failures at its end; `typed_judge` is trusted by being typed."""
     if trust.granted:
         return []
     found = _Wants(config, trust)
+    for job in {job.case.suite: job for job in jobs if job.judges_only}.values():
+        base = (config.root / job.case.suite).parent
+        for what in _hooks(format_of(job.case.format), job.settings, base, config.root):
+            found.all.pop(what, None)  # reading the suite met it
     cases: dict[str, list[Case]] = {}
-    specs: dict[int, AgentSpec] = {}
     for job in jobs:
-        cases.setdefault(job.case.suite, []).append(job.case)
-        if job.spec is not None:
-            specs[id(job.spec)] = job.spec
-            if _directly(job.case):
-                found.networks(job.spec, direct=True)
-    settings = {job.case.suite: job.settings for job in jobs}
-    for spec in (*specs.values(), *([config.judge] if config.judge else [])):
-        found.agent(spec)
-    if any(_asks_a_database(case) for own in cases.values() for case in own) or any(
-        _has_tools(spec) for spec in specs.values()
-    ):
-        for spec in config.databases.values():
-            found.database(spec)
+        cases.setdefault(job.case.suite, []).append(_judged(job.case) if job.judges_only else job.case)
+        found.job(job, typed_judge)
+    if assess and config.judge is not None:
+        found.agent(config.judge)
+    settings = {
+        job.case.suite: _without_hooks(job.settings, job.case) if job.judges_only else job.settings
+        for job in jobs
+    }
     for path, own in cases.items():
         found.suite(Suite(path, "", cases=own, settings=settings[path]), providers=False)
     return [what for what in found.all if not trust.covers(what)]
+
+
+def wants_of_all(config: Config) -> list[str]:
+    """What every agent, judge and database of the configuration would require, whoever uses them."""
+    found = _Wants(config, Trust())
+    for spec in (*config.agents.values(), *([config.judge] if config.judge else [])):
+        found.agent(spec)
+    for spec in config.databases.values():
+        found.database(spec)
+    return list(found.all)
 
 
 def wants_of_judging(jobs: Sequence[Job], config: Config, trust: Trust) -> list[str]:
@@ -109,13 +127,35 @@ def wants_of_judging(jobs: Sequence[Job], config: Config, trust: Trust) -> list[
     return [what for what in found.all if not trust.covers(what)]
 
 
+def _judged(case: Case) -> Case:
+    """A case as its judging reads it: who was asked is not asked again."""
+    return msgspec.structs.replace(case, provider=None)
+
+
+def _hooks(form: Format, settings: Mapping[str, Any], base: Path, root: Path) -> list[str]:
+    """What the hooks of a suite in the folder `base` want."""
+    found = (_CODE.fullmatch(hook.removeprefix("file://")) for hook in form.hook_files(settings))
+    return [script(base / match["path"], root) for match in found if match is not None]
+
+
+def _without_hooks(settings: dict[str, Any], case: Case) -> dict[str, Any]:
+    """A suite's settings without its hooks, which judging again does not call."""
+    calls = format_of(case.format).hook_files
+    return {key: value for key, value in settings.items() if not any(True for _ in calls({key: value}))}
+
+
 def _asks_a_database(case: Case) -> bool:
-    asserted = (*case.assertions, *(one for turn in case.turns for one in turn.assertions))
-    return bool(case.database) or any(one.type == "sql" for one in asserted)
+    return any(one.type == "sql" for one in _asserted(case))
 
 
-def _has_tools(spec: AgentSpec) -> bool:
-    return bool(spec.options.get("tools"))
+def _asserted(case: Case) -> tuple[Assertion, ...]:
+    return (*case.assertions, *(one for turn in case.turns for one in turn.assertions))
+
+
+def _asks_a_judge(case: Case) -> bool:
+    """Whether a model may be asked to judge it: to grade, to compare, or for embeddings."""
+    form = format_of(case.format)
+    return any(form.asks_a_judge(one.type) or _COMPARES.search(one.type) for one in _asserted(case))
 
 
 class _Wants:
@@ -126,6 +166,8 @@ class _Wants:
         self._rules: set[str] = set()
         self._looked_at: set[tuple[str, Path]] = set()
         self._own_env: frozenset[str] = frozenset()
+        self._agents: set[bytes] = set()
+        self._databases: set[str | None] = set()
 
     def add(self, what: str) -> None:
         self.all[what] = None
@@ -146,12 +188,51 @@ class _Wants:
             except Exception:  # what is wrong with it is said by `check`, or when it is run
                 return
 
-    def agent(self, spec: AgentSpec) -> None:
-        """An agent's own code, its tools', the variables it reads, the files it reads and where they go."""
-        if spec.typed:
+    def job(self, job: Job, typed_judge: str | None = None) -> None:
+        """Who is asked and who judges, and the databases behind both; what the case itself holds is the suite's."""
+        case, spec = job.case, None if job.judges_only else job.spec
+        if spec is not None:
+            self.agent(spec)
+            if _directly(case):
+                self.networks(spec, direct=True)
+            for tool in _entries(spec.options.get("tools")):
+                if tool.get("type") == "sql":
+                    name = tool.get("database")
+                    self.used_database(name if isinstance(name, str) else None)
+        if _asks_a_database(case):
+            self.used_database(case.database or job.database)
+        if _asks_a_judge(case) or (spec is not None and spec.type == "simulated-user"):
+            with suppress(ConfigError):  # that there is no such judge is said when it is run
+                judge = grader_choice.judge_of(job.judge, self.config, typed_judge)
+                for one in (judge, self.config.judge if spec and spec.type == "simulated-user" else None):
+                    if one is not None:
+                        self.agent(one)
+
+    def used_database(self, name: str | None) -> None:
+        """A database by the name that a case or a tool gives; None: the only one."""
+        if name in self._databases:
             return
+        self._databases.add(name)
+        databases = self.config.databases
+        only = next(iter(databases.values())) if len(databases) == 1 else None
+        found = databases.get(name or "") or (only if name is None or self.config.nao is not None else None)
+        if found is not None:
+            self.database(found)
+
+    def agent(self, spec: AgentSpec) -> None:
+        """An agent's own code, its tools', the variables it reads, the files it reads and where they go; of one that
+        asks another, the other's too."""
+        key = msgspec.json.encode(spec, enc_hook=str)
+        if spec.typed or key in self._agents:
+            return
+        self._agents.add(key)
+        if isinstance(target := spec.options.get("target"), Mapping):
+            with suppress(msgspec.ValidationError):
+                self.agent(msgspec.convert(target, AgentSpec))
         self._in_turn(lambda trust: fill(spec, trust))
         self._in_turn(lambda trust: self._made(spec, trust))
+        if spec.type == "replay":
+            self._in_turn(lambda trust: self._replayed(spec, trust))
         self.networks(spec)
         options, base = spec.options, Path(spec.base or self.root)
         given = options.get("function") if spec.type == "python" else options.get("command")
@@ -178,6 +259,10 @@ class _Wants:
         """An agent as it would be made for a run: what its making asks for. Nothing is sent before it is opened."""
         services = Services(root=self.root, trust=trust)
         agents.create(fill(spec, trust), services)
+
+    def _replayed(self, spec: AgentSpec, trust: Trust) -> None:
+        run = fill(spec, trust).options.get("run")
+        replayed.run_of(Store(self.root), str(run or ""), spec, trust)
 
     def networks(self, spec: AgentSpec, direct: bool = False) -> None:
         """The Python that runs agent networks as a library, and the files that it is given: all at once, whatever
@@ -210,17 +295,21 @@ class _Wants:
         env = suite.settings.get("env")
         self._own_env = frozenset(env) if isinstance(env, dict) else frozenset()
         self._texts(suite.settings, base)
-        hooks = suite.settings.get("extensions")
-        for hook in hooks if isinstance(hooks, list) else [hooks]:
-            match = _CODE.fullmatch(hook.removeprefix("file://")) if isinstance(hook, str) else None
-            if match is not None:
-                self.add(script(base / match["path"], self.root))
+        first = next(iter(suite.cases), None)
+        form = format_of(first.format if first is not None else suite.format)
+        for what in _hooks(form, suite.settings, base, self.root):
+            self.add(what)
         seen: set[int] = set()
         kinds: dict[str, Case] = {}
         graders: dict[str, Any] = {}
         for case in suite.cases:
             self._case(case, suite, base, seen, graders)
-            kinds.setdefault(f"{case.agent} {_json(case.provider)} {case.format} {_directly(case)}", case)
+            if providers:
+                kind = (
+                    f"{case.agent} {_json(case.provider)} {case.format} {_directly(case)} {case.database} "
+                    f"{_asks_a_database(case)} {_asks_a_judge(case)}"
+                )
+                kinds.setdefault(kind, case)
         for grader in graders.values():
             self._grader(grader, base, env)
         if providers:
@@ -288,7 +377,9 @@ class _Wants:
             elif not first:
                 return
             if not value.startswith("file://"):
-                self._judging(kind, value, case, base)
+                needed = format_of(case.format).wanted_by(kind, value, case, base, self.root)
+                if needed is not None:
+                    self.add(needed)
         for text in (one.value, one.transform):
             self._built(text, case, base)
         if not first:
@@ -296,25 +387,8 @@ class _Wants:
         self._texts(one.value if one.value is not msgspec.UNSET else None, base)
         self._texts({"transform": one.transform, "config": one.config, "extra": one.extra}, base)
 
-    def _judging(self, kind: str, value: str, case: Case, base: Path) -> None:
-        """The code that an assertion holds, or the host that it asks."""
-        from tui_eval.assertions.judge_input import CannotJudge
-        from tui_eval.formats.promptfoo.judge.outside import sends_to
-
-        if kind == "python":
-            self.add(f"run inline Python of {case.suite}: {inline(value)}")
-        elif kind == "ruby":
-            self.add(f"run inline Ruby of {case.suite}: {inline(value)}")
-        elif kind == "javascript" and _OF_NODE.search(value):
-            self.add(inline_in_node(value, base, self.root))
-        elif kind == "webhook":
-            with suppress(CannotJudge):
-                if needed := sends_to(value):
-                    self.add(needed)
-
     def _rendered(self, value: str, case: Case, base: Path) -> str:
         """The text as the case's variables make it, as it is where that cannot be known yet."""
-        from tui_eval.formats.promptfoo.read.render import RenderError
         from tui_eval.nunjucks.templates import TemplateError
 
         try:
@@ -323,10 +397,9 @@ class _Wants:
             return value
 
     def _render(self, value: str, case: Case, base: Path, trust: Trust) -> str:
-        from tui_eval.formats.promptfoo.read.render import resolve_case
         from tui_eval.nunjucks.templates import including, render_value
 
-        given = resolve_case(msgspec.structs.replace(case, turns=[]), base, self.root, trust).vars
+        given = format_of(case.format).known_vars(case, base, self.root, trust)
         with including(base, self.root, trust):
             return str(render_value(value, given, env=SuiteEnvironment({}, trust)))
 
@@ -338,6 +411,7 @@ class _Wants:
                     self._grader(part, base, env)
             return
         if isinstance(given, str) and given in self.config.agents:
+            self.agent(self.config.agents[given])
             return
         for find in (agents.for_provider, agents.for_embeddings, agents.for_scores):
             with suppress(Exception):  # what is wrong with it is said when it is asked
@@ -432,10 +506,11 @@ class _Wants:
         except Exception:  # what is wrong with it is said when it is run
             return
         for job in jobs:
-            if job.spec is not None and self.config.agents.get(job.spec.name) is not job.spec:
-                self.agent(job.spec)
-            if job.spec is not None and _directly(job.case):
-                self.networks(job.spec, direct=True)
+            self.job(job)
+
+
+def _entries(given: Any) -> list[dict[str, Any]]:
+    return [one for one in given if isinstance(one, dict)] if isinstance(given, list) else []
 
 
 def _directly(case: Case) -> bool:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from tui_eval.assertions.judge_input import JudgeInput, Judgement
 
 __all__ = [
+    "UNTOLD",
     "FirstSuite",
     "Format",
     "added_formats",
@@ -26,7 +27,10 @@ __all__ = [
     "format_of",
     "judge",
     "names",
+    "not_loaded",
+    "offered",
     "our_formats",
+    "title_of",
 ]
 
 _OURS = {
@@ -55,7 +59,7 @@ def _ours(name: str) -> Format:
 
 @cache
 def added_formats() -> tuple[Format, ...]:
-    """Those of other packages; one that cannot be loaded is left out."""
+    """Those of other packages; one that cannot be loaded is left out (`not_loaded`)."""
     found = (_added(name) for name in extensions.installed("formats"))
     return tuple(one for one in found if one is not None)
 
@@ -66,6 +70,17 @@ def _added(name: str) -> Format | None:
         return _as_format(name, extensions.load("formats", name))
     except extensions.ExtensionError:
         return None
+
+
+def not_loaded() -> list[str]:
+    """Of each format whose package cannot be loaded, one line that names it and says why."""
+    found: list[str] = []
+    for name in extensions.installed("formats"):
+        try:
+            extensions.load("formats", name)
+        except extensions.ExtensionError as error:
+            found.append(str(error))
+    return found
 
 
 def _as_format(name: str, found: Any) -> Format:
@@ -100,6 +115,17 @@ async def judge(evidence: JudgeInput) -> Judgement:
 def names() -> list[str]:
     """The names of all formats as people are offered them; nothing is imported."""
     return [*_SHOWN, *(name for name in extensions.installed("formats") if name not in _SHOWN)]
+
+
+def offered() -> list[Format]:
+    """All formats in the order of `names`; one that cannot be loaded is left out."""
+    added = {one.name: one for one in added_formats()}
+    return [_ours(name) for name in _SHOWN] + [one for one in added.values() if one.name not in _OURS]
+
+
+def title_of(name: str) -> str:
+    """What people are shown for `Case.format`."""
+    return format_of(name).title
 
 
 def format_called(name: str) -> Format:

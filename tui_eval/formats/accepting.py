@@ -71,7 +71,7 @@ def propose(case: Case, attempt: Attempt, root: Path) -> Proposal:
     # From the end, so that the lines before keep their numbers.
     placed = [msgspec.structs.replace(v, line=lines.get(_key(v), v.line)) for v in attempt.verdicts]
     for verdict in sorted(placed, key=lambda verdict: -verdict.line):
-        if verdict.passed is not False or verdict.type in ("assert-set", "suite"):
+        if not _can_be_mended(verdict) or verdict.type in ("assert-set", "suite"):
             continue
         problem: EditError | None = None
         for name, file in files.items():
@@ -147,6 +147,13 @@ def _lines_now(case: Case) -> dict[tuple[str, str, int | None], int]:
 
 def _key(verdict: Verdict) -> tuple[str, str, int | None]:
     return verdict.type, shown(verdict.expected), verdict.turn
+
+
+def _can_be_mended(verdict: Verdict) -> bool:
+    """Whether a verdict failed, or could not be judged since the query of the case is wrong."""
+    if verdict.passed is None:
+        return any((one.kind, one.code) == ("sql", "query-failed") for one in verdict.evidence or ())
+    return not verdict.passed
 
 
 def write(proposal: Proposal) -> None:

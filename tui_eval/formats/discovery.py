@@ -1,10 +1,8 @@
 """Finding suites below a folder, quickly: thousands of files are looked at, few are parsed.
 
-In a folder count nao tests below a `tests/` folder, YAML mappings with `prompt` beside `sql` or
-`assertions`, mappings with a `test_cases` list, `promptfooconfig.*`, and `.hocon` whose root has
-`interactions`. Hidden folders, `node_modules`, virtual environments and `outputs` are skipped,
+What counts in a folder the formats say. Hidden folders, `node_modules`, virtual environments and `outputs` are skipped,
 other files ignored; but YAML below a `tests/` folder that is not taken is a note, and an error where
-nao would refuse it.
+the tool of a format would refuse it.
 A file named outright must be a suite.
 """
 
@@ -16,7 +14,7 @@ from collections.abc import Collection, Iterator, Sequence
 from functools import cache
 from pathlib import Path
 
-from tui_eval.formats import added_formats, all_formats
+from tui_eval.formats import added_formats, all_formats, not_loaded
 from tui_eval.guard.paths import confine, leads_out, read_file
 from tui_eval.guard.spelling import close_to
 from tui_eval.guard.trust import NeedsTrust, Trust
@@ -52,7 +50,8 @@ def discover(
     from tui_eval.formats.reading import from_root
 
     found: set[Path] = set()
-    problems: list[Problem] = []
+    cure = "mend or uninstall the package: its suites are passed over"
+    problems = [Problem("", 0, "", line, cure, "note") for line in not_loaded()]
     for path in paths:
         absolute = Path(os.path.abspath(path))
         shown = from_root(absolute, root)
@@ -126,7 +125,8 @@ def _not_taken(file: Path, shown: str) -> list[Problem]:
         return []
     text = read_file(file).decode("utf-8-sig", "replace")
     named = next((cure for one in all_formats() if (cure := one.cure_if_passed_over(relative, text))), "")
-    cure = named or "a nao test has prompt beside sql or assertions, a StartToAgent suite a list test_cases"
+    likely = (one.looks_for for one in all_formats() if relative.suffix in one.endings)
+    cure = named or f"a suite of such a name is {' or '.join(likely)}"
     return [Problem(shown, 0, "", "not taken: it is no suite", cure, "note")]
 
 

@@ -8,20 +8,28 @@ the one of a case. Members import what they need when they are asked: a format c
 from __future__ import annotations
 
 import importlib
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path, PurePath
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 if TYPE_CHECKING:
-    from tui_eval.assertions.judge_input import JudgeInput, Judgement
+    from tui_eval.assertions.judge_input import JudgeInput, Judgement, JudgeServices
     from tui_eval.assertions.judging import Handler
     from tui_eval.config.project import AgentSpec, Config
     from tui_eval.guard.trust import Trust
-    from tui_eval.model import Attempt, Case, Problem, Suite, Verdict
+    from tui_eval.javascript.isolate import JavaScriptHost
+    from tui_eval.javascript.node_host import NodeHost
+    from tui_eval.model import Assertion, Attempt, Case, Compat, Problem, Suite, Verdict
+    from tui_eval.scripting.python.python_host import PythonHost
     from tui_eval.suites.accepted_values import EditedValue
     from tui_eval.suites.saved_talk import Talk
 
-    Editor = Callable[[str, Case, Verdict, Attempt], EditedValue]
+
+Editor = Callable[[str, "Case", "Verdict", "Attempt"], "EditedValue"]
+"""Changes one value of a suite's text so that a verdict on an attempt of the case would be a pass.
+
+Raises EditError (`tui_eval.yaml.yaml_edit`): it cannot without guessing."""
 
 
 class FirstSuite(NamedTuple):
@@ -29,7 +37,7 @@ class FirstSuite(NamedTuple):
 
     `text` goes to `place` (from the project's folder) and asks the agent `my_agent`; `files` are written beside it, and
     `settings` are lines of `tui_eval.yaml` that the suite needs. A `server` is the type of agent that the address of a
-    server alone means, `server_hint` says so; `network` is whom such a server is asked for. `key` and `words` are the
+    server alone means, `server_hint` says so; `server_name` is what its entry is called, `network` whom it is asked for. `key` and `words` are the
     app's.
     """
 
@@ -41,7 +49,102 @@ class FirstSuite(NamedTuple):
     settings: str = ""
     server: str = ""
     server_hint: str = ""
+    server_name: str = ""
     network: str = ""
+
+
+class CasePace(NamedTuple):
+    """How a case goes among others: at most `at_once` of its `group` run at once (None: it is in none), each `pause`
+    seconds after the one before, and none begins `deadline` seconds after the run began."""
+
+    group: str | None
+    at_once: int
+    pause: float
+    deadline: float | None
+
+
+class Scene(NamedTuple):
+    """Where a template is rendered: the suite's folder and settings, the project's root, the processes in which code
+    runs, and variables beside the case's own."""
+
+    base: Path
+    root: Path
+    trust: Trust
+    python: PythonHost
+    node: NodeHost
+    settings: Mapping[str, Any]
+    more_vars: Mapping[str, Any]
+    compat: Compat
+
+
+@dataclass(slots=True)
+class RenderedCase:
+    """What is sent. `prompt` is the text (empty while `function` is still to be called), `vars` those
+    it was rendered with, `messages` the chat messages that the prompt is, if it is a list of them.
+    `config` is what a prompt function or the prompt's entry adds to the provider's configuration."""
+
+    prompt: str
+    vars: dict[str, Any]
+    messages: list[dict[str, Any]] | None = None
+    function: Any = None
+    config: dict[str, Any] = field(default_factory=dict)
+
+
+class ScriptProcesses(Protocol):
+    """The processes in which people's code runs, begun when they are asked for."""
+
+    @property
+    def python(self) -> PythonHost: ...
+
+    @property
+    def node(self) -> NodeHost: ...
+
+
+class HookScene(NamedTuple):
+    """What hooks run with."""
+
+    config: Config
+    trust: Trust
+    processes: ScriptProcesses
+    compat: Compat
+
+
+class OurResults(NamedTuple):
+    """A results file of another tool as one of ours (`help results`). `beside` is what it depends on besides the
+    file's own text."""
+
+    document: dict[str, Any]
+    beside: str = ""
+
+
+class RenderError(Exception):
+    """The prompt of an attempt could not be made; the text is one line."""
+
+
+class HookError(Exception):
+    """A hook failed; one line that names it."""
+
+
+class Hooks(Protocol):
+    """A suite's own code before and after a run and each attempt. Each raises HookError or NeedsTrust."""
+
+    async def before_all(
+        self, cases: Sequence[Case], settings: Mapping[str, Any]
+    ) -> tuple[list[Case], dict[str, Any]]:
+        """The cases and settings as the suite's code leaves them."""
+        ...
+
+    async def before_each(self, case: Case) -> Case:
+        """The case as it is to be run."""
+        ...
+
+    async def after_each(self, case: Case, attempt: Attempt) -> None:
+        """Tell of an attempt, and add to it what the suite's code gives."""
+        ...
+
+    async def after_all(self, cases: Sequence[Case], settings: Mapping[str, Any]) -> None:
+        """Tell that the run is over."""
+        ...
 
 
 class Format:
@@ -57,6 +160,8 @@ class Format:
 
     looks_for: str = ""
     """What a file of this format is, for people whose file is none."""
+    files: str = ""
+    """How its files are called and what they hold, in a few words, for an empty folder."""
     endings: tuple[str, ...] = ()
     """Endings of its files: only such are opened below a folder."""
     hints: tuple[bytes, ...] = ()
@@ -85,6 +190,11 @@ class Format:
     takes_configs: bool = False
     """Whether `-c FILE` names a suite of this format."""
 
+    def configs(self, given: Sequence[str]) -> list[Path]:
+        """The files that these arguments of `-c` mean, to be read as one suite; none: one of them is a suite of
+        another format, and they are suites side by side."""
+        return []
+
     def read(self, path: str, text: str, config: Config, trust: Trust) -> Suite:
         """A file as a suite; problems are values with their place, nothing raises for what a file says."""
         raise NotImplementedError(f"the format {self.name} cannot be read")
@@ -109,6 +219,24 @@ class Format:
 
         return await judge_each(evidence, self.handler_for, self.settle)
 
+    async def before_asking(self, evidence: JudgeInput) -> Judgement | None:
+        """The judgement where it is known before anybody is asked that nothing can be judged; None: ask. There are no
+        replies in `evidence` yet."""
+        from tui_eval.assertions.beforehand import hopeless
+
+        return hopeless(evidence, self.check_beforehand)
+
+    def check_beforehand(self, assertion: Assertion, evidence: JudgeInput) -> None:
+        """What is known of one assertion before anybody is asked.
+
+        Raises:
+            CannotJudge, NeedsTrust: it comes to nothing whatever is answered.
+        """
+        if self.asks_a_judge(assertion.type):
+            from tui_eval.assertions.beforehand import judge_there
+
+            judge_there(assertion, evidence, self.named_grader(assertion, evidence.case))
+
     def settle(self, judgement: Judgement, evidence: JudgeInput) -> None:
         """What is still to be said or ordered once every assertion has its verdict."""
 
@@ -119,6 +247,11 @@ class Format:
     def named_grader(self, assertion: Any, case: Case) -> Any:
         """The grader that an assertion of a suite names; None: it names none."""
         return None
+
+    def libraries_for(self, assertion: Assertion) -> Iterable[str]:
+        """Modules that take long to import and that judging an assertion needs: they are imported before any attempt's
+        clock goes."""
+        return ("polars",) if assertion.type == "sql" else ()
 
     def handler_for(self, kind: str) -> Handler | None:
         """What judges an assertion type: what another package adds for it, else the format's own."""
@@ -169,8 +302,9 @@ class Format:
         """Why a file at this place would be no suite of this format; empty: it would be one."""
         return ""
 
-    saved_needs_rule: bool = False
-    """Whether a suite does not say who answers it, so that `tui_eval.yaml` must."""
+    def saved_needs_rule(self, spec: AgentSpec) -> bool:
+        """Whether a suite does not say that this agent answers it, so that `tui_eval.yaml` must."""
+        return False
 
     def asked_in_turns(self, case: Case) -> int | None:
         """How many turns of a conversation are the case's own; None: all of them."""
@@ -237,17 +371,101 @@ class Format:
         """Whether the messages of a case are sent as one list."""
         return False
 
-    rows: bool = False
-    """Whether a case is a row: one test in the column of one provider and prompt, where the prompt is a template,
-    rows hand outputs on to later rows, and suites have settings, hooks, tracing and a default grader of their own."""
+    def says_attempts(self, case: Case, settings: Mapping[str, Any]) -> bool:
+        """Whether the suite itself says how many attempts there are, so that `suites:` and `run:` do not."""
+        return False
+
+    needs_suite: bool = False
+    """Whether a case runs with what its suite says beside it (settings, hooks, secrets), so that it is read again when
+    a run goes on."""
+    templates: bool = False
+    """Whether messages are templates, made with the case's variables before they are sent (`rendered`)."""
+
+    async def rendered(self, case: Case, scene: Scene) -> RenderedCase:
+        """What is sent where messages are templates, for one attempt.
+
+        Raises:
+            RenderError, ScriptError, NeedsTrust: it cannot be rendered.
+        """
+        raise NotImplementedError(f"the format {self.name} has no templates")
+
+    def known_vars(self, case: Case, base: Path, root: Path, trust: Trust) -> Mapping[str, Any]:
+        """The variables of a case as templates see them, as far as they are known before anything runs."""
+        return case.vars
+
+    def agent_options(self, case: Case) -> dict[str, Any]:
+        """What a case lays over the settings of its agent."""
+        return {}
+
+    def test_for_scripts(self, case: Case) -> dict[str, Any] | None:
+        """The test as its own tool gives it to providers and scripts."""
+        return None
+
+    def prompt_for_scripts(self, case: Case, config: dict[str, Any]) -> dict[str, Any] | None:
+        """The prompt as its own tool gives it to providers and scripts; `config` is what was rendered with it."""
+        return None
+
+    def paces(
+        self, cases: Sequence[Case], settings: Mapping[str, Any], delay: float | None, limited: bool
+    ) -> list[CasePace] | None:
+        """How each of these cases of one suite goes among the others; None: by itself. `delay` (seconds) is from the
+        command line, and `limited` says whether that limits how many run at once."""
+        return None
+
+    def at_once(self, settings: Mapping[str, Any]) -> int | None:
+        """How many attempts a suite lets run at once."""
+        return None
+
+    def stored_as(self, case: Case) -> str | None:
+        """The variable in which later cases of the suite find this one's output."""
+        return None
+
+    def conversation(self, case: Case) -> tuple[str, ...] | None:
+        """The conversation that a case adds to and later ones see; its first part is the suite's name for it."""
+        return None
+
+    def conversation_name(self, case: Case) -> str:
+        """What the conversation of a case is called, also of one that is in none: its columns go to one shard."""
+        return ""
+
+    def hears_conversation(self, case: Case) -> bool:
+        """Whether the case itself sees what was said in its conversation before."""
+        return self.conversation(case) is not None
+
+    def hooks(self, settings: Mapping[str, Any], base: Path, scene: HookScene) -> Hooks | None:
+        """The hooks of a suite in the folder `base`; None: it has none."""
+        return None
+
+    def asks_for_traces(self, case: Case, settings: Mapping[str, Any]) -> bool:
+        """Whether the spans of a case's agent are collected."""
+        return False
+
+    def default_grader(self, env: Any, config: Config) -> AgentSpec | None:
+        """The model that grades where nobody names one; `env` is the suite's."""
+        return None
 
     def compares_outputs(self, case: Case) -> bool:
         """Whether an assertion compares the outputs of a test's columns with each other."""
         return False
 
-    def test_for_scripts(self, case: Case) -> dict[str, Any] | None:
-        """The test as its own tool gives it to providers and scripts."""
-        return None
+    async def compare_outputs(
+        self, case: Case, attempts: Sequence[Attempt], services: JudgeServices, compat: Compat
+    ) -> None:
+        """Judge such assertions once all columns of a test have ended, in place."""
+
+    def derives(self, settings: Mapping[str, Any]) -> dict[str, Any]:
+        """The part of a suite's settings that says how metrics are derived from the sums of its columns when a run
+        ends; empty: none are."""
+        return {}
+
+    async def derive(
+        self,
+        columns: Sequence[dict[str, Any]],
+        settings: Mapping[str, dict[str, Any]],
+        javascript: JavaScriptHost,
+        rows: Sequence[Sequence[dict[str, float]]],
+    ) -> None:
+        """Put the derived metrics of each column into it; `settings` are by suite, `rows` what each row adds."""
 
     sums_up: bool = False
     """Whether a case's threshold is compared with the mean of its assertions' scores."""
@@ -273,12 +491,48 @@ class Format:
         """The query whose rows an answer must equal, for the results file."""
         return None
 
-    results_beside_suites: bool = False
-    """Whether its own tool's viewer looks for results in `outputs` beside the tests."""
+    def results_folder(self, case: Case) -> PurePath | None:
+        """The folder, from the root, below which its own tool's viewer looks for results in `outputs`; None: it
+        looks nowhere."""
+        return None
+
     checks_queries: bool = False
     """Whether `check` tries the expected SQL of its cases."""
-    checks_scripts: bool = False
-    """Whether `check` tries the scripts that its suites name."""
+
+    async def faults(self, suites: Sequence[Suite]) -> list[Problem]:
+        """What `check` says of assertions that no answer can meet; nothing of a suite's own code is run."""
+        return []
+
+    def broken_values(self, suite: Suite, root: Path) -> Iterable[Problem]:
+        """What `check` says of texts and files of a suite that will err whatever is answered."""
+        return ()
+
+    def scripts(self, case: Case, config: Config) -> Iterable[tuple[Path, str]]:
+        """JavaScript files that `check` imports where it is trusted, each with the function it must export."""
+        return ()
+
+    def told_files(self, config: Config) -> Iterable[Path]:
+        """Files besides its prompt that an agent is told, where expected values can be given away."""
+        return ()
+
+    # -- Trust and secrets.
+
+    def hook_files(self, settings: Mapping[str, Any]) -> Iterable[str]:
+        """The code that the hooks of a suite name, `file://` before it."""
+        return ()
+
+    def wanted_by(self, kind: str, value: str, case: Case, base: Path, root: Path) -> str | None:
+        """What judging with an assertion's value needs trust for; its `file://` is looked at already."""
+        return None
+
+    def secrets(self, case: Case) -> Iterable[str]:
+        """Secrets of a case whose names do not say that they are."""
+        return ()
+
+    def as_ours(self, document: Any, path: Path) -> OurResults | None:
+        """A JSON document that this format's own tool wrote as a results file, as one of ours; None: it is none."""
+        return None
+
     budgets: bool = False
     """Whether its limits (tokens, tool calls) are told what a case usually takes."""
 

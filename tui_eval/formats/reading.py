@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import gc
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from tui_eval.config.project import Config
-from tui_eval.formats import UNTOLD, all_formats
+from tui_eval.formats import UNTOLD, all_formats, format_of
 from tui_eval.formats.discovery import discover, looks_for
 from tui_eval.formats.format import Format
 from tui_eval.guard.paths import read_file
@@ -66,6 +66,11 @@ def reader_for(path: str, text: str, root: Path, *, by_name: bool = False) -> Fo
 def _of_configs() -> Format:
     """The format of files that are suites because the person says so (`-c`)."""
     return next(one for one in all_formats() if one.takes_configs)
+
+
+def configs(given: Sequence[str]) -> list[Path]:
+    """The files that `-c` means, to be read as one suite; none: they are suites side by side."""
+    return _of_configs().configs(given)
 
 
 def load(path: Path, config: Config, trust: Trust) -> Suite:
@@ -182,7 +187,7 @@ def _fill_in(suite: Suite, config: Config) -> None:
         return
 
     def change(case: Case) -> None:
-        if rule.attempts and not _says_attempts(suite, case.options):
+        if rule.attempts and not format_of(case.format).says_attempts(case, suite.settings):
             case.attempts = case.required = rule.attempts
         case.agent = case.agent or rule.agent
         case.model = case.model or rule.model
@@ -220,12 +225,3 @@ def with_ids(loaded: Iterable[Suite], wanted: Iterable[str]) -> list[Case]:
         pick = getattr(suite.cases, "with_ids", None)
         result.extend(pick(names) if pick else (case for case in suite.cases if case.case_id in names))
     return result
-
-
-def _says_attempts(suite: Suite, options: dict[str, Any]) -> bool:
-    evaluate = suite.settings.get("evaluateOptions")
-    return (
-        "success_ratio" in options
-        or "repeat" in options
-        or (isinstance(evaluate, dict) and evaluate.get("repeat") is not None)
-    )

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import polars as pl
 
-from tui_eval.frames.cells import AlignedRow, Cell, Cells, Status, cell_text, compared
+from tui_eval.frames.cells import AlignedRow, Cell, Cells, Status, cell_text, compared, kind_of
 from tui_eval.frames.comparison_rules import ComparisonSettings
 from tui_eval.frames.matching import row_hashes
 from tui_eval.frames.pairing import pair
@@ -120,8 +120,8 @@ def align_rows(
     pairs: list[ColumnPair], key: AlignmentKey, lengths: tuple[int, int]
 ) -> tuple[pl.Series, pl.Series]:
     """Row numbers of the expected and the actual side, in display order; null where a row has no
-    partner. Expected rows come in their own order, below each the rows of the answer that repeat its key,
-    other extra rows after all of them."""
+    partner. Expected rows come in their own order, below each the rows of the answer that repeat it (its key,
+    where there is one), other extra rows in their place (`_in_place`)."""
     if not pairs:
         return _side_by_side(*lengths)
     keyed = list(key.pairs)
@@ -129,7 +129,7 @@ def align_rows(
         e_hash, a_hash = row_hashes(keyed, values=True)
         if e_hash.n_unique() == len(e_hash):
             if a_hash.n_unique() == len(a_hash):
-                return _joined(e_hash, a_hash)
+                return _in_place(_rows(*_joined(e_hash, a_hash)))
             return _with_repeats(pairs, e_hash, a_hash)
     both = pl.DataFrame(dict(zip("ea", _joined(*row_hashes(pairs, values=True)), strict=True)))
     same = both.filter(pl.col("e").is_not_null() & pl.col("a").is_not_null())
@@ -146,7 +146,44 @@ def align_rows(
         a_left = a_left.filter(~a_left.is_in(alike.get_column("a").implode()))
         # where rows are missing, one that has nothing in common with another stays apart from it
         rest = pl.concat([alike, _by_content(pairs, e_left, a_left) if as_many else _apart(e_left, a_left)])
-    table = pl.concat([same, rest]).sort("e", "a", nulls_last=True)
+    table = pl.concat([same, rest])
+    return _in_place(_rows(*_repeated(pairs, table)))
+
+
+_ROWS = {"e": pl.UInt32, "a": pl.UInt32, "at": pl.Int64}
+
+
+def _rows(e: pl.Series, a: pl.Series, at: pl.Series | None = None) -> pl.DataFrame:
+    """Aligned rows with the number of the expected row at which each stands; null: it is not known."""
+    return pl.DataFrame({"e": e, "a": a, "at": e if at is None else at}, schema_overrides=_ROWS)
+
+
+def _repeated(pairs: list[ColumnPair], table: pl.DataFrame) -> tuple[pl.Series, pl.Series, pl.Series]:
+    """Rows aligned by content; extra ones that are the same as an expected row stand at the last of these."""
+    extra = table.filter(pl.col("e").is_null()).get_column("a")
+    if not len(extra):
+        return table.get_column("e"), table.get_column("a"), table.get_column("e")
+    e_hash, a_hash = row_hashes(pairs, values=True)
+    last = pl.DataFrame({"hash": e_hash}).with_row_index("at").group_by("hash").agg(pl.col("at").max())
+    found = pl.DataFrame({"a": extra, "hash": a_hash.gather(extra)}).join(last, on="hash", how="left")
+    table = table.join(found.select("a", "at"), on="a", how="left", nulls_equal=False)
+    table = table.with_columns(pl.coalesce("e", "at").alias("at"))
+    return table.get_column("e"), table.get_column("a"), table.get_column("at")
+
+
+def _in_place(table: pl.DataFrame) -> tuple[pl.Series, pl.Series]:
+    """Rows in display order. A row of the answer that belongs to no expected row stands before the row that it
+    precedes in the answer, where the answer keeps the expected order; else after all."""
+    e, at = pl.col("e"), pl.col("at")
+    rank = pl.when(e.is_not_null()).then(0).when(at.is_not_null()).then(1).otherwise(2)
+    table = table.with_columns(rank.cast(pl.Int8).alias("rank"))
+    both = table.filter(e.is_not_null() & pl.col("a").is_not_null()).sort("a")
+    if table.get_column("at").null_count() and both.get_column("e").is_sorted():
+        after = both.select("a", (e.cast(pl.Int64) - 1).alias("after"))
+        lost = table.filter(at.is_null()).sort("a").join_asof(after, on="a", strategy="forward")
+        lost = lost.with_columns(pl.col("after").alias("at")).drop("after")
+        table = pl.concat([table.filter(at.is_not_null()), lost])
+    table = table.sort("at", "rank", "a", nulls_last=True)
     return table.get_column("e"), table.get_column("a")
 
 
@@ -164,20 +201,18 @@ def _with_repeats(
     found = found.with_columns(pl.select(score.alias("score")).to_series())
     found = found.sort("e", "score", "a", descending=[False, True, False])
     first = pl.int_range(pl.len()).over("e") == 0
-    found = found.select(
-        pl.when(first).then(pl.col("e")).alias("e"), "a", pl.col("e").alias("at"), (~first).alias("below")
+    found = found.select(pl.when(first).then(pl.col("e")).alias("e"), "a", pl.col("e").alias("at"))
+    missing = expected.join(actual, on="hash", how="anti")
+    extra = table.filter(pl.col("e").is_null())
+    parts = [(found, "at"), (missing, "e"), (extra, "e")]
+    empty = pl.lit(None, dtype=pl.UInt32).alias("a")
+    whole = pl.concat(
+        (part if "a" in part.columns else part.with_columns(empty)).select(
+            "e", "a", pl.col(at).cast(pl.Int64).alias("at")
+        )
+        for part, at in parts
     )
-    missing = expected.join(actual, on="hash", how="anti").select(
-        "e",
-        pl.lit(None, dtype=actual.schema["a"]).alias("a"),
-        pl.col("e").alias("at"),
-        pl.lit(False).alias("below"),
-    )
-    extra = table.filter(pl.col("e").is_null()).select(
-        "e", "a", pl.col("e").alias("at"), pl.lit(True).alias("below")
-    )
-    whole = pl.concat([found, missing, extra]).sort("at", "below", "a", nulls_last=True)
-    return whole.get_column("e"), whole.get_column("a")
+    return _in_place(whole)
 
 
 def _apart(e_left: pl.Series, a_left: pl.Series) -> pl.DataFrame:
@@ -387,19 +422,44 @@ class Difference:
         self._align()
         return self._key.loose
 
+    def key_first(self) -> None:
+        """Let the key's columns stand before the others."""
+        self.columns.sort(key=lambda name: name not in self.key)
+
     @cached_property
     def repeats(self) -> pl.Series:
-        """The numbers of the extra rows that repeat a key which stands above them, ascending."""
+        """The numbers of the extra rows that repeat a row which stands above them, ascending: its key where that is
+        unique in expected, else all of it."""
+        return self._repeats.get_column("at")
+
+    def repeated(self, index: int) -> int:
+        """How often the row that extra row `index` repeats has come with it (2: once again); 0: it repeats none."""
+        at = self.repeats.search_sorted(index) if len(self.repeats) else 0
+        if at >= len(self.repeats) or self.repeats[at] != index:
+            return 0
+        return int(self._repeats.get_column("times")[at])
+
+    @property
+    def most_repeated(self) -> int:
+        """How often the row that is repeated most has come; 0: none is."""
+        times = self._repeats.get_column("times").max()
+        return int(times) if isinstance(times, int) else 0
+
+    @cached_property
+    def _repeats(self) -> pl.DataFrame:
+        """By repeated row its number (`at`) and how often it has come (`times`)."""
         e_rows, a_rows = self._align()
-        if not self.key_repeats:
-            return pl.Series([], dtype=pl.UInt32)
-        hashes = row_hashes(list(self._key.pairs), values=True)[1]
+        pairs = list(self._key.pairs) if self.key_unique_in_expected else list(self._pairs.values())
+        if self._in_order or not pairs or not e_rows.null_count():
+            return pl.DataFrame(schema={"at": pl.UInt32, "times": pl.UInt32})
+        hashes = row_hashes(pairs, values=True)[1]
         table = pl.DataFrame({"e": e_rows, "hash": hashes.gather(a_rows.cast(pl.UInt32))}).with_row_index(
             "at"
         )
         table = table.filter(pl.col("hash").is_not_null())
-        first = pl.int_range(pl.len()).over("hash") == 0
-        return table.filter(~first & pl.col("e").is_null()).get_column("at")
+        times = pl.int_range(1, pl.len() + 1, dtype=pl.UInt32).over("hash").alias("times")
+        table = table.with_columns(times)
+        return table.filter((pl.col("times") > 1) & pl.col("e").is_null()).select("at", "times")
 
     def __len__(self) -> int:
         return len(self._align()[0])
@@ -426,19 +486,32 @@ class Difference:
         """By aligned row, its row number on the expected and on the actual side; null: it has none."""
         return self._align()
 
+    def place_of(self, expected: int) -> int:
+        """The number of the aligned row of an expected one; 0: there is none."""
+        return self._align()[0].index_of(expected) or 0
+
     def same_cells(self) -> pl.DataFrame:
         """By aligned row and shared column, whether the cells are the same; False where a side lacks the row."""
         return self._same().select([name for name in self._pairs])
 
-    def _same(self) -> pl.DataFrame:
+    def compare_cells(self, progress: Callable[[int, int], None]) -> None:
+        """Compare all cells now rather than when they are first asked for.
+
+        Args:
+            progress: Told which column of how many comes next.
+        """
+        self._same(progress)
+
+    def _same(self, progress: Callable[[int, int], None] | None = None) -> pl.DataFrame:
         """Per column and aligned row, whether the cells are the same."""
         if self._flags is None:
             e_rows, a_rows = self._align()
             both = e_rows.is_not_null() & a_rows.is_not_null()
-            flags = {
-                name: pair_same(one, e_rows.cast(pl.UInt32), a_rows.cast(pl.UInt32)) & both
-                for name, one in self._pairs.items()
-            }
+            flags: dict[str, pl.Series] = {}
+            for number, (name, one) in enumerate(self._pairs.items(), 1):
+                if progress is not None:
+                    progress(number, len(self._pairs))
+                flags[name] = pair_same(one, e_rows.cast(pl.UInt32), a_rows.cast(pl.UInt32)) & both
             flags |= {name: pl.repeat(False, len(e_rows), eager=True) for name in self.missing_columns}
             self._flags = pl.DataFrame(flags) if flags else pl.DataFrame({"": both})
         return self._flags
@@ -566,18 +639,35 @@ class Difference:
         same = dict(zip(self._same().columns, self._same().row(index), strict=True))
         return [at for at, name in enumerate(self.columns) if name in self._pairs and not same[name]]
 
-    def texts(self, name: str, indexes: Sequence[int]) -> list[str]:
-        """What a column holds in aligned rows, on both sides, as texts."""
-        e_rows, a_rows = self._align()
-        pair = self._pairs.get(name)
-        there = [(pair.expected, e_rows), (pair.actual, a_rows)] if pair is not None else []
-        if pair is None and (lacking := self.lacking.get(name)) is not None:
-            there = [(lacking, e_rows)]
+    def sampled(self, name: str, indexes: Sequence[int]) -> list[tuple[Status, Cell]]:
+        """A column's cells in some aligned rows, without why they differ, and what became of each row: many at a time
+        cost far less than one by one."""
+        e_all, a_all = self._align()
+        at = pl.Series(indexes, dtype=pl.UInt32)
+        one = self._pairs.get(name)
+        sides: list[tuple[list[str | None], list[str]]] = []
+        there = (self.lacking.get(name), None) if one is None else (one.expected, one.actual)
+        for side, rows in zip(there, (e_all.gather(at), a_all.gather(at)), strict=True):
+            if side is None:
+                sides.append(([None] * len(at), [""] * len(at)))
+                continue
+            values = list(zip(side.cells_at(rows), rows.is_not_null().to_list(), strict=True))
+            sides.append(
+                (
+                    [cell_text(value) if known else None for value, known in values],
+                    [kind_of(value) if known else "" for value, known in values],
+                )
+            )
+        flags = self._same().select(pl.all().gather(at))
+        apart = flags.select(pl.all_horizontal(pl.all()).not_()).to_series().to_list()
+        same = flags.get_column(name).to_list() if name in flags.columns else [False] * len(at)
+        numbers = zip(e_all.gather(at).to_list(), a_all.gather(at).to_list(), apart, strict=True)
+        (e_texts, e_kinds), (a_texts, a_kinds) = sides
         return [
-            cell_text(column.cell(row))
-            for column, rows in there
-            for index in indexes
-            if (row := rows[index]) is not None
+            (_status(e, a, bad), Cell(name, wanted, given, alike, "", kinds))
+            for (e, a, bad), wanted, given, alike, kinds in zip(
+                numbers, e_texts, a_texts, same, zip(e_kinds, a_kinds, strict=True), strict=True
+            )
         ]
 
     def _cell(self, name: str, index: int, e_row: int | None, a_row: int | None) -> Cell:
@@ -638,10 +728,13 @@ def align(
     settings: ComparisonSettings | None = None,
     columns: Sequence[str] | None = None,
     types: Mapping[str, str] | None = None,
+    *,
+    in_order: bool = False,
 ) -> Difference:
     """Align two frames for the Data tab; also where they are equal or of different length.
 
     Args:
+        in_order: the n-th row with the n-th, by no key.
         types: DuckDB's types of the expected columns, where rows that were kept as JSON do not tell them.
     """
     settings = settings or ComparisonSettings()
@@ -671,9 +764,15 @@ def align(
     def surplus() -> dict[str, ReadColumn]:
         return {name: column(sides[1], name, kinds[1].get(name, "")) for name in others}
 
-    return Difference(
-        pairs, names, missing, len(sides[0]), len(sides[1]), settings, lacking=lacking, surplus=surplus
-    )
+    lengths = len(sides[0]), len(sides[1])
+    return Difference(pairs, names, missing, *lengths, settings, in_order, lacking, surplus)
+
+
+def alone(
+    rows: SqlResult | pl.DataFrame | Sequence[dict[str, Any]], columns: Sequence[str] | None = None
+) -> Difference:
+    """Rows that are compared with nothing, as a difference in which all is the same: in their order, by no key."""
+    return align(rows, rows, columns=columns, in_order=True)
 
 
 def _status(e_row: int | None, a_row: int | None, apart: bool) -> Status:

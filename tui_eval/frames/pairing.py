@@ -122,7 +122,7 @@ def _number_pair(
     e, a = _floats(expected), _floats(actual)
     if not a.is_infinite().any():  # JSON carries neither NaN nor infinity: nao's API sends null
         e = _finite_or_null(e)
-    e, a = e.fill_nan(None), a.fill_nan(None)
+    e, a = (side.fill_nan(None) if side.is_nan().any() else side for side in (e, a))
     if exact_zero:
         return ColumnPair(name, expected, actual, e, a)
     empty_e = pl.repeat(None, expected.length, dtype=pl.String, eager=True)

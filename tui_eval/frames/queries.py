@@ -9,7 +9,7 @@ import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from difflib import SequenceMatcher
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from tui_eval.frames.comparison_rules import ComparisonSettings
 
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from tui_eval.frames.compare import FrameComparison
     from tui_eval.frames.sql_result import SqlResult
+    from tui_eval.model import DataDetails
 
 Blame = Literal["query", "retold", "both", "lucky", "neither", "unknown"]
 _LONGEST = 20_000
@@ -46,6 +47,8 @@ def conclude(
     answer: Sequence[dict[str, Any]] | pl.DataFrame | SqlResult | None,
     settings: ComparisonSettings | None = None,
     columns: Sequence[str] | None = None,
+    *,
+    reference: bool = False,
 ) -> Conclusion:
     """One line about where the answer went wrong, from the rows of the expected query, of the agent's own and
     of its answer.
@@ -53,20 +56,22 @@ def conclude(
     Args:
         own: the rows of the agent's query, or why it could not be run; None: it is not known.
         columns: the expected columns (default: all of `expected`).
+        reference: by the rules of nao itself, as a case is judged under `compat: reference`.
     """
-    from tui_eval.frames.compare import compare
-
     if own is None:
         return Conclusion("unknown", "the agent's query is not in the record")
     if isinstance(own, str):
         why = " ".join(own.split()) or "no reason given"
         return Conclusion("unknown", f"the agent's query cannot be run here: {why}")
+    compare = _by_reference if reference else _by_documents
     wanted, given = _frame(expected), _frame(own)
     names = list(columns or _names(wanted))
     best: FrameComparison | None = None
     renamed: dict[str, str] = {}
     for mapping in _mappings(names, _names(given)):
-        found = compare(_renamed(given, mapping), expected, settings, columns)
+        found = compare(
+            _typed(own, mapping) if reference else _renamed(given, mapping), expected, settings, columns
+        )
         if found.passed is None:
             return Conclusion("unknown", f"the agent's query cannot be judged: {found.message}")
         best, renamed = found, mapping
@@ -91,6 +96,40 @@ def conclude(
     return Conclusion(
         "both", f"its query is wrong: {best.message}; the answer has other rows than it, too", renamed
     )
+
+
+def kept_conclusion(details: DataDetails) -> Conclusion | None:
+    """What was concluded when an answer was judged, as its record has it; None: nothing was."""
+    kept = details.settings.get("conclusion")
+    if not isinstance(kept, Mapping) or kept.get("blame") not in get_args(Blame):
+        return None
+    return Conclusion(kept["blame"], " ".join(str(kept.get("line") or "").split()))
+
+
+def _by_documents(
+    actual: Any, expected: Any, settings: ComparisonSettings | None, columns: Sequence[str] | None
+) -> FrameComparison:
+    from tui_eval.frames.compare import compare
+
+    return compare(actual, expected, settings, columns)
+
+
+def _by_reference(
+    actual: Any, expected: Any, settings: ComparisonSettings | None, columns: Sequence[str] | None
+) -> FrameComparison:
+    from tui_eval.frames.nao_reference import compare
+
+    names = columns or _names(_frame(expected))
+    return compare(_records(actual), _records(expected) or [], settings, names)
+
+
+def _records(side: Any) -> list[dict[str, Any]] | None:
+    """A side as the rows that nao would have been sent."""
+    if getattr(side, "frame", None) is not None:
+        from tui_eval.frames.sql import rows
+
+        return rows(side)
+    return side.to_dicts() if hasattr(side, "to_dicts") else side
 
 
 def _frame(side: Any) -> Any:

@@ -122,7 +122,7 @@ def from_series(series: pl.Series, type_name: str = "") -> ReadColumn:
         return made("exact", series.to_physical(), dtype.scale, integral=dtype.scale == 0)
     if dtype.is_float():
         values = series.cast(pl.Float64)
-        return made("float", values + 0.0)
+        return made("float", values + 0.0 if (values == 0.0).any() else values)
     if dtype in (pl.Categorical, pl.Enum):
         return made("text", series.cast(pl.String))
     if dtype == pl.String:

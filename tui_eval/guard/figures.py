@@ -86,6 +86,11 @@ def total(counts: Iterable[int | None], name: str) -> int | None:
     return count(sum(known), name) if known else None
 
 
+def tokens(given: int | None, answered: int | None, name: str = "tokens") -> int | None:
+    """Input and output tokens together; None where neither is known, or the sum is no count any more."""
+    return total((given, answered), name)
+
+
 def total_amount(amounts: Iterable[float | None], name: str) -> float | None:
     """The same of costs or times."""
     known = [one for one in amounts if one is not None]
@@ -147,6 +152,8 @@ def attempt(given: Attempt) -> Attempt:
 
 def _check(given: Attempt) -> None:
     usage(given.usage)
+    if isinstance(given.usage, Usage):  # each may be a count, and both together none
+        tokens(given.usage.input_tokens, given.usage.output_tokens, "input and output tokens together")
     given.cost = amount(given.cost, "cost")
     given.duration_ms = amount(given.duration_ms, "duration")
     given.started_at = moment(given.started_at, "start") or 0.0

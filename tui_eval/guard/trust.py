@@ -31,11 +31,12 @@ class NeedsTrust(Exception):
 class Trust:
     """The answer to "may suites of this folder do that?", and what asked for it so far. `granted`: anything
     (`--trust`); `agreed`: what the person was shown and agreed to, word for word or as `fingerprint`
-    (`--trust-only`)."""
+    (`--trust-only`); `met`: those fingerprints of which something was wanted."""
 
     granted: bool = False
     wanted: list[str] = field(default_factory=list)
     agreed: frozenset[str] = frozenset()
+    met: set[str] = field(default_factory=set)
 
     def require(self, what: str) -> None:
         """Raise `NeedsTrust` naming `what` unless the person granted trust, or agreed to just this."""
@@ -47,7 +48,13 @@ class Trust:
 
     def covers(self, what: str) -> bool:
         """Whether the person granted trust, or agreed to just this."""
-        return self.granted or what in self.agreed or fingerprint(what) in self.agreed
+        if self.granted or what in self.agreed:
+            return True
+        short = fingerprint(what)
+        if short not in self.agreed:
+            return False
+        self.met.add(short)
+        return True
 
 
 def fingerprint(what: str) -> str:

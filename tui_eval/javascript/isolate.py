@@ -46,11 +46,15 @@ _DECLARATION = re.compile(r"(?:const|let|var)\s")
 
 
 class JavaScriptError(Exception):
-    """JavaScript failed; one line, as `TypeError: x is not a function`."""
+    """JavaScript failed; one line, as `TypeError: x is not a function`. `code` as in evidence (`causes`)."""
+
+    code = "script-raised"
 
 
 class JavaScriptTimeout(JavaScriptError):
     """JavaScript did not end in time."""
+
+    code = "script-time-limit"
 
 
 def function_body(code: str) -> str:

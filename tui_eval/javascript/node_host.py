@@ -48,6 +48,9 @@ _STRIPS_TYPES = (22, 6)
 class NodeMissing(ScriptError):
     """There is no node that could run the file; the text says what is needed."""
 
+    def __init__(self, message: str) -> None:
+        super().__init__(message, code="cannot-run")
+
 
 class NodeHost(ScriptHost):
     """Runs functions of people's JavaScript files.
@@ -179,7 +182,7 @@ class NodeHost(ScriptHost):
     def _launch(self, place: tuple[Path, bool, Path]) -> ScriptProcess:
         folder, typescript, home = place
         if not folder.is_dir():
-            raise ScriptError(f"{folder}: no such folder")
+            raise ScriptError(f"{folder}: no such folder", code="cannot-run")
         node = shutil.which("node")
         if node is None:
             raise NodeMissing("JavaScript files need node, and there is no node on PATH; install Node.js")

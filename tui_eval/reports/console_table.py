@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from tui_eval.case_names import told_apart
+from tui_eval.guard import figures
 from tui_eval.guard.text import clip, visible
 from tui_eval.store import case_state
 from tui_eval.store.case_state import Column
@@ -33,15 +34,14 @@ def table(
     """nao's table (Test, Model, Status, Message, Tokens, Cost, Time (s), Tools), one line a case and
     agent, with a totals line. In `width` columns texts are cut, then messages and models left out."""
     tools: dict[int, int] = {}
-    tokens: dict[int, int | None] = {}
+    counted: dict[int, list[int | None]] = {}
     seconds: dict[int, float] = {}
     for row in attempts:
         tools[row.case_ref] = tools.get(row.case_ref, 0) + (row.tool_calls or 0)
         if row.input_tokens is not None or row.output_tokens is not None:
-            tokens[row.case_ref] = (
-                (tokens.get(row.case_ref) or 0) + (row.input_tokens or 0) + (row.output_tokens or 0)
-            )
+            counted.setdefault(row.case_ref, []).append(figures.tokens(row.input_tokens, row.output_tokens))
         seconds[row.case_ref] = seconds.get(row.case_ref, 0.0) + (row.duration_ms or 0) / 1000
+    tokens = {case: figures.total(counts, "tokens") for case, counts in counted.items()}
     header = ["Test", "Model", "Status", "Message", "Tokens", "Cost", "Time (s)", "Tools"]
     lines: list[list[str]] = []
     names = _told_apart(cases)
@@ -57,16 +57,16 @@ def table(
         lines.append(
             [
                 _fitting(*names[case.id]), visible(case.model or case.agent, newlines=False), status,
-                visible(item.message, newlines=False), "" if count is None else f"{count:,}",
+                visible(item.cause or item.message, newlines=False), "" if count is None else f"{count:,}",
                 "" if item.cost is None else f"{item.cost:.4f}", f"{seconds.get(case.id, 0.0):.2f}",
                 str(tools.get(case.id, 0)),
             ]
         )  # fmt: skip
-    known = [count for count in tokens.values() if count is not None]
+    all_tokens = figures.total(tokens.values(), "tokens")
     costs = [item.cost for item in summaries if item.cost is not None]
     passed = sum(item.outcome == "passed" for item in summaries)
     total = [
-        "Total", "", f"{passed}/{len(summaries)} passed", "", f"{sum(known):,}" if known else "",
+        "Total", "", f"{passed}/{len(summaries)} passed", "", "" if all_tokens is None else f"{all_tokens:,}",
         f"{sum(costs):.4f}" if costs else "", f"{sum(seconds.values()):.2f}", str(sum(tools.values())),
     ]  # fmt: skip
     return _grid(header, lines, total, width)

@@ -8,8 +8,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 from tui_eval import extensions
+from tui_eval.guard.figures import dropped_figures
+from tui_eval.guard.text import clip
 from tui_eval.reports import junit, page, promptfoo_json, results, tabular
 from tui_eval.store.reader import RunReader
+from tui_eval.store.run_folders import StoreError
 
 Writer = Callable[[RunReader, Path], None]
 
@@ -25,6 +28,10 @@ KINDS: dict[str, Writer] = {
 }
 
 
+_REASON = 300
+"""Characters of why a file cannot be written."""
+
+
 class ExportError(Exception):
     """A file of unknown kind, or one that cannot be written; one clear line."""
 
@@ -35,15 +42,15 @@ def writer_for(path: Path) -> Writer:
     Raises:
         ExportError: no kind has this ending.
     """
-    kinds = dict(KINDS)
     name = path.name.lower()
-    if not any(_ends(name, ending) for ending in kinds):
-        kinds.update(_installed())
-    for ending in sorted(kinds, key=len, reverse=True):
-        if _ends(name, ending):
-            return kinds[ending]
-    known = ", ".join(sorted(kinds))
-    raise ExportError(f"{path}: unknown kind of file; endings that are known: {known}")
+    added = {f".{one.lstrip('.').lower()}": one for one in extensions.installed("reports")}
+    known = {**dict.fromkeys(added), **KINDS}  # an addition takes none of ours
+    fitting = [ending for ending in known if _ends(name, ending)]
+    if not fitting:
+        endings = ", ".join(sorted(known))
+        raise ExportError(f"{path}: unknown kind of file; endings that are known: {endings}")
+    ending = max(fitting, key=len)
+    return known[ending] or _loaded(added[ending])
 
 
 def _ends(name: str, ending: str) -> bool:
@@ -67,30 +74,49 @@ def check_writable(path: Path) -> None:
         raise ExportError(f"{path}: cannot be written: {error.strerror or error}") from None
 
 
-def export(reader: RunReader, path: Path) -> None:
+def export(reader: RunReader, path: Path) -> list[str]:
     """Write a run to a file of the kind that its ending means, whole or not at all.
 
+    Returns:
+        What is unknown in it though each of its parts was known: sums that are no figures any more.
+
     Raises:
-        ExportError: unknown kind, or the file cannot be written.
+        ExportError: unknown kind, or the file cannot be written, whatever the reason: one file's fault is not that
+            of the others that are asked for.
     """
     write = writer_for(path)
     part = path.with_name(f".{path.name}.part")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         part.unlink(missing_ok=True)  # a link in its place would be written through
-        write(reader, part)
+        with dropped_figures() as dropped:
+            write(reader, part)
         part.replace(path)
     except OSError as error:
         raise ExportError(f"{path}: cannot be written: {error.strerror or error}") from None
+    except (ExportError, StoreError) as error:
+        raise ExportError(f"{path}: {error}" if isinstance(error, StoreError) else str(error)) from error
+    except Exception as error:
+        reason = clip(" ".join(f"{type(error).__name__}: {error}".split()), _REASON)
+        raise ExportError(f"{path}: cannot be written: {reason}") from error
     finally:
         part.unlink(missing_ok=True)
+    return [f"{path}: {line}" for line in dropped]
 
 
-def _installed() -> dict[str, Writer]:
+def _loaded(name: str) -> Writer:
     try:
-        return {
-            f".{name.lstrip('.')}": extensions.load("reports", name)
-            for name in extensions.installed("reports")
-        }
+        write = extensions.load("reports", name)
     except extensions.ExtensionError as error:
         raise ExportError(f"reports: {error}") from error
+
+    def theirs(reader: RunReader, path: Path) -> None:
+        try:
+            write(reader, path)
+        except OSError:
+            raise
+        except Exception as error:  # another package's fault is not ours
+            reason = " ".join(f"{type(error).__name__}: {error}".split())
+            raise ExportError(f"reports: {name} cannot write this run: {reason}") from error
+
+    return theirs

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tui_eval.guard.text import clip, visible
+from tui_eval.store.summary import share
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -58,7 +59,7 @@ def environment() -> Environment:
         "clip": lambda text, limit: clip(str(text), limit),
         "thousands": lambda number: f"{number:,}",
         "whole": lambda number: f"{number:,.0f}",
-        "percent": lambda share: f"{share:.0%}",
+        "percent": share,
         "seconds": seconds,
         "dollars": dollars,
         "minute": minute,

@@ -15,11 +15,14 @@ from tui_eval.store.shard_runs import shard_words
 from tui_eval.store.summary import CaseSummary, summarise_run
 
 COUNTS = ("tests", "failures", "errors", "skipped")
+_RUN = "tui-eval"
+"""The suite that says what concerns no suite."""
 
 
 def write(reader: RunReader, path: Path) -> None:
     """Write the run. A case that did not pass is a failure or an error with the reasons of its first
-    attempt that did not pass; one that did not run is skipped. One that
+    attempt that did not pass; one that did not run is skipped, and where nothing else is wrong an error of its own
+    says that the run is not whole: what was not run is no success. One that
     passed and asserted nothing has the property `asserted_nothing`, its suite how many do. Times are seconds
     over all attempts."""
     cases, attempts = reader.cases(), reader.attempts()
@@ -34,7 +37,7 @@ def write(reader: RunReader, path: Path) -> None:
     counts: dict[str, dict[str, int]] = {}
     seconds: dict[str, float] = {}
     idle: dict[str, int] = {}
-    names = _names(cases)
+    names, left = _names(cases), 0
     for case, item in zip(cases, summarise_run(cases, attempts), strict=True):
         if case.suite not in suites:
             suites[case.suite] = ElementTree.SubElement(
@@ -59,6 +62,7 @@ def write(reader: RunReader, path: Path) -> None:
         if item.outcome == "passed":
             continue
         if item.outcome is None or item.outcome in ("skipped", "cancelled"):
+            left += item.outcome != "skipped"
             counts[case.suite]["skipped"] += 1
             ElementTree.SubElement(
                 element,
@@ -71,6 +75,14 @@ def write(reader: RunReader, path: Path) -> None:
         attempt = reader.attempt(bad[case.id].id) if case.id in bad else None
         detail = ElementTree.SubElement(element, kind, message=_plain(item.message), type=kind)
         detail.text = _plain("\n".join(_reasons(attempt, item)))
+    if left and not any(count["failures"] + count["errors"] for count in counts.values()):
+        suites[_RUN] = ElementTree.SubElement(root, "testsuite", name=_RUN, timestamp=started)
+        element = ElementTree.SubElement(
+            suites[_RUN], "testcase", name="the whole run", classname=_RUN, time="0.000"
+        )
+        why = f"{left} case{'' if left == 1 else 's'} not run" + (f" ({info.note})" if info.note else "")
+        ElementTree.SubElement(element, "error", message=_plain(why), type="error")
+        counts[_RUN], seconds[_RUN] = {**dict.fromkeys(COUNTS, 0), "tests": 1, "errors": 1}, 0.0
     for suite, element in suites.items():
         _count(element, counts[suite], seconds[suite])
         if suite in idle:

@@ -8,16 +8,17 @@ from itertools import groupby
 from pathlib import Path
 from typing import NamedTuple
 
-from tui_eval.guard.text import storable
-from tui_eval.model import DataDetails
+from tui_eval.guard import figures
+from tui_eval.model import Attempt
 from tui_eval.reports import html_templates, results
 from tui_eval.reports.html_templates import dollars
 from tui_eval.reports.page_case import CaseShown, Result, case_shown
+from tui_eval.store.column_names import suites_in_columns
 from tui_eval.store.failure_modes import classified
 from tui_eval.store.reader import RunReader
 from tui_eval.store.schema import AttemptRow, RunInfo, StoredCase
 from tui_eval.store.shard_runs import shard_words
-from tui_eval.store.summary import CaseSummary, cached_words, summarise_run, wilson
+from tui_eval.store.summary import CaseSummary, cached_words, share, summarise_run, wilson
 
 WHOLE = 5_000
 """Attempts up to which those that passed have their transcript in the page."""
@@ -101,7 +102,9 @@ def _facts(
     idle = sum(item.asserted_nothing for item in summaries)
     counts += [f"{idle:,} asserted nothing"] if idle else []
     counts += [cached] if (cached := cached_words(summaries)) else []
-    tokens = sum((row.input_tokens or 0) + (row.output_tokens or 0) for row in done)
+    tokens = figures.total(
+        (figures.tokens(row.input_tokens, row.output_tokens) for row in done), "tokens of all attempts"
+    )
     costs = [row.cost for row in done if row.cost is not None]
     when = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(info.started_at))
     took = f", took {info.finished_at - info.started_at:,.0f} s" if info.finished_at else ""
@@ -111,7 +114,7 @@ def _facts(
         commit = f"{str(git['commit'])[:12]}{' with changes' if git.get('dirty') else ''}"
     return [
         ("Cases", ", ".join(counts)),
-        ("Pass rate", f"{passed / ended:.0%} ({low:.0%} to {high:.0%} at 95 %)" if ended else ""),
+        ("Pass rate", f"{share(passed / ended)} ({share(low)} to {share(high)} at 95 %)" if ended else ""),
         ("Attempts", f"{sum(row.outcome == 'passed' for row in done):,} of {len(done):,} passed"),
         ("Usage", " · ".join(part for part in (f"{tokens:,} tokens" if tokens else "",
                                               dollars(sum(costs)) if costs else "") if part)),
@@ -130,8 +133,9 @@ def _columns(
 ) -> list[PageColumn]:
     """The columns against each other, the worst first; none where there is only one."""
     groups: dict[tuple[str, str, str], list[CaseSummary]] = {}
+    suites = suites_in_columns(reader, cases)
     for row, item in zip(cases, summaries, strict=True):
-        prompt = (reader.case(row.id).prompt or "") if row.format == "promptfoo" else ""
+        prompt = (reader.case(row.id).prompt or "") if row.suite in suites else ""
         groups.setdefault((item.agent, item.model or "", prompt), []).append(item)
     if len(groups) < 2:
         return []
@@ -160,10 +164,10 @@ def _cases(
     order = sorted(range(len(cases)), key=lambda index: (cases[index].suite, cases[index].id))
     for index in order:
         item = summaries[index]
-        own: list[tuple[Result, DataDetails | None]] = []
+        own: list[tuple[Result, Attempt | None]] = []
         if cases[index].id == ref:
-            own = [(storable(row), attempt.data) for _, attempt, row in rows]
+            own = [(row, attempt) for _, attempt, row in rows]
             ref, rows = next(groups, (0, iter(())))
-        shown = case_shown(cases[index].id, item, own, passed_whole=whole)
+        shown = case_shown(cases[index].id, item, own, passed_whole=whole, folder=reader.folder)
         yield (None if item.suite == suite else item.suite), shown
         suite = item.suite

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from tui_eval.case_names import full_name
 from tui_eval.guard.text import clip
-from tui_eval.model import DataDetails
+from tui_eval.model import Attempt
 from tui_eval.reports.html_templates import as_text
 from tui_eval.reports.page_data import DataShown, data_shown
 from tui_eval.reports.page_trace import TraceShown, trace_shown
@@ -16,7 +17,7 @@ from tui_eval.store.summary import CaseSummary
 _PROMPT, _NAME, _SHORT = 40, 80, 60
 
 Result = dict[str, Any]
-"""One entry of `results[]`, storable."""
+"""One entry of `results[]`; what is read from a run can be stored already."""
 
 
 class VerdictShown(NamedTuple):
@@ -51,24 +52,27 @@ class CaseShown(NamedTuple):
 def case_shown(
     number: int,
     item: CaseSummary,
-    results: Sequence[tuple[Result, DataDetails | None]],
+    results: Sequence[tuple[Result, Attempt | None]],
     *,
     passed_whole: bool = True,
+    folder: Path | None = None,
 ) -> CaseShown:
     """A case with its results, each with its rows as they were compared; without `passed_whole` those that
-    passed have no transcript."""
+    passed have no transcript. `folder` is the run's."""
     prompt = next((row["prompt"] for row, _ in results if row.get("prompt")), "")
     parts = (item.agent, item.model, clip(str(prompt or ""), _PROMPT))
     who = " · ".join(clip(str(part), _NAME) for part in parts if part)
-    attempts = [_attempt(row, data, passed_whole or row["outcome"] != "passed") for row, data in results]
+    attempts = [
+        _attempt(row, made, folder, passed_whole or row["outcome"] != "passed") for row, made in results
+    ]
     return CaseShown(number, item, full_name(item.name, item.variant), who, attempts)
 
 
-def _attempt(row: Result, data: DataDetails | None, whole: bool) -> AttemptShown:
+def _attempt(row: Result, attempt: Attempt | None, folder: Path | None, whole: bool) -> AttemptShown:
     return AttemptShown(
         row,
         [_verdict(verdict) for verdict in row["assertions"]],
-        data_shown(row["details"], data),
+        data_shown(row["details"], attempt, folder),
         row["transcript"] if whole else (),
         trace_shown(row.get("trace")) if whole else None,
     )

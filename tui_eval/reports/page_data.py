@@ -1,27 +1,16 @@
-"""Rows that differ, as the HTML page of a run shows them: aligned as they were compared."""
+"""Rows that differ, as the HTML page of a run shows them: the one table, or both sides where there is none."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from tui_eval.model import DataDetails
+from tui_eval.model import Attempt
+from tui_eval.reports.rows_shown import COLUMNS, ROWS, RowsShown, queries_beside, rows_shown
 
 if TYPE_CHECKING:
-    from tui_eval.frames.difference import AlignedRow, Difference
-
-ROWS, COLUMNS = 20, 12
-"""Rows and columns that are shown."""
-
-
-class AlignedShown(NamedTuple):
-    """The first rows that differ, both sides in one; `whole` rows there are in all, of which `different` differ."""
-
-    columns: Sequence[str]
-    rows: list[AlignedRow]
-    whole: int
-    different: int
-    more_columns: int
+    from tui_eval.frames.queries import QueryLine
 
 
 class FrameShown(NamedTuple):
@@ -33,72 +22,38 @@ class FrameShown(NamedTuple):
 
 
 class DataShown(NamedTuple):
-    """What differs in words and, where there are any, the rows: `aligned`, else the `sides` by name."""
+    """What differs in words and as rows: the one table, else the `sides` by name; and the queries, line beside line
+    where the record has both."""
 
     comparison: str
     reference_sql: str
-    diagnosis: Sequence[str] = ()
-    aligned: AlignedShown | None = None
+    rows: RowsShown = RowsShown()
     sides: Sequence[tuple[str, FrameShown]] = ()
+    queries: Sequence[QueryLine] = ()
 
 
-def data_shown(details: Mapping[str, Any], data: DataDetails | None) -> DataShown:
-    """What is shown of a comparison; `data` are the rows as they were compared (None: only those in `details`,
-    which then stand side by side)."""
-    shown = DataShown(details.get("comparison") or "", details.get("reference_sql") or "")
+def data_shown(details: Mapping[str, Any], attempt: Attempt | None, folder: Path | None = None) -> DataShown:
+    """What is shown of a comparison.
+
+    Args:
+        attempt: with the rows as they were compared (None: only those in `details`, which then stand side by side).
+        folder: the run's, where whole frames are kept.
+    """
+    data = attempt.data if attempt is not None else None
+    shown = DataShown(
+        details.get("comparison") or "", details.get("reference_sql") or "", rows_shown(data, folder)
+    )
+    if shown.rows.fault:
+        given = details.get("actual_data")
+        return shown._replace(sides=[("the answer's rows", _frame(given))] if given else ())
     if not shown.comparison:
         return shown
-    aligned = _aligned(data) if data is not None else None
-    sides = (
-        [] if aligned else [(name, _frame(details.get(f"{name}_data"))) for name in ("expected", "actual")]
-    )
-    return shown._replace(diagnosis=_diagnosis(data), aligned=aligned, sides=sides)
-
-
-def _diagnosis(data: DataDetails | None) -> Sequence[str]:
-    """What the rows that differ have in common, a line each."""
-    if data is None or not data.expected or not data.actual:
-        return ()
-    from tui_eval.frames.diagnosis import diagnosis_of_details  # imported late: polars
-
-    return diagnosis_of_details(data).lines
-
-
-def _aligned(data: DataDetails) -> AlignedShown | None:
-    """The rows that differ; None where there are none, or they cannot be aligned."""
-    if not data.expected or not data.actual:
-        return None
-    try:
-        return _different(_difference(data))
-    except BaseException as problem:
-        # Polars panics with a BaseException, which must not end a report
-        if not isinstance(problem, Exception) and type(problem).__name__ != "PanicException":
-            raise
-        return None
-
-
-def _difference(data: DataDetails) -> Difference:
-    from tui_eval.frames.comparison_rules import ComparisonSettings
-    from tui_eval.frames.difference import align  # imported late: polars
-
-    kinds = data.settings.get("types")
-    types = {str(name): str(kind) for name, kind in kinds.items()} if isinstance(kinds, Mapping) else {}
-    return align(
-        data.expected or [], data.actual, ComparisonSettings.kept(data.settings), data.columns or None, types
-    )
-
-
-def _different(difference: Difference) -> AlignedShown | None:
-    rows = difference.different_rows
-    if not len(rows):
-        return None
-    shown = [difference.row(index) for index in rows.head(ROWS).to_list()]
-    return AlignedShown(
-        difference.columns[:COLUMNS],
-        shown,
-        len(difference),
-        len(rows),
-        max(len(difference.columns) - COLUMNS, 0),
+    if attempt is not None and attempt.outcome != "passed":
+        shown = shown._replace(queries=queries_beside(attempt))
+    if shown.rows.table is not None or shown.rows.order:
+        return shown
+    return shown._replace(
+        sides=[(name, _frame(details.get(f"{name}_data"))) for name in ("expected", "actual")]
     )
 
 

@@ -16,14 +16,14 @@ from typing import Any
 
 from msgspec import UNSET
 
-from tui_eval.formats import format_of
+from tui_eval.formats.promptfoo.import_promptfoo import OURS, labels_of, row_of
 from tui_eval.formats.promptfoo.promptfoo_words import assertion_of, test_of, trace_of, without_none
-from tui_eval.guard.text import storable
+from tui_eval.guard import figures
+from tui_eval.guard.text import storable, visible_json
 from tui_eval.model import Assertion, Attempt, Case, Reply, Usage, Verdict
-from tui_eval.reports.results import not_run
+from tui_eval.reports.results import more_of, not_run, run_facts
 from tui_eval.reports.results import result as result_of
-from tui_eval.store.column_names import column_agent
-from tui_eval.store.imported.promptfoo_results import OURS, labels_of, row_of
+from tui_eval.store.column_names import column_agent, in_columns, provider_of
 from tui_eval.store.notes import HumanNote, Notes
 from tui_eval.store.reader import RunReader
 from tui_eval.store.schema import AttemptRow, RunInfo, StoredCase
@@ -41,6 +41,8 @@ class Table:
 
     def __init__(self) -> None:
         self.prompts: list[dict[str, Any]] = []
+        self.suites: list[str] = []
+        """Of each column the suite; known when all is settled."""
         self.results: list[dict[str, Any]] = []
         self.traces: list[dict[str, Any]] = []
         self._columns: dict[tuple[str, int, str, str, str], int] = {}
@@ -55,7 +57,7 @@ class Table:
         place = self._columns.get(key)
         if place is None:
             place = self._columns[key] = len(self.prompts)
-            shown = label or (raw if format_of(case.format).rows else agent)
+            shown = label or (raw if in_columns(case) else agent)
             self.prompts.append(_column(agent, label, raw, shown))
         test = self._test(case, row.attempt)
         result = _result(row, case_row, case, attempt, test, place)
@@ -65,6 +67,8 @@ class Table:
             self.traces.append({**trace_of(attempt.trace), "metadata": metadata})
         result[OURS] = result_of(attempt, row, case_row, case)
         result[OURS] |= {"asked_model": case_row.model, "required": case_row.required}
+        numbers = {"test_number": case.test_number, "column_number": case.column_number}
+        result[OURS] |= {**more_of(case, case_row), **numbers}
         self.results.append(result)
         _count(self.prompts[place]["metrics"], result, attempt)
 
@@ -74,6 +78,9 @@ class Table:
         order = sorted(self._columns, key=lambda key: (suites.index(key[0]), key[1], self._columns[key]))
         moved = {self._columns[key]: place for place, key in enumerate(order)}
         self.prompts = [self.prompts[self._columns[key]] for key in order]
+        for prompt in self.prompts:
+            prompt["metrics"]["tokenUsage"] = _known(prompt["metrics"]["tokenUsage"])
+        self.suites = [suite for suite, *_ in order]
         for holder in (*self.results, *(trace["metadata"] for trace in self.traces)):
             holder["promptIdx"] = moved[holder["promptIdx"]]
         self.results.sort(key=lambda result: (result["testIdx"], result["promptIdx"]))
@@ -174,7 +181,7 @@ def _result(
         "testIdx": test,
         "promptIdx": place,
         "promptId": _prompt_id(case.prompt or ""),
-        "provider": _provider(case, case_row),
+        "provider": provider_of(case, case_row.agent),
         "prompt": {"raw": _asked(case, attempt), "label": case.prompt or ""},
         # Of its own come first; the others are those that a hook or a prompt function added.
         "vars": {**attempt.vars, **case.vars},
@@ -201,24 +208,16 @@ def _asked(case: Case, attempt: Attempt) -> str:
     """The prompt as it was sent; of a conversation every message."""
     if attempt.prompt_sent is not None:
         return attempt.prompt_sent
-    if format_of(case.format).rows:  # of a run that was read from a file the transcript alone says it
+    if in_columns(case):  # of a run that was read from a file the transcript alone says it
         return "\n\n".join(entry.text for entry in attempt.transcript if entry.kind == "user" and entry.text)
     return "\n\n".join(turn.text for turn in case.turns if turn.text)
 
 
 def _test_case(case: Case) -> dict[str, Any]:
     """The test under the case's name; a row of promptfoo's that is only numbered has none."""
-    if format_of(case.format).rows and _NUMBERED.fullmatch(case.name):
+    if in_columns(case) and _NUMBERED.fullmatch(case.name):
         return test_of(case)
     return {"description": case.name, **test_of(case)}
-
-
-def _provider(case: Case, case_row: StoredCase) -> dict[str, str]:
-    """The provider of the column: also of a row that was answered by one of its own."""
-    shown = case.options.get("columnProvider") if case_row.agent == case.agent else None
-    given = shown if isinstance(shown, dict) else case.provider
-    entry = given if isinstance(given, dict) else {}
-    return {"id": str(entry.get("id") or case_row.agent), "label": str(entry.get("label") or "")}
 
 
 def _response(
@@ -300,7 +299,7 @@ def tokens(usage: Usage | None, requests: int) -> dict[str, int]:
     """`tokenUsage`, also where nothing was counted."""
     prompt, completion = (usage.input_tokens or 0, usage.output_tokens or 0) if usage else (0, 0)
     return {
-        "total": prompt + completion,
+        "total": figures.tokens(prompt, completion) or 0,
         "prompt": prompt,
         "completion": completion,
         "cached": (usage.cached_tokens or 0) if usage else 0,
@@ -315,7 +314,7 @@ FORMAT = "0.121.20"
 def write(reader: RunReader, path: Path) -> None:
     """Write the document, 2-space indent as promptfoo does."""
     text = json.dumps(storable(build(reader)), indent=2, ensure_ascii=False, default=str)
-    path.write_text(text + "\n", encoding="utf-8")
+    path.write_text(visible_json(text) + "\n", encoding="utf-8")
 
 
 def build(reader: RunReader) -> dict[str, Any]:
@@ -337,9 +336,12 @@ def build(reader: RunReader) -> dict[str, Any]:
             if grading is not None and row.id in notes:
                 grading["comment"] = _comment(notes[row.id])
     table.settle()
-    derived = {(column["agent"], column["prompt"]): column.get("derived") or {} for column in info.metrics}
-    for column in table.prompts:
-        more = derived.get((column["provider"], column["label"]))
+    derived = {
+        (column.get("suite"), column.get("agent"), column.get("prompt")): column.get("derived") or {}
+        for column in info.metrics
+    }
+    for suite, column in zip(table.suites, table.prompts, strict=True):
+        more = derived.get((suite, column["provider"], column["label"]))
         if more:
             column["metrics"]["namedScores"].update(more)
     table.name_models()
@@ -363,7 +365,7 @@ def build(reader: RunReader) -> dict[str, Any]:
             "arch": platform.machine(),
             "exportedAt": _time(datetime.datetime.now(datetime.UTC).timestamp()),
             "evaluationCreatedAt": _time(info.started_at),
-            **({OURS: {"not_run": left}} if left else {}),
+            OURS: {"not_run": left, "metrics": info.metrics, "run": run_facts(info)},
         },
         "vars": sorted({name for result in table.results for name in result["vars"]}),
         "runtimeOptions": {},
@@ -389,7 +391,7 @@ def _stats(table: Table, info: RunInfo) -> dict[str, Any]:
         "successes": passed,
         "failures": len(reasons) - passed - reasons.count(2),
         "errors": reasons.count(2),
-        "tokenUsage": spent,
+        "tokenUsage": _known(spent),
         "durationMs": took,
         "evaluationDurationMs": took,
     }
@@ -407,6 +409,11 @@ def _config(table: Table, info: RunInfo) -> dict[str, Any]:
             "tests": list(tests.values()),
         }
     )
+
+
+def _known(sums: dict[str, int]) -> dict[str, int]:
+    """Sums of `tokenUsage`; one that is no figure any more counts as none is known, as promptfoo has it."""
+    return {key: figures.count(number, f"{key} tokens of all attempts") or 0 for key, number in sums.items()}
 
 
 def _time(seconds: float) -> str:

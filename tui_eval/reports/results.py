@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import json
+import math
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ from typing import Any
 import msgspec
 
 from tui_eval.formats import format_of
+from tui_eval.guard import figures
 from tui_eval.guard.text import storable
 from tui_eval.model import Attempt, Case, Entry, Verdict
 from tui_eval.store import column_names
@@ -26,7 +28,11 @@ Result = dict[str, Any]
 
 
 def _sum(results: Iterable[Result], key: str) -> Any:
-    return sum(result.get(key) or 0 for result in results)
+    """0 where nothing is known, as in nao; None where the sum is no figure that other programs can hold."""
+    known = [result.get(key) or 0 for result in results]
+    whole = all(isinstance(one, int) for one in known)
+    name = f"{key} of all attempts"
+    return (figures.total(known, name) if whole else figures.total_amount(known, name)) if known else 0
 
 
 def summary(results: Sequence[Result]) -> dict[str, Any]:
@@ -35,6 +41,7 @@ def summary(results: Sequence[Result]) -> dict[str, Any]:
     passed = sum(bool(result.get("passed")) for result in results)
     milliseconds = _sum(results, "duration_ms")
     calls = _sum(results, "tool_call_count")
+    unknown_time, unknown_calls = milliseconds is None, calls is None
     return {
         "total": total,
         "passed": passed,
@@ -42,10 +49,10 @@ def summary(results: Sequence[Result]) -> dict[str, Any]:
         "total_tokens": _sum(results, "tokens"),
         "total_cost": _sum(results, "cost"),
         "total_duration_ms": milliseconds,
-        "total_duration_s": round(milliseconds / 1000, 2),
+        "total_duration_s": None if unknown_time else round(milliseconds / 1000, 2),
         "total_tool_calls": calls,
-        "avg_duration_ms": float(round(milliseconds / total)) if total else 0,
-        "avg_tool_calls": round(calls / total, 1) if total else 0,
+        "avg_duration_ms": None if unknown_time else float(round(milliseconds / total)) if total else 0,
+        "avg_tool_calls": None if unknown_calls else round(calls / total, 1) if total else 0,
     }
 
 
@@ -56,27 +63,33 @@ def by_model(results: Sequence[Result], key: Sequence[str] = ("name", "model")) 
         groups.setdefault(str(result.get("model") or "unknown"), []).append(result)
     entries: list[dict[str, Any]] = []
     for model, members in groups.items():
-        figures = summary(members)
+        sums = summary(members)
         metrics = pass_metrics(members, key)
         entries.append(
             {
                 "model": model,
-                "total": figures["total"],
-                "passed": figures["passed"],
-                "failed": figures["failed"],
-                "pass_rate": round(figures["passed"] / figures["total"] * 100, 1),
-                "total_tokens": figures["total_tokens"],
-                "total_cost": round(figures["total_cost"], 6),
-                "total_duration_ms": figures["total_duration_ms"],
-                "avg_duration_ms": figures["avg_duration_ms"],
-                "total_tool_calls": figures["total_tool_calls"],
-                "avg_tool_calls": figures["avg_tool_calls"],
+                "total": sums["total"],
+                "passed": sums["passed"],
+                "failed": sums["failed"],
+                "pass_rate": round(sums["passed"] / sums["total"] * 100, 1),
+                "total_tokens": sums["total_tokens"],
+                "total_cost": None if sums["total_cost"] is None else round(sums["total_cost"], 6),
+                "total_duration_ms": sums["total_duration_ms"],
+                "avg_duration_ms": sums["avg_duration_ms"],
+                "total_tool_calls": sums["total_tool_calls"],
+                "avg_tool_calls": sums["avg_tool_calls"],
                 "k": metrics["k"],
                 **metrics["aggregate"],
             }
         )
-    entries.sort(key=lambda entry: (-entry["pass_rate"], entry["total_cost"], entry["model"]))
+    entries.sort(
+        key=lambda entry: (-entry["pass_rate"], _last_if_unknown(entry["total_cost"]), entry["model"])
+    )
     return entries
+
+
+def _last_if_unknown(cost: float | None) -> float:
+    return math.inf if cost is None else cost
 
 
 def pass_metrics(results: Sequence[Result], key: Sequence[str] = ("name", "model")) -> dict[str, Any]:
@@ -157,7 +170,7 @@ def build(reader: RunReader) -> dict[str, Any]:
         ],
         "not_run": not_run(reader),
         "metrics": info.metrics or column_names.sums(reader),
-        "run": _run(info),
+        "run": run_facts(info),
     }
 
 
@@ -226,11 +239,30 @@ def rows_with_attempt(reader: RunReader) -> Iterator[tuple[int, Attempt, dict[st
         made = result(attempt, row, cases[row.case_ref], bodies[row.case_ref])
         if attempt.trace is not None:
             made["trace"] = msgspec.to_builtins(attempt.trace)
+        made |= more_of(bodies[row.case_ref], cases[row.case_ref])
         if row.cached:
             made |= {"cached": True, "saved": row.saved}
         if row.id in notes:
             made["note"] = _note(notes[row.id])
         yield row.case_ref, attempt, made
+
+
+def more_of(case: Case, case_row: StoredCase) -> dict[str, Any]:
+    """What only a case in a column has: its prompt as the file has it, the provider of the column in which it
+    stands where it has one of its own, and that column's by id and label where it is not called by its id."""
+    if not column_names.in_columns(case):
+        return {}
+    provider = column_names.provider_of(case, case_row.agent)
+    plain = provider == {"id": case_row.agent, "label": ""}
+    raw = case.turns[0].text if case.turns else None
+    more = {"template": raw, "column": case.column or None, "provider": None if plain else provider}
+    return {key: value for key, value in more.items() if value is not None}
+
+
+def _unanswered(attempt: Attempt) -> bool:
+    """Whether its last turn has no reply: what was said last is what there was of one, or an earlier turn's."""
+    last = max((entry.turn for entry in attempt.transcript if entry.kind == "user"), default=0)
+    return all(reply.turn != last for reply in attempt.replies)
 
 
 def result(attempt: Attempt, row: AttemptRow, case_row: StoredCase, case: Case) -> dict[str, Any]:
@@ -249,11 +281,14 @@ def result(attempt: Attempt, row: AttemptRow, case_row: StoredCase, case: Case) 
     }
     if data and any(len(side or []) > DATA_ROWS for side in (data.actual, data.expected)):
         details["truncated"] = True
+    if attempt.error is not None and attempt.response_text and _unanswered(attempt):
+        details["unanswered"] = True
     if attempt.output is not None:
         details["output"] = attempt.output
-    tokens = None
-    if usage is not None and (usage.input_tokens is not None or usage.output_tokens is not None):
-        tokens = (usage.input_tokens or 0) + (usage.output_tokens or 0)
+    elif attempt.replies and not attempt.response_text:
+        # An agent that answered nothing has answered; one that failed before has not.
+        details["empty_reply"] = "missing" if attempt.replies[-1].text_missing else "empty"
+    tokens = None if usage is None else figures.tokens(usage.input_tokens, usage.output_tokens)
     return {
         "name": case.name,
         "model": attempt.model,
@@ -347,18 +382,16 @@ def _tool_calls(transcript: list[Entry]) -> list[dict[str, Any]]:
 
 
 def _expected_sql(case: Case) -> str | None:
-    """The query of a nao test, which stands in its result also where no answer came."""
-    found = [
-        one.value for one in case.assertions if format_of(case.format).checks_queries and one.type == "sql"
-    ]
-    return found[0] if found and isinstance(found[0], str) else None
+    """The expected query, which stands in its result also where no answer came."""
+    return format_of(case.format).expected_query(case)
 
 
 def _cut(rows_: list[dict[str, Any]] | None) -> list[dict[str, Any]] | None:
     return rows_ if rows_ is None else rows_[:DATA_ROWS]
 
 
-def _run(info: RunInfo) -> dict[str, Any]:
+def run_facts(info: RunInfo) -> dict[str, Any]:
+    """A run's own facts as files have them."""
     return {
         "id": info.id,
         "state": info.state,

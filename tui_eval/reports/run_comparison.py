@@ -6,6 +6,7 @@ Pure: takes summaries (`store.summary`), gives values that the command line and 
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any, Literal
 
@@ -89,12 +90,15 @@ class RunComparison(msgspec.Struct):
     `pass_rates` are shares of cases passed with their Wilson 95 % intervals, before and after.
     `p_value` is the exact McNemar test on cases that both runs have (two-sided): how probable at least
     so uneven a split of changed cases is by chance alone. `usual` compares what an attempt takes.
+    `rules_differ` says that cases were judged by other rules (`compat`) before than after, in one line; empty
+    where none was, or that is not known.
     """
 
     cases: list[CaseChange]
     pass_rates: tuple[tuple[float, float, float], tuple[float, float, float]]
     p_value: float | None
     usual: Usual = msgspec.field(default_factory=Usual)
+    rules_differ: str = ""
 
     def count(self, change: Change) -> int:
         """How many cases changed so."""
@@ -162,7 +166,19 @@ def compare(before: Sequence[CaseSummary], after: Sequence[CaseSummary]) -> RunC
         pass_rates=(_rate(before), _rate(after)),
         p_value=mcnemar_exact(lost, won) if both else None,
         usual=Usual(_means(both, "duration_ms"), _means(both, "tokens"), _means(both, "cost")),
+        rules_differ=_rules_differ(both),
     )
+
+
+def _rules_differ(cases: Sequence[CaseChange]) -> str:
+    """As `RunComparison.rules_differ`, of the cases that both have."""
+    known = [(case.before.compat, case.after.compat) for case in cases if case.before and case.after]
+    pairs = Counter(pair for pair in known if all(pair) and pair[0] != pair[1])
+    words = [
+        f"{was} before, {now} after" + (f" ({count:,} of {len(known):,} cases)" if count < len(known) else "")
+        for (was, now), count in pairs.items()
+    ]
+    return f"compat differs: {'; '.join(words)}: verdicts may differ by that alone" if words else ""
 
 
 def _tell_apart(cases: Sequence[CaseChange]) -> None:

@@ -5,20 +5,19 @@ from __future__ import annotations
 import csv
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 from tui_eval.case_names import full_name
-from tui_eval.formats import format_of
+from tui_eval.guard import figures
 from tui_eval.guard.text import clip, no_formula, storable, visible
 from tui_eval.reports import results
-from tui_eval.store.frames import load
+from tui_eval.reports.rows_shown import RowsShown, rows_shown
 from tui_eval.store.notes import Notes
 from tui_eval.store.reader import RunReader
 from tui_eval.store.schema import StoredCase
 from tui_eval.store.shard_runs import shard_words
-from tui_eval.store.summary import CaseSummary, cached_words, summarise_run, wilson
+from tui_eval.store.summary import CaseSummary, cached_words, share, summarise_run, wilson
 
 COLUMNS = (
     "suite", "case_id", "name", "format", "agent", "model", "attempt", "outcome", "passed", "score", "message",
@@ -93,13 +92,18 @@ def write_markdown(reader: RunReader, path: Path) -> None:
     ]
     lines += [f"{_text(info.note)}.", ""] if info.note else []
     if bad:
-        found = _diagnoses(reader)
+        found = _rows_of_cases(reader)
         lines += ["| case | agent | model | outcome | why |", "|---|---|---|---|---|"]
         lines += [
             f"| {_text(full_name(item.name, item.variant))} | {_column(item)} | {_outcome(item)} | {_why(item, found)} |"
             for item in bad
         ]
         lines.append("")
+        folded = [
+            (item, found[key]) for item in bad if (key := (item.case_id, item.agent, item.model)) in found
+        ]
+        for item, shown in [one for one in folded if one[1].table or one[1].fault][:_MOST_TABLES]:
+            lines += _details(item, shown)
     if passed:
         lines += [
             f"<details><summary>{len(passed):,} passed</summary>",
@@ -115,34 +119,59 @@ def write_markdown(reader: RunReader, path: Path) -> None:
 
 _MOST_DIAGNOSES = 50
 """Cases whose rows are looked at: a table of more of them nobody reads to its end."""
+_MOST_TABLES, _TABLE_ROWS = 20, 10
+"""Cases whose rows stand below the table, folded, and of each how many rows."""
+
+ColumnKey = tuple[str, str, str | None]
+"""Case, agent and model."""
 
 
-def _diagnoses(reader: RunReader) -> dict[tuple[str, str, str | None], str]:
-    """By case, agent and model, what rows that differ have in common: the strongest finding of the first attempt
-    that has one."""
-    found: dict[tuple[str, str, str | None], str] = {}
+def _rows_of_cases(reader: RunReader) -> dict[ColumnKey, RowsShown]:
+    """What is shown of the rows of the first attempt that failed or could not be judged, by its column."""
+    found: dict[ColumnKey, RowsShown] = {}
     looked: set[int] = set()
-    cases = {row.id: row for row in reader.cases() if format_of(row.format).checks_queries}
+    cases = {row.id: row for row in reader.cases()}
     for row in reader.attempts():
         case = cases.get(row.case_ref)
-        if case is None or row.state != "done" or row.outcome != "failed" or row.case_ref in looked:
+        if case is None or row.state != "done" or row.outcome == "passed" or row.case_ref in looked:
             continue
         if len(looked) == _MOST_DIAGNOSES:
             break
         looked.add(row.case_ref)
         attempt = reader.attempt(row.id)
-        if attempt is None or attempt.data is None or not attempt.data.comparison:
+        if attempt is None or attempt.data is None:
             continue
-        from tui_eval.frames.diagnosis import diagnosis_of_details  # imported late: polars
-
-        lines = diagnosis_of_details(attempt.data, partial(load, reader.folder, attempt.data)).lines
-        if lines:
-            found[case.case_id, case.agent, case.model] = lines[0]
+        shown = rows_shown(attempt.data, reader.folder, rows=_TABLE_ROWS)
+        if any(shown):
+            found[case.case_id, case.agent, case.model] = shown
     return found
 
 
-def _why(item: CaseSummary, found: Mapping[tuple[str, str, str | None], str]) -> str:
-    line = found.get((item.case_id, item.agent, item.model))
+def _details(item: CaseSummary, shown: RowsShown) -> list[str]:
+    """The rows of a case, folded: what they have in common, which step went wrong, the one table."""
+    lines = [f"<details><summary>{_text(full_name(item.name, item.variant))}: rows</summary>", ""]
+    told = [*shown.diagnosis, *([f"SQL: {shown.conclusion}"] if shown.conclusion else ())]
+    lines += [f"- {_text(clip(line, 300))}" for line in told]
+    lines += ["", *(f"    {visible(line, newlines=False)}" for line in shown.fault)] if shown.fault else []
+    table = shown.table
+    if table is not None:
+        more = f", {table.more_rows:,} more rows" if table.more_rows else ""
+        more += f", {table.more_columns:,} more columns" if table.more_columns else ""
+        heads = " | ".join(f"{_text(clip(c.name, 60))} *{c.kind}*" for c in table.columns)
+        ends = "|".join("---:" if c.numeric else "---" for c in table.columns)
+        lines += ["", f"{_text(table.line)}{more}", "", f"| | {heads} |", f"|---|{ends}|"]
+        for row in table.rows:
+            cells = " | ".join(_text(clip(row.cells[at].text, 80)) for at in table.at)
+            lines.append(f"| {row.mark.strip()} | {cells} |")
+    lines += ["", shown.cut] if shown.cut else []
+    return [*lines, "", "</details>", ""]
+
+
+def _why(item: CaseSummary, found: Mapping[ColumnKey, RowsShown]) -> str:
+    shown = found.get((item.case_id, item.agent, item.model), RowsShown())
+    line = next((one for one in (*shown.diagnosis, shown.order, shown.conclusion) if one), "")
+    if line.startswith(item.message):  # it says the same, and how many rows
+        return _text(clip(line, 300))
     return _text(clip(item.message, 200)) + (f"<br>{_text(clip(line, 300))}" if line else "")
 
 
@@ -175,7 +204,7 @@ def _totals(summaries: Sequence[CaseSummary]) -> str:
     """What the run took, and how sure its pass rate is."""
     ended = [item for item in summaries if item.outcome is not None]
     low, high = wilson(sum(item.outcome == "passed" for item in ended), len(ended))
-    parts = [f"Pass rate {low:.0%} to {high:.0%} at 95 %"] if ended else []
+    parts = [f"Pass rate {share(low)} to {share(high)} at 95 %"] if ended else []
     flaky = sum(item.flaky for item in ended)
     left = len(summaries) - len(ended)
     parts += [f"{left:,} not run"] if left else []
@@ -183,7 +212,7 @@ def _totals(summaries: Sequence[CaseSummary]) -> str:
     idle = sum(item.asserted_nothing for item in ended)
     parts += [f"{idle:,} asserted nothing"] if idle else []
     parts += [cached] if (cached := cached_words(ended)) else []
-    tokens = sum(item.tokens or 0 for item in ended)
+    tokens = figures.total((item.tokens for item in ended), "tokens of all cases")
     costs = [item.cost for item in ended if item.cost is not None]
     parts += [f"{tokens:,} tokens"] if tokens else []
     parts += [f"${sum(costs):,.4f}"] if costs else []

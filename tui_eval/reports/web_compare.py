@@ -194,7 +194,12 @@ def _sure(found: RunComparison) -> str:
     other = (
         f"{found.other_answers:,} unchanged cases were answered differently." if found.other_answers else ""
     )
-    said = [f"That {words}, by McNemar's exact test on the cases that both have." if words else "", other]
+    rules = f"{found.rules_differ[:1].upper()}{found.rules_differ[1:]}." if found.rules_differ else ""
+    said = [
+        f"That {words}, by McNemar's exact test on the cases that both have." if words else "",
+        other,
+        rules,
+    ]
     return " ".join(part for part in said if part)
 
 

@@ -46,16 +46,23 @@ printed: ContextVar[Callable[[str], None] | None] = ContextVar("printed", defaul
 
 
 class ScriptError(Exception):
-    """People's code failed; the text is one line. `traceback` is theirs, `stdout` what was printed."""
+    """People's code failed; the text is one line. `traceback` is theirs, `stdout` what was printed, `code` as in
+    evidence (`tui_eval.causes`)."""
 
-    def __init__(self, message: str, *, traceback: str = "", stdout: str = "") -> None:
+    def __init__(
+        self, message: str, *, traceback: str = "", stdout: str = "", code: str = "script-raised"
+    ) -> None:
         super().__init__(message)
+        self.code = code
         self.traceback = traceback
         self.stdout = stdout
 
 
 class ScriptTimeout(ScriptError):
     """People's code did not end in time."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message, code="script-time-limit")
 
 
 @dataclass(frozen=True, slots=True)
@@ -273,7 +280,8 @@ class ScriptHost(ABC):
             lease.forget()
         return ScriptError(
             f"the {lease.owner}'s process ended between two turns ({process.how}); what it kept in memory is lost"
-            + ("" if lease.renewed else ", so the conversation cannot go on")
+            + ("" if lease.renewed else ", so the conversation cannot go on"),
+            code="worker-lost",
         )
 
     def _apart(self, request: Mapping[str, Any], lease: Lease) -> None:
@@ -282,7 +290,7 @@ class ScriptHost(ABC):
         place = self._place(request)
         with self._lock:
             if self._closed or lease.released:
-                raise ScriptError(f"the {self.language} process was closed")
+                raise ScriptError(f"the {self.language} process was closed", code="worker-lost")
             process = self._launched(place)
             process.hold(lease)
             process.retired = True
@@ -349,7 +357,7 @@ class ScriptHost(ABC):
     def _process(self, place: Hashable, lease: Lease | None) -> ScriptProcess:
         with self._lock:
             if self._closed or (lease is not None and lease.released):
-                raise ScriptError(f"the {self.language} process was closed")
+                raise ScriptError(f"the {self.language} process was closed", code="worker-lost")
             if lease is not None and lease.process is not None:
                 return lease.process
             process = self._fit(place, lease) or self._new(place)
@@ -437,7 +445,10 @@ def result_of(answer: dict[str, Any]) -> CallResult:
         ScriptError: people's code failed.
     """
     if answer["kind"] == "error":
-        raise ScriptError(answer["message"], traceback=answer["traceback"], stdout=answer["stdout"])
+        code = "worker-lost" if "lost" in answer else "script-raised"
+        raise ScriptError(
+            answer["message"], traceback=answer["traceback"], stdout=answer["stdout"], code=code
+        )
     return CallResult(answer["value"], answer["stdout"])
 
 

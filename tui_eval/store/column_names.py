@@ -1,11 +1,24 @@
-"""In whose column of a promptfoo suite a case stands."""
+"""In whose column a case stands, where a test is asked in several: of prompts and agents."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from tui_eval.model import Case
 from tui_eval.store.reader import RunReader
+from tui_eval.store.schema import StoredCase
+
+
+def in_columns(case: Case) -> bool:
+    """Whether a case is a test in one of several columns: it says in which."""
+    return case.column_number > 0 or case.prompt is not None
+
+
+def suites_in_columns(reader: RunReader, cases: Iterable[StoredCase]) -> frozenset[str]:
+    """The suites among these cases whose tests stand in columns; of each one case is looked at."""
+    first = {row.suite: row.id for row in cases}
+    return frozenset(suite for suite, ref in first.items() if in_columns(reader.case(ref)))
 
 
 def column_agent(case: Case, agent: str) -> str:
@@ -14,11 +27,21 @@ def column_agent(case: Case, agent: str) -> str:
     return case.column if case.column and agent == case.agent else agent
 
 
+def provider_of(case: Case, agent: str) -> dict[str, str]:
+    """The provider of the column by its id and its label: also of a row that was answered by one of its own."""
+    shown = case.options.get("columnProvider") if agent == case.agent else None
+    given = shown if isinstance(shown, dict) else case.provider
+    entry = given if isinstance(given, dict) else {}
+    return {"id": str(entry.get("id") or agent), "label": str(entry.get("label") or "")}
+
+
 def sums(reader: RunReader, rows: list[list[dict[str, float]]] | None = None) -> list[dict[str, Any]]:
-    """A row for each prompt and agent of promptfoo's suites: `{suite, agent, prompt, score, named_scores,
+    """A row for each prompt and agent of suites with columns: `{suite, agent, prompt, score, named_scores,
     named_weights, count, derived}`; a named score is the sum of the rows' value × weight (section 8.4).
     `rows`, if it is given, gets what each row adds to the named scores, by column in the same order."""
-    cases = {row.id: row for row in reader.cases() if row.format == "promptfoo"}
+    every = reader.cases()
+    suites = suites_in_columns(reader, every)
+    cases = {row.id: row for row in every if row.suite in suites}
     done = [row for row in reader.attempts() if row.state == "done" and row.case_ref in cases]
     done.sort(key=lambda row: (cases[row.case_ref].suite, row.case_ref, row.attempt, row.id))
     places: dict[int, tuple[str, str, str]] = {}

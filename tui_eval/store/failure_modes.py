@@ -1,7 +1,6 @@
 """How attempts fail: those that did not pass, grouped by what failed, most frequent first.
 
-No model is needed: a group is the assertion, its target and what differs in its words or cells,
-numbers and quoted agent text left out where they change from attempt to attempt.
+No model is needed: a group is a cause (`tui_eval.causes.alike`), made from the evidence of those who judged.
 """
 
 from __future__ import annotations
@@ -11,6 +10,7 @@ from collections.abc import Iterable
 
 import msgspec
 
+from tui_eval import causes
 from tui_eval.model import Attempt, Verdict, decoded
 
 _EXAMPLES = 3
@@ -109,7 +109,12 @@ def classified(assessment: Assessment) -> Assessment:
 
 
 def mode_of(attempt: Attempt) -> str:
-    """What failed in an attempt, in words that are the same for attempts that fail alike."""
+    """What failed in an attempt, in words that are the same for attempts that fail alike: its cause. Of attempts
+    without evidence (older runs, imported results) their prose is made alike."""
+    return causes.alike(attempt) or _of_prose(attempt)
+
+
+def _of_prose(attempt: Attempt) -> str:
     if attempt.error:
         return f"error: {_general(attempt.error)}"
     verdict = next((item for item in attempt.verdicts if item.passed is False), None)

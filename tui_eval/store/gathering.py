@@ -18,6 +18,7 @@ from tui_eval.guard import private
 from tui_eval.store import merging
 from tui_eval.store.encoding import encode_json
 from tui_eval.store.merging import MergePart, Whole, with_frames
+from tui_eval.store.missing_cases import missing_cases, write_missing
 from tui_eval.store.pending import storable_rows, write_live
 from tui_eval.store.run_folders import DATABASE, RunLock, StoreError, new_run_id
 from tui_eval.store.schema import SCHEMA_VERSION, TABLES, AttemptRow
@@ -29,7 +30,7 @@ _LOOKED_AT = 200
 _ROWS = (
     "INSERT OR REPLACE INTO attempts (id, case_ref, attempt, state, outcome, score, message, started_at, duration_ms,"
     " input_tokens, output_tokens, cached_tokens, cost, tool_calls, turn, detail, changed, answer, ends_at,"
-    f" asserted_nothing, judges, cached, saved, cause) VALUES ({','.join('?' * 24)})"
+    f" asserted_nothing, judges, cached, saved, cause, alike) VALUES ({','.join('?' * 25)})"
 )
 _Key = tuple[str, str, str | None]
 
@@ -73,6 +74,7 @@ class Gathering:
     def __init__(self, folder: Path, *, waits: bool) -> None:
         self._folder = folder
         self._waits = waits
+        self._missing_written = False
         self._sources: dict[Path, _Source] = {}
         self._refused: dict[Path, str] = {}
         self._owners: dict[_Key, tuple[_Source, int]] = {}
@@ -154,6 +156,11 @@ class Gathering:
                 info.state, info.finished_at = "running" if active else "paused", None
             note = [f"left out: {why}" for why in self._refused.values()]
             info.note = "; ".join(filter(None, [info.note, *note]))[:1000]
+            if not active and not self._waits and not self._missing_written:
+                # Nothing more is looked for: what no part has stands there as not run.
+                self._missing_written = True
+                places = len(self._owners), len(self._numbers)
+                write_missing(self._connection, missing_cases(whole), *places)
             row = ("info", encode_json(info).decode())
             self._connection.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", row)
             self._connection.execute("COMMIT")
@@ -226,6 +233,7 @@ class Gathering:
             ref, case_ref, row.attempt, row.state, row.outcome, row.score, row.message, row.started_at, row.duration_ms,
             row.input_tokens, row.output_tokens, row.cached_tokens, row.cost, row.tool_calls, row.turn, row.detail,
             self._changed, row.answer, row.ends_at, row.asserted_nothing, row.judges, row.cached, row.saved, row.cause,
+            row.alike,
         )  # fmt: skip
         self._connection.execute(_ROWS, storable_rows([values])[0])
         if row.state == "done":

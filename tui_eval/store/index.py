@@ -24,26 +24,34 @@ from tui_eval.store.schema import Asked, AttemptRow, CaseHistory, RunInfo, RunSu
 from tui_eval.store.shard_runs import shard_words
 from tui_eval.store.summary import CaseSummary, summarise_run
 
-_VERSION = 3
+_VERSION = 5
 _KEPT_PER_COLUMN = 12
 _BUSY_SECONDS = 10.0
 _TABLES = """
 CREATE TABLE runs (
     id TEXT PRIMARY KEY, state TEXT NOT NULL, started_at REAL NOT NULL, finished_at REAL, what TEXT NOT NULL,
     agents TEXT NOT NULL, total INTEGER NOT NULL, passed INTEGER NOT NULL, failed INTEGER NOT NULL,
-    errors INTEGER NOT NULL, cancelled INTEGER NOT NULL, cost REAL, linked_to TEXT) WITHOUT ROWID;
+    errors INTEGER NOT NULL, cancelled INTEGER NOT NULL, cost REAL, linked_to TEXT,
+    merged TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE results (
     run_id TEXT NOT NULL, case_id TEXT NOT NULL, agent TEXT NOT NULL, model TEXT, outcome TEXT NOT NULL,
     passed INTEGER NOT NULL, attempts INTEGER NOT NULL, finished_at REAL NOT NULL, duration_ms REAL,
     tokens INTEGER, cost REAL, content_hash TEXT NOT NULL, message TEXT NOT NULL,
-    own_attempts INTEGER NOT NULL, asked TEXT NOT NULL, judges TEXT NOT NULL);
+    own_attempts INTEGER NOT NULL, asked TEXT NOT NULL, cause TEXT NOT NULL, alike TEXT NOT NULL,
+    judges TEXT NOT NULL, answers TEXT NOT NULL);
 CREATE INDEX results_by_case ON results (case_id, finished_at);
 CREATE INDEX results_by_run ON results (run_id);
 """
 _RESULT_COLUMNS = (
     "run_id, case_id, agent, model, outcome, passed, attempts, finished_at, duration_ms, tokens, cost,"
-    " content_hash, message, own_attempts, asked, judges"
+    " content_hash, message, own_attempts, asked, cause, alike, judges"
 )
+_RUN_COLUMNS = "id, state, started_at, finished_at, what, agents, total, passed, failed, errors, cancelled, cost, linked_to"
+_RESULTS = (
+    f"SELECT {_RESULT_COLUMNS}, answers, (SELECT merged FROM runs WHERE id = run_id) FROM results WHERE %s"
+    " ORDER BY finished_at DESC, run_id DESC"
+)
+"""Results, newest first, each with its answers and the runs that its run was merged of."""
 
 
 class Index:
@@ -60,7 +68,9 @@ class Index:
             if connection is None:
                 return []
             unreadable = self._catch_up(connection, limit)
-            rows = connection.execute("SELECT * FROM runs ORDER BY id DESC LIMIT ?", (limit,)).fetchall()
+            rows = connection.execute(
+                f"SELECT {_RUN_COLUMNS} FROM runs ORDER BY id DESC LIMIT ?", (limit,)
+            ).fetchall()
         found = [RunSummary(*row) for row in rows] + self._damaged(unreadable)
         return sorted(found, key=lambda run: run.id, reverse=True)[:limit]
 
@@ -102,12 +112,25 @@ class Index:
         if above in shared:
             return above
         own = shared.get(run_id, (0, 0))[0] if cases is None else len(cases)
-        earlier = [other for other in shared if other < run_id]
+        copies = self._same_answers(run_id)
+        earlier = [other for other in shared if other < run_id and other not in copies]
         most = [other for other in earlier if shared[other][0] * 2 > own]
         same = [other for other in most if shared[other][0] * 2 > shared[other][1]]
         alike = self._with_agents_of(run_id) if cases is None else set()
         groups = ([other for other in same if other in alike], same, most, earlier)
         return next((group[-1] for group in groups if group), None)
+
+    def _same_answers(self, run_id: str) -> set[str]:
+        """The runs that a run was merged of, and those merged of one of these, too: they have its answers, and none
+        to compare them with."""
+        with self._open() as connection:
+            if connection is None:
+                return set()
+            merged = {
+                name: set(parts.split()) for name, parts in connection.execute("SELECT id, merged FROM runs")
+            }
+        own = merged.get(run_id, set())
+        return own | {name for name, parts in merged.items() if parts & own}
 
     def _with_agents_of(self, run_id: str) -> set[str]:
         """Runs that have a case of this one with the same agent and model."""
@@ -133,10 +156,7 @@ class Index:
             if connection is None:
                 return {}
             self._catch_up(connection, 200)
-            rows = connection.execute(
-                f"SELECT {_RESULT_COLUMNS} FROM results WHERE outcome != 'skipped' ORDER BY finished_at DESC, run_id DESC"
-            )
-            for row in rows:
+            for row in _once(connection.execute(_RESULTS % "outcome != 'skipped'")):
                 case_id = row[1]
                 if wanted is not None and case_id not in wanted:
                     continue
@@ -151,16 +171,15 @@ class Index:
         return found
 
     def history(self, case_id: str) -> list[CaseHistory]:
-        """Every result of a case, newest first."""
+        """Every result of a case, newest first; of one answer in several runs (parts and what was merged of
+        them) one."""
         with self._open() as connection:
             if connection is None:
                 return []
             self._catch_up(connection, 200)
-            rows = connection.execute(
-                f"SELECT {_RESULT_COLUMNS} FROM results WHERE case_id = ? ORDER BY finished_at DESC, run_id DESC",
-                (case_id,),
-            ).fetchall()
-        return [CaseHistory(*row) for row in rows]
+            return [
+                CaseHistory(*row) for row in _once(connection.execute(_RESULTS % "case_id = ?", (case_id,)))
+            ]
 
     def figures(self) -> dict[str, tuple[float | None, int | None]]:
         """Of every run in the index, by its id: the mean duration of its cases in ms and all their tokens
@@ -299,6 +318,29 @@ def _forget(connection: sqlite3.Connection, run_id: str) -> None:
     connection.execute("DELETE FROM results WHERE run_id = ?", (run_id,))
 
 
+def _once(rows: Iterable[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
+    """Rows of `_RESULTS` as `CaseHistory` has them, without those that hold nothing but answers that a row before them
+    holds: a merged run has the answers of its parts, and may be merged twice. What judges the answers of one
+    that is left out judges those of the one that stands for it."""
+    kept: dict[tuple[Any, ...], list[tuple[str, set[str], bool]]] = {}
+    instead: dict[tuple[Any, ...], str] = {}
+    found: list[tuple[Any, ...]] = []
+    for *values, answers, merged in rows:
+        row = tuple(values)
+        if answers and not row[-1]:
+            column, own = row[1:4], set(answers.split())
+            before = kept.setdefault(column, [])
+            holder = next((run for run, held, one in before if own <= held and (merged or one)), None)
+            if holder is not None:
+                instead[*column, row[0]] = holder
+                continue
+            before.append((row[0], own, bool(merged)))
+        found.append(row)
+    if instead:
+        return [(*row[:-1], instead.get((*row[1:4], row[-1]), row[-1])) for row in found]
+    return found
+
+
 def _time_in(run_id: str) -> float:
     """When a run began, by its id; 0 where that does not say."""
     with contextlib.suppress(ValueError, OverflowError):
@@ -338,8 +380,8 @@ def _write(
     connection: sqlite3.Connection, run_id: str, run: tuple[Any, ...], results: list[tuple[Any, ...]]
 ) -> None:
     _forget(connection, run_id)
-    connection.execute(f"INSERT INTO runs VALUES ({','.join('?' * 13)})", run)
-    connection.executemany(f"INSERT INTO results VALUES ({','.join('?' * 16)})", results)
+    connection.execute(f"INSERT INTO runs VALUES ({','.join('?' * 14)})", run)
+    connection.executemany(f"INSERT INTO results VALUES ({','.join('?' * 19)})", results)
     connection.execute("COMMIT")
 
 
@@ -391,9 +433,12 @@ def _values(
     counts = {"passed": 0, "failed": 0, "error": 0, "cancelled": 0}
     finished: dict[int, float] = {}
     cost: float | None = None
+    answers: dict[int, list[str]] = {}
     for row in attempts:
         if row.state != "done":
             continue
+        if row.started_at is not None:  # no two answers of one column began in the same millisecond
+            answers.setdefault(row.case_ref, []).append(f"{row.started_at:.3f}/{row.attempt}")
         if row.outcome in counts:
             counts[row.outcome] += 1
         # An answer judged again has the duration that it took, not that of the judging.
@@ -424,15 +469,22 @@ def _values(
                 finished.get(case.id, info.started_at), None if case.id in judged else own.duration_ms,
                 None if case.id in judged else own.tokens, own.cost,
                 case.content_hash, now.message, own.attempts, "again" if own.case_id in open_cases else asked,
-                judged.get(case.id, ""),
+                now.cause, now.alike, judged.get(case.id, ""), " ".join(answers.get(case.id, ())),
             )
         )  # fmt: skip
     run = (
         info.id, info.state, info.started_at, info.finished_at, what(info, len(cases)), ", ".join(info.agents),
         len(attempts), counts["passed"], counts["failed"], counts["error"], counts["cancelled"], cost,
-        info.linked_to,
+        info.linked_to, " ".join(merged_of(info)),
     )  # fmt: skip
     return run, results
+
+
+def merged_of(info: RunInfo) -> list[str]:
+    """The ids of the runs that a run was merged of."""
+    given = info.provenance.get("merged")
+    parts = given if isinstance(given, list) else []
+    return [str(part.get("id")) for part in parts if isinstance(part, dict) and part.get("id")]
 
 
 def what(info: RunInfo, cases: int) -> str:

@@ -3,7 +3,7 @@ run that it builds on. Which runs those are, and what they come to as one."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing
 from math import ceil
 from pathlib import Path
@@ -12,6 +12,7 @@ from typing import NamedTuple
 import msgspec
 
 from tui_eval.store.index import Index
+from tui_eval.store.judged_under import compat_of
 from tui_eval.store.reader import RunReader
 from tui_eval.store.run_folders import Store
 from tui_eval.store.schema import AttemptRow, RunInfo, StoredCase
@@ -144,12 +145,14 @@ def _judge(groups: Sequence[list[Placed]], one: Placed) -> None:
 
 
 class Part(NamedTuple):
-    """The cases and attempts of a run, its id, and whose place its attempt takes."""
+    """The cases and attempts of a run, its id, whose place its attempt takes, and by a suite the rules that it was
+    judged by."""
 
     cases: Sequence[StoredCase]
     attempts: Sequence[AttemptRow]
     run_id: str = ""
     instead: tuple[str, int] | None = None
+    compat: Callable[[str], str] = lambda suite: ""
 
 
 def replaced_by(info: RunInfo) -> tuple[str, int] | None:
@@ -167,11 +170,15 @@ def summarise_together(parts: Sequence[Part]) -> list[CaseSummary]:
     """
     parts = [Part(*part) for part in parts]
     if len(parts) == 1:
-        return summarise_run(parts[0].cases, parts[0].attempts)
+        found = summarise_run(parts[0].cases, parts[0].attempts)
+        for summary in found:
+            summary.compat = parts[0].compat(summary.suite)
+        return found
     rows: dict[tuple[str, str, str], StoredCase] = {}
     runs: dict[tuple[str, str, str], list[list[Placed]]] = {}
     shares: dict[tuple[str, str, str], float] = {}
-    for cases, attempts, run_id, instead in parts:
+    rules: dict[tuple[str, str, str], str] = {}
+    for cases, attempts, run_id, instead, compat in parts:
         by_case: dict[int, list[AttemptRow]] = {}
         for row in attempts:
             by_case.setdefault(row.case_ref, []).append(row)
@@ -183,11 +190,15 @@ def summarise_together(parts: Sequence[Part]) -> list[CaseSummary]:
             elif not any(one.row.state == "done" and one.row.outcome in JUDGED for one in own):
                 continue
             rows[key] = case
+            rules[key] = compat(case.suite)
             runs.setdefault(key, []).append(own)
-    return [
+    found = [
         _summary(case, [one.row for group in generations(runs[key])[-1:] for one in group], shares[key])
         for key, case in rows.items()
     ]
+    for key, summary in zip(rows, found, strict=True):
+        summary.compat = rules[key]
+    return found
 
 
 def _summary(case: StoredCase, rows: Sequence[AttemptRow], share: float) -> CaseSummary:
@@ -207,5 +218,8 @@ def load_together(folders: Sequence[Path]) -> list[CaseSummary]:
     parts: list[Part] = []
     for folder in folders:
         with closing(RunReader(folder)) as reader:
-            parts.append(Part(reader.cases(), reader.attempts(), folder.name, replaced_by(reader.info())))
+            info = reader.info()
+            parts.append(
+                Part(reader.cases(), reader.attempts(), folder.name, replaced_by(info), compat_of(info))
+            )
     return summarise_together(parts)

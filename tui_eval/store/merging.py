@@ -18,10 +18,12 @@ import msgspec
 
 from tui_eval.guard import private
 from tui_eval.model import Attempt
-from tui_eval.store import shard_runs
+from tui_eval.store import judged_under, shard_runs
+from tui_eval.store.column_names import suites_in_columns
 from tui_eval.store.encoding import encode_json, pack, unpack
 from tui_eval.store.frames import FOLDER as FRAMES
 from tui_eval.store.imported.results_entries import FROM_FILE
+from tui_eval.store.missing_cases import missing_cases, write_missing
 from tui_eval.store.pending import storable_rows
 from tui_eval.store.reader import RunReader
 from tui_eval.store.run_folders import RunLock, StoreError, is_alive
@@ -296,7 +298,7 @@ def _agents_differ(first: MergePart, other: MergePart) -> str:
 
 
 def _columns_differ(first: MergePart, other: MergePart) -> str:
-    """The columns of a suite that both have. promptfoo's, where tests choose their providers, may differ."""
+    """The columns of a suite that both have. They may differ where tests choose their own."""
     ours, theirs = (_columns(part) for part in (first, other))
     for suite in ours.keys() & theirs.keys():
         if ours[suite] != theirs[suite]:
@@ -308,8 +310,9 @@ def _columns_differ(first: MergePart, other: MergePart) -> str:
 
 def _columns(part: MergePart) -> dict[str, set[str]]:
     found: dict[str, set[str]] = {}
+    chosen = suites_in_columns(part.reader, part.cases)
     for row in part.cases:
-        if row.format != "promptfoo":
+        if row.suite not in chosen:
             found.setdefault(row.suite, set()).add(f"{row.agent} {row.model or ''}".strip())
     return found
 
@@ -358,6 +361,12 @@ def facts(whole: Whole, run_id: str, version: str) -> RunInfo:
     provenance = {
         name: value for name, value in infos[0].provenance.items() if name not in (shard_runs.KEY, "agents")
     }
+    if any(judged_under.KEY in info.provenance for info in infos):
+        judged = {
+            one.case.suite: judged_under.compat_of(one.part.info)(one.case.suite) for one in whole.columns
+        }
+        if all(judged.values()):
+            provenance[judged_under.KEY] = judged_under.remembered(judged.items())
     agents: dict[str, Any] = {}
     files: dict[str, Any] = {}
     for info in infos:
@@ -418,14 +427,35 @@ def write(folder: Path, info: RunInfo, whole: Whole) -> None:
         with contextlib.closing(connect(folder)) as connection:
             connection.executescript(TABLES)
             connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
-            _Copy(folder, connection).all(whole.columns)
-            facts_row = ("info", encode_json(info).decode())
-            connection.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", facts_row)
+            copied = _Copy(folder, connection)
+            copied.all(whole.columns)
+            connection.execute("BEGIN")
+            write_missing(connection, missing_cases(whole), *copied.last)
+            connection.execute("COMMIT")
+            _write_info(connection, info)
     except (sqlite3.Error, OSError, StoreError) as error:
         lock.release()
         shutil.rmtree(folder, ignore_errors=True)
         raise StoreError(str(error) if isinstance(error, StoreError) else f"{folder}: {error}") from None
     lock.release()
+
+
+def write_info(folder: Path, info: RunInfo) -> None:
+    """Write the facts of a merged run again.
+
+    Raises:
+        StoreError: the disk refuses.
+    """
+    try:
+        with contextlib.closing(connect(folder)) as connection:
+            _write_info(connection, info)
+    except (sqlite3.Error, OSError) as error:
+        raise StoreError(f"{folder}: {error}") from None
+
+
+def _write_info(connection: sqlite3.Connection, info: RunInfo) -> None:
+    row = ("info", encode_json(info).decode())
+    connection.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", row)
 
 
 class _Copy:
@@ -435,6 +465,11 @@ class _Copy:
         self.folder = folder
         self.connection = connection
         self._case = self._attempt = 0
+
+    @property
+    def last(self) -> tuple[int, int]:
+        """The ids of the last case and the last attempt."""
+        return self._case, self._attempt
 
     def all(self, columns: Sequence[MergedColumn]) -> None:
         """Every column, in order."""
@@ -465,12 +500,12 @@ class _Copy:
     def _row(self, one: AttemptRow, ended: bool) -> tuple[Any, ...]:
         if not ended:
             return (self._attempt, self._case, one.attempt, "waiting", *[None] * 2, "", *[None] * 7, 0, "",
-                    self._attempt, "", 0, one.judges, 0, None, "")  # fmt: skip
+                    self._attempt, "", 0, one.judges, 0, None, "", "")  # fmt: skip
         return (
             self._attempt, self._case, one.attempt, "done", one.outcome, one.score, one.message, one.started_at,
             one.duration_ms, one.input_tokens, one.output_tokens, one.cached_tokens, one.cost, one.tool_calls,
             one.turn, "", self._attempt, one.answer, one.asserted_nothing, one.judges, one.cached,
-            one.saved, one.cause,
+            one.saved, one.cause, one.alike,
         )  # fmt: skip
 
 
@@ -501,5 +536,5 @@ def with_frames(folder: Path, ref: int, target_folder: Path, new_ref: int, body:
 _INSERT = (
     "INSERT INTO attempts (id, case_ref, attempt, state, outcome, score, message, started_at, duration_ms,"
     " input_tokens, output_tokens, cached_tokens, cost, tool_calls, turn, detail, changed, answer, asserted_nothing,"
-    f" judges, cached, saved, cause) VALUES ({','.join('?' * 23)})"
+    f" judges, cached, saved, cause, alike) VALUES ({','.join('?' * 24)})"
 )

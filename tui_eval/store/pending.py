@@ -11,7 +11,8 @@ from typing import Any
 
 import msgspec
 
-from tui_eval.model import Attempt, Entry
+from tui_eval import causes
+from tui_eval.model import Attempt, Entry, Evidence
 from tui_eval.store.encoding import pack, unpack
 
 Operation = Callable[[sqlite3.Connection], object]
@@ -20,7 +21,8 @@ _LIVE_KEPT_PER_ATTEMPT = 262_144  # characters of live text kept of one running 
 _ENDED = (
     "UPDATE attempts SET state = 'done', turn = coalesce(?, turn), outcome = ?, score = ?, message = ?,"
     " started_at = ?, duration_ms = ?, input_tokens = ?, output_tokens = ?, cached_tokens = ?, cost = ?,"
-    " tool_calls = ?, detail = '', answer = ?, asserted_nothing = ?, cached = ?, saved = ?, cause = ?, changed = ?"
+    " tool_calls = ?, detail = '', answer = ?, asserted_nothing = ?, cached = ?, saved = ?, cause = ?, alike = ?,"
+    " changed = ?"
     " WHERE id = ?"
 )
 _LIVE = "INSERT INTO live (attempt_ref, kind, agent, text, name, call_id, at) VALUES (?, ?, ?, ?, ?, ?, ?)"
@@ -38,10 +40,11 @@ def unkept(attempt: Attempt, error: Exception, whole: bool = False) -> Attempt:
     """What stands for an attempt that cannot be kept as it is: an error that says why; with what was said
     where that can be kept (`whole`)."""
     why = f"its result could not be kept: {type(error).__name__}: {' '.join(str(error).split())[:300]}"
+    evidence = [Evidence("agent", "not-kept", text=why)]
     if whole:
         return msgspec.structs.replace(
             attempt, outcome="error", message=why, error=why, score=0.0, usage=None, cost=None,
-            duration_ms=None, tool_call_count=None,
+            duration_ms=None, tool_call_count=None, evidence=evidence,
         )  # fmt: skip
     return Attempt(
         case_id=attempt.case_id,
@@ -52,6 +55,7 @@ def unkept(attempt: Attempt, error: Exception, whole: bool = False) -> Attempt:
         message=why,
         error=why,
         transcript=[Entry(turn=1, kind="error", text=why, error=why)],
+        evidence=evidence,
     )
 
 
@@ -78,7 +82,8 @@ class Ended:
         failed = unkept(attempt, error, whole)
         changed = self.values[-2] if isinstance(self.values[-2], int) else 0
         started = self.values[3] if isinstance(self.values[3], float) else None
-        values = ("error", 0.0, failed.message, started, *[None] * 6, "", 0, 0, None, "", changed, self.ref)
+        why = causes.cause_of(failed), causes.alike(failed)
+        values = ("error", 0.0, failed.message, started, *[None] * 6, "", 0, 0, None, *why, changed, self.ref)
         return Ended(values, pack(failed))
 
 

@@ -170,7 +170,14 @@ class RunReader:
         numbers = (
             attempt.case_ref, attempt.attempt, attempt.turn, attempt.changed, attempt.asserted_nothing, attempt.cached,
         )  # fmt: skip
-        texts = (attempt.message, attempt.detail, attempt.answer, attempt.judges, attempt.cause)
+        texts = (
+            attempt.message,
+            attempt.detail,
+            attempt.answer,
+            attempt.judges,
+            attempt.cause,
+            attempt.alike,
+        )
         if (
             attempt.state not in _STATES
             or attempt.outcome not in _OUTCOMES

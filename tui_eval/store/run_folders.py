@@ -6,10 +6,12 @@ import contextlib
 import fcntl
 import json
 import os
+import re
 import secrets
 import threading
 import time
 from collections.abc import Iterator
+from datetime import datetime, timedelta
 from pathlib import Path
 
 from tui_eval.config.project import state_dir
@@ -21,6 +23,9 @@ LOCK = "run.lock"
 _RESERVED = 4096
 _LOOKING_SECONDS = 5.0
 _SET_BACK_MS = 60_000
+SET_BACK_MOST = 2 * 86_400
+"""Seconds by which a run may be ahead of the clock and still be thought to have been before it."""
+_ID = re.compile(r"\d{8}-\d{6}-\d{3}[0-9a-f]{2}")
 _id_lock = threading.Lock()
 _newest_id = [0]
 
@@ -111,6 +116,26 @@ class Store:
             folder = self.runs_folder / name
             if (folder / DATABASE).is_file():
                 yield folder
+
+    def next_run(self) -> tuple[str, float]:
+        """The id of a new run and when it begins (seconds since the epoch): behind all runs that are here, in name and
+        in time, also where the clock was set back since, or has an hour twice (the end of summer time)."""
+        newest = next((folder for folder in self.run_folders() if _ID.fullmatch(folder.name)), None)
+        moment = time.time()
+        if newest is None:
+            return new_run_id(), moment
+        with contextlib.suppress(OSError):
+            written = os.stat(newest / DATABASE).st_mtime
+            if moment < written < moment + SET_BACK_MOST:
+                moment = written
+        made = new_run_id() if moment <= time.time() else new_run_id(moment)
+        if made > newest.name:
+            return made, moment
+        try:
+            after = datetime.strptime(newest.name[:19], "%Y%m%d-%H%M%S-%f") + timedelta(milliseconds=1)
+        except (ValueError, OverflowError):
+            return made, moment  # it looks like an id and is no time
+        return f"{after:%Y%m%d-%H%M%S}-{after.microsecond // 1000:03d}{made[19:]}", moment
 
     def find(self, reference: str = "last") -> Path:
         """The folder of a run by id, by a prefix of its id, by path, or `last`: the newest that is no step.
@@ -270,3 +295,13 @@ def journal_mode(folder: Path, mounts: str | None = None) -> str:
         if inside and len(point) >= len(best):
             best, kind = point, fields[2]
     return "WAL" if kind in _LOCAL_FILE_SYSTEMS else "DELETE"
+
+
+def project_of_run(run: Path) -> Path | None:
+    """The project in whose store a run's folder is; none has one that is only looked at here."""
+    from tui_eval.store.imported.results_files import cache_home
+
+    parents = Path(os.path.abspath(run)).parents
+    if len(parents) < 3 or parents[1].name != ".tui-eval" or parents[2].is_relative_to(cache_home()):
+        return None
+    return parents[2]

@@ -54,7 +54,7 @@ CREATE TABLE attempts (
     tool_calls INTEGER, turn INTEGER NOT NULL DEFAULT 0, detail TEXT NOT NULL DEFAULT '',
     changed INTEGER NOT NULL, answer TEXT NOT NULL DEFAULT '', ends_at REAL,
     asserted_nothing INTEGER NOT NULL DEFAULT 0, judges TEXT NOT NULL DEFAULT '',
-    cached INTEGER NOT NULL DEFAULT 0, saved REAL, cause TEXT NOT NULL DEFAULT '');
+    cached INTEGER NOT NULL DEFAULT 0, saved REAL, cause TEXT NOT NULL DEFAULT '', alike TEXT NOT NULL DEFAULT '');
 CREATE INDEX attempts_by_change ON attempts (changed);
 CREATE INDEX attempts_by_case ON attempts (case_ref);
 CREATE TABLE bodies (attempt_ref INTEGER PRIMARY KEY REFERENCES attempts (id), body BLOB NOT NULL);
@@ -74,6 +74,7 @@ ADDED = {
         "cached": "INTEGER NOT NULL DEFAULT 0",
         "saved": "REAL",
         "cause": "TEXT NOT NULL DEFAULT ''",
+        "alike": "TEXT NOT NULL DEFAULT ''",
     },
     "cases": {"variant": "TEXT NOT NULL DEFAULT ''"},
 }
@@ -87,7 +88,8 @@ class RunInfo(msgspec.Struct, omit_defaults=True):
     folder's lock. `options` are those the run was started with, `paths` the suites, `linked_to` the
     run it adds attempts to or reruns a part of. `provenance` holds versions, command, git commit,
     dirty flag, agents' configuration hashes and the model names that servers returned. `metrics` are
-    the sums of promptfoo's columns with what is derived from them.
+    the sums of promptfoo's columns with what is derived from them. `place` is where its attempts are executed, for
+    a person; empty: by the engine itself.
     """
 
     id: str
@@ -103,6 +105,7 @@ class RunInfo(msgspec.Struct, omit_defaults=True):
     scripted: bool = False
     provenance: dict[str, Any] = {}
     metrics: list[dict[str, Any]] = []
+    place: str = ""
 
 
 class StoredCase(msgspec.Struct):
@@ -128,8 +131,8 @@ class AttemptRow(msgspec.Struct):
     a fingerprint of what was answered at last; empty where that is not known (older runs). `ends_at` is when
     its time limit ends it while it runs (seconds since the epoch); None where none does, or that is not
     known (older runs). `asserted_nothing` is 1 where no verdict could have been another one.
-    `cause` is why it did not pass in few words made from evidence (`tui_eval.causes`); empty where it did, and in older
-    runs. `judges` is the recorded answer that it judges again, as `RUN/ATTEMPT` where that was
+    `cause` is why it did not pass in few words made from evidence (`tui_eval.causes`), `alike` what those that fail the
+    same way have in common; empty where it did, and in older runs. `judges` is the recorded answer that it judges again, as `RUN/ATTEMPT` where that was
     first recorded; empty where the agent was asked. `cached` turns were answered from the cache, which `saved` so
     much (USD; None: not known); tokens and cost are of the others."""
 
@@ -157,6 +160,11 @@ class AttemptRow(msgspec.Struct):
     cached: int = 0
     saved: float | None = None
     cause: str = ""
+    alike: str = ""
+
+
+FOR_PERSON = "for a person"
+"""The name of a live note that waits for somebody: to sign in, say."""
 
 
 class LiveRow(msgspec.Struct):
@@ -183,7 +191,7 @@ class CaseHistory(msgspec.Struct):
     `attempts`); `tokens` and `cost` are of the run's own attempts, of which there are `own_attempts`. `asked`
     says whose choice its column was: the suite's `own`, one that was `named` (`--agent`, `-m`), or one of
     before, asked `again`. `judges` is the run whose recorded answers it judges again (of several the newest);
-    empty where the agent was asked."""
+    empty where the agent was asked. `cause` and `alike` as in `AttemptRow`, of the attempt whose `message` this is."""
 
     run_id: str
     case_id: str
@@ -200,6 +208,8 @@ class CaseHistory(msgspec.Struct):
     message: str
     own_attempts: int = 0
     asked: Asked = "own"
+    cause: str = ""
+    alike: str = ""
     judges: str = ""
 
 

@@ -18,8 +18,10 @@ class CaseSummary(msgspec.Struct):
     """A case of a run with one agent. `attempts` counts those that ended, `interval` is Wilson's
     95 % for `pass_rate` (both 0–1). `outcome` is None while nothing has ended. `answers` are fingerprints of
     the different answers; empty where not every answer that was judged has one. `variant` as in `CaseRow`;
-    `asserted_nothing` says that it passed and could not have failed. `cached` attempts have answers from the cache,
-    which `saved` so much (USD; None: not known); `cost` is what the others cost."""
+    `message`, `cause` and `alike` are those of the first attempt that did not pass; `asserted_nothing` says that it
+    passed and could not have failed. `cached` attempts have answers from the cache, which `saved` so much (USD; None:
+    not known); `cost` is what the others cost. `compat` are the rules that it was judged by (`store.judged_under`);
+    empty where that is not known, or nobody asks."""
 
     case_id: str
     name: str
@@ -35,6 +37,8 @@ class CaseSummary(msgspec.Struct):
     interval: tuple[float, float]
     flaky: bool
     message: str = ""
+    cause: str = ""
+    alike: str = ""
     duration_ms: float | None = None
     tokens: int | None = None
     cost: float | None = None
@@ -43,6 +47,18 @@ class CaseSummary(msgspec.Struct):
     asserted_nothing: bool = False
     cached: int = 0
     saved: float | None = None
+    compat: str = ""
+
+
+def share(value: float) -> str:
+    """A share (0 to 1) as a whole percentage; never 100 % where something is missing, never 0 % where something is
+    there."""
+    percent = round(value * 100)
+    if percent == 100 and value < 1:
+        percent = 99
+    if percent == 0 and value > 0:
+        percent = 1
+    return f"{percent}%"
 
 
 def wilson(passed: int, total: int) -> tuple[float, float]:
@@ -83,11 +99,11 @@ def summarise(case: StoredCase, attempts: Iterable[AttemptRow]) -> CaseSummary:
     passed = outcomes.count("passed")
     durations = [row.duration_ms for row in ended if row.duration_ms is not None]
     tokens = [
-        (row.input_tokens or 0) + (row.output_tokens or 0) for row in ended if row.output_tokens is not None
+        figures.tokens(row.input_tokens, row.output_tokens) for row in ended if row.output_tokens is not None
     ]
     costs = [row.cost for row in ended if row.cost is not None]
     marks = {row.answer for row in ended if row.outcome in ("passed", "failed")}
-    telling = next((row.message for row in ended if row.outcome not in ("passed", None)), None)
+    telling = next((row for row in ended if row.outcome not in ("passed", None)), None)
     return CaseSummary(
         case_id=case.case_id,
         name=case.name,
@@ -102,7 +118,9 @@ def summarise(case: StoredCase, attempts: Iterable[AttemptRow]) -> CaseSummary:
         pass_rate=passed / len(ended) if ended else 0.0,
         interval=wilson(passed, len(ended)),
         flaky=0 < passed < len(ended),
-        message=telling if telling is not None else (ended[-1].message if ended else ""),
+        message=telling.message if telling is not None else (ended[-1].message if ended else ""),
+        cause=telling.cause if telling is not None else "",
+        alike=telling.alike if telling is not None else "",
         duration_ms=sum(durations) / len(durations) if durations else None,
         tokens=figures.total(tokens, "tokens"),
         cost=figures.total_amount(costs, "cost"),

@@ -216,7 +216,7 @@ class RunWriter:
             attempt.outcome, attempt.score, attempt.message, attempt.started_at, attempt.duration_ms,
             usage.input_tokens if usage else None, usage.output_tokens if usage else None,
             usage.cached_tokens if usage else None, attempt.cost, attempt.tool_call_count, packed.mark,
-            int(attempt.asserted_nothing), attempt.cached, attempt.saved, _cause(attempt),
+            int(attempt.asserted_nothing), attempt.cached, attempt.saved, *_cause(attempt),
             self._changed, attempt_ref,
         )  # fmt: skip
         ended = Ended(values, packed.body)
@@ -301,9 +301,10 @@ def _info_text(info: RunInfo) -> str:
     return encode_json(info).decode()
 
 
-def _cause(attempt: Attempt) -> str:
-    """Why it did not pass, in few words; empty where what another package's assertion wrote cannot be told."""
+def _cause(attempt: Attempt) -> tuple[str, str]:
+    """Why it did not pass, in few words, and what it has in common with others; empty where what another package's
+    assertion wrote cannot be told."""
     try:
-        return causes.cause_of(attempt)
+        return causes.cause_of(attempt), causes.alike(attempt)
     except Exception:  # a reason in few words is never worth an attempt
-        return ""
+        return "", ""

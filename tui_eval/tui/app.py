@@ -8,41 +8,25 @@ import signal
 import sys
 from collections.abc import Sequence
 from functools import partial
-from importlib import import_module
 from pathlib import Path
 from threading import Event
 from typing import TYPE_CHECKING, Any
 
 from textual.app import App
+from textual.screen import Screen
 
 from tui_eval.config.project import find_root, kept_by_link, state_dir
 from tui_eval.guard import trust_store
-from tui_eval.store.run_folders import Store
+from tui_eval.store.run_folders import Store, project_of_run
 from tui_eval.tui import palette, themes
 from tui_eval.tui.background import Tasks
-from tui_eval.tui.controllers.accept_answer import AcceptController
 from tui_eval.tui.controllers.appearance import Appearance
-from tui_eval.tui.controllers.comparing import CompareController
-from tui_eval.tui.controllers.editing import EditController
-from tui_eval.tui.controllers.front_run import FrontRun
-from tui_eval.tui.controllers.human_notes import NoteController
-from tui_eval.tui.controllers.places import PlaceController
-from tui_eval.tui.controllers.quit import QuitController
-from tui_eval.tui.controllers.recorded import RecordedController
-from tui_eval.tui.controllers.runs import RunController
-from tui_eval.tui.controllers.save_conversation import SaveController
-from tui_eval.tui.controllers.saved_elsewhere import SavedElsewhere
-from tui_eval.tui.controllers.step_case import StepController
-from tui_eval.tui.controllers.suites import SuiteController
-from tui_eval.tui.controllers.watch_case import WatchController
+from tui_eval.tui.controllers.put_together import Controllers
 from tui_eval.tui.engines import Engines
-from tui_eval.tui.handlers import Handlers
-from tui_eval.tui.keys import KEYS, bindings
-from tui_eval.tui.keys_case import CASE_KEYS
-from tui_eval.tui.keys_runs import RUN_PLACES
+from tui_eval.tui.keys import bindings
 from tui_eval.tui.memory import ProjectMemory
-from tui_eval.tui.screens.suites_screen import SuitesScreen
-from tui_eval.tui.services import AppServices, Core
+from tui_eval.tui.screens.screen_names import get_ready
+from tui_eval.tui.services import Core
 from tui_eval.tui.settings import read_settings
 from tui_eval.tui.state.app_state import AppState
 from tui_eval.tui.state.text.formatting import Symbols
@@ -97,7 +81,7 @@ class EvalApp(TypingAhead, FrameApp, inherit_bindings=False):
         no_color = "NO_COLOR" in os.environ  # Textual takes it out of the environment
         symbols = Symbols(has_unicode() if unicode is None else unicode)
         super().__init__(unicode=symbols.unicode, no_color=no_color)
-        here = _project_of(open_run) if open_run is not None and not paths else None
+        here = project_of_run(open_run) if open_run is not None and not paths else None
         wanted = [Path(os.path.abspath(path)) for path in paths] or [here or Path.cwd()]
         self.state = AppState(root if root is not None else find_root(wanted, config_file)[0])
         if open_run is not None:
@@ -120,51 +104,14 @@ class EvalApp(TypingAhead, FrameApp, inherit_bindings=False):
         self.register_theme(themes.DARK)
         self.register_theme(themes.LIGHT)
         self._collecting = Collecting(lambda: self._key_number)
-        self._put_together(core, wanted)
         self.appearance = Appearance(self, core, no_color=no_color)
-        self.appearance.begin()
-
-    def _put_together(self, core: Core, paths: Sequence[Path]) -> None:
-        """Make the controllers, each of what it needs, and the one table of what keys do."""
-        keys = (*KEYS, *CASE_KEYS, *RUN_PLACES)
-        self.handlers = Handlers(self, keys, lambda: core.notices.say("not here"))
-        self.places = places = PlaceController(self, core)
-        self.suites = SuiteController(core, places, paths)
-        self.front_run = FrontRun(self, core, places, self.suites)
-        self.runs = RunController(core, places, self.suites, self.front_run)
-        recorded = RecordedController(core, places, self.runs)
-        self.watching = WatchController(core, places, self.suites, self.runs, recorded)
-        self.services = services = AppServices(
-            **vars(core),
-            ask=places.ask,
-            places=places,
-            suites=self.suites,
-            runs=self.runs,
-            notes=NoteController(core, places, recorded),
-            do=self.handlers.do,
-            take_settings=lambda: self.appearance.take_settings(),
-            status=lambda: self.watching.words,
-        )
-        self.saved = SavedElsewhere(core, self.suites)
-        self.saved.others = self.watching.files
-        editing = EditController(services, self.saved)
-        saving = SaveController(services, recorded, self.saved, lambda *line: places.suites.bring(*line))
-        self.suites.on_read.append(saving.read)
-        self._quit = QuitController(self, core, places, self.runs, self._remember)
-        for controller in (
-            places,
-            self.runs,
-            recorded,
-            self.watching,
-            editing,
-            saving,
-            CompareController(services),
-            AcceptController(services, recorded, self.saved, editing.edit_case),
-            StepController(core, places, self.runs, self.front_run),
-            self._quit,
-        ):
-            self.handlers.add(controller.handlers())
+        made = Controllers(self, core, wanted, self.appearance)
+        self.handlers, self.services = made.handlers, made.services
+        self.places, self.suites, self.saved = made.places, made.suites, made.saved
+        self.runs, self.front_run, self.watching = made.runs, made.front_run, made.watching
+        self._quit, self.other_engines = made.quit, made.other_engines
         self.handlers.add({"redraw": self.action_redraw})
+        self.appearance.begin()
 
     # -- keys
 
@@ -194,7 +141,7 @@ class EvalApp(TypingAhead, FrameApp, inherit_bindings=False):
         self.appearance.take_keys()
         self.call_after_refresh(self._begin)
 
-    def get_default_screen(self) -> SuitesScreen:
+    def get_default_screen(self) -> Screen[Any]:
         """The suites; the one screen that is never closed."""
         return self.suites.screen()
 
@@ -212,6 +159,9 @@ class EvalApp(TypingAhead, FrameApp, inherit_bindings=False):
         if self._open_run is not None:
             self.front_run.begin_with(self._open_run)
             self.places.show_run()
+        else:
+            self.front_run.follow_what_runs()
+        self.other_engines.begin()
         self.begun = True
         # The engine's start would take the processor from the reading of the suites.
         self.set_timer(ENGINE_AFTER, self._get_ready)
@@ -219,10 +169,7 @@ class EvalApp(TypingAhead, FrameApp, inherit_bindings=False):
     def _get_ready(self) -> None:
         """What the first run and the first case opened would otherwise wait for."""
         self._core.tasks.soon(self._core.engines.own.start())
-        self._core.tasks.thread(partial(import_module, "tui_eval.tui.screens.case_screen"), name="imports")
-
-    def _remember(self) -> None:
-        self._core.memory.keep({"theme": self.theme, **self.suites.remembered()})
+        self._core.tasks.thread(partial(get_ready, "case", "run"), name="imports")
 
     def last_words(self) -> str:
         """What else to say after a crash."""
@@ -233,17 +180,8 @@ class EvalApp(TypingAhead, FrameApp, inherit_bindings=False):
         self._collecting.end()
         self.saved.stop()
         self.front_run.stop()
+        self.other_engines.stop()
         await self._core.engines.close()
-
-
-def _project_of(run: Path) -> Path | None:
-    """The project in whose store a run's folder is; none has one that is only looked at here."""
-    from tui_eval.store.imported.results_files import cache_home
-
-    parents = Path(os.path.abspath(run)).parents
-    if len(parents) < 3 or parents[1].name != ".tui-eval" or parents[2].is_relative_to(cache_home()):
-        return None
-    return parents[2]
 
 
 def run_app(

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import NamedTuple, Protocol, runtime_checkable
 
 from tui_eval.tui.keys import Key
 from tui_eval.tui.pointer import CasePointer
 from tui_eval.tui.state.lists.case_entry import CaseRow
-from tui_eval.tui.state.lists.case_tree import TreeLine
+from tui_eval.tui.state.lists.case_tree import TreeLine, View
 
 
 class RunsMeant(NamedTuple):
@@ -23,7 +23,8 @@ class Front(Protocol):
     """A screen that the person went to. `screens.place.Place` answers all of it for a screen without cases."""
 
     kind: str
-    """`suites`, `run`, `runs`, `grid`, `help`, `settings`, or empty."""
+    """What it is called in the registry of screens: `suites`, `run`, `runs`, `grid`, `paper` (help, log,
+    manual), `settings` …; empty where no one asks."""
     KEY_SECTIONS: tuple[tuple[str, tuple[Key, ...]], ...]
     one_column: bool
     """Whether keys mean the column that is shown alone, whatever others the case has."""
@@ -34,12 +35,21 @@ class Front(Protocol):
         """The case under the cursor, or looked at."""
         ...
 
+    def all_current(self) -> Sequence[CasePointer]:
+        """The cases that keys mean which act on several: all rows of the test or fold under the cursor."""
+        ...
+
     def go_to(self, pointer: CasePointer) -> None:
         """Bring this case under the cursor, or show it."""
         ...
 
     def back(self) -> bool:
         """One step back inside the screen; False where there is none."""
+        ...
+
+    def place_to_edit(self) -> tuple[str, int] | None:
+        """The file (from the project root) and the line that an edit should begin at, where what is looked at points
+        to one; None: the case's own."""
         ...
 
     def notice(self, words: str) -> bool:
@@ -80,4 +90,40 @@ class Front(Protocol):
 
     def neighbour(self, pointer: CasePointer | None, step: int, only_failing: bool) -> CasePointer | None:
         """The next (-1: previous) case listed, or the next failing one."""
+        ...
+
+
+@runtime_checkable
+class CaseListFront(Front, Protocol):
+    """A list of cases, as controllers see it."""
+
+    @property
+    def expression(self) -> str:
+        """The filter that is shown."""
+        ...
+
+    @property
+    def view(self) -> View:
+        """How it is arranged."""
+        ...
+
+    def all_entries(self) -> Iterable[CaseRow]:
+        """Every case, shown or not."""
+        ...
+
+    def set_filter(self, expression: str, *, at_once: bool = False) -> bool:
+        """Show what this expression asks for; False where it cannot be understood."""
+        ...
+
+    def mark(self, keys: Collection[str]) -> None:
+        """Mark these cases, and no others."""
+        ...
+
+    def bring(self, key: str, suite: str = "") -> None:
+        """Put the cursor on a line that is being made, also where the person has moved it; what of `suite` is
+        folded is unfolded."""
+        ...
+
+    def go_when_there(self, key: str) -> None:
+        """Put the cursor on a line as soon as there is one of that key, unless the person has moved it."""
         ...

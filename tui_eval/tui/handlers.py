@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from inspect import isawaitable
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 from textual.app import App
 
@@ -15,20 +15,29 @@ Handler = Callable[[], Any]
 """What a key does; may be a coroutine function."""
 
 
+@runtime_checkable
+class HasHandlers(Protocol):
+    """A place, or a widget in it, that says what some keys do there."""
+
+    def handlers(self) -> Mapping[str, Handler]:
+        """Handlers by the ids of keys."""
+        ...
+
+
 class Handlers:
     """Filled once, when the app is put together."""
 
     def __init__(self, app: App[Any], keys: Iterable[Key], not_here: Callable[[], Any]) -> None:
-        """`keys` is the whole table. Those with an action are done by the screen in front, or by what has the
-        focus in it; `not_here` says that there is neither. The others wait for a controller's handler."""
+        """`keys` is the whole table. Those that work everywhere wait for a controller's handler; the others are
+        done by what has the focus, or by the screen in front; `not_here` says that neither does anything."""
         self._app = app
         self._not_here = not_here
         self._known: set[str] = set()
         self._table: dict[str, Handler] = {}
         for key in keys:
             self._known.add(key.id)
-            if key.action:
-                self.add({key.id: partial(self._in_front, key.action)})
+            if key.place != "everywhere":
+                self.add({key.id: partial(self._in_front, key)})
 
     @property
     def missing(self) -> set[str]:
@@ -54,12 +63,20 @@ class Handlers:
         if isawaitable(done):
             await done
 
-    async def _in_front(self, action: str) -> None:
-        """An action of the place: of what has the focus, of what it is in, or of the screen."""
-        name = f"action_{action.partition('(')[0]}"
+    async def _in_front(self, key: Key) -> None:
+        """What the key does in this place: asked are what has the focus, what it is in, and the screen."""
+        name = f"action_{key.action.partition('(')[0]}"
         screen = self._app.screen
         for node in (*(screen.focused.ancestors_with_self if screen.focused else ()), screen):
-            if hasattr(node, name):
-                await self._app.run_action(action, node)
+            if isinstance(node, App):
+                break  # what it does is in this table
+            handler = node.handlers().get(key.id) if isinstance(node, HasHandlers) else None
+            if handler is not None:
+                done = handler()
+                if isawaitable(done):
+                    await done
+                return
+            if key.action and hasattr(node, name):
+                await self._app.run_action(key.action, node)
                 return
         self._not_here()

@@ -15,9 +15,9 @@ from textual.binding import Binding, BindingType
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """One key: `keys` in Textual's names, comma-separated; `action`: what the place does that has the key, as
-    in a binding, empty where a controller does it (`handlers`); `words` for `?`; `label` for the footer (empty:
-    not shown there)."""
+    """One key: `keys` in Textual's names, comma-separated; `action`: what the widget or screen that has the key
+    does, as in a binding, empty where a controller or the place hands over a handler (`handlers`); `words` for
+    `?`; `label` for the footer (empty: not shown there)."""
 
     id: str
     keys: str
@@ -146,23 +146,27 @@ KEYS: tuple[Key, ...] = (
     Key("list.open", "enter", "open", "open the case, unfold a folder", "list", "open"),
     Key("list.unfold", "right", "unfold", "unfold", "list"),
     Key("list.fold", "left", "fold", "fold, or to the parent", "list"),
-    Key("list.find", "slash", "find", "find here", "screen"),
-    Key("list.find_next", "n", "find_next(1)", "next match", "screen"),
-    Key("list.find_previous", "N", "find_next(-1)", "previous match", "screen"),
-    Key("list.filter", "f", "filter", "filter: failed agent:x tag:y text", "screen", "filter"),
-    Key("list.clear", "F", "clear_filter", "clear the filter", "screen"),
+    Key("list.find", "slash", "", "find here", "screen"),
+    Key("list.find_next", "n", "", "next match", "screen"),
+    Key("list.find_previous", "N", "", "previous match", "screen"),
+    Key("list.filter", "f", "", "filter: failed agent:x tag:y text", "screen", "filter"),
+    Key("list.clear", "F", "", "clear the filter", "screen"),
     Key("list.mark", "space", "mark", "mark the case", "list"),
     Key("list.mark_all", "asterisk", "mark_all", "mark all shown, or none", "list"),
-    Key("list.sort", "s", "sort", "sort by the next column", "screen"),
-    Key("list.reverse", "S", "reverse", "reverse the order", "screen"),
-    Key("list.failures_first", "i", "failures_first", "failures first, or file order", "screen"),
-    Key("list.note", "m", "note", "your verdict, a note or a star on its answer", "screen"),
-    Key("pane.next", "tab", "pane(1)", "next pane", "screen"),
-    Key("pane.previous", "shift+tab", "pane(-1)", "previous pane", "screen"),
+    Key("list.sort", "s", "", "sort by the next column", "screen"),
+    Key("list.reverse", "S", "", "reverse the order", "screen"),
+    Key("list.failures_first", "i", "", "failures first, or file order", "screen"),
+    Key("list.grouping", "I", "", "group by file, test, agent or cause", "screen"),
+    Key("list.definition", "o", "", "the attempt, or how the case is defined", "screen"),
+    Key("list.siblings", "O", "", "the answers of all rows of its test, one after the other", "screen"),
+    Key("list.pane_size", "V", "", "what is under the cursor: more of it, nothing, as it was", "screen"),
+    Key("list.note", "m", "", "your verdict, a note or a star on its answer", "screen"),
+    Key("pane.next", "tab", "", "next pane", "screen"),
+    Key("pane.previous", "shift+tab", "", "previous pane", "screen"),
     # -- the live run
-    Key("stream.pin", "v", "pin", "pin the case's streaming pane", "run", "pin"),
-    Key("stream.zoom", "z", "zoom", "zoom the pane", "run", "zoom"),
-    Key("stream.follow", "t", "follow", "follow the tail", "run", "follow"),
+    Key("stream.pin", "v", "", "pin the case's streaming pane", "run", "pin"),
+    Key("stream.zoom", "z", "", "zoom the pane", "run", "zoom"),
+    Key("stream.follow", "t", "", "follow the tail", "run", "follow"),
     # -- the settings
     Key("settings.edit", "e", "edit_settings", "the settings file in $EDITOR", "settings", "edit file"),
     Key("settings.theme", "t", "other_theme", "the theme: other colours", "settings", "theme"),

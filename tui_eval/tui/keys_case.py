@@ -30,21 +30,38 @@ CASE_KEYS: tuple[Key, ...] = (
     Key("case.follow", "t", "follow", "follow the tail", "case", "follow"),
     Key("case.zoom", "z", "zoom", "zoom the pane", "case", "zoom"),
     Key("case.wrap", "w", "wrap", "wrap lines, or not", "case"),
-    Key("case.raw", "o", "raw", "raw or rendered", "case"),
+    Key("case.raw", "o", "raw", "raw or rendered; on the rows of Data one table or side by side", "case"),
     Key("case.sql", "s", "sql", "in Data: the SQL; in Tools: bars over time", "case", "SQL"),
+    Key("case.query", "S", "query", "in Data: try a query on the case's database", "case", "try SQL"),
     Key("case.freeze", "v", "freeze", "in Data: the columns up to this one stay", "case"),
-    Key("case.note", "m", "note", "your verdict, a note or a star on the attempt", "case"),
+    Key("case.note", "m", "", "your verdict, a note or a star on the attempt", "case"),
     Key("case.pager", "p", "pager", "the pane's whole text in $PAGER", "case"),
     Key(
         "case.copy",
         "y",
-        "copy",
+        "",
         "copy: then a actual, e expected, p prompt, t transcript, i id, c command, d diff",
         "case",
         "copy",
     ),
-    Key("case.write", "Y", "write", "the same to a file; in Data d is CSV", "case"),
+    Key("case.write", "Y", "", "the same to a file; in Data d is CSV", "case"),
 )
+
+QUERY_KEYS: tuple[Key, ...] = (
+    Key("query.pane", "tab,shift+tab", "pane", "the prompt, or the rows", "query", "prompt or rows"),
+    Key(
+        "query.compare",
+        "c",
+        "compare",
+        "compare with the expected rows, or the rows alone",
+        "query",
+        "compare",
+    ),
+    Key("query.next", "right_curly_bracket", "difference(1)", "next difference", "query", "next ≠"),
+    Key("query.previous", "left_curly_bracket", "difference(-1)", "previous difference", "query"),
+    Key("query.only", "i", "only", "only differing rows, or all", "query"),
+)
+"""Keys of a query that is tried, while its rows have the focus."""
 
 _SHARED = ("list.find", "list.find_next", "list.find_previous", "pane.next", "pane.previous")
 SHARED_KEYS: tuple[Key, ...] = tuple(key for key in KEYS if key.id in _SHARED)

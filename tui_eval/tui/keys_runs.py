@@ -11,19 +11,19 @@ RUNS_KEYS: tuple[Key, ...] = (
     Key("runs.mark", "space", "mark", "mark the run (two of them: c compares)", "runs", "mark"),
     Key("runs.resume", "u", "take_up", "go on with an interrupted run", "runs", "resume"),
     Key("runs.name", "n", "name_failures", "the judge names how attempts failed; again: stops", "runs"),
-    Key("runs.delete", "D", "delete", "delete the run, or the marked ones (asks)", "runs"),
-    Key("runs.prune", "O", "prune", "delete this run and all before it (asks)", "runs"),
+    Key("runs.delete", "D", "", "delete the run, or the marked ones (asks)", "runs"),
+    Key("runs.prune", "O", "", "delete this run and all before it (asks)", "runs"),
     Key("runs.plots", "v", "plots", "plots over all runs, large; or small again", "runs", "plots"),
     Key(
         "runs.figure",
         "greater_than_sign",
-        "figure(1)",
+        "",
         "in the plots: the next figure alone",
         "runs",
         "one figure",
     ),
-    Key("runs.figure_back", "less_than_sign", "figure(-1)", "in the plots: the figure before", "runs"),
-    Key("runs.alike", "s", "alike", "plots: runs of all suites, or only of the same", "runs", "all runs"),
+    Key("runs.figure_back", "less_than_sign", "", "in the plots: the figure before", "runs"),
+    Key("runs.alike", "s", "", "plots: runs of all suites, or only of the same", "runs", "all runs"),
     Key("runs.filter", "f", "filter", "filter: words of what, agent, state or id", "runs"),
     Key("runs.clear", "F", "clear_filter", "clear the filter", "runs"),
     Key("runs.linked", "i", "linked", "runs that add to others too, or only whole ones", "runs"),
@@ -56,9 +56,9 @@ COMPARE_KEYS: tuple[Key, ...] = (
         "against an earlier run, or the agent before",
         "compare",
     ),
-    Key("compare.find", "slash", "find", "find in names and reasons", "compare", "find"),
-    Key("compare.find_next", "n", "find_next(1)", "next match", "compare"),
-    Key("compare.find_previous", "N", "find_next(-1)", "previous match", "compare"),
+    Key("compare.find", "slash", "", "find in names and reasons", "compare", "find"),
+    Key("compare.find_next", "n", "", "next match", "compare"),
+    Key("compare.find_previous", "N", "", "previous match", "compare"),
 )
 """Keys of a comparison."""
 
@@ -69,6 +69,9 @@ SIDES_KEYS: tuple[Key, ...] = (
     Key("sides.later", "greater_than_sign", "attempt(1)", "against a later attempt", "sides", "attempt"),
     Key("sides.earlier", "less_than_sign", "attempt(-1)", "against an earlier attempt", "sides"),
     Key("sides.only", "i", "only", "only what differs, or everything", "sides", "only diff"),
+    Key("sides.rows", "d", "rows", "the rows of both as one table, or the transcripts", "sides", "rows"),
+    Key("sides.beside", "o", "beside", "rows as one table, or beside each other", "sides"),
+    Key("sides.freeze", "v", "freeze", "in the table, the columns up to this one stay", "sides"),
     Key("sides.pager", "p", "pager", "the whole text in $PAGER", "sides"),
 )
 """Keys of two transcripts against each other."""

@@ -13,6 +13,8 @@ from typing import Any
 
 from tui_eval.guard.trust_store import state_home
 
+_MOST_QUERIES, _LONGEST_QUERY = 100, 20_000
+
 
 class ProjectMemory:
     """What was remembered of a project, and what is to be."""
@@ -28,6 +30,9 @@ class ProjectMemory:
             {str(name): str(text) for name, text in stored.items()} if isinstance(stored, dict) else {}
         )
         """Filters that the person keeps, by name."""
+        tried = self._values.get("queries")
+        self.queries: list[str] = [str(sql) for sql in tried] if isinstance(tried, list) else []
+        """Queries that the person tried, the last one at the end."""
 
     def get(self, name: str, otherwise: Any = None) -> Any:
         """A value as it was remembered; from a file that anybody may have written."""
@@ -35,7 +40,12 @@ class ProjectMemory:
 
     def keep(self, values: dict[str, Any]) -> None:
         """Remember these for the next time, besides how cases are looked at."""
-        remember(self._root, {"case_view": self.case_view, **values})
+        remember(self._root, {"case_view": self.case_view, "queries": self.queries, **values})
+
+    def keep_query(self, sql: str) -> None:
+        """Remember a query that was tried, once, as the last one."""
+        if len(sql) <= _LONGEST_QUERY:
+            self.queries = [*(one for one in self.queries if one != sql), sql][-_MOST_QUERIES:]
 
 
 def _file(root: Path) -> Path:

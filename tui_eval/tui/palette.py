@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import heapq
+import re
 from collections.abc import Iterator
 from functools import partial
 from typing import cast
@@ -14,13 +16,40 @@ from textual.content import Content
 from tui_eval import help as manual
 from tui_eval.guard.text import clip, visible
 from tui_eval.tui.keys import KEYS, Key
-from tui_eval.tui.screens.manual_screen import ManualScreen
 from tui_eval.tui.services import HasServices
+from tui_eval.tui.state.lists.case_entry import CaseRow
 
 MOST_CASES = 50
 UNLISTED = ("palette", "back", "copy_or_quit", "settings.edit")
 KEY_WIDTH = 8
 """Cells of the key before an action's words."""
+WRITES = (
+    "case.accept",
+    "case.take_back",
+    "case.save",
+    "case.edit",
+    "agent.edit",
+    "case.cancel",
+    "run.cancel",
+)
+"""Actions that change a file or end something: cases that match as well stand before them."""
+ACTION, CASE, WRITING, PAGE = 0.8, 0.6, 0.4, 0.2
+"""What stands first of what matches equally well."""
+AT_A_TIME = 5_000
+"""Cases that are looked at before keys have their turn again."""
+
+
+def rank(needle: str, text: str, scattered: float = 0.0) -> int:
+    """How well a text matches: 4 where it begins with what was typed, 3 where a word of it does, 2 where it holds it,
+    1 where its letters are there scattered (`scattered` above 0), 0 not at all."""
+    needle, text = needle.strip().lower(), text.lower()
+    if not needle:
+        return 0
+    if text.startswith(needle):
+        return 4
+    if needle in text:
+        return 3 if re.search(rf"(?<!\w){re.escape(needle)}", text) else 2
+    return 1 if scattered > 0 else 0
 
 
 class Actions(Provider):
@@ -35,9 +64,10 @@ class Actions(Provider):
         """Those that match."""
         matcher = self.matcher(query)
         for key in _listed():
-            score = matcher.match(_title(key))
-            if score > 0:
+            matched = rank(query, _title(key), matcher.match(_title(key)))
+            if matched:
                 shown = _shown(key, matcher.highlight(_title(key)))
+                score = matched + (WRITING if key.id in WRITES else ACTION)
                 yield Hit(score, shown, partial(self._do, key), text=_title(key))
 
     async def _do(self, key: Key) -> None:
@@ -48,21 +78,21 @@ class Cases(Provider):
     """Cases by name and id."""
 
     async def search(self, query: str) -> Hits:
-        """At most fifty; names that begin with the text come first."""
+        """The fifty that match best; names that begin with the text come first."""
         services = cast("HasServices", self.app).services
-        needle = query.lower()
-        found = 0
-        for entry in services.places.all_cases():
-            name = entry.name.lower()
-            if needle in name or needle in entry.case_id.lower():
-                score = 0.9 if name.startswith(needle) else 0.6 if needle in name else 0.4
-                title = Text(clip(visible(entry.name, newlines=False), 120))
-                for beside in filter(None, (entry.variant, entry.suite)):
-                    title.append(f"{services.symbols.dot}{clip(visible(beside, newlines=False), 120)}", "dim")
-                yield Hit(score, title, partial(services.places.open_case_id, entry.case_id), text=entry.name)
-                found += 1
-                if found >= MOST_CASES:
-                    return
+        best: list[tuple[float, int, CaseRow]] = []
+        for number, entry in enumerate(services.places.all_cases()):
+            if number % AT_A_TIME == AT_A_TIME - 1:
+                await asyncio.sleep(0)
+            matched = rank(query, f"{entry.name} {entry.variant}") or min(rank(query, entry.case_id), 1)
+            if matched:
+                found = (matched + CASE, -number, entry)
+                (heapq.heappush if len(best) < MOST_CASES else heapq.heappushpop)(best, found)
+        for score, _, entry in sorted(best, reverse=True, key=lambda found: found[:2]):
+            title = Text(clip(visible(entry.name, newlines=False), 120))
+            for beside in filter(None, (entry.variant, entry.suite)):
+                title.append(f"{services.symbols.dot}{clip(visible(beside, newlines=False), 120)}", "dim")
+            yield Hit(score, title, partial(services.places.open_case_id, entry.case_id), text=entry.name)
 
 
 class Manual(Provider):
@@ -79,14 +109,14 @@ class Manual(Provider):
         matcher = self.matcher(query)
         for page, title in (await asyncio.shield(self._reading)).items():
             words = f"Help: {title}"
-            score = matcher.match(words)
-            if score > 0:
+            matched = max(rank(query, words, matcher.match(words)), rank(query, title))
+            if matched:
                 shown = Content.assemble(" " * KEY_WIDTH, matcher.highlight(words))
                 # After actions that match as well: what is done here is nearer than what is read.
-                yield Hit(score * 0.9, shown, partial(self._open, page, title), text=words)
+                yield Hit(matched + PAGE, shown, partial(self._open, page, title), text=words)
 
     def _open(self, page: str, title: str) -> None:
-        self.app.push_screen(ManualScreen(page, title))
+        cast("HasServices", self.app).services.places.show("manual", page, title)
 
 
 def _listed() -> Iterator[Key]:

@@ -70,6 +70,17 @@ class PlaceStack(Protocol):
         """The case that keys mean."""
         ...
 
+    def pointers(self) -> Sequence[CasePointer]:
+        """The cases that keys mean which act on all rows of a test."""
+        ...
+
+    def show(
+        self, name: str, *arguments: Any, answer: Callable[[Any], Any] | None = None, **options: Any
+    ) -> None:
+        """Show a new screen of that name over the one in front (see `screens.screen_names`), made of the rest; a
+        dialog's answer goes to `answer`."""
+        ...
+
     def push(self, screen: Screen[Any], answer: Callable[[Any], Any] | None = None) -> None:
         """Show a screen over the one in front; a dialog's answer goes to `answer`."""
         ...

@@ -22,7 +22,7 @@ from typing import Any
 from textual.keys import Keys
 
 from tui_eval.tui.keys import KEYS, Key, written
-from tui_eval.tui.keys_case import CASE_KEYS
+from tui_eval.tui.keys_case import CASE_KEYS, QUERY_KEYS
 from tui_eval.tui.keys_runs import RUN_PLACES
 
 KNOWN = ("theme", "keymap", "notify", "filters")
@@ -100,7 +100,9 @@ def read_settings(file: Path | None = None) -> Settings:
         settings.filters = {str(name): str(text) for name, text in filters.items()}
     else:
         settings.problems.append(f"{file}: filters: must be a mapping of names to filter expressions")
-    settings.keymap, problems = check_keys(values.get("keymap") or {}, (*KEYS, *CASE_KEYS, *RUN_PLACES))
+    settings.keymap, problems = check_keys(
+        values.get("keymap") or {}, (*KEYS, *CASE_KEYS, *QUERY_KEYS, *RUN_PLACES)
+    )
     settings.problems += [f"{file}: keymap: {problem}" for problem in problems]
     return settings
 

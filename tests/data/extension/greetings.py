@@ -59,7 +59,7 @@ class _Talk(Session):
 
 def judge(assertion: Assertion, evidence: JudgeInput, judgement: Judgement) -> Verdict:
     text = (evidence.replies[-1].text or "") if evidence.replies else ""
-    wanted = assertion.value["word"] if isinstance(assertion.value, dict) else assertion.value
+    wanted = str(assertion.value["word"] if isinstance(assertion.value, dict) else assertion.value)
     return verdict_of(assertion, text.startswith(wanted), f"does it begin with {wanted}?", actual=text)
 
 
@@ -72,3 +72,7 @@ def check(call: AssertionCall) -> Result:
 def write(reader: RunReader, path: Path) -> None:
     lines = [f"{row.case_ref}: {row.outcome}" for row in reader.attempts()]
     path.write_text("\n".join(lines) + "\n", "utf-8")
+
+
+def fail(reader: RunReader, path: Path) -> None:
+    raise RuntimeError("out of ink")

@@ -9,6 +9,7 @@ import duckdb
 import polars as pl
 import pytest
 
+from tests.frames.diagnosis.test_diagnose import FOUND, NOT_FOUND, WIDE
 from tui_eval.frames.comparison_rules import ComparisonSettings
 from tui_eval.frames.diagnosis import diagnose
 
@@ -214,6 +215,37 @@ PLANTED = {
         "select distinct status, payment_method from orders join stg_payments using (order_id)",
         "distinct", "missing rows repeat others",
     ),
+    "accents lost": (
+        CUSTOMERS.replace("first_name", "replace(first_name, 'a', 'á') as first_name"), CUSTOMERS, "accents", "first_name with other accents"
+    ),
+    "trailing zeros": (
+        "select payment_id, printf('%.2f', amount / 4) as price from stg_payments",
+        "select payment_id, (amount / 4)::varchar as price from stg_payments",
+        "zeros", "price with other leading or trailing zeros",
+    ),
+    "an empty text for nothing": (
+        "select customer_id, first_name, nullif(last_name, 'P.') as last_name from stg_customers",
+        "select customer_id, first_name, coalesce(nullif(last_name, 'P.'), '') as last_name from stg_customers",
+        "null_as_empty", "an empty text instead of null",
+    ),
+    "the row after": (
+        PER_CUSTOMER, f"select customer_id, lead(revenue) over (order by customer_id) as revenue from ({PER_CUSTOMER})",
+        "neighbour", "the row after it",
+    ),
+    "a week earlier": (ORDERS, ORDERS.replace("order_date,", "order_date - 7 as order_date,"), "days", "order_date 7 days earlier"),
+    "tax forgotten": (
+        ORDERS.replace(", amount", ", amount + 5 as amount"), ORDERS, "offset", "amount 5 too low in 99 of 99"
+    ),
+    "averages of a fan-out": (
+        "select status, count(*) as orders from orders group by 1 order by 1",
+        "select status, count(*) as orders from orders join (values (1), (2), (3)) on true group by 1 order by 1",
+        "multiplied", "×3",
+    ),
+    "only the states": (
+        ORDERS,
+        ORDERS.replace("status", "(['placed','shipped','lost'])[1 + (order_id * 48271 % 65537) % 3] as status"),
+        "one_column", "only status differs",
+    ),
 }  # fmt: skip
 
 
@@ -265,3 +297,119 @@ def test_noise_has_no_diagnosis_but_its_place(shop: duckdb.DuckDBPyConnection, n
     found = diagnose(rows(shop, ORDERS), rows(shop, NOISE[name]))
     assert found.wrong or found.missing
     assert [finding.code for finding in found.findings] in ([], ["one_column"]), found.lines
+
+
+H = "(order_id * 48271 % 65537)"
+C = "(customer_id * 48271 % 65537)"
+
+COUNTERPARTS = {
+    "one_column": (
+        ORDERS,
+        ORDERS.replace("status, amount", f"(['placed','lost'])[1 + {H} % 2] as status, round({H} % 6007 / 61, 2) as amount"),
+    ),
+    "factor": (ORDERS, ORDERS.replace(", amount", f", amount * (1.5 + {H} % 97 / 50.0) as amount")),
+    "offset": (ORDERS, ORDERS.replace(", amount", f", amount + 1 + {H} % 97 as amount")),
+    "sign": (ORDERS, ORDERS.replace(", amount", f", if({H} % 9 = 0, -amount, {H} % 907 + 0.5) as amount")),
+    "rounded": (AVERAGES, AVERAGES.replace("avg(amount) / 7", f"round(avg(amount) / 7, 1) + 1 + {C} % 5")),
+    "truncated": (AVERAGES, AVERAGES.replace("avg(amount) / 7", f"trunc(avg(amount) / 7) - 1 - {C} % 5")),
+    "percent": (ORDERS, ORDERS.replace(", amount", ", amount * 100 as amount")),
+    "time_unit": (PAYMENTS, PAYMENTS.replace(", amount", ", amount * 60 as amount")),
+    "days": (ORDERS, ORDERS.replace("order_date,", f"order_date + (1 + {H} % 7)::int as order_date,")),
+    "time_zone": (TIMES, TIMES.replace("interval 8 hour", f"to_minutes((500 + {H} % 901)::int)")),
+    "null_as_zero": (
+        CUSTOMERS,
+        CUSTOMERS.replace("customer_lifetime_value", f"coalesce(customer_lifetime_value, 1 + {C} % 90) as customer_lifetime_value"),
+    ),
+    "zero_as_null": (COUNTS, COUNTS.replace("count(o.order_id)", "nullif(count(o.order_id), 1)")),
+    "null_as_empty": (
+        "select customer_id, first_name, nullif(last_name, 'P.') as last_name from stg_customers",
+        "select customer_id, first_name, coalesce(nullif(last_name, 'P.'), first_name) as last_name from stg_customers",
+    ),
+    "missing_groups": (COUNTS, f"select * from ({COUNTS}) where {C} % 5 <> 0"),
+    "case": (ORDERS, ORDERS.replace("status", "upper(reverse(status)) as status")),
+    "blanks": (CUSTOMERS, CUSTOMERS.replace("first_name", "reverse(first_name) || ' ' as first_name")),
+    "accents": (CUSTOMERS, CUSTOMERS.replace("first_name", "reverse(first_name) || 'é' as first_name")),
+    "zeros": (
+        "select payment_id, printf('%.2f', amount / 4) as price from stg_payments",
+        "select payment_id, (amount / 4 + 1.5)::varchar as price from stg_payments",
+    ),
+    "swapped": (
+        SPLIT,
+        SPLIT.replace(
+            "credit_card_amount, bank_transfer_amount",
+            f"bank_transfer_amount as credit_card_amount, {H} % 907 + 0.5 as bank_transfer_amount",
+        ),
+    ),
+    "renamed": (PER_CUSTOMER, PER_CUSTOMER.replace("sum(amount) as revenue", f"{C} % 907 + 0.5 as total")),
+    "neighbour": (
+        PER_CUSTOMER,
+        f"""select customer_id, if({C} % 4 = 0, lag(revenue) over (order by customer_id), {C} % 907 + 0.5) as revenue
+            from ({PER_CUSTOMER})""",
+    ),
+    "permuted": (PER_CUSTOMER, PER_CUSTOMER.replace("sum(amount) as revenue", f"{C} % 907 + 0.5 as revenue")),
+    "condition": (ORDERS, ORDERS.replace(", amount", f", if({H} % 7 = 0, {H} % 907 + 0.5, amount) as amount")),
+    "fan_out": (ORDERS, f"select * from ({ORDERS}) union all select order_id + 500, customer_id, order_date, status, amount from ({ORDERS}) where {H} % 9 = 0"),
+    "multiplied": (PER_CUSTOMER, PER_CUSTOMER.replace("sum(amount)", f"sum(amount) * (1.5 + {C} % 7)")),
+    "too_narrow": (ORDERS, f"select * from ({ORDERS}) where {H} % 7 <> 0"),
+    "too_wide": (f"select * from ({ORDERS}) where {H} % 7 <> 0", ORDERS),
+    "limit": (ORDERS, f"select * from ({ORDERS}) where {H} % 7 <> 0"),
+    "granularity": (
+        "select payment_method, avg(amount) as revenue, max(amount) as most from stg_payments group by 1",
+        "select status as payment_method, avg(amount) as revenue, min(amount) as most from orders group by 1",
+    ),
+}  # fmt: skip
+"""What looks like a kind of mistake and is none, since it varies from row to row."""
+
+
+@pytest.mark.parametrize("code", COUNTERPARTS)
+def test_what_only_looks_like_it_is_not_called_so(shop: duckdb.DuckDBPyConnection, code: str) -> None:
+    expected, actual = COUNTERPARTS[code]
+    found = diagnose(rows(shop, expected), rows(shop, actual))
+    assert found.wrong or found.missing or found.extra or code == "renamed"
+    assert code not in [finding.code for finding in found.findings], found.lines
+
+
+LISTED = {
+    "one column only": ("one_column",),
+    "factor": ("factor",),
+    "offset": ("offset",),
+    "sign": ("sign",),
+    "rounding": ("rounded", "rounded_up"),
+    "truncation": ("truncated",),
+    "percent against share": ("percent",),
+    "unit of time": ("time_unit",),
+    "time zone": ("time_zone",),
+    "a day": ("days",),
+    "null against 0": ("null_as_zero", "zero_as_null"),
+    "null against empty": ("null_as_empty", "empty_as_null"),
+    "missing group": ("missing_groups",),
+    "case": ("case",),
+    "blanks": ("blanks",),
+    "accents": ("accents",),
+    "trailing zeros": ("zeros",),
+    "swapped columns": ("swapped",),
+    "renamed columns": ("renamed",),
+    "neighbouring row": ("neighbour",),
+    "wrong sort": ("permuted", "reversed"),
+    "condition": ("condition",),
+    "fan-out, duplicates": ("fan_out", "duplicates"),
+    "fan-out, sums": ("multiplied",),
+    "filter too narrow": ("too_narrow",),
+    "filter too wide": ("too_wide",),
+    "LIMIT": ("limit", "no_limit"),
+    "granularity": ("granularity",),
+}
+
+
+@pytest.mark.parametrize("kind", LISTED)
+def test_every_kind_is_planted_twice_once_in_the_shop_and_has_a_counterpart(kind: str) -> None:
+    listed = LISTED[kind]
+    in_shop = [name for name, (_, _, code, _) in PLANTED.items() if code in listed]
+    elsewhere = [name for name, (_, code, _) in FOUND.items() if code in listed]
+    elsewhere += [name for name, (_, _, code, _) in WIDE.items() if code in listed]
+    assert in_shop and len(in_shop) + len(elsewhere) >= 2, (in_shop, elsewhere)
+    assert set(listed) & {*COUNTERPARTS, *(code for _, code in NOT_FOUND.values())}
+
+
+def test_half_of_the_planted_mistakes_are_in_the_shop() -> None:
+    assert len(PLANTED) >= 40 and len(COUNTERPARTS) >= len(LISTED)

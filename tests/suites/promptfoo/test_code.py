@@ -12,12 +12,12 @@ import pytest
 from tests.suites.promptfoo.support import Make, errors, texts
 from tui_eval.config.project import Config
 from tui_eval.formats import reading
-from tui_eval.formats.promptfoo.read.matrix_filters import sample
 from tui_eval.formats.promptfoo.read.render import RenderError, render_case
 from tui_eval.guard.trust import NeedsTrust, Trust
 from tui_eval.javascript.node_host import NodeHost
 from tui_eval.model import Suite
 from tui_eval.scripting.python.python_host import PythonHost
+from tui_eval.suites.sampling import sample
 
 node_needed = pytest.mark.skipif(shutil.which("node") is None, reason="node is not installed")
 HEAD = "providers: [{id: echo, label: E}]\nprompts: ['{{q}}']\n"

@@ -6,16 +6,19 @@ import json
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from tests.suites.promptfoo.support import Make
 from tui_eval.config.project import Config
+from tui_eval.formats import format_of
+from tui_eval.formats.format import HookError, HookScene
 from tui_eval.formats.promptfoo.promptfoo_words import test_of as shape_of
-from tui_eval.formats.promptfoo.read.suite_hooks import HookError, Hooks, suite_of
+from tui_eval.formats.promptfoo.run.suite_hooks import ExtensionHooks, suite_of
 from tui_eval.guard.trust import NeedsTrust, Trust
 from tui_eval.javascript.node_host import NodeHost
-from tui_eval.model import Suite
+from tui_eval.model import Attempt, Suite
 from tui_eval.scripting.python.python_host import PythonHost
 
 node_needed = pytest.mark.skipif(shutil.which("node") is None, reason="node is not installed")
@@ -73,8 +76,11 @@ def hosts(tmp_path: Path) -> Iterator[tuple[PythonHost, NodeHost]]:
 
 def hooks_of(
     suite: Suite, folder: Path, hosts: tuple[PythonHost, NodeHost], *, trusted: bool = True
-) -> Hooks:
-    return Hooks(suite.settings.get("extensions"), folder, Config(root=folder), Trust(trusted), *hosts)
+) -> ExtensionHooks:
+    python, node = hosts
+    processes = SimpleNamespace(python=python, node=node)
+    scene = HookScene(Config(root=folder), Trust(trusted), processes, "documented")  # type: ignore[arg-type]
+    return ExtensionHooks(suite.settings["extensions"], folder, scene)
 
 
 async def test_python_hooks(make: Make, tmp_path: Path, hosts: tuple[PythonHost, NodeHost]) -> None:
@@ -94,9 +100,9 @@ async def test_python_hooks(make: Make, tmp_path: Path, hosts: tuple[PythonHost,
     assert (case.vars["q"], case.vars["more"]) == ("a", 3)
     assert [(a.type, a.set) for a in case.assertions] == [(a.type, a.set) for a in cases[0].assertions]
     assert (case.options, case.metadata, case.threshold) == ({"prefix": "P"}, {"k": "v"}, 0.5)
-    await hooks.after_each(case, {"success": True})
+    await hooks.after_each(case, Attempt(case.case_id, 1, "passed"))
     with pytest.raises(HookError) as caught:
-        await hooks.after_all(cases, suite.settings, [{"success": True}])
+        await hooks.after_all(cases, suite.settings)
     assert "afterAll: h.py:each: ValueError: no luck" in str(caught.value)
     assert "['afterEach', ['result', 'test']]" in str(caught.value)
     assert "\n" not in str(caught.value)
@@ -133,12 +139,10 @@ async def test_hooks_need_trust(make: Make, tmp_path: Path, hosts: tuple[PythonH
         await hooks_of(suite, tmp_path, hosts, trusted=False).before_each(suite.cases[0])
 
 
-async def test_no_hooks(make: Make, tmp_path: Path, hosts: tuple[PythonHost, NodeHost]) -> None:
+def test_no_hooks(make: Make, tmp_path: Path, hosts: tuple[PythonHost, NodeHost]) -> None:
     suite = make(CONFIG % "")
-    hooks = hooks_of(suite, tmp_path, hosts, trusted=False)
-    assert not hooks
-    assert await hooks.before_all(suite.cases, suite.settings) == (list(suite.cases), suite.settings)
-    assert await hooks.before_each(suite.cases[0]) is suite.cases[0]
+    scene = HookScene(Config(root=tmp_path), Trust(), SimpleNamespace(), "documented")  # type: ignore[arg-type]
+    assert format_of(suite.format).hooks(suite.settings, tmp_path, scene) is None
 
 
 def test_the_shape_of_a_test(make: Make) -> None:

@@ -13,7 +13,7 @@ from httpx_sse import EventSource, ServerSentEvent
 
 from tui_eval.agents.base import AgentError
 from tui_eval.agents.http.error_answers import backoff, beyond, explain, quota_spent, retry_after
-from tui_eval.agents.http.http_connections import FAILURES, Connections, failure_text
+from tui_eval.agents.http.http_connections import FAILURES, Connections, failure_text, place_of, unanswered
 from tui_eval.agents.loose_json import decode, one_line
 from tui_eval.agents.neuro_san.sly_data import without_sly_data
 from tui_eval.events import Event, Exchanged, Held, Retrying
@@ -42,9 +42,19 @@ class Unpacking:
             name for part in encoding.lower().split(",") if (name := part.strip()) not in ("", "identity")
         ]
         if unknown := [name for name in named if name not in _KNOWN]:
-            raise AgentError(f"the answer of {url} is packed as {unknown[0][:40]}, which nobody asked for")
+            raise AgentError(
+                f"the answer of {url} is packed as {unknown[0][:40]}, which nobody asked for",
+                code="unreadable",
+                said=f"packed as {unknown[0][:40]}",
+                place=place_of(url),
+            )
         if len(named) > 1:
-            raise AgentError(f"the answer of {url} is packed {len(named)} times")
+            raise AgentError(
+                f"the answer of {url} is packed {len(named)} times",
+                code="unreadable",
+                said=f"packed {len(named)} times",
+                place=place_of(url),
+            )
         self._url = url
         self._packed = bool(named)
         self._begun = False
@@ -71,7 +81,12 @@ class Unpacking:
                     if out := self._unpacker.decompress(b"", PIECE):
                         yield out
         except zlib.error as error:
-            raise AgentError(f"the answer of {self._url} cannot be unpacked: {error}") from None
+            raise AgentError(
+                f"the answer of {self._url} cannot be unpacked: {error}",
+                code="unreadable",
+                said=f"cannot be unpacked: {error}",
+                place=place_of(self._url),
+            ) from None
 
     def end(self) -> None:
         """The body has come to its end.
@@ -81,7 +96,10 @@ class Unpacking:
         """
         if self._packed and self._begun and not self._unpacker.eof:
             raise AgentError(
-                f"the answer of {self._url} broke off: it is packed, and its end is missing, so it is incomplete"
+                f"the answer of {self._url} broke off: it is packed, and its end is missing, so it is incomplete",
+                code="broke-off",
+                said="its end is missing",
+                place=place_of(self._url),
             )
 
     def _piece(self, data: bytes) -> bytes:
@@ -218,6 +236,7 @@ class HttpCall:
         self._kept = 0
         self._reported = False
         self._heard = False
+        self._broken = False
 
     async def open(self) -> AsyncIterator[Event]:
         """Send the request, again where that makes sense; yields what happens meanwhile.
@@ -227,7 +246,7 @@ class HttpCall:
         """
         for attempt in range(self.client.retries + 1):
             last = attempt == self.client.retries
-            if self.client.pace is not None and (held := self.client.pace.claim()):
+            if self.client.pace is not None and (held := await self.client.pace.claimed()):
                 yield Held(round(held, 3))
                 await asyncio.sleep(held)
             try:
@@ -236,10 +255,15 @@ class HttpCall:
                 reason = failure_text(error)
                 if last or not (self.client.retry_lost or isinstance(error, httpx.ConnectError)):
                     yield self.exchanged(reason)
-                    raise AgentError(f"no answer from {self.url}: {reason}") from None
+                    raise unanswered(self.url, error) from None
                 wait = backoff(attempt)
             except (ValueError, TypeError) as error:
-                raise AgentError(f"this cannot be sent to {self.url}: {one_line(str(error))}") from None
+                raise AgentError(
+                    f"this cannot be sent to {self.url}: {one_line(str(error))}",
+                    code="not-sent",
+                    said=one_line(str(error)),
+                    place=place_of(self.url),
+                ) from None
             else:
                 assert self.status is not None
                 if self.status < 300 or self.any_status:
@@ -255,6 +279,9 @@ class HttpCall:
                     raise AgentError(
                         f"HTTP {self.status} from {self.url}: {explain(text, self.headers)}",
                         status=self.status,
+                        code="quota-spent" if quota_spent(self.status, text) else "",
+                        said=explain(text, self.headers),
+                        place=place_of(self.url),
                     )
                 wished = retry_after(self.headers)
                 if wished is not None and (too_late := beyond(wished, seconds_left())):
@@ -262,6 +289,9 @@ class HttpCall:
                     raise AgentError(
                         f"HTTP {self.status} from {self.url}: {explain(text, self.headers)}; {too_late}",
                         status=self.status,
+                        code="asks-to-wait",
+                        said=too_late,
+                        place=place_of(self.url),
                     )
                 wait = backoff(attempt) if wished is None else wished
             yield self.exchanged(reason)
@@ -274,7 +304,7 @@ class HttpCall:
         """The body as it arrives.
 
         Raises:
-            AgentError: the connection broke, or the body is larger than `BODY_LIMIT`.
+            AgentError: the connection broke, the body is larger than `BODY_LIMIT`, or a part of the answer.
         """
         response = self._response
         assert response is not None
@@ -289,15 +319,37 @@ class HttpCall:
                     self._kept += len(unpacked)
                     if self._kept > BODY_LIMIT:
                         raise AgentError(
-                            f"the answer of {self.url} is larger than {BODY_LIMIT // 1_000_000} MB"
+                            f"the answer of {self.url} is larger than {BODY_LIMIT // 1_000_000} MB",
+                            code="too-large",
+                            limit=f"{BODY_LIMIT // 1_000_000} MB",
+                            place=place_of(self.url),
                         )
                     for chunk in share.cut(unpacked):
                         await share.turn()
                         with share.handling(len(chunk)):
                             yield chunk
             unpacking.end()
+            if self.status == 206 and not self.any_status:
+                # No part was asked for: what is missing would be judged as not said.
+                shown = self.headers.get("content-range")
+                what = f": {one_line(shown, 80)}" if shown else ""
+                raise AgentError(
+                    f"{self.url} answered with a part of its answer (HTTP 206{what})",
+                    code="broke-off",
+                    said=f"a part only (HTTP 206{what})",
+                    place=place_of(self.url),
+                )
+        except AgentError:
+            self._broken = True
+            raise
         except FAILURES as error:
-            raise AgentError(f"the answer of {self.url} broke off: {failure_text(error)}") from None
+            self._broken = True
+            raise AgentError(
+                f"the answer of {self.url} broke off: {failure_text(error)}",
+                code="broke-off",
+                said=failure_text(error),
+                place=place_of(self.url),
+            ) from None
 
     async def events(self, body: bytes | None = None) -> AsyncIterator[str]:
         """The data of the server-sent events as they arrive, or those of a `body` that was read.
@@ -310,12 +362,21 @@ class HttpCall:
             self._heard = True
             yield data
 
-    def unfinished(self, what: str) -> str:
-        """Why its events are no whole `what`: they end too early, or there are none."""
+    def unfinished(self, what: str, answer: str) -> AgentError:
+        """Why its events are no whole `what`: they end too early, or there are none. `answer`: what was said."""
+        place = place_of(self.url)
         if self._heard:
-            return f"the answer of {self.url} ended before it was complete"
+            text = f"the answer of {self.url} ended before it was complete"
+            return AgentError(
+                text, answer=answer, code="broke-off", said="ended before it was complete", place=place
+            )
         said = one_line(b"".join(self._received)[:200].decode("utf-8", "replace"))
-        return f"the answer of {self.url} is " + (f"no {what}: {said}" if said else "empty")
+        if not said:
+            return AgentError(
+                f"the answer of {self.url} is empty", answer=answer, code="empty-answer", place=place
+            )
+        text = f"the answer of {self.url} is no {what}: {said}"
+        return AgentError(text, answer=answer, code="unreadable", said=f"no {what}: {said}", place=place)
 
     async def lines(self) -> AsyncIterator[str]:
         """The lines of the body as they arrive, blank ones left out. Raises `AgentError` as `chunks`."""
@@ -343,6 +404,13 @@ class HttpCall:
                 if limit is not None and len(body) >= limit:
                     break
         return bytes(body)
+
+    @property
+    def heard(self) -> str:
+        """What came of an answer that broke off, clipped; of another one nothing."""
+        if not self._broken:
+            return ""
+        return b"".join(self._received)[:KEPT].decode("utf-8", "replace")
 
     def exchanged(self, note: str = "") -> Exchanged:
         """This request and what came back so far, clipped, without credentials."""

@@ -45,6 +45,26 @@ def failure_text(error: BaseException) -> str:
     return one_line(str(cause)) or type(cause).__name__
 
 
+def place_of(url: str) -> str:
+    """Whom a URL means, as short as it can be said: `:8941` on this machine, else the host and its port."""
+    host = url.partition("://")[2].partition("/")[0].partition("?")[0].rpartition("@")[2]
+    _, colon, port = host.rpartition(":")
+    return f":{port}" if colon and port.isdigit() and is_loopback(url) else one_line(host or url, 80)
+
+
+def unanswered(url: str, error: BaseException) -> AgentError:
+    """What it means for an agent that its connection failed."""
+    reason = failure_text(error)
+    cause: BaseException | None = error
+    refused = False
+    while cause is not None and not refused:
+        inner = getattr(cause, "os_error", None)
+        refused = isinstance(cause, ConnectionRefusedError) or isinstance(inner, ConnectionRefusedError)
+        cause = cause.__cause__ or cause.__context__
+    code = "refused" if refused else "unreachable"
+    return AgentError(f"no answer from {url}: {reason}", code=code, said=reason, place=place_of(url))
+
+
 def proxy_for(url: str) -> str | None:
     """The proxy that the environment asks for; looked up once, since it costs time."""
     if is_loopback(url):
@@ -139,9 +159,17 @@ class Connections:
             try:
                 known = httpx.URL(url)
             except (httpx.InvalidURL, TypeError, ValueError) as error:
-                raise AgentError(f"{one_line(url)} is not a URL: {one_line(str(error))}") from None
+                raise AgentError(
+                    f"{one_line(url)} is not a URL: {one_line(str(error))}",
+                    code="bad-setting",
+                    said=f"{one_line(url)} is not a URL",
+                ) from None
             if known.scheme not in ("http", "https") or not known.host:
-                raise AgentError(f"{one_line(url)} is not an http(s) URL")
+                raise AgentError(
+                    f"{one_line(url)} is not an http(s) URL",
+                    code="bad-setting",
+                    said=f"{one_line(url)} is not an http(s) URL",
+                )
             if len(self._urls) < 64:
                 self._urls[url] = known
         return known

@@ -19,6 +19,7 @@ from tui_eval.agents.http import http_call
 from tui_eval.agents.http.error_answers import explain
 from tui_eval.agents.http.http_call import HttpCall
 from tui_eval.agents.http.http_client import HttpClient
+from tui_eval.agents.http.http_connections import place_of
 from tui_eval.agents.http.json_reply import Paths, read_reply
 from tui_eval.agents.loose_json import decode, encode, one_line, text_of
 from tui_eval.agents.programs.command import turn_body
@@ -123,7 +124,7 @@ class HttpSession(RememberingSession):
         except AgentError as error:
             if call.unreported and call.status is not None:
                 yield call.exchanged("failed")
-            error.answer = error.answer or "".join(parts)
+            error.answer = error.answer or "".join(parts) or call.heard
             raise
         finally:
             await call.close()
@@ -140,14 +141,28 @@ class HttpSession(RememberingSession):
         kind = call.headers.get("content-type", "")
         if not text.lstrip("\ufeff \t\r\n"):
             status = "" if call.status == 200 else f" (HTTP {call.status})"
-            raise AgentError(f"the answer of {self.agent.url} is empty{status}")
+            raise AgentError(
+                f"the answer of {self.agent.url} is empty{status}",
+                code="empty-answer",
+                place=place_of(self.agent.url),
+            )
         if kind.startswith("text/event-stream") and (why := await http_call.failure_in(text.encode())):
-            raise AgentError(f"no answer from {self.agent.url}: {why}", answer=text)
+            raise AgentError(
+                f"no answer from {self.agent.url}: {why}",
+                answer=text,
+                code="reported",
+                said=why,
+                place=place_of(self.agent.url),
+            )
         if kind.startswith("text/html") and text.lstrip()[:14].lower().startswith(
             ("<!doctype html", "<html")
         ):
             raise AgentError(
-                f"{self.agent.url} answered with a page instead of JSON or text: {explain(text)}", answer=text
+                f"{self.agent.url} answered with a page instead of JSON or text: {explain(text)}",
+                answer=text,
+                code="page-instead",
+                said=explain(text),
+                place=place_of(self.agent.url),
             )
 
     def _read(self, text: str, turn: int, kind: str) -> tuple[list[Event], Reply]:
@@ -163,11 +178,17 @@ class HttpSession(RememberingSession):
         except ValueError:
             if is_json and start in '{["':
                 what = f"the answer of {agent.url} says that it is JSON and is not: {one_line(text)}"
-                raise AgentError(what, answer=text) from None
+                raise AgentError(
+                    what,
+                    answer=text,
+                    code="unreadable",
+                    said=f"no JSON: {one_line(text)}",
+                    place=place_of(agent.url),
+                ) from None
         try:
             return read_reply(value, turn, agent.paths)
         except AgentError as error:
-            raise AgentError(f"{agent.url}: {error}") from None
+            raise AgentError(f"{agent.url}: {error}", answer=error.answer, like=error) from None
 
     def _request(self, request: Request) -> tuple[str, dict[str, str], bytes | None]:
         agent = self.agent
@@ -205,7 +226,11 @@ def _filled(value: Any, values: dict[str, Any]) -> Any:
         try:
             return render(value, values)
         except TemplateError as error:
-            raise AgentError(f"the template {one_line(value, 80)}: {one_line(str(error))}") from None
+            raise AgentError(
+                f"the template {one_line(value, 80)}: {one_line(str(error))}",
+                code="bad-setting",
+                said=f"template {one_line(value, 80)}: {one_line(str(error))}",
+            ) from None
     if isinstance(value, list):
         return [_filled(item, values) for item in value]
     if isinstance(value, dict):

@@ -49,18 +49,29 @@ def read_reply(value: Any, turn: int, paths: Paths) -> tuple[list[Event], Reply]
     """The events and the reply that a JSON value (or plain text) means.
 
     Raises:
-        AgentError: the reply is not where it should be, or the value says an error.
+        AgentError: the reply is not where it should be, or the value says an error; with the reply beside it.
     """
     if isinstance(value, str) and paths.reply is None:
         return _events(value), Reply(turn=turn, text=value)
     found = at_path(value, paths.reply) if paths.reply else _usual(value)
-    if (found is MISSING or found in (None, "")) and isinstance(value, dict) and value.get("error"):
-        raise AgentError(one_line(text_of(_message(value["error"]))))
+    if isinstance(value, dict) and value.get("error") and not _asks_for_errors(paths.reply):
+        answer = "" if found is MISSING or found is None else text_of(found)
+        raise AgentError(one_line(text_of(_message(value["error"]))), answer=answer, code="reported")
     if found is None:
-        raise AgentError(f"the answer is null{f' at {paths.reply}' if paths.reply else ''}")
+        raise AgentError(
+            f"the answer is null{f' at {paths.reply}' if paths.reply else ''}",
+            code="no-field",
+            said="null",
+            place=paths.reply or "",
+        )
     if found is MISSING:
         where = paths.reply or f"any of {', '.join(TEXT_KEYS)}"
-        raise AgentError(f"the answer has no {where}: {one_line(text_of(value), 200)}")
+        raise AgentError(
+            f"the answer has no {where}: {one_line(text_of(value), 200)}",
+            code="no-field",
+            said=one_line(text_of(value), 200),
+            place=paths.reply or "a reply",
+        )
     reply = Reply(turn=turn, text=text_of(found), raw=value)
     if not isinstance(found, str):
         reply.output = found
@@ -78,6 +89,12 @@ def read_reply(value: Any, turn: int, paths: Paths) -> tuple[list[Event], Reply]
             reply.model = value["model"]
     calls = tool_events(_part(value, paths.tool_calls, "tool_calls"), turn)
     return [*calls, *_events(reply.text)], reply
+
+
+def _asks_for_errors(path: str | None) -> bool:
+    """Whether the reply is what stands under `error` itself."""
+    steps = _STEP.findall(path or "")
+    return "error" in steps[:1] or (steps[:1] in (["json"], ["$"]) and "error" in steps[1:2])
 
 
 def tool_events(calls: Any, turn: int) -> list[Event]:

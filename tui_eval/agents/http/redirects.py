@@ -28,7 +28,12 @@ def next_request(request: HttpRequest, call: HttpCall) -> HttpRequest | None:
     url = urljoin(request.url, place)
     before, after = urlsplit(request.url), urlsplit(url)
     if after.scheme not in ("http", "https") or (before.scheme, after.scheme) == ("https", "http"):
-        raise AgentError(f"{request.url} redirects to {one_line(url)}: that is not followed", status=status)
+        raise AgentError(
+            f"{request.url} redirects to {one_line(url)}: that is not followed",
+            status=status,
+            code="redirected",
+            said=one_line(url),
+        )
     method, body, headers = request.method, request.body, dict(request.headers)
     if (status == 303 and method != "HEAD") or (status in (301, 302) and method == "POST"):
         method, body = "GET", None
@@ -39,6 +44,8 @@ def next_request(request: HttpRequest, call: HttpCall) -> HttpRequest | None:
                 f"{request.url} redirects to another host, {one_line(url)}: what is sent does not follow; "
                 "write that URL into the provider if it is meant",
                 status=status,
+                code="redirected",
+                said=one_line(url),
             )
         headers = {name: value for name, value in headers.items() if name.lower() not in SENSITIVE}
     return HttpRequest(method, url, headers, body)

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import AsyncIterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from tui_eval.agents.base import Agent, AgentError, Capabilities, Request, Services, Session, SessionContext
-from tui_eval.agents.entry_options import Options, guard_secret, place
+from tui_eval.agents.entry_options import Options, place, usual_secret
 from tui_eval.agents.http.error_answers import explain
 from tui_eval.agents.http.http_client import HttpClient
+from tui_eval.agents.http.http_connections import place_of
 from tui_eval.agents.loose_json import decode, encode, one_line, text_of
 from tui_eval.agents.models import finish_reasons, prices
 from tui_eval.agents.models.model_call import asked
@@ -110,18 +110,29 @@ class AnthropicAnswer:
             if event is not None:
                 yield [event]
         if not self._done and self.stop_reason is None:
-            raise AgentError(call.unfinished("message"), answer=self.text)
+            raise call.unfinished("message", self.text)
         self._check(call.url)
 
     def _check(self, url: str) -> None:
         if (why := finish_reasons.failure(self.stop_reason, filters_too=not self.keeps_filtered)) is not None:
-            raise AgentError(f"{url} {why}", answer=self.text)
+            raise AgentError(
+                f"{url} {why}", answer=self.text, code=finish_reasons.code(self.stop_reason), said=why
+            )
         if not self._begun:
-            raise AgentError(f"{url} answered without a message")
+            raise AgentError(
+                f"{url} answered without a message",
+                code="empty-answer",
+                said="no message",
+                place=place_of(url),
+            )
 
     def _event(self, value: dict[str, Any], url: str) -> Event | None:
         kind = value.get("type")
         self._begun = self._begun or kind in ("message_start", "content_block_start", "content_block_delta")
+        if kind == "error" or value.get("error"):
+            if kind == "content_block_delta":
+                self._delta(value)
+            raise self._failure(value, url)
         if kind == "content_block_delta":
             return self._delta(value)
         if kind == "content_block_start":
@@ -142,8 +153,6 @@ class AnthropicAnswer:
             self._usage.update({key: count for key, count in told.items() if count is not None})
         elif kind == "message_stop":
             self._done = True
-        elif kind == "error" or value.get("error"):
-            raise self._failure(value, url)
         return None
 
     def _delta(self, value: dict[str, Any]) -> Event | None:
@@ -180,11 +189,19 @@ class AnthropicAnswer:
     def _whole(self, body: bytes, url: str) -> list[Event]:
         value = self._decoded(body, url)
         self._begun = True
+        content = value.get("content")
+        self.blocks = (
+            [block for block in content if isinstance(block, dict)] if isinstance(content, list) else []
+        )
         if value.get("type") == "error" or value.get("error"):
             raise self._failure(value, url)
-        if not isinstance(value.get("content"), list):
-            raise AgentError(f"the answer of {url} is no message: {one_line(text_of(value), 200)}")
-        self.blocks = [block for block in value["content"] if isinstance(block, dict)]
+        if not isinstance(content, list):
+            raise AgentError(
+                f"the answer of {url} is no message: {one_line(text_of(value), 200)}",
+                code="unreadable",
+                said=f"no message: {one_line(text_of(value), 200)}",
+                place=place_of(url),
+            )
         self.model, self.stop_reason = value.get("model"), value.get("stop_reason")
         self._usage = value.get("usage") or {}
         events: list[Event] = []
@@ -203,11 +220,22 @@ class AnthropicAnswer:
             value = None
         if not isinstance(value, dict):
             said = one_line(item[:200] if isinstance(item, str) else item[:200].decode("utf-8", "replace"))
-            raise AgentError(f"{url} sent something that is not JSON: {said}", answer=self.text)
+            raise AgentError(
+                f"{url} sent something that is not JSON: {said}",
+                answer=self.text,
+                code="unreadable",
+                said=f"no JSON: {said}",
+                place=place_of(url),
+            )
         return value
 
     def _failure(self, value: dict[str, Any], url: str) -> AgentError:
-        return AgentError(f"{url} reported an error: {explain(text_of(value))}", answer=self.text)
+        return AgentError(
+            f"{url} reported an error: {explain(text_of(value))}",
+            answer=self.text,
+            code="reported",
+            said=explain(text_of(value)),
+        )
 
 
 BASE_URL = "https://api.anthropic.com"
@@ -236,8 +264,7 @@ class AnthropicAgent(Agent):
         self.stream = spec.options.get("stream", True) is not False
         self.promptfoo = options.flag("promptfoo")
         self.toolbox = Toolbox(options, services)
-        api_key = options.text("api_key", os.environ.get("ANTHROPIC_API_KEY"))
-        guard_secret(spec, services.trust, base_url, {"ANTHROPIC_API_KEY": api_key})
+        api_key = usual_secret(options, "api_key", base_url, "ANTHROPIC_API_KEY")
         headers = {"anthropic-version": VERSION, **options.headers()}
         if self.promptfoo and (
             named := promptfoo_models.betas(self.parameters, headers.get("anthropic-beta", ""))
@@ -255,10 +282,14 @@ class AnthropicAgent(Agent):
         """Begin a conversation."""
         model = context.model or self.model
         if not model:
-            raise AgentError(f"{place(self.spec, 'model')}: is missing; give one with -m")
+            raise AgentError(
+                f"{place(self.spec, 'model')}: is missing; give one with -m",
+                code="bad-setting",
+                said="model is missing",
+            )
         await self.toolbox.load()
         return AnthropicSession(
-            self, plain_name(model, "anthropic"), context.model_headers, tested=context.test is not None
+            self, plain_name(model, "anthropic"), context, tested=context.test is not None
         )
 
     def asked_for(self, model: str, request: Request) -> dict[str, Any]:
@@ -277,12 +308,13 @@ class AnthropicSession(Session):
     """The messages so far; each turn adds to them."""
 
     def __init__(
-        self, agent: AnthropicAgent, model: str, headers: dict[str, str], tested: bool = False
+        self, agent: AnthropicAgent, model: str, context: SessionContext, tested: bool = False
     ) -> None:
         self.agent = agent
+        self.tools = agent.toolbox.for_attempt(context)
         self.tested = tested
         self.model = model
-        self.headers = headers
+        self.headers = context.model_headers
         self.system: Any = agent.system
         self.messages: list[dict[str, Any]] = []
 
@@ -295,6 +327,10 @@ class AnthropicSession(Session):
         """The messages of recorded turns, tool calls with their results included."""
         self.messages.extend(anthropic_messages(entries))
         return True
+
+    async def close(self) -> None:
+        """Let another attempt have the process of the tools."""
+        self.tools.close()
 
     async def send(self, request: Request) -> AsyncIterator[Event]:
         """Send one turn and run the tools that it asks for."""
@@ -332,7 +368,7 @@ class AnthropicSession(Session):
             if not (keeps_filtered or answer.acted) and (
                 why := finish_reasons.silence(text, answer.stop_reason, called=called)
             ):
-                raise AgentError(f"{agent.url} {why}")
+                raise AgentError(f"{agent.url} {why}", code="empty-answer", said=why)
             called = called or bool(calls)
             results: list[dict[str, Any]] = []
             for block in calls:
@@ -342,7 +378,7 @@ class AnthropicSession(Session):
                     carried = arguments
                 if not ours:
                     continue
-                outcome = await agent.toolbox.call(name, arguments)
+                outcome = await self.tools.call(name, arguments)
                 yield ToolResult(call_id, name, outcome.result, outcome.error)
                 result = {"type": "tool_result", "tool_use_id": call_id, "content": outcome.text}
                 results.append({**result, "is_error": True} if outcome.error is not None else result)
@@ -374,7 +410,10 @@ class AnthropicSession(Session):
             )
             return
         raise AgentError(
-            f"no answer after {agent.max_steps} steps of tool calls (max_steps)", answer=answer.text
+            f"no answer after {agent.max_steps} steps of tool calls (max_steps)",
+            answer=answer.text,
+            code="too-many-steps",
+            limit=agent.max_steps,
         )
 
     def _take(self, messages: list[Any]) -> None:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from abc import abstractmethod
 from typing import Any
 
 from tui_eval.agents.base import Agent, AgentError, Capabilities, Services, Session, SessionContext
-from tui_eval.agents.entry_options import Options, guard_secret
+from tui_eval.agents.entry_options import Options, usual_secret
 from tui_eval.agents.http.http_client import HttpClient
+from tui_eval.agents.http.http_connections import place_of
 from tui_eval.agents.loose_json import decode, encode, one_line, text_of
 from tui_eval.config.project import AgentSpec
 from tui_eval.guard import figures
@@ -35,7 +35,9 @@ class ScoringAgent(Agent):
 
     async def open(self, context: SessionContext) -> Session:
         """Nobody can talk to it."""
-        raise AgentError(f"{self.spec.name} gives scores, not answers: it serves assertions only")
+        raise AgentError(
+            f"{self.spec.name} gives scores, not answers: it serves assertions only", code="bad-setting"
+        )
 
     async def close(self) -> None:
         """Close connections."""
@@ -52,7 +54,12 @@ class ScoringAgent(Agent):
         try:
             return decode(text)
         except ValueError:
-            raise AgentError(f"{self.url} did not answer with JSON: {one_line(text, 120)}") from None
+            raise AgentError(
+                f"{self.url} did not answer with JSON: {one_line(text, 120)}",
+                code="unreadable",
+                said=f"no JSON: {one_line(text, 120)}",
+                place=place_of(self.url),
+            ) from None
 
 
 class HuggingFaceClassifier(ScoringAgent):
@@ -62,8 +69,7 @@ class HuggingFaceClassifier(ScoringAgent):
         super().__init__(spec, services)
         options = Options(spec, services, frozenset({"url", "api_key"}))
         self.url = options.text("url") or f"{HUGGING_FACE}/models/{spec.model}"
-        key = options.text("api_key", os.environ.get("HF_TOKEN") or os.environ.get("HF_API_TOKEN"))
-        guard_secret(spec, services.trust, self.url, {"HF_TOKEN": key, "HF_API_TOKEN": key})
+        key = usual_secret(options, "api_key", self.url, "HF_TOKEN", "HF_API_TOKEN")
         headers = {"Authorization": f"Bearer {key}"} if key else {}
         self.client = HttpClient(self.url, headers=headers, retries=spec.retries, pace=self.pace)
 
@@ -86,8 +92,7 @@ class OpenAIModeration(ScoringAgent):
         options = Options(spec, services, frozenset({"base_url", "api_key", "headers"}))
         base = (options.text("base_url") or OPENAI).rstrip("/")
         self.url = f"{base}/moderations"
-        key = options.text("api_key", os.environ.get("OPENAI_API_KEY"))
-        guard_secret(spec, services.trust, base, {"OPENAI_API_KEY": key})
+        key = usual_secret(options, "api_key", base, "OPENAI_API_KEY")
         headers = options.headers()
         if key and "authorization" not in {name.lower() for name in headers}:
             headers["Authorization"] = f"Bearer {key}"
@@ -129,4 +134,9 @@ def _score(value: Any) -> float:
 
 
 def _no(url: str, answer: Any) -> dict[str, float]:
-    raise AgentError(f"{url} did not answer with scores: {one_line(text_of(answer), 120)}")
+    raise AgentError(
+        f"{url} did not answer with scores: {one_line(text_of(answer), 120)}",
+        code="unreadable",
+        said=f"no scores: {one_line(text_of(answer), 120)}",
+        place=place_of(url),
+    )

@@ -38,6 +38,11 @@ def is_filtered(reason: str | None) -> bool:
     return _plain(reason) in _FILTERED
 
 
+def code(reason: str | None) -> str:
+    """The code of an answer that `failure` calls none."""
+    return "filtered" if is_filtered(reason) else "broke-off"
+
+
 def failure(reason: str | None, *, filters_too: bool = True) -> str | None:
     """Why there is no answer, in words that follow the name of who answered; None: there is one. Without
     `filters_too` a filter's word counts as an answer, as in promptfoo."""

@@ -106,7 +106,9 @@ def _imported() -> Any:
         library: Any = importlib.import_module("litellm")
     except ImportError as error:
         raise AgentError(
-            f"LiteLLM cannot be imported ({one_line(str(error))}): {adding('litellm')}"
+            f"LiteLLM cannot be imported ({one_line(str(error))}): {adding('litellm')}",
+            code="cannot-run",
+            said=f"LiteLLM: {one_line(str(error))}",
         ) from None
     library.suppress_debug_info = True  # it prints advice otherwise
     # Where a server gives no counts it counts itself, with a tokenizer that it fetches from a foreign host for
@@ -182,6 +184,8 @@ class LiteLLMSession(Session):
                 f"{who}: {one_line(str(error))}",
                 status=status if isinstance(status, int) else None,
                 answer=completion.text,
+                code="reported" if not isinstance(status, int) else "",
+                said=one_line(str(error)),
             ) from None
         if completion.usage == Usage(0, 0) or completion.usage == Usage(0, 0, 0):
             completion.usage = None  # it says 0 where nobody counted

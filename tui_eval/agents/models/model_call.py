@@ -36,7 +36,7 @@ async def asked(call: HttpCall, answer: ModelAnswer) -> AsyncIterator[Event]:
     except AgentError as error:
         if call.unreported and call.status is not None:
             yield call.exchanged("failed")
-        error.answer = error.answer or answer.text
+        error.answer = error.answer or answer.text or call.heard
         raise
     finally:
         await call.close()

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import AsyncIterator
 from typing import Any
 
 from tui_eval.agents.base import Agent, AgentError, Capabilities, Request, Services, Session, SessionContext
-from tui_eval.agents.entry_options import Options, guard_secret, place
+from tui_eval.agents.entry_options import Options, place, usual_secret
 from tui_eval.agents.http.error_answers import explain
 from tui_eval.agents.http.http_client import HttpClient
+from tui_eval.agents.http.http_connections import place_of
 from tui_eval.agents.loose_json import decode, encode, one_line, text_of
 from tui_eval.agents.models import finish_reasons
 from tui_eval.agents.models.parameter_files import loaded
@@ -51,8 +51,7 @@ class OllamaAgent(Agent):
                 f"{place(spec, 'parameters')}: Ollama has no option {key!r}; what stands beside its options in a "
                 "request goes under passthrough"
             )
-        api_key = options.text("api_key", os.environ.get("OLLAMA_API_KEY"))
-        guard_secret(spec, services.trust, base, {"OLLAMA_API_KEY": api_key})
+        api_key = usual_secret(options, "api_key", base, "OLLAMA_API_KEY")
         headers = options.headers()
         if api_key and "authorization" not in {name.lower() for name in headers}:
             headers["Authorization"] = f"Bearer {api_key}"
@@ -62,7 +61,11 @@ class OllamaAgent(Agent):
         """Begin a conversation."""
         model = context.model or self.model
         if not model:
-            raise AgentError(f"{place(self.spec, 'model')}: is missing; give one with -m")
+            raise AgentError(
+                f"{place(self.spec, 'model')}: is missing; give one with -m",
+                code="bad-setting",
+                said="model is missing",
+            )
         return OllamaSession(
             self, plain_name(model, "ollama"), context.model_headers, tested=context.test is not None
         )
@@ -115,6 +118,12 @@ class OllamaSession(Session):
                 if text := text_of(message.get("response" if agent.completes else "content")):
                     parts.append(text)
                     yield TextDelta(text)
+                if piece.get("error"):
+                    raise AgentError(
+                        f"{agent.url} reported an error: {explain(text_of(piece))}",
+                        code="reported",
+                        said=explain(text_of(piece)),
+                    )
                 calls += [one for one in message.get("tool_calls") or [] if isinstance(one, dict)]
                 if piece.get("done"):
                     done, reason = True, text_of(piece.get("done_reason")) or None
@@ -123,9 +132,14 @@ class OllamaSession(Session):
                         figures.count(piece.get("eval_count"), "output tokens"),
                     )
             if not done:
-                raise AgentError(f"the answer of {agent.url} ended before it was complete")
+                raise AgentError(
+                    f"the answer of {agent.url} ended before it was complete",
+                    code="broke-off",
+                    said="ended before it was complete",
+                    place=place_of(agent.url),
+                )
         except AgentError as error:
-            error.answer = error.answer or "".join(parts)
+            error.answer = error.answer or "".join(parts) or call.heard
             raise
         finally:
             if call.unreported and call.status is not None:
@@ -133,7 +147,7 @@ class OllamaSession(Session):
             await call.close()
         text = "".join(parts)
         if not (self.tested or calls) and (why := finish_reasons.silence(text, reason, called=False)):
-            raise AgentError(f"{agent.url} {why}")
+            raise AgentError(f"{agent.url} {why}", code="empty-answer", said=why)
         self.messages.append(
             {"role": "assistant", "content": text, **({"tool_calls": calls} if calls else {})}
         )
@@ -178,9 +192,12 @@ class OllamaSession(Session):
         except ValueError:
             value = None
         if not isinstance(value, dict):
-            raise AgentError(f"{self.agent.url} sent something that is not JSON: {one_line(line, 200)}")
-        if value.get("error"):
-            raise AgentError(f"{self.agent.url} reported an error: {explain(text_of(value))}")
+            raise AgentError(
+                f"{self.agent.url} sent something that is not JSON: {one_line(line, 200)}",
+                code="unreadable",
+                said=f"no JSON: {one_line(line, 200)}",
+                place=place_of(self.agent.url),
+            )
         return value
 
     @staticmethod

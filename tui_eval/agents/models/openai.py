@@ -6,15 +6,15 @@ ids, reasoning under two names.
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import AsyncIterator, Sequence
 from itertools import chain
 from typing import Any
 
 from tui_eval.agents.base import Agent, AgentError, Capabilities, Request, Services, Session, SessionContext
-from tui_eval.agents.entry_options import Options, guard_secret, place
+from tui_eval.agents.entry_options import Options, place, usual_secret
 from tui_eval.agents.http.http_client import HttpClient
+from tui_eval.agents.http.http_connections import place_of
 from tui_eval.agents.loose_json import decode, encode, text_of
 from tui_eval.agents.models import finish_reasons, prices
 from tui_eval.agents.models.model_call import asked
@@ -82,8 +82,7 @@ class OpenAIAgent(Agent):
         self.knows_schemas = True
         self.toolbox = Toolbox(options, services)
         self._models: Once[list[str]] = Once()
-        api_key = options.text("api_key", os.environ.get("OPENAI_API_KEY"))
-        guard_secret(spec, services.trust, self.base_url, {"OPENAI_API_KEY": api_key})
+        api_key = usual_secret(options, "api_key", self.base_url, "OPENAI_API_KEY")
         if api_key and "authorization" not in {name.lower() for name in self.headers}:
             self.headers["Authorization"] = f"Bearer {api_key}"
         self.client = HttpClient(self.base_url, headers=self.headers, retries=spec.retries, pace=self.pace)
@@ -99,12 +98,14 @@ class OpenAIAgent(Agent):
             served = await self._models.get(self._served)
             if len(served) != 1:
                 there = f" ({self.base_url} has {clip(', '.join(served), 200)})" if served else ""
-                raise AgentError(f"{place(self.spec, 'model')}: is missing; give one here or with -m{there}")
+                raise AgentError(
+                    f"{place(self.spec, 'model')}: is missing; give one here or with -m{there}",
+                    code="bad-setting",
+                    said="model is missing",
+                )
             model = self.model = served[0]
         await self.toolbox.load()
-        return OpenAISession(
-            self, plain_name(model, "openai"), context.model_headers, tested=context.test is not None
-        )
+        return OpenAISession(self, plain_name(model, "openai"), context, tested=context.test is not None)
 
     def asked_for(self, model: str, request: Request) -> dict[str, Any]:
         """The parameters of a request."""
@@ -154,9 +155,19 @@ class OpenAIAgent(Agent):
                 raise ValueError("not finite")
             return vectors
         except OverflowError:
-            raise AgentError(f"{self.base_url}/embeddings answered with numbers that are too large") from None
+            raise AgentError(
+                f"{self.base_url}/embeddings answered with numbers that are too large",
+                code="unreadable",
+                said="embeddings: numbers that are too large",
+                place=place_of(self.base_url),
+            ) from None
         except (ValueError, TypeError, KeyError, AttributeError):
-            raise AgentError(f"{self.base_url}/embeddings did not answer with embeddings") from None
+            raise AgentError(
+                f"{self.base_url}/embeddings did not answer with embeddings",
+                code="unreadable",
+                said="no embeddings",
+                place=place_of(self.base_url),
+            ) from None
         finally:
             await call.close()
 
@@ -171,10 +182,11 @@ class OpenAISession(Session):
     """The messages so far; each turn adds to them. `tested` says that a promptfoo test is run (not a judge asked),
     whose output has the model's thoughts in it."""
 
-    def __init__(self, agent: OpenAIAgent, model: str, headers: dict[str, str], tested: bool = False) -> None:
+    def __init__(self, agent: OpenAIAgent, model: str, context: SessionContext, tested: bool = False) -> None:
         self.agent = agent
+        self.tools = agent.toolbox.for_attempt(context)
         self.model = model
-        self.headers = headers
+        self.headers = context.model_headers
         self.tested = tested
         self.messages: list[dict[str, Any]] = []
         self.restart()
@@ -187,6 +199,10 @@ class OpenAISession(Session):
         """The messages of recorded turns, tool calls with their results included."""
         self.messages.extend(chat_messages(entries))
         return True
+
+    async def close(self) -> None:
+        """Let another attempt have the process of the tools."""
+        self.tools.close()
 
     async def send(self, request: Request) -> AsyncIterator[Event]:
         """Send one turn and run the tools that it asks for."""
@@ -231,7 +247,7 @@ class OpenAISession(Session):
                     carried = tool_call.arguments
                 if not ours:
                     continue
-                outcome = await agent.toolbox.call(tool_call.name, tool_call.arguments)
+                outcome = await self.tools.call(tool_call.name, tool_call.arguments)
                 yield ToolResult(tool_call.id, tool_call.name, outcome.result, outcome.error)
                 self.messages.append({"role": "tool", "tool_call_id": tool_call.id, "content": outcome.text})
             if ours:
@@ -267,7 +283,10 @@ class OpenAISession(Session):
             yield Finished(reply)
             return
         raise AgentError(
-            f"no answer after {agent.max_steps} steps of tool calls (max_steps)", answer=completion.text
+            f"no answer after {agent.max_steps} steps of tool calls (max_steps)",
+            answer=completion.text,
+            code="too-many-steps",
+            limit=agent.max_steps,
         )
 
     def _completion(self, request: Request) -> Completion:

@@ -10,6 +10,7 @@ from typing import Any
 from tui_eval.agents.base import AgentError, Request, Session, SessionContext
 from tui_eval.agents.entry_options import place
 from tui_eval.agents.http.error_answers import explain
+from tui_eval.agents.http.http_connections import place_of
 from tui_eval.agents.loose_json import decode, encode, text_of
 from tui_eval.agents.models import finish_reasons, prices
 from tui_eval.agents.models.openai import OpenAIAgent
@@ -27,7 +28,11 @@ class OpenAIResponsesAgent(OpenAIAgent):
         """Begin a conversation."""
         model = context.model or self.model
         if not model:
-            raise AgentError(f"{place(self.spec, 'model')}: is missing; give one with -m")
+            raise AgentError(
+                f"{place(self.spec, 'model')}: is missing; give one with -m",
+                code="bad-setting",
+                said="model is missing",
+            )
         return ResponsesSession(
             self, plain_name(model, "openai"), context.model_headers, tested=context.test is not None
         )
@@ -76,22 +81,51 @@ class ResponsesSession(Session):
                 yield event
             answer = decode(await call.read())
         except ValueError:
-            raise AgentError(f"{agent.base_url}/responses did not answer with JSON") from None
+            raise AgentError(
+                f"{agent.base_url}/responses did not answer with JSON",
+                code="unreadable",
+                said="no JSON",
+                place=place_of(agent.base_url),
+            ) from None
+        except AgentError as error:
+            error.answer = error.answer or call.heard
+            raise
         finally:
             if call.unreported and call.status is not None:
                 yield call.exchanged()
             await call.close()
         if isinstance(answer, dict) and answer.get("error"):
             said = explain(text_of({"error": answer["error"]}))
-            raise AgentError(f"{agent.base_url}/responses reported an error: {said}")
+            said_before = _read(answer["output"], {})[1] if isinstance(answer.get("output"), list) else ""
+            raise AgentError(
+                f"{agent.base_url}/responses reported an error: {said}",
+                answer=said_before,
+                code="reported",
+                said=said,
+            )
         if not isinstance(answer, dict):
-            raise AgentError(f"{agent.base_url}/responses answered something that is no response")
+            raise AgentError(
+                f"{agent.base_url}/responses answered something that is no response",
+                code="unreadable",
+                said="no response",
+                place=place_of(agent.base_url),
+            )
         output = answer["output"] if isinstance(answer.get("output"), list) else []
         filters_too = not (agent.promptfoo or self.tested)
         if (why := finish_reasons.failure(_reason(answer), filters_too=filters_too)) is not None:
-            raise AgentError(f"{agent.base_url}/responses {why}", answer=_read(output, {})[1])
+            raise AgentError(
+                f"{agent.base_url}/responses {why}",
+                answer=_read(output, {})[1],
+                code=finish_reasons.code(_reason(answer)),
+                said=why,
+            )
         if not output:
-            raise AgentError(f"{agent.base_url}/responses answered without output")
+            raise AgentError(
+                f"{agent.base_url}/responses answered without output",
+                code="empty-answer",
+                said="no output",
+                place=place_of(agent.base_url),
+            )
         answered: dict[int, str] = {}
         for number, item in enumerate(answer["output"]):
             if isinstance(item, dict) and item.get("type") == "function_call":
@@ -106,7 +140,7 @@ class ResponsesSession(Session):
         # Thoughts alone are no answer, though promptfoo's text has them in it.
         said = "" if not refusal and set(kinds) <= {"reasoning"} else text
         if filters_too and (why := finish_reasons.silence(said, _reason(answer), called=acted)):
-            raise AgentError(f"{agent.base_url}/responses {why}")
+            raise AgentError(f"{agent.base_url}/responses {why}", code="empty-answer", said=why)
         for event in events:
             yield event
         self.messages.append({"role": "assistant", "content": text})

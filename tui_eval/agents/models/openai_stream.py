@@ -9,6 +9,7 @@ import msgspec
 
 from tui_eval.agents.base import AgentError
 from tui_eval.agents.http.error_answers import explain
+from tui_eval.agents.http.http_connections import place_of
 from tui_eval.agents.loose_json import decode, one_line, text_of
 from tui_eval.agents.models import finish_reasons
 from tui_eval.events import Event, ReasoningDelta, TextDelta, ToolCallStarted
@@ -134,7 +135,7 @@ class Completion:
         if not (self.calls or self.old_call) and (
             why := finish_reasons.silence(self.text, self.finish_reason, called=called)
         ):
-            raise AgentError(f"{who} {why}", answer=self.text)
+            raise AgentError(f"{who} {why}", answer=self.text, code="empty-answer", said=why)
 
     async def take(self, call: HttpCall) -> AsyncIterator[list[Event]]:
         """Read an opened call to its end; yields the events of each piece that arrives.
@@ -154,7 +155,7 @@ class Completion:
             async for data in call.events():
                 yield self.add(data, call.url)
         if not self._done and self.finish_reason is None:
-            raise AgentError(call.unfinished("chat completion"), answer=self.text)
+            raise call.unfinished("chat completion", self.text)
         self.check(call.url)
 
     def check(self, who: str) -> None:
@@ -162,9 +163,15 @@ class Completion:
         if (
             why := finish_reasons.failure(self.finish_reason, filters_too=not self.keeps_filtered)
         ) is not None:
-            raise AgentError(f"{who} {why}", answer=self.text)
+            raise AgentError(
+                f"{who} {why}", answer=self.text, code=finish_reasons.code(self.finish_reason), said=why
+            )
         if not self._answered:
-            raise AgentError(f"{who} answered without a message: it has no choice, or an empty one")
+            raise AgentError(
+                f"{who} answered without a message: it has no choice, or an empty one",
+                code="empty-answer",
+                said="no choice",
+            )
 
     def add(self, item: bytes | str, url: str) -> list[Event]:
         """What one chunk means."""
@@ -239,13 +246,26 @@ class Completion:
             value = decode(body)
         except ValueError:
             raise AgentError(
-                f"the answer of {url} is not JSON: {one_line(body[:200].decode('utf-8', 'replace'))}"
+                f"the answer of {url} is not JSON: {one_line(body[:200].decode('utf-8', 'replace'))}",
+                code="unreadable",
+                said=f"no JSON: {one_line(body[:200].decode('utf-8', 'replace'))}",
+                place=place_of(url),
             ) from None
         choices = value.get("choices") if isinstance(value, dict) else None
         if choices is not None and not choices and not value.get("error"):
-            raise AgentError(f"{url} answered without a message: its list of choices is empty")
+            raise AgentError(
+                f"{url} answered without a message: its list of choices is empty",
+                code="empty-answer",
+                said="no choice",
+                place=place_of(url),
+            )
         if not isinstance(value, dict) or not (choices or value.get("error")):
-            raise AgentError(f"the answer of {url} is no chat completion: {one_line(text_of(value), 200)}")
+            raise AgentError(
+                f"the answer of {url} is no chat completion: {one_line(text_of(value), 200)}",
+                code="unreadable",
+                said=f"no chat completion: {one_line(text_of(value), 200)}",
+                place=place_of(url),
+            )
         self._done = True
         return self.add(body, url)
 
@@ -257,14 +277,23 @@ class Completion:
                 chunk = msgspec.convert(decode(item), _Chunk, strict=False)
             except (ValueError, msgspec.ValidationError):
                 said = one_line(item if isinstance(item, str) else item.decode("utf-8", "replace"), 200)
-                raise AgentError(f"{url} sent something that is not JSON: {said}", answer=self.text) from None
+                raise AgentError(
+                    f"{url} sent something that is not JSON: {said}",
+                    answer=self.text,
+                    code="unreadable",
+                    said=f"no JSON: {said}",
+                    place=place_of(url),
+                ) from None
         if chunk.failed:
             wrong = chunk.error or next(
                 (choice.error for choice in chunk.choices or () if choice.error), None
             )
             told = text_of({"error": wrong}) if wrong else item
             said = explain(told if isinstance(told, str) else told.decode("utf-8", "replace"))
-            raise AgentError(f"{url} reported an error: {said}", answer=self.text)
+            for choice in chunk.choices or ():  # what it says beside the error is kept
+                if not choice.index and (delta := choice.delta or choice.message) is not None:
+                    self._delta(delta, [])
+            raise AgentError(f"{url} reported an error: {said}", answer=self.text, code="reported", said=said)
         return chunk
 
     def _log_probs(self, value: Any) -> None:

@@ -12,14 +12,14 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from tui_eval.agents.base import Services
+from tui_eval.agents.base import Services, SessionContext
 from tui_eval.agents.entry_options import Options
 from tui_eval.agents.loose_json import one_line, text_of
 from tui_eval.guard.once import Once
 from tui_eval.guard.trust import from_root
 
 if TYPE_CHECKING:
-    from tui_eval.scripting.python.python_host import PythonHost
+    from tui_eval.scripting.python.python_host import Lease, PythonHost
 
 TOOL_KEYS = {
     "python": {"type", "function", "name", "description", "schema", "timeout"},
@@ -48,7 +48,29 @@ class Tool:
     name: str
     description: str
     schema: dict[str, Any]
-    run: Callable[[dict[str, Any]], Awaitable[Any]]
+    run: Callable[[dict[str, Any], Lease | None], Awaitable[Any]]
+
+
+class AttemptTools:
+    """The tools as one attempt uses them: what their code keeps in its process is there at the next call, and is no
+    other attempt's. To be closed."""
+
+    def __init__(self, toolbox: Toolbox, attempt: str) -> None:
+        self._toolbox = toolbox
+        self._attempt = attempt
+        self._lease: Lease | None = None
+
+    async def call(self, name: str, arguments: Any) -> ToolOutcome:
+        """Run a tool; whatever goes wrong is told to the model."""
+        if self._lease is None and (host := self._toolbox.host) is not None:
+            # Its process may be ended by a tool that hangs: the next call has another, once that was said.
+            self._lease = host.lease(self._attempt, "tools", renewed=True)
+        return await self._toolbox.call(name, arguments, self._lease)
+
+    def close(self) -> None:
+        """Let another attempt have the process."""
+        if self._lease is not None:
+            self._lease.release()
 
 
 class Toolbox:
@@ -77,8 +99,17 @@ class Toolbox:
             tools[tool.name] = tool
         return tools
 
-    async def call(self, name: str, arguments: Any) -> ToolOutcome:
-        """Run a tool; whatever goes wrong is told to the model."""
+    def for_attempt(self, context: SessionContext) -> AttemptTools:
+        """The tools for one attempt."""
+        return AttemptTools(self, f"{context.case_id} (attempt {context.attempt})")
+
+    @property
+    def host(self) -> PythonHost | None:
+        """What runs python tools; None: there are none."""
+        return self._host
+
+    async def call(self, name: str, arguments: Any, lease: Lease | None = None) -> ToolOutcome:
+        """Run a tool, python in the process of a lease; whatever goes wrong is told to the model."""
         tool = self.tools.get(name)
         if tool is None:
             known = ", ".join(self.tools) or "none"
@@ -86,7 +117,7 @@ class Toolbox:
         if not isinstance(arguments, dict):
             return ToolOutcome(error="the arguments are not a JSON object")
         try:
-            return ToolOutcome(result=await tool.run(arguments))
+            return ToolOutcome(result=await tool.run(arguments, lease))
         except ToolError as error:
             return ToolOutcome(error=str(error))
 
@@ -113,7 +144,7 @@ class Toolbox:
         if not entry.get("name"):
             raise self.options.error(f"{key}.name", "is missing")
 
-        async def run(_: dict[str, Any]) -> Any:
+        async def run(_: dict[str, Any], __: Lease | None) -> Any:
             if entry.get("error") is not None:
                 raise ToolError(str(entry["error"]))
             return entry.get("result")
@@ -129,7 +160,7 @@ class Toolbox:
         if run_sql is None:
             raise self.options.error(key, "SQL tools are not available here")
 
-        async def run(arguments: dict[str, Any]) -> Any:
+        async def run(arguments: dict[str, Any], _: Lease | None) -> Any:
             query = arguments.get("query")
             if not isinstance(query, str) or not query.strip():
                 raise ToolError("the argument query is missing")
@@ -168,9 +199,10 @@ class Toolbox:
                 raise self.options.error(f"{key}.function", one_line(str(error))) from None
             schema = {"type": "object", "properties": {name: {} for name in names}, "required": list(names)}
 
-        async def run(arguments: dict[str, Any]) -> Any:
+        async def run(arguments: dict[str, Any], lease: Lease | None) -> Any:
+            seconds = entry.get("timeout")
             try:
-                return (await host.call(file, function, [], arguments, timeout=entry.get("timeout"))).value
+                return (await host.call(file, function, [], arguments, timeout=seconds, lease=lease)).value
             except ScriptError as error:
                 raise ToolError(one_line(str(error))) from None
 

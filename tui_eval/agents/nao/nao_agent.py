@@ -62,9 +62,11 @@ def in_place_of_an_answer(text: str) -> bool:
 def check(text: str, finish_reason: str | None) -> None:
     """Raises `AgentError` where a complete reply is no answer of the agent's."""
     if (why := finish_reasons.failure(finish_reason)) is not None:
-        raise AgentError(f"nao {why}", answer=text)
+        raise AgentError(f"nao {why}", answer=text, code=finish_reasons.code(finish_reason), said=why)
     if in_place_of_an_answer(text):
-        raise AgentError(f"nao answered with a failure: {one_line(text, 300)}")
+        raise AgentError(
+            f"nao answered with a failure: {one_line(text, 300)}", code="reported", said=one_line(text, 300)
+        )
 
 
 def read_run(body: dict[str, Any], turn: int) -> tuple[list[Event], Reply]:
@@ -74,10 +76,21 @@ def read_run(body: dict[str, Any], turn: int) -> tuple[list[Event], Reply]:
         AgentError: it is no answer of nao, or its verification cannot be read. Nothing is left out
             of the rows, since what is left could then pass.
     """
-    if "text" not in body and body.get("error"):
-        raise AgentError(f"nao reported an error: {explain(text_of(body))}")
+    if body.get("error"):
+        said = explain(text_of({"error": body["error"]}))
+        raise AgentError(
+            f"nao reported an error: {said}",
+            answer=text_of(body.get("text")),
+            code="reported",
+            said=explain(text_of(body)),
+        )
     if "text" not in body:
-        raise AgentError("nao's answer has no text: is this a nao backend?")
+        raise AgentError(
+            "nao's answer has no text: is this a nao backend?",
+            code="no-field",
+            said="is this a nao backend?",
+            place="text",
+        )
     events: list[Event] = []
     for index, call in enumerate(_list(body.get("toolCalls"))):
         name = text_of(call.get("toolName"))
@@ -108,20 +121,30 @@ def read_run(body: dict[str, Any], turn: int) -> tuple[list[Event], Reply]:
         _verified(reply, body["verification"])
     acted = bool(body.get("toolCalls")) or reply.verified
     if why := finish_reasons.silence(reply.text, reply.finish_reason, called=acted):
-        raise AgentError(f"nao {why}")
+        raise AgentError(f"nao {why}", code="empty-answer", said=why)
     return events, reply
 
 
 def _verified(reply: Reply, verification: Any) -> None:
     if not isinstance(verification, dict):
-        raise AgentError("nao's answer: verification is not an object", answer=reply.text)
+        raise AgentError(
+            "nao's answer: verification is not an object",
+            answer=reply.text,
+            code="unreadable",
+            said="verification is not an object",
+        )
     reply.verified = True
     for key in ("data", "expectedData"):
         rows = verification.get(key)
         if rows is None:
             continue
         if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
-            raise AgentError(f"nao's answer: verification.{key} is not a list of rows", answer=reply.text)
+            raise AgentError(
+                f"nao's answer: verification.{key} is not a list of rows",
+                answer=reply.text,
+                code="unreadable",
+                said=f"verification.{key} is not a list of rows",
+            )
     reply.rows = verification.get("data")
     reply.rows_sql = verification.get("sql")
     error = verification.get("error")
@@ -162,7 +185,12 @@ class Stream:
         except ValueError:
             value = None
         if not isinstance(value, dict):
-            raise AgentError(f"nao sent something that is not JSON: {one_line(data[:200])}", answer=self.text)
+            raise AgentError(
+                f"nao sent something that is not JSON: {one_line(data[:200])}",
+                answer=self.text,
+                code="unreadable",
+                said=f"no JSON: {one_line(data[:200])}",
+            )
         kind = text_of(value.get("type"))
         if kind == "text-delta":
             piece = text_of(value.get("delta"))
@@ -181,9 +209,14 @@ class Stream:
             self.finish_reason, self._ended = text_of(value.get("finishReason")) or None, True
         elif kind == "error" or (not kind and value.get("error")):
             said = text_of(value.get("errorText")) or explain(text_of(value))
-            raise AgentError(one_line(said), answer=self.text)
+            raise AgentError(one_line(said), answer=self.text, code="reported")
         elif kind == "abort":
-            raise AgentError(f"stopped: {one_line(text_of(value.get('reason')))}", answer=self.text)
+            raise AgentError(
+                f"stopped: {one_line(text_of(value.get('reason')))}",
+                answer=self.text,
+                code="broke-off",
+                said=f"stopped: {one_line(text_of(value.get('reason')))}",
+            )
         elif kind == "data-compactionSummaryStarted":
             return [Note("the conversation is being shortened")]
         return []
@@ -191,12 +224,21 @@ class Stream:
     def end(self) -> None:
         """The body is over. Raises `AgentError` where the answer is not."""
         if not self._ended:
-            raise AgentError("nao's answer ended before it was complete", answer=self.text)
+            raise AgentError(
+                "nao's answer ended before it was complete",
+                answer=self.text,
+                code="broke-off",
+                said="ended before it was complete",
+            )
         check(self.text, self.finish_reason)
         if self.finish_reason is None and not self._parts:
-            raise AgentError("nao's answer ended without an answer: nothing was said, and nothing finished")
+            raise AgentError(
+                "nao's answer ended without an answer: nothing was said, and nothing finished",
+                code="empty-answer",
+                said="nothing was said, and nothing finished",
+            )
         if why := finish_reasons.silence(self.text, self.finish_reason, called=self._acted):
-            raise AgentError(f"nao {why}")
+            raise AgentError(f"nao {why}", code="empty-answer", said=why)
 
     def reply(self) -> Reply:
         """What was answered."""
@@ -269,7 +311,10 @@ class NaoAgent(Agent):
         """Begin a conversation with a model `provider:model_id`."""
         provider, _, model_id = (context.model or self.model).partition(":")
         if not model_id:
-            raise AgentError(f"model {context.model or self.model}: must be provider:model_id, like {MODEL}")
+            raise AgentError(
+                f"model {context.model or self.model}: must be provider:model_id, like {MODEL}",
+                code="bad-setting",
+            )
         return NaoSession(self, {"provider": provider, "modelId": model_id})
 
     async def close(self) -> None:
@@ -316,11 +361,15 @@ class NaoSession(Session):
             except AgentError as error:
                 if call.unreported and call.status is not None:
                     yield call.exchanged("failed")
-                error.answer = error.answer or stream.text
+                error.answer = error.answer or stream.text or call.heard
                 if error.status != 401:
                     raise
                 if again:
-                    raise AgentError("Unauthorized. Please check your credentials.", status=401) from None
+                    raise AgentError(
+                        "Unauthorized. Please check your credentials.",
+                        status=401,
+                        said="check your credentials",
+                    ) from None
             except (asyncio.CancelledError, GeneratorExit):
                 if stream.chat_id:
                     await self._stop(stream.chat_id)
@@ -394,5 +443,9 @@ class NaoSession(Session):
             value = None
         if not isinstance(value, dict):
             said = one_line(body[:200].decode("utf-8", "replace"))
-            raise AgentError(f"{self.agent.url} answered something that is not nao's: {said}")
+            raise AgentError(
+                f"{self.agent.url} answered something that is not nao's: {said}",
+                code="unreadable",
+                said=f"not nao's: {said}",
+            )
         return value

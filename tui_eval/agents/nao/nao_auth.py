@@ -16,7 +16,7 @@ from urllib.parse import urlencode
 from aiohttp import web
 
 from tui_eval.agents.base import AgentError
-from tui_eval.agents.entry_options import Options, guard_secret
+from tui_eval.agents.entry_options import Options, usual_secret
 from tui_eval.agents.loose_json import decode, encode
 from tui_eval.config.config_values import host_of, is_loopback
 
@@ -80,11 +80,19 @@ async def sign_in(
             async with asyncio.timeout(wait):
                 code = await answered
         except TimeoutError:
-            raise AgentError(f"sign-in at {backend}: nobody approved within {wait:.0f} s") from None
+            raise AgentError(
+                f"sign-in at {backend}: nobody approved within {wait:.0f} s",
+                code="not-signed-in",
+                said=f"nobody approved within {wait:.0f} s",
+            ) from None
     finally:
         await runner.cleanup()
     if not code:
-        raise AgentError(f"sign-in at {backend}: refused in the browser")
+        raise AgentError(
+            f"sign-in at {backend}: refused in the browser",
+            code="not-signed-in",
+            said="refused in the browser",
+        )
     return await exchange(code)
 
 
@@ -116,13 +124,12 @@ class Credentials:
         self.name = options.spec.name
         self.url = url
         self.email = options.text("email") or options.text("username") or os.environ.get("NAO_USERNAME")
-        self.password = options.text("password") or os.environ.get("NAO_PASSWORD")
+        self.password = usual_secret(options, "password", url, "NAO_PASSWORD")
         self.headers: dict[str, str] = {}
         self.generation = 0
         self._tell: Tell | None = None
         self._lock = asyncio.Lock()
         spec, trust = options.spec, options.services.trust
-        guard_secret(spec, trust, url, {"NAO_PASSWORD": self.password})
         self._given = bool(options.text("token"))
         if token := options.text("token"):
             self.headers = {"Authorization": f"Bearer {token}"}
@@ -175,11 +182,15 @@ class Credentials:
                 token = await sign_in(self.url, lambda code: self._exchange(client, code), self._tell)
                 _approved[self.url] = {"Authorization": f"Bearer {token}"}
             elif self.headers:
-                raise AgentError("Unauthorized. Please check your credentials.", status=401)
+                raise AgentError(
+                    "Unauthorized. Please check your credentials.", status=401, said="check your credentials"
+                )
             else:
                 raise AgentError(
                     f"agents.{self.name}: no nao credentials; give email and password, set NAO_USERNAME and "
-                    "NAO_PASSWORD, or sign in once with nao login"
+                    "NAO_PASSWORD, or sign in once with nao login",
+                    code="not-signed-in",
+                    said="no nao credentials",
                 )
             self.headers = {"Authorization": f"Bearer {token}"}
             self.generation += 1
@@ -215,15 +226,19 @@ class Credentials:
                 pass
             answer = decode(await call.read())
         except ValueError:
-            raise AgentError(f"{what}: the answer is not JSON") from None
+            raise AgentError(
+                f"{what}: the answer is not JSON", code="not-signed-in", said="the answer is not JSON"
+            ) from None
         except AgentError as error:
             reason = str(error).partition(f"{path}: ")[2] or str(error)
-            raise AgentError(f"{what}: {reason}", status=error.status) from None
+            raise AgentError(f"{what}: {reason}", status=error.status, like=error) from None
         finally:
             await call.close()
         token = answer.get("token") if isinstance(answer, dict) else None
         if not isinstance(token, str) or not token:
-            raise AgentError(f"{what}: the answer has no token")
+            raise AgentError(
+                f"{what}: the answer has no token", code="not-signed-in", said="the answer has no token"
+            )
         return token
 
 

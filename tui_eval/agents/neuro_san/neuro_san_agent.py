@@ -18,6 +18,7 @@ from tui_eval.agents.base import Agent, AgentError, Capabilities, Request, Servi
 from tui_eval.agents.entry_options import Options
 from tui_eval.agents.http.http_call import KEPT
 from tui_eval.agents.http.http_client import HttpClient
+from tui_eval.agents.http.http_connections import place_of
 from tui_eval.agents.loose_json import decode, encode, one_line, text_of
 from tui_eval.agents.neuro_san.neuro_san_library import Library, interpreter
 from tui_eval.agents.neuro_san.neuro_san_stream import NeuroSanStream
@@ -80,7 +81,12 @@ class OverHttp:
         try:
             value = decode(line)
         except ValueError:
-            raise AgentError(f"{self.url} sent a line that is not JSON: {one_line(line[:120])}") from None
+            raise AgentError(
+                f"{self.url} sent a line that is not JSON: {one_line(line[:120])}",
+                code="unreadable",
+                said=f"no JSON: {one_line(line[:120])}",
+                place=place_of(self.url),
+            ) from None
         kept.append(_public(value))
         return value
 
@@ -88,12 +94,13 @@ class OverHttp:
         text = str(error)
         if error.status == 404:
             text = f"HTTP 404 from {self.url}: the server has no network called {network}"
-        elif error.status is None and self._instead and text.startswith("no answer from"):
+            return AgentError(text, status=404, said=f"no network called {network}", place=place_of(self.url))
+        if error.status is None and self._instead and text.startswith("no answer from"):
             text = (
                 "connection direct: there is no neuro-san library here, and the server does not answer "
                 f"either ({text}); {BOTH_WAYS}"
             )
-        return AgentError(text, status=error.status)
+        return AgentError(text, status=error.status, like=error)
 
 
 class Direct:
@@ -128,7 +135,7 @@ class Direct:
         )
         yield Exchanged(exchange)
         if note:
-            raise AgentError(f"connection direct: {network}: {note}")
+            raise AgentError(f"connection direct: {network}: {note}", code="reported", said=note)
 
 
 def _public(value: Any) -> str:
@@ -192,9 +199,17 @@ class NeuroSanAgent(Agent):
         """
         network = context.network or self.network or self.spec.name
         if context.connection == "mcp":
-            raise AgentError("connection mcp: tui-eval does not speak it; use http or https in the test case")
+            raise AgentError(
+                "connection mcp: tui-eval does not speak it; use http or https in the test case",
+                code="bad-setting",
+                said="connection mcp is not spoken",
+            )
         if context.connection not in (None, "direct", "http", "https"):
-            raise AgentError(f"connection {context.connection}: unknown; known: direct, http, https")
+            raise AgentError(
+                f"connection {context.connection}: unknown; known: direct, http, https",
+                code="bad-setting",
+                said=f"connection {context.connection}: unknown",
+            )
         # A judge has no connection of its own: neuro-san asks its judge within the process.
         by_library = self._options.text("python") and not self._options.text("url")
         direct = context.connection == "direct" or (context.connection is None and by_library)
@@ -300,7 +315,12 @@ class NeuroSanSession(Session):
             failure = "the agent's answer is empty"
         if failure is not None:
             if not reference:
-                raise AgentError(f"{self.network}: {failure}", answer=reader.said)
+                raise AgentError(
+                    f"{self.network}: {failure}",
+                    answer=reader.said,
+                    code="reported" if reader.failure else "empty-answer",
+                    said=failure,
+                )
             yield Note(failure)
         self._carry(reader)
         yield Finished(

@@ -51,7 +51,7 @@ class Library(ScriptHost):
         try:
             return ScriptProcess(command, self._root, self.language)
         except OSError as error:
-            raise ScriptError(f"cannot run {place}: {error.strerror}") from None
+            raise ScriptError(f"cannot run {place}: {error.strerror}", code="cannot-run") from None
 
     async def chat(
         self, network: str, body: dict[str, Any], metadata: Mapping[str, str], use_direct: bool

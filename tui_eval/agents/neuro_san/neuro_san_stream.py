@@ -159,7 +159,11 @@ class NeuroSanStream:
             AgentError: a message of a type that the protocol does not have.
         """
         if not isinstance(line, dict):
-            raise AgentError(f"the server sent {one_line(text_of(line), 100)}, which is no message")
+            raise AgentError(
+                f"the server sent {one_line(text_of(line), 100)}, which is no message",
+                code="unreadable",
+                said=f"no message: {one_line(text_of(line), 100)}",
+            )
         if line.get("error") is not None:
             self.errors.append(one_line(text_of(line["error"])))
         message = line.get("response")
@@ -172,7 +176,11 @@ class NeuroSanStream:
         kind = TYPES.get(kind, kind) if isinstance(kind, int) else kind
         counts = (TYPES.get(outer) if isinstance(outer, int) else None) if outer is not None else kind
         if kind not in _NAMES and outer is None:
-            raise AgentError(f"the server sent a message of the unknown type {one_line(text_of(kind), 60)}")
+            raise AgentError(
+                f"the server sent a message of the unknown type {one_line(text_of(kind), 60)}",
+                code="unreadable",
+                said=f"message of the unknown type {one_line(text_of(kind), 60)}",
+            )
         origin = message.get("origin")
         origin = origin if isinstance(origin, list) else None
         if counts in ("AI", "AGENT_FRAMEWORK"):

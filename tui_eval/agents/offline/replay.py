@@ -22,11 +22,12 @@ from tui_eval.events import (
     ToolCall,
     ToolResult,
 )
+from tui_eval.guard.trust import NeedsTrust
 from tui_eval.model import Attempt, Entry, Reply
 
 
 class ReplayAgent(Agent):
-    """One recorded run: `run` is its id, a prefix of it, or `last` (the default)."""
+    """One recorded run: `run` is its id, a prefix of it, its folder, or `last` (the default)."""
 
     capabilities = Capabilities(tokens=True, tools=True, metadata=True, sly_data=True, structure=True)
 
@@ -39,20 +40,31 @@ class ReplayAgent(Agent):
 
         Raises:
             AgentError: there is no such run, or it has no finished attempt of this case.
+            NeedsTrust: a file names a run outside the project.
         """
         recorded = self.services.recorded
         if recorded is None:
-            raise AgentError("replay: recorded runs cannot be read here")
+            raise AgentError("replay: recorded runs cannot be read here", code="not-recorded")
         try:
-            attempt = await asyncio.to_thread(recorded, self.run, context.case_id, context.attempt)
-        except AgentError:
+            attempt = await asyncio.to_thread(recorded, self.spec, self.run, context.case_id, context.attempt)
+        except (AgentError, NeedsTrust):
             raise
         except Exception as error:
-            raise AgentError(f"replay of run {self.run}: {one_line(str(error))}") from None
+            raise AgentError(
+                f"replay of run {self.run}: {one_line(str(error))}", code="not-recorded"
+            ) from None
         if attempt is None:
             if self.run == "last":
-                raise AgentError(f"replay: no earlier run has an answer to {context.case_id}")
-            raise AgentError(f"replay: run {self.run} has no finished attempt of {context.case_id}")
+                raise AgentError(
+                    f"replay: no earlier run has an answer to {context.case_id}",
+                    code="not-recorded",
+                    said="no earlier run has an answer",
+                )
+            raise AgentError(
+                f"replay: run {self.run} has no finished attempt of {context.case_id}",
+                code="not-recorded",
+                said=f"no finished attempt in {self.run}",
+            )
         return ReplaySession(attempt)
 
 
@@ -68,7 +80,9 @@ class ReplaySession(Session):
             if entry.turn != request.turn:
                 continue
             if entry.kind == "error":
-                raise AgentError(entry.error or entry.text or "the recorded attempt failed here")
+                raise AgentError(
+                    entry.error or entry.text or "the recorded attempt failed here", code="reported"
+                )
             event = _event(entry)
             if event is not None:
                 yield event
@@ -77,7 +91,11 @@ class ReplaySession(Session):
         if found is None:
             # A conversation answered in one call has one reply, to its last turn.
             if not any(reply.turn > request.turn for reply in replies):
-                raise AgentError(f"replay: nothing was recorded for turn {request.turn}")
+                raise AgentError(
+                    f"replay: nothing was recorded for turn {request.turn}",
+                    code="not-recorded",
+                    said=f"nothing was recorded for turn {request.turn}",
+                )
             found = Reply(turn=request.turn)
         yield Finished(msgspec.structs.replace(found))
 

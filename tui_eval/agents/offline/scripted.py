@@ -422,7 +422,7 @@ class ScriptedSession(Session):
                 return self._vary(rule, rng)
         if self.script.default is not None:
             return self._vary(self.script.default, rng)
-        raise AgentError("the script has no rule for this message, and no default")
+        raise AgentError("the script has no rule for this message, and no default", code="no-rule")
 
     def _matches(self, rule: Rule, turn: int, message: str) -> bool:
         if rule.turns is not None and turn not in rule.turns:
@@ -487,7 +487,10 @@ class ScriptedSession(Session):
                 await self._wait(step.value)
             elif step.kind == "error":
                 raise AgentError(
-                    self._text(str(step.value)), status=step.values.get("status"), answer="".join(said)
+                    self._text(str(step.value)),
+                    status=step.values.get("status"),
+                    answer="".join(said),
+                    code="" if step.values.get("status") else "reported",
                 )
 
     async def _call(self, step: ScriptStep, agent: str, rng: random.Random) -> AsyncIterator[Event]:

@@ -70,7 +70,9 @@ async def run_program(
         raise
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else str(error)
-        raise AgentError(f"cannot run {argv[0]}: {reason}") from None
+        raise AgentError(
+            f"cannot run {argv[0]}: {reason}", code="cannot-run", said=str(reason), place=argv[0]
+        ) from None
     assert process.stdin and process.stdout and process.stderr
     out, err = _Output(process.stdout, argv[0]), _Output(process.stderr, argv[0], ERROR_KEPT)
     tasks = [asyncio.ensure_future(part) for part in (out.read(), err.read(), _write(process.stdin, stdin))]
@@ -145,7 +147,12 @@ class _Output:
             share.arrived(len(part))
             self.size += len(part)
             if self.size > OUTPUT_LIMIT:
-                raise AgentError(f"{self._name} wrote more than {OUTPUT_LIMIT // 1_000_000} MB")
+                raise AgentError(
+                    f"{self._name} wrote more than {OUTPUT_LIMIT // 1_000_000} MB",
+                    code="too-large",
+                    limit=f"{OUTPUT_LIMIT // 1_000_000} MB",
+                    place=self._name,
+                )
             fits = max(0, self._half - len(self._kept))
             self._kept += part[:fits]
             self._end += part[fits:]
@@ -245,7 +252,9 @@ class CommandSession(RememberingSession):
         if code != 0 or (agent.promptfoo and said and not text.strip()):
             last = one_line(said.splitlines()[-1]) if said else "it said nothing"
             how = f"exit code {code}" if code >= 0 else f"signal {-code}"
-            raise AgentError(f"{agent.command[0]}: {how}: {last}", answer=text)
+            raise AgentError(
+                f"{agent.command[0]}: {how}: {last}", answer=text, code="exit", said=last, place=how
+            )
         if said:
             yield Note(f"printed: {said[:10_000]}")
         events, reply = self._read(text, request.turn)

@@ -68,7 +68,9 @@ class JavaScriptSession(Session):
         except ScriptError as error:
             if error.stdout:
                 yield Note(f"printed: {error.stdout.rstrip()[:PRINTED]}")
-            raise AgentError(f"{agent.file.name}: {one_line(str(error))}") from None
+            raise AgentError(
+                f"{agent.file.name}: {one_line(str(error))}", code=error.code, said=one_line(str(error))
+            ) from None
         if result.stdout:
             yield Note(f"printed: {result.stdout.rstrip()[:PRINTED]}")
         value = result.value if not isinstance(result.value, str) else {"output": result.value}

@@ -76,7 +76,7 @@ class PythonAgent(Agent):
                 try:
                     self._described = await self.host.describe(self.file, self.function)
                 except ScriptError as error:
-                    raise AgentError(one_line(str(error))) from None
+                    raise AgentError(one_line(str(error)), code=error.code) from None
                 self._described_at = changed
             described = self._described
         streams = described.is_async_gen or described.is_generator
@@ -120,7 +120,9 @@ class PythonSession(RememberingSession):
             arguments = self._arguments(request)
             result = await agent.host.call(agent.file, agent.function, arguments, lease=self.lease)
         except ScriptError as error:
-            raise AgentError(f"{agent.shown}: {one_line(str(error))}") from None
+            raise AgentError(
+                f"{agent.shown}: {one_line(str(error))}", code=error.code, said=one_line(str(error))
+            ) from None
         if agent.promptfoo:
             events, reply = read_response(result.value, request.turn)
         else:
@@ -174,11 +176,15 @@ class PythonSession(RememberingSession):
                 reply.output = text
             return ([TextDelta(reply.text)] if reply.text else []), reply
         if value is None or (isinstance(value, list) and len(value) == 2 and value[0] is None):
-            raise AgentError(f"{shown} returned nothing; it must return text or (text, metadata)")
+            raise AgentError(
+                f"{shown} returned nothing; it must return text or (text, metadata)",
+                code="empty-answer",
+                said="returned nothing",
+            )
         try:
             return read_reply(value, turn, Paths())
         except AgentError as error:
-            raise AgentError(f"{shown}: {error}") from None
+            raise AgentError(f"{shown}: {error}", answer=error.answer, like=error) from None
 
     async def _streamed(self, request: Request, began: float) -> AsyncIterator[Event]:
         agent = self.agent
@@ -199,7 +205,12 @@ class PythonSession(RememberingSession):
                     usage, cost = event.usage, event.cost
                 yield event
         except ScriptError as error:
-            raise AgentError(f"{agent.shown}: {one_line(str(error))}", answer="".join(parts)) from None
+            raise AgentError(
+                f"{agent.shown}: {one_line(str(error))}",
+                answer="".join(parts),
+                code=error.code,
+                said=one_line(str(error)),
+            ) from None
         finally:
             await stream.aclose()  # type: ignore[attr-defined]
         if reply is None:

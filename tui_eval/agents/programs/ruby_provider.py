@@ -95,11 +95,19 @@ class RubySession(Session):
             yield Note(f"printed: {said[:PRINTED]}")
         if code != 0:
             why = err.decode("utf-8", "replace").strip().partition("\n")[0]
-            raise AgentError(f"{agent.file.name}: {one_line(why) or f'exit code {code}'}")
+            raise AgentError(
+                f"{agent.file.name}: {one_line(why) or f'exit code {code}'}",
+                code="script-raised",
+                said=one_line(why) or f"exit code {code}",
+            )
         try:
             value = decode(answer)
         except ValueError:
-            raise AgentError(f"{agent.file.name}: {agent.function} ended without an answer") from None
+            raise AgentError(
+                f"{agent.file.name}: {agent.function} ended without an answer",
+                code="empty-answer",
+                said="ended without an answer",
+            ) from None
         events, reply = read_response(value, request.turn)
         for event in events:
             yield event

@@ -77,7 +77,7 @@ class Scripts:
         try:
             found = await evaluate(body, values, self._isolate(), self._node_host(), require, self.base)
         except JavaScriptError as error:
-            raise AgentError(f"{what}: {one_line(str(error))}") from None
+            raise AgentError(f"{what}: {one_line(str(error))}", code=error.code) from None
         return None if found is UNDEFINED else found
 
     async def file(self, reference: str, arguments: Sequence[Any], what: str, default: str) -> Any:
@@ -96,14 +96,14 @@ class Scripts:
             source = path.read_text("utf-8")
         except (OSError, UnicodeDecodeError) as error:
             reason = getattr(error, "strerror", None) or "it is not UTF-8"
-            raise AgentError(f"{what}: cannot read {path.name}: {reason}") from None
+            raise AgentError(f"{what}: cannot read {path.name}: {reason}", code="bad-setting") from None
         trusted = self.services.trust.granted
         if needs_node(path, source, function) or (trusted and better_in_node(source)):
             return await self.node(path, function, arguments, what)
         try:
             found = await self._isolate().call(source, function, arguments)
         except JavaScriptError as error:
-            raise AgentError(f"{what}: {path.name}: {one_line(str(error))}") from None
+            raise AgentError(f"{what}: {path.name}: {one_line(str(error))}", code=error.code) from None
         return None if found is UNDEFINED else found
 
     async def node(self, path: Path, function: str | None, arguments: Sequence[Any], what: str) -> Any:
@@ -116,7 +116,7 @@ class Scripts:
                 path, function or "", list(arguments), timeout=_SECONDS, cwd=self.base
             )
         except ScriptError as error:
-            raise AgentError(f"{what}: {path.name}: {one_line(str(error))}") from None
+            raise AgentError(f"{what}: {path.name}: {one_line(str(error))}", code=error.code) from None
         return found.value
 
     def place(self, reference: str, what: str) -> tuple[Path, str | None]:
@@ -128,13 +128,13 @@ class Scripts:
         """
         match = _FILE.fullmatch(reference)
         if match is None:
-            raise AgentError(f"{what}: {reference} is not a .js or .py file")
+            raise AgentError(f"{what}: {reference} is not a .js or .py file", code="bad-setting")
         try:
             path = confine(self.services.root, match["path"], self.services.trust, self.base)
         except (OSError, ValueError) as error:
-            raise AgentError(f"{what}: {match['path']}: {error}") from None
+            raise AgentError(f"{what}: {match['path']}: {error}", code="bad-setting") from None
         if not path.is_file() or path.stat().st_size > _LARGEST:
-            raise AgentError(f"{what}: there is no file {match['path']}")
+            raise AgentError(f"{what}: there is no file {match['path']}", code="bad-setting")
         return path, match["function"]
 
     async def _call_python(self, path: Path, function: str, arguments: Sequence[Any], what: str) -> Any:
@@ -146,7 +146,7 @@ class Scripts:
         try:
             return (await self._python.call(path, function, list(arguments), timeout=_SECONDS)).value
         except ScriptError as error:
-            raise AgentError(f"{what}: {path.name}: {one_line(str(error))}") from None
+            raise AgentError(f"{what}: {path.name}: {one_line(str(error))}", code=error.code) from None
 
     def _node_host(self) -> NodeHost:
         if self._node is None:

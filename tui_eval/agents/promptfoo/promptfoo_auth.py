@@ -11,6 +11,7 @@ from urllib.parse import urlencode
 from tui_eval.agents.base import AgentError, Services
 from tui_eval.agents.http.error_answers import explain
 from tui_eval.agents.http.http_client import HttpClient
+from tui_eval.agents.http.http_connections import place_of
 from tui_eval.agents.loose_json import decode, encode, text_of
 from tui_eval.agents.programs.suite_scripts import Scripts
 from tui_eval.agents.promptfoo.promptfoo_request import FORM_TYPE, HttpRequest, basic, filled, with_query
@@ -155,14 +156,22 @@ class Authorization:
         if not 200 <= (call.status or 0) < 300:
             why = explain(text, call.headers)
             raise AgentError(
-                f"config.auth: no token, HTTP {call.status} from {url}: {why}", status=call.status
+                f"config.auth: no token, HTTP {call.status} from {url}: {why}",
+                status=call.status,
+                said=f"no token: {why}",
+                place=place_of(url),
             )
         try:
             answer = decode(text)
         except ValueError:
             answer = None
         if not isinstance(answer, dict) or not answer.get("access_token"):
-            raise AgentError(f"config.auth: {url} did not answer with a token (access_token)")
+            raise AgentError(
+                f"config.auth: {url} did not answer with a token (access_token)",
+                code="not-signed-in",
+                said="no access_token in the answer",
+                place=place_of(url),
+            )
         lasts = answer.get("expires_in")
         lasts = float(lasts) if isinstance(lasts, int | float) and lasts else _LASTS
         return str(answer["access_token"]), None, time.monotonic() + lasts - _EARLY
@@ -174,7 +183,9 @@ class Authorization:
         ends = found.get("expiration") if isinstance(found, dict) else None
         if not isinstance(token, str) or not token or not isinstance(ends, int | float | None):
             raise AgentError(
-                f"config.auth: {path} must return {{token, expiration}}, the end in milliseconds since 1970 (or none)"
+                f"config.auth: {path} must return {{token, expiration}}, the end in milliseconds since 1970 (or none)",
+                code="bad-setting",
+                said=f"{path} must return {{token, expiration}}",
             )
         if ends is None:
             return token, None, float("inf")

@@ -18,6 +18,7 @@ from tui_eval.agents.http import redirects
 from tui_eval.agents.http.error_answers import backoff, beyond, explain, quota_spent, retry_after
 from tui_eval.agents.http.http_call import SENSITIVE, HttpCall
 from tui_eval.agents.http.http_client import HttpClient
+from tui_eval.agents.http.http_connections import place_of
 from tui_eval.agents.http.redirects import next_request
 from tui_eval.agents.loose_json import decode, encode, text_of
 from tui_eval.agents.programs.suite_scripts import Scripts
@@ -92,13 +93,23 @@ class SessionEndpoint:
             await call.close()
         if not 200 <= (call.status or 0) < 300:
             why = explain(text, call.headers)
-            raise AgentError(f"config.session: HTTP {call.status} from {url}: {why}", status=call.status)
+            raise AgentError(
+                f"config.session: HTTP {call.status} from {url}: {why}",
+                status=call.status,
+                said=f"session: {why}",
+                place=place_of(url),
+            )
         parser = settings.get("responseParser")
         if not isinstance(parser, str):
-            raise AgentError("config.session.responseParser is missing")
+            raise AgentError("config.session.responseParser is missing", code="bad-setting")
         found = await parsed(self._scripts, parser, call, text, "config.session.responseParser")
         if not found:
-            raise AgentError("config.session: its answer holds no session id")
+            raise AgentError(
+                "config.session: its answer holds no session id",
+                code="no-field",
+                said="config.session",
+                place="session id",
+            )
         return text_of(found)
 
     async def close(self) -> None:
@@ -159,7 +170,11 @@ class AnswerReader:
             fine = status < 400 or (reference and status != 429)
         if not fine:
             raise AgentError(
-                f"HTTP {status} from {call.url}: {explain(text, call.headers)}", status=status, answer=text
+                f"HTTP {status} from {call.url}: {explain(text, call.headers)}",
+                status=status,
+                answer=text,
+                said=explain(text, call.headers),
+                place=place_of(call.url),
             )
 
     async def read(
@@ -349,7 +364,13 @@ class PromptfooHttpSession(Session):
             asked = retry_after(call.headers)
             if asked is not None and (too_late := beyond(asked, seconds_left())):
                 why = explain(text, call.headers)
-                raise AgentError(f"HTTP {status} from {wanted.url}: {why}; {too_late}", status=status)
+                raise AgentError(
+                    f"HTTP {status} from {wanted.url}: {why}; {too_late}",
+                    status=status,
+                    code="asks-to-wait",
+                    said=too_late,
+                    place=place_of(wanted.url),
+                )
             wait = backoff(attempt) if asked is None else asked
             attempt += 1
             yield Retrying(str(call.status), round(wait, 3))
@@ -402,7 +423,7 @@ class PromptfooHttpSession(Session):
         given = {"prompt": values["prompt"], "vars": values, "context": call_context(request, self.context)}
         found = await self.agent.scripts.run(transform, given, "config.transformRequest", "transform_request")
         if found is None and not reference:
-            raise AgentError("config.transformRequest gave nothing")
+            raise AgentError("config.transformRequest gave nothing", code="bad-setting")
         return found
 
 

@@ -171,10 +171,10 @@ def add_form(
     boundary = f"tui-eval-{secrets.token_hex(12)}"
     chunks: list[bytes] = []
     if not isinstance(parts, list) or not parts:
-        raise AgentError("config.multipart.parts must be a list of fields and files")
+        raise AgentError("config.multipart.parts must be a list of fields and files", code="bad-setting")
     for part in parts:
         if not isinstance(part, dict) or not part.get("name"):
-            raise AgentError("config.multipart.parts: each part needs a name")
+            raise AgentError("config.multipart.parts: each part needs a name", code="bad-setting")
         name = _quoted(filled(str(part["name"]), values))
         head = f'--{boundary}\r\nContent-Disposition: form-data; name="{name}"'
         if part.get("kind") == "file":
@@ -195,7 +195,9 @@ def _file(
     source = part.get("source")
     kind = source.get("type", "path") if isinstance(source, dict) else None
     if not isinstance(source, dict) or kind not in ("path", "generated"):
-        raise AgentError("config.multipart: a file needs source: {type: path, path: file://FILE}")
+        raise AgentError(
+            "config.multipart: a file needs source: {type: path, path: file://FILE}", code="bad-setting"
+        )
     if kind == "generated":
         data, name = _made(source, values)
     else:
@@ -204,7 +206,9 @@ def _file(
         try:
             data = path.read_bytes()
         except OSError as error:
-            raise AgentError(f"config.multipart: cannot read {given}: {error.strerror or error}") from None
+            raise AgentError(
+                f"config.multipart: cannot read {given}: {error.strerror or error}", code="bad-setting"
+            ) from None
         name = path.name
     usual = _TYPES.get(Path(name).suffix.lower(), "application/octet-stream")
     name = filled(str(part.get("filenameTemplate") or part.get("filename") or name), values)
@@ -224,7 +228,10 @@ def _made(source: Mapping[str, Any], values: Mapping[str, Any]) -> tuple[bytes, 
         return _pdf(text), "promptfoo-document.pdf"
     if form in ("png", "jpg", "jpeg"):
         return _png() if form == "png" else _JPEG, f"promptfoo-document.{form}"
-    raise AgentError(f"config.multipart: a document of format {form!r} cannot be made; give pdf, png or jpeg")
+    raise AgentError(
+        f"config.multipart: a document of format {form!r} cannot be made; give pdf, png or jpeg",
+        code="bad-setting",
+    )
 
 
 def _pdf(text: str) -> bytes:
@@ -297,7 +304,9 @@ def filled(text: str, values: Mapping[str, Any]) -> str:
     try:
         return render(text, values)
     except TemplateError as error:
-        raise AgentError(f"the template {one_line(text, 80)}: {one_line(str(error))}") from None
+        raise AgentError(
+            f"the template {one_line(text, 80)}: {one_line(str(error))}", code="bad-setting"
+        ) from None
 
 
 def filled_headers(given: Any, values: Mapping[str, Any]) -> dict[str, str]:
@@ -326,14 +335,14 @@ def configured(
     if form:
         headers.pop("content-type", None)
         if method in ("GET", "HEAD"):
-            raise AgentError(f"config.multipart: a {method} request has no body")
+            raise AgentError(f"config.multipart: a {method} request has no body", code="bad-setting")
         if body is not None:
-            raise AgentError("config has both body and multipart")
+            raise AgentError("config has both body and multipart", code="bad-setting")
     request = HttpRequest(method, with_query(filled(url, values), _query(config, values)), headers)
     if form:
         return request
     if body is None and method in ("POST", "PUT", "PATCH") and not isinstance(prompt, dict):
-        raise AgentError(f"config.body is missing: a {method} request needs one")
+        raise AgentError(f"config.body is missing: a {method} request needs one", code="bad-setting")
     structured = isinstance(body, dict | list) or (body is None and isinstance(prompt, dict))
     if "content-type" not in headers and config.get("method") != "GET" and (structured or body is not None):
         headers["content-type"] = JSON_TYPE if structured else FORM_TYPE
@@ -341,7 +350,8 @@ def configured(
     if isinstance(body, dict | list) and not is_json and "content-type" in headers:
         raise AgentError(
             f"config.body is an object or a list, but content-type is {headers['content-type']}: a body of another "
-            f"type than {JSON_TYPE} must be text"
+            f"type than {JSON_TYPE} must be text",
+            code="bad-setting",
         )
     if method == "GET" or (body is None and not structured):
         return request
@@ -450,7 +460,10 @@ def raw(text: str, config: Mapping[str, Any], url: str, values: dict[str, Any], 
     method, _, rest = js.trim(first).partition(" ")
     target, _, version = js.trim(rest).rpartition(" ")
     if not method.isupper() or not js.trim(target) or not version.upper().startswith("HTTP"):
-        raise AgentError(f"config.request: {one_line(first, 80)} is not a request line (POST /path HTTP/1.1)")
+        raise AgentError(
+            f"config.request: {one_line(first, 80)} is not a request line (POST /path HTTP/1.1)",
+            code="bad-setting",
+        )
     headers: dict[str, str] = {}
     for line in lines:
         name, colon, value = line.partition(":")
@@ -459,7 +472,7 @@ def raw(text: str, config: Mapping[str, Any], url: str, values: dict[str, Any], 
     host = headers.pop("host", "")
     headers.pop("content-length", None)
     if not host:
-        raise AgentError("config.request: it needs a Host header")
+        raise AgentError("config.request: it needs a Host header", code="bad-setting")
     scheme = "https" if config.get("useHttps") is True or url.startswith("https") else "http"
     parts = urlsplit(urljoin("http://placeholder/", js.trim(target)))
     query = f"?{parts.query}" if parts.query else ""

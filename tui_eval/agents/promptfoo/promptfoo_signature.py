@@ -156,7 +156,7 @@ class RequestSignature:
                 )
                 self._made = (at, signature(key, text, self._algorithm))
             except KeyFileError as error:
-                raise AgentError(f"config.signatureAuth: {error}") from None
+                raise AgentError(f"config.signatureAuth: {error}", code="bad-setting") from None
         values["signatureTimestamp"], values["signature"] = self._made
 
     def _check(self) -> None:

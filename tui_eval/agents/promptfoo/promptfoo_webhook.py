@@ -9,6 +9,7 @@ from typing import Any
 from tui_eval.agents.base import Agent, AgentError, Capabilities, Request, Services, Session, SessionContext
 from tui_eval.agents.entry_options import Options
 from tui_eval.agents.http.http_client import HttpClient
+from tui_eval.agents.http.http_connections import place_of
 from tui_eval.agents.loose_json import decode, encode, one_line
 from tui_eval.agents.promptfoo.provider_response import prompt_of
 from tui_eval.config.project import AgentSpec
@@ -73,6 +74,9 @@ class WebhookSession(Session):
             raise AgentError(
                 f"{agent.url} must answer with {{output: text}}, not {one_line(text, 120) or 'nothing'}",
                 answer=text,
+                code="unreadable",
+                said=f"no {{output: text}}: {one_line(text, 120) or 'nothing'}",
+                place=place_of(agent.url),
             )
         if output:
             yield TextDelta(output)

@@ -12,7 +12,7 @@ import aiohttp
 
 from tui_eval.agents.base import Agent, AgentError, Capabilities, Request, Services, Session, SessionContext
 from tui_eval.agents.entry_options import Options
-from tui_eval.agents.http.http_connections import FAILURES, failure_text
+from tui_eval.agents.http.http_connections import FAILURES, place_of, unanswered
 from tui_eval.agents.loose_json import decode, encode, one_line, text_of
 from tui_eval.agents.programs.suite_scripts import Scripts
 from tui_eval.agents.promptfoo.promptfoo_request import filled
@@ -84,7 +84,12 @@ class WebSocketSession(Session):
             async with asyncio.timeout(agent.seconds):
                 found = await self._answer(url, message, request)
         except TimeoutError:
-            problem = AgentError(f"{url} did not answer within {agent.seconds:g} s")
+            problem = AgentError(
+                f"{url} did not answer within {agent.seconds:g} s",
+                code="time-limit",
+                limit=agent.seconds,
+                place=place_of(url),
+            )
         except AgentError as error:
             problem = error
         yield Exchanged(
@@ -102,7 +107,12 @@ class WebSocketSession(Session):
         if isinstance(found, dict) and ("output" in found or "error" in found):
             events, reply = read_response(found, request.turn)
         elif found is None:
-            raise AgentError(f"{url}: config.transformResponse found no output in the answer")
+            raise AgentError(
+                f"{url}: config.transformResponse found no output in the answer",
+                code="no-field",
+                said="config.transformResponse",
+                place="output",
+            )
         else:
             reply = Reply(turn=request.turn, text=text_of(found))
             if not isinstance(found, str):
@@ -140,15 +150,24 @@ class WebSocketSession(Session):
                         return await self._transformed(text)
         except aiohttp.WSServerHandshakeError as error:
             raise AgentError(
-                f"{url} refuses the connection: HTTP {error.status}", status=error.status
+                f"{url} refuses the connection: HTTP {error.status}",
+                status=error.status,
+                said="the connection is refused",
+                place=place_of(url),
             ) from None
         except (aiohttp.InvalidURL, ValueError):
-            raise AgentError(f"{one_line(url)} is not a ws(s) URL") from None
+            raise AgentError(f"{one_line(url)} is not a ws(s) URL", code="bad-setting") from None
         except FAILURES as error:
             if isinstance(error, TimeoutError):
                 raise
-            raise AgentError(f"no answer from {url}: {failure_text(error)}") from None
-        raise AgentError(f"{url} closed the connection before it answered", answer="\n".join(self._heard))
+            raise unanswered(url, error) from None
+        raise AgentError(
+            f"{url} closed the connection before it answered",
+            answer="\n".join(self._heard),
+            code="broke-off",
+            said="closed before it answered",
+            place=place_of(url),
+        )
 
     async def _gathered(self, gathered: Any, text: str, request: Request) -> tuple[Any, bool]:
         given = {
@@ -159,7 +178,9 @@ class WebSocketSession(Session):
         code = str(self.agent.config["streamResponse"])
         found = await self.agent.scripts.run(code, given, "config.streamResponse")
         if not isinstance(found, list) or len(found) != 2:
-            raise AgentError("config.streamResponse must return [accumulator, isComplete]")
+            raise AgentError(
+                "config.streamResponse must return [accumulator, isComplete]", code="bad-setting"
+            )
         return found[0], bool(found[1])
 
     async def _transformed(self, text: str) -> Any:

@@ -22,10 +22,15 @@ def read_response(value: Any, turn: int) -> tuple[list[Event], Reply]:
     """
     if not isinstance(value, dict) or ("output" not in value and "error" not in value):
         raise AgentError(
-            f"the provider must return output or error, not {one_line(encode(value).decode(), 120)}"
+            f"the provider must return output or error, not {one_line(encode(value).decode(), 120)}",
+            code="no-field",
+            said=one_line(encode(value).decode(), 120),
+            place="output",
         )
     if value.get("error"):
-        raise AgentError(one_line(text_of(value["error"])), answer=text_of(value.get("output")))
+        raise AgentError(
+            one_line(text_of(value["error"])), answer=text_of(value.get("output")), code="reported"
+        )
     output = value.get("output")
     reply = Reply(turn=turn, text=text_of(output), raw=value.get("raw"), text_missing=output is None)
     if not isinstance(output, str):

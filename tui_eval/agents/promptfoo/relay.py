@@ -124,7 +124,7 @@ class SequenceSession(_RelaySession):
         config = self.agent.config
         inputs = config.get("inputs")
         if not isinstance(inputs, list) or not inputs:
-            raise AgentError("sequence: config.inputs must be a list of texts")
+            raise AgentError("sequence: config.inputs must be a list of texts", code="bad-setting")
         values = {**(request.vars or self.context.vars), "prompt": prompt_of(request)}
         outputs: list[str] = []
         for given in inputs:
@@ -151,7 +151,8 @@ class SimulatedUserSession(_RelaySession):
         if ask is None:
             raise AgentError(
                 "promptfoo:simulated-user: a model must play the user; write `judge:` into tui_eval.yaml or "
-                "give --judge NAME"
+                "give --judge NAME",
+                code="bad-setting",
             )
         config = self.agent.config
         values = dict(request.vars or self.context.vars)
@@ -209,13 +210,13 @@ class SimulatedUserSession(_RelaySession):
             try:
                 given = files.filled_in(given, "initialMessages")
             except ConfigError as error:
-                raise AgentError(str(error)) from None
+                raise AgentError(str(error), code="bad-setting") from None
         elif isinstance(given, str) and given.strip():
             try:
                 given = decode(given)
             except ValueError:
                 raise AgentError(
-                    "promptfoo:simulated-user: initialMessages is neither a list nor JSON"
+                    "promptfoo:simulated-user: initialMessages is neither a list nor JSON", code="bad-setting"
                 ) from None
         return [
             {"role": role, "content": filled(message["content"], values)}

@@ -10,13 +10,21 @@ import msgspec
 
 from tui_eval.config.project import Config, find_root, load
 from tui_eval.engine.active_run import ActiveRun
-from tui_eval.engine.after.judging_again import Judged, answers_of_run, judged_by, never_ran, planned
+from tui_eval.engine.after.judging_again import (
+    AnsweredAttempt,
+    Judged,
+    answers_of_run,
+    judged_by,
+    never_ran,
+    planned,
+)
 from tui_eval.engine.after.resuming import root_of
 from tui_eval.engine.plan import Job, plan
 from tui_eval.engine.prepare import NothingToRun, check_judge, new_writer
 from tui_eval.engine.request import RequestCell, RunRequest, request_of
 from tui_eval.engine.run_context import RunContext
 from tui_eval.engine.selection import SelectionError
+from tui_eval.engine.trust_given import check_given
 from tui_eval.engine.wants import wants_of_judging
 from tui_eval.formats import reading
 from tui_eval.guard.trust import Trust
@@ -38,7 +46,8 @@ def rescore(
     longer there is judged as it was. `overrides` gives concurrency, timeout, judge and trust.
 
     Raises:
-        NothingToRun: the run has no answers, or is being executed: half of it would stand for the whole.
+        NothingToRun: the run has no answers, or is being executed: half of it would stand for the whole; or a suite
+            file cannot be read whole, with its problems.
         SelectionError, ConfigError, StoreError: one clear line each.
     """
     root = find_root([Path.cwd()])[0] if _opened_file(folder) else root_of(folder)
@@ -52,7 +61,8 @@ def rescore(
     request = _request(info, overrides)
     config = load([root], request.config_file, root=root)
     trust = trust_for(config.root, request.trust, request.agreed)
-    today, settings, problems = _today({one.case.suite for one in recorded}, config, trust)
+    today, settings, broken, problems = _today({one.case.suite for one in recorded}, config, trust)
+    _refuse_unreadable(recorded, today, broken, problems)
     environment = RunContext(config, trust)
     check_judge(request, environment, typed=overrides.judge)
     judged: list[Judged] = []
@@ -63,6 +73,7 @@ def rescore(
         own = msgspec.structs.replace(request, agents=[], models=[], cells=cells)
         jobs = plan([today.get(one.case.case_id, one.case)], config, own, dict, settings)
         judged.append(judged_by(jobs, one, info.id))
+    check_given(overrides.agreed, [one.job for one in judged], config, trust)
     if wanted := wants_of_judging([one.job for one in judged], config, trust):
         again = rescore_command(
             info.id if folder.name == info.id else folder,
@@ -78,6 +89,25 @@ def rescore(
         active.note = f"judges the answers of run {info.id} again; {left:,} {what} never run, and have none"
     writer.flush()
     return active
+
+
+def _refuse_unreadable(
+    recorded: list[AnsweredAttempt], today: dict[str, Case], broken: set[str], problems: list[Problem]
+) -> None:
+    """Say before anything is kept that cases are missing from suites that have errors: they may be in them.
+
+    Raises:
+        NothingToRun: some are.
+    """
+    missing = [one.case for one in recorded if one.case.suite in broken and one.case.case_id not in today]
+    if missing:
+        suites = list(dict.fromkeys(case.suite for case in missing))
+        cases = "1 case" if len(missing) == 1 else f"{len(missing):,} cases"
+        raise NothingToRun(
+            f"nothing was judged: {', '.join(suites)} {'has' if len(suites) == 1 else 'have'} errors, and {cases} of "
+            "the run would be judged by what stood there then; mend that, then judge again",
+            problems,
+        )
 
 
 def _opened_file(folder: Path) -> bool:
@@ -113,10 +143,11 @@ def _request(info: RunInfo, overrides: RunRequest) -> RunRequest:
 
 def _today(
     paths: set[str], config: Config, trust: Trust
-) -> tuple[dict[str, Case], dict[str, dict[str, Any]], list[Problem]]:
-    """Today's cases by id, the suites' settings, and what is wrong with their files."""
+) -> tuple[dict[str, Case], dict[str, dict[str, Any]], set[str], list[Problem]]:
+    """Today's cases by id, the suites' settings, the suites with errors, and what is wrong with their files."""
     cases: dict[str, Case] = {}
     settings: dict[str, dict[str, Any]] = {}
+    broken: set[str] = set()
     problems: list[Problem] = []
     for path in sorted(paths):
         if not (config.root / path).is_file():
@@ -124,5 +155,7 @@ def _today(
         suite = reading.load(config.root / path, config, trust)
         settings[suite.path] = suite.settings
         problems += suite.problems
+        if any(problem.level == "error" for problem in suite.problems):
+            broken.add(path)
         cases.update((case.case_id, case) for case in suite.cases)
-    return cases, settings, problems
+    return cases, settings, broken, problems

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
 
 import msgspec
 
 from tui_eval.config.project import find_root, load
-from tui_eval.engine.active_run import ActiveRun
+from tui_eval.engine.active_run import UNFINISHED_COST, ActiveRun, cost_limit
 from tui_eval.engine.attempt.continuing import place
 from tui_eval.engine.kept_cases import is_masked, restored
+from tui_eval.engine.places.chosen_place import check_place
 from tui_eval.engine.plan import Job, plan, same_column
 from tui_eval.engine.prepare import (
     NothingToRun,
@@ -24,15 +26,20 @@ from tui_eval.engine.prepare import (
 )
 from tui_eval.engine.request import RunRequest, request_of
 from tui_eval.engine.run_context import RunContext
+from tui_eval.engine.runner import Spent
 from tui_eval.engine.selection import SelectionError
+from tui_eval.engine.trust_given import check_given
 from tui_eval.engine.wants import wants_of_jobs
 from tui_eval.formats import format_of, reading
+from tui_eval.guard import figures
 from tui_eval.guard.trust_store import trust_for
 from tui_eval.model import Attempt, Case, Suite
+from tui_eval.store.missing_cases import is_only_named
 from tui_eval.store.printed_commands import by_typing, rescore_command, resume_command
 from tui_eval.store.reader import RunReader
 from tui_eval.store.rescued import bring_back
-from tui_eval.store.run_folders import Store
+from tui_eval.store.run_folders import SET_BACK_MOST, Store, StoreError, is_alive
+from tui_eval.store.schema import AttemptRow, RunInfo, StoredCase
 from tui_eval.store.writer import RunWriter
 
 
@@ -46,7 +53,8 @@ def resume(
     """Go on with a run that was interrupted: only attempts without a result are executed.
 
     The cases are those of the run as they were; agents come from today's configuration.
-    `overrides` replaces concurrency, timeout, judge and trust where given.
+    `overrides` replaces concurrency, timeout, judge, cost limit and trust where given, and takes `fail_fast` back.
+    The run's limits are those of all of it: what was spent before counts.
 
     Raises:
         NothingToRun: every attempt has a result.
@@ -54,13 +62,18 @@ def resume(
         StoreError: there is no such run, or another process executes it.
     """
     overrides = overrides or RunRequest()
+    if is_alive(folder):  # whatever else it would need, that comes first
+        raise StoreError(f"run {folder.name} is being executed by another process: it goes on already")
     _refuse(folder, overrides)
     bring_back(folder)
     reader = RunReader(folder)
     try:
         info = reader.info()
         rows = {row.id: row for row in reader.cases()}
-        open_attempts = [row for row in reader.attempts() if row.state != "done"]
+        attempts = reader.attempts()
+        open_attempts = [
+            row for row in attempts if row.state != "done" and not is_only_named(rows[row.case_ref])
+        ]
         cases: dict[int, Case] = {ref: reader.case(ref) for ref in {row.case_ref for row in open_attempts}}
     finally:
         reader.close()
@@ -70,11 +83,20 @@ def resume(
     request.concurrency = overrides.concurrency or request.concurrency
     request.timeout = overrides.timeout or request.timeout
     request.judge = overrides.judge or request.judge
+    request.on = overrides.on or request.on
+    if overrides.max_cost is not None:
+        request.max_cost = info.options["max_cost"] = overrides.max_cost
+    if overrides.no_fail_fast:
+        request.fail_fast = False
+        info.options.pop("fail_fast", None)
     # What a run's folder says of trust was not said by the person: it can come from anywhere.
     request.trust = overrides.trust
     this_time, request.agreed = request.agreed, overrides.agreed
     root = root_of(folder)
     config = load([root], request.config_file, root=root)
+    spent = _spent_before(attempts, rows, info)
+    _refuse_at_a_limit(folder, info, request, attempts, spent, cost_limit(request, config))
+    check_place(request, config)
     config.typed = typed_options(request)
     trust = trust_for(config.root, request.trust, request.agreed)
     whole = msgspec.structs.replace(
@@ -84,14 +106,13 @@ def resume(
     )  # fmt: skip
     loaded = {
         path: reading.load(config.root / path, config, trust)
-        for path in {case.suite for case in cases.values() if format_of(case.format).rows}
+        for path in {case.suite for case in cases.values() if format_of(case.format).needs_suite}
     }
     settings = {path: suite.settings for path, suite in loaded.items()}
     environment = RunContext(config, trust)
     environment.answers = kept_answers(config, trust, request)
     cases = _with_secrets(cases, loaded, environment)
-    if any("extensions" in own for own in settings.values()):
-        with_hooks(list(cases.values()), settings, environment)  # what they prepare is needed again
+    with_hooks(list(cases.values()), settings, environment)  # what they prepare is needed again
     jobs: list[Job] = []
     references: list[list[int]] = []
     for ref, case in cases.items():
@@ -103,7 +124,8 @@ def resume(
         for attempt in (item for item in open_attempts if item.case_ref == ref):
             jobs.append(msgspec.structs.replace(job, attempts=1, first_attempt=attempt.attempt))
             references.append([attempt.id])
-    if this_time and (wanted := wants_of_jobs(jobs, config, trust)):
+    check_given(overrides.agreed, jobs, config, trust)
+    if this_time and (wanted := wants_of_jobs(jobs, config, trust, typed_judge=overrides.judge)):
         told = resume_command(
             info.id if folder.name == info.id else folder,
             {**info.options, "agreed": [*overrides.agreed, *wanted]},
@@ -118,9 +140,13 @@ def resume(
     mark_failed(jobs, environment)
     earlier = recall(environment, config, folder, jobs)
     info.state, info.finished_at = "running", None
+    ended = (row.started_at + (row.duration_ms or 0.0) / 1000 for row in attempts if row.started_at)
+    now = time.time()
+    environment.begin(max((moment for moment in ended if moment < now + SET_BACK_MOST), default=now))
     writer = RunWriter(folder, info)
     active = ActiveRun(config, request, jobs, environment, writer, [], on_start, on_done)
     active.runner.earlier = earlier
+    active.runner.go_on_from(spent)
     active.tickets = active.runner.tickets(references)
     return active
 
@@ -164,6 +190,49 @@ def _refuse(folder: Path, overrides: RunRequest) -> None:
         raise SelectionError(
             f"run {info.id} was started with --judge {judge}, which is trusted only where it is typed; go on "
             f"with: {told}"
+        )
+
+
+def _spent_before(attempts: Sequence[AttemptRow], cases: Mapping[int, StoredCase], info: RunInfo) -> Spent:
+    """What the run's results came to so far."""
+    kept = info.provenance.get(UNFINISHED_COST)
+    spent = Spent(figures.amount(kept, "cost") or 0.0)
+    for row in attempts:
+        if row.state != "done" or row.judges:
+            continue
+        spent.cost += row.cost or 0.0
+        spent.without_cost += row.cost is None and not row.cached and row.outcome in ("passed", "failed")
+        used = (row.input_tokens or 0) + (row.output_tokens or 0)
+        if used and row.started_at is not None and row.case_ref in cases:
+            ended = row.started_at + (row.duration_ms or 0.0) / 1000
+            spent.tokens.setdefault(cases[row.case_ref].agent, []).append((ended, used))
+    return spent
+
+
+def _refuse_at_a_limit(
+    folder: Path,
+    info: RunInfo,
+    request: RunRequest,
+    attempts: Sequence[AttemptRow],
+    spent: Spent,
+    max_cost: float | None,
+) -> None:
+    """Say before anything is asked that a limit of the run has been reached.
+
+    Raises:
+        SelectionError: it has, with the command that goes on all the same.
+    """
+    words = resume_command(info.id if folder.name == info.id else folder, info.options)
+    if max_cost is not None and spent.cost >= max_cost:
+        raise SelectionError(
+            f"run {info.id}: its cost limit of {max_cost:g} USD is reached ({spent.cost:.4f} spent so far); to go on "
+            f"with a higher one, for all of the run: {words} --max-cost {2 * max(max_cost, spent.cost):.3g}"
+        )
+    bad = [row for row in attempts if row.state == "done" and row.outcome in ("failed", "error")]
+    if request.fail_fast and bad:
+        raise SelectionError(
+            f"run {info.id} was to end at the first attempt that does not pass (--fail-fast), and {len(bad)} did not; "
+            f"to go on all the same: {words} --no-fail-fast"
         )
 
 

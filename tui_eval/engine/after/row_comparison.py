@@ -1,4 +1,4 @@
-"""Columns of one promptfoo test that are compared when all of them have run (select-best, max-score)."""
+"""Columns of one test that are compared when all of them have run (select-best, max-score)."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import msgspec
 
+from tui_eval.assertions.outcome import OPEN
 from tui_eval.engine.attempt.attempt_judging import judge_services
 from tui_eval.engine.plan import Job
 from tui_eval.engine.run_context import RunContext
@@ -27,7 +28,6 @@ class RowColumns:
         self._left: dict[bytes, int] = {}
         self._ended: dict[bytes, list[Ended]] = {}
         seen: dict[tuple[bytes, str, str | None, str | None], int] = {}
-        # What only promptfoo's suites need is imported where there is one: 8 ms of every other run.
         for ticket in (*(ticket for ticket, _ in earlier), *tickets):
             case = ticket.job.case
             if not compares(case):
@@ -64,26 +64,18 @@ class RowColumns:
 
 def compares(case: Case) -> bool:
     """Whether the columns of a case are compared with each other."""
-    if not format_of(case.format).rows:
-        return False
-    from tui_eval.formats.promptfoo.judge import compared_outputs
-
-    return compared_outputs.compares(case)
+    return format_of(case.format).compares_outputs(case)
 
 
 def open_attempt(attempt: Attempt) -> Attempt:
     """An attempt as it is kept until its columns are compared: never a pass before."""
     if attempt.outcome != "passed":
         return attempt
-    from tui_eval.formats.promptfoo.judge.compared_outputs import OPEN
-
     return msgspec.structs.replace(attempt, outcome="error", message=OPEN)
 
 
 def _reopened(attempt: Attempt) -> Attempt:
     """An attempt that was kept open, as it was judged."""
-    from tui_eval.formats.promptfoo.judge.compared_outputs import OPEN
-
     if attempt.message != OPEN:
         return attempt
     return msgspec.structs.replace(attempt, outcome="passed", message="passed")
@@ -115,7 +107,7 @@ def ended_columns(reader: RunReader, jobs: Sequence[Job], *, same_run: bool) -> 
 
 async def compared(columns: list[Ended], environment: RunContext) -> None:
     """Judge what compares these columns, in place."""
-    from tui_eval.formats.promptfoo.judge.compared_outputs import compare
-
     job = next(ticket.job for ticket, _ in columns if ticket.order >= 0)
-    await compare(job.case, [attempt for _, attempt in columns], judge_services(job, environment), job.compat)
+    services = judge_services(job, environment)
+    form = format_of(job.case.format)
+    await form.compare_outputs(job.case, [attempt for _, attempt in columns], services, job.compat)

@@ -13,24 +13,24 @@ from tui_eval.engine.attempt import continuing
 from tui_eval.engine.attempt.attempt_state import Running
 from tui_eval.engine.attempt.by_hand import ByHand
 from tui_eval.engine.attempt.collector import Collector
-from tui_eval.engine.attempt.failure import AttemptFailed, reason_of
+from tui_eval.engine.attempt.failure import AttemptFailed, evidence_of, reason_of
 from tui_eval.engine.attempt.finished import finished, mask, masked
 from tui_eval.engine.attempt.stepping import Stepper
 from tui_eval.engine.attempt.time_limits import TimeLimits
+from tui_eval.engine.places.attempt_place import AttemptLog
 from tui_eval.engine.plan import Job
 from tui_eval.engine.run_context import RunContext
 from tui_eval.guard import figures
 from tui_eval.guard.fair_share import in_turn
 from tui_eval.guard.trust import NeedsTrust
-from tui_eval.model import Attempt
+from tui_eval.model import Attempt, Evidence
 from tui_eval.scripting.python.python_host import ScriptError, printed
 from tui_eval.store import frames
 from tui_eval.store.long_texts import has_long
-from tui_eval.store.writer import RunWriter
 
 
 async def execute(
-    job: Job, number: int, attempt_ref: int, environment: RunContext, writer: RunWriter | None,
+    job: Job, number: int, attempt_ref: int, environment: RunContext, writer: AttemptLog | None,
     deadline: float | None = None,
     stepper: Stepper | None = None,
     left: dict[int, Attempt] | None = None,
@@ -45,31 +45,32 @@ async def execute(
     by_hand = ByHand(attempt_ref, collector, stepper)
     limits = TimeLimits(job, deadline, stepper is not None, collector)
     run = Running(job, number, collector, environment, by_hand, limits)
-    started = time.time()
+    started = environment.now()
     if writer is not None:
         writer.started(attempt_ref, started)
     clock = time.perf_counter()
     listening = printed.set(collector.printed)
     heeding = figures.unknown.set(collector.unknown)
     error: str | None = None
+    why: list[Evidence] | None = None
     judgement: Judgement | None = None
     cancelled = False
     try:
         if job.problem or job.spec is None:
-            raise AttemptFailed(job.problem or "no agent")
+            raise AttemptFailed(job.problem or "no agent", "no-agent")
         judgement = await run.go()
     except asyncio.CancelledError:
         cancelled = True
         raise
     except AttemptFailed as failure:
-        error = str(failure)
+        error, why = str(failure), evidence_of(failure)
     except (AgentError, ConfigError, NeedsTrust, ScriptError) as failure:
-        error = str(failure)
+        error, why = str(failure), evidence_of(failure)
         collector.failed(error, getattr(failure, "answer", ""))
     except Exception as failure:
         # Endpoints, files and people's code break in ways no list foresees: the attempt errs, the run
         # goes on.
-        error = reason_of(failure)
+        error, why = reason_of(failure), evidence_of(failure)
         collector.failed(error)
     finally:
         printed.reset(listening)
@@ -86,7 +87,7 @@ async def execute(
     duration = (time.perf_counter() - clock) * 1000 - run.uncounted_ms - limits.waited_ms
     if judgement is not None and judgement.frames and judgement.data is not None and writer is not None:
         await _keep_frames(judgement, attempt_ref, environment, writer)
-    attempt = finished(job, number, run.conversation, collector, judgement, error)
+    attempt = finished(job, number, run.conversation, collector, judgement, error, why)
     attempt.trace = run.kept_trace
     attempt.asserted_nothing = judgement is not None and vacuity.asserted_nothing(run.job.case, attempt)
     if by_hand.changes:
@@ -96,8 +97,9 @@ async def execute(
     attempt.duration_ms = round(duration, 1)
     if by_hand.stopped:
         attempt.outcome = "cancelled"  # by a person: no fault of the agent's
-    if job.judges_only and judgement is not None and job.recorded is not None:
-        attempt.duration_ms = job.recorded.duration_ms  # how long the answer took, not its judging
+    if job.judges_only and job.recorded is not None:
+        # How long the answer took, or what there was instead of one; not its judging.
+        attempt.duration_ms = job.recorded.duration_ms
     if judgement is not None and run.conversation is not None:
         environment.memory.remember(run.job.case, job.agent, job.model, attempt)
     if environment.hooks is not None and not job.problem:
@@ -110,7 +112,7 @@ async def execute(
 
 
 async def _keep_frames(
-    judgement: Judgement, attempt_ref: int, environment: RunContext, writer: RunWriter
+    judgement: Judgement, attempt_ref: int, environment: RunContext, writer: AttemptLog
 ) -> None:
     """Rows beyond the details' limit go beside the run's database; a full disk is a note, no error."""
     assert judgement.data is not None

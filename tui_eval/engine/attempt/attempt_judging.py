@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from tui_eval import formats
+from tui_eval import causes, formats
 from tui_eval.agents import with_env
 from tui_eval.agents.base import AgentError, Capabilities, Request
 from tui_eval.assertions.judge_input import (
@@ -20,12 +20,27 @@ from tui_eval.assertions.judge_input import (
 from tui_eval.engine.attempt import continuing
 from tui_eval.engine.attempt.collector import Collector
 from tui_eval.engine.attempt.extraction import extract, verified
-from tui_eval.engine.attempt.turn_requests import Conversation, test_for_scripts
+from tui_eval.engine.attempt.turn_requests import Conversation
 from tui_eval.engine.plan import Job
 from tui_eval.engine.run_context import RunContext
 from tui_eval.model import Case, Compat, Evidence, Reply, Trace, Verdict
 
 Ask = Callable[[Request], Awaitable[Reply]]
+_NEVER_VERIFY = frozenset(
+    (
+        "openai",
+        "openai-responses",
+        "anthropic",
+        "ollama",
+        "litellm",
+        "http",
+        "command",
+        "neuro-san",
+        "echo",
+        "scripted",
+    )
+)
+"""Types of agents that never bring the rows which are expected of them."""
 EVERYTHING = Reports(True, True, True, True, True, calls_in_metadata=True)
 """What a recorded output reports: nobody says that it cannot, but text alone tells of no tools."""
 
@@ -62,7 +77,7 @@ async def judged(
         cost=cost,
         vars=conversation.judged_vars,
         prompt_sent=conversation.prompt,
-        test=test_for_scripts(job.case),
+        test=formats.format_of(job.case.format).test_for_scripts(job.case),
         compat=job.compat,
         services=judge_services(job, environment, rows.of),
         trace=trace,
@@ -73,6 +88,12 @@ async def judged(
         for verdict in judgement.verdicts:
             verdict.turn = conversation.requests[-1].turn
     return _with_problems(judgement, job.case, job.compat)
+
+
+async def known_before(job: Job, environment: RunContext) -> Judgement | None:
+    """The judgement of an attempt of which nothing could be judged, whatever its agent said; None: it is to be asked."""
+    evidence = JudgeInput(case=job.case, compat=job.compat, services=judge_services(job, environment))
+    return await formats.format_of(job.case.format).before_asking(evidence)
 
 
 class _Rows:
@@ -104,17 +125,18 @@ class _Rows:
                 return verified(last)
             answer = continuing.recorded_rows(job.recorded, columns)
             if answer is None:
-                raise CannotJudge("no rows were recorded with the answer: run the case")
+                raise CannotJudge("no rows were recorded with the answer: run the case", "no-rows")
             return answer
         guide = job.spec is not None and job.spec.extraction == "guide"
         if last is not None and has_rows and not guide:
             return verified(last)
         if ask is None:
-            raise CannotJudge("a recorded output has no rows")
+            raise CannotJudge("a recorded output has no rows", "no-rows")
         try:
             return await extract(ask, (last.turn if last else 0) + 1, columns)
         except AgentError as error:
-            raise CannotJudge(f"asking for the rows failed: {error}") from None
+            short = causes.words_of_pieces([error.evidence])
+            raise CannotJudge(f"asking for the rows failed: {error}", "no-rows", short) from None
 
 
 def _with_problems(judgement: Judgement, case: Case, compat: Compat) -> Judgement:
@@ -155,7 +177,13 @@ def judge_services(job: Job, environment: RunContext, rows: Any = None) -> Judge
         judge_for=lambda provider: environment.judge_for(provider, job),
         embed=lambda provider, texts: environment.embed(with_env(provider, env), texts, job.judge, env),
         scores=lambda provider, text: environment.scores(with_env(provider, env), text, job.base),
+        judge_fault=lambda: environment.judge_fault(job),
+        backend_may_verify=job.spec is None or job.spec.type not in _NEVER_VERIFY,
+        try_sql=lambda name, sql: environment.try_sql(name or job.database, sql),
         run_sql=(lambda name, sql: environment.sql(name or job.database, sql))
+        if environment.has_database(job.database)
+        else None,
+        agent_sql=(lambda name, sql: environment.agent_sql(name or job.database, sql))
         if environment.has_database(job.database)
         else None,
         rows=rows,

@@ -18,7 +18,7 @@ from tui_eval.assertions.judge_input import Judgement, Reports
 from tui_eval.assertions.outcome import message_of, outcome_of, share_passed
 from tui_eval.config.project import AgentSpec, ConfigError
 from tui_eval.engine.attempt import continuing
-from tui_eval.engine.attempt.attempt_judging import EVERYTHING, Ask, judged, reports_of
+from tui_eval.engine.attempt.attempt_judging import EVERYTHING, Ask, judged, known_before, reports_of
 from tui_eval.engine.attempt.by_hand import ByHand
 from tui_eval.engine.attempt.collector import Collector
 from tui_eval.engine.attempt.extraction import last_reply
@@ -27,11 +27,8 @@ from tui_eval.engine.attempt.time_limits import TimeLimits
 from tui_eval.engine.attempt.turn_requests import (
     Conversation,
     conversation_of,
-    prompt_for_scripts,
-    test_for_scripts,
 )
 from tui_eval.engine.cached_session import CachedSession
-from tui_eval.engine.otlp import asks_for_traces
 from tui_eval.engine.plan import Job, spec_for
 from tui_eval.engine.run_context import RunContext
 from tui_eval.events import Event, Exchanged, Finished, Held, Note, Retrying, UsageReport
@@ -152,14 +149,25 @@ class Running:
         """
         job = self.job
         asks = job.spec is not None and job.case.provider_output in (None, "") and not job.judges_only
-        if job.spec is not None and asks and not self._from_cache(job.spec):
-            await self._prepare(self.environment.agent(job.spec))
+        agent = self.environment.agent(job.spec) if job.spec is not None and asks else None
+        if asks and self.by_hand.stepper is None and (known := await self._known_before()) is not None:
+            return known
+        if agent is not None and job.spec is not None and not self._from_cache(job.spec):
+            await self._prepare(agent)
         async with self.limits.attempt():
             return await self._converse_and_judge()
 
+    async def _known_before(self) -> Judgement | None:
+        before = time.perf_counter()
+        known = await known_before(self.job, self.environment)
+        self.uncounted_ms += (time.perf_counter() - before) * 1000
+        if known is not None:
+            self.collector.take(Note("the agent was not asked: nothing that it answers could be judged"))
+        return known
+
     async def _prepare(self, agent: Agent) -> None:
         before = time.perf_counter()
-        await agent.prepare(self._teller())
+        await agent.prepare(self._teller(for_person=True))
         self.uncounted_ms += (time.perf_counter() - before) * 1000
 
     def _from_cache(self, spec: AgentSpec) -> bool:
@@ -171,7 +179,7 @@ class Running:
             answers is not None
             and answers.of(spec)
             and not by_hand
-            and not asks_for_traces(job.case, job.settings)
+            and not format_of(job.case.format).asks_for_traces(job.case, job.settings)
         )
 
     async def _open(self, agent: Agent, spec: AgentSpec, context: SessionContext) -> Session:
@@ -189,21 +197,21 @@ class Running:
         said = lambda: (self.collector.entries, self.collector.replies)  # noqa: E731
         return CachedSession(answers.cache, asked, opened, said, self.environment.masker, answers.reads)
 
-    def _teller(self) -> Callable[[str], None] | None:
-        """Shows the person a line, also in the attempt that waits for them."""
+    def _teller(self, *, for_person: bool = False) -> Callable[[str], None] | None:
+        """Shows the person a line, also in the attempt (which may wait for them)."""
         tell = self.environment.tell
         if tell is None:
             return None
 
         def told(text: str) -> None:
-            self.collector.take(Note(text))
+            self.collector.take(Note(text, for_person=for_person))
             tell(text)
 
         return told
 
     async def _converse_and_judge(self) -> Judgement:
         hooks = self.environment.hooks
-        if hooks is not None and format_of(self.job.case.format).rows:
+        if hooks is not None:
             changed = await hooks.before_each(self.job.case)
             self.job = msgspec.structs.replace(self.job, case=changed)
         job, case = self.job, self.job.case
@@ -218,7 +226,7 @@ class Running:
         if job.recorded is not None and job.judges_only:
             return await self._judge_again(job.recorded, conversation, self._reports(spec))
         agent = self.environment.agent(spec)
-        if asks_for_traces(case, job.settings):
+        if format_of(case.format).asks_for_traces(case, job.settings):
             self.tracer = await self.environment.tracing.begin(case, job.settings, self._teller())
         async with _closing(await self._open(agent, spec, self._context(conversation))) as session:
             await self._converse(agent, session, conversation)
@@ -263,7 +271,7 @@ class Running:
         try:
             answer = continuing.answered(recorded, conversation, self.job.case.format)
         except continuing.CannotContinue as why:
-            raise AttemptFailed(str(why)) from None
+            raise AttemptFailed(str(why), "cannot-continue") from None
         self.collector.adopt(answer.entries, answer.replies)
         self.collector.take(Note(continuing.JUDGED_AGAIN))
         if recorded.message.startswith(continuing.BY_HAND):
@@ -285,10 +293,12 @@ class Running:
                 job.recorded, conversation.requests, turn
             )
         except continuing.CannotContinue as why:
-            raise AttemptFailed(f"cannot go on from turn {turn}: {why}") from None
+            raise AttemptFailed(f"cannot go on from turn {turn}: {why}", "cannot-continue") from None
         if known and not session.restore(known, known_replies):
             kind = job.spec.type if job.spec is not None else "?"
-            raise AttemptFailed(f"cannot go on from turn {turn}: {continuing.no_way(kind)}")
+            raise AttemptFailed(
+                f"cannot go on from turn {turn}: {continuing.no_way(kind)}", "cannot-continue"
+            )
         self.collector.adopt(entries, replies)
         self.collector.take(Note(f"the turns before {turn} are those of an earlier run, not sent again"))
         return [request for request in conversation.requests if request.turn >= turn]
@@ -310,10 +320,10 @@ class Running:
             use_direct=bool(case.options.get("use_direct")),
             vars=conversation.vars,
             reference=job.compat == "reference",
-            test=test_for_scripts(case),
+            test=format_of(case.format).test_for_scripts(case),
             label=case.prompt,
             evaluation_id=f"eval-{self.environment.run_id}",
-            prompt=prompt_for_scripts(case, conversation.config),
+            prompt=format_of(case.format).prompt_for_scripts(case, conversation.config),
             trace=self.tracer.context if self.tracer is not None else None,
         )
 
@@ -361,7 +371,7 @@ class Running:
         """Wait until the agent may be asked; those that send requests of their own do it themselves."""
         if isinstance(session, CachedSession) and session.knows(request):
             return
-        seconds = 0.0 if agent.keeps_pace else agent.pace.claim()
+        seconds = 0.0 if agent.keeps_pace else await agent.pace.claimed()
         if seconds:
             self._take(Held(round(seconds, 3)))
             await asyncio.sleep(seconds)

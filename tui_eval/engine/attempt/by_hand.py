@@ -46,7 +46,7 @@ class ByHand:
         decision = await self.stepper.before(self._ref, request.turn, shown)
         if decision.action == "stop":
             self.stopped = True
-            raise AttemptFailed(f"stopped by hand before turn {request.turn}")
+            raise AttemptFailed(f"stopped by hand before turn {request.turn}", "stopped")
         if decision.action == "skip":
             self.changes.append(f"turn {request.turn} was left out")
             self._collector.turn = request.turn

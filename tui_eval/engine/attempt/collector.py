@@ -8,11 +8,12 @@ from collections.abc import Set as AbstractSet
 from typing import Any
 
 from tui_eval import events
+from tui_eval.engine.places.attempt_place import AttemptLog
 from tui_eval.guard import figures
 from tui_eval.guard.secrets import MaskedStream, Masker
 from tui_eval.model import Entry, EntryKind, Exchange, Reply, Usage
 from tui_eval.store.encoding import encode_json
-from tui_eval.store.writer import RunWriter
+from tui_eval.store.schema import FOR_PERSON
 
 _PRINTED = 100_000  # characters kept of what people's code prints during one attempt
 _LIVE_VALUE = 2000  # characters of arguments or a result shown live; all of it is in the transcript
@@ -21,7 +22,7 @@ _LIVE_VALUE = 2000  # characters of arguments or a result shown live; all of it 
 class Collector:
     """Gathers one attempt. Its transcript is complete up to the last event, whatever happens next."""
 
-    def __init__(self, writer: RunWriter | None, attempt_ref: int, masker: Masker) -> None:
+    def __init__(self, writer: AttemptLog | None, attempt_ref: int, masker: Masker) -> None:
         self.entries: list[Entry] = []
         self.exchanges: list[Exchange] = []
         self.replies: list[Reply] = []
@@ -111,7 +112,7 @@ class Collector:
                 self._show("assistant", event.text, event.agent)
             case events.Note():
                 self._add("note", text=event.text, agent=event.agent)
-                self._show("note", event.text, event.agent)
+                self._show("note", event.text, event.agent, FOR_PERSON if event.for_person else "")
             case events.Retrying():
                 self._retry(event)
             case events.Held():
@@ -144,6 +145,18 @@ class Collector:
         """The attempt is over: the text that was still open enters the transcript."""
         self._close_text()
         self._note_unknown()
+
+    @property
+    def left_off(self) -> str:
+        """What the agent had said itself in a turn that ended without a reply."""
+        if any(reply.turn == self.turn for reply in self.replies):
+            return ""
+        said = [
+            entry.text
+            for entry in self.entries
+            if entry.turn == self.turn and entry.kind == "assistant" and not entry.agent and entry.text
+        ]
+        return said[-1] if said else ""
 
     @property
     def cached(self) -> list[Reply]:
@@ -236,7 +249,10 @@ class Collector:
         self._add("note", text=f"retrying: {text}")
         self._retrying = True
         if self._writer is not None:
-            self._writer.retrying(self._ref, self._masker.text(text))
+            status = event.reason.partition(" ")[0]
+            short = status if len(status) == 3 and status.isdigit() else event.reason
+            words = f"{short}, again in {event.seconds:.0f} s"
+            self._writer.retrying(self._ref, self._masker.text(words))
         self._show("retry", text)
 
     def _hold(self, seconds: float) -> None:

@@ -15,6 +15,7 @@ from tui_eval.engine.attempt.turn_requests import Conversation
 from tui_eval.engine.plan import Job
 from tui_eval.engine.request import Recorded
 from tui_eval.engine.selection import SelectionError
+from tui_eval.formats import format_of
 from tui_eval.model import Attempt, Entry, Reply
 from tui_eval.store.reader import RunReader
 from tui_eval.store.run_folders import Store, StoreError
@@ -27,8 +28,6 @@ JUDGED_AGAIN = "the recorded answer, judged again: nothing was sent"
 
 _FORGETFUL = ("scripted", "echo", "replay", "http", "python", "command", "nao")
 """Types of agents whose protocol has no way to be given an earlier conversation."""
-_AS_WRITTEN = ("start_to_agent", "neuro_san")
-"""Formats that send a turn's text as the file has it."""
 
 
 class CannotContinue(Exception):
@@ -69,7 +68,7 @@ def _check(job: Job, attempt: Attempt, turn: int) -> None:
     kind = job.spec.type if job.spec is not None else ""
     if kind in _FORGETFUL:
         raise SelectionError(f"cannot go on from turn {turn}: {no_way(kind)}")
-    if job.case.format not in _AS_WRITTEN:
+    if not format_of(job.case.format).asks_as_written:
         return
     for number, asked in enumerate(job.case.turns[: turn - 1], 1):
         said = next((e.text for e in attempt.transcript if e.kind == "user" and e.turn == number), None)
@@ -144,7 +143,7 @@ def answered(attempt: Attempt, conversation: Conversation, case_format: str) -> 
             "case"
         )
     by_hand = attempt.message.startswith(BY_HAND)
-    if case_format in _AS_WRITTEN and max(reply.turn for reply in replies) < last and not by_hand:
+    if format_of(case_format).asks_as_written and max(reply.turn for reply in replies) < last and not by_hand:
         raise CannotContinue(f"the recorded attempt has no answer to turn {last}: run the case")
     entries = [
         entry
@@ -189,12 +188,14 @@ def recorded_rows(attempt: Attempt, columns: list[str]) -> RowsAnswer | None:
         asked = data.columns
     if asked and sorted(asked) != sorted(listed(columns).split(", ")):
         raise CannotJudge(
-            f"the recorded rows were asked for with the columns {', '.join(asked)}: run the case"
+            f"the recorded rows were asked for with the columns {', '.join(asked)}: run the case", "no-rows"
         )
     if replies:
         return read_answer(replies[-1], columns)[0]
     if data is None or data.actual is None:
         return None
     if isinstance(kept := data.settings.get("truncated"), dict) and kept.get("actual") != len(data.actual):
-        raise CannotJudge(f"only the first {len(data.actual):,} rows of the answer were kept: run the case")
+        raise CannotJudge(
+            f"only the first {len(data.actual):,} rows of the answer were kept: run the case", "no-rows"
+        )
     return RowsAnswer(rows=data.actual, sql=data.verification_sql)

@@ -6,6 +6,7 @@ from typing import Any
 
 import msgspec
 
+from tui_eval.assertions import evidence as seen
 from tui_eval.assertions.judge_input import Judgement
 from tui_eval.engine.attempt.collector import Collector
 from tui_eval.engine.attempt.turn_requests import Conversation
@@ -13,7 +14,7 @@ from tui_eval.engine.plan import Job
 from tui_eval.engine.run_context import RunContext
 from tui_eval.guard import figures
 from tui_eval.guard.secrets import Masker
-from tui_eval.model import Attempt, Outcome
+from tui_eval.model import Attempt, Evidence, Outcome, Reply
 from tui_eval.store.encoding import encode_json
 from tui_eval.store.long_texts import LONG, has_long, replaced
 
@@ -25,9 +26,10 @@ def finished(
     collector: Collector,
     judgement: Judgement | None,
     error: str | None,
+    why: list[Evidence] | None = None,
 ) -> Attempt:
     """The attempt as it is kept; its times are the caller's to set. `conversation` is None where it never
-    began, `judgement` where it could not be judged."""
+    began, `judgement` where it could not be judged; `why` says that in codes."""
     usage, cost = collector.spent()
     outcome: Outcome = "error" if judgement is None else judgement.outcome
     last = collector.replies[-1] if collector.replies else None
@@ -35,6 +37,9 @@ def finished(
     asked = conversation.requests[-1].turn if conversation else len(job.case.turns or [None])
     answered = [reply for reply in collector.replies if reply.turn <= asked]
     response = answered[-1] if answered else last
+    left_off = collector.left_off if judgement is None and collector.turn <= asked else ""
+    if left_off:
+        response = Reply(turn=collector.turn, text=left_off)  # cut short, and yet the last that was said
     return Attempt(
         case_id=job.case.case_id,
         attempt=number,
@@ -53,6 +58,7 @@ def finished(
         cost=cost,
         tool_call_count=_tool_calls(collector),
         error=error,
+        evidence=seen.bounded(why if judgement is None else judgement.evidence),
         data=judged.data,
         response_text=judged.response_text
         if judged.response_text is not None

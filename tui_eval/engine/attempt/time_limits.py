@@ -42,16 +42,16 @@ class TimeLimits:
         if self._deadline is not None:
             limit = min(limit, self._deadline)
         if limit <= now and not self._endless:
-            raise AttemptFailed(self._words(limit))  # nothing is begun that could not end
+            raise self._failure(limit)  # nothing is begun that could not end
         scope = asyncio.timeout_at(None if self._endless else limit)
         mine = fair_share.clock.set(self)
         try:
             async with self._held_by_rate(scope), scope:
                 yield
         except TimeoutError:
-            words = self._words(scope.when() or limit)
-            self._collector.failed(words)
-            raise AttemptFailed(words) from None
+            failure = self._failure(scope.when() or limit)
+            self._collector.failed(str(failure))
+            raise failure from None
         finally:
             fair_share.clock.reset(mine)
 
@@ -71,7 +71,7 @@ class TimeLimits:
                 raise
             words = f"turn {number} timed out after {limit:g} s"
             self._collector.failed(words)
-            raise AttemptFailed(words) from None
+            raise AttemptFailed(words, "time-limit", place=f"turn {number}", limit=limit) from None
 
     def hold(self, seconds: float) -> None:
         """A request waits that long for the agent's rate: what runs may take longer."""
@@ -128,13 +128,16 @@ class TimeLimits:
             left = None if nearest is None else nearest - asyncio.get_running_loop().time()
             self._collector.limited(left)
 
-    def _words(self, limit: float) -> str:
+    def _failure(self, limit: float) -> AttemptFailed:
         job = self._job
         if self._deadline is None or limit < self._deadline:
-            return f"timed out after {job.timeout:g} s"
-        if job.deadline_suite is not None:
-            return f"timed out: the suite's {job.deadline_suite:g} s (maxEvalTimeMs) are over"
-        return f"timed out: the case's {job.deadline_all or 0:g} s for all its attempts are over"
+            return AttemptFailed(f"timed out after {job.timeout:g} s", "time-limit", limit=job.timeout)
+        if (whole := job.deadline_suite) is not None:
+            words = f"timed out: the suite's {whole:g} s (maxEvalTimeMs) are over"
+            return AttemptFailed(words, "time-limit", place="the suite", limit=whole)
+        whole = job.deadline_all or 0.0
+        words = f"timed out: the case's {whole:g} s for all its attempts are over"
+        return AttemptFailed(words, "time-limit", place="all attempts", limit=whole)
 
 
 def _move(scope: asyncio.Timeout, when: float | None) -> None:

@@ -9,6 +9,7 @@ import msgspec
 
 from tui_eval.agents.base import Request
 from tui_eval.formats import format_of
+from tui_eval.formats.format import Scene
 from tui_eval.model import Case, Entry
 
 if TYPE_CHECKING:
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 class Conversation:
     """The requests of one attempt. `whole` is True where the case is a list of messages that an
     agent may get in one call (the StartToAgent contract); `limits` are seconds by turn; `prompt`
-    and `vars` are promptfoo's, as rendered; `context` are earlier rows of the same conversation,
+    and `vars` are those of a template, as rendered; `context` are earlier rows of the same conversation,
     `handed_on` the variables that came from them; `config` is what the prompt and the test lay over the
     provider's own `config`."""
 
@@ -62,7 +63,7 @@ async def conversation_of(job: Job, environment: RunContext, number: int = 1) ->
         RenderError, ScriptError, NeedsTrust: the prompt cannot be rendered.
     """
     case = job.case
-    if format_of(case.format).rows:
+    if format_of(case.format).templates:
         return await _rendered(job, environment, number)
     requests = [
         Request(
@@ -83,32 +84,25 @@ async def conversation_of(job: Job, environment: RunContext, number: int = 1) ->
 
 
 async def _rendered(job: Job, environment: RunContext, number: int) -> Conversation:
-    """promptfoo's prompt with the case's variables and what earlier rows hand on; chat messages where
-    the prompt is a list of them."""
-    from tui_eval.engine.row_order import context_entries, converses
-    from tui_eval.formats.promptfoo.read.render import render_case
+    """The prompt with the case's variables and what earlier cases hand on; chat messages where the prompt is a list of
+    them."""
+    from tui_eval.engine.row_order import context_entries
 
-    case = job.case
+    case, form = job.case, format_of(job.case.format)
     stored = environment.memory.stored(job, number)
     earlier = environment.memory.conversation(job, number)
     place = f"test-{case.test_number - 1}-prompt-{case.column_number - 1}-repeat-{number - 1}"
     more: dict[str, Any] = dict(zip(_WHERE, (f"eval-{environment.run_id}", place, number - 1), strict=True))
-    if converses(case):
+    if form.hears_conversation(case):
         more["_conversation"] = earlier
     if stored:
         # As in promptfoo, what was stored replaces a variable of that name.
         case = msgspec.structs.replace(case, vars={**case.vars, **stored})
-    rendered = await render_case(
-        case,
-        job.base,
-        environment.config.root,
-        environment.trust,
-        environment.python,
-        node=environment.node,
-        settings=job.settings,
-        more_vars=more,
-        compat=job.compat,
-    )
+    scene = Scene(
+        job.base, environment.config.root, environment.trust, environment.python, environment.node, job.settings,
+        more, job.compat,
+    )  # fmt: skip
+    rendered = await form.rendered(case, scene)
     turn = len(earlier) + 1
     request = Request(turn=turn, text=rendered.prompt, messages=rendered.messages, vars=rendered.vars)
     return Conversation(
@@ -117,70 +111,12 @@ async def _rendered(job: Job, environment: RunContext, number: int) -> Conversat
         vars=rendered.vars,
         context=context_entries(earlier),
         handed_on=frozenset((*more, *stored)) - job.case.vars.keys(),
-        config={**rendered.config, **_provider_options(case)},
+        config={**rendered.config, **form.agent_options(case)},
     )
 
 
 _WHERE = ("__evalId", "__evalStepId", "__repeatIndex")
 """Variables that promptfoo gives prompts and providers beside a test's own."""
-
-_TEST_OPTIONS = frozenset(
-    [
-        "prefix",
-        "suffix",
-        "transform",
-        "postprocess",
-        "transformVars",
-        "storeOutputAs",
-        "rubricPrompt",
-        "provider",
-        "factuality",
-        "disableVarExpansion",
-        "disableConversationVar",
-        "disableDefaultAsserts",
-        "runSerially",
-        "repeat",
-        "promptConfig",
-        "promptFunction",
-        "assertScoringFunction",
-        "columnProvider",
-    ]
-)
-"""Options of a test that are not the provider's."""
-
-
-def _provider_options(case: Case) -> dict[str, Any]:
-    """What a test's `options` hold beyond promptfoo's own: settings for the provider."""
-    return {name: value for name, value in case.options.items() if name not in _TEST_OPTIONS}
-
-
-def test_for_scripts(case: Case) -> dict[str, Any] | None:
-    """The test as promptfoo's own providers and scripts get it; None for other formats."""
-    if not format_of(case.format).rows:
-        return None
-    from tui_eval.formats.promptfoo.promptfoo_words import test_of
-
-    return test_of(case)
-
-
-test_for_scripts.__test__ = False  # type: ignore[attr-defined]
-
-
-def prompt_for_scripts(case: Case, config: dict[str, Any]) -> dict[str, Any] | None:
-    """`context.prompt` of promptfoo's own providers: the template before variables are filled in, and as its
-    `config` what the prompt and the test's options say (as promptfoo 0.121 does); None for other formats."""
-    if not format_of(case.format).rows:
-        return None
-    from tui_eval.formats.promptfoo.promptfoo_words import OURS
-
-    template = (case.turns[0].text if case.turns else "") or ""
-    options = {name: value for name, value in case.options.items() if name not in OURS}
-    return {
-        "raw": f"{options.get('prefix') or ''}{template}{options.get('suffix') or ''}",
-        "label": case.prompt or template,
-        "config": {**config, **options},
-        "template": template,
-    }
 
 
 def _sql(case: Case) -> str | None:

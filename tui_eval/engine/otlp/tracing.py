@@ -16,8 +16,8 @@ import msgspec
 from tui_eval.agents.base import TraceContext
 from tui_eval.agents.loose_json import decode
 from tui_eval.config.project import AgentSpec, ConfigError
-from tui_eval.engine.otlp import asks_for_traces
 from tui_eval.engine.otlp.listener import Arriving, ListenerError, SpanListener, listeners
+from tui_eval.formats import format_of
 from tui_eval.guard.secrets import MASK, Masker, secret_name, secret_values
 from tui_eval.guard.trust import Trust
 from tui_eval.model import Assertion, Case, Reply, Trace, TraceSpan
@@ -84,7 +84,7 @@ class TracingSettings(msgspec.Struct, frozen=True):
 
 def settings_of(case: Case, suite: Mapping[str, Any]) -> TracingSettings | None:
     """The settings for a case; None where nothing asks for traces."""
-    if not asks_for_traces(case, suite):
+    if not format_of(case.format).asks_for_traces(case, suite):
         return None
     given = suite.get("tracing")
     tracing: dict[str, Any] = given if isinstance(given, dict) else {}

@@ -5,9 +5,17 @@ from __future__ import annotations
 from typing import Any
 
 from tui_eval.agent_query import agent_query
+from tui_eval.frames.queries import kept_conclusion
 from tui_eval.model import Attempt, Case, Verdict
 from tui_eval.suites.accepted_values import EditedValue, only, plain, put
 from tui_eval.yaml.yaml_edit import EditError, YamlText
+
+_NOTES = {
+    "query": "the answer has the rows of this query: with it the case passes",
+    "both": "the answer has other rows than this query gives: with it the case still fails",
+    "neither": "",
+}
+"""What a person has to know of the agent's query before it is the expected one, by what was concluded of it."""
 
 
 def nao(text: str, case: Case, verdict: Verdict, attempt: Attempt) -> EditedValue:
@@ -21,14 +29,20 @@ def nao(text: str, case: Case, verdict: Verdict, attempt: Attempt) -> EditedValu
         own = agent_query(attempt)
         if own is None:
             raise EditError("the agent's own SQL is not in the record: edit the case (e)")
-        query = own.sql
+        query, concluded = own.sql, kept_conclusion(attempt.data) if attempt.data is not None else None
+        if concluded is not None and concluded.blame == "retold":
+            raise EditError(
+                "the agent's own query gives the expected rows, its answer retold them wrongly: the case is right"
+            )
         found = document.at("sql")
         place = only([found] if found else [], "sql")
         if " ".join(plain(place.node).split()) == " ".join(query.split()):
             raise EditError(
                 "the agent's own query is this one already; the rows of its answer differ from what it gives"
             )
-        return put(document, place, query)
+        edited = put(document, place, query)
+        note = _NOTES.get(concluded.blame, concluded.line) if concluded is not None else ""
+        return edited._replace(note="; ".join(filter(None, (edited.note, note))))
     item = next(
         (one for one in document.nodes() if one.path[:1] == ("assertions",) and len(one.path) == 2
          and one.line == verdict.line and one.node.id == "mapping"), None

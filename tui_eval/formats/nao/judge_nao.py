@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from tui_eval.assertions import evidence as seen
 from tui_eval.assertions.judge_input import CannotJudge, JudgeInput, Judgement, RowsAnswer
 from tui_eval.assertions.judging import error_verdict, verdict_of
+from tui_eval.assertions.query import columns_named
 from tui_eval.guard.fair_share import in_thread
 from tui_eval.model import Assertion, DataDetails, Evidence, Verdict
 
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
     from tui_eval.frames.sql import SqlResult
 
 DETAIL_ROWS = 1000
+DIAGNOSED_CELLS = 400_000
+"""Cells of both sides up to which a verdict says what the rows that differ have in common."""
 NO_VERIFICATION = "no verification"
 
 
@@ -37,6 +40,32 @@ async def judge(assertion: Assertion, evidence: JudgeInput, judgement: Judgement
         verdict = error_verdict(assertion, message, [seen.rule("unknown-type", assertion.type)])
     judgement.message = join_messages([judgement.message, message])
     return verdict
+
+
+async def before_asking(evidence: JudgeInput) -> Judgement | None:
+    """The judgement of a test whose expected SQL cannot be run, so that nobody is paid for an answer that is compared
+    with nothing; None where it can, or where the agent's own backend may bring the rows that are expected."""
+    services = evidence.services
+    assertion = next((one for one in evidence.case.assertions if one.type == "sql"), None)
+    if assertion is None or not isinstance(assertion.value, str):
+        return None
+    if services.backend_may_verify and (evidence.reference or services.run_sql is None):
+        return None
+    judgement = Judgement(outcome="error", score=0.0, data=DataDetails(reference_sql=assertion.value))
+    if services.run_sql is None or services.try_sql is None:
+        judgement.message = _no_database(evidence)
+        told = [seen.rule("no-database", judgement.message)]
+        judgement.verdicts = [error_verdict(assertion, judgement.message, told)]
+        return judgement
+    try:
+        await services.try_sql(evidence.case.database, assertion.value)
+    except Exception as problem:
+        if services.backend_may_verify and type(problem).__name__ == "ConfigError":
+            return None
+        verdict, judgement.message = await _query_failed(assertion, evidence, judgement, problem)
+        judgement.verdicts = [verdict]
+        return judgement
+    return None
 
 
 def join_messages(parts: list[str]) -> str:
@@ -75,7 +104,9 @@ def _calls_told(wanted: Mapping[str, Any], calls: list[tuple[str, Any]], *, pass
             )
         ]
     if fitting or args is None:
-        return [seen.budget_of(f"calls of {tool}", len(fitting), ">=", least, "under")]
+        count = seen.budget_of(f"calls of {tool}", len(fitting), ">=", least, "under")
+        count.text = tool
+        return [count]
     number, given = seen.closest(args, named)
     return seen.arguments(tool, number, args, given)
 
@@ -140,9 +171,7 @@ async def _judge_sql(assertion: Assertion, evidence: JudgeInput, judgement: Judg
             result = await evidence.services.run_sql(evidence.case.database, sql)
         except Exception as problem:
             if not (backend and type(problem).__name__ == "ConfigError"):
-                said = " ".join(str(problem).split())
-                told = [Evidence("sql", "query-failed", text=seen.cut(said))]
-                return error_verdict(assertion, f"expected SQL: {said}", told), f"expected SQL: {said}"
+                return await _query_failed(assertion, evidence, judgement, problem)
     elif not backend:
         if evidence.reference and reply is not None and reply.verified:
             return error("nao verified the answer without saying which rows it expected", "not-reported")
@@ -157,6 +186,8 @@ async def _judge_sql(assertion: Assertion, evidence: JudgeInput, judgement: Judg
         return error(_no_database(evidence), "no-database")
     comparison = await in_thread(lambda: _compare(answer, result, settings, evidence.reference))
     _fill(data, answer, result, comparison)
+    if comparison.passed is False and answer.rows is not None:
+        await _concluded(data, answer, result, settings, evidence)
     if "truncated" in data.settings:
         judgement.frames = await in_thread(lambda: _whole(answer, result))
     summary = _summary(
@@ -176,23 +207,128 @@ async def _judge_sql(assertion: Assertion, evidence: JudgeInput, judgement: Judg
 
         if await in_thread(lambda: reads_no_table(sql)):
             reason += " (the verification query reads no table)"
-    told = _rows_told(comparison, answer)
+    told = await in_thread(lambda: _rows_told(comparison, answer))
     return verdict_of(
         assertion, comparison.passed, reason, told, actual=given, expected=summary
     ), comparison.message
 
 
+async def _query_failed(
+    assertion: Assertion, evidence: JudgeInput, judgement: Judgement, problem: Exception
+) -> tuple[Verdict, str]:
+    """The expected SQL gave no rows: why, where in its file, and the rows of the answer all the same, so that they can
+    be looked at, and judged again when the query is mended."""
+    said = " ".join(str(problem).split())
+    detail = str(getattr(problem, "detail", ""))
+    data = judgement.data = judgement.data or DataDetails()
+    sql = data.reference_sql or ""
+    fault = await in_thread(lambda: _fault(evidence, sql, said, detail))
+    data.settings["sql_error"] = fault
+    verdict = error_verdict(
+        assertion,
+        f"expected SQL: {said}",
+        [Evidence("sql", "query-failed", text=seen.cut(said), row=fault.get("file_line"))],
+    )
+    columns = await in_thread(lambda: columns_named(sql))
+    reply = evidence.reply()
+    at_hand = reply is not None and (reply.rows is not None or reply.verified)
+    if at_hand or (columns and not evidence.reference):
+        answer = await _answer(evidence, columns)
+        if not isinstance(answer, str) and answer.rows is not None:
+            data.actual, data.columns = answer.rows[:DETAIL_ROWS], list(answer.columns or columns)
+            data.verification_sql = answer.sql
+            data.settings["source"] = answer.source
+            if len(answer.rows) > DETAIL_ROWS:
+                data.settings["truncated"] = {"actual": len(answer.rows)}
+                judgement.frames = await in_thread(lambda: _whole(answer, None))
+    return verdict, f"expected SQL: {said}"
+
+
+def _fault(evidence: JudgeInput, sql: str, said: str, detail: str) -> dict[str, Any]:
+    """What is kept of a query that failed: what DuckDB said, and the place in the query and in its file."""
+    from tui_eval.frames.sql_faults import fault_of
+    from tui_eval.yaml.scalar_places import place_in_file
+
+    found = fault_of(sql, said, detail)
+    kept: dict[str, Any] = {"message": found.message, "detail": found.detail}
+    if not found.line:
+        return kept
+    kept |= {"line": found.line, "column": found.column}
+    name = evidence.case.file or evidence.case.suite
+    try:
+        text = (evidence.services.root / name).read_text("utf-8-sig")
+    except (OSError, ValueError):
+        return kept
+    place = place_in_file(text, "sql", sql, found.line, found.column)
+    if place is not None:
+        kept |= {"file": name, "file_line": place[0], "file_column": place[1]}
+    return kept
+
+
+async def _concluded(
+    data: DataDetails, answer: RowsAnswer, result: SqlResult | None, settings: Any, evidence: JudgeInput
+) -> None:
+    """Run the agent's own query and keep which step went wrong; nothing where the record has no query of it."""
+    from tui_eval.agent_query import query_behind
+    from tui_eval.frames.queries import conclude
+
+    own = query_behind(evidence.transcript, evidence.replies, answer.sql)
+    if own is None:
+        return
+    expected: Any = result if result is not None else answer.expected or []
+    columns = data.columns or None
+    given: SqlResult | str
+    if result is not None and " ".join(own.sql.split()) == " ".join((data.reference_sql or "").split()):
+        given = result
+    elif evidence.services.agent_sql is None:
+        given = "no database is configured"
+    else:
+        try:
+            given = await evidence.services.agent_sql(evidence.case.database, own.sql)
+        except Exception as problem:
+            given = str(problem)
+    found = await in_thread(
+        lambda: conclude(expected, given, answer.rows, settings, columns, reference=evidence.reference)
+    )
+    data.settings["conclusion"] = {"blame": found.blame, "line": found.line, "source": own.source}
+
+
 def _rows_told(comparison: FrameComparison, answer: RowsAnswer) -> list[Evidence]:
-    """What of the rows is not as expected; which cells, the Data tab finds."""
+    """What of the rows is not as expected, and what those that differ have in common (`rule`; in how many of them is
+    in the text); which cells, the Data tab finds. May take a while: call it in a thread."""
     if comparison.passed:
         return [seen.rule("holds")]
     if answer.rows is None:
         return [Evidence("missing", "no-rows", text=seen.cut(answer.error or ""))]
     missing = comparison.difference.missing_columns if comparison.difference is not None else ()
+    message, common = seen.cut(comparison.message), _in_common(comparison)
     return [
-        Evidence("rule", "rows", text=seen.cut(comparison.message)),
+        Evidence("rule", "rows", text=seen.cut(common[0] or message), rule=seen.cut(common[1])),
         *(Evidence("missing", "column", path=seen.cut(name)) for name in list(missing)[: seen.MOST]),
     ]
+
+
+def _in_common(comparison: FrameComparison) -> tuple[str, str]:
+    """`amount ×100 in 13 of 113 rows`, and `amount ×100`; nothing where it is not found, or rows are many."""
+    difference = comparison.difference
+    if difference is None or sum(difference.lengths) * max(1, len(difference.pairs)) > DIAGNOSED_CELLS:
+        return "", ""
+    from tui_eval.frames.diagnosis import diagnosis_of, what
+
+    try:
+        found = diagnosis_of(difference)
+    except BaseException as problem:
+        # Polars panics with a BaseException; what rows have in common is worth no verdict
+        if not isinstance(problem, Exception) and type(problem).__name__ != "PanicException":
+            raise
+        return "", ""
+    if not found.findings:
+        return "", ""
+    first = found.findings[0]
+    words = what(first)
+    if words == str(first):
+        return words, words
+    return f"{words} in {first.explained:,} of {difference.lengths[0]:,} rows", words
 
 
 def _without_verification(assertion: Assertion, evidence: JudgeInput) -> tuple[Verdict, str]:

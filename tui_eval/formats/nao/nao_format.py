@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any
 
-from tui_eval.formats.format import FirstSuite, Format, late
+from tui_eval.formats.format import FirstSuite, Format, OurResults, late
 
 if TYPE_CHECKING:
     from tui_eval.assertions.judge_input import JudgeInput, Judgement
@@ -39,15 +40,14 @@ class NaoFormat(Format):
 
     name = "nao"
     title = "nao"
+    files = "tests/*.yaml with sql:"
     looks_for = "a YAML mapping with prompt beside sql or assertions or below tests/ (nao)"
     endings = (".yaml", ".yml")
     hints = (b"prompt", b"Prompt", b"PROMPT", b"assertions", b"sql")
     own_ids = True
     saves = True
     saved_ending = ".yml"
-    saved_needs_rule = True
     comparison_can_be_idle = True
-    results_beside_suites = True
     checks_queries = True
 
     def recognises(self, path: Path, text: str) -> bool:
@@ -64,6 +64,10 @@ class NaoFormat(Format):
 
     def handler(self, kind: str) -> Handler | None:
         return late(f"{_HERE}.judge_nao:judge")
+
+    async def before_asking(self, evidence: JudgeInput) -> Judgement | None:
+        """A test whose expected SQL cannot be run is an error whatever else it asserts."""
+        return await late(f"{_HERE}.judge_nao:before_asking")(evidence)
 
     def settle(self, judgement: Judgement, evidence: JudgeInput) -> None:
         """nao's word for a test with only a prompt."""
@@ -82,6 +86,10 @@ class NaoFormat(Format):
     def saved_place_problem(self, path: Path, talk: Talk) -> str:
         bare = not talk.sql and not talk.calls and "tests" not in path.parts[:-1]
         return "a nao test with a prompt alone must be in a folder called tests" if bare else ""
+
+    def saved_needs_rule(self, spec: AgentSpec) -> bool:
+        """A test names nobody; its own server is asked by convention."""
+        return spec.type != "nao"
 
     def first_suite(self) -> FirstSuite:
         from tui_eval.config.project import NAO_URL
@@ -122,9 +130,33 @@ class NaoFormat(Format):
         """`test.threads` of nao_config.yaml."""
         return config.nao.threads or None if config.nao else None
 
+    def told_files(self, config: Config) -> Iterable[Path]:
+        """RULES.md, which a model without a server of nao's gets, too."""
+        found = late(f"{_HERE}.analyst:rules_file")(config)
+        return [found] if found is not None else []
+
+    def as_ours(self, document: Any, path: Path) -> OurResults | None:
+        """Ours is nao's, extended: a file without what ours says of the run is nao's own."""
+        results = document.get("results") if isinstance(document, dict) else None
+        if not isinstance(results, list) or isinstance(document.get("run"), dict):
+            return None
+        if not all(isinstance(one, dict) and "passed" in one for one in results):
+            return None
+        note = f"read from {path.name}, a file of nao; tokens are input and output together"
+        entries = [
+            {**one, **{key: one.get(key) or self.name for key in ("format", "agent")}} for one in results
+        ]
+        run = {"id": path.stem, "state": "finished", "note": note}
+        return OurResults({**document, "results": entries, "run": run})
+
     def unique_name(self, case: Case) -> tuple[str, str]:
         """nao knows its tests by name, whatever their files."""
         return self.name, case.name
+
+    def results_folder(self, case: Case) -> PurePath | None:
+        """The outermost `tests` folder that the test is in."""
+        parts = PurePath(case.suite).parts
+        return PurePath(*parts[: parts.index("tests") + 1]) if "tests" in parts[:-1] else None
 
     def expected_query(self, case: Case) -> str | None:
         found = [one.value for one in case.assertions if one.type == "sql"]

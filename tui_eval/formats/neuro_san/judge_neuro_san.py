@@ -113,7 +113,9 @@ def judge(
         kind = "test" if base not in STOCK_TESTS else "part of the response"
         raise CannotJudge(f"{unknown}: unknown {kind}", "unknown-type")
     if evidence.reference and _sample_ended(judgement):
-        raise CannotJudge(f"{assertion.type}: not judged, an exception ended the sample before")
+        raise CannotJudge(
+            f"{assertion.type}: not judged, an exception ended the sample before", "not-reached"
+        )
     if evidence.reference and path and any("." in key for key in _keys(path)):
         # The tool splits such a key, does not find its own test under it, and goes on.
         return None

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tui_eval.formats.format import FirstSuite, Format, late
 
@@ -38,6 +39,7 @@ class NeuroSanFormat(Format):
 
     name = "neuro_san"
     title = "neuro-san"
+    files = "*.hocon with interactions"
     looks_for = "a .hocon whose root has interactions (neuro-san)"
     endings = (".hocon",)
     hints = (b"interactions", b"include")
@@ -72,6 +74,9 @@ class NeuroSanFormat(Format):
     def new_file(self, talk: Talk) -> str:
         return late(f"{_HERE}.save_neuro_san:neuro_san")(talk)
 
+    def says_attempts(self, case: Case, settings: Mapping[str, Any]) -> bool:
+        return "success_ratio" in case.options
+
     def talk_agent(self, case: Case, attempt: Attempt) -> str:
         """The network, not the server that it is on."""
         return case.agent or attempt.agent
@@ -82,7 +87,7 @@ class NeuroSanFormat(Format):
         hint = f"{NEURO_SAN_URL} alone is a neuro-san server."
         return FirstSuite(
             "tests/fixtures/first.hocon", _FIRST, "a neuro-san suite (.hocon)", "h", server="neuro-san",
-            server_hint=hint, network="hello_world",
+            server_hint=hint, server_name="neuro-san", network="hello_world",
         )  # fmt: skip
 
     def default_agent(self, name: str | None, config: Config) -> AgentSpec | None:

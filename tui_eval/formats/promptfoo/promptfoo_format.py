@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tui_eval.formats.format import FirstSuite, Format, late
 
 if TYPE_CHECKING:
-    from tui_eval.assertions.judge_input import JudgeInput, Judgement
+    from tui_eval.assertions.judge_input import JudgeInput, Judgement, JudgeServices
     from tui_eval.assertions.judging import Handler
     from tui_eval.config.project import AgentSpec, Config
-    from tui_eval.formats.format import Editor
+    from tui_eval.formats.format import CasePace, Editor, Hooks, HookScene, OurResults, RenderedCase, Scene
     from tui_eval.guard.trust import Trust
-    from tui_eval.model import Assertion, Case, Suite
+    from tui_eval.javascript.isolate import JavaScriptHost
+    from tui_eval.model import Assertion, Attempt, Case, Compat, Problem, Suite
     from tui_eval.suites.saved_talk import Talk
 
 _HERE = "tui_eval.formats.promptfoo"
 _CONFIG = "promptfooconfig."
+_TRUE = frozenset(("1", "true", "yes", "yup", "yeppers"))
 _FIRST = """\
 # Each test is asked once per prompt and provider.
 description: First evaluation
@@ -40,13 +43,13 @@ class PromptfooFormat(Format):
 
     name = "promptfoo"
     title = "promptfoo"
+    files = "promptfooconfig.yaml (.json .js .py)"
     looks_for = "a promptfooconfig.* (promptfoo)"
     own_ids = by_name_only = takes_configs = True
     saves = adds_to_files = True
     agent_key = "providers"
-    rows = True
+    templates = needs_suite = True
     sums_up = True
-    checks_scripts = True
 
     def recognises(self, path: Path, text: str) -> bool:
         return late(f"{_HERE}.read:recognises")(path, text)
@@ -75,6 +78,16 @@ class PromptfooFormat(Format):
 
     def named_grader(self, assertion: Assertion, case: Case) -> Any:
         return late(f"{_HERE}.judge.judges:named_grader")(assertion, case)
+
+    def check_beforehand(self, assertion: Assertion, evidence: JudgeInput) -> None:
+        """Also whether the code that it names is there and may run."""
+        super().check_beforehand(assertion, evidence)
+        late(f"{_HERE}.judge.code_there:check")(assertion, evidence)
+
+    def libraries_for(self, assertion: Assertion) -> Iterable[str]:
+        from msgspec import UNSET
+
+        return late(f"{_HERE}.judge.registry:libraries")(assertion.type, assertion.value is not UNSET)
 
     def editor(self, suffix: str) -> Editor | None:
         editors = {
@@ -120,13 +133,117 @@ class PromptfooFormat(Format):
         entry, base = agents.with_env(case.provider, env), (config.root / case.suite).parent
         return agents.for_provider(entry, config, base, target)
 
-    def compares_outputs(self, case: Case) -> bool:
-        from tui_eval.formats.promptfoo.judge import compared_outputs
+    def configs(self, given: Sequence[str]) -> list[Path]:
+        return late(f"{_HERE}.read.combined:chosen")(given)
 
-        return compared_outputs.compares(case)
+    def says_attempts(self, case: Case, settings: Mapping[str, Any]) -> bool:
+        evaluate = settings.get("evaluateOptions")
+        said = isinstance(evaluate, dict) and evaluate.get("repeat") is not None
+        return said or "repeat" in case.options
+
+    async def rendered(self, case: Case, scene: Scene) -> RenderedCase:
+        return await late(f"{_HERE}.read.render:render_in")(case, scene)
+
+    def known_vars(self, case: Case, base: Path, root: Path, trust: Trust) -> Mapping[str, Any]:
+        import msgspec
+
+        resolve = late(f"{_HERE}.read.render:resolve_case")
+        return resolve(msgspec.structs.replace(case, turns=[]), base, root, trust).vars
+
+    def agent_options(self, case: Case) -> dict[str, Any]:
+        return late(f"{_HERE}.run.rows:provider_options")(case)
 
     def test_for_scripts(self, case: Case) -> dict[str, Any] | None:
         return late(f"{_HERE}.promptfoo_words:test_of")(case)
+
+    def prompt_for_scripts(self, case: Case, config: dict[str, Any]) -> dict[str, Any] | None:
+        return late(f"{_HERE}.run.rows:prompt_for_scripts")(case, config)
+
+    def paces(
+        self, cases: Sequence[Case], settings: Mapping[str, Any], delay: float | None, limited: bool
+    ) -> list[CasePace]:
+        return late(f"{_HERE}.run.rows:paces")(cases, settings, delay, limited)
+
+    def at_once(self, settings: Mapping[str, Any]) -> int | None:
+        return late(f"{_HERE}.run.rows:at_once")(settings)
+
+    def stored_as(self, case: Case) -> str | None:
+        return late(f"{_HERE}.run.rows:stored_as")(case)
+
+    def conversation(self, case: Case) -> tuple[str, ...] | None:
+        return late(f"{_HERE}.run.rows:conversation")(case)
+
+    def conversation_name(self, case: Case) -> str:
+        return late(f"{_HERE}.run.rows:conversation_name")(case)
+
+    def hears_conversation(self, case: Case) -> bool:
+        return late(f"{_HERE}.run.rows:hears")(case)
+
+    def hooks(self, settings: Mapping[str, Any], base: Path, scene: HookScene) -> Hooks | None:
+        """`extensions`."""
+        given = settings.get("extensions")
+        return late(f"{_HERE}.run.suite_hooks:ExtensionHooks")(given, base, scene) if given else None
+
+    def hook_files(self, settings: Mapping[str, Any]) -> Iterable[str]:
+        given = settings.get("extensions")
+        return [one for one in (given if isinstance(given, list) else [given]) if isinstance(one, str)]
+
+    def asks_for_traces(self, case: Case, settings: Mapping[str, Any]) -> bool:
+        """By the suite's `tracing.enabled`, by `metadata.tracingEnabled` of its test, or by the environment variable
+        PROMPTFOO_TRACING_ENABLED."""
+        import os
+
+        tracing = settings.get("tracing")
+        if isinstance(tracing, dict) and tracing.get("enabled") is True:
+            return True
+        if case.metadata.get("tracingEnabled") is True:
+            return True
+        return os.environ.get("PROMPTFOO_TRACING_ENABLED", "").lower() in _TRUE
+
+    def default_grader(self, env: Any, config: Config) -> AgentSpec | None:
+        from tui_eval import agents
+
+        return agents.default_grader(env, config)
+
+    def compares_outputs(self, case: Case) -> bool:
+        return late(f"{_HERE}.judge.compared_outputs:compares")(case)
+
+    async def compare_outputs(
+        self, case: Case, attempts: Sequence[Attempt], services: JudgeServices, compat: Compat
+    ) -> None:
+        await late(f"{_HERE}.judge.compared_outputs:compare")(case, attempts, services, compat)
+
+    def derives(self, settings: Mapping[str, Any]) -> dict[str, Any]:
+        return {key: settings[key] for key in ("derivedMetrics",) if key in settings}
+
+    async def derive(
+        self,
+        columns: Sequence[dict[str, Any]],
+        settings: Mapping[str, dict[str, Any]],
+        javascript: JavaScriptHost,
+        rows: Sequence[Sequence[dict[str, float]]],
+    ) -> None:
+        await late(f"{_HERE}.run.derived_metrics:derive")(columns, settings, javascript, rows)
+
+    async def faults(self, suites: Sequence[Suite]) -> list[Problem]:
+        return await late(f"{_HERE}.check.code_faults:faults")(suites)
+
+    def broken_values(self, suite: Suite, root: Path) -> Iterable[Problem]:
+        return late(f"{_HERE}.check.named_values:broken_values")(suite, root)
+
+    def scripts(self, case: Case, config: Config) -> Iterable[tuple[Path, str]]:
+        return late(f"{_HERE}.check.scripts:scripts")(case, config)
+
+    def wanted_by(self, kind: str, value: str, case: Case, base: Path, root: Path) -> str | None:
+        return late(f"{_HERE}.check.scripts:wanted_by")(kind, value, case, base, root)
+
+    def secrets(self, case: Case) -> Iterable[str]:
+        """Of an HTTP provider."""
+        config = case.provider.get("config") if isinstance(case.provider, dict) else None
+        return late("tui_eval.agents.promptfoo.promptfoo_providers:unnamed_secrets")(config)
+
+    def as_ours(self, document: Any, path: Path) -> OurResults | None:
+        return late(f"{_HERE}.import_promptfoo:as_ours")(document, path)
 
     def costs_nothing(self, case: Case) -> bool:
         """Its echo provider says a cost of 0 for everything."""

@@ -42,6 +42,7 @@ class StartToAgentFormat(Format):
 
     name = "start_to_agent"
     title = "StartToAgent"
+    files = "*.yaml with test_cases:"
     looks_for = "a YAML mapping with a test_cases list (StartToAgent)"
     endings = (".yaml", ".yml")
     hints = (b"test_cases",)

@@ -41,6 +41,11 @@ def sentence(finding: Finding) -> str:
     return _SENTENCES[finding.code](finding)
 
 
+def what(finding: Finding) -> str:
+    """A finding without the rows that it was counted in: `amount ×100`; the whole line where it is about rows."""
+    return sentence(finding).partition(f" {rows_of(finding)}")[0]
+
+
 def codes() -> tuple[str, ...]:
     """All kinds of findings."""
     return tuple(_SENTENCES)

@@ -39,6 +39,12 @@ _OF_TIME = re.compile(
     r"hours?|hrs?|days?|weeks?|months?|years?|s|h|us|ns)(?:$|_|\b)",
     re.IGNORECASE,
 )
+_NOT_OF_TIME = re.compile(
+    r"(?:^|_|\b)(?:amounts?|prices?|costs?|revenues?|sales|profits?|margins?|balances?|payments?|paid|fees?|tax(?:es)?|"
+    r"discounts?|orders|customers|counts?|num|number|quantity|qty|units|weights?|shares?|percent|pct|eur|usd)(?:$|_|\b)",
+    re.IGNORECASE,
+)
+"""Names of money and counts: a factor of 60 is no minute there."""
 _NICE = {*_POWERS, *(float(unit) for unit in _TIME_UNITS), *(1.0 / unit for unit in _TIME_UNITS), -1.0}
 _ENOUGH = 0.9
 
@@ -136,7 +142,8 @@ def _factor(
             return
     size = factor if factor > 1 else 1 / factor
     unit = _TIME_UNITS.get(round(size)) if abs(size - round(size)) < 1e-6 * abs(size) else None
-    if unit is not None and nice and (not unit[1] or _OF_TIME.search(name)):
+    timed = bool(_OF_TIME.search(name)) or not (unit is None or unit[1] or _NOT_OF_TIME.search(name))
+    if unit is not None and nice and timed:
         words = unit[0] if factor > 1 else _INVERSE[round(size)]
         yield ValueChange("time_unit", mask, {"factor": factor, "unit": words})
     elif factor in (2.0, 3.0, 4.0, 5.0, 6.0):

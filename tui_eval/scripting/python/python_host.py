@@ -57,7 +57,7 @@ class PythonHost(ScriptHost):
 
     def _launch(self, place: Path) -> ScriptProcess:
         if not place.is_dir():
-            raise ScriptError(f"{place}: no such folder")
+            raise ScriptError(f"{place}: no such folder", code="cannot-run")
         packages = str(Path(__file__).parents[3])
 
         def command(channel: int) -> list[str]:
@@ -118,5 +118,9 @@ def _event(answer: dict[str, Any], file: Path, function: str) -> Event:
         try:
             return msgspec.convert(value, Event)  # pyright: ignore[reportArgumentType, reportReturnType]
         except msgspec.ValidationError as error:
-            raise ScriptError(f"{file.name}:{function} gives an event that is none: {error}") from None
-    raise ScriptError(f"{file.name}:{function} gives a {type(value).__name__}, neither text nor an event")
+            raise ScriptError(
+                f"{file.name}:{function} gives an event that is none: {error}", code="unreadable"
+            ) from None
+    raise ScriptError(
+        f"{file.name}:{function} gives a {type(value).__name__}, neither text nor an event", code="unreadable"
+    )

@@ -26,7 +26,8 @@ from tui_eval.model import (
     Verdict,
 )
 
-NAO = "nao"
+UNNAMED = "unknown"
+"""The format and agent of a result that names none."""
 FROM_FILE = "file-"
 """Begins the content's hash of a case known from a results file only, which is none of the suite's own."""
 T = TypeVar("T")
@@ -34,13 +35,15 @@ T = TypeVar("T")
 
 @dataclass(slots=True)
 class ResultsGroup:
-    """One case with one agent and model: its attempts in order, numbered without gaps."""
+    """One case with one agent and model: its attempts in order, numbered without gaps; `left` more were asked for
+    and never ran."""
 
     case: Case
     agent: str
     model: str | None
     required: int = 0
     attempts: list[Attempt] = field(default_factory=list)
+    left: int = 0
 
 
 def grouped(document: dict[str, Any], place: str, started_at: float) -> list[ResultsGroup]:
@@ -50,7 +53,7 @@ def grouped(document: dict[str, Any], place: str, started_at: float) -> list[Res
     required = _required(document.get("cases"))
     for entry in document["results"]:
         case = _case(entry)
-        agent = _text(entry.get("agent")) or NAO
+        agent = _text(entry.get("agent")) or UNNAMED
         model = _text(entry.get("model")) or None
         key = (case.case_id, agent, model)
         if key not in required and (case.case_id, agent, None) in required:
@@ -59,23 +62,37 @@ def grouped(document: dict[str, Any], place: str, started_at: float) -> list[Res
         if group is None:
             group = groups[key] = ResultsGroup(case, agent, key[2])
         group.attempts.append(_attempt(entry, case, agent, model, started_at))
+    for entry in _list(document.get("not_run")):
+        case, agent, model = (
+            _case(entry),
+            _text(entry.get("agent")) or UNNAMED,
+            _text(entry.get("model")) or None,
+        )
+        group = groups.setdefault((case.case_id, agent, model), ResultsGroup(case, agent, model))
+        group.left += 1
     for key, group in groups.items():
         asked = sorted(group.attempts, key=lambda one: one.attempt)
-        first = max(1, asked[0].attempt)
+        first = max(1, asked[0].attempt) if asked else 1
         for number, attempt in enumerate(asked, first):
             attempt.attempt = number
         group.attempts = asked
-        group.required = required.get(key) or len(asked)
-        group.case.attempts, group.case.required = len(asked), group.required
+        planned = len(asked) + group.left
+        group.required = required.get(key) or planned
+        group.case.attempts, group.case.required = planned, group.required
+    places = {
+        case_id: place for place, case_id in enumerate(dict.fromkeys(case_id for case_id, _, _ in groups), 1)
+    }
+    for group in groups.values():
+        group.case.order = places[group.case.case_id]
     _name_prompts([group.case for group in groups.values()])
     return list(groups.values())
 
 
 def _name_prompts(cases: Sequence[Case]) -> None:
-    """Call the prompts of each promptfoo suite what its reader would call them."""
+    """Call the prompts of each suite what its reader would call them."""
     labels: dict[str, dict[str, str]] = {}
     for case in cases:
-        if case.format == "promptfoo" and case.prompt:
+        if case.prompt:
             labels.setdefault(case.suite, {})[case.prompt] = ""
     for names in labels.values():
         if len(names) > 1:
@@ -97,17 +114,23 @@ def _case(entry: dict[str, Any]) -> Case:
     name = _text(entry.get("name")) or "unnamed"
     details = _mapping(entry.get("details"))
     suite = _text(entry.get("suite")) or "tests"
-    kind = entry.get("format")
     case = Case(
         case_id=_text(entry.get("case_id")) or f"{suite}::{name}",
         name=name,
         suite=suite,
-        format=kind if kind in ("nao", "start_to_agent", "promptfoo", "neuro_san") else "nao",
+        format=_text(entry.get("format")) or UNNAMED,
         agent=_text(entry.get("agent")) or None,
         prompt=_text(entry.get("prompt")) or None,
         vars=_mapping(entry.get("vars")),
         metadata=_mapping(entry.get("metadata")),
+        column=_text(entry.get("column")),
+        test_number=_place(entry.get("test_number")) or 0,
+        column_number=_place(entry.get("column_number")) or 0,
     )
+    if provider := {
+        key: one for key, one in _mapping(entry.get("provider")).items() if key in ("id", "label")
+    }:
+        case.options = {"columnProvider": provider}
     turns: dict[int, Turn] = {}
     for item in _list(entry.get("transcript")):
         turn = _place(item.get("turn"))
@@ -123,6 +146,8 @@ def _case(entry: dict[str, Any]) -> Case:
     if not entry.get("assertions") and _text(details.get("reference_sql")):
         case.assertions.append(Assertion("sql", _text(details["reference_sql"]), "rows"))
     case.turns = [turns[number] for number in sorted(turns)]
+    if isinstance(template := entry.get("template"), str) and case.turns:
+        case.turns[0].text = template  # what was sent stands in the transcript
     expected = msgspec.json.encode([case.turns, case.assertions, case.vars], enc_hook=str)
     case.content_hash = FROM_FILE + hashlib.sha256(expected).hexdigest()[:16]
     return case
@@ -179,7 +204,7 @@ def _read(entry: dict[str, Any], case: Case, agent: str, model: str | None, star
         named_weights=_weights(entry, verdicts, named),
         verdicts=verdicts,
         transcript=transcript,
-        replies=_replies(transcript, text, details.get("output")),
+        replies=_replies(transcript, text, details),
         usage=_usage(entry),
         cost=figures.amount(entry.get("cost"), "cost"),
         tool_call_count=figures.count(entry.get("tool_call_count"), "tool calls"),
@@ -204,7 +229,7 @@ def _trace(given: Any) -> Trace | None:
 
 
 def _transcript(details: dict[str, Any], text: str, error: str | None) -> list[Entry]:
-    """What nao's file tells of the conversation: calls with results, and the answer."""
+    """What a file without a transcript tells of the conversation: calls with results, and the answer."""
     entries: list[Entry] = []
     for call in _list(details.get("tool_calls")):
         name, number = _text(call.get("toolName")), _text(call.get("toolCallId")) or None
@@ -218,20 +243,27 @@ def _transcript(details: dict[str, Any], text: str, error: str | None) -> list[E
     return entries
 
 
-def _replies(transcript: list[Entry], text: str, output: Any) -> list[Reply]:
+def _replies(transcript: list[Entry], text: str, details: dict[str, Any]) -> list[Reply]:
+    output, empty = details.get("output"), details.get("empty_reply")
     said = {entry.turn: entry.text for entry in transcript if entry.kind == "assistant" and not entry.agent}
+    for entry in transcript:
+        if entry.kind == "error":  # what was said before it is no answer, unless the file has it as one
+            said.pop(entry.turn, None)
     last = max((entry.turn for entry in transcript if entry.kind == "user"), default=max(said, default=1))
-    if text or output is not None:
+    if details.get("unanswered") is not True and (
+        text or output is not None or empty in ("empty", "missing")
+    ):
         said[last] = text
     replies = [Reply(turn=turn, text=words) for turn, words in sorted(said.items())]
     for reply in replies:
         if reply.turn == last:
             reply.output = output
+            reply.text_missing = empty == "missing" and not text and output is None
     return replies
 
 
 def _usage(entry: dict[str, Any]) -> Usage | None:
-    """Ours by kind; nao's only number stands for both."""
+    """Ours by kind; an only number stands for both."""
     given = _mapping(entry.get("usage"))
     counts = [
         figures.count(given.get(f"{kind}_tokens"), f"{kind} tokens") for kind in ("input", "output", "cached")

@@ -1,4 +1,4 @@
-"""Results files opened as runs: nao's, old and new, promptfoo's, and our own (formats/nao.md 6 and 9).
+"""Results files opened as runs: our own, and those that a format has made into one of ours (`as_ours`).
 
 A file becomes a run's folder in the user's cache folder, once for each content, so that everything that
 reads runs reads it. What the older generation lacks (`attempt`, `by_model`, `verification_sql`, …) is
@@ -14,6 +14,7 @@ import json
 import re
 import shutil
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -23,24 +24,25 @@ from tui_eval.guard import figures
 from tui_eval.guard.private import cache_home
 from tui_eval.guard.text import storable
 from tui_eval.model import Case
-from tui_eval.store.imported.promptfoo_results import converted, is_promptfoo
 from tui_eval.store.imported.results_entries import ResultsGroup, grouped
 from tui_eval.store.reader import RunReader
 from tui_eval.store.run_folders import DATABASE, StoreError
 from tui_eval.store.schema import RunInfo
 from tui_eval.store.writer import PlannedCase, RunWriter
 
-_FORM = b"5"  # of what is made of a file; another one is made anew
+AsOurs = Callable[[Any, Path], tuple[dict[str, Any], str] | None]
+"""Of a JSON document and its file: the results file of ours that it means, and what that depends on besides."""
+_FORM = b"6"  # of what is made of a file; another one is made anew
 _STORE = ".tui-eval"
 _ENDED = ("finished", "cancelled", "interrupted")
 
 
-def is_results(path: Path) -> bool:
+def is_results(path: Path, as_ours: AsOurs) -> bool:
     """Whether this is a results file (rather than a suite that is written in JSON)."""
     if path.suffix.lower() != ".json" or not path.is_file():
         return False
     try:
-        _read(path)
+        _read(path, as_ours)
     except StoreError:
         return False
     return True
@@ -77,13 +79,13 @@ def open_folder(folder: Path) -> Path:
     return place
 
 
-def open_results(path: Path) -> Path:
-    """The folder of the run that a results file tells of.
+def open_results(path: Path, as_ours: AsOurs) -> Path:
+    """The folder of the run that a results file tells of. `as_ours` makes one of ours of other tools' files.
 
     Raises:
         StoreError: it cannot be read, is no results file, or the cache folder cannot be written.
     """
-    body, document = _read(path)
+    body, document = _read(path, as_ours)
     key = hashlib.sha256(_FORM + body).hexdigest()[:24]
     place = cache_home() / "results" / key
     # As in a project: code that looks for a run's project finds this folder.
@@ -110,7 +112,7 @@ def open_results(path: Path) -> Path:
     return runs / info.id
 
 
-def _read(path: Path) -> tuple[bytes, dict[str, Any]]:
+def _read(path: Path, as_ours: AsOurs) -> tuple[bytes, dict[str, Any]]:
     try:
         body = path.read_bytes()
         document = json.loads(body)
@@ -118,18 +120,16 @@ def _read(path: Path) -> tuple[bytes, dict[str, Any]]:
         raise StoreError(f"{path}: {error.strerror or error}") from None
     except (ValueError, RecursionError) as error:
         raise StoreError(f"{path}: not JSON: {error}") from None
-    if is_promptfoo(document):
-        made = converted(storable(document), path)
-        place = str(made["results"][0]["suite"]) if made["results"] else ""
-        return body + place.encode("utf-8", "replace"), storable(
-            made
-        )  # its ids depend on what lies beside it
+    document = storable(document)
+    if (made := as_ours(document, path)) is not None:
+        document, beside = made
+        return body + beside.encode("utf-8", "replace"), storable(document)
     results = document.get("results") if isinstance(document, dict) else None
     if not isinstance(results, list) or not all(isinstance(r, dict) and "passed" in r for r in results):
         raise StoreError(
-            f"{path}: not a results file of nao, promptfoo or tui-eval (results[] with name and passed, or success)"
+            f"{path}: not a results file of tui-eval or of a tool whose suites it reads (results[] with name and passed, or success)"
         )
-    return body, storable(document)
+    return body, document
 
 
 def _info(path: Path, document: dict[str, Any]) -> RunInfo:
@@ -144,10 +144,28 @@ def _info(path: Path, document: dict[str, Any]) -> RunInfo:
     stamp = _seconds(document.get("timestamp"))
     info.started_at = figures.moment(info.started_at, "start") or figures.moment(stamp, "start") or 0.0
     info.finished_at = figures.moment(info.finished_at, "end")
-    if not run:
-        info.note = f"read from {path.name}, a file of nao; tokens are input and output together"
     info.paths = [str(path.absolute())]
+    info.metrics = _metrics(document.get("metrics"))
     return info
+
+
+def _metrics(given: Any) -> list[dict[str, Any]]:
+    """Columns' sums with what was derived from them; nothing where nothing was: sums alone are made anew."""
+    rows = [row for row in given if isinstance(row, dict)] if isinstance(given, list) else []
+    if not any(isinstance(row.get("derived"), dict) and row["derived"] for row in rows):
+        return []
+    return [
+        {
+            **{name: str(row.get(name) or "") for name in ("suite", "agent", "prompt")},
+            "score": figures.score(row.get("score"), "score") or 0.0,
+            "count": figures.count(row.get("count"), "count") or 0,
+            **{
+                name: figures.scores(one if isinstance(one := row.get(name), dict) else {}, "score")
+                for name in ("named_scores", "named_weights", "derived")
+            },
+        }
+        for row in rows
+    ]
 
 
 def _name(run_id: str) -> str:
@@ -156,7 +174,7 @@ def _name(run_id: str) -> str:
 
 
 def _seconds(stamp: Any) -> float:
-    """Of nao's local time without a zone; 0 where there is none."""
+    """Of a local time without a zone; 0 where there is none."""
     try:
         return datetime.datetime.fromisoformat(str(stamp)).timestamp()
     except (ValueError, OverflowError, OSError):
@@ -176,7 +194,7 @@ def _write(folder: Path, info: RunInfo, groups: list[ResultsGroup]) -> None:
     try:
         references = writer.plan([_planned(group) for group in groups])
         for group, ids in zip(groups, references, strict=True):
-            for ref, attempt in zip(ids, group.attempts, strict=True):
+            for ref, attempt in zip(ids, group.attempts, strict=False):  # the rest never ran
                 writer.done(ref, attempt)
         writer.state(state, finished)
     finally:
@@ -187,6 +205,7 @@ def _write(folder: Path, info: RunInfo, groups: list[ResultsGroup]) -> None:
 
 def _planned(group: ResultsGroup) -> PlannedCase:
     case: Case = group.case
+    first = group.attempts[0].attempt if group.attempts else 1
     return PlannedCase(
-        case, group.agent, group.model, len(group.attempts), group.required, group.attempts[0].attempt
+        case, group.agent, group.model, len(group.attempts) + group.left, group.required, first
     )

@@ -65,7 +65,6 @@ class AcceptController:
 
     def _show_proposal(self, name: str, proposal: Proposal) -> None:
         from tui_eval.formats.accepting import write
-        from tui_eval.tui.screens.change import ChangeScreen
 
         if not proposal.changes and not proposal.unable:
             self._notices.say("nothing of the case failed that a change would mend")
@@ -87,15 +86,16 @@ class AcceptController:
                 done = partial(self._accepted, proposal.texts)
                 self._core.tasks.thread(put, lambda _: done(), self._not_written, name="accept")
 
-        screen = ChangeScreen(
+        self._places.show(
+            "change",
             title,
             proposal.diff,
             proposal.unable,
             told=proposal.notes,
             edits=True,
             taken_back=self._key_back(),
+            answer=answer,
         )
-        self._places.push(screen, answer)
 
     def _key_back(self) -> str:
         from tui_eval.tui.keys import KEYS

@@ -7,7 +7,6 @@ from collections.abc import Callable, Sequence
 
 from tui_eval.config.project import CONFIG_NAME, rule_for
 from tui_eval.formats import format_of
-from tui_eval.tui.screens.agent_question import AgentQuestion
 from tui_eval.tui.services import Core, PlaceStack, Suites
 from tui_eval.tui.state.agent_entry import AgentEntryError, added
 from tui_eval.tui.state.lists.case_entry import CaseRow
@@ -71,4 +70,4 @@ class AskAgent:
             self._suites.load()
             self.then(entries, go_on)
 
-        self._places.push(AgentQuestion(name, file.name, count), answer)
+        self._places.show("agent", name, file.name, count, answer=answer)

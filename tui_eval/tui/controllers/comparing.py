@@ -37,7 +37,6 @@ class CompareController:
     def compare(self) -> None:
         """Two runs where one is in the list of runs, else two attempts of the case."""
         from tui_eval.tui.loaders.compare_loader import first_sides
-        from tui_eval.tui.screens.sides import SidesScreen
 
         screen = self._places.place
         runs = screen.runs_meant() if screen is not None else None
@@ -53,7 +52,7 @@ class CompareController:
             if sides is None:
                 self._notices.say("nothing to compare with: this case has one attempt so far")
             elif self._places.place is screen:
-                self._places.push(SidesScreen(sides))
+                self._places.show("sides", sides)
 
         run = self.state.run
         if pointer.run_id is None and run is not None and run.find(pointer.case_id) is not None:
@@ -66,13 +65,12 @@ class CompareController:
         """The runs that are meant; where none but the one under the cursor is, that with the run before it of
         the same cases, and what is compared of a run with several agents is asked."""
         from tui_eval.tui.loaders.compare_loader import Candidates, Half, candidates
-        from tui_eval.tui.screens.compare_screen import CompareScreen
 
         store = Store(self.state.root)
         pair, run_id = runs
 
         def both(before: str, after: str) -> None:
-            self._places.push(CompareScreen(Half(store.folder_of(before)), Half(store.folder_of(after))))
+            self._places.show("compare", Half(store.folder_of(before)), Half(store.folder_of(after)))
             screen.unmark()
 
         if pair is not None:
@@ -107,7 +105,7 @@ class CompareController:
                     both(before, run_id)
                 elif value:
                     one, other = found.pairs[int(value) - 1]
-                    self._places.push(CompareScreen(Half(folder, *one), Half(folder, *other)))
+                    self._places.show("compare", Half(folder, *one), Half(folder, *other))
 
             self._ask("Compare which?", answers, answer)
 

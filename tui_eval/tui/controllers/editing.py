@@ -50,6 +50,8 @@ class EditController:
                 return place_of(found.problem, self.state.suites)
             if found is not None and found.kind == "suite":
                 return self._first_error(found.path) or (found.path, 0)
+        if place is not None and (found := place.place_to_edit()) is not None:
+            return found
         pointer = self._places.pointer()
         item = self.state.by_id.get(pointer.case_id) if pointer is not None else None
         if item is None:

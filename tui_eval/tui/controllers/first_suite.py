@@ -5,35 +5,36 @@ from __future__ import annotations
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import tui_eval
+from tui_eval.formats import FirstSuite, offered
 from tui_eval.tui.controllers.places import PlaceController
-from tui_eval.tui.screens.agent_question import FirstAgent
 from tui_eval.tui.services import Core
 
 SAMPLES = "sample_suites"
-FORMATS = (
-    ("s", "start_to_agent", "a StartToAgent suite (YAML, test_cases)"),
-    ("n", "nao", "a nao suite (questions, and the SQL of answers)"),
-    ("p", "promptfoo", "a promptfoo suite"),
-    ("h", "neuro_san", "a neuro-san suite (.hocon)"),
-)
-
-
-SERVERS = {
-    "nao": "http://localhost:5005 alone is a nao server.",
-    "neuro_san": "http://localhost:8080 alone is a neuro-san server.",
-}
+_KEYS = "abcdefghijklnopqrstuvwxyz1234567890"
+"""For formats that ask for no key of their own; `m` is for the samples."""
 
 
 def samples_folder() -> Path | None:
     """The samples that came with the program, if they did."""
     folder = Path(tui_eval.__file__).parent.parent / SAMPLES
     return folder if folder.is_dir() else None
+
+
+def _answers(firsts: Mapping[str, FirstSuite]) -> list[tuple[str, str, str]]:
+    """The key, name and words of each format; where two ask for one key, the second has another."""
+    taken: dict[str, str] = {}
+    for name, first in firsts.items():
+        key = next(
+            key for key in (first.key, *name.lower(), *_KEYS) if key and key != "m" and key not in taken
+        )
+        taken[key] = name
+    return [(key, name, firsts[name].words) for key, name in taken.items()]
 
 
 class FirstSuiteQuestion:
@@ -45,9 +46,11 @@ class FirstSuiteQuestion:
     def ask(self) -> None:
         """Ask what to begin with, and write it."""
         samples = samples_folder()
-        answers = [*FORMATS, ("esc", "", "nothing")]
+        firsts = {one.name: first for one in offered() if (first := one.first_suite()) is not None}
+        answers = _answers(firsts)
         if samples is not None:
-            answers.insert(4, ("m", SAMPLES, f"the samples, copied into {SAMPLES}/"))
+            answers.append(("m", SAMPLES, f"the samples, copied into {SAMPLES}/"))
+        answers.append(("esc", "", "nothing"))
 
         def answer(value: str | None) -> None:
             if not value:
@@ -59,8 +62,10 @@ class FirstSuiteQuestion:
             elif config is not None and config.agents:
                 self._first_agent(value, "")
             else:
-                self._places.push(
-                    FirstAgent(servers=SERVERS.get(value, "")), partial(self._first_agent, value)
+                self._places.show(
+                    "first agent",
+                    servers=firsts[value].server_hint,
+                    answer=partial(self._first_agent, value),
                 )
 
         self._places.ask(

@@ -6,6 +6,8 @@ import asyncio
 import contextlib
 import os
 import subprocess
+import time
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -15,21 +17,21 @@ from textual.app import App
 from tui_eval.case_names import full_name
 from tui_eval.config.project import state_dir
 from tui_eval.guard.text import visible
-from tui_eval.store.run_folders import Store, is_alive
-from tui_eval.store.schema import AttemptRow
+from tui_eval.store.reader import RunReader
+from tui_eval.store.run_folders import Store, StoreError, is_alive
+from tui_eval.store.schema import FOR_PERSON, AttemptRow
 from tui_eval.store.write_thread import FULL, LEFT_OUT
+from tui_eval.tui.background import run_in_thread
 from tui_eval.tui.controllers.places import PlaceController
+from tui_eval.tui.controllers.run_status import RunStatus
 from tui_eval.tui.controllers.suites import SuiteController
-from tui_eval.tui.loaders.follower import Follower, RunNews, older_runs
+from tui_eval.tui.loaders.follower import Follower, RunNews, older_runs, trust_wanted
 from tui_eval.tui.messages import LiveText, RunChanged, SuitesChanged
 from tui_eval.tui.services import Core
 from tui_eval.tui.state.runs.run_facts import summary
 from tui_eval.tui.state.runs.run_group import RunGroup
 from tui_eval.tui.state.runs.run_view import RunView
 
-WANTS_TRUST = "needs trust: "
-WANTS_PERSON = "sign in to "
-"""How a note begins that waits for somebody (agents.nao_browser)."""
 LOOKED_AT = 20
 """Newest runs among which one that is at work is looked for."""
 DISK_SECONDS = 2.0
@@ -42,6 +44,16 @@ def came_to_nothing(run: RunView) -> bool:
     return bool(run.info.options.get("step")) and not run.active and not judged
 
 
+def _goes_on(folder: Path) -> bool:
+    """Whether a run has not ended and is no step, which takes no other run's place."""
+    try:
+        with contextlib.closing(RunReader(folder)) as reader:
+            info = reader.info()
+    except (StoreError, OSError):
+        return False
+    return info.state in ("running", "paused") and not info.options.get("step")
+
+
 class FrontRun:
     """Follows the run in front, and those of its group that still go on."""
 
@@ -49,6 +61,9 @@ class FrontRun:
         self._app, self._core, self._places, self._suites = app, core, places, suites
         self.state, self._notices = core.state, core.notices
         self._disks = DiskTrouble(core, places)
+        self.status = RunStatus(core, places)
+        self.history_read_at = 0.0
+        """When the past of cases was read last, on the monotonic clock."""
         self.followers: dict[str, Follower] = {}
         self._going_aside: set[str] = set()
         self._opened: Path | None = None
@@ -58,6 +73,21 @@ class FrontRun:
         """As followers ask for it, in their threads."""
         self._core.tasks.later(callback, *arguments)
         return True
+
+    def follow_what_runs(self) -> None:
+        """Where no run is in front, follow the newest that is at work, whoever started it: a line that dropped or
+        a terminal that was closed has ended no run."""
+
+        def look() -> Path | None:
+            newest = islice(Store(self.state.root).run_folders(), LOOKED_AT)
+            return next((folder for folder in newest if is_alive(folder) and _goes_on(folder)), None)
+
+        def take(folder: Path | None) -> None:
+            if folder is not None and self.state.run is None and not self.followers:
+                self.begin_with(folder)
+                self._notices.say("a run goes on: L shows it")
+
+        self._core.tasks.thread(look, take, name="what runs")
 
     def open_newest(self) -> bool:
         """Where no run is in front, follow one that is at work, else the newest; False where there is none."""
@@ -100,6 +130,7 @@ class FrontRun:
         """Followers have news."""
         for follower in list(self.followers.values()):
             self._take(follower.take())
+        self.status.begin()
 
     def _take(self, news: RunNews) -> None:
         if news.error:
@@ -139,7 +170,7 @@ class FrontRun:
         if said:
             self._places.post(LiveText(said, "" if in_front else run.info.id))
         for row in news.live:
-            if row.kind == "note" and row.text.startswith(WANTS_PERSON):
+            if row.kind == "note" and row.name == FOR_PERSON:
                 self._notices.call_person(row.text)
         if not run.active and (before or first):
             self._run_ended(run, rang=before)
@@ -219,18 +250,18 @@ class FrontRun:
             )
         elif rang and not self._shown:
             self._notices.say(f"run {summary(run)}")
-        wanted: list[str] = []
+        bad = [row.id for row in run.attempts.values() if row.outcome == "error"]
         for row in run.attempts.values():
             if row.outcome == "error" and row.message:
                 case = run.cases.get(row.case_ref)
                 self._notices.log(
                     "error", f"{full_name(case.name, case.variant) if case else row.case_ref}: {row.message}"
                 )
-                if row.message.startswith(WANTS_TRUST):
-                    what, whole, _ = row.message.removeprefix(WANTS_TRUST).rpartition(" (run with")
-                    wanted += [what] if whole else []
-        self._refresh_history(sorted({row.case_id for row in run.cases.values()}))
-        self._suites.ask_trust(wanted)
+        self.refresh_history(sorted({row.case_id for row in run.cases.values()}))
+        if bad:
+            run_in_thread(
+                self._app, partial(trust_wanted, run.folder, bad), self._suites.ask_trust, name="trust"
+            )
 
     def _notify_outside(self, run: RunView) -> None:
         """Run the person's `notify:` command; what happened is in its environment, nothing of it in the
@@ -264,9 +295,11 @@ class FrontRun:
             work, ended, lambda error: self._notices.log("error", f"notify: {error}"), name="notify"
         )
 
-    def _refresh_history(self, case_ids: list[str]) -> None:
+    def refresh_history(self, case_ids: list[str] | None = None) -> None:
+        """Read anew what became of these cases in all runs; None: of every case."""
         root = self.state.root
-        wanted = case_ids if len(case_ids) <= 500 else None
+        wanted = case_ids if case_ids is not None and len(case_ids) <= 500 else None
+        self.history_read_at = time.monotonic()
 
         def read() -> dict[str, Any]:
             from tui_eval.store.index import Index
@@ -274,6 +307,7 @@ class FrontRun:
             return Index(root).latest(wanted)
 
         def take(latest: dict[str, Any]) -> None:
+            self.history_read_at = time.monotonic()
             self.state.set_history(latest)
             self._put_away()
             self._places.post(SuitesChanged(wanted))

@@ -13,21 +13,17 @@ from textual.message import Message
 from textual.screen import ModalScreen, Screen
 
 from tui_eval.guard.text import clip, visible
-from tui_eval.tui.front import Front
+from tui_eval.tui.front import CaseListFront, Front
 from tui_eval.tui.handlers import Handler
 from tui_eval.tui.pointer import CasePointer
-from tui_eval.tui.screens.dialogs import AskScreen
-from tui_eval.tui.screens.help import PaperScreen, help_paragraphs
-from tui_eval.tui.screens.run_screen import RunScreen
-from tui_eval.tui.screens.settings_place import SettingsScreen
-from tui_eval.tui.screens.suites_screen import SuitesScreen
+from tui_eval.tui.screens.screen_names import make
 from tui_eval.tui.services import Core
 from tui_eval.tui.state.lists.case_entry import CaseRow
 from tui_eval.tui.widgets.bars import KeyHints
 
 
 class PlaceController:
-    """Knows the stack of screens. A new screen's `show_…` belongs here."""
+    """Knows the stack of screens, and screens by their names alone. A new screen's `show_…` belongs here."""
 
     def __init__(self, app: App[Any], core: Core) -> None:
         self._app, self._core = app, core
@@ -63,9 +59,11 @@ class PlaceController:
         return screen if isinstance(screen, Front) else None
 
     @property
-    def suites(self) -> SuitesScreen:
+    def suites(self) -> CaseListFront:
         """The first screen."""
-        return next(screen for screen in self._app.screen_stack if isinstance(screen, SuitesScreen))
+        found = self.find("suites")
+        assert isinstance(found, CaseListFront)
+        return found
 
     @property
     def list_in_front(self) -> Front | None:
@@ -78,6 +76,17 @@ class PlaceController:
     def stack(self) -> Sequence[Screen[Any]]:
         """All screens, the one in front last."""
         return self._app.screen_stack
+
+    def find(self, kind: str) -> Front | None:
+        """The screen of that kind that is nearest the first, if one is open."""
+        return next((s for s in self._app.screen_stack if isinstance(s, Front) and s.kind == kind), None)
+
+    def show(
+        self, name: str, *arguments: Any, answer: Callable[[Any], Any] | None = None, **options: Any
+    ) -> None:
+        """Show a new screen of that name over the one in front (see `screens.screen_names`), made of the rest; a
+        dialog's answer goes to `answer`."""
+        self.push(make(name, *arguments, **options), answer)
 
     def push(self, screen: Screen[Any], answer: Callable[[Any], Any] | None = None) -> None:
         """Show a screen over the one in front; a dialog's answer goes to `answer`."""
@@ -97,7 +106,7 @@ class PlaceController:
         after_reading: Collection[str] = (),
     ) -> None:
         """Ask over the screen."""
-        self.push(AskScreen(question, answers, details, items, after_reading), on_answer)
+        self.show("ask", question, answers, details, items, after_reading, answer=on_answer)
 
     def post(self, message: Message) -> None:
         """Give a message to the screens in sight."""
@@ -117,9 +126,9 @@ class PlaceController:
         while self.front is not target and len(self._app.screen_stack) > 1:
             self.pop()
 
-    def bring(self, kind: type[Screen[Any]]) -> bool:
+    def bring(self, kind: str) -> bool:
         """Back to the screen of that kind; False where there is none."""
-        found = next((screen for screen in self._app.screen_stack if isinstance(screen, kind)), None)
+        found = self.find(kind)
         if found is not None:
             self.back_to(found)
         return found is not None
@@ -131,12 +140,14 @@ class PlaceController:
         place = self.place
         return place.current() if place is not None else None
 
+    def pointers(self) -> Sequence[CasePointer]:
+        """The cases that keys mean which act on all rows of a test."""
+        place = self.place
+        return place.all_current() if place is not None else ()
+
     def open_case(self, pointer: CasePointer) -> None:
         """Show a case in the inspector."""
-        # Imported when it is first shown: the first paint does not wait for it.
-        from tui_eval.tui.screens.case_screen import CaseScreen
-
-        self.push(CaseScreen(pointer))
+        self.show("case", pointer)
 
     def all_cases(self) -> Iterable[CaseRow]:
         """Every case of the suites, shown or not."""
@@ -182,14 +193,14 @@ class PlaceController:
 
     def show_run(self) -> None:
         """The live run."""
-        if not self.bring(RunScreen):
+        if not self.bring("run"):
             self.show_suites()
-            self.push(RunScreen())
+            self.show("run")
 
     def run_over(self) -> None:
         """The live run, over whatever is in front where it was not shown yet."""
-        if not self.bring(RunScreen):
-            self.push(RunScreen())
+        if not self.bring("run"):
+            self.show("run")
 
     def show_suites(self) -> None:
         """All suites."""
@@ -197,43 +208,41 @@ class PlaceController:
 
     def show_runs(self) -> None:
         """All runs."""
-        from tui_eval.tui.screens.runs_screen import RunsScreen
-
-        if not self.bring(RunsScreen):
-            self.push(RunsScreen())
+        if not self.bring("runs"):
+            self.show("runs")
 
     def show_grid(self) -> None:
         """Tests down, prompts and agents across; or the list again."""
-        from tui_eval.tui.screens.grid import GridScreen
-        from tui_eval.tui.screens.list_place import ListPlace
-
         place = self.list_in_front
-        if isinstance(self.front, GridScreen):
+        if self._kind == "grid":
             self.pop()
-        elif isinstance(place, ListPlace):
+        elif place is not None:
             self.back_to(place)
-            self.push(GridScreen(place))
+            self.show("grid", place)
+
+    @property
+    def _kind(self) -> str:
+        place = self.place
+        return place.kind if place is not None else ""
 
     def show_help(self) -> None:
         """Keys of this place."""
         screen, place = self.front, self.place
-        if isinstance(screen, PaperScreen) and not isinstance(screen, SettingsScreen):
+        if self._kind == "paper":
             self.pop()
             return
         sections = place.KEY_SECTIONS if place is not None else ()
-        name = screen.TITLE or "this place"
-        symbols = self._core.symbols
-        self.push(PaperScreen(f"Help: {name}", lambda: help_paragraphs(name, sections, symbols)))
+        self.show("help", screen.TITLE or "this place", sections, self._core.symbols)
 
     def show_log(self) -> None:
         """Errors with details."""
-        if not isinstance(self.front, PaperScreen):
-            self.push(PaperScreen("Log", self._log_paragraphs))
+        if self._kind not in ("paper", "settings"):
+            self.show("paper", "Log", self._log_paragraphs)
 
     def show_settings(self) -> None:
         """The person's settings."""
-        if not isinstance(self.front, SettingsScreen):
-            self.push(SettingsScreen())
+        if self._kind != "settings":
+            self.show("settings")
 
     def show_palette(self) -> None:
         """Actions, cases and places by name."""
@@ -258,5 +267,5 @@ class PlaceController:
             return
         if isinstance(screen, ModalScreen):
             screen.dismiss(None)
-        elif not isinstance(screen, SuitesScreen):
+        elif self._kind != "suites":
             self.pop()

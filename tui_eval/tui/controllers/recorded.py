@@ -5,12 +5,12 @@ What an action needs is imported when it is used: the first paint does not wait 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from tui_eval.store import case_state
-from tui_eval.tui.controllers.runs import RunController
+from tui_eval.tui.controllers.runs import MOST_ROWS, RunController
 from tui_eval.tui.handlers import Handler
 from tui_eval.tui.pointer import CasePointer
 from tui_eval.tui.services import Core, PlaceStack
@@ -32,13 +32,28 @@ class RecordedController:
 
     def judge(self) -> None:
         """Judge the answer that is looked at, or the last one of the case under the cursor, anew."""
-        place, pointer = self._places.place, self._places.pointer()
+        place, pointers = self._places.place, self._places.pointers()
         if place is not None and place.judge_again():
             return
-        if pointer is None:
+        if not pointers:
             self._notices.say("put the cursor on a case first")
+        elif len(pointers) > MOST_ROWS:
+            self._notices.say(f"at most {MOST_ROWS} are judged at once: unfold the line")
+        elif len(pointers) == 1:
+            self.judge_again(pointers[0])
         else:
-            self.judge_again(pointer)
+            self._judge_rows(pointers)
+
+    def _judge_rows(self, pointers: Sequence[CasePointer]) -> None:
+        """Judge the last recorded answers of all rows of a test; the run in front stays."""
+
+        def take(content: CaseContent) -> None:
+            if content.row is not None and content.row.state == "done":
+                self._runs.from_recorded(content, None, "", aside=True)
+
+        self._notices.say(f"judging {len(pointers)} recorded answers again")
+        for pointer in pointers:
+            self.read(pointer, take)
 
     def judge_again(self, pointer: CasePointer, said: str | None = None, *, one_column: bool = False) -> None:
         """Judge the case's last recorded answers anew; nothing is sent to the agent.

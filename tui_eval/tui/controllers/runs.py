@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,19 +17,21 @@ from tui_eval.tui.controllers.front_run import FrontRun
 from tui_eval.tui.controllers.places import PlaceController
 from tui_eval.tui.handlers import Handler
 from tui_eval.tui.pointer import CasePointer
-from tui_eval.tui.screens.run_dialog import RunChoice, RunDialog
 from tui_eval.tui.services import Core, Suites
 from tui_eval.tui.state import run_requests
 from tui_eval.tui.state.case_agent import agent_spec
 from tui_eval.tui.state.lists import filtering
 from tui_eval.tui.state.lists.case_entry import CaseRow
 from tui_eval.tui.state.lists.entries import meant, not_passed, subject
+from tui_eval.tui.state.run_requests import RunChoice
 from tui_eval.tui.state.runs.run_estimate import FREE, Estimate, Planned, Who, estimate
 from tui_eval.tui.state.text import formatting
 
 if TYPE_CHECKING:
     from tui_eval.tui.state.case.case_content import CaseContent
 
+MOST_ROWS = 50
+"""Rows of a line that one key runs or judges one by one: each is a run of its own."""
 ASK_ABOVE_USD = 1.0
 """A run without a dialog that history says will cost more is asked about, once."""
 
@@ -103,11 +106,13 @@ class RunController:
         self.start(entries, linked_to=run.info.id if of_run and run else None, in_their_columns=True)
 
     def add_attempt(self) -> None:
-        """One more attempt."""
-        pointer = self._places.pointer()
-        if pointer is None:
+        """One more attempt of the case, or of each row of a test."""
+        pointers = self._places.pointers()
+        if not pointers:
             self._notices.say("put the cursor on a case first")
-        else:
+        elif len(pointers) > MOST_ROWS:
+            self._notices.say(f"one more attempt of at most {MOST_ROWS} at once: A runs more of them")
+        for pointer in pointers if len(pointers) <= MOST_ROWS else ():
             self.once_more(pointer)
 
     def run_dialog(self) -> None:
@@ -129,21 +134,28 @@ class RunController:
         what = (
             f"the {len(entries):,} {'marked' if marked else 'shown'}" if len(entries) != 1 else "the one case"
         )
-        self._places.push(RunDialog(choice, agents, lambda c: self.estimate(entries, c), what), answer)
+        estimate = partial(self.estimate, entries)
+        self._places.show("run dialog", choice, agents, estimate, what, answer=answer)
 
     def cancel_case(self) -> None:
-        """Cancel the attempts of the case that have not ended."""
-        pointer = self._places.pointer()
-        run = self.state.run_of(pointer.run_id) if pointer is not None else None
-        if run is None or not run.active or pointer is None:
+        """Cancel the attempts of the case, or of all rows of a test, that have not ended."""
+        refs: dict[str, list[int]] = {}
+        for pointer in self._places.pointers():
+            run = self.state.run_of(pointer.run_id)
+            if run is not None and run.active:
+                rows = self.state.attempts_of(pointer)
+                refs.setdefault(run.info.id, []).extend(row.id for row in rows if row.state != "done")
+        if not refs:
             self._notices.say("no running case here")
             return
-        refs = [row.id for row in self.state.attempts_of(pointer) if row.state != "done"]
-        if not refs:
+        many = sum(map(len, refs.values()))
+        if not many:
             self._notices.say("this case is not running")
             return
-        self.cancel(refs, run.info.id)
-        self._notices.say("cancelling the case")
+        for run_id, attempts in refs.items():
+            if attempts:
+                self.cancel(attempts, run_id)
+        self._notices.say("cancelling the case" if many == 1 else f"cancelling {many:,} attempts")
 
     def cancel_run(self) -> None:
         """Cancel the run, after asking."""

@@ -15,8 +15,9 @@ from tui_eval.tui.loaders.suites_loader import Loaded
 from tui_eval.tui.services import AppServices
 
 if TYPE_CHECKING:
-    from tui_eval.tui.screens.save_case import SaveChoice
+    from tui_eval.formats.format import Format
     from tui_eval.tui.state.case.case_content import CaseContent
+    from tui_eval.tui.state.case.save_choice import SaveChoice
 
 
 class Written(NamedTuple):
@@ -67,8 +68,9 @@ class SaveController:
         self._recorded.read(pointer, take)
 
     def _ask_where(self, case: Case, attempt: Attempt) -> None:
+        from tui_eval.formats import format_of
         from tui_eval.formats.saving import proposed_path, saved_formats
-        from tui_eval.tui.screens.save_case import SaveChoice, SaveDialog
+        from tui_eval.tui.state.case.save_choice import SaveChoice
 
         root = self.state.root
 
@@ -80,12 +82,14 @@ class SaveController:
                 work = partial(self._made, case, attempt, choice)
                 self._core.tasks.thread(work, self._show_saved, self._not_written, name="save", opens=True)
 
-        form = case.format if case.format in saved_formats() else saved_formats()[0]
+        names = saved_formats()
+        form = case.format if format_of(case.format).saves else names[0]
+        several = [name for name in names if format_of(name).adds_to_files]
         choice = SaveChoice(form, place(form), f"{case.name} (saved)")
-        self._places.push(SaveDialog(choice, saved_formats(), place), answer)
+        self._places.show("save dialog", choice, names, several, place, answer=answer)
 
     def _made(self, case: Case, attempt: Attempt, choice: SaveChoice) -> list[Written]:
-        """In a thread: the file, and where a nao test would find no agent, tui_eval.yaml with a rule for it.
+        """In a thread: the file, and where the case would find no agent, tui_eval.yaml with a rule for it.
 
         Raises:
             EditError: it cannot be.
@@ -98,19 +102,19 @@ class SaveController:
         if not path.resolve().is_relative_to(self.state.root.resolve()):
             raise EditError(f"{choice.file} is outside the project")
         files = [Written(path, *save(choice.form, path, talk_of(case, attempt, choice.name)))]
-        if format_of(choice.form).saved_needs_rule:
-            files += self._rule_for(path, attempt)
+        files += self._rule_for(path, attempt, format_of(choice.form))
         return files
 
-    def _rule_for(self, path: Path, attempt: Attempt) -> list[Written]:
-        """A nao test does not say who answers it: whoever answered this, unless a rule says so already."""
+    def _rule_for(self, path: Path, attempt: Attempt, form: Format) -> list[Written]:
+        """Where a suite of this format does not say who answers it: whoever answered this, unless a rule says so
+        already."""
         from tui_eval.config.project import rule_for
         from tui_eval.tui.state.rule_entry import added
         from tui_eval.yaml.yaml_edit import EditError
 
         config = self.state.config
         spec = config.agents.get(attempt.agent) if config is not None else None
-        if config is None or config.file is None or spec is None or spec.type == "nao":
+        if config is None or config.file is None or spec is None or not form.saved_needs_rule(spec):
             return []
         name = path.relative_to(self.state.root).as_posix()
         rule = rule_for(config, name)
@@ -127,7 +131,6 @@ class SaveController:
 
     def _show_saved(self, files: list[Written]) -> None:
         from tui_eval.formats.accepting import diff_of, replace_file
-        from tui_eval.tui.screens.change import ChangeScreen
 
         root = self.state.root
         names = [file.path.relative_to(root).as_posix() for file in files]
@@ -147,7 +150,7 @@ class SaveController:
         diff = "".join(
             diff_of(name, file.old or "", file.new) for name, file in zip(names, files, strict=True)
         )
-        self._places.push(ChangeScreen(title, diff), answer)
+        self._places.show("change", title, diff, answer=answer)
 
     def _saved_case(self, files: list[Written], name: str) -> None:
         self._saved.known([str(file.path) for file in files])

@@ -2,12 +2,24 @@
 
 from __future__ import annotations
 
+from typing import Protocol, runtime_checkable
+
 from tui_eval.engine.request import RunRequest
 from tui_eval.tui.controllers.front_run import FrontRun
 from tui_eval.tui.controllers.runs import RunController
 from tui_eval.tui.handlers import Handler
 from tui_eval.tui.pointer import CasePointer
 from tui_eval.tui.services import Core, PlaceStack
+
+
+@runtime_checkable
+class StepByStep(Protocol):
+    """A screen on which a case is run step by step."""
+
+    @property
+    def ended(self) -> bool:
+        """Whether it has come to its end."""
+        ...
 
 
 class StepController:
@@ -34,11 +46,9 @@ class StepController:
         self._core.tasks.soon(self._begin_step(request, pointer, entry.name), opens=True)
 
     async def _begin_step(self, request: RunRequest, pointer: CasePointer, name: str) -> None:
-        from tui_eval.tui.screens.step_screen import StepScreen
-
         started = await self._core.engines.own.run(request)
         self._front.follow(started.folder, aside=True)
         screen = self._places.front
-        if isinstance(screen, StepScreen) and screen.ended:
+        if isinstance(screen, StepByStep) and screen.ended:
             self._places.pop()
-        self._places.push(StepScreen(started.run_id, pointer, name))
+        self._places.show("step", started.run_id, pointer, name)

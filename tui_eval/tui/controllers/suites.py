@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Callable, Iterable
-from importlib import import_module
+from functools import partial
 from pathlib import Path
 from typing import Any
+
+from textual.screen import Screen
 
 from tui_eval.guard import trust_store
 from tui_eval.guard.text import clip
@@ -14,12 +16,13 @@ from tui_eval.guard.trust import in_order
 from tui_eval.tui.background import stands
 from tui_eval.tui.controllers.first_suite import FirstSuiteQuestion
 from tui_eval.tui.controllers.places import PlaceController
+from tui_eval.tui.front import CaseListFront
 from tui_eval.tui.loaders.suites_loader import Loaded, Loader
 from tui_eval.tui.messages import SuitesChanged
 from tui_eval.tui.pointer import CasePointer
-from tui_eval.tui.screens.suites_screen import SuitesScreen
+from tui_eval.tui.screens.screen_names import get_ready, make
 from tui_eval.tui.services import Core
-from tui_eval.tui.state.lists.case_tree import SORTS
+from tui_eval.tui.state.lists.case_tree import GROUPINGS, SORTS
 from tui_eval.tui.state.lists.suite_changes import EditedSuite, edited, first_error
 
 LONGEST = 5_000
@@ -73,7 +76,7 @@ class SuiteController:
             # Many cases stay for good: the garbage collector need not look at them at each key press.
             gc.freeze()
             # The inspector's modules, so that the first case opened need not wait for them.
-            self._core.tasks.thread(lambda: import_module("tui_eval.tui.screens.case_screen"), name="imports")
+            self._core.tasks.thread(partial(get_ready, "case"), name="imports")
             self.ask_trust(loaded.wanted)
         self._read(loaded)
 
@@ -82,7 +85,7 @@ class SuiteController:
         state = self.state
         state.config = loaded.config
         fresh = {suite.path: suite for suite in loaded.suites}
-        line = self._places.suites.case_list.current_line
+        line = self._places.suites.line_under_cursor()
         if loaded.items is not None and loaded.change is not None and loaded.version == state.version:
             change = loaded.change
             state.take(loaded.items, loaded.missing)
@@ -165,7 +168,7 @@ class SuiteController:
             place.set_filter(str(memory.get("filter")))
         marks = memory.get("marks")
         if isinstance(marks, list):
-            place.case_list.marks = {str(mark) for mark in marks} & self.state.by_id.keys()
+            place.mark({str(mark) for mark in marks} & self.state.by_id.keys())
         cursor = memory.get("cursor")
         if isinstance(cursor, str) and cursor:
             place.go_when_there(cursor)
@@ -218,10 +221,14 @@ class SuiteController:
             after_reading=("always", "once"),
         )
 
-    def screen(self) -> SuitesScreen:
+    def screen(self) -> Screen[Any]:
         """The list of suites, as it was looked at the last time."""
-        screen, memory = SuitesScreen(), self._core.memory
+        screen, memory = make("suites"), self._core.memory
+        assert isinstance(screen, CaseListFront)
         screen.view.folded = {str(key) for key in memory.get("folded", []) if isinstance(key, str)}
+        screen.view.unfolded = {str(key) for key in memory.get("unfolded", []) if isinstance(key, str)}
+        if memory.get("grouping") in GROUPINGS:
+            screen.view.grouping = str(memory.get("grouping"))
         screen.view.failures_first = bool(memory.get("failures_first", False))
         screen.view.reverse = bool(memory.get("reverse", False))
         if memory.get("sort") in SORTS:
@@ -230,17 +237,19 @@ class SuiteController:
 
     def remembered(self) -> dict[str, Any]:
         """How the list is looked at, for the next time."""
-        place = next((screen for screen in self._places.stack if isinstance(screen, SuitesScreen)), None)
-        if place is None or not stands(place):
+        place = self._places.find("suites")
+        if not isinstance(place, CaseListFront) or not isinstance(place, Screen) or not stands(place):
             return {}
-        line = place.case_list.current_line
+        line = place.line_under_cursor()
         return {
             "cursor": line.key if line else "",
             "filter": place.expression,
             "folded": sorted(place.view.folded)[:2000],
+            "unfolded": sorted(place.view.unfolded)[:2000],
+            "grouping": place.view.grouping,
             "failures_first": place.view.failures_first,
             "sort": place.view.sort,
             "reverse": place.view.reverse,
-            "marks": sorted(place.case_list.marks)[:2000],
+            "marks": sorted(place.marked())[:2000],
             "filters": self._core.memory.filters,
         }

@@ -1,32 +1,50 @@
-"""Tab 4: expected and actual rows, the cell under the cursor explained and in full, the SQL."""
+"""Tab 4: expected and actual rows as one table or side by side, the cell under the cursor explained and in full, the SQL."""
 
 from __future__ import annotations
 
 import threading
+import time
+from collections.abc import Callable, Mapping
 from functools import partial
+from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Literal, cast
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 from textual import on
 from textual.app import ComposeResult
 from textual.containers import Vertical
 from textual.timer import Timer
 
+from tui_eval.agent_query import agent_query
+from tui_eval.frames.sql_faults import fault_place
 from tui_eval.guard.trust import Trust
-from tui_eval.model import DataDetails
+from tui_eval.model import Attempt, DataDetails
 from tui_eval.tui.background import run_in_thread, stands
 from tui_eval.tui.inspector.tab import REST, InspectorTab
 from tui_eval.tui.loaders.queries_loader import Asked, concluded_from, queries_of
+from tui_eval.tui.loaders.tried_query import QueryPlace
 from tui_eval.tui.messages import Said
 from tui_eval.tui.services import HasServices
 from tui_eval.tui.state.case.case_content import CaseContent
 from tui_eval.tui.state.data.comparison_modes import disagreement
 from tui_eval.tui.state.data.data_blocks import cell_blocks, rows_of, sql_blocks
 from tui_eval.tui.state.data.data_diagnosis import diagnosis_lines
-from tui_eval.tui.state.data.data_view import DataView, make
+from tui_eval.tui.state.data.data_view import (
+    BEFORE_AFTER,
+    EXPECTED_ACTUAL,
+    DataView,
+    PairedRows,
+    Sides,
+    answer_alone,
+    fault_of,
+    first_rows,
+    make,
+)
 from tui_eval.tui.state.data.data_words import shortened
+from tui_eval.tui.state.data.fault_view import fault_view
 from tui_eval.tui.state.data.queries_view import Queries, concluded, query_blocks
 from tui_eval.tui.state.text.blocks import Block
+from tui_eval.tui.state.text.formatting import counted
 from tui_eval.tui.state.text.lines import Line, Span, fit, text_lines, wrap
 from tui_eval.tui.widgets.data_grid import DataGrid
 from tui_eval.tui.widgets.line_label import LineLabel
@@ -104,6 +122,8 @@ class SearchedRows(InspectorTab):
 
 Below = Literal["room", "sql", "cell", "nothing"]
 """What stands below the rows: the SQL where there is room for it, the SQL, the cell, nothing."""
+TELL = 0.2
+"""Seconds between two words on how far it is."""
 _LOW = 16
 """Rows of a tab from which on lines above the rows may wrap."""
 _BOXES = (".summary", ".diagnosis", ".modes", ".titles", ".explained")
@@ -123,22 +143,31 @@ class DataTab(SearchedRows):
     DataTab TextPane { display: none; }
     DataTab.-below TextPane { display: block; }
     DataTab.-words TextPane { display: block; height: 1fr; }
-    DataTab.-words DataGrid, DataTab.-words .titles, DataTab.-words .modes, DataTab.-words .explained,
+    DataTab.-words DataGrid, DataTab.-words .titles, DataTab.-words .modes, DataTab.-words .explained { display: none; }
     DataTab.-words .diagnosis { display: none; }
+    DataTab.-words.-fault .diagnosis { display: block; }
+    DataTab.-fault .explained { display: none; }
     DataTab.-zoomed TextPane { display: none; }
     """
     foot = ("case.sql", "turn.next")
     foot_words = MappingProxyType({"case.sql": "SQL", "turn.next": "next ≠"})
 
     def foot_of(self, content: CaseContent) -> tuple[str, ...]:
-        """Without rows there is nothing to go through."""
+        """Without rows there is nothing to go through; where the expected query failed, another may be tried. Where
+        there is no other attempt, its key makes room for that."""
         details = content.attempt.data if content.attempt is not None else None
-        return super().foot_of(content) if details is not None and details.expected is not None else ()
+        if details is not None and fault_of(details) is not None:
+            return ("case.query", "case.sql")
+        if details is None or details.expected is None:
+            return ()
+        alone = not any(content.step(step) is not None for step in (1, -1))
+        return (*super().foot_of(content), *(("case.query",) if alone else ()))
 
     def __init__(self) -> None:
         super().__init__()
         self.view: DataView | None = None
         self._details: DataDetails | None = None
+        self._content: CaseContent | None = None
         self._generation = 0
         self._told: list[Line] = []
         self._found: list[Line] = []
@@ -148,6 +177,9 @@ class DataTab(SearchedRows):
         self._cancel = threading.Event()
         self._below: Below = "room"
         self._resting: Timer | None = None
+        self._attempt: Attempt | None = None
+        self._folder: Path | None = None
+        self._names: tuple[str, str] = EXPECTED_ACTUAL
 
     def compose(self) -> ComposeResult:
         """Summary, diagnosis, titles, rows, explanation, SQL."""
@@ -181,7 +213,7 @@ class DataTab(SearchedRows):
             self._only(self.only)
             self._beneath()
             return
-        self._details = details
+        self._details, self._content = details, content
         self._generation += 1
         self.view = None
         self.grid.set_view(None)
@@ -190,8 +222,11 @@ class DataTab(SearchedRows):
         self._cancel.set()
         self._cancel = threading.Event()
         self._asked, self.queries, self._concluded = None, None, []
+        self.remove_class("-fault")
         self._diagnosed(self._generation, [])
         self._words(content)
+        if details is not None and (fault := fault_of(details)) is not None:
+            self._failed_query(details, fault, content.folder)
         if details is None or details.expected is None:
             return
         self._say("aligning rows…")
@@ -207,20 +242,53 @@ class DataTab(SearchedRows):
             lambda error: None,  # what is kept of the SQL is shown as it is
             name="SQL",
         )
+        self._attempt, self._folder = content.attempt, content.folder
+        self._align(generation, details)
+
+    def compare(self, rows: PairedRows) -> None:
+        """Show the rows of two answers against each other."""
+        self._details, self._content, self._attempt = rows.details, None, None
+        self._generation += 1
+        self.view = None
+        self.grid.set_view(None)
+        self.grid.words = self._names = BEFORE_AFTER
+        self._explain()
+        self._diagnosed(self._generation, [])
+        self._say("aligning rows…")
+        self._align(self._generation, rows.details, rows.read)
+
+    def _align(self, generation: int, details: DataDetails, read: Callable[[], Sides] | None = None) -> None:
+        """Align the rows; of many, the first ones are shown before."""
+        folder = self._folder
+
+        def work() -> DataView:
+            first = first_rows(details)
+            if first is not None:
+                self.app.call_later(self._first, generation, first)
+            told = 0.0
+
+            def progress(words: str) -> None:
+                nonlocal told
+                if time.monotonic() - told > TELL:
+                    told = time.monotonic()
+                    self.app.call_later(self._so_far, generation, words)
+
+            return make(details, folder, read() if read is not None else None, progress=progress)
+
         run_in_thread(
-            self.app,
-            partial(disagreement, content.attempt, content.folder),
-            partial(self._modes, generation),
-            lambda error: None,  # shown by the alignment
-            name="modes",
+            self.app, work, partial(self._made, generation), partial(self._failed, generation), name="rows"
         )
-        run_in_thread(
-            self.app,
-            partial(make, details, content.folder),
-            partial(self._made, generation),
-            partial(self._failed, generation),
-            name="rows",
-        )
+
+    def _first(self, generation: int, view: DataView) -> None:
+        """The first rows, while all are being aligned: they can be looked at, nothing else."""
+        if generation == self._generation and stands(self) and self.view is None:
+            self.grid.first_column = view.frozen
+            self.grid.set_view(view)
+            self.query_one(".titles", LineLabel).set_lines(self.grid.titles())
+
+    def _so_far(self, generation: int, words: str) -> None:
+        if generation == self._generation and stands(self) and self.view is None:
+            self._say(f"{words}  the first rows stand here already" if self.grid.view is not None else words)
 
     def _say(self, words: str) -> None:
         self._top(".summary", [(Span(words, "muted"),)], 1)
@@ -230,8 +298,10 @@ class DataTab(SearchedRows):
         box = self.query_one(name, LineLabel)
         rows = sum(len(wrap(line, max(self.size.width, 1))) for line in lines)
         box.display = bool(lines)
-        box.styles.height = max(1, min(rows, most))
-        box.set_lines(lines if rows <= most else [fit(line, self.size.width) for line in lines])
+        if rows > most:
+            lines = [fit(line, self.size.width) for line in lines]
+        box.styles.height = max(1, min(rows, most) if rows <= most else min(len(lines), most))
+        box.set_lines(lines)
 
     def _words(self, content: CaseContent) -> None:
         """Where there is nothing to put side by side, say why."""
@@ -240,6 +310,10 @@ class DataTab(SearchedRows):
             words = "Rows stand here when the attempt is done."
         elif details is None:
             words = "No rows are compared in this case."
+        elif details.expected is None and fault_of(details) is not None and details.actual:
+            words = ""  # the answer's rows stand alone
+        elif details.expected is None and fault_of(details) is not None:
+            words = "There are no rows: the expected query failed."
         elif details.expected is None:
             words = "There are no expected rows to compare with."
         else:
@@ -256,14 +330,65 @@ class DataTab(SearchedRows):
         self.text.set_blocks(blocks, keep=False)
         self._say("")
 
+    # -- an expected query that failed
+
+    def _failed_query(self, details: DataDetails, fault: Mapping[str, Any], folder: Path | None) -> None:
+        """What DuckDB said and where that is in the file; below it the answer's rows, where there are any."""
+        self.add_class("-fault")
+        self._found = fault_view(
+            str(fault.get("message") or ""), str(fault.get("detail") or ""), max(self.size.width, 20)
+        )
+        if place := fault_place(fault):
+            self._found.append((Span(f"at {place}", "strong"), Span(": e goes there", "muted")))
+        self._above()
+        if details.actual:
+            run_in_thread(
+                self.app,
+                partial(answer_alone, details, folder),
+                partial(self._alone, self._generation),
+                partial(self._failed, self._generation),
+                name="rows",
+            )
+
+    def _alone(self, generation: int, view: DataView) -> None:
+        """The answer's rows, compared with nothing."""
+        if generation != self._generation or not stands(self):
+            return
+        self.view = view
+        self.grid.first_column = view.frozen
+        self.grid.set_view(view, 0)
+        self._draw()
+
+    def action_query(self) -> None:
+        """Try a query on the case's database, beginning from those of both sides."""
+        from tui_eval.tui.screens.query_screen import QueryScreen  # a screen that holds no tab of its own
+
+        content = self._content
+        state = cast(HasServices, self.app).services.state
+        trust = Trust(state.trusted, agreed=state.agreed)
+        attempt = content.attempt if content is not None else None
+        place = QueryPlace(
+            content.case if content is not None else None,
+            state.config,
+            trust,
+            attempt,
+            content.folder if content is not None else None,
+        )
+        own = agent_query(attempt) if attempt is not None else None
+        expected = (self._details.reference_sql if self._details is not None else None) or ""
+        self.app.push_screen(QueryScreen(place, [expected, *([own.sql] if own is not None else [])]))
+
     def _made(self, generation: int, view: DataView) -> None:
         if generation != self._generation or not stands(self):
             return
         self.view = view
-        view.only = self.only
+        view.only, view.names = self.only, self._names
         first = view.difference.next_difference(-1)
         start = view.place(first) if first is not None else 0
-        if len(view) and first is not None:
+        early, at = self.grid.view, self.grid.cursor
+        if early is not None and at:  # who went on meanwhile stays there
+            start = view.place(view.difference.place_of(early.row(at).expected_index or 0))
+        elif len(view) and first is not None:
             self.grid.column = view.first_bad_column(start)
         self.grid.first_column = view.frozen
         self.grid.set_view(view, start)
@@ -275,7 +400,17 @@ class DataTab(SearchedRows):
             partial(self._diagnosed, generation),
             lambda error: None,
             name="diagnosis",
+            queue="about rows",
         )
+        if self._attempt is not None:
+            run_in_thread(
+                self.app,
+                partial(disagreement, self._attempt, self._folder, view.sides),
+                partial(self._modes, generation),
+                lambda error: None,  # shown by the alignment
+                name="modes",
+                queue="about rows",
+            )
 
     def _diagnosed(self, generation: int, lines: list[Line]) -> None:
         """Say what the rows that differ have in common."""
@@ -287,8 +422,9 @@ class DataTab(SearchedRows):
     def _above(self) -> None:
         """The diagnosis, and what came of the agent's query."""
         low = self.size.height <= _LOW  # where rows would be crowded out, the strongest alone
-        lines = [*(self._found[:1] if low else self._found), *self._concluded]
-        self._top(".diagnosis", lines, len(lines) if low else 5)
+        fault = self.has_class("-fault")
+        lines = [*(self._found[:1] if low and not fault else self._found), *self._concluded]
+        self._top(".diagnosis", lines, len(lines) if low or fault else 5)
         self._beneath()
 
     # -- the queries of both sides
@@ -344,6 +480,14 @@ class DataTab(SearchedRows):
             return "no column stays"
         return f"{count} column{'' if count == 1 else 's'} stay{'s' if count == 1 else ''}: v lets go"
 
+    def toggle_sides(self) -> str:
+        """One table, or both sides beside each other; what to say."""
+        if self.view is None:
+            return "no rows here"
+        self.grid.show_sides(not self.grid.sides)
+        self._explain()
+        return "side by side: o makes one table" if self.grid.sides else "one table: o puts both side by side"
+
     def _failed(self, generation: int, error: Exception) -> None:
         if generation == self._generation:
             self._say(f"the rows could not be aligned: {error}")
@@ -351,7 +495,11 @@ class DataTab(SearchedRows):
     def _draw(self) -> None:
         if self.view is None:
             return
-        self._top(".summary", [self.view.summary()], 2 if self.size.height > _LOW else 1)
+        if self.has_class("-fault"):
+            words = f"the answer's rows: {counted(self.view.actual, 'row')}, compared with nothing"
+            self._top(".summary", [(Span(words, "note"),)], 1)
+        else:
+            self._top(".summary", [self.view.summary()], 2 if self.size.height > _LOW else 1)
         self._explain()
         self._beneath()
 
@@ -433,6 +581,11 @@ class DataTab(SearchedRows):
         if self.view is None or not len(self.view) or not self.view.columns:
             return None
         return self.view.row(self.grid.cursor).cells[self.grid.column]
+
+    def show_only(self, only: bool) -> None:
+        """Only rows that differ, or all."""
+        self.only = only
+        self._only(only)
 
     def _only(self, only: bool) -> None:
         if self.view is None or self.view.only == only:

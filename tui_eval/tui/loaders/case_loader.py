@@ -12,8 +12,9 @@ from tui_eval.store.index import Index
 from tui_eval.store.linked import Placed, family, replaced_by
 from tui_eval.store.notes import HumanNote, Notes
 from tui_eval.store.reader import RunReader
-from tui_eval.store.run_folders import StoreError
+from tui_eval.store.run_folders import Store, StoreError
 from tui_eval.tui.pointer import CasePointer
+from tui_eval.tui.state.app_state import AppState
 from tui_eval.tui.state.case.case_content import CaseContent, choose
 from tui_eval.tui.state.case.explain import explanations
 from tui_eval.tui.state.case.transcript_view import prepared
@@ -33,6 +34,22 @@ class Where:
     case_ref: int | None = None
     case: Case | None = None
     root: Path | None = None
+
+
+def where_is(state: AppState, pointer: CasePointer, *, family: bool = True) -> Where:
+    """Where a pointer leads: into the run in front, into another run, or only to the suite's file. `family`: whether
+    the runs that belong to it and people's notes are looked at too."""
+    item = state.by_id.get(pointer.case_id)
+    case = item.case if item is not None else None
+    root = state.root if family else None
+    run = state.run
+    if run is not None and pointer.run_id in (None, run.info.id):
+        ref = run.find(pointer.case_id, pointer.agent, pointer.model)
+        if ref is not None:
+            return Where(pointer, run.folder, ref, case, root)
+    if pointer.run_id is None:
+        return Where(pointer, None, None, case, root)
+    return Where(pointer, Store(state.root).folder_of(pointer.run_id), None, case, root)
 
 
 def load(where: Where) -> CaseContent:

@@ -20,6 +20,7 @@ from tui_eval.store.schema import AttemptRow, RunInfo
 from tui_eval.store.summary import CaseSummary
 from tui_eval.tui.pointer import CasePointer
 from tui_eval.tui.state.compare.sides_view import SidePair, pairs
+from tui_eval.tui.state.data.data_view import PairedRows, paired_rows
 
 RUNS = 40
 """Runs of a case whose attempts can be chosen, the newest ones."""
@@ -187,6 +188,8 @@ class Sides:
     after: Attempt | None = None
     pairs: Sequence[SidePair] = ()
     """Both against each other."""
+    rows: PairedRows | None = None
+    """The rows that both answered with, where both did."""
 
 
 def choices_of(root: Path, case_id: str, *more: str) -> list[CompareChoice]:
@@ -318,6 +321,8 @@ def load_sides(root: Path, sides: Sides) -> Sides:
     sides.after = _body(root, sides.choices[sides.right])
     if sides.before is not None and sides.after is not None:
         sides.pairs = pairs(sides.before, sides.after)
+        folders = [Store(root).folder_of(sides.choices[at].run_id) for at in (sides.left, sides.right)]
+        sides.rows = paired_rows((folders[0], sides.before.data), (folders[1], sides.after.data))
     return sides
 
 

@@ -10,10 +10,16 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Sequence
+from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
+import msgspec
+
+from tui_eval.causes import NEEDS_TRUST
+from tui_eval.model import Evidence, Verdict, decoded
 from tui_eval.store.reader import RunReader
 from tui_eval.store.run_folders import StoreError
 from tui_eval.store.schema import AttemptRow, LiveRow, RunInfo, StoredCase
@@ -23,6 +29,7 @@ SECONDS = 0.1
 LOOK_SECONDS = 0.02
 INFO_SECONDS = 0.5
 LIVE_ROWS = 2_000
+_PIECE = 200
 LIVE_WAITING = 20_000
 """Live rows that may wait for the app before the thread reads no more of them."""
 
@@ -189,3 +196,27 @@ def older_runs(runs_folder: Path, run_id: str, most: int = 50) -> list[RunView]:
         found.append(view)
         wanted = view.info.linked_to
     return found
+
+
+def trust_wanted(folder: Path, refs: Sequence[int]) -> list[str]:
+    """What these attempts of a run were kept from doing until the person trusts it, word for word, by their
+    evidence. Blocks."""
+    found: dict[str, None] = {}
+    with suppress(StoreError, OSError), closing(RunReader(folder)) as reader:
+        for start in range(0, len(refs), _PIECE):
+            for _, body in reader.bodies_of(refs[start : start + _PIECE], _Rests):
+                verdicts = (piece for verdict in body.verdicts for piece in verdict.evidence or ())
+                for piece in (*(body.evidence or ()), *verdicts):
+                    if piece.code == NEEDS_TRUST:
+                        found[piece.text] = None
+    return list(found)
+
+
+class _Rests(msgspec.Struct):
+    """Of an attempt what it rests on."""
+
+    verdicts: list[Verdict] = []
+    evidence: list[Evidence] | None = None
+
+
+decoded(_Rests)

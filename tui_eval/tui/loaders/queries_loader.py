@@ -11,9 +11,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tui_eval.agent_query import agent_query
-from tui_eval.config.project import Config, ConfigError, case_database
-from tui_eval.guard.trust import NeedsTrust, Trust
-from tui_eval.model import Attempt, Case
+from tui_eval.config.project import Config
+from tui_eval.guard.trust import Trust
+from tui_eval.model import Attempt, Case, DataDetails
+from tui_eval.tui.loaders.tried_query import SECONDS, QueryPlace
 from tui_eval.tui.state.data.data_view import settings_of, sides_of
 from tui_eval.tui.state.data.queries_view import Queries
 
@@ -21,9 +22,6 @@ if TYPE_CHECKING:
     from tui_eval.config.project import DatabaseSpec
     from tui_eval.frames.queries import Conclusion
     from tui_eval.frames.sql_result import SqlResult
-
-SECONDS = 30.0
-"""As long as expected SQL may take in a run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +65,7 @@ def concluded_from(asked: Asked, queries: Queries, cancel: threading.Event) -> C
         return Conclusion("unknown", "the agent's query is not run: the run has kept only the first rows")
     spec = _database(asked)
     if isinstance(spec, str):
-        return Conclusion("unknown", f"the agent's query cannot be run here: {spec}")
+        return _recorded(details) or Conclusion("unknown", f"the agent's query cannot be run here: {spec}")
     settings, columns = settings_of(details), details.columns or None
     expected: Any = wanted
     if queries.expected:
@@ -80,7 +78,16 @@ def concluded_from(asked: Asked, queries: Queries, cancel: threading.Event) -> C
             )
             return Conclusion("unknown", words)
     own = expected if queries.same else _rows(spec, queries.own.sql, cancel)
-    return conclude(expected, own, given, settings, columns)
+    reference = details.settings.get("compat") == "reference"
+    return conclude(expected, own, given, settings, columns, reference=reference)
+
+
+def _recorded(details: DataDetails) -> Conclusion | None:
+    """What was concluded when the answer was judged; None: nothing was."""
+    from tui_eval.frames.queries import kept_conclusion
+
+    found = kept_conclusion(details)
+    return found if found is not None and found.blame != "unknown" else None
 
 
 def _as_then(wanted: Any, expected: SqlResult, settings: Any, columns: Any) -> bool:
@@ -93,15 +100,7 @@ def _as_then(wanted: Any, expected: SqlResult, settings: Any, columns: Any) -> b
 
 def _database(asked: Asked) -> DatabaseSpec | str:
     """The case's database, or why there is none."""
-    if asked.config is None or asked.case is None:
-        return "no project with a database is open"
-    try:
-        trust = asked.trust or Trust()
-        return case_database(asked.config, asked.case.database, asked.case.suite, trust)
-    except NeedsTrust as problem:
-        return f"its database needs trust: {problem}"
-    except (ConfigError, OSError) as problem:
-        return str(problem)
+    return QueryPlace(asked.case, asked.config, asked.trust).database()
 
 
 def _dialect(asked: Asked) -> str:

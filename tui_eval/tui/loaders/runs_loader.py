@@ -15,7 +15,7 @@ from tui_eval.store.index import Index
 from tui_eval.store.reader import RunReader
 from tui_eval.store.rescued import delete_run
 from tui_eval.store.run_folders import GUESTS, Store, StoreError, is_alive
-from tui_eval.tui.state.lists.run_line import RunLine
+from tui_eval.tui.state.lists.run_line import RunLine, under_their_runs
 from tui_eval.tui.state.runs.runs_view import RunFacts
 from tui_eval.tui.state.runs.search_view import FoundEntry
 
@@ -36,7 +36,9 @@ def load_runs(root: Path) -> list[RunLine]:
             known |= theirs.figures()
     runs.sort(key=lambda run: run.id, reverse=True)
     below = Counter(run.linked_to for run in runs if run.linked_to)
-    return [RunLine(run, *known.get(run.id, (None, None)), below.get(run.id, 0)) for run in runs]
+    return under_their_runs(
+        [RunLine(run, *known.get(run.id, (None, None)), below.get(run.id, 0)) for run in runs]
+    )
 
 
 def load_facts(folder: Path) -> RunFacts:

@@ -2,51 +2,59 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from inspect import isawaitable
 from typing import ClassVar
 
-from textual import on
+from textual import events, on
 from textual.app import ComposeResult
 from textual.containers import Container
 from textual.timer import Timer
 from textual.widget import Widget
 
+from tui_eval.tui.background import stands
+from tui_eval.tui.handlers import Handler
 from tui_eval.tui.inspector.assertions import AssertionsTab
 from tui_eval.tui.inspector.data import DataTab
 from tui_eval.tui.inspector.history import HistoryTab
 from tui_eval.tui.inspector.raw import RawTab
+from tui_eval.tui.inspector.tab import InspectorTab
 from tui_eval.tui.inspector.tools_tab import ToolsTab
 from tui_eval.tui.inspector.transcript import TranscriptTab
 from tui_eval.tui.keys import Key, bindings
 from tui_eval.tui.keys_case import CASE_KEYS, CASE_OPEN_KEYS, SHARED_KEYS
-from tui_eval.tui.messages import Said
+from tui_eval.tui.loaders.fault_place import place_of_fault
+from tui_eval.tui.messages import LiveText, RunChanged, Said
 from tui_eval.tui.pointer import CasePointer
-from tui_eval.tui.screens.case_again import CaseAgain
-from tui_eval.tui.screens.case_looking import CaseLooking
-from tui_eval.tui.screens.case_notes import CaseNoting
-from tui_eval.tui.screens.case_parts import DATA, HISTORY, CaseCopying, CaseFinding
-from tui_eval.tui.screens.case_reading import CaseReading
-from tui_eval.tui.screens.place import keys_in, keys_of
-from tui_eval.tui.screens.prompt import Prompt
-from tui_eval.tui.state.case.case_content import head, tab_line
+from tui_eval.tui.screens.case_copier import CaseCopier
+from tui_eval.tui.screens.case_finder import CaseFinder
+from tui_eval.tui.screens.case_notes import CaseNotes
+from tui_eval.tui.screens.case_reader import CaseReader
+from tui_eval.tui.screens.place import Place, keys_in, keys_of
+from tui_eval.tui.state.case.case_content import CaseContent, deciding, head, tab_line
+from tui_eval.tui.state.case.verdict_lines import about_rows
 from tui_eval.tui.state.text.lines import Span, width_of
+from tui_eval.tui.terminal import clipboard, pager
 from tui_eval.tui.widgets.copy_bar import CopyBar
 from tui_eval.tui.widgets.line_label import LineLabel
+from tui_eval.tui.widgets.text_pane import TextPane
 
+ASSERTIONS, DATA, HISTORY = 2, 3, 5
+"""Tabs by their place."""
 WIDE = 100
 """Columns from which on the outline stands beside the text."""
 WORDS_STAY = 5.0
 """Seconds for which `say`'s words stand."""
 
 
-class CaseScreen(
-    CaseReading, CaseLooking, CaseCopying, CaseFinding, CaseNoting, CaseAgain, inherit_bindings=False
-):
+class CaseScreen(Place, inherit_bindings=False):
     """Shows what a pointer leads to. `go_to` replaces it in place: the tab stays."""
 
     TITLE = "Case"
+    one_column = True
+    """What keys do here they do for the column that is shown, whatever others the case has."""
     BINDINGS: ClassVar = [*bindings("case", CASE_KEYS), *bindings("screen", SHARED_KEYS)]
     HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (WIDE, "-wide")]
     KEY_SECTIONS = (
@@ -65,10 +73,28 @@ class CaseScreen(
     """
 
     def __init__(self, pointer: CasePointer) -> None:
-        tabs = (TranscriptTab(), ToolsTab(), AssertionsTab(), DataTab(), RawTab(), HistoryTab())
-        super().__init__(pointer, tabs)
+        super().__init__()
+        services = self.services
+        self.reader = CaseReader(self, services, pointer)
+        self.finder = CaseFinder(self)
+        self.copier = CaseCopier(self, services)
+        self._notes = CaseNotes(self, services)
+        self._tabs = (TranscriptTab(), ToolsTab(), AssertionsTab(), DataTab(), RawTab(), HistoryTab())
+        self._active = 0
+        self._shown: set[int] = set()
+        """Tabs that were given what was read."""
         self._words = ""
         self._timer: Timer | None = None
+
+    def handlers(self) -> Mapping[str, Handler]:
+        """What its parts do, and keys of lists that mean the same here."""
+        return {
+            **self.finder.handlers(),
+            **self.copier.handlers(),
+            **self._notes.handlers(),
+            "pane.next": partial(self._pane, 1),
+            "pane.previous": partial(self._pane, -1),
+        }
 
     def compose(self) -> ComposeResult:
         """Head, tabs, the tab in front, keys."""
@@ -80,9 +106,6 @@ class CaseScreen(
 
     def on_mount(self) -> None:
         """Show the tab that was open the last time and read the attempt."""
-        run = self.services.state.run
-        if run is not None:
-            self._runs_seen.add(run.info.id)
         seen = self.services.memory.case_view
         tab = seen.get("tab", 0)
         self._active = min(max(tab if isinstance(tab, int) else 0, 0), len(self._tabs) - 1)
@@ -90,21 +113,91 @@ class CaseScreen(
         self.tab.set_class(bool(seen.get("zoomed")), "-zoomed")
         # Textual's own breakpoints come with the first resize: a frame too late
         self.set_class(self.app.size.width < WIDE, "-narrow")
-        self.content = self._foreseen()
+        self.reader.foresee()
         self.show_head()
         self.tab.main.focus()
-        self._load(keep=False)
+        self.reader.load(keep=False)
 
     def hints(self) -> Sequence[Key]:
         """Seven keys of a debugger, in the words of the tab in front."""
         own = {key.id: key for key in (*CASE_KEYS, *CASE_OPEN_KEYS)}
         words = self.tab.foot_words
-        names = (*self.tab.foot_of(self.content), "attempt.next")
+        names = (*self.tab.foot_of(self.content), "attempt.next")[:3]
         mine = [replace(own[name], label=words.get(name, own[name].label)) for name in names]
         run = "case.cancel" if self.content.running else "case.rerun"
         return [*mine, *keys_of("failure.next", run, "case.edit", "help")]
 
     # -- what is shown
+
+    @property
+    def content(self) -> CaseContent:
+        """What was read of the attempt."""
+        return self.reader.content
+
+    @property
+    def tab(self) -> InspectorTab:
+        """The tab in front."""
+        return self._tabs[self._active]
+
+    @property
+    def tab_shown(self) -> int:
+        """The number, from 0, of the tab in front."""
+        return self._active
+
+    @property
+    def foot(self) -> CopyBar:
+        """The keys, or a question that one key answers."""
+        return self.query_one(CopyBar)
+
+    def current(self) -> CasePointer:
+        """The case and attempt looked at."""
+        return self.reader.pointer
+
+    def go_to(self, pointer: CasePointer) -> None:
+        """Show another case, or another attempt, in the same tab."""
+        self.reader.go_to(pointer)
+
+    def loaded(self, keep: bool) -> None:
+        """Show what was read."""
+        self._shown = set()
+        self._words = ""
+        self.show_tab(keep=keep)
+        self.show_head()
+
+    def past_read(self) -> None:
+        """Show what became of the case in all runs: two tabs do."""
+        self._shown -= {ASSERTIONS, HISTORY}
+        if self._active in (ASSERTIONS, HISTORY):
+            self._shown.add(self._active)
+            self.tab.present(self.content, keep=self._active == ASSERTIONS)
+            if self._active == HISTORY:
+                # what was hidden cannot be focused before the styles are looked at again
+                self.call_after_refresh(self.focus_home)
+
+    def show_tab(self, *, keep: bool) -> None:
+        """Give the tab in front what was loaded, once."""
+        if self._active in self._shown:
+            return
+        self._shown.add(self._active)
+        self.tab.present(self.content, keep=keep)
+        if isinstance(self.tab, TranscriptTab) and self.content.running:
+            self._show_live()
+        if self._active in (ASSERTIONS, HISTORY) and self.content.past is None:
+            self.reader.read_past()
+
+    def _show_live(self) -> None:
+        run, row = self.services.state.find_run(self.reader.run_id), self.content.row
+        tab = self.tab
+        if isinstance(tab, TranscriptTab) and run is not None and row is not None and tab.size.width:
+            tab.show_live(run.live.get(row.id))
+
+    def live_text(self) -> str:
+        """What a running attempt has said so far."""
+        return self.query(TextPane).first().rows_text()
+
+    def copy_text(self, text: str, what: str) -> str:
+        """Copy to the terminal's clipboard; what to say of it."""
+        return clipboard.copied(self.app, text, what)
 
     def noted(self) -> None:
         """The notes have changed: the head and the history show them."""
@@ -118,7 +211,7 @@ class CaseScreen(
 
     def show_head(self) -> None:
         """Outcome, reason and tabs; words for the person at the right of the tabs."""
-        self.query_one(CopyBar).show(self.hints())
+        self.foot.show(self.hints())
         width = self.size.width or 80
         lines = head(self.content, width, 3 if self.size.height >= 32 else 2)
         box = self.query_one(".head", LineLabel)
@@ -141,6 +234,10 @@ class CaseScreen(
             self._words = words
             self.show_head()
 
+    def place_to_edit(self) -> tuple[str, int] | None:
+        """Where the expected query failed, in the file as it is now."""
+        return place_of_fault(self.content, self.services.state.root)
+
     def notice(self, words: str) -> bool:
         """Beside the tabs, or over them: a toast would cover what is looked at."""
         room = self.size.width - 1
@@ -149,16 +246,17 @@ class CaseScreen(
         self.say(words)
         return True
 
+    def announce(self, words: str) -> None:
+        """Something to be read again in the log: beside the tabs, where that has room, else over the screen."""
+        self.services.notices.log("note", words)
+        if not stands(self) or not self.notice(words):
+            self.app.notify(words, markup=False)
+
     def on_resize(self) -> None:
         """The head depends on the width."""
         self.show_head()
 
     # -- tabs and panes
-
-    @property
-    def tab_shown(self) -> int:
-        """The number, from 0, of the tab in front."""
-        return self._active
 
     def action_tab(self, index: int) -> None:
         """Bring a tab to the front."""
@@ -170,15 +268,19 @@ class CaseScreen(
         self._words = ""
         self.show_tab(keep=False)
         self.show_head()
-        self.focus_main()
-        self.keep_view()
+        self.focus_home()
+        self._keep_view()
+
+    def action_query(self) -> None:
+        """Where rows are, their tab does it."""
+        self.say("S tries a query in Data: 4")
 
     def _to_front(self) -> None:
         self.tab.add_class("-front")
-        self.query_one(CopyBar).show(self.hints())
+        self.foot.show(self.hints())
         self.set_class(self._active == DATA, "-rows")  # notices then keep off the explained cell
 
-    def action_pane(self, step: int) -> None:
+    def _pane(self, step: int) -> None:
         """The next or previous pane of the tab."""
         panes = self.tab.panes()
         if not panes:
@@ -193,19 +295,192 @@ class CaseScreen(
             if other is not pane:
                 other.remove_class("-asked")
 
+    def focus_home(self) -> None:
+        """Give the keys to the tab's main pane."""
+        main = self.tab.main
+        if main.display:
+            main.focus(scroll_visible=False)
+
+    def _keep_view(self) -> None:
+        """Keep the tab and the zoom for the next case, and the next time."""
+        self.services.memory.case_view = {"tab": self._active, "zoomed": self.tab.has_class("-zoomed")}
+
     def back(self) -> bool:
         """Close the question at the foot, end what is being written, or leave the zoom; False where there is none
         of them."""
-        prompts = self.query(Prompt)
-        if prompts:
-            prompts.first().leave()
-            return True
-        if self.end_writing():
+        if super().back() or self.copier.end_writing():
             return True
         if self.tab.has_class("-zoomed"):
             self.action_zoom()
             return True
         return False
+
+    # -- keys that look at it
+
+    def action_turn(self, step: int) -> None:
+        """Next or previous turn; in Data difference, in Assertions verdict, in Raw exchange."""
+        self.say(self.tab.turn(step))
+
+    def action_call(self, step: int) -> None:
+        """Next or previous tool call."""
+        self.say(self.tab.call(step))
+
+    def action_attempt(self, step: int) -> None:
+        """Next or previous attempt."""
+        if not self.reader.step(step):
+            self.say("no later attempt" if step > 0 else "no earlier attempt")
+
+    def action_only(self) -> None:
+        """Only what matters, in all tabs."""
+        only = not self.tab.only
+        for tab in self._tabs:
+            tab.only = only
+        self._again("only what matters: i shows all" if only else "everything")
+
+    def action_raw(self) -> None:
+        """Raw or rendered, in all tabs; on the rows of Data, one table or side by side."""
+        if isinstance(self.tab, DataTab) and self.tab.grid.has_focus:
+            self.say(self.tab.toggle_sides())
+            return
+        rendered = not self.tab.rendered
+        for tab in self._tabs:
+            tab.rendered = rendered
+        self._again("rendered" if rendered else "raw: o renders")
+
+    def _again(self, words: str) -> None:
+        """Show what is loaded anew, in another way."""
+        self._shown = set()
+        self.show_tab(keep=True)
+        self.say(words)
+
+    def action_difference(self) -> None:
+        """The difference that made it fail."""
+        attempt = self.content.attempt
+        index = deciding(attempt.verdicts) if attempt else None
+        if attempt is None or index is None:
+            self.say("nothing failed here")
+            return
+        if about_rows(attempt.verdicts[index]) and attempt.data is not None:
+            self.action_tab(DATA)
+            return
+        self.action_tab(ASSERTIONS)
+        tab = self.tab
+        if isinstance(tab, AssertionsTab) and tab.size.width:
+            tab.to_deciding(self.content)
+
+    def action_follow(self) -> None:
+        """Follow the tail of a running attempt, or stop."""
+        text = self.tab.text
+        if text is None or self._active != 0:
+            self.say("t follows the transcript: 1")
+            return
+        text.following = not text.following
+        if text.following:
+            text.show_tail()
+        self.say("following the tail" if text.following else "not following")
+
+    def action_zoom(self) -> None:
+        """The main pane alone, or beside its others."""
+        self.tab.zoom()
+        self.focus_home()
+        self._keep_view()
+
+    def action_wrap(self) -> None:
+        """Wrap lines or not."""
+        self.say(self.tab.toggle_wrap())
+
+    def action_sql(self) -> None:
+        """The SQL behind the rows; in Tools, the calls as bars over time."""
+        if isinstance(self.tab, DataTab):
+            self.say(self.tab.toggle_sql())
+        elif isinstance(self.tab, ToolsTab):
+            self.say(self.tab.toggle_times())
+            self.show_head()
+        else:
+            self.say("s shows the SQL in Data: 4, times in Tools: 2")
+
+    def action_freeze(self) -> None:
+        """Columns of rows that stay while one goes sideways."""
+        self.say(self.tab.toggle_freeze() if isinstance(self.tab, DataTab) else "v keeps columns in Data: 4")
+
+    def action_pager(self) -> None:
+        """The tab's whole text in the pager."""
+        self.say(pager.show(self.app, self.tab.whole_text(), "case"))
+
+    # -- keys that ask for another attempt
+
+    def judge_again(self) -> bool:
+        """Judge the recorded answers of the column that is shown, those of all its attempts, by the case as it is
+        now; nothing is sent to the agent."""
+        self._record(None)
+        return True
+
+    def action_from_turn(self) -> None:
+        """Run the case again from the turn under the cursor on; those before it are taken as recorded."""
+        block = self.tab.text.block if self.tab.text is not None else None
+        turn = block.turn if block is not None else 0
+        if turn < 1:
+            self.say("put the cursor on a turn first")
+        else:
+            self._record(turn)
+
+    def _record(self, turn: int | None) -> None:
+        """Ask for it; says so where there is no finished attempt to begin from."""
+        content = self.content
+        row = content.row
+        if row is None or row.state != "done" or content.attempt is None:
+            self.say("there is no finished attempt to begin from")
+            return
+        self.services.runs.from_recorded(content, turn)
+
+    # -- news
+
+    def on_key(self, event: events.Key) -> None:
+        """While the foot asks, the next key is its answer."""
+        if self.foot.asking:
+            self.foot.take(event)
+
+    @on(CopyBar.Chosen)
+    async def _chosen(self, event: CopyBar.Chosen) -> None:
+        event.stop()
+        done = event.answer(event.choice)
+        if isawaitable(done):
+            await done
+
+    @on(TextPane.Searched)
+    def _searched(self, event: TextPane.Searched) -> None:
+        event.stop()
+        self.finder.searched(event.pane, event.words)
+
+    @on(TranscriptTab.VerdictOpened)
+    def _verdict_opened(self, event: TranscriptTab.VerdictOpened) -> None:
+        event.stop()
+        self.action_tab(ASSERTIONS)
+        tab = self.tab
+        if isinstance(tab, AssertionsTab):
+            tab.to_verdict(event.key)
+
+    @on(HistoryTab.Chosen)
+    def _attempt_chosen(self, event: HistoryTab.Chosen) -> None:
+        event.stop()
+        one = event.attempt
+        case_id = self.reader.pointer.case_id
+        self.go_to(CasePointer(case_id, one.agent, one.model, one.run_id, one.row.id))
+        self.action_tab(0)
+
+    @on(LiveText)
+    def _live_text(self, event: LiveText) -> None:
+        if self.content.row is not None and self.content.row.id in event.attempts:
+            self._show_live()
+
+    @on(RunChanged)
+    def _run_changed(self, event: RunChanged) -> None:
+        self.reader.run_changed(event)
+
+    def on_screen_resume(self) -> None:
+        """What happened meanwhile."""
+        if self._shown and (self.content.running or self.content.row is None):
+            self.reader.reload()
 
     @on(Said)
     def _said(self, event: Said) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import ClassVar, Literal
 
@@ -12,6 +12,7 @@ from textual.events import ScreenResume
 
 from tui_eval.reports.run_comparison import CHANGES, Change, RunComparison
 from tui_eval.tui.background import run_in_thread, stands
+from tui_eval.tui.handlers import Handler
 from tui_eval.tui.keys import Key, bindings
 from tui_eval.tui.keys_runs import COMPARE_KEYS, COMPARE_OPEN_KEYS
 from tui_eval.tui.loaders.compare_loader import (
@@ -25,8 +26,8 @@ from tui_eval.tui.loaders.compare_loader import (
 )
 from tui_eval.tui.messages import RunChanged
 from tui_eval.tui.pointer import CasePointer
-from tui_eval.tui.screens.place import keys_in, keys_of
-from tui_eval.tui.screens.row_finding import RowFinding
+from tui_eval.tui.screens.place import Place, keys_in, keys_of
+from tui_eval.tui.screens.row_finder import RowFinder
 from tui_eval.tui.screens.sides import SidesScreen
 from tui_eval.tui.state.compare.compare_news import CompareNews, news_since
 from tui_eval.tui.state.compare.compare_view import CompareRow, folded, row_line, rows, summary_lines
@@ -45,7 +46,7 @@ ONLY = {"changed": "only what changed", "answers": "only other answers"}
 """What is said of what is shown, where that is not everything."""
 
 
-class CompareScreen(RowFinding, inherit_bindings=False):
+class CompareScreen(Place, inherit_bindings=False):
     """Facts of both, then the cases by change; enter shows the two transcripts."""
 
     TITLE = "Compare"
@@ -69,18 +70,31 @@ class CompareScreen(RowFinding, inherit_bindings=False):
         self._counted: set[str] = set()
         """Runs that have ended since, and may count with those compared."""
         self._generation = 0
-        self._table = RowTable(row_line, lambda row: row.key, empty="Reading both runs.")
+        self.table = RowTable(row_line, lambda row: row.key, empty="Reading both runs.")
+        self.finder = RowFinder(self.table, words_of, self.prompts, self.services.notices)
+
+    def handlers(self) -> Mapping[str, Handler]:
+        """What its keys for finding do."""
+        return {
+            "compare.find": self.finder.ask,
+            "compare.find_next": partial(self.finder.find_next, 1),
+            "compare.find_previous": partial(self.finder.find_next, -1),
+        }
+
+    def focus_home(self) -> None:
+        """The cases."""
+        self.table.focus()
 
     def compose(self) -> ComposeResult:
         """Title, facts, cases, keys."""
         yield FactsBar()
         yield LineLabel()
-        yield self._table
+        yield self.table
         yield KeyHints(self.hints())
 
     def on_mount(self) -> None:
         """Read both."""
-        self._table.focus()
+        self.table.focus()
         self._load()
 
     def hints(self) -> Sequence[Key]:
@@ -93,18 +107,6 @@ class CompareScreen(RowFinding, inherit_bindings=False):
     def agents(self) -> bool:
         """Whether two agents of a run are compared, not two runs."""
         return self.before.folder == self.after.folder
-
-    @property
-    def found_table(self) -> RowTable:
-        """The cases."""
-        return self._table
-
-    def words_of(self, row: CompareRow) -> str:
-        """A case's name, suite and why it does not pass."""
-        if row.case is None:
-            return ""
-        told = [one.message for one in (row.case.before, row.case.after) if one is not None]
-        return "\n".join([row.case.name, row.case.suite, *told])
 
     # -- what is shown
 
@@ -121,9 +123,9 @@ class CompareScreen(RowFinding, inherit_bindings=False):
 
     def _failed(self, generation: int, error: Exception) -> None:
         if generation == self._generation and stands(self):
-            self._table.empty = f"Cannot be compared: {one_line(error)}"
-            self._table.set_rows([], keep=False)
-            self._table.relayout()
+            self.table.empty = f"Cannot be compared: {one_line(error)}"
+            self.table.set_rows([], keep=False)
+            self.table.relayout()
         self.services.notices.problem(str(error))
 
     def _take(self, generation: int, keep: bool, found: tuple[Compared, list[CompareRow]]) -> None:
@@ -131,7 +133,7 @@ class CompareScreen(RowFinding, inherit_bindings=False):
             here = self.current() if keep else None
             (self.before, self.after, self.comparison), self._rows = found
             self._news = self._news_now()
-            self._show(keep=keep)
+            self.redraw(keep=keep)
             if here is not None:
                 self.go_to(here)
 
@@ -154,9 +156,10 @@ class CompareScreen(RowFinding, inherit_bindings=False):
         news = self._news_now()
         if news != self._news:
             self._news = news
-            self._show()
+            self.redraw()
 
-    def _show(self, *, keep: bool = True) -> None:
+    def redraw(self, *, keep: bool = True) -> None:
+        """Show what was read, as it is wanted now; `keep`: the cursor stays on its case."""
         comparison = self.comparison
         if comparison is None or not self.has(FactsBar, LineLabel):
             return
@@ -178,12 +181,12 @@ class CompareScreen(RowFinding, inherit_bindings=False):
                 else row
                 for row in shown
             ]
-        self._table.empty = "Nothing changed." if comparison.cases else "Neither run has a finished case."
-        self._table.set_rows(shown, keep=keep)
+        self.table.empty = "Nothing changed." if comparison.cases else "Neither run has a finished case."
+        self.table.set_rows(shown, keep=keep)
         if not shown:
-            self._table.relayout()
+            self.table.relayout()
         elif not keep and len(shown) > 1:
-            self._table.move_to(1)
+            self.table.move_to(1)
         parts = [("title", "Compare"), ("dim", f"  {len(comparison.cases):,} cases")]
         if self.agents:
             parts[1] = ("dim", f" two agents of {one_line(self.after.folder.name)}{parts[1][1]}")
@@ -205,11 +208,11 @@ class CompareScreen(RowFinding, inherit_bindings=False):
 
     def on_resize(self) -> None:
         """The facts depend on the width."""
-        self._show()
+        self.redraw()
 
     def current(self) -> CasePointer | None:
         """The case under the cursor, as the second run has it."""
-        row: CompareRow | None = self._table.current
+        row: CompareRow | None = self.table.current
         if row is None or row.case is None:
             return None
         half, one = (self.after, row.case.after) if row.case.after else (self.before, row.case.before)
@@ -218,9 +221,9 @@ class CompareScreen(RowFinding, inherit_bindings=False):
 
     def go_to(self, pointer: CasePointer) -> None:
         """Put the cursor on a case."""
-        for number, row in enumerate(self._table.rows):
+        for number, row in enumerate(self.table.rows):
             if row.case is not None and row.case.case_id == pointer.case_id:
-                self._table.move_to(number)
+                self.table.move_to(number)
                 return
 
     # -- keys
@@ -228,7 +231,7 @@ class CompareScreen(RowFinding, inherit_bindings=False):
     @on(LinePane.Opened)
     def _opened(self, event: LinePane.Opened) -> None:
         event.stop()
-        row: CompareRow | None = self._table.current
+        row: CompareRow | None = self.table.current
         if row is None:
             return
         if row.case is None:
@@ -256,24 +259,24 @@ class CompareScreen(RowFinding, inherit_bindings=False):
 
     def action_column(self, step: int) -> None:
         """Right and left: unfold or fold the cases of the change that the cursor is in."""
-        row: CompareRow | None = self._table.current
+        row: CompareRow | None = self.table.current
         if row is None:
             return
         if step > 0:
             self.folded.discard(row.change)
         else:
             self.folded.add(row.change)
-        self._show()
-        heading = next((i for i, one in enumerate(self._table.rows) if one.key == (row.change,)), None)
+        self.redraw()
+        heading = next((i for i, one in enumerate(self.table.rows) if one.key == (row.change,)), None)
         if heading is not None and (step < 0 or row.case is None):
-            self._table.move_to(heading)
+            self.table.move_to(heading)
 
     def action_changed(self) -> None:
         """Only what changed; then only cases whose answer differs and nothing else; then everything."""
         some = self.comparison is not None and self.comparison.other_answers
         after: dict[Only, Only] = {"": "changed", "changed": "answers" if some else "", "answers": ""}
         self.only = after[self.only]
-        self._show()
+        self.redraw()
 
     def action_swap(self) -> None:
         """The other way round."""
@@ -297,6 +300,14 @@ class CompareScreen(RowFinding, inherit_bindings=False):
 
         work = partial(other_half, self.services.state.root, self.before, self.after, step)
         run_in_thread(self.app, work, take, name="other", opens=True)
+
+
+def words_of(row: CompareRow) -> str:
+    """A case's name, suite and why it does not pass; nothing for a heading."""
+    if row.case is None:
+        return ""
+    told = [one.message for one in (row.case.before, row.case.after) if one is not None]
+    return "\n".join([row.case.name, row.case.suite, *told])
 
 
 def _name(half: Half, agents: bool) -> str:

@@ -23,7 +23,7 @@ from tui_eval.tui.state.compare.grid_view import (
     grid,
     metric_lines,
     row_line,
-    title_line,
+    title_lines,
     total_line,
     widths,
 )
@@ -44,11 +44,12 @@ class GridScreen(Place, inherit_bindings=False):
     """The cases shown in the list one came from; enter opens the case of the cell."""
 
     TITLE = "Grid"
+    kind = "grid"
     BINDINGS: ClassVar = bindings("grid", GRID_KEYS)
     KEY_SECTIONS = (("The grid", (*GRID_OPEN_KEYS, *GRID_KEYS)), ("Moving", keys_in("moving")))
     DEFAULT_CSS = """
     GridScreen LineLabel { background: $panel; }
-    GridScreen .heads { height: 2; }
+    GridScreen .heads { height: auto; }
     GridScreen .metrics { height: auto; }
     GridScreen RowTable { height: 1fr; }
     """
@@ -62,23 +63,23 @@ class GridScreen(Place, inherit_bindings=False):
         self._first = 0
         self._timer: Timer | None = None
         self._seen: list[tuple] = []
-        self._table = RowTable(self._draw, lambda test: (test.suite, test.name), empty="No case is shown.")
+        self.table = RowTable(self._draw, lambda test: (test.suite, test.name), empty="No case is shown.")
 
     def _draw(self, test: GridTest, width: int) -> Line:
-        here = self._table.current is test
+        here = self.table.current is test
         return row_line(self.grid, test, width, self._first, self.column if here else -1)
 
     def compose(self) -> ComposeResult:
         """Facts, headings, tests, scores, keys."""
         yield FactsBar()
         yield LineLabel(classes="heads")
-        yield self._table
+        yield self.table
         yield LineLabel(classes="metrics")
         yield KeyHints(self.hints())
 
     def on_mount(self) -> None:
         """Show it, the cursor on the case one came from."""
-        self._table.focus()
+        self.table.focus()
         pointer = self._place.current()
         self.renew()
         if pointer is not None:
@@ -105,10 +106,10 @@ class GridScreen(Place, inherit_bindings=False):
         self.grid = grid(entries, map(column_of, self._place.all_entries()))
         self.column = min(self.column, max(len(self.grid.columns) - 1, 0))
         shown = [test for test in self.grid.tests if differs(test)] if self.only else self.grid.tests
-        self._table.empty = "No test came out differently: i shows all." if self.only else "No case is shown."
-        self._table.set_rows(shown)
+        self.table.empty = "No test came out differently: i shows all." if self.only else "No case is shown."
+        self.table.set_rows(shown)
         if not shown:
-            self._table.relayout()
+            self.table.relayout()
         run = self.services.state.run
         lines = metric_lines(run.info.metrics if run is not None else [], max(self.size.width, 20))
         box = self.query_one(".metrics", LineLabel)
@@ -124,13 +125,14 @@ class GridScreen(Place, inherit_bindings=False):
         self._heads()
 
     def _heads(self) -> None:
-        width = self._table.text_width
+        width = self.table.text_width
         lines = [
-            title_line(self.grid, width, self._first, self.column),
+            *title_lines(self.grid, width, self._first, self.column),
             total_line(self.grid, width, self._first),
         ]
         # None of it where a window that changes its size has the screen closed, or not composed yet.
         for heads in self.query(".heads").results(LineLabel):
+            heads.styles.height = len(lines)
             heads.set_lines(lines)
 
     def on_resize(self) -> None:
@@ -145,7 +147,7 @@ class GridScreen(Place, inherit_bindings=False):
 
     def _again(self) -> None:
         """The list behind is brought up to date first."""
-        self._place.rebuild()
+        self._place.arrangement.rebuild()
         self.renew()
 
     # -- the cell
@@ -153,7 +155,7 @@ class GridScreen(Place, inherit_bindings=False):
     @property
     def cell(self) -> CaseRow | None:
         """The case under the cursor."""
-        test: GridTest | None = self._table.current
+        test: GridTest | None = self.table.current
         if test is None or self.column >= len(self.grid.columns):
             return None
         return test.cells.get(self.grid.columns[self.column])
@@ -165,12 +167,12 @@ class GridScreen(Place, inherit_bindings=False):
 
     def go_to(self, pointer: CasePointer) -> None:
         """Put the cursor on a case."""
-        for row, test in enumerate(self._table.rows):
+        for row, test in enumerate(self.table.rows):
             for column, cell in test.cells.items():
                 if cell.case_id == pointer.case_id and pointer.agent in (None, "", cell.agent):
                     self.column = self.grid.columns.index(column)
                     self.action_column(0)
-                    self._table.move_to(row)
+                    self.table.move_to(row)
                     return
 
     def action_differing(self) -> None:
@@ -184,15 +186,15 @@ class GridScreen(Place, inherit_bindings=False):
         many = len(self.grid.columns)
         before = (self.column, self._first)
         self.column = min(max(self.column + step, 0), max(many - 1, 0))
-        _, _, fits = widths(self.grid, self._table.text_width, 0)
+        _, _, fits = widths(self.grid, self.table.text_width, 0)
         if self.column < self._first:
             self._first = self.column
         elif self.column >= self._first + fits:
             self._first = self.column - fits + 1
         if before[1] != self._first:
-            self._table.refresh()
+            self.table.refresh()
         elif before[0] != self.column:
-            self._table.refresh_row(self._table.cursor)
+            self.table.refresh_row(self.table.cursor)
         self._heads()
 
     @on(LinePane.Opened)

@@ -33,6 +33,7 @@ ARROWS = str.maketrans({"→": "right", "←": "left", "↑": "up", "↓": "down
 class PaperScreen(Place):
     """A title and paragraphs."""
 
+    kind = "paper"
     KEY_SECTIONS = (("Moving", keys_in("moving")),)
     FOOTER = labelled(keys_of("back", "quit"), "quit", "close")
 
@@ -56,6 +57,13 @@ class PaperScreen(Place):
     def renew(self) -> None:
         """Make the paragraphs anew."""
         self.query_one(LinesPane).show(self._make())
+
+
+class HelpScreen(PaperScreen):
+    """The keys of a place."""
+
+    def __init__(self, place: str, sections: Sequence[tuple[str, Sequence[Key]]], symbols: Symbols) -> None:
+        super().__init__(f"Help: {place}", lambda: help_paragraphs(place, sections, symbols))
 
 
 def help_paragraphs(

@@ -4,17 +4,25 @@ the cursor beside it."""
 from __future__ import annotations
 
 import time
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import partial
 
+from msgspec.structs import replace
 from textual import on
 from textual.timer import Timer
 
+from tui_eval.store.notes import HumanNote
+from tui_eval.tui.handlers import Handler
 from tui_eval.tui.keys import bindings
 from tui_eval.tui.pointer import CasePointer
-from tui_eval.tui.screens.list_arranging import ListArranging
-from tui_eval.tui.state.case.case_details import describe
+from tui_eval.tui.screens.attempt_beside import AttemptBeside
+from tui_eval.tui.screens.list_arrangement import ListArrangement
+from tui_eval.tui.screens.list_finder import ListFinder
+from tui_eval.tui.screens.place import Place
+from tui_eval.tui.screens.prompt import Prompt
 from tui_eval.tui.state.lists.case_entry import CaseRow
-from tui_eval.tui.state.lists.case_tree import SORTS, TreeLine
+from tui_eval.tui.state.lists.case_sources import CaseSource
+from tui_eval.tui.state.lists.case_tree import TreeLine, View
 from tui_eval.tui.state.lists.entries import failing, meant
 from tui_eval.tui.widgets.case_list import CaseList
 from tui_eval.tui.widgets.lines_pane import LinesPane
@@ -23,17 +31,74 @@ REST = 0.12
 """Seconds the cursor rests before the right side follows it, so that a held key stays cheap."""
 
 
-class ListPlace(ListArranging, inherit_bindings=False):
-    """A screen around a `CaseList`. Those derived say what its entries are, and compose."""
+class ListPlace(Place, inherit_bindings=False):
+    """A screen around a `CaseList`. Those derived compose it, and say what else changes when its lines do."""
 
     BINDINGS = bindings("screen")
     lists_cases = True
     HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (100, "-wide")]
+    VERTICAL_BREAKPOINTS = [(0, "-short"), (20, "-tall")]
 
-    def __init__(self) -> None:
+    def __init__(self, source: CaseSource, *, floats: bool = False) -> None:
+        """`source`: the cases listed; `floats`: see `ListArrangement`."""
         super().__init__()
+        services = self.services
+        self.source = source
+        self.arrangement = ListArrangement(self, source, services, floats=floats)
+        self.finder = ListFinder(self, services, self.prompts, self.arrangement)
+        self.preview = AttemptBeside(self, services, now)
         self._rest_timer: Timer | None = None
+        self._moved_at = 0.0
         self._other_marks = False
+
+    def handlers(self) -> Mapping[str, Handler]:
+        """What its keys do."""
+        return {
+            **self.finder.handlers(),
+            **self.arrangement.handlers(),
+            **self.preview.handlers(),
+            "list.note": self.note,
+            "pane.next": partial(self.pane, 1),
+            "pane.previous": partial(self.pane, -1),
+        }
+
+    # -- for those derived
+
+    def pane(self, step: int) -> None:
+        """To the next (-1: previous) pane."""
+        raise NotImplementedError
+
+    def rebuilt(self) -> None:
+        """Other lines are shown, or others of them are marked."""
+
+    # -- what the list is
+
+    @property
+    def case_list(self) -> CaseList:
+        """The list."""
+        return self.query_one(CaseList)
+
+    @property
+    def view(self) -> View:
+        """How the list is arranged."""
+        return self.arrangement.view
+
+    @property
+    def expression(self) -> str:
+        """The filter that is shown."""
+        return self.finder.expression
+
+    def set_filter(self, expression: str, *, at_once: bool = False) -> bool:
+        """Show what this expression asks for; False where it cannot be understood."""
+        return self.finder.set_filter(expression, at_once=at_once)
+
+    def shown_entries(self) -> list[CaseRow]:
+        """Cases that pass the filter, in order."""
+        return self.case_list.cases.shown
+
+    def all_entries(self) -> Iterable[CaseRow]:
+        """Every case, shown or not, in the order of the files or of the run."""
+        return self.arrangement.rows.values()
 
     # -- the cursor
 
@@ -41,7 +106,7 @@ class ListPlace(ListArranging, inherit_bindings=False):
         """Marked cases, in order; else those of the line under the cursor."""
         cases = self.case_list
         if cases.marks:
-            return [entry for entry in self._entries.values() if entry.key in cases.marks]
+            return [entry for entry in self.all_entries() if entry.key in cases.marks]
         line = cases.current_line
         if line is None:
             return []
@@ -67,39 +132,42 @@ class ListPlace(ListArranging, inherit_bindings=False):
 
     def pointer_of(self, entry: CaseRow) -> CasePointer:
         """Where an entry's case is found."""
-        return CasePointer(entry.case_id, entry.agent or None, entry.model or None)
+        return self.source.pointer_of(entry)
 
     def current(self) -> CasePointer | None:
-        """The case under the cursor."""
-        entry = self.case_list.current_entry
+        """The case under the cursor; on a test's line that of its rows which stands worst."""
+        line = self.case_list.current_line
+        entry = line.telling if line is not None else None
         return self.pointer_of(entry) if entry is not None else None
+
+    def all_current(self) -> Sequence[CasePointer]:
+        """The case under the cursor; on a line that stands for several, all of these."""
+        line = self.case_list.current_line
+        if line is None or not line.members:
+            return super().all_current()
+        return [self.pointer_of(entry) for entry in line.standing]
 
     def go_to(self, pointer: CasePointer) -> None:
         """Put the cursor on this case, unfolding what hides it."""
+        cases = self.case_list
         for entry in self.shown_entries():
             if meant(entry, pointer):
-                if not self.case_list.go_to(entry.key):
-                    self.unfold(entry)
+                line = cases.cases.stands_for(entry.key)
+                if line is None or not cases.go_to(line.key):
+                    self.arrangement.unfold(entry)
                 return
 
-    def go_when_there(self, key: str) -> None:
-        """Put the cursor on a line as soon as there is one of that key, unless the person has moved it."""
-        if not self.case_list.go_to(key):
-            self._wanted = key
+    def mark(self, keys: Collection[str]) -> None:
+        """Mark these cases, and no others."""
+        self.case_list.marks = set(keys)
 
     def bring(self, key: str, suite: str = "") -> None:
-        """Put the cursor on a line that is being made, also where the person has moved it; what of `suite` is
-        folded is unfolded."""
-        if suite:
-            self.view.folded = {folded for folded in self.view.folded if not _holds(folded, suite)}
-        self.case_list.touched = False
-        self._wanted = key
+        """Put the cursor on a line that is being made; see `ListArrangement.bring`."""
+        self.arrangement.bring(key, suite)
 
-    def unfold(self, entry: CaseRow) -> None:
-        """Unfold what hides a case, and put the cursor on it."""
-        self.view.folded = {key for key in self.view.folded if not _holds(key, entry.suite)}
-        self.rebuild(entries=False)
-        self.case_list.go_to(entry.key)
+    def go_when_there(self, key: str) -> None:
+        """Put the cursor on a line as soon as it is there; see `ListArrangement.go_when_there`."""
+        self.arrangement.go_when_there(key)
 
     def neighbour(self, pointer: CasePointer | None, step: int, only_failing: bool) -> CasePointer | None:
         """The next (or previous) case in the list's order, or the next failing one; comes round at
@@ -111,6 +179,7 @@ class ListPlace(ListArranging, inherit_bindings=False):
             (number for number, entry in enumerate(shown) if pointer is not None and meant(entry, pointer)),
             None,
         )
+        here = self._past_fold(shown, here, step)
         if here is None:
             here = self._before_cursor(shown) if step > 0 else self._before_cursor(shown) + 1
         for distance in range(1, len(shown) + 1):
@@ -121,6 +190,16 @@ class ListPlace(ListArranging, inherit_bindings=False):
             if failing(entry):
                 return self.pointer_of(entry)
         return None
+
+    def _past_fold(self, shown: list[CaseRow], here: int | None, step: int) -> int | None:
+        """Where the cursor stands on a folded line that stands for several cases, the last of these in the
+        direction gone: none of them is to be seen one by one."""
+        line = self.case_list.current_line
+        if not self.is_current or line is None or not line.folded or not line.members:
+            return here
+        keys = {entry.key for entry in line.members}
+        numbers = [number for number, entry in enumerate(shown) if entry.key in keys]
+        return (numbers[-1] if step > 0 else numbers[0]) if numbers else here
 
     def _before_cursor(self, shown: list[CaseRow]) -> int:
         """The number of the last case shown above a cursor that stands on a folder or suite."""
@@ -133,11 +212,21 @@ class ListPlace(ListArranging, inherit_bindings=False):
 
     # -- the right side
 
+    @property
+    def beside(self) -> LinesPane:
+        """The pane beside the list, or below it."""
+        return self.query_one(LinesPane)
+
     @on(CaseList.Moved)
     def _moved(self) -> None:
+        """One step shows at once what is under the cursor; of many in a row only the last does."""
         if self._rest_timer is not None:
             self._rest_timer.stop()
-        self._rest_timer = self.set_timer(REST, self._rested)
+        before, self._moved_at = self._moved_at, time.monotonic()
+        if self._moved_at - before > REST:
+            self._rested()
+        else:
+            self._rest_timer = self.set_timer(REST, self._rested)
 
     @on(CaseList.Marked)
     def _marked(self) -> None:
@@ -145,71 +234,49 @@ class ListPlace(ListArranging, inherit_bindings=False):
         self._moved()
 
     def _rested(self) -> None:
-        """The cursor rests: show what is under it and how many are marked, and let go what was held for it."""
+        """The cursor rests: show what is under it and how many are marked."""
         if self._other_marks:
             self._other_marks = False
             self.rebuilt()
         else:
             self.show_detail()
-        if self._settled():
-            self.rearrange()
+        self.arrangement.settle()
 
     def show_detail(self) -> None:
         """What is under the cursor, in the pane beside the list where that is seen."""
-        pane = self.query_one(LinesPane)
-        if pane.display:
-            line = self.case_list.current_line
-            if line is None:
-                pane.show([])
-                return
-            below = partial(self.case_list.below, line)
-            pane.show(describe(line, self.services.symbols, now(), below))
+        self.preview.show()
 
     # -- keys
 
     @on(CaseList.Folded)
     def _fold(self, event: CaseList.Folded) -> None:
         event.stop()
-        if event.folded:
-            self.view.folded.add(event.key)
-        else:
-            self.view.folded.discard(event.key)
-        self.rearrange()
+        self.arrangement.fold(event.key, event.folded)
 
-    def action_sort(self) -> None:
-        """The next way to sort."""
-        number = SORTS.index(self.view.sort) if self.view.sort in SORTS else 0
-        self.view.sort = SORTS[(number + 1) % len(SORTS)]
-        self._otherwise(f"sorted by {self.view.sort}")
-
-    def action_reverse(self) -> None:
-        """The other way round."""
-        self.view.reverse = not self.view.reverse
-        self._otherwise("the other way round" if self.view.reverse else f"sorted by {self.view.sort}")
-
-    def action_failures_first(self) -> None:
-        """Failures float up, or stay where they are."""
-        self.view.failures_first = not self.view.failures_first
-        self._otherwise("failures first" if self.view.failures_first else f"sorted by {self.view.sort}")
-
-    def _otherwise(self, words: str) -> None:
-        """The person wants another order: nothing is held, and what comes first in it is seen."""
-        self.view.held.clear()
-        self._from_top = self.view.flat
-        self.rearrange()
-        self.services.notices.say(words)
-
-    def action_note(self) -> None:
+    def note(self) -> None:
         """Ask what to note on the case's answer."""
         pointer = self.current()
         if pointer is None:
             self.services.notices.say("put the cursor on a case first")
         else:
-            self.services.notes.ask(pointer, self.ask_note)
+            self.services.notes.ask(pointer, self._ask_note)
+
+    def _ask_note(self, note: HumanNote) -> None:
+        """Ask for a note's text."""
+        prompt = Prompt("note", note.text, "a word on this answer; enter keeps it", replaces=False)
+        self.call_later(self.prompts.ask, prompt, partial(self._note_left, note))
+
+    def _note_left(self, note: HumanNote, text: str, kept: bool) -> None:
+        if kept:
+            self.services.notes.keep(replace(note, text=text.strip()))
+
+    def focus_home(self) -> None:
+        """The list."""
+        self.case_list.focus()
 
     def back(self) -> bool:
         """Leave the prompt, else drop the marks, else the filter."""
-        if self.leave_prompt():
+        if super().back():
             return True
         if self.case_list.marks:
             self.case_list.marks = set()
@@ -220,10 +287,6 @@ class ListPlace(ListArranging, inherit_bindings=False):
             self.set_filter("")
             return True
         return False
-
-
-def _holds(key: str, suite: str) -> bool:
-    return key == suite or (key.endswith("/") and suite.startswith(key))
 
 
 def now() -> float:

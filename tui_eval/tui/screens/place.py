@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, cast
 
+from textual import on
 from textual.screen import Screen
 from textual.widget import Widget
 
 from tui_eval.tui.background import stands
 from tui_eval.tui.front import RunsMeant
+from tui_eval.tui.handlers import Handler
 from tui_eval.tui.keys import KEYS, Key
 from tui_eval.tui.pointer import CasePointer
+from tui_eval.tui.screens.prompt import Prompt, Prompts
 from tui_eval.tui.services import AppServices, HasServices
 from tui_eval.tui.state.lists.case_entry import CaseRow
 from tui_eval.tui.state.lists.case_tree import TreeLine
@@ -30,10 +33,29 @@ class Place(Screen[Any]):
     one_column: bool = False
     lists_cases: bool = False
 
+    def __init__(self) -> None:
+        super().__init__()
+        self.prompts = Prompts(self, self.focus_home)
+
     @property
     def services(self) -> AppServices:
         """What it may use of the app that it stands in."""
         return cast("HasServices", self.app).services
+
+    def handlers(self) -> Mapping[str, Handler]:
+        """What its keys do, by their ids, besides what its widgets and its own actions do."""
+        return {}
+
+    def focus_home(self) -> None:
+        """Give the keys to what has them when nothing else is asked or looked at."""
+
+    @on(Prompt.Typed)
+    def _prompt_typed(self, event: Prompt.Typed) -> None:
+        self.prompts.typed(event)
+
+    @on(Prompt.Left)
+    def _prompt_left(self, event: Prompt.Left) -> None:
+        self.prompts.left(event)
 
     def has(self, *selectors: str | type[Widget]) -> bool:
         """Whether these widgets are there: not before the screen is mounted, nor while it is taken away, when
@@ -44,12 +66,21 @@ class Place(Screen[Any]):
         """The case under the cursor, or looked at."""
         return None
 
+    def all_current(self) -> Sequence[CasePointer]:
+        """What `current` is, alone."""
+        pointer = self.current()
+        return [pointer] if pointer is not None else []
+
     def go_to(self, pointer: CasePointer) -> None:
         """Bring this case under the cursor, or show it."""
 
     def back(self) -> bool:
-        """One step back inside this screen; False where there is none."""
-        return False
+        """One step back inside this screen: out of its prompt; False where there is none."""
+        return self.prompts.leave()
+
+    def place_to_edit(self) -> tuple[str, int] | None:
+        """Nothing that is looked at points to a line."""
+        return None
 
     def notice(self, words: str) -> bool:
         """Say these words where nothing is covered; False where there is no room for them."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
+from typing import Any
 
 from rich.cells import cell_len
 from rich.text import Text
@@ -11,6 +12,7 @@ from textual.app import ComposeResult
 from textual.binding import Binding
 from textual.containers import Horizontal, Vertical
 from textual.message import Message
+from textual.screen import Screen
 from textual.suggester import Suggester
 from textual.widgets import Input, Static
 
@@ -174,6 +176,66 @@ class FilterPrompt(Prompt):
         words = [visible(clip(word, 40), newlines=False) for word in found[:MOST_OFFERED]]
         tail = "  tab takes the first" if words else ""
         return "  ".join(_that_fit(words or [*self._saved, *GRAMMAR], self.size.width - 2 - len(tail))) + tail
+
+
+class Prompts:
+    """The prompt of one screen, at most one at a time; whoever asks is given what was typed."""
+
+    def __init__(self, screen: Screen[Any], home: Callable[[], Any]) -> None:
+        """`home` gives the keys back to the screen when a prompt has been left."""
+        self._screen, self._home = screen, home
+        self._on_left: Callable[[str, bool], Any] | None = None
+        self._on_typed: Callable[[str], Any] | None = None
+
+    @property
+    def open(self) -> bool:
+        """Whether something is being asked."""
+        return bool(self._screen.query(Prompt))
+
+    async def ask(
+        self,
+        prompt: Prompt,
+        on_left: Callable[[str, bool], Any],
+        on_typed: Callable[[str], Any] | None = None,
+    ) -> None:
+        """Ask, unless something is being asked. Ends when the prompt has the focus: keys typed ahead belong to it
+        (see `type_ahead`).
+
+        `on_left` is given the text and whether it was kept; where it answers False the prompt stays.
+        `on_typed` is given every text on the way there."""
+        if not self.open:
+            self._on_left, self._on_typed = on_left, on_typed
+            await self._screen.mount(prompt)
+            self._screen.set_focus(prompt.query_one(Input), scroll_visible=False)
+
+    def leave(self) -> bool:
+        """As by escape; False where none is open."""
+        prompts = self._screen.query(Prompt)
+        if prompts:
+            prompts.first().leave()
+        return bool(prompts)
+
+    def complain(self, words: str) -> bool:
+        """Say what is wrong with the filter where it is typed; False where none is being asked for."""
+        prompts = self._screen.query(FilterPrompt)
+        if prompts:
+            prompts.first().tell(words)
+        return bool(prompts)
+
+    def typed(self, event: Prompt.Typed) -> None:
+        """For the screen, which hears of it."""
+        event.stop()
+        if self._on_typed is not None:
+            self._on_typed(event.text)
+
+    def left(self, event: Prompt.Left) -> None:
+        """For the screen, which hears of it."""
+        event.stop()
+        if self._on_left is None or self._on_left(event.text, event.kept) is False:
+            return
+        for prompt in self._screen.query(Prompt):
+            prompt.remove()
+        self._home()
 
 
 def _that_fit(words: Sequence[str], width: int) -> list[str]:

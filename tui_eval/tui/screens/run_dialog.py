@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 from rich.text import Text
 from textual.app import ComposeResult
@@ -15,21 +14,7 @@ from textual.widgets import Input, Static
 
 from tui_eval.guard.text import visible
 from tui_eval.tui.screens.prompt import Completing
-
-
-@dataclass(slots=True)
-class RunChoice:
-    """What the run dialog asks for. Empty texts leave it to suites and configuration."""
-
-    agents: str = ""
-    models: str = ""
-    attempts: str = ""
-    threshold: str = ""
-    concurrency: str = ""
-    max_cost: str = ""
-    answers: str = ""
-    filter: str = ""
-
+from tui_eval.tui.state.run_requests import RunChoice
 
 FIELDS: tuple[tuple[str, str, str], ...] = (
     ("agents", "agent", "the suite's own; several with commas"),
@@ -39,6 +24,7 @@ FIELDS: tuple[tuple[str, str, str], ...] = (
     ("concurrency", "at once", "as configured"),
     ("max_cost", "cost limit", "none; USD"),
     ("answers", "answers", "as configured; cache: those kept; ask: no cache"),
+    ("on", "on", "as configured; here, ray, or a cluster's address"),
     ("filter", "filter", "failed tag:y text"),
 )
 

@@ -3,25 +3,26 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
-from functools import partial
+from collections.abc import Mapping, Sequence
 
 from rich.cells import cell_len
 from textual import on
 from textual.app import ComposeResult
-from textual.containers import Horizontal
+from textual.containers import Horizontal, Vertical
 from textual.timer import Timer
 
 from tui_eval.guard.text import visible
-from tui_eval.model import Suite
+from tui_eval.model import Entry as TranscriptEntry
+from tui_eval.store.reader import RunReader
+from tui_eval.tui.background import run_in_thread, stands
+from tui_eval.tui.handlers import Handler
 from tui_eval.tui.keys import Key, bindings
 from tui_eval.tui.messages import LiveText, RunChanged, SuitesChanged
 from tui_eval.tui.pointer import CasePointer
-from tui_eval.tui.screens.list_place import now
+from tui_eval.tui.screens.attempt_beside import ENDED
+from tui_eval.tui.screens.list_place import ListPlace, now
 from tui_eval.tui.screens.place import keys_in, keys_of, labelled
-from tui_eval.tui.screens.run_streams import RunStreams
-from tui_eval.tui.state.lists.case_entry import CaseRow
-from tui_eval.tui.state.lists.entries import run_entries, run_entry
+from tui_eval.tui.state.lists.case_sources import RunCases
 from tui_eval.tui.state.runs.run_facts import figures_line, progress_line
 from tui_eval.tui.state.runs.run_group import RunGroup
 from tui_eval.tui.widgets.bars import FactsBar, KeyHints
@@ -40,11 +41,11 @@ FLUSH = 0.25
 """Seconds at least between two redraws of the list; more when many lines changed at once."""
 LINES_A_SECOND = 12
 """Lines of the list that may be repainted per second on average (2 kB/s)."""
-REORDER = 4.0
+REORDER = 2.0
 """Seconds at least between two changes of the list's order."""
 
 
-class RunScreen(RunStreams, inherit_bindings=False):
+class RunScreen(ListPlace, inherit_bindings=False):
     """The run in front (`services.state.run`), live or finished."""
 
     TITLE = "Run"
@@ -57,28 +58,46 @@ class RunScreen(RunStreams, inherit_bindings=False):
     )
     DEFAULT_CSS = """
     RunScreen .body { height: 1fr; }
-    RunScreen.-wide CaseList { width: 30%; min-width: 46; max-width: 66; border-right: solid $surface-lighten-2; }
+    RunScreen .right { width: 1fr; height: 1fr; }
+    RunScreen.-wide CaseList { width: 38%; min-width: 46; border-right: solid $surface-lighten-2; }
     RunScreen LinesPane { display: none; background: $surface; }
+    RunScreen.-looking LinesPane { display: block; }
+    RunScreen.-wide.-looking LinesPane { border-top: solid $surface-lighten-2; }
     RunScreen.-ended StreamGrid { display: none; }
+    RunScreen.-ended LinesPane { display: block; border-top: none; }
     RunScreen.-wide.-ended CaseList { width: 55%; max-width: 100%; border-right: none; padding-right: 1; }
-    RunScreen.-wide.-ended LinesPane { display: block; width: 45%; }
-    RunScreen.-narrow.-ended.-streams LinesPane { display: block; }
+    RunScreen.-wide.-large CaseList { width: 30%; min-width: 30; }
+    RunScreen.-wide.-hidden CaseList { width: 100%; }
+    RunScreen.-hidden .right { display: none; }
     RunScreen.-wide.-zoomed CaseList { display: none; }
-    RunScreen.-narrow StreamGrid { display: none; }
-    RunScreen.-narrow.-streams StreamGrid { display: block; }
+    RunScreen.-narrow .body { layout: vertical; }
+    RunScreen.-narrow .right { height: 8; border-top: solid $surface-lighten-2; }
+    RunScreen.-narrow.-large .right { height: 70%; }
+    RunScreen.-narrow.-short .right { display: none; }
+    RunScreen.-narrow.-short.-large .right { display: block; }
+    RunScreen.-narrow.-looking StreamGrid { display: none; }
+    RunScreen.-narrow.-streams .right { display: block; height: 1fr; border-top: none; }
     RunScreen.-narrow.-streams CaseList { display: none; }
     RunScreen.-narrow.-streams.-ended StreamGrid { display: none; }
     """
 
     def __init__(self) -> None:
-        super().__init__()
+        super().__init__(RunCases(self.services.state), floats=True)
         self.view.failures_first = True
         self._dirty: set[str] = set()
         self._flush_timer: Timer | None = None
-        self._order_timer: Timer | None = None
-        self._order_at = 0.0
         self._shown_run = ""
         self._root = ""
+        self._slot_timer: Timer | None = None
+
+    def handlers(self) -> Mapping[str, Handler]:
+        """What its keys do."""
+        return {
+            **super().handlers(),
+            "stream.pin": self.pin,
+            "stream.zoom": self.zoom,
+            "stream.follow": self.follow,
+        }
 
     def compose(self) -> ComposeResult:
         """Facts, list, streams, keys."""
@@ -86,13 +105,15 @@ class RunScreen(RunStreams, inherit_bindings=False):
         yield FactsBar(lines=2)
         with Horizontal(classes="body"):
             yield CaseList("run", services.symbols)
-            yield StreamGrid(services.symbols)
-            yield LinesPane()
+            with Vertical(classes="right"):
+                yield StreamGrid(services.symbols)
+                yield LinesPane()
         yield KeyHints(self.hints())
 
     def on_mount(self) -> None:
         """Begin with what is known."""
         self.case_list.focus()
+        self.streams.called = self._called
         self.set_interval(1.0, self._tick)
         self._load()
 
@@ -117,39 +138,28 @@ class RunScreen(RunStreams, inherit_bindings=False):
         """Other keys in the panes than in the list."""
         self.query_one(KeyHints).show(self.hints())
 
-    def case_count(self) -> int:
-        """One for each case and column of the run."""
-        group = self.services.state.group
-        return len(group.cases) if group is not None else 0
+    def _called(self, case_ref: int) -> tuple[str, str] | None:
+        """What the list calls a case of the run in front."""
+        run, group = self.services.state.run, self.services.state.group
+        key = group.key_in(run, case_ref) if run is not None and group is not None else None
+        row = self.arrangement.rows.get(key) if key is not None else None
+        return (row.name, row.variant) if row is not None else None
 
-    def entry_maker(self) -> Callable[[], list[CaseRow]]:
-        """From the run."""
-        state = self.services.state
-        return partial(run_entries, state.group, state) if state.group is not None else list
+    @property
+    def streams(self) -> StreamGrid:
+        """The panes."""
+        return self.query_one(StreamGrid)
 
-    def entries_of(self, keys: Iterable[str]) -> Iterable[CaseRow]:
-        """The cases of these keys."""
-        state = self.services.state
-        group = state.group
-        return (
-            [run_entry(group, key, state) for key in keys if key in group.cases] if group is not None else []
-        )
-
-    def list_suites(self) -> Iterable[Suite]:
-        """Formats for the lines of suites; problems of the files belong to the Suites screen."""
-        return ()
-
-    def pointer_of(self, entry: CaseRow) -> CasePointer:
-        """The case in this run; the attempt is the first that did not pass."""
-        group = self.services.state.group
-        best = group.telling(entry.key) if group is not None else None
-        return CasePointer(
-            entry.case_id,
-            entry.agent or None,
-            entry.model or None,
-            best.run.info.id if best is not None else entry.run_id or None,
-            best.row.id if best is not None else None,
-        )
+    def current(self) -> CasePointer | None:
+        """The case under the cursor, or that of the pane that keys go to."""
+        run = self.services.state.run
+        pane = self.streams.current_pane
+        if self.streams.has_focus and pane is not None and run is not None:
+            row = run.attempts.get(pane.ref)
+            case = run.cases.get(row.case_ref) if row is not None else None
+            if case is not None:
+                return CasePointer(case.case_id, case.agent, case.model, run.info.id, pane.ref)
+        return super().current()
 
     # -- news
 
@@ -166,7 +176,11 @@ class RunScreen(RunStreams, inherit_bindings=False):
         self.streams.empty = ["Waiting for the first words."] if run is not None else []
         group = self.services.state.group
         root = group.root if group is not None else ""
-        fresh = run is not None and root != self._root and not self._entries.keys() & (group or EMPTY).cases
+        fresh = (
+            run is not None
+            and root != self._root
+            and not self.arrangement.rows.keys() & (group or EMPTY).cases
+        )
         self._root = root
         self._shown_run = run.info.id if run is not None else ""
         self._dirty.clear()
@@ -176,13 +190,8 @@ class RunScreen(RunStreams, inherit_bindings=False):
             self.case_list.touched = False
             self.view.held.clear()
             self.case_list.show_cursor(0)
-        self.remake()
+        self.arrangement.remake()
         self.assign()
-
-    def prepare(self) -> bool:
-        """Where the person has not moved the cursor, it stays at the top, where failures float to."""
-        super().prepare()
-        return self.case_list.touched
 
     def _layout_for_state(self) -> None:
         run = self.services.state.run
@@ -208,8 +217,8 @@ class RunScreen(RunStreams, inherit_bindings=False):
             self._dirty.update(key for key in keys if key is not None)
         if event.opened:
             self._layout_for_state()
-            if len(group.cases) != len(self._entries):
-                self.remake()
+            if len(group.cases) != len(self.arrangement.rows):
+                self.arrangement.remake()
             if not run.active:
                 self._flush(final=True)
         if self.streams.display:
@@ -223,12 +232,14 @@ class RunScreen(RunStreams, inherit_bindings=False):
         """The cases' own words may be known only now, or what a person noted on one of them."""
         if event.case_ids is not None:
             changed = set(event.case_ids)
-            self._dirty.update(key for key, entry in self._entries.items() if entry.case_id in changed)
+            self._dirty.update(
+                key for key, entry in self.arrangement.rows.items() if entry.case_id in changed
+            )
             if self._flush_timer is None:
                 self._flush()
             return
-        if any(entry.case is None for entry in self._entries.values()):
-            self.remake()
+        if any(entry.case is None for entry in self.arrangement.rows.values()):
+            self.arrangement.remake()
 
     @on(LiveText)
     def _live_text(self, event: LiveText) -> None:
@@ -238,25 +249,21 @@ class RunScreen(RunStreams, inherit_bindings=False):
     def _flush(self, final: bool = False) -> None:
         """Redraw the lines of cases that changed; then wait as long as they cost."""
         self._flush_timer = None
-        state = self.services.state
-        group = state.group
-        if group is None:
+        if self.services.state.group is None:
             return
         keys, self._dirty = self._dirty, set()
-        moved = self.replace_entries(self.entries_of(keys))
+        moved = self.arrangement.replace_some(keys)
         cases = self.case_list
         in_sight = sum(
             line.entry is not None and line.key in keys
             for line in cases.cases.lines[cases.top : cases.top + cases.size.height]
         )
-        self._token = state.token
         if final:
-            self.rearrange()
+            self.arrangement.rearrange()
             self._show_facts()
             return
-        if moved and self._order_timer is None:
-            wait = max(0.0, self._order_at + REORDER - now())
-            self._order_timer = self.set_timer(max(0.01, wait), self._reorder)
+        if moved:
+            self.arrangement.rearrange_soon(REORDER)
         self._show_facts()
         pause = max(FLUSH, in_sight / LINES_A_SECOND)
         self._flush_timer = self.set_timer(pause, self._flush_again)
@@ -265,12 +272,6 @@ class RunScreen(RunStreams, inherit_bindings=False):
         self._flush_timer = None
         if self._dirty:
             self._flush()
-
-    def _reorder(self) -> None:
-        """Let failures float up, not too often."""
-        self._order_timer = None
-        self._order_at = now()
-        self.rearrange()
 
     def _tick(self) -> None:
         """Once a second while the run goes on: the clocks."""
@@ -285,8 +286,26 @@ class RunScreen(RunStreams, inherit_bindings=False):
 
     def on_screen_resume(self) -> None:
         """What happened meanwhile."""
-        if self._shown_run and not self.up_to_date():
+        if self._shown_run and not self.arrangement.up_to_date():
             self._load()
+
+    def show_detail(self) -> None:
+        """While cases run, the attempt under the cursor takes the place of a pane once it has ended and the person
+        has gone to it."""
+        line = self.case_list.current_line
+        told = line.telling if line is not None else None
+        looking = (
+            self.case_list.touched
+            and told is not None
+            and told.status in ENDED
+            and not self.has_class("-ended")
+        )
+        if looking != self.has_class("-looking"):
+            self.set_class(looking, "-looking")
+            self.call_after_refresh(self.preview.show)
+            self.call_after_refresh(self.assign)
+            return
+        super().show_detail()
 
     def rebuilt(self) -> None:
         """The facts, and of a run that has ended what is under the cursor."""
@@ -305,8 +324,8 @@ class RunScreen(RunStreams, inherit_bindings=False):
         marks = len(self.case_list.marks)
         if marks:
             first.append(("key", f"{marks:,} marked  "))
-        if self.filter_error:
-            first.append(("bad", f"{visible(self.filter_error, newlines=False)}  "))
+        if self.finder.problem:
+            first.append(("bad", f"{visible(self.finder.problem, newlines=False)}  "))
         if self.expression:
             shown = len(self.shown_entries())
             first.append(("key", f"filter: {visible(self.expression, newlines=False)} "))
@@ -316,8 +335,42 @@ class RunScreen(RunStreams, inherit_bindings=False):
         group = services.state.group
         whole = None
         if group is not None and len(group.runs) > 1:
-            whole = Counter(entry.status for entry in self._entries.values())
+            whole = Counter(entry.status for entry in self.arrangement.rows.values())
         bar.show(progress_line(run, services.symbols, width - 2, whole), second)
+
+    # -- the streaming panes: which attempts have one
+
+    @on(StreamGrid.Ended)
+    def _ended(self, event: StreamGrid.Ended) -> None:
+        """Read the transcript of a pane's attempt, for its last words."""
+        event.stop()
+        run = self.services.state.run
+        if run is None:
+            return
+        folder, ref = run.folder, event.ref
+
+        def read() -> list[TranscriptEntry]:
+            reader = RunReader(folder)
+            try:
+                attempt = reader.attempt(ref)
+                return attempt.transcript if attempt is not None else []
+            finally:
+                reader.close()
+
+        def take(transcript: list[TranscriptEntry]) -> None:
+            if transcript and stands(self) and self.services.state.run is run:
+                self.streams.complete(ref, transcript)
+
+        run_in_thread(self.app, read, take, name="transcript")
+
+    def assign(self) -> None:
+        """Panes come and go; look again when a finished one may give up its place."""
+        if self._slot_timer is not None:
+            self._slot_timer.stop()
+            self._slot_timer = None
+        wait = self.streams.assign_panes() if self.streams.display else None
+        if wait is not None:
+            self._slot_timer = self.set_timer(wait + 0.02, self.assign)
 
     # -- keys
 
@@ -326,3 +379,87 @@ class RunScreen(RunStreams, inherit_bindings=False):
         event.stop()
         if event.line.entry is not None:
             self.services.places.open_case(self.pointer_of(event.line.entry))
+
+    def pane(self, step: int) -> None:
+        """From the list through the panes and back."""
+        streams = self.streams
+        if self.case_list.has_focus:
+            self.set_class(True, "-streams")
+            if self.has_class("-ended"):
+                self.query_one(LinesPane).focus()
+                self.call_after_refresh(self.show_detail)
+                return
+            streams.selected = 0 if step > 0 else max(0, len(streams.panes) - 1)
+            streams.focus()
+            self.call_after_refresh(self.assign)
+            return
+        if self.query_one(LinesPane).has_focus or not streams.select(step):
+            self.set_class(False, "-streams")
+            if self.has_class("-zoomed"):
+                self.zoom()
+            self.case_list.focus()
+
+    def _chosen_ref(self) -> int | None:
+        """The attempt whose pane a key means."""
+        pane = self.streams.current_pane
+        if self.streams.has_focus and pane is not None:
+            return pane.ref
+        run = self.services.state.run
+        entry = self.case_list.current_entry
+        if run is None or entry is None or entry.case_ref is None:
+            return pane.ref if pane else None
+        if entry.run_id != run.info.id:
+            return None
+        rows = run.attempts_of(entry.case_ref)
+        return next((row.id for row in rows if row.state in ("running", "retrying")), None)
+
+    def pin(self) -> None:
+        """Keep a pane, or let it go."""
+        ref = self._chosen_ref()
+        if ref is None:
+            self.services.notices.say("nothing to pin: this case is not running")
+            return
+        self.services.notices.say("pinned" if self.streams.pin(ref) else "no longer pinned")
+        self.assign()
+
+    def zoom(self) -> None:
+        """One pane over everything, or all of them again."""
+        streams = self.streams
+        if streams.zoomed is not None:
+            streams.zoom(None)
+            self.set_class(False, "-zoomed")
+            self.call_after_refresh(self.assign)
+            return
+        ref = self._chosen_ref()
+        if ref is None and streams.panes:
+            ref = streams.panes[0].ref
+        if ref is None:  # a small screen shows the list, and no pane has been asked for yet
+            run = self.services.state.run
+            ref = next((row.id for row in run.running()), None) if run is not None else None
+        if ref is None:
+            self.services.notices.say("nothing to zoom: no case is running")
+            return
+        if ref not in streams.slots.shown:
+            streams.slots.shown = [ref, *streams.slots.shown]
+        self.set_class(True, "-streams")
+        self.set_class(True, "-zoomed")
+        streams.focus()
+        streams.zoom(ref)
+        self.call_after_refresh(self.assign)
+
+    def follow(self) -> None:
+        """Follow the tail, or stay where it is."""
+        self.services.notices.say("following" if self.streams.toggle_follow() else "not following")
+
+    def back(self) -> bool:
+        """Out of the zoom, out of the panes, then as every list."""
+        if self.streams.zoomed is not None:
+            self.zoom()
+            self.set_class(False, "-streams")
+            self.case_list.focus()
+            return True
+        if self.streams.has_focus or self.query_one(LinesPane).has_focus:
+            self.set_class(False, "-streams")
+            self.case_list.focus()
+            return True
+        return super().back()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import ClassVar
@@ -15,17 +15,18 @@ from textual.timer import Timer
 from tui_eval.store.run_folders import Store
 from tui_eval.tui.background import run_in_thread, stands
 from tui_eval.tui.front import RunsMeant
+from tui_eval.tui.handlers import Handler
 from tui_eval.tui.keys import Key, bindings
 from tui_eval.tui.keys_runs import RUNS_KEYS, RUNS_OPEN_KEYS
 from tui_eval.tui.loaders.runs_loader import load_facts, load_runs
-from tui_eval.tui.messages import RunChanged
+from tui_eval.tui.messages import RunChanged, SuitesChanged
 from tui_eval.tui.pointer import CasePointer
 from tui_eval.tui.screens.list_place import now
-from tui_eval.tui.screens.place import keys_in, keys_of, labelled
+from tui_eval.tui.screens.place import Place, keys_in, keys_of, labelled
 from tui_eval.tui.screens.prompt import Prompt
-from tui_eval.tui.screens.runs_asking import RunsAsking
-from tui_eval.tui.screens.runs_deleting import RunsDeleting
-from tui_eval.tui.screens.runs_plots import RunsPlots
+from tui_eval.tui.screens.run_deletion import RunDeletion
+from tui_eval.tui.screens.run_plots import RunPlots
+from tui_eval.tui.screens.search_screen import SearchScreen
 from tui_eval.tui.state.lists.run_line import RunLine, holds, row_line, titles
 from tui_eval.tui.state.runs.runs_view import DetailRow, RunFacts, detail_rows
 from tui_eval.tui.state.text.lines import fit, one_line
@@ -41,7 +42,7 @@ AGAIN = 3.0
 NO_RUN = labelled(keys_of("run.all", "place.suites", "help", "quit"), "place.suites", "suites")
 
 
-class RunsScreen(RunsPlots, RunsAsking, RunsDeleting, inherit_bindings=False):
+class RunsScreen(Place, inherit_bindings=False):
     """The list at the left, the run under the cursor at the right; one at a time on a narrow screen."""
 
     TITLE = "Runs"
@@ -66,20 +67,33 @@ class RunsScreen(RunsPlots, RunsAsking, RunsDeleting, inherit_bindings=False):
 
     def __init__(self) -> None:
         super().__init__()
+        self.lines: list[RunLine] = []
+        """Every run, newest first."""
+        self.marks: dict[str, None] = {}
+        """The ids of the marked runs, in the order in which they were marked."""
+        self.filter = ""
+        """Words that the runs shown hold."""
         self.whole_only = False
-        self._facts: dict[str, RunFacts] = {}
+        self.plots = RunPlots(self, self.services)
+        self._deletion = RunDeletion(self, self.services)
+        self.facts: dict[str, RunFacts] = {}
+        """Figures of runs, as far as they have been read."""
         self._reading = ""
         self._rest: Timer | None = None
         self._again: Timer | None = None
         self._generation = 0
         self._loaded_once = False
-        self._list = RowTable(
+        self.table = RowTable(
             lambda row, width: row_line(row, width, now(), self.marks),
             lambda row: row.run.id,
             empty="Reading the runs.",
             classes="runs",
         )
-        self._detail = RowTable(lambda row, width: fit(row.line, width), classes="detail")
+        self.detail = RowTable(lambda row, width: fit(row.line, width), classes="detail")
+
+    def handlers(self) -> Mapping[str, Handler]:
+        """What the keys of the plots and of deleting do."""
+        return {**self.plots.handlers(), **self._deletion.handlers()}
 
     def compose(self) -> ComposeResult:
         """Facts, list, detail, keys."""
@@ -87,13 +101,13 @@ class RunsScreen(RunsPlots, RunsAsking, RunsDeleting, inherit_bindings=False):
         with Horizontal(classes="body"):
             with Vertical(classes="list"):
                 yield LineLabel(classes="titles")
-                yield self._list
-            yield self._detail
+                yield self.table
+            yield self.detail
         yield KeyHints(self.hints())
 
     def on_mount(self) -> None:
         """Read the list."""
-        self._list.focus()
+        self.table.focus()
         self.load(asked=True)
 
     def hints(self) -> Sequence[Key]:
@@ -104,7 +118,7 @@ class RunsScreen(RunsPlots, RunsAsking, RunsDeleting, inherit_bindings=False):
             return [*(own[name] for name in names), *keys_of("back", "help", "quit")]
         if self._loaded_once and not self.lines:
             return NO_RUN
-        if self.is_mounted and self._detail.has_focus:
+        if self.is_mounted and self.detail.has_focus:
             return [
                 *labelled([own["runs.pane"]], "runs.pane", "list"),
                 *keys_of("list.open"),
@@ -128,7 +142,7 @@ class RunsScreen(RunsPlots, RunsAsking, RunsDeleting, inherit_bindings=False):
     @property
     def chosen(self) -> RunLine | None:
         """The run under the cursor."""
-        return self._list.current
+        return self.table.current
 
     def load(self, asked: bool = False) -> None:
         """Read the list (again); `asked`: what is typed next means the new list."""
@@ -141,11 +155,16 @@ class RunsScreen(RunsPlots, RunsAsking, RunsDeleting, inherit_bindings=False):
 
     def _loaded(self, generation: int, lines: list[RunLine]) -> None:
         # Of two readings under way at once the older may come last: it still has the runs deleted since.
-        if generation != self._generation or not self.has(".titles", FactsBar):
+        if generation == self._generation:
+            self.show_runs(lines)
+
+    def show_runs(self, lines: list[RunLine]) -> None:
+        """Show the runs that were read, where the screen is still there."""
+        if not self.has(".titles", FactsBar):
             return
-        changed = [one.run.id for one in lines if one.run.id in self._facts and one not in self.lines]
+        changed = [one.run.id for one in lines if one.run.id in self.facts and one not in self.lines]
         for run_id in changed:
-            del self._facts[run_id]
+            del self.facts[run_id]
         self.lines, self._loaded_once = lines, True
         self.marks = {run_id: None for run_id in self.marks if any(one.run.id == run_id for one in lines)}
         self._show()
@@ -167,18 +186,24 @@ class RunsScreen(RunsPlots, RunsAsking, RunsDeleting, inherit_bindings=False):
         if event.opened:
             self.load()
 
+    @on(SuitesChanged)
+    def _suites_changed(self, event: SuitesChanged) -> None:
+        """What became of cases was read anew: there may be runs that others made."""
+        if self._loaded_once:
+            self.load()
+
     def _show(self) -> None:
-        self._list.empty = (
-            "No run yet: a runs all cases, U goes to the suites." if self._loaded_once else self._list.empty
+        self.table.empty = (
+            "No run yet: a runs all cases, U goes to the suites." if self._loaded_once else self.table.empty
         )
         shown = [one for one in self.lines if not (self.whole_only and one.run.linked_to)]
         shown = [one for one in shown if holds(one, self.filter)]
         if self.lines and not shown:
             held = "holds these words: F clears the filter" if self.filter else "is a whole one"
-            self._list.empty = f"No run {held}{', i shows all runs' if self.whole_only else ''}."
-        self._list.set_rows(shown)
+            self.table.empty = f"No run {held}{', i shows all runs' if self.whole_only else ''}."
+        self.table.set_rows(shown)
         if not shown:
-            self._list.relayout()
+            self.table.relayout()
         self.query_one(".titles", LineLabel).set_lines([titles(self.size.width) if shown else ()])
         self.query_one(KeyHints).show(self.hints())
         self._bar()
@@ -203,27 +228,27 @@ class RunsScreen(RunsPlots, RunsAsking, RunsDeleting, inherit_bindings=False):
         if self.whole_only:
             parts.append(("dim", "  whole runs only (i shows all)"))
         if self.filter:
-            shown = f"  filter: {one_line(self.filter)} ({len(self._list.rows):,})"
+            shown = f"  filter: {one_line(self.filter)} ({len(self.table.rows):,})"
             parts.append(("warn", shown))
         self.query_one(FactsBar).show(parts)
 
     def _show_detail(self) -> None:
         one = self.chosen
-        if not self._detail.display:
+        if not self.detail.display:
             return
-        width = self._detail.text_width
+        width = self.detail.text_width
         if one is None:
-            self._detail.set_rows([], keep=False)
+            self.detail.set_rows([], keep=False)
             return
         if self.large:
-            lines = self.large_plots(width, max(self._detail.size.height, 8))
-            self._detail.set_rows([DetailRow(line) for line in lines], keep=False)
+            lines = self.plots.large(width, max(self.detail.size.height, 8))
+            self.detail.set_rows([DetailRow(line) for line in lines], keep=False)
             return
-        facts = self._facts.get(one.run.id)
+        facts = self.facts.get(one.run.id)
         height = 2 if self.size.height >= 30 else 1
-        trend, same = self.trend()
+        trend, same = self.plots.trend()
         rows = detail_rows(one, facts, trend, width, height=height, ours=self._ours(), same=same)
-        self._detail.set_rows(rows, keep=self._detail.has_focus)
+        self.detail.set_rows(rows, keep=self.detail.has_focus)
         if facts is None and not one.damaged and self._reading != one.run.id:
             self._read(one.run.id)
 
@@ -231,7 +256,7 @@ class RunsScreen(RunsPlots, RunsAsking, RunsDeleting, inherit_bindings=False):
         self._reading = run_id
 
         def take(facts: RunFacts) -> None:
-            self._facts[run_id] = facts
+            self.facts[run_id] = facts
             if self._reading == run_id:
                 self._reading = ""
             if self.has(".titles"):
@@ -249,7 +274,7 @@ class RunsScreen(RunsPlots, RunsAsking, RunsDeleting, inherit_bindings=False):
 
     def naming_changed(self, run_id: str = "") -> None:
         """How far the judge is, or the names it gave."""
-        self._facts.pop(run_id, None)
+        self.facts.pop(run_id, None)
         if self.has(".titles", FactsBar):
             self._bar()
             if run_id:
@@ -269,7 +294,7 @@ class RunsScreen(RunsPlots, RunsAsking, RunsDeleting, inherit_bindings=False):
     @on(LinePane.Moved)
     def _moved(self, event: LinePane.Moved) -> None:
         event.stop()
-        if event.pane is not self._list:
+        if event.pane is not self.table:
             return
         if self._rest is not None:
             self._rest.stop()
@@ -286,10 +311,10 @@ class RunsScreen(RunsPlots, RunsAsking, RunsDeleting, inherit_bindings=False):
         if one.damaged:
             self.services.notices.problem(one.run.what)
             return
-        if event.pane is self._list:
+        if event.pane is self.table:
             self.services.runs.open(self.folder_of(one.run.id))
             return
-        row = self._detail.current
+        row = self.detail.current
         if row is not None and row.example is not None:
             example = row.example
             self.services.places.open_case(
@@ -298,38 +323,70 @@ class RunsScreen(RunsPlots, RunsAsking, RunsDeleting, inherit_bindings=False):
 
     def action_pane(self) -> None:
         """To the other side; on a narrow screen, one at a time."""
-        to_detail = self._list.has_focus
+        to_detail = self.table.has_focus
         self.set_class(False, "-plots")
         self.set_class(to_detail, "-detail")
-        self.call_after_refresh(self._focus, self._detail if to_detail else self._list)
+        self.call_after_refresh(self._focus, self.detail if to_detail else self.table)
 
     def _focus(self, pane: RowTable) -> None:
         pane.focus()
         self._show_detail()
 
-    # -- what the plots, the prompt and the deleting ask for
+    # -- the plots
+
+    @property
+    def large(self) -> bool:
+        """Whether the plots stand alone."""
+        return self.has_class("-plots")
 
     def plotted(self) -> Sequence[RunLine]:
         """Those the filter lets through, else all."""
-        return self._list.rows if self.filter else self.lines
-
-    def plots_shown(self, large: bool) -> None:
-        """The list is hidden behind them."""
-        self.set_class(False, "-detail")
-        self.query_one(KeyHints).show(self.hints())
-        self.call_after_refresh(self._focus, self._detail if large else self._list)
+        return self.table.rows if self.filter else self.lines
 
     def show_plots(self) -> None:
         """They stand in the detail."""
         self._show_detail()
 
-    def filtered(self) -> None:
-        """Other runs are shown."""
-        self._show()
+    def action_plots(self) -> None:
+        """The plots alone, large, or the list again."""
+        large = not self.large
+        self.set_class(large, "-plots")
+        self.set_class(False, "-detail")
+        self.query_one(KeyHints).show(self.hints())
+        self.call_after_refresh(self._focus, self.detail if large else self.table)
 
-    def prompt_left(self) -> None:
-        """Back to the list."""
-        self._list.focus()
+    # -- what is asked
+
+    def focus_home(self) -> None:
+        """The list."""
+        self.table.focus()
+
+    async def action_search(self) -> None:
+        """Ask for words to find in the run's transcripts."""
+        if self.chosen is not None:
+            prompt = Prompt("search transcripts", "", "words that an entry holds; enter searches")
+            await self.prompts.ask(prompt, self._search)
+
+    def _search(self, text: str, kept: bool) -> None:
+        one = self.chosen
+        if kept and text.strip() and one is not None:
+            self.services.places.push(SearchScreen(self.folder_of(one.run.id), text.strip()))
+
+    async def action_filter(self) -> None:
+        """Ask for words that the runs shown must hold."""
+        prompt = Prompt("filter", self.filter, "words of what, agent, state or id")
+        await self.prompts.ask(
+            prompt, lambda text, kept: self.filter_by(text if kept else ""), self.filter_by
+        )
+
+    def action_clear_filter(self) -> None:
+        """Every run again."""
+        self.filter_by("")
+
+    def filter_by(self, text: str) -> None:
+        """Show only runs that hold these words."""
+        self.filter = text.strip()
+        self._show()
 
     def deleted(self) -> None:
         """The marks went with the runs."""
@@ -353,10 +410,10 @@ class RunsScreen(RunsPlots, RunsAsking, RunsDeleting, inherit_bindings=False):
             del self.marks[one.run.id]
         else:
             self.marks[one.run.id] = None
-            if self._list.cursor + 1 < len(self._list.rows):
-                self._list.refresh_row(self._list.cursor)
-                self._list.move_to(self._list.cursor + 1)
-        self._list.refresh_row(self._list.cursor)
+            if self.table.cursor + 1 < len(self.table.rows):
+                self.table.refresh_row(self.table.cursor)
+                self.table.move_to(self.table.cursor + 1)
+        self.table.refresh_row(self.table.cursor)
         self._bar()
 
     def action_take_up(self) -> None:
@@ -395,17 +452,16 @@ class RunsScreen(RunsPlots, RunsAsking, RunsDeleting, inherit_bindings=False):
     def unmark(self) -> None:
         """No run is marked any more."""
         self.marks = {}
-        self._list.refresh()
+        self.table.refresh()
         self._bar()
 
     def back(self) -> bool:
         """Leave the prompt, the plots, the figures, the marks."""
-        prompts = self.query(Prompt)
-        if prompts:
-            prompts.first().leave()
-        elif self.large:
+        if super().back():
+            return True
+        if self.large:
             self.action_plots()
-        elif self._detail.has_focus:
+        elif self.detail.has_focus:
             self.action_pane()
         elif self.marks:
             self.unmark()

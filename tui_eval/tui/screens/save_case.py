@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 from rich.text import Text
 from textual import on
@@ -15,18 +14,10 @@ from textual.screen import ModalScreen
 from textual.widgets import Input, Static
 
 from tui_eval.guard.text import visible
+from tui_eval.tui.state.case.save_choice import SaveChoice
 
 LOW = 20
 """Lines of the screen below which the dialog has no empty ones at its edges."""
-
-
-@dataclass(slots=True)
-class SaveChoice:
-    """What the dialog asks for; `file` is from the project root."""
-
-    form: str
-    file: str
-    name: str
 
 
 class FormatRow(Static, can_focus=True):
@@ -80,10 +71,17 @@ class SaveDialog(ModalScreen[SaveChoice | None]):
     SaveDialog .keys { color: $text-muted; margin-top: 1; height: auto; }
     """
 
-    def __init__(self, choice: SaveChoice, formats: Sequence[str], place_for: Callable[[str], str]) -> None:
-        """`formats` are the names to choose from; `place_for` proposes a file for one."""
+    def __init__(
+        self,
+        choice: SaveChoice,
+        formats: Sequence[str],
+        several: Sequence[str],
+        place_for: Callable[[str], str],
+    ) -> None:
+        """`formats` are the names to choose from, `several` those whose files hold several cases; `place_for`
+        proposes a file for one."""
         super().__init__()
-        self._formats = formats
+        self._formats, self._several = formats, several
         self._choice = choice
         self._place_for = place_for
 
@@ -100,7 +98,7 @@ class SaveDialog(ModalScreen[SaveChoice | None]):
                     entry = Input(value, compact=True, name=label, select_on_focus=False)
                     entry.cursor_blink = False
                     yield entry
-            words = "a file that exists gets the case added (start_to_agent, promptfoo)\n"
+            words = f"a file that exists gets the case added ({', '.join(self._several)})\n"
             yield Static(words + "enter shows the change  ← → format  tab next  esc leaves", classes="keys")
 
     def on_mount(self) -> None:

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, ClassVar
 
 from textual import on
 from textual.app import ComposeResult
-from textual.widgets import Input
 
 from tui_eval.guard.text import visible
 from tui_eval.tui.background import run_in_thread, stands
@@ -71,7 +70,7 @@ class SearchScreen(Place, inherit_bindings=False):
         super().__init__()
         self._folder = folder
         self._words = words
-        self._table = ResultTable(
+        self.table = ResultTable(
             self._draw, lambda row: (row[0].run_id, row[0].hit.attempt_ref, row[1]), empty=WAITING
         )
         self._search = 0
@@ -84,12 +83,12 @@ class SearchScreen(Place, inherit_bindings=False):
     def compose(self) -> ComposeResult:
         """Facts, results, keys."""
         yield FactsBar()
-        yield self._table
+        yield self.table
         yield KeyHints(self.hints())
 
     def on_mount(self) -> None:
         """Search."""
-        self._table.focus()
+        self.table.focus()
         self._begin()
 
     def on_unmount(self) -> None:
@@ -104,9 +103,9 @@ class SearchScreen(Place, inherit_bindings=False):
         self._search += 1
         number = self._search
         self._bar("")
-        self._table.empty = WAITING
-        self._table.set_rows([], keep=False)
-        self._table.relayout()
+        self.table.empty = WAITING
+        self.table.set_rows([], keep=False)
+        self.table.relayout()
 
         def tell(words: str) -> bool:
             """Called in the thread."""
@@ -137,8 +136,8 @@ class SearchScreen(Place, inherit_bindings=False):
     def _gathering(self, number: int, words: str) -> None:
         """A run that is searched first takes a while."""
         if stands(self) and number == self._search:
-            self._table.empty = words
-            self._table.relayout()
+            self.table.empty = words
+            self.table.relayout()
 
     def _found_everywhere(self, number: int, answer: Everywhere) -> None:
         if number != self._search or not self.has(FactsBar):
@@ -146,8 +145,8 @@ class SearchScreen(Place, inherit_bindings=False):
         lost = f", {answer.unreadable} cannot be read" if answer.unreadable else ""
         runs = f"{answer.runs:,} of {answer.searched:,} run{'s' * (answer.searched != 1)}{lost}"
         self._show(answer.found, f"{_places(len(answer.found), answer.total)} in {runs}")
-        self._table.empty = f"Nothing in {answer.searched:,} runs{lost} holds all these words; / asks again."
-        self._table.relayout()
+        self.table.empty = f"Nothing in {answer.searched:,} runs{lost} holds all these words; / asks again."
+        self.table.relayout()
 
     def action_runs(self) -> None:
         """Search all runs, or only this one again."""
@@ -160,51 +159,36 @@ class SearchScreen(Place, inherit_bindings=False):
         found, total = answer
         cases = len({one.case.id for one in found})
         self._show(found, f"{_places(len(found), total)} in {cases:,} case{'s' * (cases != 1)}")
-        self._table.empty = "Nothing in this run holds all these words; a looks in all runs, / asks again."
-        self._table.relayout()
+        self.table.empty = "Nothing in this run holds all these words; a looks in all runs, / asks again."
+        self.table.relayout()
 
     def _show(self, found: list[FoundEntry], words: str) -> None:
         self._bar(words if found else "")
-        self._table.set_rows([(one, line) for one in found for line in (0, 1)], keep=False)
+        self.table.set_rows([(one, line) for one in found for line in (0, 1)], keep=False)
 
     async def action_search(self) -> None:
-        """Ask for other words. Ends when the prompt has the focus: keys typed ahead belong to it."""
-        if not self.query(Prompt):
-            prompt = Prompt("search transcripts", self._words, HINT)
-            await self.mount(prompt)
-            self.set_focus(prompt.query_one(Input), scroll_visible=False)
+        """Ask for other words."""
+        await self.prompts.ask(Prompt("search transcripts", self._words, HINT), self._asked)
 
-    @on(Prompt.Typed)
-    def _typed(self, event: Prompt.Typed) -> None:
-        event.stop()
-
-    @on(Prompt.Left)
-    def _asked(self, event: Prompt.Left) -> None:
-        event.stop()
-        for prompt in self.query(Prompt):
-            prompt.remove()
-        self._table.focus()
-        words = event.text.strip()
-        if event.kept and words and words != self._words:
+    def _asked(self, text: str, kept: bool) -> None:
+        words = text.strip()
+        if kept and words and words != self._words:
             self._words = words
             self._begin()
 
-    def back(self) -> bool:
-        """Leave the prompt."""
-        prompts = self.query(Prompt)
-        if prompts:
-            prompts.first().leave()
-        return bool(prompts)
+    def focus_home(self) -> None:
+        """The results."""
+        self.table.focus()
 
     def current(self) -> CasePointer | None:
         """The case of the result under the cursor."""
-        row = self._table.current
+        row = self.table.current
         return place_of(row[0], self._folder.name) if row is not None else None
 
     @on(LinePane.Opened)
     def _opened(self, event: LinePane.Opened) -> None:
         event.stop()
-        row, pointer = self._table.current, self.current()
+        row, pointer = self.table.current, self.current()
         if row is None or pointer is None:
             return
         from tui_eval.tui.screens.case_screen import CaseScreen
@@ -221,7 +205,7 @@ class SearchScreen(Place, inherit_bindings=False):
         read = stands(screen) and stands(screen.tab) and screen.content.attempt is not None
         pane = screen.tab.text if read else None
         if pane is not None and show_place(pane, turn, kind, self._words.split()):
-            screen.query_text = pane.query_text  # n and N go on from there
+            screen.finder.sought = pane.query_text  # n and N go on from there
             return
         if tries < TRIES and screen in self.app.screen_stack:
             self.app.set_timer(0.05, partial(self._show_turn, screen, turn, kind, tries + 1))

@@ -7,7 +7,7 @@ import os
 from textual.constants import MAX_FPS
 
 from tui_eval.tui.keys import KEYS, bindings
-from tui_eval.tui.keys_case import CASE_KEYS
+from tui_eval.tui.keys_case import CASE_KEYS, QUERY_KEYS
 from tui_eval.tui.keys_runs import RUN_PLACES
 from tui_eval.tui.screens.help import PaperScreen, Paragraphs
 from tui_eval.tui.screens.place import keys_in, keys_of, labelled
@@ -19,6 +19,7 @@ class SettingsScreen(PaperScreen, inherit_bindings=False):
     """Paragraphs as of help and log; `e` opens the file, `t` shows the themes."""
 
     TITLE = "Settings"
+    kind = "settings"
     BINDINGS = bindings("settings")
     KEY_SECTIONS = (("Settings", keys_in("settings")), ("Moving", keys_in("moving")))
     FOOTER = labelled(keys_of("settings.edit", "settings.theme", "back", "help", "quit"), "quit", "close")
@@ -35,7 +36,9 @@ class SettingsScreen(PaperScreen, inherit_bindings=False):
         services = self.services
         fast = bool(os.environ.get("TUI_EVAL_LOCAL"))
         now = InForce(self.app.theme, MAX_FPS, fast, services.memory.filters)
-        return settings_paragraphs(services.settings, settings_file(), now, (*KEYS, *CASE_KEYS, *RUN_PLACES))
+        return settings_paragraphs(
+            services.settings, settings_file(), now, (*KEYS, *CASE_KEYS, *QUERY_KEYS, *RUN_PLACES)
+        )
 
     def action_edit_settings(self) -> None:
         """The file in the editor, made where there is none; what is changed in it holds at once."""

@@ -1,4 +1,4 @@
-"""Two attempts of a case side by side, with the words that differ."""
+"""Two attempts of a case side by side: their rows as one table, their transcripts with the words that differ."""
 
 from __future__ import annotations
 
@@ -12,15 +12,17 @@ from textual.app import ComposeResult
 from textual.events import ScreenResume
 
 from tui_eval.tui.background import run_in_thread
+from tui_eval.tui.inspector.data import DataTab
 from tui_eval.tui.keys import Key, bindings
 from tui_eval.tui.keys_runs import SIDES_KEYS
 from tui_eval.tui.loaders.compare_loader import CompareChoice, Sides, load_sides, newest_right, with_new
-from tui_eval.tui.messages import RunChanged
+from tui_eval.tui.messages import RunChanged, Said
 from tui_eval.tui.pointer import CasePointer
 from tui_eval.tui.screens.place import Place, keys_in, keys_of
 from tui_eval.tui.state.case.verdict_lines import GLYPHS
 from tui_eval.tui.state.compare.compare_news import CompareNews, news_of
 from tui_eval.tui.state.compare.sides_view import STACKED, as_text
+from tui_eval.tui.state.data.data_view import PairedRows
 from tui_eval.tui.state.text.formatting import duration
 from tui_eval.tui.state.text.lines import Line, Span, fit, one_line, width_of
 from tui_eval.tui.terminal import pager
@@ -42,13 +44,18 @@ class SidesScreen(Place, inherit_bindings=False):
     KEY_SECTIONS = (("Side by side", SIDES_KEYS), ("Moving", keys_in("moving")))
     DEFAULT_CSS = """
     SidesScreen LineLabel { height: 2; background: $panel; }
-    SidesScreen SideBySide { height: 1fr; }
+    SidesScreen SideBySide, SidesScreen DataTab { height: 1fr; }
+    SidesScreen DataTab, SidesScreen.-rows SideBySide { display: none; }
+    SidesScreen.-rows DataTab { display: block; }
     """
 
     def __init__(self, sides: Sides) -> None:
         super().__init__()
         self.sides = sides
-        self._pane = SideBySide()
+        self.pane = SideBySide()
+        self.rows = DataTab()
+        self._rows_of: PairedRows | None = None
+        """The rows that the table shows."""
         self._way = 0
         self._wide: bool | None = None
         self._generation = 0
@@ -63,19 +70,22 @@ class SidesScreen(Place, inherit_bindings=False):
     def compose(self) -> ComposeResult:
         """Names, both texts, keys."""
         yield LineLabel()
-        yield self._pane
+        yield self.pane
+        yield self.rows
         yield KeyHints(self.hints())
 
     def on_mount(self) -> None:
         """Show what was read."""
-        self._pane.focus()
+        self.set_class(self.sides.rows is not None, "-rows")
+        self.pane.focus()
         self._arrange()
         self._show()
 
     def hints(self) -> Sequence[Key]:
         """Seven keys."""
         own = {key.id: key for key in SIDES_KEYS}
-        names = ("sides.next", "sides.later", "sides.other", "sides.only")
+        last = "sides.rows" if self.sides.rows is not None else "sides.only"
+        names = ("sides.next", "sides.later", "sides.other", last)
         return [*(own[name] for name in names), *keys_of("back", "help", "quit")]
 
     def current(self) -> CasePointer | None:
@@ -86,25 +96,40 @@ class SidesScreen(Place, inherit_bindings=False):
     def on_resize(self) -> None:
         """Both sides where they fit."""
         self._arrange()
+        self.call_after_refresh(self._front)
 
     def _arrange(self) -> None:
         wide = self.size.width >= WIDE
         if wide != self._wide:
             self._way, self._wide = 0, wide
         ways = WAYS[wide]
-        self._pane.show_side(ways[self._way % len(ways)])
+        self.pane.show_side(ways[self._way % len(ways)])
         self._head()
 
     def _show(self) -> None:
         if self.sides.before is not None and self.sides.after is not None:
-            self._pane.set_pairs(self.sides.pairs)
+            self.pane.set_pairs(self.sides.pairs)
+        if self.sides.rows is None:
+            self.remove_class("-rows")
+        self.query_one(KeyHints).show(self.hints())
+        self.call_after_refresh(self._front)
         self._head()
+
+    def _front(self) -> None:
+        """Read the rows as soon as they are in front; the keys go to what is."""
+        if not self.has_class("-rows"):
+            self.pane.focus()
+        elif self.rows.size.width:
+            if self._rows_of is not self.sides.rows and self.sides.rows is not None:
+                self._rows_of = self.sides.rows
+                self.rows.compare(self.sides.rows)
+            self.rows.grid.focus()
 
     def _head(self) -> None:
         width = self.size.width or 80
         left, right = (_facts(self.sides.choices[i]) for i in (self.sides.left, self.sides.right))
         name = one_line(self.sides.choices[self.sides.right].title or self.sides.case_id)
-        side = self._pane.side
+        side = self.pane.side
         told: list[Line]
         anew = "  ● a new attempt runs" if self._news.working else ""
         if side is None:
@@ -116,8 +141,10 @@ class SidesScreen(Place, inherit_bindings=False):
         else:
             word = ("compared with ", "looked at ")[side]
             told = [(Span(word, "label"), *(left, right)[side])]
-        differing = sum(pair.differs for pair in self._pane.pairs)
-        words = f"  {differing:,} of {len(self._pane.pairs):,} entries differ"
+        differing = sum(pair.differs for pair in self.pane.pairs)
+        words = f"  {differing:,} of {len(self.pane.pairs):,} entries differ"
+        if self.has_class("-rows"):
+            words += "  d shows them"
         short = fit((Span(name, "strong"),), max(width - width_of((Span(words + anew),)), 8))
         label = self.query_one(LineLabel)
         label.styles.height = 1 + len(told)
@@ -129,17 +156,49 @@ class SidesScreen(Place, inherit_bindings=False):
 
     def action_other(self) -> None:
         """One side alone, the other alone, both below each other (and beside each other, where they fit)."""
+        if self.has_class("-rows"):
+            self.services.notices.say(
+                "rows are one table: d shows the transcripts, o puts both sides beside each other"
+            )
+            return
         self._way = (self._way + 1) % len(WAYS[bool(self._wide)])
         self._arrange()
 
     def action_difference(self, step: int) -> None:
-        """To the next entry that differs."""
-        if not self._pane.step(step):
+        """To the next entry that differs; among rows, to the next cell."""
+        if self.has_class("-rows"):
+            self._say(self.rows.turn(step))
+        elif not self.pane.step(step):
             self.services.notices.say("no further difference")
 
     def action_only(self) -> None:
         """Only what differs."""
-        self.services.notices.say("only what differs" if self._pane.toggle_only() else "everything")
+        if self.has_class("-rows"):
+            self.rows.show_only(not self.rows.only)
+            self._say("only rows that differ" if self.rows.only else "all rows")
+            return
+        self.services.notices.say("only what differs" if self.pane.toggle_only() else "everything")
+
+    def action_rows(self) -> None:
+        """The rows of both as one table, or the transcripts."""
+        if self.sides.rows is None:
+            self._say("not both of them answered with rows")
+            return
+        self.toggle_class("-rows")
+        self.call_after_refresh(self._front)
+        self._head()
+
+    def action_beside(self) -> None:
+        """Rows as one table, or both sides beside each other."""
+        self._say(self.rows.toggle_sides() if self.has_class("-rows") else "o is for rows: d shows them")
+
+    def action_freeze(self) -> None:
+        """Columns of the table that stay while one goes sideways."""
+        self._say(self.rows.toggle_freeze() if self.has_class("-rows") else "v is for rows: d shows them")
+
+    def _say(self, words: str) -> None:
+        if words:
+            self.services.notices.say(words)
 
     def action_attempt(self, step: int) -> None:
         """Another attempt at the left: of this run or another, of this agent or another."""
@@ -162,6 +221,11 @@ class SidesScreen(Place, inherit_bindings=False):
         if generation == self._generation and self.has(LineLabel):
             self.sides = sides
             self._show()
+
+    @on(Said)
+    def _said(self, event: Said) -> None:
+        event.stop()
+        self._say(event.words)
 
     # -- an attempt that was started meanwhile (`r`, `+`, `.`)
 
@@ -196,7 +260,9 @@ class SidesScreen(Place, inherit_bindings=False):
 
     def action_pager(self) -> None:
         """Everything in the pager."""
-        words = pager.show(self.app, as_text(self._pane.pairs, ("before", "after")), "sides")
+        rows = self.has_class("-rows")
+        text = self.rows.whole_text() if rows else as_text(self.pane.pairs, ("before", "after"))
+        words = pager.show(self.app, text, "sides")
         if words:
             self.services.notices.say(words)
 

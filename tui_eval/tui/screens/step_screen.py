@@ -27,6 +27,7 @@ from tui_eval.tui.pointer import CasePointer
 from tui_eval.tui.screens.place import Place, keys_in, keys_of
 from tui_eval.tui.state.runs.run_view import RunView
 from tui_eval.tui.state.step.step_view import StepView, expected, step_view
+from tui_eval.tui.state.text.lines import Line
 from tui_eval.tui.widgets.bars import FactsBar, KeyHints, fit
 from tui_eval.tui.widgets.lines_pane import LinesPane
 
@@ -58,10 +59,10 @@ class StepConversation(LinesPane):
 
     _at_end = True
 
-    def show(self, paragraphs: Sequence[tuple[str, str]]) -> None:
+    def show(self, paragraphs: Sequence[tuple[str, str]], lines: Sequence[Line] = ()) -> None:
         """Show other paragraphs."""
         at_end, top = self._at_end, self.top
-        super().show(paragraphs)
+        super().show(paragraphs, lines)
         self._stay(at_end, top)
 
     def on_resize(self) -> None:
@@ -85,6 +86,7 @@ class StepScreen(Place, inherit_bindings=False):
     """Follows one stepped attempt and hands the person's decisions to the engine."""
 
     TITLE = "Step"
+    kind = "step"
     BINDINGS = bindings("step")
     KEY_SECTIONS = (("Before a turn", keys_in("step")), ("Moving", keys_in("moving")))
     DEFAULT_CSS = """

@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from functools import partial
+from collections.abc import Sequence
 
 from textual import on
 from textual.app import ComposeResult
 from textual.containers import Horizontal
 from textual.timer import Timer
 
-from tui_eval.model import Problem, Suite
+from tui_eval.formats import offered
 from tui_eval.tui.keys import Key
 from tui_eval.tui.messages import RunChanged, SuitesChanged
-from tui_eval.tui.pointer import CasePointer
 from tui_eval.tui.screens.list_place import ListPlace
 from tui_eval.tui.screens.place import keys_in, keys_of, labelled
-from tui_eval.tui.state.lists.case_entry import CaseRow
-from tui_eval.tui.state.lists.entries import suite_entries, suite_entry
+from tui_eval.tui.state.lists.case_sources import SuiteCases
 from tui_eval.tui.state.lists.suites_facts import SuitesFacts, facts_line
 from tui_eval.tui.widgets.bars import FactsBar, KeyHints
 from tui_eval.tui.widgets.case_list import CaseList
@@ -42,13 +39,21 @@ class SuitesScreen(ListPlace):
     SuitesScreen .body { height: 1fr; }
     SuitesScreen.-wide CaseList { width: 55%; padding-right: 1; }
     SuitesScreen.-wide LinesPane { width: 45%; background: $surface; }
-    SuitesScreen.-narrow LinesPane { display: none; }
-    SuitesScreen.-narrow.-detail LinesPane { display: block; }
+    SuitesScreen.-wide.-large CaseList { width: 30%; }
+    SuitesScreen.-wide.-large LinesPane { width: 70%; }
+    SuitesScreen.-hidden LinesPane { display: none; }
+    SuitesScreen.-wide.-hidden CaseList { width: 100%; }
+    SuitesScreen.-narrow .body { layout: vertical; }
+    SuitesScreen.-narrow LinesPane { height: 8; border-top: solid $surface-lighten-2; }
+    SuitesScreen.-narrow.-large LinesPane { height: 70%; }
+    SuitesScreen.-narrow.-short LinesPane { display: none; }
+    SuitesScreen.-narrow.-short.-large LinesPane { display: block; }
+    SuitesScreen.-narrow.-detail LinesPane { display: block; height: 1fr; border-top: none; }
     SuitesScreen.-narrow.-detail CaseList { display: none; }
     """
 
     def __init__(self) -> None:
-        super().__init__()
+        super().__init__(SuiteCases(self.services.state))
         self._dirty: set[str] = set()
         self._flush_timer: Timer | None = None
 
@@ -65,7 +70,7 @@ class SuitesScreen(ListPlace):
         """Show what is known already."""
         self.case_list.focus()
         self.set_interval(1.0, self._tick)
-        self.rebuild()
+        self.arrangement.rebuild()
 
     def hints(self) -> Sequence[Key]:
         """Seven keys for a start; where there is nothing yet, how to begin."""
@@ -81,50 +86,12 @@ class SuitesScreen(ListPlace):
         """Other keys in the detail than in the list."""
         self.query_one(KeyHints).show(self.hints())
 
-    def case_count(self) -> int:
-        """One for each case of the suites."""
-        return len(self.services.state.rows)
-
-    def entry_maker(self) -> Callable[[], list[CaseRow]]:
-        """From the suites and their past."""
-        return partial(suite_entries, self.services.state)
-
-    def entries_of(self, keys: Iterable[str]) -> Iterable[CaseRow]:
-        """The cases of these ids."""
-        state = self.services.state
-        return [suite_entry(state.by_id[key], state) for key in keys if key in state.by_id]
-
-    def list_suites(self) -> Iterable[Suite]:
-        """All suites, and the configuration where something is wrong in it."""
-        state = self.services.state
-        by_file: dict[str, list[Problem]] = {}
-        for problem in state.problems:
-            by_file.setdefault(problem.path, []).append(problem)
-        known = {suite.path for suite in state.suites}
-        files = [
-            Suite(path=path, format="", name=path, problems=sorted(problems, key=lambda one: one.line))  # type: ignore[arg-type]
-            for path, problems in by_file.items()
-            if path not in known
-        ]
-        return [*files, *state.suites] if files else state.suites
-
-    def pointer_of(self, entry: CaseRow) -> CasePointer:
-        """The case in the run that made its outcome, in the column that stands for it."""
-        state = self.services.state
-        if entry.run_id:
-            return CasePointer(entry.case_id, entry.agent or None, entry.model or None, entry.run_id)
-        item = state.by_id.get(entry.case_id)
-        last = item.last_of(entry.agent, entry.model) if item else None
-        if last is None:
-            return CasePointer(entry.case_id, entry.agent or None, entry.model or None)
-        return CasePointer(entry.case_id, last.agent, last.model, last.run_id)
-
     # -- news
 
     @on(SuitesChanged)
     def _suites_changed(self, event: SuitesChanged) -> None:
-        if event.case_ids is None or not self._entries:
-            self.remake()
+        if event.case_ids is None or not self.arrangement.rows:
+            self.arrangement.remake()
             return
         self._dirty.update(event.case_ids)
         self._flush()
@@ -135,7 +102,7 @@ class SuitesScreen(ListPlace):
         group = state.group
         if event.opened or (group is None and not event.run_id):
             self._dirty.clear()
-            self.remake()
+            self.arrangement.remake()
             return
         run = state.find_run(event.run_id) if event.run_id else state.run
         if run is not None:
@@ -149,12 +116,9 @@ class SuitesScreen(ListPlace):
         """Redraw the lines of cases that changed."""
         self._flush_timer = None
         ids, self._dirty = self._dirty, set()
-        moved = self.replace_entries(self.entries_of(ids))
-        self._token = self.services.state.token
-        if moved:
-            self.rearrange()
-        else:
-            self.rebuilt()
+        if self.arrangement.replace_some(ids):
+            self.arrangement.rearrange_soon()
+        self.rebuilt()
 
     def _tick(self) -> None:
         """Once a second while cases run: their clocks."""
@@ -165,8 +129,8 @@ class SuitesScreen(ListPlace):
 
     def on_screen_resume(self) -> None:
         """What happened meanwhile."""
-        if (self._entries or self.services.state.rows) and not self.up_to_date():
-            self.remake()
+        if (self.arrangement.rows or self.services.state.rows) and not self.arrangement.up_to_date():
+            self.arrangement.remake()
 
     def rebuilt(self) -> None:
         """The line at the top, the empty list's words, the detail."""
@@ -174,7 +138,7 @@ class SuitesScreen(ListPlace):
         state = services.state
         tree = self.case_list.cases
         bar = self.query_one(FactsBar)
-        looked = SuitesFacts(self.expression, self.filter_error, len(self.case_list.marks), self.view.order)
+        looked = SuitesFacts(self.expression, self.finder.problem, len(self.case_list.marks), self.view.order)
         bar.show(facts_line(state, tree, services.symbols, looked, state.shown_root, self.size.width - 2))
         if self.expression:
             empty = ["Nothing matches the filter.", "F clears it, f changes it."]
@@ -184,10 +148,7 @@ class SuitesScreen(ListPlace):
             empty = [
                 "No suites here.",
                 "tui-eval looks in this folder and below for:",
-                "- StartToAgent: *.yaml with test_cases:",
-                "- nao: tests/*.yaml with sql:",
-                "- promptfoo: promptfooconfig.yaml (.json .js .py)",
-                "- neuro-san: *.hocon with interactions",
+                *(f"- {one.title}: {one.files}" for one in offered() if one.files),
                 "enter writes a first suite here (as `tui-eval init` does), or brings the samples.",
             ]
         if self.case_list.empty != empty:
@@ -218,7 +179,7 @@ class SuitesScreen(ListPlace):
         if not self.case_list.cases.lines and not self.services.state.loading and not self.expression:
             self.services.suites.first()
 
-    def action_pane(self, step: int) -> None:
+    def pane(self, step: int) -> None:
         """To the other side; on a narrow screen, one side at a time."""
         pane = self.query_one(LinesPane)
         to_detail = self.case_list.has_focus
@@ -229,6 +190,6 @@ class SuitesScreen(ListPlace):
     def back(self) -> bool:
         """From the detail to the list first."""
         if self.query_one(LinesPane).has_focus:
-            self.action_pane(-1)
+            self.pane(-1)
             return True
         return super().back()

@@ -10,21 +10,25 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
+from tui_eval.config.config_schema import Wrong, where
 from tui_eval.engine.request import Recorded, RequestCell, RunRequest
 
 
-class Choice(Protocol):
-    """What the run dialog asks for, as it was typed."""
+@dataclass(slots=True)
+class RunChoice:
+    """What the run dialog asks for, as it was typed. Empty texts leave it to suites and configuration."""
 
-    agents: str
-    models: str
-    attempts: str
-    threshold: str
-    concurrency: str
-    max_cost: str
-    answers: str
+    agents: str = ""
+    models: str = ""
+    attempts: str = ""
+    threshold: str = ""
+    concurrency: str = ""
+    max_cost: str = ""
+    answers: str = ""
+    on: str = ""
+    filter: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +74,7 @@ class Run:
         )
 
 
-def chosen(project: Project, cases: Sequence[RunAsked], choice: Choice) -> RunRequest:
+def chosen(project: Project, cases: Sequence[RunAsked], choice: RunChoice) -> RunRequest:
     """These cases with what was chosen.
 
     Raises:
@@ -86,11 +90,19 @@ def chosen(project: Project, cases: Sequence[RunAsked], choice: Choice) -> RunRe
         concurrency=_whole("at once", choice.concurrency),
         max_cost=_amount("cost limit", choice.max_cost),
         cache=_cache(choice.answers),
+        on=_on(choice.on),
         trust=project.trusted,
         agreed=list(project.agreed),
         config_file=str(project.config_file) if project.config_file else None,
         command="tui-eval",
     )
+
+
+def _on(text: str) -> str | None:
+    try:
+        return where(text.strip()) if text.strip() else None
+    except Wrong as wrong:
+        raise ValueError(f"on: {wrong}") from None
 
 
 def _cache(text: str) -> bool | None:
@@ -113,7 +125,7 @@ def in_columns(request: RunRequest, cells: Sequence[RequestCell], run: Run | Non
     return request
 
 
-def one_attempt(project: Project, case: RunAsked, choice: Choice, cell: RequestCell | None) -> RunRequest:
+def one_attempt(project: Project, case: RunAsked, choice: RunChoice, cell: RequestCell | None) -> RunRequest:
     """One attempt of a case by itself (a step, a save that is watched): in the column it is shown in, else of
     those that were chosen."""
     request = _plain(project, case)
@@ -125,7 +137,12 @@ def one_attempt(project: Project, case: RunAsked, choice: Choice, cell: RequestC
 
 
 def one_more(
-    project: Project, case: RunAsked, choice: Choice, run: Run | None, number: int, cell: RequestCell | None
+    project: Project,
+    case: RunAsked,
+    choice: RunChoice,
+    run: Run | None,
+    number: int,
+    cell: RequestCell | None,
 ) -> RunRequest:
     """One more attempt beside those of a run (None: of none), as its attempt of this number."""
     request = one_attempt(project, case, choice, cell)

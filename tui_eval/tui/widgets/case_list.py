@@ -11,10 +11,10 @@ from rich.style import Style
 from textual.message import Message
 from textual.strip import Strip
 
+from tui_eval.formats import title_of
 from tui_eval.guard.text import clip, visible
 from tui_eval.store.notes import HumanNote
 from tui_eval.tui.keys import bindings
-from tui_eval.tui.state.case.case_details import FORMAT_NAMES
 from tui_eval.tui.state.case.noting import note_sign
 from tui_eval.tui.state.lists.case_entry import CaseRow, Extent
 from tui_eval.tui.state.lists.case_tree import Tree, TreeLine
@@ -70,10 +70,13 @@ class CaseColumns:
         return sum(width + 1 for width in widths if width)
 
 
-def columns_for(kind: Literal["suites", "run"], width: int, extent: Extent) -> CaseColumns:
-    """Which columns a list of this width has: those that fit, and that any of its cases fills."""
+def columns_for(
+    kind: Literal["suites", "run"], width: int, extent: Extent, *, words: bool = True
+) -> CaseColumns:
+    """Which columns a list of this width has: those that fit, and that any of its cases fills. Outcomes are
+    said as `words` where glyphs are letters."""
     many = extent.attempts if extent.attempts > 1 else 0
-    word = max(extent.word, len("flaky") if extent.flaky else 0)
+    word = max(extent.word, len("flaky") if extent.flaky else 0) if words else 0
     if kind == "run":
         time = (9 if width >= 60 else 8) if extent.limit else 6
         return CaseColumns(
@@ -85,7 +88,7 @@ def columns_for(kind: Literal["suites", "run"], width: int, extent: Extent) -> C
             name=extent.name,
         )
     return CaseColumns(
-        word=WORD if extent.flaky else word,
+        word=WORD if extent.flaky and words else word,
         attempts=min(5, many) if width >= 84 else 0,
         trend=(12 if width >= 100 else 6 if width >= 44 else 0) if extent.trend else 0,
         age=4 if width >= 38 and extent.age else 0,
@@ -169,7 +172,7 @@ class CaseLines(LineView):
         at = (width, *astuple(extent))
         if at != self._columns_at:
             self._columns_at = at
-            self._columns = columns_for(self.kind, width, extent)
+            self._columns = columns_for(self.kind, width, extent, words=not self.symbols.unicode)
         return self._columns
 
     def draw_empty(self, y: int, width: int) -> Strip:
@@ -189,10 +192,14 @@ class CaseLines(LineView):
         if index == self.cursor:
             base = base + self._style("cursor" if self.has_focus else "cursor-blurred")
         marked = shown.entry is not None and shown.entry.key in self.marks
+        if shown.members and self.marks:
+            marked = all(entry.key in self.marks for entry in shown.members)
         parts: list[tuple[str, Style]] = [(self.symbols.marked if marked else " ", self._style("mark"))]
         indent = " " * min(2 * shown.depth, 8)
         if shown.kind == "case" and shown.entry is not None:
             parts += self._case(shown, shown.entry, indent, width - 1, base)
+        elif shown.kind in ("test", "fold") and shown.members:
+            parts += self._case(shown, shown.summary, indent, width - 1, base)
         elif shown.kind == "problem" and shown.problem is not None:
             style = self._style("problem" if shown.problem.level == "error" else "note")
             place = f"line {shown.problem.line}: " if shown.problem.line else ""
@@ -221,18 +228,28 @@ class CaseLines(LineView):
             passed, of = (
                 (entry.attempts.count("p"), len(entry.attempts)) if entry.attempts else entry.ratio or (0, 0)
             )
-            if 0 < of < 10 and columns.word >= WORD:
+            if 0 < of < 10 and columns.word in (0, WORD):
                 word = f"flaky {passed}/{of}"
         glyph = self.symbols.glyphs.get(status, " ")
         room = width - columns.total - len(indent) - 2
-        name = visible(clip(entry.name, 400), newlines=False)
+        # A row below its test's line says only what tells it from its siblings.
+        called = shown.name if shown.kind == "case" else entry.name
+        name = visible(clip(called, 400), newlines=False)
         parts: list[tuple[str, Style]] = [(f"{indent}{glyph} ", style)]
+        if shown.holds_lines:
+            parts.append(
+                (f"{self.symbols.folded if shown.folded else self.symbols.unfolded} ", self._style("dim"))
+            )
+            room -= 2
         said: list[tuple[str, Style]] = []
         if entry.note is not None:
             said = [self._note(entry.note, room - min(cell_len(name), 24))]
             room -= cell_len(said[0][0])
+        if flaky and word.startswith("flaky") and self.symbols.unicode and self.kind == "suites":
+            said.append((f" {word}", style))
+            room -= cell_len(word) + 1
         aside, message = self._aside(shown, entry)
-        variant = visible(clip(entry.variant, 100), newlines=False) if entry.variant else ""
+        variant = visible(clip(entry.variant, 100), newlines=False) if called == entry.name else ""
         variant = f"{self.symbols.dot}{variant}" if variant else ""
         wide = cell_len(name) + cell_len(variant)
         # A reason begins in one column, later only where that shows a whole name and all of it; where a case
@@ -241,12 +258,14 @@ class CaseLines(LineView):
         spare = columns.attempts + 1 if columns.attempts and len(entry.attempts) < 2 else 0
         room += spare
         beside = wide if not message or wide <= room - 2 - cell_len(aside) else least
-        if aside and room - min(wide, beside) - 2 >= ASIDE:
+        if aside and room - min(wide, beside) - 2 >= (min(ASIDE, cell_len(aside)) if message else ASIDE):
             wide = min(wide, beside)
             if entry.status == "retrying":  # its end, when it goes on, is what one looks for
                 wide = max(NAME // 2, min(wide, room - 2 - cell_len(aside)))
-            elif message:
+            elif message and called == entry.name:
                 wide = max(wide, min(columns.name, least, room - spare - 2 - ASIDE))
+            elif message:  # below its test's line: what tells it from its siblings is short
+                wide = max(wide, min(NAME, room - spare - 2 - ASIDE))
             left = room - wide - 2
             # Where a case comes from is told by the end of its path, in a column of its own.
             shown_aside = fit(aside, left) if message else fit(tail(aside, left), left, right=True)
@@ -282,12 +301,14 @@ class CaseLines(LineView):
         """What is said beside a name, and whether that is a message: why it failed or waits, else where the
         case comes from, unless the tree says it."""
         words = ""
-        if self.kind == "run" and entry.status in ("failed", "error"):
+        if entry.status in ("failed", "error"):
             words = entry.cause or line_reason(entry.message)
-        elif self.kind == "run" and entry.status == "retrying":
+            if any(line.key == f"cause\n{words}" for line in shown.above):
+                words = ""  # the line above says it of all
+        elif entry.status == "retrying":
             words = short_detail(entry.detail)
         message = bool(words)
-        if not message and not shown.above:
+        if not message and not any(line.path for line in shown.above) and shown.kind != "fold":
             words = entry.suite
         return visible(clip(" ".join(words[:400].split()), 200), newlines=False), message
 
@@ -356,7 +377,7 @@ class CaseLines(LineView):
         if errors:
             right.insert(0, (f" {errors} problem{'s' if errors > 1 else ''}", self._style("problem")))
         total = shown.counts.total()
-        badge = FORMAT_NAMES.get(shown.suite.format, "") if shown.suite and width >= 44 else ""
+        badge = title_of(shown.suite.format) if shown.suite and width >= 44 else ""
         tail = f" {badge}" + (f"{self.symbols.dot if badge else ' '}{total:,}" if total else "")
         used = sum(len(text) for text, _ in right)
         if len(indent) + 2 + used + len(tail) + 12 > width:
@@ -494,7 +515,7 @@ class CaseList(CaseLines):
         if found is None:
             self.post_message(self.Nothing())
             return
-        if found.kind == "folder" or (found.kind == "suite" and (found.folded or self._has_children(found))):
+        if found.holds_lines and (found.kind != "suite" or found.folded or self._has_children(found)):
             self.post_message(self.Folded(found.key, not found.folded))
         else:
             self.post_message(self.Opened(found))
@@ -506,7 +527,7 @@ class CaseList(CaseLines):
             return
         if found.folded:
             self.post_message(self.Folded(found.key, False))
-        elif found.kind in ("folder", "suite"):
+        elif found.holds_lines:
             if self._has_children(found):
                 self.show_cursor(self.cursor + 1)
         else:
@@ -517,7 +538,7 @@ class CaseList(CaseLines):
         found = self.current_line
         if found is None:
             return
-        if found.kind in ("folder", "suite") and not found.folded and self._has_children(found):
+        if found.holds_lines and not found.folded and self._has_children(found):
             self.post_message(self.Folded(found.key, True))
         elif found.above:
             self.go_to(found.above[-1].key)
@@ -546,7 +567,9 @@ class CaseList(CaseLines):
         self.post_message(self.Marked())
 
     def below(self, found: TreeLine) -> list[CaseRow]:
-        """The cases shown that a folder or suite holds."""
+        """The cases shown that a line holds: a folder, a suite, a group, a test or a fold."""
+        if found.members:
+            return list(found.standing)
         if found.kind == "folder":
             return [entry for entry in self.cases.shown if entry.suite.startswith(f"{found.path}/")]
         return [entry for entry in self.cases.shown if entry.suite == found.path]
@@ -568,6 +591,10 @@ def _nearest(old: list[TreeLine], cursor: int, tree: Tree) -> int:
         index = tree.index.get(kept.key)
         if index is not None and (kept is line or tree.lines[index].folded):
             return index
+    stands = line.telling
+    found = tree.stands_for(stands.key) if stands is not None and line.kind != "group" else None
+    if found is not None:
+        return tree.index[found.key]
     for index in (*range(cursor + 1, len(old)), *range(cursor - 1, -1, -1)):
         if old[index].entry is not None and old[index].key in tree.index:
             return tree.index[old[index].key]

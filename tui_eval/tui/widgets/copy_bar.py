@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from typing import Any
 
 from textual.events import Key
 from textual.message import Message
@@ -20,20 +21,21 @@ class CopyBar(KeyHints):
     """
 
     class Chosen(Message):
-        """A key was pressed; `choice` is None where it names nothing. `purpose` is the question's."""
+        """A key was pressed that means something: `answer`, of whoever asked, is to be given it."""
 
-        def __init__(self, purpose: str, choice: str | None) -> None:
+        def __init__(self, choice: str, answer: Callable[[str], Any]) -> None:
             super().__init__()
-            self.purpose = purpose
             self.choice = choice
+            self.answer = answer
 
     asking = False
     _purpose = ""
     _choices: Mapping[str, str] = {}
+    _answer: Callable[[str], Any] = str
 
-    def ask(self, purpose: str, choices: Mapping[str, str]) -> None:
-        """Ask, by key what it means; the screen hands the next key to `take`."""
-        self._purpose, self._choices = purpose, choices
+    def ask(self, purpose: str, choices: Mapping[str, str], answer: Callable[[str], Any]) -> None:
+        """Ask, by key what it means; the screen hands the next key to `take`, and what it says to `answer`."""
+        self._purpose, self._choices, self._answer = purpose, choices, answer
         self.asking = True
         self.refresh()
 
@@ -41,8 +43,8 @@ class CopyBar(KeyHints):
         """One key decides; none goes on to the app."""
         event.stop()
         event.prevent_default()
-        choice = event.character if event.character in self._choices else None
-        self.post_message(self.Chosen(self._purpose, choice))
+        if event.character is not None and event.character in self._choices:
+            self.post_message(self.Chosen(event.character, self._answer))
         self.cancel()
 
     def cancel(self) -> None:

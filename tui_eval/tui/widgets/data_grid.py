@@ -1,8 +1,8 @@
-"""Expected and actual rows side by side, a row of the screen for each aligned row.
+"""Expected and actual rows as one table or side by side, a row of the screen for each aligned row.
 
-Line API: a row is asked for when it is drawn, so a million of them scroll. Both halves scroll
-sideways together by whole columns, those that are frozen stay. A differing cell carries `≠` and is bold,
-one that is equal within the tolerance `≈`; a missing row stands only at the left with `−`, an extra one
+Line API: a row is asked for when it is drawn, so a million of them scroll. Columns scroll sideways as wholes,
+those that are frozen stay. The one table is drawn by `joined_rows`. Side by side a differing cell carries `≠` and
+is bold, one that is equal within the tolerance `≈`; a missing row stands only at the left with `−`, an extra one
 only at the right with `+`.
 """
 
@@ -14,8 +14,10 @@ from typing import TYPE_CHECKING
 
 from rich.cells import cell_len, set_cell_size
 
-from tui_eval.tui.state.data.data_columns import NARROWEST, DataColumn, laid_out, placed, value_text
+from tui_eval.tui.state.data import joined_rows
+from tui_eval.tui.state.data.data_columns import NARROWEST, DataColumn, laid_out, placed, squeezed
 from tui_eval.tui.state.data.data_view import DataView
+from tui_eval.tui.state.data.joined_rows import GAP, MARK_STYLES
 from tui_eval.tui.state.text.formatting import counted
 from tui_eval.tui.state.text.lines import Line, Span, width_of
 from tui_eval.tui.widgets.line_pane import LinePane
@@ -23,14 +25,16 @@ from tui_eval.tui.widgets.line_pane import LinePane
 if TYPE_CHECKING:
     from tui_eval.frames.cells import Cell
 
-GAP = 2
-
 
 class DataGrid(LinePane):
-    """The grid. `column` is the column under the cursor, `first_column` the leftmost one shown."""
+    """The grid. `column` is the column under the cursor, `first_column` the leftmost one shown; `sides`: both sides
+    stand beside each other."""
 
     def __init__(self) -> None:
         super().__init__()
+        self.sides = False
+        self.words: tuple[str, str] = ("expected", "actual")
+        """What the sides are called."""
         self.view: DataView | None = None
         self.column = 0
         self.first_column = 0
@@ -45,6 +49,12 @@ class DataGrid(LinePane):
         if view is not None:
             self.cursor = min(cursor, max(len(view) - 1, 0))
             self._show(self.cursor, True)
+
+    def show_sides(self, sides: bool) -> None:
+        """Both sides beside each other, or one table."""
+        self.sides = sides
+        self.first_column = self.view.frozen if self.view is not None else 0
+        self.relayout()
 
     def relayout(self) -> None:
         """The width or the rows changed."""
@@ -69,9 +79,19 @@ class DataGrid(LinePane):
         view = self.view
         if view is None:
             return []
-        room = self._half - self._numbers - 3
-        columns = [(index, view.columns[index]) for index in view.visible]
-        return laid_out(columns, view.frozen, self.first_column, room, GAP)
+        room = self._room
+        if self.sides:
+            places = [(index, view.columns[index]) for index in view.visible]
+        else:
+            places = squeezed(view.joined, view.columns, view.visible, room, GAP)
+        return laid_out(places, view.frozen, self.first_column, room, GAP)
+
+    @property
+    def _room(self) -> int:
+        """Cells for columns; the gap after the last may be cut."""
+        if self.sides or self.view is None:
+            return self._half - self._numbers - 3
+        return self.text_width - joined_rows.margin(self.view) + GAP - 1
 
     def titles(self) -> list[Line]:
         """The two lines above the rows: whose side it is and how many rows it has, and the columns' names,
@@ -79,9 +99,15 @@ class DataGrid(LinePane):
         if self.view is None:
             return [(), ()]
         half, view, shown = self._half, self.view, self.shown_columns()
+        if not self.sides:
+            width = self.text_width
+            more = self._beyond(shown, short=width < 80)
+            return joined_rows.head(view, shown, self.column, width, more)
         sides: list[Line] = []
-        for word, rows in (("expected", view.expected), ("actual", view.actual)):
-            side = Span(f"   {word}", "heading")
+        for word, name, rows in zip(
+            ("expected", "actual"), self.words, (view.expected, view.actual), strict=True
+        ):
+            side = Span(f"   {name}", "heading")
             rows_of = Span(f"  {counted(view.truncated.get(word, rows), 'row')}", "muted")
             more = self._beyond(shown) if word == "expected" else ()
             if width_of((side, *more)) > half:
@@ -128,19 +154,22 @@ class DataGrid(LinePane):
         assert self.view is not None
         shown = self.view.row(row)
         columns = self.shown_columns()
+        if not self.sides:
+            here = self.column if row == self.cursor else None
+            return joined_rows.row_line(self.view, shown, columns, here)
         mark = self.view.mark(shown)
-        style = {"≠": "differs", "−": "missing", "+": "extra"}.get(mark, "note")
+        style = MARK_STYLES.get(mark[0], "note")
         sides: list[Line] = []
         for answer, index in ((False, shown.expected_index), (True, shown.actual_index)):
             number = f"{index + 1:,}" if index is not None else ""
-            spans = [Span(f"{mark} ", style), Span(f"{number:>{self._numbers}} ", "muted")]
+            spans = [Span(f"{mark:<2}", style), Span(f"{number:>{self._numbers}} ", "muted")]
             if index is None:
                 spans.append(Span("no such row", style))
             else:
                 for at, column, width in columns:
                     here = at == self.column and row == self.cursor
                     spans += _cell(
-                        shown.cells[at], column, width, answer, style if mark in "−+" else "", here
+                        shown.cells[at], column, width, answer, style if mark[0] in "−+×" else "", here
                     )
             sides.append(_padded(spans, self._half))
         return (*sides[0], Span(" │ ", "muted"), *sides[1])
@@ -158,7 +187,7 @@ class DataGrid(LinePane):
     @property
     def most_frozen(self) -> int:
         """How many columns may stay: narrow as they can be, they take half of a side."""
-        return max((self._half - self._numbers - 3) // 2 // (NARROWEST + GAP), 1)
+        return max(self._room // 2 // (NARROWEST + GAP), 1)
 
     def freeze(self) -> int | None:
         """Let the columns up to the cursor's stay, or let go of those that do; how many stay, None: there
@@ -228,7 +257,7 @@ def _cell(cell: Cell, column: DataColumn, width: int, answer: bool, row_style: s
         elif cell.why:
             mark = "near"
     signs = {"differs": "≠", "near": "≈"}
-    text = column.filled(value_text(value), width)
+    text = column.filled(column.text_of(value), width)
     return [
         Span(text, f"{style} cell-here" if here else style),
         Span(signs.get(mark, " ") + " " * (GAP - 1), "muted" if mark == "near" else "differs"),

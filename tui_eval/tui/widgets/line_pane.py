@@ -74,6 +74,7 @@ LOOKS: dict[str, Look] = {
     "removed-sign": Look("$text-error", "bold"),
     "added-sign": Look("$text-warning", "bold"),
     "differs": Look("$text-error", "bold"),
+    "was": Look("$text-success"),
     "missing": Look("$text-error"),
     "extra": Look("$text-warning"),
     "tab": _MUTED,

@@ -1,4 +1,4 @@
-"""A pane of wrapped paragraphs that can be scrolled: details, help, the log."""
+"""A pane of wrapped paragraphs, or of styled lines, that can be scrolled: an attempt, details, help, the log."""
 
 from __future__ import annotations
 
@@ -8,7 +8,10 @@ from rich.cells import cell_len
 from rich.style import Style
 from textual.strip import Strip
 
+from tui_eval.tui.state.text.lines import Line, Span, letters
+from tui_eval.tui.state.text.lines import wrap as wrap_line
 from tui_eval.tui.state.text.stream_text import wrap
+from tui_eval.tui.widgets.line_pane import style_of
 from tui_eval.tui.widgets.line_view import LineView
 from tui_eval.tui.widgets.painting import fit, ink, line
 
@@ -44,15 +47,18 @@ class LinesPane(LineView):
     def __init__(self, paragraphs: Sequence[tuple[str, str]] = (), *, classes: str | None = None) -> None:
         super().__init__(classes=classes)
         self._paragraphs = list(paragraphs)
-        self._wrapped: list[tuple[str, str]] = []
+        self._lines: list[Line] = []
+        self._wrapped: list[tuple[str, str] | Line] = []
         self._width = 0
+        self._spans: dict[str, Style] = {}
 
-    def show(self, paragraphs: Sequence[tuple[str, str]]) -> None:
-        """Show other paragraphs, from the top; nothing is repainted where they are the same."""
-        fresh = list(paragraphs)
-        if fresh == self._paragraphs and self._wrapped:
+    def show(self, paragraphs: Sequence[tuple[str, str]], lines: Sequence[Line] = ()) -> None:
+        """Show other paragraphs, and below them other styled lines, from the top; nothing is repainted where
+        they are the same."""
+        fresh, below = list(paragraphs), list(lines)
+        if fresh == self._paragraphs and below == self._lines and self._wrapped:
             return
-        self._paragraphs = fresh
+        self._paragraphs, self._lines = fresh, below
         self._wrap()
         self.top = 0
         self.repaint()
@@ -70,7 +76,7 @@ class LinesPane(LineView):
 
     def _wrap(self) -> None:
         self._width = self.size.width
-        lines: list[tuple[str, str]] = []
+        lines: list[tuple[str, str] | Line] = []
         for style, text in self._paragraphs:
             for paragraph in text.split("\n"):
                 paragraph = paragraph.expandtabs(4)
@@ -86,18 +92,44 @@ class LinesPane(LineView):
             if len(lines) > self.LIMIT:
                 lines = [*lines[: self.LIMIT], ("dim", "cut here")]
                 break
+        for one in self._lines:
+            lines.extend(row for _, _, row in wrap_line(one, max(self._width - 1, 10)))
+            if len(lines) > self.LIMIT:
+                break
         self._wrapped = lines
 
     def draw(self, index: int, width: int) -> Strip:
         """One wrapped line."""
-        style, text = self._wrapped[index]
+        row = self._wrapped[index]
         base = self.rich_style
+        if not row or isinstance(row[0], Span):
+            return line([(self._text(span), self._span_style(span.style)) for span in row], width, base)  # type: ignore[union-attr]
+        style, text = str(row[0]), str(row[1])
         if style in KEYS:
             key, _, words = text.partition("\x00")
             ours = ink(self.get_component_rich_style("lines--bad")) if style == "key-bad" else Style()
             return line([(key, ink(self.get_component_rich_style("lines--key"))), (words, ours)], width, base)
         own = Style() if style in ("text", "item") else ink(self.get_component_rich_style(f"lines--{style}"))
         return line([(text, own)], width, base)
+
+    def _text(self, span: Span) -> str:
+        """Its text, in letters where the terminal has no other."""
+        symbols = getattr(getattr(self.app, "services", None), "symbols", None)
+        return span.text if symbols is None or symbols.unicode else letters(span.text)
+
+    def _span_style(self, words: str) -> Style:
+        made = self._spans.get(words)
+        if made is None:
+            made, under = Style.null(), self.background_colors[1]
+            for word in words.split():
+                made += style_of(self.app, word, under)
+            self._spans[words] = made
+        return made
+
+    def notify_style_update(self) -> None:
+        """The theme changed."""
+        self._spans.clear()
+        super().notify_style_update()
 
 
 def _keys(style: str, key: str, words: str, width: int) -> list[tuple[str, str]]:

@@ -7,6 +7,7 @@ half of its height instead of scrolling line by line.
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 
 from rich.segment import Segment
 from rich.style import Style
@@ -78,6 +79,8 @@ class StreamLines(LineView):
         self.selected = 0
         self.empty: list[str] = []
         self.now = time.time
+        self.called: Callable[[int], tuple[str, str] | None] = lambda case_ref: None
+        """What the list beside it calls a case: its name, and what tells it from others."""
 
     @property
     def line_count(self) -> int:
@@ -93,7 +96,10 @@ class StreamLines(LineView):
         return self.panes[min(self.selected, len(self.panes) - 1)]
 
     def _head_text(self, pane: Pane) -> str:
-        return head_text(pane, self.run_view, self.symbols, self.now(), pane.ref in self.slots.pinned)
+        run = self.run_view
+        row = run.attempts.get(pane.ref) if run is not None else None
+        called = self.called(row.case_ref) if row is not None else None
+        return head_text(pane, run, self.symbols, self.now(), pane.ref in self.slots.pinned, called)
 
     def _repaint(self, pane: Pane, start: int | None = None, end: int | None = None) -> None:
         y = pane.area[1]

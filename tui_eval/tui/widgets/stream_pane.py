@@ -7,11 +7,10 @@ from dataclasses import dataclass, field
 
 from rich.cells import cell_len, set_cell_size
 
-from tui_eval.case_names import full_name
 from tui_eval.guard.text import clip, visible
 from tui_eval.model import Entry
 from tui_eval.store.schema import AttemptRow
-from tui_eval.tui.state.lists.reasons import short_detail, short_reason
+from tui_eval.tui.state.lists.reasons import reason_in_line
 from tui_eval.tui.state.runs.run_view import RunView
 from tui_eval.tui.state.text import formatting
 from tui_eval.tui.state.text.stream_text import StreamText, Styled, pieces_of
@@ -101,7 +100,7 @@ class Pane:
         self.text.add(style, symbols.dot.join(fact for fact in facts if fact))
         if outcome != "passed" and (row.cause or row.message):
             # One line: all of it is a key away, what was said before it is looked for here.
-            words = visible(" ".join((row.cause or short_reason(row.message)).split()), newlines=False)
+            words = visible(reason_in_line(row.cause, row.message), newlines=False)
             if words != said:
                 self.text.add("text", fit(words, self.text.width).rstrip())
 
@@ -139,8 +138,16 @@ class Pane:
         return status if status in HEAD_STATUSES else "dim"
 
 
-def head_text(pane: Pane, run: RunView | None, symbols: formatting.Symbols, now: float, pinned: bool) -> str:
-    """`● case name · agent · turn 2 · 1,234 tok · 12s of 30s`, the name cut first. While a tool is at work, its
+def head_text(
+    pane: Pane,
+    run: RunView | None,
+    symbols: formatting.Symbols,
+    now: float,
+    pinned: bool,
+    called: tuple[str, str] | None = None,
+) -> str:
+    """`● case name · agent · turn 2 · 1,234 tok · 12s of 30s`, the name cut first, what tells the case from others
+    of the same name last. `called`: name and variant as the list beside it has them. While a tool is at work, its
     name and for how long (`search 3s`); when the time limit is near, how much is left (`5s left`)."""
     row = run.attempts.get(pane.ref) if run else None
     if run is None or row is None:
@@ -173,11 +180,13 @@ def head_text(pane: Pane, run: RunView | None, symbols: formatting.Symbols, now:
     if not pane.follow:
         facts.append((9, "t follows"))
     tail = _that_fit(facts, symbols.dot, width - 12)
-    name = visible(full_name(case.name, case.variant), newlines=False) if case else ""
+    name, variant = called or ((case.name, case.variant) if case else ("", ""))
+    name = visible(clip(name, 400), newlines=False)
+    telling = f"{symbols.dot}{visible(clip(variant, 100), newlines=False)}" if variant else ""
     if row.attempt > 1 or (case and case.attempts > 1):
-        name = f"{name} #{row.attempt}"
+        telling = f"{telling} #{row.attempt}"
     if status == "retrying" and row.detail:
-        detail = visible(clip(short_detail(row.detail), 60), newlines=False)
+        detail = visible(clip(row.detail, 60), newlines=False)
         tail = (
             f"{detail}{symbols.dot}{tail}"
             if width >= 60
@@ -187,7 +196,13 @@ def head_text(pane: Pane, run: RunView | None, symbols: formatting.Symbols, now:
     if room < 8:
         tail = set_cell_size(tail, max(0, min(cell_len(tail), width - 12)))
         room = width - 4 - cell_len(tail)
-    return f"{symbols.glyphs.get(status, ' ')} {fit(name, room)}  {tail}"
+    return f"{symbols.glyphs.get(status, ' ')} {_named(name, telling, room)}  {tail}"
+
+
+def _named(name: str, telling: str, room: int) -> str:
+    """Both in so many cells, the name cut first."""
+    telling = fit(telling, min(cell_len(telling), max(room * 2 // 3, room - cell_len(name))))
+    return fit(f"{fit(name, min(cell_len(name), room - cell_len(telling)))}{telling}", room)
 
 
 def _that_fit(facts: list[tuple[int, str]], dot: str, width: int) -> str:

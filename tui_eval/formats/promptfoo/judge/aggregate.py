@@ -17,12 +17,11 @@ from tui_eval.assertions.judging import (
     expected_of,
     judge_one,
 )
-from tui_eval.assertions.outcome import message_of
+from tui_eval.assertions.outcome import OPEN, message_of
 from tui_eval.formats.promptfoo.judge import code, expected_values, judge_assertion, registry
 from tui_eval.formats.promptfoo.judge.assertion_call import Result
 from tui_eval.formats.promptfoo.judge.case_output import case_output
 from tui_eval.formats.promptfoo.judge.code import ScriptFailed
-from tui_eval.formats.promptfoo.judge.compared_outputs import OPEN
 from tui_eval.formats.promptfoo.judge.script_results import is_grading, numbers
 from tui_eval.guard import figures
 from tui_eval.guard.trust import NeedsTrust
@@ -71,7 +70,11 @@ async def own_score(
             }
             for verdict in verdicts
         ],
-        "tokensUsed": {"total": prompt + completion, "prompt": prompt, "completion": completion},
+        "tokensUsed": {
+            "total": figures.tokens(prompt, completion) or 0,
+            "prompt": prompt,
+            "completion": completion,
+        },
     }
     if evidence.case.threshold is not None:
         context["threshold"] = evidence.case.threshold

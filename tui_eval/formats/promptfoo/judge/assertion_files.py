@@ -17,7 +17,7 @@ def read(path: Path) -> str:
     """
     try:
         if path.stat().st_size > _MAX_FILE:
-            raise CannotJudge(f"{path.name}: larger than 20 MB")
+            raise CannotJudge(f"{path.name}: larger than 20 MB", "file")
         return path.read_text("utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise CannotJudge(f"{path.name}: {getattr(error, 'strerror', None) or error}") from error
+        raise CannotJudge(f"{path.name}: {getattr(error, 'strerror', None) or error}", "file") from error

@@ -14,7 +14,7 @@ def latency(call: AssertionCall) -> Result:
     """Milliseconds from request to reply against `threshold`."""
     threshold = call.threshold
     if threshold is None:
-        raise CannotJudge("Latency assertion must have a threshold in milliseconds")
+        raise CannotJudge("Latency assertion must have a threshold in milliseconds", "bad-assertion")
     taken = call.reply.latency_ms
     if taken is None:
         taken = call.evidence.duration_ms
@@ -38,7 +38,7 @@ def cost(call: AssertionCall) -> Result:
     """USD of the reply against `threshold`."""
     threshold = call.threshold
     if threshold is None:
-        raise CannotJudge("Cost assertion must have a threshold")
+        raise CannotJudge("Cost assertion must have a threshold", "bad-assertion")
     spent = call.reply.cost
     if spent is None:
         spent = call.evidence.cost

@@ -17,7 +17,7 @@ async def case_output(evidence: JudgeInput) -> Any:
     """
     reply = evidence.reply()
     if reply is None:
-        raise CannotJudge("No output: the agent gave no reply")
+        raise CannotJudge("No output: the agent gave no reply", "no-output")
     output: Any = reply.text if reply.output is None else reply.output
     if reply.text_missing:
         return output

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import tempfile
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,6 +16,7 @@ from msgspec import UNSET
 
 from tui_eval.assertions.judge_input import CannotJudge, JudgeInput
 from tui_eval.formats.promptfoo import promptfoo_words
+from tui_eval.formats.promptfoo.judge import evaluated
 from tui_eval.formats.promptfoo.judge.assertion_call import AssertionCall, Result, invariant
 from tui_eval.formats.promptfoo.judge.assertion_files import read
 from tui_eval.formats.promptfoo.judge.script_results import (
@@ -25,6 +27,7 @@ from tui_eval.formats.promptfoo.judge.script_results import (
     verdict_of_value,
 )
 from tui_eval.formats.promptfoo.judge.spans import trace_of
+from tui_eval.guard import figures
 from tui_eval.guard.trust import inline, inline_in_node, script
 from tui_eval.javascript import values as js
 from tui_eval.javascript.inline import better_in_node, needs_node
@@ -59,7 +62,7 @@ def context_of(evidence: JudgeInput, config: Any = None) -> dict[str, Any]:
             response["tokenUsage"] = {
                 "prompt": prompt,
                 "completion": completion,
-                "total": prompt + completion,
+                "total": figures.tokens(prompt, completion) or 0,
             }
     context: dict[str, Any] = {
         "prompt": evidence.prompt_sent,
@@ -98,7 +101,15 @@ async def javascript(call: AssertionCall) -> Result:
             return script_failed(call, f"Custom function threw error: {error}\n{call.value}", str(error))
     shown = call.value if isinstance(call.value, str) and not call.from_script else call.assertion.value
     if isinstance(value, bool | int | float):
-        return simple(call, value, "Custom function", shown)
+        result = simple(call, value, "Custom function", shown)
+        if value is False and not result.passed and not call.from_script:
+            variables = {"output": call.output, "context": context_of(call.evidence, call.assertion.config)}
+            host = _isolate(call.evidence)
+            parts = evaluated.in_javascript(call.value)
+            await _add_values(
+                result, parts, lambda code: host.evaluate(code, variables, timeout=_LOOK), "!!({})"
+            )
+        return result
     if is_grading(value):
         return grading(call, value, "Custom function")
     kind, text = _js_kind(value)
@@ -127,7 +138,31 @@ async def python(call: AssertionCall) -> Result:
             value = await run_python(_inline(call.value), "main", arguments, call.evidence, shown=call.value)
         except ScriptFailed as error:
             return script_failed(call, f"Python code execution failed: {error}", str(error))
-    return verdict_of_value(call, value, "Python", shown)
+    result = verdict_of_value(call, value, "Python", shown)
+    if value is False and not result.passed and not call.from_script:
+        arguments = [call.output, context_of(call.evidence, call.assertion.config)]
+
+        async def evaluate(code: str) -> Any:
+            return await run_python(_inline(code), "main", arguments, call.evidence, shown=call.value)
+
+        await _add_values(result, evaluated.in_python(call.value), evaluate, "bool({})")
+    return result
+
+
+_LOOK = 2.0
+"""Seconds for the values of an expression that was false."""
+
+
+async def _add_values(
+    result: Result, parts: list[evaluated.Comparison], evaluate: Callable[[str], Awaitable[Any]], truth: str
+) -> None:
+    """Let the evidence of a script that was false say which values it saw, where that is found."""
+    from tui_eval.javascript.isolate import JavaScriptError
+
+    with contextlib.suppress(ScriptFailed, JavaScriptError, CannotJudge, ValueError, TypeError):
+        told = await evaluated.what_was_false(parts, evaluate, truth)
+        if told is not None:
+            result.evidence = [told]
 
 
 def _inline(code: str) -> str:
@@ -181,7 +216,7 @@ async def _call_javascript(
 def _isolate(evidence: JudgeInput) -> JavaScriptHost:
     host = evidence.services.javascript
     if host is None:
-        raise CannotJudge("JavaScript is needed here, and the isolate for it is not available")
+        raise CannotJudge("JavaScript is needed here, and the isolate for it is not available", "no-host")
     return host
 
 
@@ -227,7 +262,7 @@ async def call_file(
             path, function or default, evidence, arguments, module_default=function is None
         )
     except ScriptFailed as error:
-        raise CannotJudge(f"{path.name}: {error}") from error
+        raise CannotJudge(f"{path.name}: {error}", "script-failed") from error
 
 
 async def call_file_with(
@@ -258,14 +293,14 @@ async def call_file_with(
         output, context = [*arguments, None, None][:2]
         given = {"file": str(path), "function": function, "output": output, "context": context}
         return await run_ruby(given, path.parent)
-    raise CannotJudge(f"{path.name}: files of this kind are not run here (.py, .js and .rb are)")
+    raise CannotJudge(f"{path.name}: files of this kind are not run here (.py, .js and .rb are)", "file")
 
 
 async def _call_node(path: Path, function: str | None, arguments: Sequence[Any], evidence: JudgeInput) -> Any:
     evidence.services.trust.require(script(path, evidence.services.root))
     host = evidence.services.node
     if host is None:
-        raise CannotJudge(f"{path.name} needs node, and the process for it is not available")
+        raise CannotJudge(f"{path.name} needs node, and the process for it is not available", "no-host")
     from tui_eval.javascript.node_host import NodeMissing, ScriptError
 
     try:
@@ -274,7 +309,7 @@ async def _call_node(path: Path, function: str | None, arguments: Sequence[Any],
             cwd=evidence.services.base,
         )  # fmt: skip
     except NodeMissing as error:
-        raise CannotJudge(f"{path.name}: {error}") from error
+        raise CannotJudge(f"{path.name}: {error}", "script-failed") from error
     except ScriptError as error:
         raise ScriptFailed(str(error)) from error
     return UNSET if answer.value is None else answer.value
@@ -283,7 +318,7 @@ async def _call_node(path: Path, function: str | None, arguments: Sequence[Any],
 async def _call_python(path: Path, function: str, arguments: Sequence[Any], evidence: JudgeInput) -> Any:
     host = evidence.services.python
     if host is None:
-        raise CannotJudge("Python is needed here, and the process for it is not available")
+        raise CannotJudge("Python is needed here, and the process for it is not available", "no-host")
     from tui_eval.scripting.python.python_host import ScriptError
 
     try:

@@ -23,8 +23,6 @@ from tui_eval.guard.trust import NeedsTrust
 from tui_eval.javascript import values as js
 from tui_eval.model import Assertion, Attempt, Case, Compat, Reply, Verdict
 
-OPEN = "the columns of this test are compared when all of them have run"
-
 
 def compares(case: Case) -> bool:
     """Whether a case has an assertion that compares columns."""
@@ -44,7 +42,10 @@ async def compare(case: Case, attempts: Sequence[Attempt], services: JudgeServic
         open_verdicts = [attempt.verdicts[index] for attempt in columns]
         try:
             if len(columns) < 2:
-                raise CannotJudge(f"{assertion.type} needs two columns to compare, and there is one answer")
+                raise CannotJudge(
+                    f"{assertion.type} needs two columns to compare, and there is one answer",
+                    "not-comparable",
+                )
             if assertion.type == "max-score":
                 _highest(assertion, columns, index)
             else:
@@ -108,7 +109,8 @@ def _highest(assertion: Assertion, columns: list[Attempt], index: int) -> None:
         if not parts:
             raise CannotJudge(
                 "max-score requires at least one other assertion (besides max-score or select-best) on the "
-                "test case"
+                "test case",
+                "bad-assertion",
             )
         total = sum(score * weight for score, weight in parts)
         weight = sum(weight for _, weight in parts)
@@ -145,7 +147,7 @@ async def _best(
     )
     criterion = expected_values.rendered(assertion.value, evidence)
     if not isinstance(criterion, str) or not criterion or criterion is UNSET:
-        raise CannotJudge("select-best must have a string value")
+        raise CannotJudge("select-best must have a string value", "bad-assertion")
     outputs = [_output(attempt) for attempt in columns]
     call = AssertionCall(
         assertion, evidence, assertion.type, False, outputs[0], outputs[0], criterion, Reply(turn=1)
@@ -161,7 +163,10 @@ async def _best(
     answer, text = await said.ask(system, question, schema_of(reason=TEXT, index=NUMBER), custom=False)
     winner = _winner(answer, text, len(outputs))
     if winner is None:
-        raise CannotJudge(f"select-best: the judge named none of the outputs: {' '.join(text.split())[:200]}")
+        raise CannotJudge(
+            f"select-best: the judge named none of the outputs: {' '.join(text.split())[:200]}",
+            "judge-unreadable",
+        )
     why = f" ({answer['reason']})" if answer.get("reason") else ""
     for place, attempt in enumerate(columns):
         verdict = attempt.verdicts[index]

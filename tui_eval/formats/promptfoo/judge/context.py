@@ -85,7 +85,8 @@ def _compare(call: AssertionCall, metric: str, ours: Vector, theirs: Vector, thr
         words = ("greater than or equal to", "less than")
     if not math.isfinite(figure):
         raise CannotJudge(
-            f"{call.assertion.type}: the embedding model gave numbers that are too large to compare"
+            f"{call.assertion.type}: the embedding model gave numbers that are too large to compare",
+            "judge-unreadable",
         )
     passed = far if call.inverse else near
     score = 1 - score if call.inverse else score
@@ -107,7 +108,9 @@ def cosine(ours: Vector, theirs: Vector) -> float:
 
 def _dot(ours: Vector, theirs: Vector) -> float:
     if len(ours) != len(theirs):
-        raise CannotJudge(f"the embedding model gave vectors of {len(ours)} and {len(theirs)} numbers")
+        raise CannotJudge(
+            f"the embedding model gave vectors of {len(ours)} and {len(theirs)} numbers", "judge-unreadable"
+        )
     return sum(one * other for one, other in zip(ours, theirs, strict=True))
 
 
@@ -127,7 +130,9 @@ async def embed(call: AssertionCall, texts: list[str]) -> list[list[float]]:
         )
     vectors = await asked(judges.embedding_provider(call), texts)
     if len(vectors) != len(texts) or len({len(vector) for vector in vectors}) != 1 or not vectors[0]:
-        raise CannotJudge(f"{call.assertion.type}: the embedding model gave no vector for every text")
+        raise CannotJudge(
+            f"{call.assertion.type}: the embedding model gave no vector for every text", "judge-unreadable"
+        )
     return vectors
 
 

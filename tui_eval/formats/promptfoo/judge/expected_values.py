@@ -34,13 +34,13 @@ def rendered(value: Any, evidence: JudgeInput) -> Any:
     for text in texts:
         # A prompt with an unbalanced tag is printed as it is; an assertion's value is not.
         if isinstance(text, str) and "{" in text and is_partial(text):
-            raise CannotJudge(f"Template render error: a tag is not closed in {_short(text)}")
+            raise CannotJudge(f"Template render error: a tag is not closed in {_short(text)}", "template")
     services = evidence.services
     try:
         with including(services.base, services.root, services.trust):
             return render_value(value, evidence.vars, env=services.env)
     except TemplateError as error:
-        raise CannotJudge(f"Template render error: {error}") from error
+        raise CannotJudge(f"Template render error: {error}", "template") from error
 
 
 class ScriptFault(Exception):
@@ -102,7 +102,7 @@ async def _content(reference: str, evidence: JudgeInput) -> Any:
     path, _ = split_reference(reference)
     target = place(path, evidence)
     if target.suffix in _OUR_SCRIPTS:
-        raise CannotJudge(f"{path}: a list's items cannot be made by code")
+        raise CannotJudge(f"{path}: a list's items cannot be made by code", "file")
     return parsed(path, target.suffix, await asyncio.to_thread(read, target))
 
 
@@ -116,11 +116,11 @@ def parsed(path: str, suffix: str, text: str, *, whole: bool = False) -> Any:
         try:
             return js.parse_json(text)
         except ValueError as error:
-            raise CannotJudge(f"{path}: not JSON: {error}") from error
+            raise CannotJudge(f"{path}: not JSON: {error}", "file") from error
     if suffix in (".yaml", ".yml"):
         document = yaml_lines.load(text, path, core=True)
         if document.problems:
-            raise CannotJudge(f"{path}: not YAML: {document.problems[0].message}")
+            raise CannotJudge(f"{path}: not YAML: {document.problems[0].message}", "file")
         return document.value
     return text if whole else js.trim(text)
 
@@ -140,7 +140,7 @@ def place(path: str, evidence: JudgeInput) -> Path:
     try:
         return confine(services.root, path, services.trust, services.base)
     except OSError as error:
-        raise CannotJudge(f"{path}: {error.strerror or error}") from error
+        raise CannotJudge(f"{path}: {error.strerror or error}", "file") from error
 
 
 def is_file(value: Any) -> bool:
@@ -185,9 +185,9 @@ async def transformed(
                 body, {"output": output, "context": context}, evidence, shown=transform
             )
     except ScriptFailed as error:
-        raise CannotJudge(f"Transform failed ([inline transform]: {shown}): {error}") from error
+        raise CannotJudge(f"Transform failed ([inline transform]: {shown}): {error}", "transform") from error
     if value is None or value is UNSET:
-        raise CannotJudge(f"Transform function did not return a value: {shown}")
+        raise CannotJudge(f"Transform function did not return a value: {shown}", "transform")
     return value
 
 

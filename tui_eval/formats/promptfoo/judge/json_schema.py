@@ -8,6 +8,7 @@ import re
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from datetime import UTC, date, datetime, time, timedelta
 from functools import lru_cache
+from inspect import isawaitable
 from typing import Any
 
 from msgspec import UNSET
@@ -18,6 +19,7 @@ from tui_eval.formats.promptfoo.judge import code
 from tui_eval.formats.promptfoo.judge.assertion_call import AssertionCall, Result
 from tui_eval.formats.promptfoo.judge.code import ScriptFailed
 from tui_eval.formats.promptfoo.judge.json_objects import loader, objects_in
+from tui_eval.guard.fair_share import in_turn
 from tui_eval.javascript import values as js
 from tui_eval.javascript.patterns import translated
 from tui_eval.model import Evidence
@@ -226,9 +228,11 @@ async def matcher(patterns: set[str], values: Sequence[Any], evidence: JudgeInpu
     try:
         answer = await code.run_javascript(_TEST, {"output": "", "context": context}, evidence)
     except ScriptFailed as error:
-        raise CannotJudge(f"the schema's patterns could not be tried: {error}") from error
+        raise CannotJudge(f"the schema's patterns could not be tried: {error}", "bad-assertion") from error
     if "invalid" in answer:
-        raise CannotJudge(f"Invalid regular expression: /{answer['pattern']}/u: {answer['invalid']}")
+        raise CannotJudge(
+            f"Invalid regular expression: /{answer['pattern']}/u: {answer['invalid']}", "bad-assertion"
+        )
     known = {
         pattern: dict(zip(texts, found, strict=True)) for pattern, found in dict(answer["found"]).items()
     }
@@ -350,8 +354,23 @@ _LIMITS = {
 }
 
 
+_LARGE = 20_000
+"""Characters of a text that is read and compared with a schema in a thread: what is larger would hold up the loop."""
+
+
+async def _in_thread(
+    check: Callable[[AssertionCall], Result | Awaitable[Result]], call: AssertionCall
+) -> Result:
+    answer = await in_turn(lambda: check(call))
+    return await answer if isawaitable(answer) else answer
+
+
 def is_json(call: AssertionCall) -> Result | Awaitable[Result]:
     """The whole text is JSON, and conforms to the schema if one is given."""
+    return _in_thread(_is_json, call) if len(call.text) > _LARGE else _is_json(call)
+
+
+def _is_json(call: AssertionCall) -> Result | Awaitable[Result]:
     try:
         value = js.parse_json(call.text)
     except (ValueError, RecursionError) as error:
@@ -365,6 +384,10 @@ def is_json(call: AssertionCall) -> Result | Awaitable[Result]:
 
 def contains_json(call: AssertionCall) -> Result | Awaitable[Result]:
     """Some `{…}` in the text reads as an object, and conforms to the schema if one is given."""
+    return _in_thread(_contains_json, call) if len(call.text) > _LARGE else _contains_json(call)
+
+
+def _contains_json(call: AssertionCall) -> Result | Awaitable[Result]:
     found = objects_in(call.text)
     if not found or not _has_schema(call):
         reason = "Expected output to contain valid JSON"
@@ -411,7 +434,10 @@ async def _conforming_later(
     call: AssertionCall, schema: Any, patterns: set[str], values: Sequence[Any], conforms: str
 ) -> Result:
     matches = await matcher(patterns, values, call.evidence)
-    return _conforming_now(call, _made(js.parse_json(js.json_text(schema)), matches), values, conforms)
+    validator = _made(js.parse_json(js.json_text(schema)), matches)
+    if len(call.text) > _LARGE:
+        return await in_turn(lambda: _conforming_now(call, validator, values, conforms))
+    return _conforming_now(call, validator, values, conforms)
 
 
 def _conforming_now(call: AssertionCall, validator: Any, values: Sequence[Any], conforms: str) -> Result:
@@ -475,11 +501,13 @@ def _schema(kind: str, value: Any) -> Any:
         try:
             value = yaml.load(value, Loader=loader())
         except (yaml.YAMLError, ValueError) as error:
-            raise CannotJudge(f"{kind}: the schema is not YAML: {' '.join(str(error).split())}") from error
+            raise CannotJudge(
+                f"{kind}: the schema is not YAML: {' '.join(str(error).split())}", "file"
+            ) from error
         if isinstance(value, bool):
             return value
     if not isinstance(value, dict):
-        raise CannotJudge(f"{kind} assertion must have a string or object value")
+        raise CannotJudge(f"{kind} assertion must have a string or object value", "bad-assertion")
     return value
 
 
@@ -511,11 +539,11 @@ def _check(schema_text: str) -> None:
         return
     named = schema.get("$schema")
     if named and isinstance(named, str) and named.rstrip("#") != _DRAFT:
-        raise CannotJudge(f'no schema with key or ref "{named}"')
+        raise CannotJudge(f'no schema with key or ref "{named}"', "bad-assertion")
     try:
         jsonschema.Draft7Validator.check_schema(schema, format_checker=jsonschema.FormatChecker(formats=()))
     except jsonschema.SchemaError as error:
-        raise CannotJudge(f"schema is invalid: {ajv_text(error)}") from error
+        raise CannotJudge(f"schema is invalid: {ajv_text(error)}", "bad-assertion") from error
     lenient = flag("PROMPTFOO_DISABLE_AJV_STRICT_MODE")
     todo, seen = [schema], set[int]()
     while todo:
@@ -524,10 +552,10 @@ def _check(schema_text: str) -> None:
             continue
         seen.add(id(part))
         for message in _forbidden(part):
-            raise CannotJudge(message)
+            raise CannotJudge(message, "bad-assertion")
         if not lenient:
             for message in _ignored(part):
-                raise CannotJudge(f"strict mode: {message}")
+                raise CannotJudge(f"strict mode: {message}", "bad-assertion")
         todo += _within(part, schema)
 
 

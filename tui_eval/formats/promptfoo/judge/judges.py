@@ -111,7 +111,7 @@ def custom_prompt(call: AssertionCall, **more: str) -> str | None:
     try:
         return render(prompt, variables, env=call.services.env)
     except TemplateError as error:
-        raise CannotJudge(f"rubricPrompt: {error}") from error
+        raise CannotJudge(f"rubricPrompt: {error}", "template") from error
 
 
 def grader(call: AssertionCall) -> Ask:
@@ -131,7 +131,8 @@ def grader(call: AssertionCall) -> Ask:
     named_too = f" (the suite names {provider_name(provider)})" if provider is not None else ""
     raise CannotJudge(
         f"{call.assertion.type}: no judge is configured{named_too}; write `judge:` into tui_eval.yaml "
-        "(judge: {type: openai, model: gpt-4.1-mini}) or give --judge NAME"
+        "(judge: {type: openai, model: gpt-4.1-mini}) or give --judge NAME",
+        "no-judge",
     )
 
 

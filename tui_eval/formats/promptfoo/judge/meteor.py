@@ -15,6 +15,7 @@ from typing import Any
 from tui_eval.assertions import evidence as seen
 from tui_eval.assertions.judge_input import CannotJudge
 from tui_eval.formats.promptfoo.judge.assertion_call import AssertionCall, Result, invariant
+from tui_eval.formats.promptfoo.judge.similarity import shared
 from tui_eval.javascript import values as js
 
 _NO_PUNCTUATION = str.maketrans("", "", string.punctuation)
@@ -41,7 +42,10 @@ def meteor(call: AssertionCall) -> Result:
     threshold = 0.5 if call.threshold is None else call.threshold
     passed = (score >= threshold) != call.inverse
     shown = 1 - score if call.inverse else score
-    told = seen.budget("METEOR", score, ">=", threshold, negated=call.inverse)
+    told = [
+        *seen.budget("METEOR", score, ">=", threshold, negated=call.inverse),
+        shared(references[0], call.text),
+    ]
     if passed:
         return Result(True, shown, "METEOR assertion passed", actual=call.text, evidence=told)
     reason = f"METEOR score {js.fixed(score, 4)} did not meet threshold {js.number_text(threshold)}"

@@ -71,9 +71,9 @@ def sends_to(url: str) -> str:
     try:
         host = urlsplit(url).hostname or ""
     except ValueError as error:
-        raise CannotJudge(f"webhook: {url} is not a URL ({error})") from None
+        raise CannotJudge(f"webhook: {url} is not a URL ({error})", "bad-assertion") from None
     if not host:
-        raise CannotJudge(f"webhook: {url} is not a URL")
+        raise CannotJudge(f"webhook: {url} is not a URL", "bad-assertion")
     here = host in _LOOPBACK or host.startswith("127.")
     return "" if here else f"send outputs to {host} (webhook assertion)"
 
@@ -131,7 +131,7 @@ async def run_ruby(given: dict[str, Any], folder: Path) -> Any:
     """
     program = shutil.which("ruby")
     if program is None:
-        raise CannotJudge("Ruby is needed here, and there is no `ruby` on the PATH")
+        raise CannotJudge("Ruby is needed here, and there is no `ruby` on the PATH", "no-host")
     process = await asyncio.create_subprocess_exec(
         program, "-e", _RUNNER, cwd=folder,
         stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,

@@ -36,7 +36,7 @@ async def _later(call: AssertionCall) -> Result:
     try:
         answer = await code.run_javascript(patterns.FIRST, variables, call.evidence)
     except ScriptFailed as error:
-        raise CannotJudge(f"{call.assertion.type}: {error}") from error
+        raise CannotJudge(f"{call.assertion.type}: {error}", "bad-assertion") from error
     invalid = answer.get("invalid")
     if invalid is not None:
         if not invalid.startswith("Invalid regular expression"):

@@ -78,6 +78,19 @@ _CHECKS: dict[str, Check | str] = {
     "conversation-relevance": "context:conversation_relevance",
 }
 
+_MODULES = {kind: str(where).partition(":")[0] for kind, where in _CHECKS.items()}
+_LIBRARIES: dict[str, tuple[str, ...]] = {
+    "json_schema": ("jsonschema",),
+    "function_calls": ("jsonschema",),
+    "sql_assertions": ("sqlglot",),
+    "similarity": ("rapidfuzz.distance",),
+    "meteor": ("snowballstemmer",),
+    "html": ("html5lib",),
+}
+"""Libraries that modules here import when they first need them."""
+_WITH_VALUE = frozenset(("json_schema",))
+"""Modules that need theirs only where an assertion has a value."""
+
 _GRADED_MODULES = ("graded", "graders", "context")
 """Where a model grades in words."""
 GRADED = frozenset(
@@ -104,6 +117,15 @@ def split(kind: str) -> tuple[str, bool]:
     if kind.startswith("not-") and kind[4:] not in NEVER_INVERTED:
         return kind[4:], True
     return kind, False
+
+
+def libraries(kind: str, has_value: bool) -> list[str]:
+    """The modules that judging a type needs: the check's own, and the libraries that it imports late."""
+    where = _MODULES.get(split(kind)[0])
+    if where is None:
+        return []
+    late = () if where in _WITH_VALUE and not has_value else _LIBRARIES.get(where, ())
+    return [f"{_HERE}.{where}", *late]
 
 
 def check_for(kind: str) -> Check | None:

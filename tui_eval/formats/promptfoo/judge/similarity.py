@@ -11,7 +11,10 @@ from tui_eval.assertions import evidence as seen
 from tui_eval.assertions.judge_input import CannotJudge
 from tui_eval.formats.promptfoo.judge.assertion_call import PASSED, AssertionCall, Result, invariant
 from tui_eval.javascript import values as js
+from tui_eval.model import Evidence
 
+_WORD = re.compile(r"\w+")
+_LOOKED_AT = 200_000
 _SMALLEST = 1e-7
 _ORDERS = (1, 2, 3, 4)
 
@@ -30,7 +33,10 @@ def levenshtein(call: AssertionCall) -> Result:
         f"Levenshtein distance {distance} is greater than threshold {limit}",
         f"Levenshtein distance {distance} is less than or equal to threshold {limit}",
         actual=call.text,
-        evidence=seen.budget("distance", distance, "<=", threshold, negated=call.inverse),
+        evidence=[
+            *seen.budget("distance", distance, "<=", threshold, negated=call.inverse),
+            seen.differs("$", value, call.text, code="compared"),
+        ],
     )
 
 
@@ -55,7 +61,10 @@ def rouge_n(call: AssertionCall) -> Result:
         1 - score if call.inverse else score,
         reason,
         actual=call.text,
-        evidence=seen.budget("ROUGE-N", score, ">=", threshold, negated=call.inverse),
+        evidence=[
+            *seen.budget("ROUGE-N", score, ">=", threshold, negated=call.inverse),
+            shared(value, call.text),
+        ],
     )
 
 
@@ -118,7 +127,7 @@ def bleu(call: AssertionCall) -> Result:
     references = _references(call, '"bleu" assertion type must have a string or array of strings value')
     if not references:
         raise CannotJudge("Invalid inputs")
-    return _graded(call, "BLEU", _bleu(call.text, references))
+    return _graded(call, "BLEU", _bleu(call.text, references), references[0] if references else "")
 
 
 def _bleu(candidate_text: str, references: list[str]) -> float:
@@ -147,7 +156,7 @@ def gleu(call: AssertionCall) -> Result:
     references = _references(call, '"gleu" assertion must have a string or array of strings value')
     if not call.text or not references:
         raise CannotJudge("Invalid inputs")
-    return _graded(call, "GLEU", max(_gleu(call.text, reference) for reference in references))
+    return _graded(call, "GLEU", max(_gleu(call.text, reference) for reference in references), references[0])
 
 
 def _gleu(candidate_text: str, reference_text: str) -> float:
@@ -179,11 +188,24 @@ def _references(call: AssertionCall, message: str) -> list[str]:
     return texts
 
 
-def _graded(call: AssertionCall, name: str, score: float) -> Result:
+def shared(reference: str, said: str) -> Evidence:
+    """How many of the expected words the output has, and those that it lacks."""
+    words, there = _WORD.findall(reference[:_LOOKED_AT]), {*_WORD.findall(said[:_LOOKED_AT].lower())}
+    missing = [word for word in words if word.lower() not in there]
+    return Evidence(
+        "missing",
+        "words",
+        text=seen.cut(" ".join(missing)),
+        expected=len(words),
+        actual=len(words) - len(missing),
+    )
+
+
+def _graded(call: AssertionCall, name: str, score: float, reference: str) -> Result:
     threshold = 0.5 if call.threshold is None else call.threshold
     passed = (score >= threshold) != call.inverse
     shown = 1 - score if call.inverse else score
-    told = seen.budget(name, score, ">=", threshold, negated=call.inverse)
+    told = [*seen.budget(name, score, ">=", threshold, negated=call.inverse), shared(reference, call.text)]
     if passed:
         return Result(True, shown, PASSED, actual=call.text, evidence=told)
     compared = "greater" if call.inverse else "less"

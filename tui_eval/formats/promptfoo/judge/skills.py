@@ -33,7 +33,9 @@ def skill_used(call: AssertionCall) -> Result:
         or not wanted
         or not all(isinstance(item, str) and js.trim(item) for item in wanted)
     ):
-        raise CannotJudge("skill-used assertion must have a string, string array, or object value")
+        raise CannotJudge(
+            "skill-used assertion must have a string, string array, or object value", "bad-assertion"
+        )
     wanted = [js.trim(item) for item in wanted]
     names = {item["name"] for item in used}
     found = [name for name in wanted if name in names]
@@ -80,7 +82,8 @@ def _used(call: AssertionCall) -> list[dict[str, Any]]:
     spans = trace is not None and not trace.problem
     if not (told or spans or evidence.capabilities.metadata or evidence.capabilities.tools):
         raise CannotJudge(
-            f"{call.assertion.type}: the agent reports neither skills (metadata.skillCalls) nor tool calls"
+            f"{call.assertion.type}: the agent reports neither skills (metadata.skillCalls) nor tool calls",
+            "not-reported",
         )
     return found
 
@@ -88,10 +91,14 @@ def _used(call: AssertionCall) -> list[dict[str, Any]]:
 def _counted(call: AssertionCall, value: dict[str, Any], used: list[dict[str, Any]], actual: str) -> Result:
     name, pattern = (_text(value.get(key)) for key in ("name", "pattern"))
     if not name and not pattern:
-        raise CannotJudge("skill-used assertion object must include a name or pattern property")
+        raise CannotJudge(
+            "skill-used assertion object must include a name or pattern property", "bad-assertion"
+        )
     low, high = (_bound(value, key) for key in ("min", "max"))
     if low is not None and high is not None and high < low:
-        raise CannotJudge("skill-used assertion object max must be greater than or equal to min")
+        raise CannotJudge(
+            "skill-used assertion object max must be greater than or equal to min", "bad-assertion"
+        )
     found = [
         item
         for item in used
@@ -101,7 +108,8 @@ def _counted(call: AssertionCall, value: dict[str, Any], used: list[dict[str, An
     if call.inverse:
         if low is not None or high not in (None, 0):
             raise CannotJudge(
-                "not-skill-used object assertions only support name/pattern with no count bounds, or max: 0"
+                "not-skill-used object assertions only support name/pattern with no count bounds, or max: 0",
+                "bad-assertion",
             )
         reason = f'Forbidden skill "{shown}" was not used. Actual skills: {actual}'
         if count:
@@ -126,7 +134,9 @@ def _bound(value: dict[str, Any], key: str) -> int | None:
         return None
     bound = value[key]
     if isinstance(bound, bool) or not isinstance(bound, int | float) or bound < 0 or bound != int(bound):
-        raise CannotJudge(f"skill-used assertion object {key} must be a finite non-negative integer")
+        raise CannotJudge(
+            f"skill-used assertion object {key} must be a finite non-negative integer", "bad-assertion"
+        )
     return int(bound)
 
 

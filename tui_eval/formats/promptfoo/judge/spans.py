@@ -76,7 +76,7 @@ def source_for_steps(call: AssertionCall) -> Source:
     # come, that is too little to go by.
     if reported and (calls or (trace is None and _tells_of_calls(evidence))):
         return Source(reported, trace.command_tools if trace else [])
-    raise CannotJudge(_nothing(call, trace))
+    raise CannotJudge(_nothing(call, trace), "not-reported")
 
 
 def source_for_spans(call: AssertionCall, pattern: str) -> Source:
@@ -95,7 +95,7 @@ def source_for_spans(call: AssertionCall, pattern: str) -> Source:
         found = [span for span in from_transcript(evidence.transcript) if matches(pattern, span.name)]
         if any(entry.kind == "tool_call" for entry in evidence.transcript) and found:
             return Source(found, note=FROM_TRANSCRIPT)
-    raise CannotJudge(_nothing(call, trace))
+    raise CannotJudge(_nothing(call, trace), "not-reported")
 
 
 def from_transcript(entries: Sequence[Entry]) -> list[TraceSpan]:

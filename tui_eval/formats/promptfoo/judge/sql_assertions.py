@@ -318,10 +318,12 @@ def _settings(call: AssertionCall) -> tuple[str, list[str], list[str]]:
     if value is UNSET or not value or isinstance(value, list):
         return "MySQL", [], []
     if not isinstance(value, dict):
-        raise CannotJudge(f"{call.kind} assertion must have a object value.")
+        raise CannotJudge(f"{call.kind} assertion must have a object value.", "bad-assertion")
     tables, columns = value.get("allowedTables") or [], value.get("allowedColumns") or []
     if not isinstance(tables, list) or not isinstance(columns, list):
-        raise CannotJudge(f"{call.kind} assertion: allowedTables and allowedColumns must be lists")
+        raise CannotJudge(
+            f"{call.kind} assertion: allowedTables and allowedColumns must be lists", "bad-assertion"
+        )
     return (
         js.string(value.get("databaseType") or "MySQL"),
         list(map(js.string, tables)),
@@ -364,7 +366,7 @@ def _allows(rule: str, name: str) -> bool:
     try:
         expression = re.compile(rule, re.IGNORECASE)
     except re.error as error:
-        raise CannotJudge(f"{rule} is not a pattern: {error}") from error
+        raise CannotJudge(f"{rule} is not a pattern: {error}", "bad-assertion") from error
     return expression.fullmatch(name[:500]) is not None
 
 

@@ -114,7 +114,7 @@ def _values(call: AssertionCall) -> list[str]:
         try:
             return split_list(value)
         except ListError as error:
-            raise CannotJudge(f"Invariant failed: {error}") from None
+            raise CannotJudge(f"Invariant failed: {error}", "bad-assertion") from None
     invariant(isinstance(value, list), f'"{call.kind}" assertion type must have an array value')
     return [js.string(item) for item in value]
 

@@ -24,7 +24,9 @@ def span_count(call: AssertionCall) -> Result:
     """Spans whose name fits `pattern`, between `min` and `max`."""
     value = call.value
     if not isinstance(value, dict) or not isinstance(value.get("pattern"), str) or not value["pattern"]:
-        raise CannotJudge(f"{call.kind} assertion must have a value object with pattern property")
+        raise CannotJudge(
+            f"{call.kind} assertion must have a value object with pattern property", "bad-assertion"
+        )
     pattern = value["pattern"]
     low, high = (_number(value.get(key), f"{key} must be a number", call) for key in ("min", "max"))
     source = source_for_spans(call, pattern)
@@ -51,15 +53,17 @@ def span_duration(call: AssertionCall) -> Result:
     value = call.value
     limit = value.get("max") if isinstance(value, dict) else None
     if not isinstance(value, dict) or isinstance(limit, bool) or not isinstance(limit, int | float):
-        raise CannotJudge(f"{call.kind} assertion must have a value object with max property")
+        raise CannotJudge(
+            f"{call.kind} assertion must have a value object with max property", "bad-assertion"
+        )
     pattern = value.get("pattern", "*")
     if not isinstance(pattern, str):
-        raise CannotJudge(f"{call.kind} assertion pattern must be text")
+        raise CannotJudge(f"{call.kind} assertion pattern must be text", "bad-assertion")
     percentile = _number(value.get("percentile"), "percentile must be a number", call)
     beyond = percentile is not None and percentile > 100
     if beyond and not call.evidence.reference:
         # promptfoo compares with nothing, which passes.
-        raise CannotJudge(f"{call.kind} assertion percentile must be at most 100")
+        raise CannotJudge(f"{call.kind} assertion percentile must be at most 100", "bad-assertion")
     source = source_for_spans(call, pattern)
     timed = [
         (span.end - span.start, span.name)
@@ -119,7 +123,7 @@ def error_spans(call: AssertionCall) -> Result:
     elif isinstance(value, int | float) and not isinstance(value, bool):
         most = value
     if not isinstance(pattern, str):
-        raise CannotJudge(f"{call.kind} assertion pattern must be text")
+        raise CannotJudge(f"{call.kind} assertion pattern must be text", "bad-assertion")
     if most is None and share is None:
         most = 0
     source = source_for_spans(call, pattern)
@@ -196,5 +200,5 @@ def _number(value: Any, wrong: str, call: AssertionCall) -> float | None:
     if value is None:
         return None
     if isinstance(value, bool) or not isinstance(value, int | float) or math.isnan(value):
-        raise CannotJudge(f"{call.kind} assertion {wrong}")
+        raise CannotJudge(f"{call.kind} assertion {wrong}", "bad-assertion")
     return value

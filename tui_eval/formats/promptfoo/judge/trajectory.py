@@ -45,20 +45,22 @@ class Expected:
         kind = call.kind
         arguments = value["args"] if "args" in value else value.get("arguments", UNSET)
         if arguments is UNSET:
-            raise CannotJudge(f"{kind} assertion must include an args or arguments property")
+            raise CannotJudge(f"{kind} assertion must include an args or arguments property", "bad-assertion")
         mode = value.get("mode", "partial")
         if mode not in ("partial", "exact"):
-            raise CannotJudge(f'{kind} assertion mode must be "partial" or "exact"')
+            raise CannotJudge(f'{kind} assertion mode must be "partial" or "exact"', "bad-assertion")
         defaults = value.get("defaults", {})
         if not isinstance(defaults, dict):
             raise CannotJudge(
-                f"{kind} assertion defaults must be an object mapping argument names to default values"
+                f"{kind} assertion defaults must be an object mapping argument names to default values",
+                "bad-assertion",
             )
         given = value.get("ignore", [])
         ignore = given if isinstance(given, list) else [given]
         if not all(isinstance(entry, str) and js.trim(entry) for entry in ignore):
             raise CannotJudge(
-                f"{kind} assertion ignore must be a non-empty string or an array of non-empty strings"
+                f"{kind} assertion ignore must be a non-empty string or an array of non-empty strings",
+                "bad-assertion",
             )
         return cls(arguments, mode, defaults, ignore, call.evidence.reference)
 
@@ -137,11 +139,15 @@ def tool_used(call: AssertionCall) -> Result:
         return _used_so_often(call, value, tools, steps.note)
     wanted = [value] if isinstance(value, str) else value
     if not isinstance(wanted, list) or not all(isinstance(item, str) for item in wanted):
-        raise CannotJudge(f"{call.kind} assertion must have a string, string array, or object value")
+        raise CannotJudge(
+            f"{call.kind} assertion must have a string, string array, or object value", "bad-assertion"
+        )
     if not wanted:
-        raise CannotJudge(f"{call.kind} assertion requires at least one expected tool")
+        raise CannotJudge(f"{call.kind} assertion requires at least one expected tool", "bad-assertion")
     if not call.evidence.reference and not all(js.trim(item) for item in wanted):
-        raise CannotJudge(f"{call.kind} assertion names an empty tool, which any tool would satisfy")
+        raise CannotJudge(
+            f"{call.kind} assertion names an empty tool, which any tool would satisfy", "bad-assertion"
+        )
     used = [name for name in wanted if any(_fits(step, name) for step in tools)]
     actual = listing(tools)
     shown = ", ".join(name or "*" for name in wanted)
@@ -190,6 +196,8 @@ def _used_so_often(
         tail = f". Matches: {listing(found)}" if found else ""
         reason = f'Matched tool "{wanted}" {len(found)} time(s) (expected {_range(low, high)}){tail}'
     pieces = seen.between(f"calls of {wanted}", len(found), low, high, negated=call.inverse)
+    for piece in pieces:
+        piece.text = seen.cut(wanted)
     return Result(passed, float(passed), reason + note, actual=told(tools), evidence=pieces)
 
 
@@ -202,13 +210,13 @@ def tool_sequence(call: AssertionCall) -> Result:
     given = value.get("steps") or [] if isinstance(value, dict) else value
     mode = value.get("mode") or "in_order" if isinstance(value, dict) else "in_order"
     if not isinstance(given, list):
-        raise CannotJudge(f"{call.kind} assertion must have an array or object value")
+        raise CannotJudge(f"{call.kind} assertion must have an array or object value", "bad-assertion")
     steps = steps_of(call)
     expected = [_expected_step(item, call, number) for number, item in enumerate(given, 1)]
     if not expected:
-        raise CannotJudge(f"{call.kind} assertion requires at least one expected step")
+        raise CannotJudge(f"{call.kind} assertion requires at least one expected step", "bad-assertion")
     if mode not in ("in_order", "exact") and not call.evidence.reference:
-        raise CannotJudge(f'{call.kind} assertion mode must be "in_order" or "exact"')
+        raise CannotJudge(f'{call.kind} assertion mode must be "in_order" or "exact"', "bad-assertion")
     looked_at = {"tool"} if call.evidence.reference else {kind for _, kinds in expected for kind in kinds}
     taken = steps.of(looked_at)
     actual = listing(taken)
@@ -286,7 +294,7 @@ def tool_args_match(call: AssertionCall) -> Result:
     steps = steps_of(call)
     value = call.value
     if not isinstance(value, dict):
-        raise CannotJudge(f"{call.kind} assertion must have an object value")
+        raise CannotJudge(f"{call.kind} assertion must have an object value", "bad-assertion")
     wanted = _pattern(value, call, "object")
     expected = Expected.read(value, call)
     tools = steps.of(("tool",))
@@ -296,7 +304,8 @@ def tool_args_match(call: AssertionCall) -> Result:
     captured = [step for step in calls if step.arguments is not UNSET]
     if call.inverse and calls and not captured and not call.evidence.reference:
         raise CannotJudge(
-            f'{call.assertion.type}: tool "{wanted}" was called, but its arguments were not captured'
+            f'{call.assertion.type}: tool "{wanted}" was called, but its arguments were not captured',
+            "not-reported",
         )
     observed = ", ".join(js.json_text(step.arguments) for step in captured) or "(none)"
     holds, reason = False, ""
@@ -367,10 +376,10 @@ def step_count(call: AssertionCall) -> Result:
     value = call.value
     steps = steps_of(call)
     if not isinstance(value, dict):
-        raise CannotJudge(f"{call.kind} assertion must have an object value")
+        raise CannotJudge(f"{call.kind} assertion must have an object value", "bad-assertion")
     low, high = _bound(value, "min", call), _bound(value, "max", call)
     if low is None and high is None:
-        raise CannotJudge(f"{call.kind} assertion must include a min or max property")
+        raise CannotJudge(f"{call.kind} assertion must include a min or max property", "bad-assertion")
     some = value.get("type") not in (None, "")
     kinds = _kinds(value["type"], call) if some else ()
     pattern = value.get("pattern") or value.get("name")
@@ -391,6 +400,8 @@ def step_count(call: AssertionCall) -> Result:
         tail = f". Matches: {actual}" if found else ""
         reason = f"Matched {len(found)} trajectory step(s){described} (expected {_range(low, high)}){tail}"
     pieces = seen.between("steps", len(found), low, high, negated=call.inverse)
+    for piece in pieces:
+        piece.text = seen.cut(str(pattern)) if pattern else ""
     return Result(passed, float(passed), reason + steps.note, actual=told(found), evidence=pieces)
 
 
@@ -419,7 +430,9 @@ def _fits(step: TrajectoryStep, pattern: str) -> bool:
 def _pattern(value: dict[str, Any], call: AssertionCall, what: str) -> str:
     wanted = value.get("pattern") or value.get("name")
     if not isinstance(wanted, str):
-        raise CannotJudge(f"{call.kind} assertion {what} must include a name or pattern property")
+        raise CannotJudge(
+            f"{call.kind} assertion {what} must include a name or pattern property", "bad-assertion"
+        )
     return wanted
 
 
@@ -427,9 +440,11 @@ def _kinds(given: Any, call: AssertionCall) -> tuple[str, ...]:
     kinds = tuple(map(js.string, given)) if isinstance(given, list) else (js.string(given),)
     unknown = [kind for kind in kinds if kind not in KINDS]
     if unknown and not call.evidence.reference:
-        raise CannotJudge(f'{call.kind} assertion type "{unknown[0]}" is none of {", ".join(KINDS)}')
+        raise CannotJudge(
+            f'{call.kind} assertion type "{unknown[0]}" is none of {", ".join(KINDS)}', "bad-assertion"
+        )
     if not kinds and not call.evidence.reference:
-        raise CannotJudge(f"{call.kind} assertion type is an empty list, which no step fits")
+        raise CannotJudge(f"{call.kind} assertion type is an empty list, which no step fits", "bad-assertion")
     return kinds
 
 
@@ -438,7 +453,7 @@ def _bound(value: dict[str, Any], key: str, call: AssertionCall) -> float | None
     if isinstance(bound, int | float) and not isinstance(bound, bool):
         return bound
     if bound is not None and not call.evidence.reference:
-        raise CannotJudge(f"{call.kind} assertion {key} must be a number")
+        raise CannotJudge(f"{call.kind} assertion {key} must be a number", "bad-assertion")
     return None
 
 

@@ -224,7 +224,9 @@ def _required(call: AssertionCall) -> list[str]:
     if isinstance(value, dict) and value:
         value = value.get("requiredElements")
         if not isinstance(value, list):
-            raise CannotJudge("xml assertion must contain a string, array value, or no value")
+            raise CannotJudge(
+                "xml assertion must contain a string, array value, or no value", "bad-assertion"
+            )
     if value is UNSET or not isinstance(value, list):
         return []
     return [js.string(path) for path in value]

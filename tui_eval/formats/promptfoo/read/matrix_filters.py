@@ -4,13 +4,13 @@
 from __future__ import annotations
 
 import re
-from array import array
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tui_eval.formats.promptfoo.read.promptfoo_types import names
 from tui_eval.formats.promptfoo.read.suite_file import LineOf, SuiteReading, brief
 from tui_eval.formats.promptfoo.read.suite_tests import PromptfooTest
+from tui_eval.suites.sampling import sample
 
 HONOURED = names(
     """
@@ -71,26 +71,6 @@ def narrowed(
         )  # fmt: skip
     chosen = sample(len(every), size, str(0 if seed is None else seed))
     return [[every[index] for index in sorted(chosen)]]
-
-
-def sample(count: int, size: int, seed: str) -> list[int]:
-    """`size` of the numbers below `count`: Fisher-Yates with Mulberry32, seeded by the text's FNV-1a."""
-    state = 2166136261
-    for unit in array("H", seed.encode("utf-16", "surrogatepass")[2:]):
-        state = ((state ^ unit) * 16777619) & 0xFFFFFFFF
-
-    def random() -> float:
-        nonlocal state
-        state = (state + 0x6D2B79F5) & 0xFFFFFFFF
-        value = ((state ^ (state >> 15)) * (1 | state)) & 0xFFFFFFFF
-        value = ((value + (((value ^ (value >> 7)) * (61 | value)) & 0xFFFFFFFF)) & 0xFFFFFFFF) ^ value
-        return (value ^ (value >> 14)) / 4294967296
-
-    order = list(range(count))
-    for last in range(count - 1, 0, -1):
-        other = int(random() * (last + 1))
-        order[last], order[other] = order[other], order[last]
-    return order[:size]
 
 
 def untold(typed: Mapping[str, Any], reading: SuiteReading, line_of: LineOf) -> None:

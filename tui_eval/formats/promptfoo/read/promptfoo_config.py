@@ -18,11 +18,11 @@ from tui_eval.formats.promptfoo.read import (
     suite_tracing,
 )
 from tui_eval.formats.promptfoo.read.combined import combined
+from tui_eval.formats.promptfoo.read.env_files import env_files, fill_all, own_env
 from tui_eval.formats.promptfoo.read.matrix_cases import CaseMaker, columns
 from tui_eval.formats.promptfoo.read.references import References
 from tui_eval.formats.promptfoo.read.render import filter_file
 from tui_eval.formats.promptfoo.read.suite_cases import all_cases
-from tui_eval.formats.promptfoo.read.suite_environment import SuiteEnvironment, env_files, fill_all, own_env
 from tui_eval.formats.promptfoo.read.suite_file import (
     LineOf,
     Missing,
@@ -35,6 +35,7 @@ from tui_eval.formats.promptfoo.read.suite_tests import PromptfooTest, TestReade
 from tui_eval.formats.promptfoo.read.test_sources import Sources
 from tui_eval.guard.trust import Trust, script
 from tui_eval.model import Case, Suite
+from tui_eval.nunjucks.suite_environment import SuiteEnvironment
 
 CONFIG_TIME = 60.0
 """Seconds that a configuration in JavaScript may take."""
@@ -192,6 +193,11 @@ class ConfigReader:
             given = typed.get("vars")
             values = {**(given if isinstance(given, dict) else {}), **asked.get("vars", {})}
             typed = {**typed, **asked, **({"vars": values} if values else {})}
+        for name, given in (
+            ("evaluateOptions", evaluate),
+            ("commandLineOptions", self._mapping(data, "commandLineOptions")),
+        ):
+            reading.check_slips(given, promptfoo_types.EVALUATE_KEYS, reading.name, self.line_of, (name,))
         self._wrong("evaluateOptions", promptfoo_types.of_evaluation(evaluate))
         self._wrong("commandLineOptions", promptfoo_types.of_evaluation(typed))
         if data.get("derivedMetrics") is not None:

@@ -123,6 +123,20 @@ ASSERTION_KEYS = names(
     alpha beta gamma
     """
 )
+OPTION_KEYS = names(
+    """
+    prefix suffix provider transform postprocess transformVars storeOutputAs rubricPrompt disableVarExpansion
+    disableConversationVar disableDefaultAsserts runSerially repeat factuality
+    """
+)
+EVALUATE_KEYS = names(
+    """
+    cache delay generateSuggestions suggestionsCount interactiveProviders maxConcurrency repeat showProgressBar
+    timeoutMs maxEvalTimeMs isRedteam silent filterRange
+    """
+)
+PROVIDER_KEYS = names("id label config prompts transform delay env inputs")
+PROMPT_KEYS = names("id raw label config function")
 SET_KEYS = frozenset({"type", "assert", "threshold", "weight", "metric", "config"})
 REQUIRED_SOME = ("assert", "vars", "options", "metadata", "provider", "providerOutput", "threshold")
 """A test of a list must have one of these."""

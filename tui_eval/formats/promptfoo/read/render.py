@@ -9,19 +9,20 @@ import asyncio
 import glob
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tui_eval.formats.format import RenderedCase, Scene
 from tui_eval.formats.promptfoo.read import prompt_functions
 from tui_eval.formats.promptfoo.read.prompt_functions import PromptFunction
-from tui_eval.formats.promptfoo.read.suite_environment import SuiteEnvironment
 from tui_eval.formats.promptfoo.read.variables import RenderError, kind_of, loaded, undoubled, with_code
 from tui_eval.guard.paths import confine
 from tui_eval.guard.trust import Trust, script
 from tui_eval.javascript import values as js
 from tui_eval.model import Case, Compat
 from tui_eval.nunjucks.prompt_templates import render_prompt, resolve_vars
+from tui_eval.nunjucks.suite_environment import SuiteEnvironment
 from tui_eval.nunjucks.templates import TemplateError, including
 from tui_eval.scripting.script_host import ScriptError
 from tui_eval.yaml import yaml_lines
@@ -104,19 +105,6 @@ __all__ = [
 Filters = Mapping[str, Callable[..., Any]]
 
 
-@dataclass(slots=True)
-class RenderedCase:
-    """What is sent. `prompt` is the text (empty while `function` is still to be called), `vars` those
-    it was rendered with, `messages` the chat messages that the prompt is, if it is a list of them.
-    `config` is what a prompt function or the prompt's entry adds to the provider's configuration."""
-
-    prompt: str
-    vars: dict[str, Any]
-    messages: list[dict[str, Any]] | None = None
-    function: PromptFunction | None = None
-    config: dict[str, Any] = field(default_factory=dict)
-
-
 def resolve_case(
     case: Case,
     suite_base: Path,
@@ -194,6 +182,14 @@ async def render_case(
     finally:
         if node is None:
             host.close()
+
+
+async def render_in(case: Case, scene: Scene) -> RenderedCase:
+    """As `Format.rendered`."""
+    return await render_case(
+        case, scene.base, scene.root, scene.trust, scene.python, node=scene.node, settings=scene.settings,
+        more_vars=scene.more_vars, compat=scene.compat,
+    )  # fmt: skip
 
 
 async def _here(function: Callable[..., RenderedCase], *args: Any, **kwargs: Any) -> RenderedCase:

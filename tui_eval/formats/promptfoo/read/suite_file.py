@@ -280,6 +280,22 @@ class SuiteReading:
                     path, line_of(*prefix, key), dotted, "unknown key", "nothing reads it", level="note"
                 )
 
+    def check_slips(
+        self,
+        value: dict[Any, Any],
+        known: Iterable[str],
+        path: str,
+        line_of: LineOf,
+        prefix: tuple[Any, ...] = (),
+    ) -> None:
+        """As `check_keys` where other tools' keys stand too: only slips for a known one are said."""
+        names = frozenset(known)
+        for key in value:
+            meant = close_to(key, names - value.keys()) if isinstance(key, str) and key not in names else None
+            if meant:
+                dotted = dotted_key((*prefix, key))
+                self.problem(path, line_of(*prefix, key), dotted, "unknown key", f"did you mean {meant}?")
+
 
 def dotted_key(path: Iterable[Any]) -> str:
     """`tests[0].assert[1].type` of a key path."""

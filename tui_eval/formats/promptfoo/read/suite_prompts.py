@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from tui_eval.formats.promptfoo.read import prompt_files
-from tui_eval.formats.promptfoo.read.promptfoo_types import JAVASCRIPT
+from tui_eval.formats.promptfoo.read.promptfoo_types import JAVASCRIPT, PROMPT_KEYS
 from tui_eval.formats.promptfoo.read.suite_file import (
     LineOf,
     Missing,
@@ -72,6 +72,8 @@ def read(reading: SuiteReading, value: Any, line_of: LineOf) -> list[PromptTempl
         places = [("prompts", i) for i in range(len(entries))]
     result: list[PromptTemplate] = []
     for entry, at in zip(entries, places, strict=True):
+        if isinstance(entry, dict):
+            reading.check_slips(entry, PROMPT_KEYS, reading.name, line_of, at)
         try:
             result.extend(_read_one(reading, entry))
         except Missing as error:

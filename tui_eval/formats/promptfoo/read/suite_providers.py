@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 
+from tui_eval.formats.promptfoo.read.promptfoo_types import PROVIDER_KEYS
 from tui_eval.formats.promptfoo.read.suite_file import LineOf, Missing, SuiteReading, brief, dotted_key
 
 
@@ -46,6 +47,7 @@ def _read_one(reading: SuiteReading, entry: Any, at: tuple[Any, ...], line_of: L
     if isinstance(entry, dict) and entry:
         provider = normalised(entry)
         if provider is not None:
+            _wrong(reading, entry if "id" in entry else next(iter(entry.values())), at, line_of)
             return [provider]
         found = []
         for key, options in entry.items():
@@ -61,6 +63,21 @@ def _read_one(reading: SuiteReading, entry: Any, at: tuple[Any, ...], line_of: L
         "give its id, as text or under id",
     )
     return []
+
+
+def _wrong(reading: SuiteReading, entry: dict[str, Any], at: tuple[Any, ...], line_of: LineOf) -> None:
+    """What promptfoo passes over in a provider: keys that are slips, values of a wrong kind."""
+    reading.check_slips(entry, PROVIDER_KEYS, reading.name, line_of, at)
+    kinds: tuple[tuple[str, Any, str], ...] = (
+        ("config", dict, "a mapping"), ("label", (str, int, float), "text"), ("delay", (int, float), "milliseconds"),
+        ("transform", str, "text"), ("prompts", (list, str), "a list of prompts"),
+    )  # fmt: skip
+    for name, kind, words in kinds:
+        value = entry.get(name)
+        if value is not None and (not isinstance(value, kind) or isinstance(value, bool)):
+            place = (*at, name)
+            message = f"must be {words}, not {brief(value)}"
+            reading.problem(reading.name, line_of(*place), dotted_key(place), message, level="note")
 
 
 def _file(reading: SuiteReading, entry: str, at: tuple[Any, ...], line_of: LineOf) -> list[Provider]:

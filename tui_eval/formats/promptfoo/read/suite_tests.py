@@ -89,6 +89,10 @@ class TestReader:
         test.vars = self._vars(data.get("vars"), (*at, "vars"))
         test.metadata = self._mapping(data.get("metadata"), (*at, "metadata"))
         test.options = self._mapping(data.get("options"), (*at, "options"))
+        if test.options:
+            self.reading.check_slips(
+                test.options, promptfoo_types.OPTION_KEYS, self.path, self.line_of, (*at, "options")
+            )
         for key, wrong in promptfoo_types.of_test(test.options or {}):
             self._error((*at, "options", *key), wrong)
         for key, wrong in promptfoo_types.switches(test.options or {}):

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tui_eval.extras import adding
+from tui_eval.formats.format import RenderError
 from tui_eval.formats.promptfoo.read.promptfoo_types import IMAGES, JAVASCRIPT, MEDIA
 from tui_eval.guard.paths import confine
 from tui_eval.guard.trust import Trust, script
@@ -30,10 +31,6 @@ FUNCTION_TIME = 60.0
 """Seconds that a function may take to make a variable or a prompt."""
 
 _DOUBLED = re.compile(r"data:[\w.+-]{1,60}/[\w.+-]{1,60};base64,(?=data:[\w.+-]{1,60}/[\w.+-]{1,60};base64,)")
-
-
-class RenderError(Exception):
-    """The prompt of an attempt could not be made; the text is one line."""
 
 
 def kind_of(value: Any) -> str:

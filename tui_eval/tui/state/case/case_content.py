@@ -9,6 +9,7 @@ from typing import Any
 
 from rich.cells import cell_len
 
+from tui_eval import causes
 from tui_eval.case_names import full_name, variant_of
 from tui_eval.model import Attempt, Case, Verdict
 from tui_eval.store.linked import Placed
@@ -19,7 +20,6 @@ from tui_eval.tui.state.case.case_history import CasePast, note_spans
 from tui_eval.tui.state.case.noting import note_sign
 from tui_eval.tui.state.case.transcript_view import Transcript, facts_of
 from tui_eval.tui.state.case.verdict_lines import GLYPHS, about_rows
-from tui_eval.tui.state.lists.reason_words import message_of
 from tui_eval.tui.state.runs.linked_lists import stability, together
 from tui_eval.tui.state.text.formatting import cost, duration
 from tui_eval.tui.state.text.lines import Line, Span, end_of, fit, one_line, text_lines, width_of, wrap
@@ -105,11 +105,13 @@ class CaseContent:
         if self.problem:
             return self.problem
         if self.attempt is not None:
-            return message_of(self.attempt.message, self.attempt.verdicts) or self.attempt.error or ""
+            return causes.cause_of(self.attempt) or self.attempt.message or self.attempt.error or ""
         if self.row is None:
-            return self.known.message if self.known is not None else "not run yet: r runs it"
+            return (
+                self.known.cause or self.known.message if self.known is not None else "not run yet: r runs it"
+            )
         turn = f"turn {self.row.turn}" if self.running and self.row.turn else ""
-        return self.row.detail or self.row.message or turn
+        return self.row.detail or self.row.cause or self.row.message or turn
 
     def step(self, by: int) -> Placed | None:
         """The next or previous attempt, also of a linked run; None at the ends."""

@@ -10,12 +10,13 @@ from typing import Any
 from msgspec import UNSET
 
 from tui_eval import vacuity
+from tui_eval.formats import title_of
 from tui_eval.guard.text import clip, visible
 from tui_eval.model import Assertion, Case, Suite
 from tui_eval.tui.state.case.noting import note_words
 from tui_eval.tui.state.lists.case_entry import CaseRow
 from tui_eval.tui.state.lists.case_tree import TreeLine
-from tui_eval.tui.state.lists.reasons import short_reason
+from tui_eval.tui.state.lists.reasons import reason_in_line, reason_in_pane
 from tui_eval.tui.state.text import formatting
 
 Paragraph = tuple[str, str]
@@ -26,12 +27,6 @@ TEXT_LIMIT = 4_000
 LIST_LIMIT = 60
 FAILING_LIMIT = 30
 """Failing cases that a folder or suite names."""
-FORMAT_NAMES = {
-    "nao": "nao",
-    "start_to_agent": "StartToAgent",
-    "promptfoo": "promptfoo",
-    "neuro_san": "neuro-san",
-}
 _WORDS = {
     "contains": "contains",
     "icontains": "contains, whatever the case,",
@@ -169,7 +164,9 @@ def _failing(
         name = f"{entry.name}{symbols.dot}{entry.variant}" if entry.variant else entry.name
         style = "bad" if entry.status == "failed" else "warn"
         shown.append((style, f"{symbols.glyphs[entry.status]} {visible(clip(name, 200), newlines=False)}"))
-        reason = visible(" ".join(clip(short_reason(entry.message), 300).split()), newlines=False)
+        reason = visible(
+            " ".join(clip(reason_in_line(entry.cause, entry.message), 300).split()), newlines=False
+        )
         if reason:
             shown.append(("dim", f"  {reason}"))
     left = line.counts["failed"] + line.counts["error"] - FAILING_LIMIT
@@ -178,17 +175,29 @@ def _failing(
     return shown
 
 
-def describe_entry(entry: CaseRow, symbols: formatting.Symbols, now: float) -> list[Paragraph]:
-    """A case: how it stands, why, and what it is."""
+def entry_head(entry: CaseRow, symbols: formatting.Symbols) -> list[Paragraph]:
+    """What a case is called, where it is defined, and what a person noted on its answer."""
     name = f"{entry.name}{symbols.dot}{entry.variant}" if entry.variant else entry.name
     shown: list[Paragraph] = [("title", visible(name, newlines=False))]
     case = entry.case
     place = f"{entry.suite}:{case.line}" if case and case.line else entry.suite
     if case and case.line and case.file:  # the line is one of a table, say
         place = f"{entry.suite}{symbols.dot}{case.file}:{case.line}"
-    parts = [place, FORMAT_NAMES.get(entry.format, entry.format)]
+    parts = [place, title_of(entry.format)]
     parts += [part for part in (entry.agent, entry.model) if part]
     shown.append(("dim", visible(symbols.dot.join(parts), newlines=False)))
+    if entry.note is not None:
+        style = {"right": "good", "wrong": "bad"}.get(entry.note.verdict or "", "text")
+        old = entry.run_id and entry.note.run_id != entry.run_id
+        said = f"you said: {visible(note_words(entry.note))}"
+        shown.append((style, f"{said} (of an earlier answer)" if old else said))
+    return shown
+
+
+def describe_entry(entry: CaseRow, symbols: formatting.Symbols, now: float) -> list[Paragraph]:
+    """A case: how it stands, why, and what it is."""
+    shown = entry_head(entry, symbols)
+    case = entry.case
     if entry.status:
         style = {"passed": "good", "failed": "bad", "error": "warn"}.get(entry.status, "text")
         facts = [f"{symbols.glyphs.get(entry.status, '')} {entry.status}"]
@@ -211,12 +220,7 @@ def describe_entry(entry: CaseRow, symbols: formatting.Symbols, now: float) -> l
         if entry.detail:
             shown.append(("warn", visible(entry.detail, newlines=False)))
         if entry.message and entry.status != "passed":
-            shown.append(("text", clip(visible(short_reason(entry.message)), 1_200)))
-    if entry.note is not None:
-        style = {"right": "good", "wrong": "bad"}.get(entry.note.verdict or "", "text")
-        old = entry.run_id and entry.note.run_id != entry.run_id
-        said = f"you said: {visible(note_words(entry.note))}"
-        shown.append((style, f"{said} (of an earlier answer)" if old else said))
+            shown.append(("text", clip(visible(reason_in_pane(entry.cause, entry.message)), 1_200)))
     if case is not None:
         shown += _case(case)
     return shown
@@ -271,7 +275,7 @@ def _assertions(assertions: list[Assertion]) -> list[Paragraph]:
 def _suite(suite: Suite, line: TreeLine, symbols: formatting.Symbols) -> list[Paragraph]:
     shown: list[Paragraph] = [("title", visible(suite.name or suite.path, newlines=False))]
     if suite.format:  # the configuration has none, and no cases
-        place = symbols.dot.join([suite.path, FORMAT_NAMES.get(suite.format, suite.format)])
+        place = symbols.dot.join([suite.path, title_of(suite.format)])
         many = f"{len(suite.cases):,} case{'s' * (len(suite.cases) != 1)}"
         counts = f"{symbols.dot}{_counts(line)}" if _counts(line) else ""
         shown += [("dim", visible(place, newlines=False)), ("text", ""), ("text", f"{many}{counts}")]

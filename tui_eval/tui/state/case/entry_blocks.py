@@ -14,6 +14,7 @@ from tui_eval.tui.state.text.formatting import duration
 from tui_eval.tui.state.text.json_lines import dumped, json_inline, parsed, value_lines
 from tui_eval.tui.state.text.lines import Line, Span, one_line, text_lines
 from tui_eval.tui.state.text.markdown_lines import markdown_lines
+from tui_eval.tui.state.text.table_lines import result_lines
 
 LABELS = {
     "user": "user",
@@ -126,7 +127,7 @@ def _result_lines(entry: Entry, call: PairedCall | None, rendered: bool) -> Iter
         yield from text_lines(entry.error, "error")
     result = entry.result if entry.result is not None else entry.text
     if result not in (None, ""):
-        yield from value_lines(result, rendered=rendered)
+        yield from result_lines(result, rendered=rendered)
     elif not entry.error:
         yield (Span("nothing", "muted"),)
 

@@ -18,6 +18,7 @@ from tui_eval.tui.state.case.case_history import (
 )
 from tui_eval.tui.state.case.noting import note_words
 from tui_eval.tui.state.case.verdict_lines import GLYPHS
+from tui_eval.tui.state.lists.reasons import reason_in_line
 from tui_eval.tui.state.text.blocks import Block
 from tui_eval.tui.state.text.formatting import cost, duration
 from tui_eval.tui.state.text.lines import Line, Mark, Span, fit, marked, one_line, text_lines, width_of
@@ -131,7 +132,11 @@ def reasons(listed: Sequence[PastAttempt]) -> list[str]:
     found: list[str] = []
     above = ""
     for one in listed:
-        reason = "" if one.row.outcome == "passed" else one_line(one.row.message, 200)
+        reason = (
+            ""
+            if one.row.outcome == "passed"
+            else one_line(reason_in_line(one.row.cause, one.row.message), 200)
+        )
         found.append("″" if reason and reason == above else reason)
         above = reason
     return found

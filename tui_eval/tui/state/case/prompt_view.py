@@ -38,7 +38,7 @@ _KNOWN = frozenset({"env", "_conversation", "provider", "loop", "range", "true",
 def has_prompt(case: Case | None, attempt: Attempt | None) -> bool:
     """Whether there is a template, or a prompt that was rendered."""
     rendered = attempt is not None and attempt.prompt_sent is not None
-    return rendered or (case is not None and format_of(case.format).rows and bool(case.turns))
+    return rendered or (case is not None and format_of(case.format).templates and bool(case.turns))
 
 
 def build(case: Case | None, attempt: Attempt | None, width: int, *, rendered: bool = True) -> list[Block]:

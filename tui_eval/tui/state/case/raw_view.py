@@ -28,6 +28,12 @@ def build(attempt: Attempt, *, rendered: bool = True, prompt: Sequence[Block] = 
     if attempt.cached:
         words = "cached: what was answered before was taken, and no request made for it"
         blocks.append(Block("cached", "note", "note", partial(text_lines, words, "note"), 0, "role-note"))
+    if attempt.ran_on:
+        blocks.append(
+            Block(
+                "ran", "note", "note", partial(text_lines, f"ran on {attempt.ran_on}", "note"), 0, "role-note"
+            )
+        )
     for index, exchange in enumerate(attempt.exchanges):
         blocks.append(_rule(index, exchange, attempt.started_at))
         blocks.append(_part(f"q{index}", "request", exchange.request, rendered, "role-user", exchange.turn))

@@ -20,6 +20,10 @@ _IS = {
 }  # fmt: skip
 
 
+STRUCTURE = (*_IS, "schema", "not-json", "not-xml", "not-sql", "no-element", "no-call", "bad-call")
+"""Codes of evidence on the form of a reply."""
+
+
 def structure_explained(verdict: Verdict) -> Iterator[Line]:
     """What a verdict on JSON, XML, HTML, SQL or a path says of the reply; nothing for others."""
     if verdict.passed is not False:

@@ -9,8 +9,13 @@ from typing import Any, NamedTuple
 import msgspec
 
 from tui_eval.model import Attempt, Verdict
+from tui_eval.tui.state.case.calls_evidence import (
+    argument_lines,
+    calls_explained,
+    calls_of,
+    tools_named,
+)
 from tui_eval.tui.state.case.span_view import trace_blocks
-from tui_eval.tui.state.case.tool_comparison import compared, named_tools, tools_explained
 from tui_eval.tui.state.case.tool_pairing import PairedCall, pair
 from tui_eval.tui.state.case.verdict_lines import about_tools, brief, label_of, word_of
 from tui_eval.tui.state.text.blocks import Block
@@ -18,6 +23,7 @@ from tui_eval.tui.state.text.formatting import duration, size
 from tui_eval.tui.state.text.json_head import LONG
 from tui_eval.tui.state.text.json_lines import dumped, parsed, short, value_lines
 from tui_eval.tui.state.text.lines import Line, Span, one_line, text_lines
+from tui_eval.tui.state.text.table_lines import result_lines
 
 
 class CallRow(NamedTuple):
@@ -39,7 +45,7 @@ class CallRow(NamedTuple):
 def rows(attempt: Attempt) -> list[CallRow]:
     """All calls in order."""
     made: list[CallRow] = []
-    about = [(verdict, {one["tool"] for one in expected_tools(verdict)}) for verdict in attempt.verdicts]
+    about = [(verdict, set(tools_named(verdict))) for verdict in attempt.verdicts]
     for number, call in enumerate(pair(attempt.transcript), 1):
         result = call.result_entry
         value = None if result is None else result.result if result.result is not None else result.text
@@ -73,16 +79,11 @@ def _length(value: Any) -> int:
         return len(dumped(value))
 
 
-def expected_tools(verdict: Verdict) -> list[dict[str, Any]]:
-    """The tools that an assertion names, each as {tool, args}; empty where it names none."""
-    return named_tools(verdict.expected) if about_tools(verdict) else []
-
-
 def concerns(verdict: Verdict, call: PairedCall) -> bool:
     """Whether an assertion names this call's tool (and its turn, where it has one)."""
     if verdict.turn is not None and verdict.turn != call.entry.turn:
         return False
-    return any(expected["tool"] == call.name for expected in expected_tools(verdict))
+    return call.name in tools_named(verdict)
 
 
 def detail(
@@ -110,14 +111,14 @@ def detail(
             if only_failing and verdict.passed:
                 continue
             blocks.append(_verdict(index, verdict))
-            if "sequence" in verdict.type and not verdict.passed:
+            wanted = [
+                one for one in calls_of(verdict) if one.text == call.name and one.path and one.kind == "call"
+            ]
+            if wanted:
+                source = partial(argument_lines, wanted)
+                blocks.append(Block(f"v{index}.0", "part", "expected", source, row.turn, word_of(verdict)))
+            elif not verdict.passed:
                 blocks.append(_explained(index, verdict, pair(attempt.transcript)))
-            for number, expected in enumerate(expected_tools(verdict)):
-                if expected["tool"] == call.name and expected["args"] is not None:
-                    source = partial(compared, expected["args"], arguments)
-                    blocks.append(
-                        Block(f"v{index}.{number}", "part", "expected", source, row.turn, word_of(verdict))
-                    )
         source = partial(_or_nothing, arguments, rendered)
         blocks.append(
             Block(f"a{row.number}", "tool_call", "arguments", source, row.turn, "role-tool_call", 30)
@@ -135,7 +136,7 @@ def detail(
             )
         if result is not None and (result.result is not None or result.text or not call.error):
             value = result.result if result.result is not None else result.text
-            source = partial(_or_nothing, value, rendered)
+            source = partial(_result, value, rendered)
             blocks.append(
                 Block(
                     f"r{row.number}",
@@ -156,11 +157,11 @@ def detail(
     for index, verdict in enumerate(attempt.verdicts):
         if (
             about_tools(verdict)
-            and not any((one["tool"], verdict.turn) in called for one in expected_tools(verdict))
+            and not any((tool, verdict.turn) in called for tool in tools_named(verdict))
             and not (only_failing and verdict.passed)
         ):
             blocks.append(_verdict(index, verdict))
-            if expected_tools(verdict) and not verdict.passed:
+            if tools_named(verdict) and not verdict.passed:
                 blocks.append(_explained(index, verdict, calls))
             elif verdict.actual is not None and not verdict.passed:
                 source = partial(value_lines, parsed(verdict.actual))
@@ -188,12 +189,19 @@ def _verdict(index: int, verdict: Verdict) -> Block:
 
 def _explained(index: int, verdict: Verdict, calls: Sequence[PairedCall]) -> Block:
     """The tools that were expected beside those that were called."""
-    source = partial(tools_explained, verdict, calls)
+    source = partial(calls_explained, verdict, calls)
     return Block(f"v{index}.tools", "part", "expected", source, verdict.turn or 0, word_of(verdict), 12)
 
 
 def _one(facts: str) -> Iterator[Line]:
     yield (Span(facts, "muted"),)
+
+
+def _result(value: Any, rendered: bool) -> Iterator[Line]:
+    if value in (None, "", {}):
+        yield (Span("none", "muted"),)
+    else:
+        yield from result_lines(value if isinstance(value, (str, dict, list)) else [value], rendered=rendered)
 
 
 def _or_nothing(value: Any, rendered: bool) -> Iterator[Line]:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+from tui_eval import causes
 from tui_eval.model import UNSET, Usage, Verdict
-from tui_eval.tui.state.lists.reason_words import reason_of
+from tui_eval.tui.state.case.calls_evidence import calls_of
 from tui_eval.tui.state.text.formatting import tokens
 from tui_eval.tui.state.text.json_lines import parsed, short, value_lines
 from tui_eval.tui.state.text.lines import Line, Span, one_line, text_lines
@@ -95,7 +96,18 @@ def about_rows(verdict: Verdict) -> bool:
 
 def about_tools(verdict: Verdict) -> bool:
     """Whether the verdict is about tool calls."""
-    return verdict.target.split(".")[0] == "tools" or "tool" in verdict.type
+    return verdict.target.split(".")[0] == "tools" or bool(calls_of(verdict))
+
+
+_KNOWN = 40
+
+
+def reason_of(verdict: Verdict) -> str:
+    """Why a verdict is not a pass, in the words of its evidence; its prose where it has none, or others say why."""
+    told = (one for one in verdict.evidence or () if one.code in causes.IN_FULL)
+    if verdict.passed is not False or any(one.text[:_KNOWN] in verdict.reason for one in told):
+        return verdict.reason
+    return causes.words_of(verdict) or verdict.reason
 
 
 def title(verdict: Verdict, room: int = 70) -> Line:
@@ -121,11 +133,6 @@ def brief(verdict: Verdict, why: Callable[[], Iterator[Line]] | None = None) -> 
     indent = "  " if verdict.set is not None else ""
     head = title(verdict)
     reason = reason_of(verdict)
-    if reason.startswith(verdict.type) and "\n" not in reason and not verdict.passed:
-        rest = one_line(reason[len(verdict.type) :])
-        yield (Span(indent), head[0], Span(rest))
-        yield from _indented(why, indent)
-        return
     yield (Span(indent), *head)
     if verdict.passed:
         return

@@ -15,11 +15,10 @@ from tui_eval.reports.run_comparison import (
     chance,
     steadiness,
 )
-from tui_eval.store.summary import CaseSummary
+from tui_eval.store.summary import CaseSummary, share
 from tui_eval.tui.state.case.verdict_lines import GLYPHS as OUTCOME_GLYPHS
 from tui_eval.tui.state.compare.compare_news import CompareNews
-from tui_eval.tui.state.lists.reasons import line_reason
-from tui_eval.tui.state.runs.trends import share
+from tui_eval.tui.state.lists.reasons import reason_in_line
 from tui_eval.tui.state.text.formatting import cost, counted, duration
 from tui_eval.tui.state.text.lines import Line, Span, fit, one_line, width_of
 
@@ -92,6 +91,8 @@ def summary_lines(
     if comparison.p_value is not None and lost + won:
         told = (*told, Span(f": {chance(comparison.p_value)}", "muted"))
     lines.append(told)
+    if comparison.rules_differ:
+        lines.append((Span(comparison.rules_differ, "note"),))
     taken = usual_line(comparison)
     return [fit(line, width) for line in (*lines, *([taken] if taken else []))]
 
@@ -151,9 +152,10 @@ def row_line(row: CompareRow, width: int) -> Line:
     name = fit((Span(one_line(case.name)),), room - width_of(mark))
     pad = Span(" " * max(room - width_of(name) - width_of(mark), 0))
     line: Line = (Span(f"   {glyph} ", style), *name, *mark, pad, Span(" "), *right)
-    message = next((one.message for one in (after, before) if one and one.outcome != "passed"), "")
+    bad = next((one for one in (after, before) if one and one.outcome != "passed"), None)
+    message = reason_in_line(bad.cause, bad.message) if bad is not None else ""
     if message and width >= 100:
-        line = (*line, Span(f" {one_line(line_reason(message), 200)}", "muted"))
+        line = (*line, Span(f" {one_line(message, 200)}", "muted"))
     return fit(line, width)
 
 

@@ -9,12 +9,11 @@ from typing import Any
 
 from rich.cells import cell_len
 
-from tui_eval.case_names import short_prompts
-from tui_eval.formats import format_of
-from tui_eval.store.column_names import column_agent
+from tui_eval.case_names import short_prompts, short_providers
+from tui_eval.store.column_names import column_agent, in_columns
+from tui_eval.store.summary import share
 from tui_eval.tui.state.case.verdict_lines import GLYPHS
 from tui_eval.tui.state.lists.case_entry import CaseRow
-from tui_eval.tui.state.runs.trends import share
 from tui_eval.tui.state.text.formatting import duration
 from tui_eval.tui.state.text.lines import Line, Span, fit, one_line, plain, width_of
 
@@ -46,12 +45,12 @@ class GridTest:
 
 @dataclass(slots=True)
 class Grid:
-    """Tests and columns, each in the order they came in; `prompts` are the short names of the columns'
-    prompts, by label."""
+    """Tests and columns, each in the order they came in; `short` are the short names of the columns' agents,
+    models and prompts, as lists have them."""
 
     columns: list[Column]
     tests: list[GridTest]
-    prompts: dict[str, str] = field(default_factory=dict)
+    short: tuple[dict[str, str], dict[str, str], dict[str, str]] = field(default_factory=lambda: ({}, {}, {}))
 
     @property
     def worth_it(self) -> bool:
@@ -74,14 +73,18 @@ def grid(cells: Iterable[CaseRow], columns: Iterable[Column] = ()) -> Grid:
         test = tests.setdefault(_test_key(cell), GridTest(cell.name, cell.suite))
         test.cells.setdefault(column_of(cell), cell)
     order = {column: number for number, column in enumerate(dict.fromkeys(columns))}
-    labels = list(dict.fromkeys(column[2] for column in (*order, *found)))
-    names = dict(zip(labels, short_prompts(labels), strict=True))
-    return Grid(sorted(found, key=lambda column: order.get(column, len(order))), list(tests.values()), names)
+    parts = [list(dict.fromkeys(column[part] for column in (*order, *found))) for part in range(3)]
+    agents, models, prompts = (
+        dict(zip(names, shorten(names), strict=True))
+        for names, shorten in zip(parts, (short_providers, short_providers, short_prompts), strict=True)
+    )
+    columns = sorted(found, key=lambda column: order.get(column, len(order)))
+    return Grid(columns, list(tests.values()), (agents, models, prompts))
 
 
 def _test_key(cell: CaseRow) -> str:
     case = cell.case
-    if case is None or not format_of(case.format).rows:
+    if case is None or not in_columns(case):
         return cell.case_id
     return json.dumps([case.suite, case.name, case.line, case.vars], sort_keys=True, default=str)
 
@@ -93,23 +96,47 @@ def shared(columns: Sequence[Column]) -> Column:
     return agent, model, prompt
 
 
-def heading(column: Column, common: Column, prompts: Mapping[str, str], width: int = 0) -> str:
-    """What tells a column from the others, in so many cells (0: all of it), of which each part gets its share:
-    the prompt that tells two columns of one agent apart is not cut for the agent's name. `prompts` as in `Grid`."""
-    named = (*column[:2], prompts.get(column[2], column[2]))
-    parts = [
-        one_line(name)
-        for name, part, same in zip(named, column, common, strict=True)
-        if part and part != same
+def heads(found: Grid, width: int = 0) -> list[list[str]]:
+    """What tells the columns apart, a row of all columns for the agent (and model) and one below it for the prompt;
+    without the row in which they are all alike. Each name in so many cells (0: all of it), where names are cut the
+    end that differs is left."""
+    common = shared(found.columns)
+    rows: list[list[str]] = []
+    for members in ((0, 1), (2,)):
+        row = [
+            " · ".join(
+                one_line(found.short[part].get(column[part], column[part]))
+                for part in members
+                if column[part] and column[part] != common[part]
+            )
+            for column in found.columns
+        ]
+        if any(row):
+            rows.append(_cut(row, width) if width else row)
+    if not rows:
+        rows = [[one_line(column[0]) or "case" for column in found.columns]]
+        rows = [_cut(row, width) for row in rows] if width else rows
+    return rows
+
+
+def _cut(names: Sequence[str], width: int) -> list[str]:
+    """The names in `width` cells, their beginning left out where only their ends differ."""
+    cut = [plain(fit((Span(name),), width)) for name in names]
+    meant: dict[str, set[str]] = {}
+    for short, name in zip(cut, names, strict=True):
+        meant.setdefault(short, set()).add(name)
+    return [
+        short if len(meant[short]) == 1 else _end(name, width) for short, name in zip(cut, names, strict=True)
     ]
-    room = width - 3 * (len(parts) - 1)
-    if width and sum(map(cell_len, parts)) > room:
-        shares: dict[int, int] = {}
-        for number, index in enumerate(sorted(range(len(parts)), key=lambda i: cell_len(parts[i]))):
-            shares[index] = min(cell_len(parts[index]), room // (len(parts) - number))
-            room -= shares[index]
-        parts = [plain(fit((Span(part),), max(shares[i], 1))) for i, part in enumerate(parts)]
-    return " · ".join(parts) or one_line(column[0]) or "case"
+
+
+def _end(text: str, width: int) -> str:
+    """The end of a text in `width` cells."""
+    if cell_len(text) <= width:
+        return text
+    while text and cell_len(text) > width - 1:
+        text = text[1:]
+    return f"…{text}"
 
 
 def widths(found: Grid, width: int, first: int) -> tuple[int, int, int]:
@@ -125,20 +152,20 @@ def widths(found: Grid, width: int, first: int) -> tuple[int, int, int]:
     return left, each, fits
 
 
-def title_line(found: Grid, width: int, first: int, chosen: int) -> Line:
-    """The headings of the columns in sight; the one the cursor is in stands out."""
+def title_lines(found: Grid, width: int, first: int, chosen: int) -> list[Line]:
+    """The headings of the columns in sight, agents over prompts; those of the one the cursor is in stand out."""
     left, each, fits = widths(found, width, first)
-    common = shared(found.columns)
     before = f"← {first} more" if first else "test"
-    line: Line = (Span(f"{before:<{left}}", "muted"),)
-    for index in range(first, min(first + fits, len(found.columns))):
-        text = fit((Span(heading(found.columns[index], common, found.prompts, each - 1)),), each - 1)
-        words = "".join(span.text for span in text)
-        pad = " " * (each - width_of(text))
-        line = (*line, Span(words, "tab-active" if index == chosen else "strong"), Span(pad))
-    if first + fits < len(found.columns):
-        line = (*line, Span("→", "note"))
-    return fit(line, width)
+    lines: list[Line] = []
+    for row in heads(found, each - 1):
+        line: Line = (Span(f"{'' if lines else before:<{left}}", "muted"),)
+        for index in range(first, min(first + fits, len(found.columns))):
+            pad = " " * (each - cell_len(row[index]))
+            line = (*line, Span(row[index], "tab-active" if index == chosen else "strong"), Span(pad))
+        if first + fits < len(found.columns) and not lines:
+            line = (*line, Span("→", "note"))
+        lines.append(fit(line, width))
+    return lines
 
 
 def total_line(found: Grid, width: int, first: int) -> Line:

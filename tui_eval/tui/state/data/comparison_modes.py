@@ -7,29 +7,43 @@ from typing import Any
 
 from tui_eval.model import Attempt, DataDetails
 from tui_eval.tui.state.case.verdict_lines import about_rows
-from tui_eval.tui.state.data.data_view import settings_of, sides_of
+from tui_eval.tui.state.data.data_view import Sides, settings_of, sides_of
 from tui_eval.tui.state.text.lines import Line, Span, one_line
 
 MOST_ROWS = 200_000
-"""Rows of a side up to which both comparisons are made; the reference goes through them one by one."""
+"""Rows of a side up to which both comparisons are made where the reference goes through them one by one."""
+LARGE = 10_000
+"""Rows of a side from which on they are compared as frames, a column at a time."""
 MODES = ("documented", "reference")
 
 
-def disagreement(attempt: Attempt, folder: Path | None = None) -> list[Line]:
+def disagreement(attempt: Attempt, folder: Path | None = None, sides: Sides | None = None) -> list[Line]:
     """Both comparisons with their messages where they disagree, the one that counted first; nothing
-    where they agree or cannot both be made. Takes long for many rows: call it in a thread."""
+    where they agree or cannot both be made. Takes long for many rows: call it in a thread.
+
+    Args:
+        sides: What `sides_of` gives, where that was asked for already.
+    """
     details = attempt.data
     if details is None or details.expected is None or details.actual is None:
         return []
-    expected, actual, lost = sides_of(details, folder)
-    if lost or max(len(expected), len(actual)) > MOST_ROWS:
+    expected, actual, lost = sides or sides_of(details, folder)
+    if lost:
         return []
-    results: dict[str, tuple[bool | None, str]] = {}
-    for mode in MODES:
-        made = _compared(mode, details, _records(expected), _records(actual))
-        results[mode] = made.passed, made.message
     counted = str(details.settings.get("compat"))
     verdict = next((v for v in attempt.verdicts if about_rows(v)), None)
+    if max(len(expected), len(actual)) <= LARGE or isinstance(expected, list) or isinstance(actual, list):
+        if max(len(expected), len(actual)) > MOST_ROWS:
+            return []
+        records = _records(expected), _records(actual)
+        made = {mode: _compared(mode, details, *records) for mode in MODES}
+    else:
+        known = {counted} if verdict is not None else set()
+        frames = {mode: _of_frames(mode, details, expected, actual) for mode in MODES if mode not in known}
+        made = {mode: one for mode, one in frames.items() if one is not None}
+        if len(made) < len(frames):
+            return []
+    results = {mode: (one.passed, one.message) for mode, one in made.items()}
     if counted not in MODES and verdict is not None:
         counted = next((mode for mode in MODES if results[mode][0] == verdict.passed), MODES[0])
     elif verdict is not None:  # what was judged knew the types of the expected columns
@@ -58,6 +72,16 @@ def _compared(mode: str, details: DataDetails, expected: list[Any], actual: list
 
     make = nao_reference.compare if mode == "reference" else compare.compare
     return make(actual, expected, settings_of(details), details.columns or None)
+
+
+def _of_frames(mode: str, details: DataDetails, expected: Any, actual: Any) -> Any:
+    """One comparison of frames; None where the reference would have to go through their rows."""
+    from tui_eval.frames import compare, reference_frames
+
+    settings, columns = settings_of(details), details.columns or None
+    if mode == "reference":
+        return reference_frames.compare_frames(actual, expected, settings, columns)
+    return compare.compare(actual, expected, settings, columns)
 
 
 def _records(rows: Any) -> list[dict[str, Any]]:

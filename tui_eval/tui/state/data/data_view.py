@@ -1,4 +1,4 @@
-"""Expected and actual rows side by side: which rows and columns are shown, how they are marked.
+"""Expected and actual rows together: which rows and columns are shown, how they are marked.
 
 Wraps a `frames.difference.Difference`; asks it only for the rows that are looked at.
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tui_eval.model import DataDetails
 from tui_eval.tui.state.data import data_export, data_words
@@ -18,9 +18,15 @@ from tui_eval.tui.state.text.lines import Line
 if TYPE_CHECKING:
     from tui_eval.frames.difference import AlignedRow, Difference
 
-MARKS = {"same": " ", "different": "≠", "missing": "−", "extra": "+"}
+EXPECTED_ACTUAL: tuple[str, str] = ("expected", "actual")
+BEFORE_AFTER: tuple[str, str] = ("before", "after")
+"""What the sides are called where two answers are compared with each other."""
 MANY_COLUMNS = 8
 """With more columns, those in which nothing differs are left out where only differences are shown."""
+
+
+Sides = tuple[Any, Any, dict[str, int]]
+"""Both sides as rows or frames, and how many rows each had where not all of them are at hand."""
 
 
 def settings_of(details: DataDetails) -> Any:
@@ -30,25 +36,135 @@ def settings_of(details: DataDetails) -> Any:
     return ComparisonSettings.kept(details.settings)
 
 
-def make(details: DataDetails, folder: Path | None = None) -> DataView:
+Progress = Callable[[str], None]
+"""Told in a few words how far it is."""
+FIRST = 300
+"""Rows that are shown while the others are being aligned."""
+
+
+def make(
+    details: DataDetails,
+    folder: Path | None = None,
+    sides: Sides | None = None,
+    progress: Progress = lambda words: None,
+) -> DataView:
     """Align the rows: the whole frames kept in the run's folder where there are such, else the rows of
-    the details. Takes long for large frames, so call it in a thread."""
-    from tui_eval.frames.diagnosis import other_columns
-    from tui_eval.frames.difference import align
+    the details. Takes long for large frames, so call it in a thread.
+
+    Args:
+        sides: What `sides_of` gives, where that was asked for already.
+    """
     from tui_eval.frames.typed_columns import column_names
 
-    expected, actual, cut = sides_of(details, folder)
-    kinds = details.settings.get("types")
-    types = {str(name): str(kind) for name, kind in kinds.items()} if isinstance(kinds, Mapping) else {}
-    difference = align(expected, actual, settings_of(details), details.columns or None, types)
+    if sides is None:
+        progress("reading the rows…")
+        sides = sides_of(details, folder)
+    expected, actual, cut = sides
+    rows = (
+        f"{len(expected):,} rows"
+        if len(expected) == len(actual)
+        else f"{len(expected):,} and {len(actual):,} rows"
+    )
+    progress(f"aligning {rows}…")
+    difference = _aligned(details, expected, actual)
+    difference.compare_cells(lambda done, total: progress(f"comparing {rows}: column {done} of {total}…"))
     ignored = [name for name in column_names(actual) if name not in difference.columns]
-    renamed = other_columns.renamed(difference)[0] if difference.missing_columns else {}
+    renamed: Mapping[str, str] = {}
+    if difference.missing_columns:
+        from tui_eval.frames.diagnosis import other_columns
+
+        renamed = other_columns.renamed(difference)[0]
     return DataView(
-        difference, ignored, renamed, ordered=bool(details.settings.get("ordered")), truncated=cut
+        difference,
+        ignored,
+        renamed,
+        ordered=bool(details.settings.get("ordered")),
+        truncated=cut,
+        sides=sides,
     )
 
 
-def sides_of(details: DataDetails, folder: Path | None) -> tuple[Any, Any, dict[str, int]]:
+def fault_of(details: DataDetails) -> Mapping[str, Any] | None:
+    """What was kept of an expected query that failed; None: it did not."""
+    kept = details.settings.get("sql_error")
+    return kept if isinstance(kept, Mapping) and details.expected is None else None
+
+
+def answer_alone(details: DataDetails, folder: Path | None = None) -> DataView:
+    """The answer's rows where there is nothing to compare them with. Call it in a thread, as `make`."""
+    from tui_eval.frames.difference import alone
+
+    _, rows, cut = sides_of(details, folder)
+    return DataView(alone(rows, details.columns or None), truncated=cut)
+
+
+class PairedRows(NamedTuple):
+    """The rows of two answers to be compared with each other: the comparison's details (the rows kept with the
+    attempts), and each run's folder with its attempt's own details, where the whole frames are."""
+
+    details: DataDetails
+    before: tuple[Path, DataDetails]
+    after: tuple[Path, DataDetails]
+
+    def read(self) -> Sides:
+        """All rows of both answers. Call it in a thread."""
+        sides: list[Any] = []
+        had: dict[str, int] = {}
+        for side, (folder, details) in zip(EXPECTED_ACTUAL, (self.before, self.after), strict=True):
+            _, rows, lost = sides_of(details, folder)
+            sides.append(rows)
+            had[side] = lost.get("actual", len(rows))
+        cut = any(len(rows) < had[side] for side, rows in zip(EXPECTED_ACTUAL, sides, strict=True))
+        return sides[0], sides[1], had if cut else {}
+
+
+def paired_rows(
+    before: tuple[Path, DataDetails | None], after: tuple[Path, DataDetails | None]
+) -> PairedRows | None:
+    """The rows of two answers, by the settings of the later one's comparison; None where one of them has none."""
+    (first, old), (second, new) = before, after
+    if old is None or new is None or not old.actual or not new.actual:
+        return None
+    kept = ("rtol", "atol", "exact_integers", "decimals", "key")
+    settings: dict[str, Any] = {
+        name: new.settings[name] for name in kept if new.settings.get(name) is not None
+    }
+    details = DataDetails(
+        old.actual,
+        new.actual,
+        reference_sql=old.verification_sql,
+        verification_sql=new.verification_sql,
+        settings=settings,
+    )
+    if any("truncated" in one.settings for one in (old, new)):
+        settings["truncated"] = {}
+    return PairedRows(details, (first, old), (second, new))
+
+
+def first_rows(details: DataDetails) -> DataView | None:
+    """The first rows that both sides have, of those kept with the attempt, while all of them are being aligned; where
+    there are none, the first expected ones alone. None where all rows are kept with the attempt."""
+    if "truncated" not in details.settings or not details.expected:
+        return None
+    expected, actual = details.expected, details.actual or []
+    difference = _aligned(details, expected, actual)
+    both = difference.both_rows()
+    e_rows, a_rows = (rows.head(FIRST).to_list() for rows in both)
+    if not difference.key or not e_rows:
+        some = expected[:FIRST]
+        return DataView(_aligned(details, some, some))
+    return DataView(_aligned(details, [expected[at] for at in e_rows], [actual[at] for at in a_rows]))
+
+
+def _aligned(details: DataDetails, expected: Any, actual: Any) -> Difference:
+    from tui_eval.frames.difference import align
+
+    kinds = details.settings.get("types")
+    types = {str(name): str(kind) for name, kind in kinds.items()} if isinstance(kinds, Mapping) else {}
+    return align(expected, actual, settings_of(details), details.columns or None, types)
+
+
+def sides_of(details: DataDetails, folder: Path | None) -> Sides:
     """Both sides, and how many rows each had where not all of them are at hand."""
     sides: list[Any] = []
     cut = details.settings.get("truncated")
@@ -75,8 +191,9 @@ class DataView:
 
     `differing` are the rows that are looked for: cells apart, missing, extra, and, where the order counts,
     those in another place. `apart`, `missing`, `extra` and `moved_count` are how many there are of each,
-    `frozen` how many columns stay while one goes sideways, `renamed` what the answer may call a column
-    that it lacks.
+    `repeats` how many of the extra rows repeat one above them. `columns` are as wide as the values of one side,
+    `joined` the same with both values in one cell, `frozen` how many stay while one goes sideways, `renamed` what the answer may call a column
+    that it lacks, `sides` both sides as they were read.
     """
 
     def __init__(
@@ -87,12 +204,18 @@ class DataView:
         *,
         ordered: bool = False,
         truncated: dict[str, int] | None = None,
+        sides: Sides | None = None,
     ) -> None:
+        from tui_eval.frames.one_table import OneTable
+
         self.difference = difference
+        self.table = OneTable(difference)
         self.expected, self.actual = difference.lengths
         self.only = False
         self.ordered = ordered
         self.truncated = truncated or {}
+        self.sides = sides
+        self.names: tuple[str, str] = EXPECTED_ACTUAL
         self.key = tuple(difference.key)
         self.key_given, self.key_unique = difference.key_given, difference.key_unique
         self.total = len(difference)
@@ -108,9 +231,8 @@ class DataView:
         self.missing_columns = difference.missing_columns if self.actual else []
         self.extra_columns = list(extra_columns)
         self.renamed = dict(renamed or {})
-        self.columns = columns_of(
-            difference, self.differing.head(200).to_list(), difference.differing_cells(), self.missing_columns
-        )
+        self.repeats = len(difference.repeats)
+        self.columns, self.joined = columns_of(self.table, self.differing.head(200).to_list())
         self.frozen = self._key_columns()
 
     def __len__(self) -> int:
@@ -165,23 +287,21 @@ class DataView:
         return self.difference.apart_in(row.number)
 
     def _key_columns(self) -> int:
-        """The first columns where they are the key: they stay while one goes sideways."""
-        count = 0
-        while count < len(self.key) and count < len(self.columns) - 1:
-            if self.columns[count].name not in self.key:
-                return 0
-            count += 1
-        return count if count == len(self.key) else 0
+        """The key's columns, which stand first, stay while one goes sideways; not where there are no others."""
+        return len(self.key) if len(self.key) < len(self.columns) else 0
 
     def has_moved(self, row: AlignedRow) -> bool:
         """Whether the order counts and the row stands elsewhere."""
         return row.number in self._moved
 
     def mark(self, row: AlignedRow) -> str:
-        """The mark of a row; `↕` where the order counts and it stands elsewhere."""
-        if row.status == "different" and not self.bad_columns(row):
-            return "↕" if self.has_moved(row) else " "
-        return "↕" if row.status == "same" and self.has_moved(row) else MARKS[row.status]
+        """The mark of a row; `↕` where the order counts and it stands elsewhere, `×2` where it repeats another."""
+        return self.table.mark(row)
+
+    @cached_property
+    def mark_width(self) -> int:
+        """Columns of the screen that the widest mark takes."""
+        return 1 + len(str(self.difference.most_repeated)) if self.repeats else 1
 
     # -- words
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import unicodedata
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from tui_eval.guard.text import clip
 from tui_eval.tui.state.text.formatting import counted
 from tui_eval.tui.state.text.lines import Line, Span, dotted, one_line, width_of
-from tui_eval.tui.state.text.text_difference import difference
+from tui_eval.tui.state.text.text_difference import common, difference
 
 if TYPE_CHECKING:
     from tui_eval.frames.cells import Cell
@@ -37,9 +38,12 @@ def summary(view: DataView) -> Line:
         verb = "differs" if view.apart == 1 else "differ"
         words = "the only row" if total == 1 else f"{view.apart:,} of {counted(total, 'row')}"
         parts.append((Span(f"≠ {words} {verb}", "differs"), *_columns(view)))
-    for number, word, mark in ((view.missing, "missing", "−"), (view.extra, "extra", "+")):
+    strange = view.extra - view.repeats
+    for number, word, mark in ((view.missing, "missing", "−"), (strange, "extra", "+")):
         if number:
             parts.append((Span(f"{mark} {number:,} {word}", word),))
+    if view.repeats:
+        parts.append((Span(f"× {view.repeats:,} repeated", "extra"),))
     if view.ordered:
         words = f"↕ {view.moved_count:,} in another place" if view.moved_count else "order counts"
         parts.append((Span(words, "note"),))
@@ -114,21 +118,27 @@ def explain(view: DataView, shown: int, at: int, room: int = LONGEST) -> list[Li
     if not len(view) or not view.columns:
         return [(Span("no rows to show", "muted"),)]
     row = view.row(shown)
-    cell = row.cells[at]
+    cell = _without_midnight(view, row.cells[at])
     number = row.expected_index if row.expected_index is not None else row.actual_index or 0
     named = ", ".join(
         f"{one_line(c.column, 20)}={one_line(c.expected if c.expected is not None else c.actual, 24)}"
-        for c in row.cells
-        if c.column in view.key
+        for c in (_without_midnight(view, one) for one in row.cells if one.column in view.key)
     )
     head: list[Span] = [
         Span(one_line(cell.column, 40), "strong"),
         Span(f" in row {number + 1:,}" + (f" ({named})" if named else ""), "muted"),
     ]
     if row.status == "missing":
-        head.append(Span(" − the answer lacks this row", "missing"))
+        head.append(Span(f" − {_answer(view)} lacks this row", "missing"))
     elif row.status == "extra":
-        head.append(Span(" + the answer has this row too many", "extra"))
+        times = view.difference.repeated(row.number)
+        what = "key" if view.difference.key_unique_in_expected else "row"
+        words = (
+            f"×{times} {_answer(view)} has this {what} {_times(times)}"
+            if times
+            else f"+ {_answer(view)} has this row too many"
+        )
+        head.append(Span(f" {words}", "extra"))
     elif not cell.same:
         head.append(Span(f" ≠ {reason(cell)}", "differs"))
     elif view.has_moved(row):
@@ -138,7 +148,31 @@ def explain(view: DataView, shown: int, at: int, room: int = LONGEST) -> list[Li
         head.append(Span(f" ≈ equal: {one_line(cell.why, 120)}", "passed"))
     else:
         head.append(Span(" equal", "passed"))
-    return [tuple(head), *_sides(cell, row.status == "different" or cell.same, room)]
+    return [tuple(head), *_sides(view, cell, row.status == "different" or cell.same, room)]
+
+
+def _without_midnight(view: DataView, cell: Cell) -> Cell:
+    """A cell of a column of dates, as the table shows it; as it came where that is all that tells both sides apart."""
+    from tui_eval.frames.one_table import plain_moment  # late: polars
+
+    head = next((column for column in view.columns if column.name == cell.column), None)
+    if head is None or not head.days:
+        return cell
+    texts = plain_moment(cell.expected, True), plain_moment(cell.actual, True)
+    return (
+        cell
+        if texts[0] == texts[1] and cell.expected != cell.actual
+        else replace(cell, expected=texts[0], actual=texts[1])
+    )
+
+
+def _answer(view: DataView) -> str:
+    """What is said to lack a row, or to have one too many."""
+    return "the answer" if view.names[1] == "actual" else f"the one {view.names[1]}"
+
+
+def _times(times: int) -> str:
+    return "twice" if times == 2 else f"{times:,} times"
 
 
 def shortened(lines: list[Line], width: int) -> list[Line]:
@@ -149,7 +183,8 @@ def shortened(lines: list[Line], width: int) -> list[Line]:
     return [(name, Span(place.text.partition(" (")[0], place.style), *rest), *lines[1:]]
 
 
-def _sides(cell: Cell, both: bool, room: int) -> list[Line]:
+def _sides(view: DataView, cell: Cell, both: bool, room: int) -> list[Line]:
+    words = [f"{name:<9}" for name in view.names]
     kinds = [f"  {kind}" if cell.kinds[0] != cell.kinds[1] else "" for kind in cell.kinds]
     if cell.expected is not None and cell.actual is not None and not cell.same:
         left, right, cut = _window(cell.expected, cell.actual, room)
@@ -160,16 +195,16 @@ def _sides(cell: Cell, both: bool, room: int) -> list[Line]:
             marked = ((Span(dotted(left)),), (Span(dotted(right), "differs"),))
         before = (Span(f"…({cut:,} the same) ", "muted"),) if cut else ()
         return [
-            (Span("expected ", "muted"), *before, *marked[0], Span(kinds[0], "muted")),
-            (Span("actual   ", "muted"), *before, *marked[1], Span(kinds[1], "muted")),
+            (Span(words[0], "muted"), *before, *marked[0], Span(kinds[0], "muted")),
+            (Span(words[1], "muted"), *before, *marked[1], Span(kinds[1], "muted")),
         ]
     sides: list[Line] = []
-    for word, text, kind in (("expected ", cell.expected, kinds[0]), ("actual   ", cell.actual, kinds[1])):
+    for word, text, kind in ((words[0], cell.expected, kinds[0]), (words[1], cell.actual, kinds[1])):
         if text is not None:
             sides.append((Span(word, "muted"), Span(dotted(clip(text, room))), Span(kind, "muted")))
         elif both:
-            words = "no such column" if cell.why == "column missing" else "no such row"
-            sides.append((Span(word, "muted"), Span(words, "missing")))
+            nothing = "no such column" if cell.why == "column missing" else "no such row"
+            sides.append((Span(word, "muted"), Span(nothing, "missing")))
     return sides
 
 
@@ -178,18 +213,6 @@ def _window(expected: str, actual: str, room: int) -> tuple[str, str, int]:
     at = common(expected, actual)
     cut = at - AROUND if at > 2 * AROUND and max(len(expected), len(actual)) > room else 0
     return clip(expected[cut:], room), clip(actual[cut:], room), cut
-
-
-def common(first: str, second: str) -> int:
-    """How many characters at the beginning two texts share."""
-    low, high = 0, min(len(first), len(second))
-    while low < high:
-        middle = (low + high + 1) // 2
-        if first[:middle] == second[:middle]:
-            low = middle
-        else:
-            high = middle - 1
-    return low
 
 
 _WORDS = {

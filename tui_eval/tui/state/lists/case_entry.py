@@ -56,12 +56,17 @@ class CaseRow:
     """Attempts with answers from the cache, which cost nothing now."""
     message: str = ""
     cause: str = ""
-    """Why it did not pass, in few words; empty where only the message says so."""
+    """Why it did not pass, in few words, fact first; empty where only the message says so."""
+    alike: str = ""
+    """What those that fail the same way have in common (`lacks "2 years"`): the line of their group. Empty where
+    only the message says why."""
     detail: str = ""
     note: HumanNote | None = None
     """What a person said of the case's newest answer that was noted on."""
     variant: str = ""
     """What tells it from others of its suite with the same name: prompt, provider, agent."""
+    test: str = ""
+    """The test whose row it is; empty: called as the row. Rows of one test stand together."""
     columns: tuple[EntryColumn, ...] = ()
     """The columns that the line stands for, the one it shows first; empty where it has only the suite's own."""
 

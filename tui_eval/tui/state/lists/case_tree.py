@@ -1,28 +1,33 @@
-"""The lines of a case list: folders, suites and cases, folded, filtered and sorted.
+"""The lines of a case list: folders, suites, tests and their rows, folded, filtered, grouped and sorted.
 
-Pure. A list is made of `Entry`s (a case with its present status and figures); `build` turns them into
-`Line`s. A change of one entry's status needs no rebuilding: `Tree.update` adjusts the counts of the
-lines above it.
+Pure. A list is made of `CaseRow`s (a case with its present status and figures); `build` turns them into
+`TreeLine`s. A test that has several rows (prompts, providers, variables, agents) is a line of its own; rows of
+it that came out alike, tests that passed and tests that wait fold into one line each, unless the person
+unfolded them. A change of one row's status needs no rebuilding to be seen: `Tree.update` adjusts the counts of
+the lines above it.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from tui_eval.model import Problem, Suite
 from tui_eval.tui.state.lists.case_entry import CaseRow, Extent, extent_of
 from tui_eval.tui.state.text.formatting import SEVERITY
 
-LineKind = Literal["folder", "suite", "case", "problem"]
+LineKind = Literal["folder", "suite", "group", "test", "fold", "case", "problem"]
 SORTS = ("file", "outcome", "name", "duration", "age", "cost")
+GROUPINGS = ("file", "test", "agent", "cause")
+"""What the lines above the tests stand for: folders and suites, nothing, agents, why a test did not pass."""
 
 
 @dataclass(slots=True, eq=False)
 class TreeLine:
-    """One line. `above` are the folder and suite lines it belongs to."""
+    """One line. `above` are the lines it belongs to, outermost first; `members` the rows of a test, a fold or a
+    group."""
 
     kind: LineKind
     key: str
@@ -35,6 +40,43 @@ class TreeLine:
     folded: bool = False
     counts: Counter[str] = field(default_factory=Counter)
     above: tuple[TreeLine, ...] = ()
+    members: Sequence[CaseRow] = ()
+    status: str = ""
+    """Of a fold of tests that passed or wait, this outcome."""
+    _telling: CaseRow | None = None
+    _summary: CaseRow | None = None
+
+    def changed(self) -> None:
+        """One of its rows did."""
+        self._telling = self._summary = None
+
+    @property
+    def standing(self) -> Sequence[CaseRow]:
+        """Its rows, of a fold by outcome those that still have it: others leave it when the list is made anew."""
+        if not self.status or self.counts[self.status] in (0, len(self.members)):
+            return self.members
+        return [entry for entry in self.members if entry.status == self.status]
+
+    @property
+    def holds_lines(self) -> bool:
+        """Whether it can be folded."""
+        return self.kind in ("folder", "suite", "group", "test", "fold")
+
+    @property
+    def telling(self) -> CaseRow | None:
+        """The case that it stands for: its own, else the first of those that stand worst."""
+        if self.entry is not None:
+            return self.entry
+        if self._telling is None:
+            self._telling = min(self.standing, key=_severity, default=None)
+        return self._telling
+
+    @property
+    def summary(self) -> CaseRow:
+        """What a test's line or a fold shows of its rows, made once until one of them changes."""
+        if self._summary is None:
+            self._summary = summary_row(self)
+        return self._summary
 
 
 @dataclass(slots=True)
@@ -44,30 +86,50 @@ class View:
     sort: str = "file"
     reverse: bool = False
     failures_first: bool = False
+    grouping: str = "file"
     folded: set[str] = field(default_factory=set)
+    unfolded: set[str] = field(default_factory=set)
+    """Keys of lines that the person unfolded although they fold by themselves."""
     accept: Callable[[CaseRow], bool] | None = None
-    held: set[str] = field(default_factory=set)
-    """Keys of cases that stay where they are although they are no failures any more, or no longer pass the
-    filter, so that the list does not move under the person's hands."""
+    held: dict[str, int] = field(default_factory=dict)
+    """Cases that stay where they are although they are no failures any more, would be folded away, or no longer
+    pass the filter, so that the list does not move under the person's hands; by key, with the urgency that gave
+    them their place."""
+
+    def urgency(self, entry: CaseRow) -> int:
+        """Failures, then what is being worked on, then the rest in the order chosen."""
+        held = self.held.get(entry.key)
+        return urgency(entry) if held is None else held
 
     @property
     def order(self) -> str:
         """The order in words; empty for that of the files."""
         words = "failures first" if self.failures_first else ""
+        if self.grouping != "file":
+            words = f"{words}, by {self.grouping}" if words else f"by {self.grouping}"
         if self.sort != "file":
             words = f"{words}, by {self.sort}" if words else f"by {self.sort}"
         if self.reverse:
             words = f"{words}, reversed" if words else "reversed"
         return words
 
-    def place(self, entry: CaseRow) -> tuple[bool, bool]:
-        """What gives an entry its place: that it passes the filter, that it stands among the failures."""
-        return self.accept is None or self.accept(entry), self.failures_first and _urgency(entry) < 2
+    def place(self, entry: CaseRow) -> tuple[bool, bool, bool]:
+        """What gives an entry its place: that it passes the filter, that it stands among the failures, that it
+        is not folded away with others like it."""
+        return (
+            self.accept is None or self.accept(entry),
+            self.failures_first and urgency(entry) < 2,
+            self.flat or entry.status not in FOLDING,
+        )
 
     @property
     def flat(self) -> bool:
-        """Whether cases stand without the tree."""
-        return self.sort != "file" or self.reverse or self.failures_first
+        """Whether cases stand one by one, without the tree: where they are sorted by a figure."""
+        return self.sort != "file" or self.reverse
+
+    def is_folded(self, key: str, by_itself: bool) -> bool:
+        """Whether a line is folded, that folds by itself or does not."""
+        return key in self.folded or (by_itself and key not in self.unfolded)
 
 
 @dataclass(slots=True)
@@ -85,13 +147,27 @@ class Tree:
     def update(self, key: str, before: str, after: str) -> list[int]:
         """An entry went from one status to another; returns the indices of lines to redraw."""
         changed = [self.index[key]] if key in self.index else []
-        if before != after:
-            for line in self._above.get(key, ()):
+        for line in self._above.get(key, ()):
+            line.changed()
+            if before != after:
                 line.counts[before] -= 1
                 line.counts[after] += 1
-                if line.key in self.index:
-                    changed.append(self.index[line.key])
+            if line.key in self.index and (before != after or line.members):
+                changed.append(self.index[line.key])
         return changed
+
+    def hiding(self, key: str) -> tuple[str, ...]:
+        """The keys of the folded lines that hide a case."""
+        return tuple(line.key for line in self._above.get(key, ()) if line.folded)
+
+    def stands_for(self, key: str) -> TreeLine | None:
+        """The line in which a case is seen: its own, else the fold or test that stands for it."""
+        if key in self.index:
+            return self.lines[self.index[key]]
+        for line in self._above.get(key, ()):
+            if line.folded:
+                return line if line.members and line.key in self.index else None
+        return None
 
 
 def build(entries: Iterable[CaseRow], suites: Iterable[Suite], view: View) -> Tree:
@@ -109,7 +185,62 @@ def build(entries: Iterable[CaseRow], suites: Iterable[Suite], view: View) -> Tr
         ]
         index = {line.key: number for number, line in enumerate(lines)}
         return Tree(lines, chosen, len(entries), index, {}, extent_of(chosen))
-    return _tree(chosen, suites, view, len(entries), filtered=accept is not None)
+    making = _Lines(view)
+    if view.grouping in ("agent", "cause"):
+        making.groups(chosen)
+    elif view.grouping == "test" or view.failures_first:
+        making.tests("", chosen, 0, (), hidden=False)
+    else:
+        making.files(chosen, suites, filtered=accept is not None)
+    index = {line.key: number for number, line in enumerate(making.lines)}
+    return Tree(making.lines, making.shown, len(entries), index, making.above, extent_of(making.shown))
+
+
+def summary_row(line: TreeLine) -> CaseRow:
+    """What a test's line or a fold shows of its rows: the outcome of those that stand worst, how many of them
+    do, the reason where they share it."""
+    members = line.standing
+    worst = line.telling
+    assert worst is not None
+    if line.status and len(members) < len(line.members):
+        name = f"{len(members):,} {FOLDING[line.status]}"
+    else:
+        name = line.name
+    same = [entry for entry in members if entry.status == worst.status]
+    causes = {_why(entry) for entry in same}
+    figures = {
+        "duration_ms": max((one.duration_ms for one in members if one.duration_ms is not None), default=None),
+        "finished_at": max((one.finished_at for one in members if one.finished_at), default=None),
+        "cost": _total(one.cost for one in members),
+    }
+    tokens = _total(one.tokens for one in members)
+    if line.kind == "test":
+        of = "all" if len(same) == len(members) else f"{len(same)} of"
+        variant = f"{of} {len(members)}" if worst.status else ", ".join(map(_label, members[:NAMED]))
+    else:
+        variant = ""
+    return replace(
+        worst,
+        name=name,
+        variant=variant,
+        columns=(),
+        note=None,
+        attempts="",
+        ratio=None,
+        flaky=any(one.flaky for one in members),
+        trend=(),
+        started_at=None,
+        ends_at=None,
+        cause=(worst.cause if len(causes) == 1 else f"{len(causes)} reasons") if line.folded else "",
+        message=worst.message if line.folded else "",
+        tokens=int(tokens) if tokens is not None else None,
+        **figures,
+    )
+
+
+def _total(values: Iterable[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return sum(known) if known else None
 
 
 def _sorted(entries: list[CaseRow], view: View) -> list[CaseRow]:
@@ -118,7 +249,7 @@ def _sorted(entries: list[CaseRow], view: View) -> list[CaseRow]:
         case "name":
             result.sort(key=lambda entry: entry.name.lower())
         case "outcome":
-            result.sort(key=lambda entry: SEVERITY.get(entry.status, 7))
+            result.sort(key=_severity)
         case "duration":
             result.sort(key=lambda entry: -(entry.duration_ms or 0.0))
         case "age":
@@ -128,114 +259,295 @@ def _sorted(entries: list[CaseRow], view: View) -> list[CaseRow]:
     if view.reverse:
         result.reverse()
     if view.failures_first:
-        held = view.held
-        result.sort(key=lambda entry: 0 if entry.key in held else _urgency(entry))
+        result.sort(key=view.urgency)
     return result
 
 
-def _urgency(entry: CaseRow) -> int:
+def _severity(entry: CaseRow) -> int:
+    return SEVERITY.get(entry.status, 7)
+
+
+def urgency(entry: CaseRow) -> int:
     """Failures, then what is being worked on, then the rest in the order chosen."""
     if entry.status in ("failed", "error"):
         return 0
     return 1 if entry.flaky else 2 if entry.status in ("running", "retrying") else 3
 
 
-def _tree(chosen: list[CaseRow], suites: Iterable[Suite], view: View, total: int, *, filtered: bool) -> Tree:
-    by_suite: dict[str, list[CaseRow]] = {}
-    for entry in chosen:
-        by_suite.setdefault(entry.suite, []).append(entry)
-    known = {suite.path: suite for suite in suites}
-    paths = set(by_suite) if filtered else set(by_suite) | set(known)
-    lines: list[TreeLine] = []
-    above: dict[str, tuple[TreeLine, ...]] = {}
-    shown: list[CaseRow] = []
-    open_folders: list[TreeLine] = []
-    folders = _folders(paths)
-    hidden_below: TreeLine | None = None
-
-    for path in sorted(paths, key=lambda path: (_folder_of(path).split("/"), path)):
-        folder = _folder_of(path)
-        chain = folders[folder]
-        while open_folders and open_folders[-1].path not in chain:
-            open_folders.pop()
-        if hidden_below is not None and hidden_below not in open_folders:
-            hidden_below = None
-        for name in chain[len(open_folders) :]:
-            parent = open_folders[-1].path if open_folders else ""
-            label = name[len(parent) + 1 :] if parent else name
-            line = TreeLine(
-                "folder", f"{name}/", len(open_folders), f"{label}/", path=name, above=tuple(open_folders)
-            )
-            line.folded = line.key in view.folded
-            if hidden_below is None:
-                lines.append(line)
-                if line.folded:
-                    hidden_below = line
-            open_folders.append(line)
-        hidden = hidden_below is not None
-        _suite_lines(
-            known.get(path), path, by_suite.get(path, []), tuple(open_folders), view, hidden, lines, above
-        )
-        shown.extend(by_suite.get(path, []))
-    index = {line.key: number for number, line in enumerate(lines)}
-    return Tree(lines, shown, total, index, above, extent_of(shown))
+def _why(entry: CaseRow) -> str:
+    """Why a case stands as it does; the same for those that failed alike."""
+    if entry.status not in ("failed", "error"):
+        return ""
+    return entry.alike or entry.cause or entry.message
 
 
-def _suite_lines(
-    suite: Suite | None,
-    path: str,
-    entries: list[CaseRow],
-    folders: tuple[TreeLine, ...],
-    view: View,
-    hidden: bool,
-    lines: list[TreeLine],
-    above: dict[str, tuple[TreeLine, ...]],
-) -> None:
-    """Lines of one suite. One case without problems needs no line of its suite."""
-    problems = suite.problems if suite else []
-    depth = len(folders)
-    parents = folders
-    if len(entries) != 1 or problems:
+FOLDING = {"waiting": "waiting", "passed": "passed"}
+"""Outcomes whose tests fold into one line at the end of their group, in this order, and what it is called."""
+ALIKE = ("passed", "failed", "error", "waiting", "cancelled", "skipped", "")
+"""Outcomes of which rows of a test fold where they came out alike."""
+
+
+class _Lines:
+    """Makes the lines of one tree, top down."""
+
+    def __init__(self, view: View) -> None:
+        self.view = view
+        self.lines: list[TreeLine] = []
+        self.shown: list[CaseRow] = []
+        self.above: dict[str, tuple[TreeLine, ...]] = {}
+
+    def groups(self, entries: list[CaseRow]) -> None:
+        """Lines by agent, or by why a test did not pass, the largest first."""
+        view = self.view
+        found: dict[str, list[CaseRow]] = {}
+        rest: list[CaseRow] = []
+        for entry in entries:
+            if view.grouping == "agent":
+                found.setdefault(" ".join(part for part in (entry.agent, entry.model) if part), []).append(
+                    entry
+                )
+            elif (words := _why(entry)) != "":
+                found.setdefault(words, []).append(entry)
+            else:
+                rest.append(entry)
+        names = list(found)
+        if view.grouping == "cause":
+            names.sort(key=lambda name: -len(found[name]))
+            names = [name for name in names if len(found[name]) > 1] + [
+                name for name in reversed(names) if len(found[name]) == 1
+            ]
+        for name in names:
+            members = found[name]
+            if view.grouping == "cause" and len(members) == 1:
+                rest = [*members, *rest]
+                continue
+            label = f"{len(members):,} × {name}" if view.grouping == "cause" else name or "no agent"
+            line = TreeLine("group", f"{view.grouping}\n{name}", 0, label, members=members)
+            line.folded = view.is_folded(line.key, False)
+            self.lines.append(line)
+            self.tests(line.key, members, 1, (line,), hidden=line.folded)
+        if rest:
+            self.tests(view.grouping, rest, 0, (), hidden=False)
+
+    def files(self, entries: list[CaseRow], suites: Iterable[Suite], *, filtered: bool) -> None:
+        """Lines of folders and suites."""
+        by_suite: dict[str, list[CaseRow]] = {}
+        for entry in entries:
+            by_suite.setdefault(entry.suite, []).append(entry)
+        known = {suite.path: suite for suite in suites}
+        paths = set(by_suite) if filtered else set(by_suite) | set(known)
+        open_folders: list[TreeLine] = []
+        folders = _folders(paths)
+        hidden_below: TreeLine | None = None
+        alone: list[CaseRow] = []
+        """Cases of suites without a line of their own, which stand below their folder."""
+
+        def put_alone() -> None:
+            if alone:
+                inside = tuple(open_folders)
+                key = inside[-1].key if inside else ""
+                self.tests(key, list(alone), len(inside), inside, hidden=hidden_below is not None)
+                alone.clear()
+
+        for path in sorted(paths, key=lambda path: (_folder_of(path).split("/"), path)):
+            folder = _folder_of(path)
+            chain = folders[folder]
+            if alone and chain != tuple(line.path for line in open_folders):
+                put_alone()
+            while open_folders and open_folders[-1].path not in chain:
+                open_folders.pop()
+            if hidden_below is not None and hidden_below not in open_folders:
+                hidden_below = None
+            for name in chain[len(open_folders) :]:
+                parent = open_folders[-1].path if open_folders else ""
+                label = name[len(parent) + 1 :] if parent else name
+                line = TreeLine(
+                    "folder", f"{name}/", len(open_folders), f"{label}/", path=name, above=tuple(open_folders)
+                )
+                line.folded = line.key in self.view.folded
+                if hidden_below is None:
+                    self.lines.append(line)
+                    if line.folded:
+                        hidden_below = line
+                open_folders.append(line)
+            suite, cases = known.get(path), by_suite.get(path, [])
+            if len(cases) == 1 and not (suite and suite.problems):
+                alone += cases
+                continue
+            self._suite(suite, path, cases, tuple(open_folders), hidden=hidden_below is not None)
+        put_alone()
+
+    def _suite(
+        self,
+        suite: Suite | None,
+        path: str,
+        entries: list[CaseRow],
+        folders: tuple[TreeLine, ...],
+        *,
+        hidden: bool,
+    ) -> None:
+        """Lines of one suite."""
+        problems = suite.problems if suite else []
+        depth = len(folders)
         line = TreeLine("suite", path, depth, path.rsplit("/", 1)[-1], suite=suite, path=path, above=folders)
-        line.folded = path in view.folded
+        line.folded = path in self.view.folded
         if not hidden:
-            lines.append(line)
+            self.lines.append(line)
             hidden = line.folded
         parents = (*folders, line)
-        depth += 1
         if not hidden:
-            for number, problem in enumerate(problems):
-                key = f"{path}!{number}"
-                lines.append(
-                    TreeLine(
-                        "problem",
-                        key,
-                        depth,
-                        problem.message,
-                        problem=problem,
-                        path=path,
-                        suite=suite,
-                        above=parents,
-                    )
-                )
-    counts: Counter[str] = Counter()
-    for entry in entries:
-        counts[entry.status] += 1
-        above[entry.key] = parents
-    if not hidden:
-        lines.extend(
-            [
+            self.lines += [
                 TreeLine(
-                    "case", entry.key, depth, entry.name, entry, suite, None, path, False, _NONE, parents
+                    "problem",
+                    f"{path}!{number}",
+                    depth + 1,
+                    problem.message,
+                    problem=problem,
+                    path=path,
+                    suite=suite,
+                    above=parents,
                 )
-                for entry in entries
+                for number, problem in enumerate(problems)
             ]
+        self.tests(path, entries, depth + 1, parents, hidden=hidden, suite=suite)
+
+    def tests(
+        self,
+        group: str,
+        entries: list[CaseRow],
+        depth: int,
+        parents: tuple[TreeLine, ...],
+        *,
+        hidden: bool,
+        suite: Suite | None = None,
+    ) -> None:
+        """Lines of the tests of one group, whose key is `group`; those that passed or wait fold at its end."""
+        found: dict[tuple[str, str], list[CaseRow]] = {}
+        for entry in entries:
+            found.setdefault((entry.suite, entry.test or entry.name), []).append(entry)
+        tests = list(found.values())
+        ended: dict[str, list[list[CaseRow]]] = {status: [] for status in FOLDING}
+        others: list[list[CaseRow]] = []
+        for test in tests:
+            status = test[0].status
+            if status in ended and self._all_are(test, status):
+                ended[status].append(test)
+            else:
+                others.append(test)
+        if self.view.failures_first:
+            others.sort(key=lambda test: min(map(self.view.urgency, test)))
+        counts = Counter(entry.status for entry in entries)
+        for line in parents:
+            line.counts.update(counts)
+        for test in others:
+            self._test(group, test, depth, parents, hidden, suite)
+        for status, folding in ended.items():
+            if len(folding) < 2:
+                for test in folding:
+                    self._test(group, test, depth, parents, hidden, suite)
+                continue
+            members = [entry for test in folding for entry in test]
+            words = f"{len(folding):,} {FOLDING[status]}"
+            fold = self._fold(f"{group}\n{status}", words, members, depth, parents, hidden)
+            fold.status = status
+            for test in folding:
+                self._test(group, test, depth + 1, (*parents, fold), hidden or fold.folded, suite)
+
+    def _all_are(self, test: list[CaseRow], status: str) -> bool:
+        held = self.view.held
+        return all(one.status == status and not one.flaky and one.key not in held for one in test)
+
+    def _fold(
+        self,
+        key: str,
+        name: str,
+        members: list[CaseRow],
+        depth: int,
+        parents: tuple[TreeLine, ...],
+        hidden: bool,
+    ) -> TreeLine:
+        """The line that stands for rows that came out alike; folded until the person unfolds it."""
+        line = TreeLine("fold", key, depth, name, above=parents, members=members)
+        line.folded = self.view.is_folded(key, True)
+        line.counts.update(entry.status for entry in members)
+        if not hidden:
+            self.lines.append(line)
+        return line
+
+    def _test(
+        self,
+        group: str,
+        test: list[CaseRow],
+        depth: int,
+        parents: tuple[TreeLine, ...],
+        hidden: bool,
+        suite: Suite | None,
+    ) -> None:
+        """The line of a test and its rows; a test with one row is one row."""
+        if len(test) == 1:
+            self._row(test[0], test[0].name, depth, parents, hidden, suite)
+            return
+        first = test[0]
+        alike: dict[tuple[str, str, bool], list[CaseRow]] = {}
+        for entry in test:
+            alike.setdefault((entry.status, _why(entry), entry.flaky), []).append(entry)
+        same = len(alike) == 1 and first.status in ALIKE and not any(e.key in self.view.held for e in test)
+        key = f"{group}\n{first.suite}\n{first.test or first.name}"
+        line = TreeLine(
+            "test", key, depth, first.name, suite=suite, above=parents, members=test, path=first.suite
         )
-    for line in parents:
-        line.counts.update(counts)
+        line.counts.update(entry.status for entry in test)
+        line.folded = self.view.is_folded(key, same)
+        if not hidden:
+            self.lines.append(line)
+        inside = (*parents, line)
+        hidden = hidden or line.folded
+        if same:
+            for entry in test:
+                self._row(entry, _label(entry), depth + 1, inside, hidden, suite)
+            return
+        groups = list(alike.items())
+        if self.view.failures_first:
+            groups.sort(key=lambda one: min(map(self.view.urgency, one[1])))
+        for (status, why, _), rows in groups:
+            if len(rows) < 2 or status not in ALIKE or any(e.key in self.view.held for e in rows):
+                for entry in rows:
+                    self._row(entry, _label(entry), depth + 1, inside, hidden, suite)
+                continue
+            names = ", ".join(_label(entry) for entry in rows[:NAMED])
+            fold = self._fold(
+                f"{key}\n{status}\n{why}", f"{len(rows)} × {names}", rows, depth + 1, inside, hidden
+            )
+            for entry in rows:
+                self._row(entry, _label(entry), depth + 2, (*inside, fold), hidden or fold.folded, suite)
+
+    def _row(
+        self,
+        entry: CaseRow,
+        name: str,
+        depth: int,
+        parents: tuple[TreeLine, ...],
+        hidden: bool,
+        suite: Suite | None,
+    ) -> None:
+        self.above[entry.key] = parents
+        self.shown.append(entry)
+        if not hidden:
+            self.lines.append(
+                TreeLine(
+                    "case", entry.key, depth, name, entry, suite, None, entry.suite, False, _NONE, parents
+                )
+            )
 
 
+NAMED = 8
+"""Rows that the line of a fold names."""
 _NONE: Counter[str] = Counter()
+
+
+def _label(entry: CaseRow) -> str:
+    """What tells a row from the others of its test."""
+    return entry.variant or entry.agent or entry.name
 
 
 def _folder_of(path: str) -> str:

@@ -6,7 +6,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from math import inf
 
-from tui_eval.case_names import told_apart, variant_of
+from tui_eval.case_names import is_unnamed, names_by_values, told_apart, variant_of
+from tui_eval.guard import figures
 from tui_eval.store import case_state
 from tui_eval.store.case_state import Column
 from tui_eval.store.schema import CaseHistory
@@ -99,7 +100,7 @@ def _of_past(entry: CaseRow, results: Sequence[CaseHistory]) -> CaseRow:
     entry.duration_ms = last.duration_ms
     entry.tokens = last.tokens
     entry.cost = last.cost
-    entry.message = last.message
+    entry.message, entry.cause, entry.alike = last.message, last.cause, last.alike
     entry.agent = last.agent or entry.agent
     return entry
 
@@ -184,17 +185,17 @@ def _from_group(entry: CaseRow, group: RunGroup, key: str) -> None:
     ends = [(row.started_at or 0.0) + (row.duration_ms or 0.0) / 1000 for row in done]
     entry.finished_at = max(ends, default=0.0) or None
     tokens = [
-        (row.input_tokens or 0) + (row.output_tokens or 0)
+        figures.tokens(row.input_tokens, row.output_tokens)
         for row in rows
         if row.input_tokens is not None or row.output_tokens is not None
     ]
-    entry.tokens = sum(tokens) if tokens else None
+    entry.tokens = figures.total(tokens, "tokens")
     costs = [row.cost for row in rows if row.cost is not None]
     entry.cost = sum(costs) if costs else None
     entry.cached = sum(row.cached > 0 for row in done)
     bad = [one for one in placed if one.row.state == "done" and one.row.outcome != "passed"]
     worst = next((one for one in bad if one.run is placed[-1].run), None) or next(iter(bad), None)
-    entry.cause = worst.row.cause if worst else ""
+    entry.cause, entry.alike = (worst.row.cause, worst.row.alike) if worst else ("", "")
     entry.message = worst.row.message if worst else done[0].message if done else ""
     entry.detail = next((row.detail for row in working if row.detail), "")
 
@@ -207,7 +208,7 @@ def subject(entry: CaseRow) -> Subject:
         return tags_of(case.metadata) if case else []
 
     def text() -> str:
-        parts: list[str] = [entry.message]
+        parts: list[str] = [entry.message, entry.cause, entry.variant]
         if case is not None:
             parts.append(case.description)
             parts.extend(turn.text for turn in case.turns if turn.text)
@@ -262,7 +263,12 @@ def _runs_again(status: str, flaky: bool) -> bool:
 
 
 def _told_apart(entries: list[CaseRow]) -> list[CaseRow]:
-    """Give those with the same name in one suite what tells them apart."""
+    """Call those without a name of their own by what is asked, and give those with the same name in one suite
+    what tells them apart."""
+    unnamed = [entry for entry in entries if entry.case is not None and is_unnamed(entry.case)]
+    if unnamed:
+        for entry, name in zip(unnamed, names_by_values([e.case for e in unnamed if e.case]), strict=True):
+            entry.test, entry.name = entry.name, name
     for entry, variant in zip(entries, told_apart(entries), strict=True):
         entry.variant = variant
     return entries

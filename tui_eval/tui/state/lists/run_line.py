@@ -9,7 +9,8 @@ import msgspec
 
 from tui_eval.store.run_folders import DATABASE
 from tui_eval.store.schema import RunSummary
-from tui_eval.tui.state.runs.trends import Point, share
+from tui_eval.store.summary import share
+from tui_eval.tui.state.runs.trends import Point
 from tui_eval.tui.state.text import formatting
 from tui_eval.tui.state.text.lines import Line, Span, fit, one_line, width_of
 
@@ -65,6 +66,40 @@ class RunLine(msgspec.Struct, frozen=True):
         return self.run.what[len(self.places) :].strip(" ()").partition(" ")[0]
 
 
+def outcome_sign(run: RunSummary) -> tuple[str, str]:
+    """Glyph and style of a run: while it goes on, or where it was cut off, its state; where it has ended, how its
+    cases came out, the worst first."""
+    if run.state != "finished":
+        return STATES.get(run.state, ("?", "muted"))
+    for number, sign in (
+        (run.failed, ("✗", "failed")),
+        (run.errors, ("!", "error")),
+        (run.passed, ("✓", "passed")),
+    ):
+        if number:
+            return sign
+    return "–", "muted"
+
+
+def under_their_runs(lines: Sequence[RunLine]) -> list[RunLine]:
+    """Reruns and steps below the run they belong to, in the order they were made; the runs by the newest of what
+    belongs to each, newest first. One whose run is not listed stands by itself."""
+    by_id = {one.run.id: one for one in lines}
+
+    def root(one: RunLine) -> str:
+        seen = {one.run.id}
+        while one.run.linked_to in by_id and one.run.linked_to not in seen:
+            one = by_id[one.run.linked_to]
+            seen.add(one.run.id)
+        return one.run.id
+
+    groups: dict[str, list[RunLine]] = {}
+    for one in sorted(lines, key=lambda line: line.run.id):
+        groups.setdefault(root(one), []).append(one)
+    newest_first = sorted(groups.values(), key=lambda group: group[-1].run.id, reverse=True)
+    return [one for group in newest_first for one in group]
+
+
 def titles(width: int) -> Line:
     """The line above the runs."""
     head = f"   {'age':>4} {'passed':>6} {'failed':>6} {'error':>5} {'rate':>4} {'cost':>9}  what"
@@ -74,7 +109,7 @@ def titles(width: int) -> Line:
 def row_line(one: RunLine, width: int, now: float, marks: Collection[str] = ()) -> Line:
     """One run: mark, state, age, attempts by outcome, pass rate, cost, what and with which agent."""
     run = one.run
-    glyph, style = STATES.get(run.state, ("?", "muted"))
+    glyph, style = outcome_sign(run)
     line: Line = (
         Span("*" if run.id in marks else " ", "note"),
         Span(f"{glyph} ", style),
@@ -135,7 +170,11 @@ def holds(one: RunLine, words: str) -> bool:
 
 def points(lines: Sequence[RunLine]) -> list[Point]:
     """The runs for the plots, oldest first; those that add to others are left out."""
-    return [_point(one) for one in reversed(lines) if not one.run.linked_to and one.judged]
+    return [
+        _point(one)
+        for one in sorted(lines, key=lambda line: line.run.id)
+        if not one.run.linked_to and one.judged
+    ]
 
 
 def _point(one: RunLine) -> Point:

@@ -55,9 +55,6 @@ def facts_line(
             for status, style in COUNTED
             if counts[status]
         ]
-        if state.run is not None and state.run.active:
-            done = state.run.counts
-            parts.append(("running", f"  run {done.done:,}/{done.total:,}{'' if not folder else ' (L)'}"))
         if not name and len(parts) > 1:
             parts[:2] = [(parts[1][0], parts[1][1].lstrip())]
         if sum(cell_len(text) for _, text in parts) <= width:

@@ -9,7 +9,6 @@ from rich.cells import cell_len, set_cell_size
 from tui_eval.guard.text import clip, visible
 from tui_eval.store.shard_runs import shard_words
 from tui_eval.store.write_thread import FULL, LEFT_OUT
-from tui_eval.tui.state.lists.reasons import short_detail
 from tui_eval.tui.state.runs.run_view import RunView
 from tui_eval.tui.state.text import formatting
 from tui_eval.tui.state.text.formatting import Symbols
@@ -27,8 +26,8 @@ def progress_line(
         detail = next((row.detail for row in run.running() if row.state == "retrying" and row.detail), "")
         detail = visible(clip(detail, 60), newlines=False)
     parts: Parts = []
-    ways = ((True, 20, detail), (False, 10, detail), (False, 10, short_detail(detail)))
-    ways += ((False, 5, short_detail(detail)), (False, 0, short_detail(detail)))
+    ways = ((True, 20, detail), (False, 10, detail), (False, 10, detail))
+    ways += ((False, 5, detail), (False, 0, detail))
     for words, bar, why in ways if width >= 96 else ways[1:]:
         parts = _progress(run, symbols, whole, words=words, bar=bar)
         if why:
@@ -113,6 +112,8 @@ def figures_line(run: RunView, symbols: Symbols, now: float, width: int) -> Part
 
     if part := shard_words(info.provenance):
         add("text", part)
+    if info.place:
+        add("text", visible(clip(info.place, 60), newlines=False), 8)
     if run.trouble and run.active:
         add("warn", _waiting(run.trouble), 9)
     if info.note:
@@ -125,6 +126,23 @@ def figures_line(run: RunView, symbols: Symbols, now: float, width: int) -> Part
     if info.linked_to:
         add("dim", f"adds to {info.linked_to}")
     return parts
+
+
+def status_words(run: RunView, symbols: Symbols, now: float) -> str:
+    """How far a run is, for every screen's last line: `● 36/109 ✓31 ✗5 ~29s L`, the key last that shows it; empty
+    where it has ended."""
+    if not run.active:
+        return ""
+    counts = run.counts
+    paused = run.info.state == "paused"
+    parts = [f"{'paused' if paused else symbols.glyphs['running']} {counts.done:,}/{counts.total:,}"]
+    for status, number in (("passed", counts.passed), ("failed", counts.failed), ("error", counts.errors)):
+        if number:
+            parts.append(f"{symbols.glyphs[status]}{number:,}")
+    left = None if paused else run.seconds_left(now)
+    if left is not None:
+        parts.append(f"~{formatting.clock(left)}")
+    return " ".join([*parts, "P goes on" if paused else "L"])
 
 
 def summary(run: RunView) -> str:

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import msgspec
 
+from tui_eval.guard import figures
 from tui_eval.model import Outcome
 from tui_eval.store.schema import AttemptRow, LiveRow, RunInfo, StoredCase
 
@@ -249,7 +250,7 @@ class RunView:
         elif row.state == "retrying":
             counts.retrying += sign
         if not row.judges:  # an answer that is judged again took its tokens where it was given
-            counts.tokens += sign * ((row.input_tokens or 0) + (row.output_tokens or 0))
+            counts.tokens += sign * (figures.tokens(row.input_tokens, row.output_tokens) or 0)
         if row.cost is not None:
             counts.cost = (counts.cost or 0.0) + sign * row.cost
         counts.cached += sign * (row.cached > 0)

@@ -10,9 +10,9 @@ import msgspec
 
 from tui_eval.store.failure_modes import Assessment, FailedAttempt, FailureMode, classified
 from tui_eval.store.schema import RunInfo
-from tui_eval.store.summary import wilson
-from tui_eval.tui.state.lists.run_line import STATES, RunLine
-from tui_eval.tui.state.runs.trends import Point, distribution_lines, share, shown, trend_lines
+from tui_eval.store.summary import share, wilson
+from tui_eval.tui.state.lists.run_line import RunLine, outcome_sign
+from tui_eval.tui.state.runs.trends import Point, distribution_lines, shown, trend_lines
 from tui_eval.tui.state.text import formatting
 from tui_eval.tui.state.text.formatting import duration
 from tui_eval.tui.state.text.lines import Line, Span, fit, one_line, width_of, wrap
@@ -101,7 +101,7 @@ def _damage(one: RunLine, width: int, ours: Collection[str]) -> list[Line]:
 def _head(one: RunLine, facts: RunFacts | None, width: int, ours: Collection[str]) -> list[Line]:
     run = one.run
     info = facts.info if facts is not None else None
-    glyph, style = STATES.get(run.state, ("?", "muted"))
+    glyph, style = outcome_sign(run)
     end = run.finished_at
     took = f", took {formatting.clock(end - run.started_at)}" if end and run.started_at else ""
     when = time.strftime(WHEN, time.localtime(run.started_at))

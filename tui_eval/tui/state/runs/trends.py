@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from math import ceil
 from typing import NamedTuple
 
+from tui_eval.store.summary import share
 from tui_eval.tui.state.case.case_history import columns
 from tui_eval.tui.state.text.formatting import cost, duration
 from tui_eval.tui.state.text.lines import Line, Mark, Span, fit, marked
@@ -44,16 +45,6 @@ class Series(NamedTuple):
     values: list[float | None]
     show: Callable[[float], str]
     top: float | None = None
-
-
-def share(value: float) -> str:
-    """A share as a whole percentage; never 100 % or 0 % where something is missing or there."""
-    percent = round(value * 100)
-    if percent == 100 and value < 1:
-        percent = 99
-    if percent == 0 and value > 0:
-        percent = 1
-    return f"{percent}%"
 
 
 FIGURES: tuple[tuple[str, str, Callable[[float], str]], ...] = (

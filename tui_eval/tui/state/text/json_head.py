@@ -65,6 +65,17 @@ def _head(beginning: str, lines_of: Callable[[Any], Iterable[Line]]) -> list[Lin
     return lines[: max(len(lines) - depth - 2, 0)]
 
 
+def beginning(text: str) -> Any:
+    """What the beginning of a JSON text holds up to its last comma; None where it is no such beginning."""
+    cut = _completed(text)
+    if cut is None:
+        return None
+    try:
+        return json.loads(cut[0])
+    except (ValueError, RecursionError):
+        return None
+
+
 def _completed(beginning: str) -> tuple[str, int] | None:
     """The text up to its last comma, with the brackets closed that are open there, and how many those are."""
     stack: list[str] = []

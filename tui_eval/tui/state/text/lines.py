@@ -57,11 +57,12 @@ def dotted(text: str) -> str:
 def text_lines(text: str, style: str = "") -> Iterator[Line]:
     """The lines of foreign text, controls made visible, tabs as four blanks; of a long text each is made when it
     is asked for."""
-    for line in _visible_lines(text):
+    for line in visible_lines(text):
         yield (Span(line.replace("\t", TAB), style),)
 
 
-def _visible_lines(text: str) -> Iterator[str]:
+def visible_lines(text: str) -> Iterator[str]:
+    """The lines of a text, controls visible."""
     if len(text) <= AT_ONCE:
         yield from visible(text.replace("\r\n", "\n")).split("\n")
         return

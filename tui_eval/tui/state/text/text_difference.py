@@ -97,3 +97,15 @@ def near_miss(wanted: str, text: str, *, ignoring_case: bool = True) -> NearMiss
         tuple((step.src_start, step.src_end) for step in steps if step.src_end > step.src_start),
         tuple((step.dest_start, step.dest_end) for step in steps if step.dest_end > step.dest_start),
     )
+
+
+def common(first: str, second: str) -> int:
+    """How many characters at the beginning two texts share."""
+    low, high = 0, min(len(first), len(second))
+    while low < high:
+        middle = (low + high + 1) // 2
+        if first[:middle] == second[:middle]:
+            low = middle
+        else:
+            high = middle - 1
+    return low

@@ -1,0 +1,83 @@
+"""A script of one expression that was false says which values it saw; nothing else of the verdict changes."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from tui_eval import causes
+from tui_eval.assertions import JudgeServices
+from tui_eval.assertions.judge_input import JudgeInput
+from tui_eval.formats import judge
+from tui_eval.formats.promptfoo.judge.evaluated import Comparison, in_javascript, in_python
+from tui_eval.guard.trust import Trust
+from tui_eval.javascript.isolate import JavaScriptHost
+from tui_eval.model import Assertion, Case, Reply, Verdict
+from tui_eval.scripting.python.python_host import PythonHost
+
+REPLY = "x" * 178
+SEEN = [
+    ("javascript", "output.length < 140", "178 < 140 is false"),
+    ("javascript", "output.length > 10 && output.length <= 140;", "178 <= 140 is false"),
+    ("javascript", "output.includes('2 years')", "output.includes('2 years') is false"),
+    ("javascript", "output.length < 140 || output === 'a'", "output.length < 140 || output === 'a' is false"),
+    ("javascript", "JSON.parse('{\"a\": 1}').a === 2 && x", "1 === 2 is false"),
+    ("javascript", "output.split('').filter(c => c > 'y').length >= 1", "0 >= 1 is false"),
+    ("javascript", "/<b>y/.test(output)", "/<b>y/.test(output) is false"),
+    ("javascript", "const n = output.length; n < 3", "script: returned false"),
+    ("javascript", "const n = 3\nreturn output.length < n", "script: returned false"),
+    ("python", "len(output) < 140", "178 < 140 is false"),
+    ("python", "len(output) > 3 and 'years' in output", '"years" in "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx…" is false'),
+    ("python", "all(letter == 'y' for letter in output)", "all((letter == 'y' for letter in output)) is false"),
+    ("python", "__import__('os').getpid() == 0", "script: returned false"),
+]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def verdicts(tmp_path_factory: pytest.TempPathFactory) -> list[Verdict]:
+    root = tmp_path_factory.mktemp("scripts")
+
+    async def judged() -> list[Verdict]:
+        javascript, python = JavaScriptHost(), PythonHost(root)
+        services = JudgeServices(
+            javascript=javascript, python=python, trust=Trust(True), root=root, base=root
+        )
+        assertions = [Assertion(kind, code) for kind, code, _ in SEEN]
+        case = Case("s::a", "a", "s", "promptfoo", assertions=assertions)
+        try:
+            return (await judge(JudgeInput(case, [Reply(1, REPLY)], services=services))).verdicts
+        finally:
+            javascript.close()
+            python.close()
+
+    return asyncio.run(judged())
+
+
+@pytest.mark.parametrize("index", range(len(SEEN)), ids=[f"{kind} {code[:30]!r}" for kind, code, _ in SEEN])
+def test_values_that_were_seen(index: int, verdicts: list[Verdict]) -> None:
+    verdict = verdicts[index]
+    assert verdict.passed is False and " returned false\n" in verdict.reason
+    assert causes.words_of(verdict) == SEEN[index][2]
+
+
+def test_those_that_fail_alike_have_one_cause(verdicts: list[Verdict]) -> None:
+    from tui_eval.model import Attempt
+
+    attempt = Attempt("s::a", 1, "failed", verdicts=verdicts[:1])
+    assert causes.alike(attempt) == "output.length < 140 is false"
+
+
+def test_what_cannot_be_cut_for_certain_stands_whole_or_not_at_all(tmp_path: Path) -> None:
+    assert in_javascript("a < b ? c : d") == [Comparison("a < b ? c : d")]
+    assert in_javascript("a < b < c") == [Comparison("a < b < c")]
+    assert in_javascript("f(a < b) && 'x < y'.length > 2") == [
+        Comparison("f(a < b)"),
+        Comparison("'x < y'.length > 2", "'x < y'.length", ">", "2"),
+    ]
+    for code in ("(a", "it's", "a\nb", "x" * 500, ""):
+        assert in_javascript(code) == []
+    for code in ("print(output)", "lambda: output", "a\nb", "output.__class__", "((", "x" * 500):
+        assert in_python(code) == []
+    assert in_python("1 < len(output) < 3") == [Comparison("1 < len(output) < 3")]

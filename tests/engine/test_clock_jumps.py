@@ -1,0 +1,94 @@
+"""The clock on the wall is set back or forward: nothing lasts less than no time, nothing waits, and the order stays."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.waiting import until
+from tui_eval.engine.after.resuming import resume
+from tui_eval.engine.prepare import prepare
+from tui_eval.engine.request import RunRequest
+from tui_eval.store.index import Index
+from tui_eval.store.reader import RunReader
+from tui_eval.store.run_folders import Store
+
+SUITE = "agent: helper\ntest_cases: [{name: one, input: hi, expected: {should_contain: [%s]}}, {name: two, input: hi}]\n"
+WALL = time.time
+
+
+class Wall:
+    """A clock that somebody sets."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.ahead = 0.0
+        monkeypatch.setattr(time, "time", lambda: WALL() + self.ahead)
+
+
+async def run(root: Path, wall: Wall | None = None, jump: float = 0.0) -> Path:
+    active = await asyncio.to_thread(prepare, RunRequest(paths=[str(root)], concurrency=1))
+    assert active.writer is not None
+    folder = active.writer.folder
+    running = asyncio.create_task(active.execute())
+    if wall is not None:
+        await until(lambda: RunReader(folder).attempts()[0].state == "running")
+        wall.ahead += jump
+    async with asyncio.timeout(20):
+        assert await running == "finished"
+    return folder
+
+
+@pytest.mark.parametrize("jump", [-7200.0, 7200.0, -86_400.0])
+async def test_a_clock_that_jumps_during_a_run(project, monkeypatch: pytest.MonkeyPatch, jump: float) -> None:
+    root = project(suite=SUITE % "ok", script="default: {steps: [{wait: 0.2}, {say: ok}]}\nrate: 2000\n")
+    wall = Wall(monkeypatch)
+    reader = RunReader(await run(root, wall, jump))
+    info, rows = reader.info(), reader.attempts()
+    assert info.finished_at is not None and info.finished_at >= info.started_at
+    assert all(row.duration_ms is not None and 0 <= row.duration_ms < 10_000 for row in rows)
+    starts = [row.started_at for row in rows if row.started_at is not None]
+    assert starts == sorted(starts) and starts[0] >= info.started_at
+
+
+async def test_a_run_after_the_clock_was_set_back_is_the_last_one_and_counts(
+    project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    script = "default: {say: ok}\nspeed: 0\n"
+    root = project(suite=SUITE % "ok", script=script)
+    wall = Wall(monkeypatch)
+    folders = [await run(root)]
+    project(suite=SUITE % "never", script=script)
+    for back in (-3600.0, -3600.0):
+        wall.ahead += back
+        folders.append(await run(root))
+    store = Store(root)
+    assert list(store.run_folders()) == folders[::-1], "ids sort as the runs were"
+    assert store.find("last") == folders[-1]
+    latest = Index(root).latest()["suite.yaml::one"][0]
+    assert (latest.run_id, latest.outcome) == (folders[-1].name, "failed")
+
+
+async def test_going_on_with_a_run_after_the_clock_was_set_back(
+    project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = project(suite=SUITE % "ok", script="default: {steps: [{wait: 0.2}, {say: ok}]}\nrate: 2000\n")
+    wall = Wall(monkeypatch)
+    active = await asyncio.to_thread(prepare, RunRequest(paths=[str(root)], concurrency=1))
+    assert active.writer is not None
+    folder = active.writer.folder
+    running = asyncio.create_task(active.execute())
+    await until(lambda: RunReader(folder).attempts()[1].state == "running")
+    await active.runner.interrupt()
+    await running
+    wall.ahead -= 7200
+    again = await asyncio.to_thread(resume, folder)
+    assert await again.execute() == "finished"
+    reader = RunReader(folder)
+    first, second = reader.attempts()
+    assert first.started_at is not None and second.started_at is not None
+    assert second.started_at > first.started_at
+    info = reader.info()
+    assert info.finished_at is not None and info.finished_at > info.started_at

@@ -1,0 +1,251 @@
+"""Every way in which an attempt can err: its code and data, written where it happens, and the short form of lists.
+
+A code without a row here or among the assertions' (`tests/assertions/test_evidence_codes.py`) fails, and so does a
+place that raises without naming one.
+"""
+
+from __future__ import annotations
+
+import ast
+import asyncio
+from pathlib import Path
+
+import pytest
+
+import tui_eval
+from tests.assertions.test_evidence_codes import CODES
+from tests.servers.base import Planned, Seen
+from tests.servers.json_endpoint import JsonServer
+from tui_eval import causes
+from tui_eval.engine.prepare import prepare
+from tui_eval.engine.request import RunRequest
+from tui_eval.model import Attempt, Evidence
+from tui_eval.store.reader import RunReader
+
+SOURCES = Path(tui_eval.__file__).parent
+RAISED = ("AgentError", "AttemptFailed", "ScriptError")
+PLANS = {
+    "/429": Planned(status=429, body={"error": "slow down"}),
+    "/quota": Planned(
+        status=429, body={"error": {"message": "no credit left", "code": "insufficient_quota"}}
+    ),
+    "/wait": Planned(status=429, body={"error": "slow down"}, headers={"Retry-After": "3600"}),
+    "/503": Planned(status=503, body={"error": "overloaded"}),
+    "/401": Planned(status=401, body={"error": "bad key"}),
+    "/404": Planned(status=404, body={"error": "no such path"}),
+    "/empty": Planned(text=""),
+    "/page": Planned(raw=b"<!doctype html><title>Sign in</title>", headers={"Content-Type": "text/html"}),
+    "/broken": Planned(raw=b'{"reply": "half', headers={"Content-Type": "application/json"}),
+    "/lacks": Planned(body={"id": 7}),
+    "/says": Planned(body={"error": "the model is gone"}),
+    "/slow": Planned(text="late", delay=20.0),
+}
+SERVED = {
+    "/429": ("rate-limited", "429: slow down", "429: slow down"),
+    "/quota": ("quota-spent", "429: no credit left", "429: no credit left"),
+    "/wait": (
+        "asks-to-wait",
+        "429: the server asks to wait 3,600 s, and",
+        "429: the server asks to wait N s,",
+    ),
+    "/503": ("server-failed", "503: overloaded", "503: overloaded"),
+    "/401": ("unauthorized", "401: bad key", "401: bad key"),
+    "/404": ("http-status", "404: no such path", "404: no such path"),
+    "/empty": ("empty-answer", "empty answer", "empty answer"),
+    "/page": ("page-instead", "a page, no answer: Sign in", "a page, no answer: Sign in"),
+    "/broken": ("unreadable", 'unreadable: no JSON: {"reply": "half', "unreadable answer"),
+    "/lacks": ("no-field", 'answer lacks a reply: {"id":7}', "answer lacks a reply"),
+    "/says": ("reported", "the model is gone", "the model is gone"),
+    "/slow": ("time-limit", "no answer in 4 s", "no answer in 4 s"),
+}
+OWN = {
+    "refused": ("refused", "refused :9", "refused :9"),
+    "raises": ("script-raised", "script: ValueError: no 7 (bot.py:2)", "script: ValueError: no N (bot.py:N)"),
+    "dies": ("worker-lost", "process lost: ", "process lost: "),
+    "nothing": ("empty-answer", "empty answer: returned nothing", "empty answer: returned nothing"),
+    "exits": ("exit", "exit code 3: out of luck", "exit code 3"),
+    "absent": ("cannot-run", "cannot run no-such-program: No such file", "cannot run no-such-program"),
+    "scripted": ("reported", "the tool broke 12 times", "the tool broke N times"),
+    "ruleless": ("no-rule", "the script has no rule for this message", "the script has no rule for this"),
+    "template": ("bad-setting", "template {{ x", "template {{ x"),
+}
+"""By agent the code of its attempt's evidence, how the words for a list begin, and those of its group."""
+CONFIG = """
+agents:
+{served}
+  refused: {{type: http, url: 'http://127.0.0.1:9/', retries: 0}}
+  raises: {{type: python, function: 'bot.py:answer'}}
+  dies: {{type: python, function: 'bot.py:dies'}}
+  nothing: {{type: python, function: 'bot.py:nothing'}}
+  exits: {{type: command, command: [sh, -c, "echo out of luck >&2; exit 3"]}}
+  absent: {{type: command, command: [no-such-program]}}
+  scripted: {{type: scripted, script: breaks.yaml}}
+  ruleless: {{type: scripted, script: ruleless.yaml}}
+  template: {{type: http, url: 'http://127.0.0.1:9/', body: "{{{{ x | no_such_filter }}}}", retries: 0}}
+"""
+BOT = """def answer(message, context=None):
+    raise ValueError("no 7")
+
+
+def dies(message):
+    import os
+    os._exit(9)
+
+
+def nothing(message):
+    return None
+"""
+SCRIPTS = {
+    "breaks.yaml": "default: {steps: [{error: the tool broke 12 times}]}\n",
+    "ruleless.yaml": "rules: [{match: {contains: never}, say: no}]\n",
+}
+SUITE = "test_cases: [{name: one, input: hello, expected: {should_contain: [x]}}]\n"
+SAMPLES = {
+    "no-agent": (Evidence("agent", "no-agent", text="agents.x is not there"), "agents.x is not there"),
+    "unreachable": (
+        Evidence("agent", "unreachable", text="name not known", path="bot.example"),
+        "no connection to bot.example: name not known",
+    ),
+    "broke-off": (Evidence("agent", "broke-off", text="its end is missing"), "broke off: its end is missing"),
+    "redirected": (Evidence("agent", "redirected", text="http://x/"), "redirects to: http://x/"),
+    "not-sent": (Evidence("agent", "not-sent", text="no such scheme"), "cannot be sent: no such scheme"),
+    "too-large": (Evidence("agent", "too-large", expected="64 MB"), "answer > 64 MB"),
+    "filtered": (Evidence("agent", "filtered", text="SAFETY"), "filtered: SAFETY"),
+    "too-many-steps": (
+        Evidence("agent", "too-many-steps", expected=8),
+        "no answer in 8 steps of tool calls",
+    ),
+    "not-signed-in": (Evidence("agent", "not-signed-in", text="refused"), "not signed in: refused"),
+    "script-time-limit": (Evidence("agent", "script-time-limit", text="bot.py"), "script too slow: bot.py"),
+    "not-recorded": (Evidence("agent", "not-recorded", text="no earlier run"), "no earlier run"),
+    "cannot-continue": (Evidence("agent", "cannot-continue", text="other turns"), "other turns"),
+    "stopped": (Evidence("agent", "stopped", text="stopped by hand"), "stopped by hand"),
+    "agent-crashed": (Evidence("agent", "agent-crashed", text="KeyError: 'a'"), "KeyError: 'a'"),
+    "agent-error": (Evidence("agent", "agent-error", text="it failed"), "it failed"),
+    "not-kept": (Evidence("agent", "not-kept", text="too large"), "too large"),
+    "needs-trust": (Evidence("rule", "needs-trust", text="run x.py"), "needs trust: run x.py"),
+    "judge-failed": (Evidence("rule", "judge-failed", text="refused :8941"), "judge: refused :8941"),
+    "not-reached": (Evidence("rule", "not-reached"), "not judged: the sample ended before"),
+}
+"""Ways that need more than a run of a moment, and those of judging: a piece of each code, and its words."""
+RARE = (
+    "nothing-listed", "bad-pattern", "absent-field", "extra-field", "has-json", "schema-held", "is-xml", "has-xml",
+    "is-html", "has-html", "is-sql", "bad-call", "absent-argument", "no-arguments", "forbidden-order", "no-rows",
+    "not-verified", "webhook-failed", "not-flagged", "not-chosen", "score", "no-output", "judge-unreadable",
+    "judge-undecided", "no-embeddings", "unknown-type", "bad-assertion", "not-reported", "not-comparable",
+    "no-reply", "no-database", "query-failed", "file", "template", "transform", "no-host", "cannot-judge", "crashed",
+    "in-file", "columns",
+)  # fmt: skip
+"""Codes of assertions that only some of their failures have; their words are made of a piece of that code."""
+
+
+@pytest.fixture(scope="module")
+def ended(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Attempt]:
+    """One attempt by each agent of `CONFIG`, run by the engine."""
+    root = tmp_path_factory.mktemp("errors")
+
+    def answer(seen: Seen) -> Planned:
+        return PLANS[seen.path]
+
+    with JsonServer(default=answer) as server:
+        served = "".join(
+            f"  a{path[1:]}: {{type: http, url: '{server.url}{path}', retries: {int(path == '/wait')}}}\n"
+            for path in PLANS
+        )
+        files = {"suite.yaml": SUITE, "bot.py": BOT, "tui_eval.yaml": CONFIG.format(served=served), **SCRIPTS}
+        for name, text in files.items():
+            (root / name).write_text(text, "utf-8")
+        agents = [*(f"a{path[1:]}" for path in PLANS), *OWN]
+        request = RunRequest(paths=[str(root)], agents=agents, trust=True, timeout=4.0, concurrency=30)
+
+        async def go() -> Path:
+            active = await asyncio.to_thread(prepare, request)
+            await active.execute()
+            assert active.writer is not None
+            return active.writer.folder
+
+        reader = RunReader(asyncio.run(go()))
+    found: dict[str, Attempt] = {}
+    for row in reader.attempts():
+        attempt = reader.attempt(row.id)
+        assert attempt is not None
+        assert (row.cause, row.alike) == (causes.cause_of(attempt), causes.alike(attempt))
+        found[attempt.agent] = attempt
+    return found
+
+
+WAYS = {**{f"a{path[1:]}": row for path, row in SERVED.items()}, **OWN}
+
+
+@pytest.mark.parametrize("agent", WAYS)
+def test_an_attempt_that_errs_says_in_a_code_why(agent: str, ended: dict[str, Attempt]) -> None:
+    attempt = ended[agent]
+    code, words, group = WAYS[agent]
+    assert attempt.outcome == "error" and attempt.evidence, attempt
+    assert [one.code for one in attempt.evidence] == [code], attempt.evidence
+    assert causes.cause_of(attempt).startswith(words)
+    assert causes.alike(attempt).startswith(group)
+
+
+@pytest.mark.parametrize("code", SAMPLES)
+def test_the_short_form_of_what_is_rarely_seen(code: str) -> None:
+    piece, words = SAMPLES[code]
+    assert piece.code == code
+    assert causes.words_of_pieces([piece]) == words
+
+
+def test_every_failing_code_is_in_a_table() -> None:
+    named = {row[0] for row in (*WAYS.values(), *CODES.values())} | SAMPLES.keys()
+    assert set(causes.WORDS) - named == set(RARE) - named
+    for code in causes.WORDS:
+        piece = Evidence("rule", code, text="what was said", path="a.place", rule=">", expected=1, actual=2)
+        words = causes.words_of_pieces([piece])
+        assert words and len(words) <= causes.LONGEST and "\n" not in words, code
+
+
+def test_every_place_that_raises_names_a_code_that_is_known() -> None:
+    for path in sorted(SOURCES.rglob("*.py")):
+        source = path.read_text("utf-8")
+        if not any(f"{name}(" in source for name in RAISED):
+            continue
+        for call in ast.walk(ast.parse(source)):
+            if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Name):
+                continue
+            if call.func.id not in RAISED:
+                continue
+            where = f"{path.relative_to(SOURCES)}:{call.lineno}"
+            given = {word.arg: word.value for word in call.keywords}
+            if call.func.id == "AttemptFailed":
+                given["code"] = call.args[1]
+            assert given.keys() & {"code", "status", "like"}, f"{where}: no code"
+            code = given.get("code")
+            if isinstance(code, ast.Constant):
+                assert code.value == "" or code.value in causes.WORDS, f"{where}: {code.value}"
+
+
+def test_an_agent_of_another_package_needs_no_code() -> None:
+    from tui_eval.agents.base import AgentError
+
+    assert AgentError("it is broken").evidence == Evidence("agent", "agent-error", text="it is broken")
+    assert AgentError("no", status=403).evidence.code == "unauthorized"
+
+
+def test_a_retry_is_told_by_its_status_where_room_is_short(tmp_path: Path) -> None:
+    from tui_eval.engine.attempt.collector import Collector
+    from tui_eval.events import Retrying
+    from tui_eval.guard.secrets import Masker
+
+    class Writer:
+        told: list[str] = []
+
+        def retrying(self, ref: int, words: str) -> None:
+            self.told.append(words)
+
+        def live(self, *told: object) -> None:
+            pass
+
+    collector = Collector(Writer(), 1, Masker([]))  # type: ignore[arg-type]
+    for reason in ("429 Too Many Requests", "connection refused", "503"):
+        collector.take(Retrying(reason, 12.0))
+    assert Writer.told == ["429, again in 12 s", "connection refused, again in 12 s", "503, again in 12 s"]
+    assert "retrying: 429 Too Many Requests, again in 12 s" in [one.text for one in collector.entries]

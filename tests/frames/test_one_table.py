@@ -1,0 +1,141 @@
+"""Two frames as one table: each row once, what differs with an arrow, dates as dates."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tui_eval.frames.comparison_rules import ComparisonSettings
+from tui_eval.frames.difference import align, alone
+from tui_eval.frames.one_table import OneTable, table_of_details
+from tui_eval.model import DataDetails
+
+TYPES = {"order_id": "INTEGER", "order_date": "DATE", "amount": "DOUBLE", "note": "VARCHAR"}
+
+
+def order(number: int, day: str, amount: float | None, note: str | None = "x") -> dict[str, Any]:
+    return {"order_id": number, "order_date": f"{day}T00:00:00", "amount": amount, "note": note}
+
+
+EXPECTED = [order(1, "2018-01-01", 10.0), order(2, "2018-01-02", 26.0), order(3, "2018-01-03", None)]
+
+
+def table(actual: list[dict[str, Any]], **settings: Any) -> OneTable:
+    return OneTable(align(EXPECTED, actual, ComparisonSettings(**settings), None, TYPES))
+
+
+def marks(made: OneTable) -> list[str]:
+    return [made.row(number).mark for number in range(len(made))]
+
+
+def test_each_row_stands_once_with_its_mark_and_what_differs_with_an_arrow() -> None:
+    actual = [
+        order(2, "2018-01-02", 24.0),
+        order(1, "2018-01-01", 10.0),
+        order(1, "2018-01-01", 11.0),
+        order(1, "2018-01-01", 12.0),
+        order(9, "2018-01-09", 1.0),
+    ]
+    made = table(actual)
+    assert marks(made) == [" ", "×2", "×3", "≠", "−", "+"]
+    assert [cell.text for cell in made.row(3).cells] == ["2", "2018-01-02", "26.0→24.0", "x"]
+    assert [cell.text for cell in made.row(4).cells] == ["3", "2018-01-03", "null", "x"]
+    assert {cell.state for cell in made.row(5).cells} == {"extra"}
+    assert made.line == (
+        "≠ 1 of 3 rows differs in amount · − 1 missing · × 2 repeated · + 1 extra · key: order_id"
+    )
+    assert made.differing.to_list() == [1, 2, 3, 4, 5]
+
+
+def test_heads_say_kinds_the_key_and_what_the_answer_lacks() -> None:
+    made = table([{k: v for k, v in row.items() if k != "note"} for row in EXPECTED])
+    assert [column.kind for column in made.columns] == ["integer", "date", "number", "text"]
+    assert [column.name for column in made.columns if column.key] == ["order_id"]
+    assert [column.name for column in made.columns if column.missing] == ["note"]
+    assert made.line.startswith("− column note missing") and marks(made) == [" "] * 3
+    assert made.row(0).cells[3].state == "lacking"
+
+
+def test_a_date_never_loses_the_day_in_which_it_differs() -> None:
+    late = [dict(row) for row in EXPECTED]
+    late[0]["order_date"] = "2018-01-01T08:00:00"
+    late[1]["order_date"] = "2018-01-03"
+    made = table(late)
+    assert made.row(0).cells[1].text == "2018-01-01→2018-01-01 08:00:00"
+    assert made.row(1).cells[1].text == "2018-01-02→2018-01-03"
+
+
+@pytest.mark.parametrize(
+    ("expected", "actual", "shown"),
+    [
+        ("Anna", "Anna ", 'Anna→"Anna "'),
+        ("", "x", '""→x'),
+        (None, "null", 'null→"null"'),
+        ("a", "b", "a→b"),
+    ],
+)
+def test_texts_that_would_look_alike_are_in_quotes(expected: Any, actual: Any, shown: str) -> None:
+    left = [{"id": 1, "t": expected}, {"id": 2, "t": "same"}]
+    right = [{"id": 1, "t": actual}, {"id": 2, "t": "same"}]
+    settings = ComparisonSettings(key=("id",))
+    made = OneTable(align(left, right, settings, None, {"id": "INTEGER", "t": "VARCHAR"}))
+    assert made.row(0).cells[1].text == shown
+
+
+def test_equal_within_the_tolerance_is_said_quietly() -> None:
+    near = [dict(row) for row in EXPECTED]
+    near[0]["amount"] = 10.000001
+    made = table(near)
+    cell = made.row(0).cells[2]
+    assert (cell.state, cell.text, marks(made)) == ("near", "10.0", [" "] * 3) and "off by" in cell.why
+
+
+def test_another_order_is_one_line() -> None:
+    assert table(EXPECTED[::-1], ordered=True).order == "row order differs: 2 of 3 rows stand elsewhere"
+    assert table(EXPECTED[::-1]).order == "" and table(EXPECTED[::-1]).line == "all 3 rows are the same"
+    wrong = [dict(row, amount=1.0) for row in EXPECTED[::-1]]
+    assert table(wrong, ordered=True).order == ""
+
+
+def test_a_recorded_comparison_is_aligned_as_it_was_judged() -> None:
+    details = DataDetails(
+        EXPECTED, EXPECTED[:2], list(EXPECTED[0]), settings={"types": TYPES, "key": ["order_id"]}
+    )
+    made = table_of_details(details)
+    assert marks(made) == [" ", " ", "−"] and made.columns[1].kind == "date"
+
+
+def test_dates_of_rows_without_types_are_dates_too() -> None:
+    rows = [{"id": n, "day": f"2018-01-0{n}T00:00:00", "at": f"2018-01-0{n}T08:00:00"} for n in (1, 2, 3)]
+    made = OneTable(align(rows, rows))
+    assert [column.kind for column in made.columns] == ["integer", "date", "text"]
+    assert [cell.text for cell in made.row(1).cells] == ["2", "2018-01-02", "2018-01-02 08:00:00"]
+
+
+def test_the_head_says_of_which_other_kind_the_answer_is() -> None:
+    rows = [{"id": n, "v": n / 2, "w": n} for n in range(3)]
+    made = OneTable(align(rows, [{"id": str(row["id"]), "v": row["w"], "w": row["v"]} for row in rows]))
+    assert [(column.kind, column.given) for column in made.columns] == [
+        ("integer", "text"),
+        ("number", ""),
+        ("integer", ""),
+    ]
+    days = [{"id": 1, "day": "2018-01-01"}]
+    typed = align(days, days, None, None, {"day": "DATE"})
+    assert OneTable(typed).columns[1].given == ""
+
+
+def test_the_key_stands_first() -> None:
+    rows = [{"v": 1.5, "id": n, "t": "x"} for n in range(3)]
+    made = OneTable(align(rows, [dict(row, v=2.5) for row in rows]))
+    assert [column.name for column in made.columns] == ["id", "v", "t"]
+    assert [cell.text for cell in made.row(0).cells] == ["0", "1.5→2.5", "x"]
+
+
+def test_rows_alone_stand_in_their_order_with_no_key_and_no_marks() -> None:
+    rows = [{"status": "b", "id": 2}, {"status": "a", "id": 1}, {"status": "b", "id": 2}]
+    made = OneTable(alone(rows))
+    assert [column.name for column in made.columns] == ["status", "id"] and not made.difference.key
+    assert [made.row(n).cells[0].text for n in range(3)] == ["b", "a", "b"] and marks(made) == [" "] * 3
+    assert len(OneTable(alone([]))) == 0

@@ -1,0 +1,194 @@
+"""Filters of tests: prompts, providers, a range or sample of tests, what failed in a file.
+
+A test with all its columns and combinations of variables counts once.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from tui_eval.engine.request import RunRequest
+from tui_eval.javascript import values as js
+from tui_eval.model import Case
+from tui_eval.store.column_names import in_columns
+
+_RANGE = re.compile(r"(\d{0,9}):(\d{0,9})")
+
+
+class FilterError(Exception):
+    """A filter that cannot be read; one clear line."""
+
+
+def by_columns(cases: list[Case], request: RunRequest) -> list[Case]:
+    """The cases whose prompt and provider the patterns match.
+
+    Raises:
+        FilterError: a pattern is none, or matches nothing.
+    """
+    if request.filter_prompts is not None:
+        named = _pattern(request.filter_prompts, "--filter-prompts")
+        cases = _left(
+            cases, lambda case: named(case.prompt or ""), "--filter-prompts", lambda case: case.prompt
+        )
+    if request.filter_providers is not None:
+        wanted = _pattern(request.filter_providers, "--filter-providers")
+        cases = _left(
+            cases,
+            lambda case: wanted(case.agent or "") or wanted(_provider_id(case)),
+            "--filter-providers",
+            lambda case: case.agent,
+        )
+    return cases
+
+
+def _pattern(text: str, option: str) -> Callable[[str], bool]:
+    try:
+        compiled = re.compile(text)
+    except re.error as error:
+        raise FilterError(f"{option} {text!r}: not a regular expression: {error}") from None
+    return lambda name: compiled.search(name) is not None
+
+
+def _left(
+    cases: list[Case], keep: Callable[[Case], bool], option: str, name: Callable[[Case], str | None]
+) -> list[Case]:
+    found = [case for case in cases if keep(case)]
+    if cases and not found:
+        there = ", ".join(list(dict.fromkeys(str(name(case)) for case in cases))[:8])
+        raise FilterError(f"{option}: nothing matches; there are: {there}")
+    return found
+
+
+def _provider_id(case: Case) -> str:
+    return str(case.provider.get("id", "")) if isinstance(case.provider, dict) else ""
+
+
+def by_range(cases: list[Case], text: str) -> list[Case]:
+    """The tests from START up to END (not with it), counted from 0.
+
+    Raises:
+        FilterError: it is not `START:END`.
+    """
+    found = _RANGE.fullmatch(text.strip())
+    if found is None:
+        raise FilterError(f"--filter-range {text!r}: expected START:END, for example 0:10")
+    start, end = found.groups()
+    return _flat(islice(tests(cases), int(start or 0), int(end) if end else None))
+
+
+def end_of_range(text: str) -> int | None:
+    """The END of `START:END`; None where there is none, or it cannot be read."""
+    found = _RANGE.fullmatch(text.strip())
+    return int(found[2]) if found and found[2] else None
+
+
+def first(cases: Iterable[Case], count: int) -> list[Case]:
+    """The first tests (a case without columns is a test); no more cases are made than they and one."""
+    return _flat(islice(tests(cases), max(0, count)))
+
+
+def by_sample(cases: list[Case], size: int, seed: str | None) -> list[Case]:
+    """So many tests drawn at random, in their order; the same ones for the same seed."""
+    from secrets import token_hex
+
+    from tui_eval.suites.sampling import sample
+
+    groups = list(tests(cases))
+    drawn = sample(len(groups), size, token_hex(8) if seed is None else seed)
+    return _flat([groups[place] for place in sorted(drawn)])
+
+
+def tests(cases: Iterable[Case]) -> Iterator[list[Case]]:
+    """The cases by test: those that follow each other and came from one."""
+    group: list[Case] = []
+    last: tuple[Any, ...] | None = None
+    for case in cases:
+        key = (case.suite, case.name, case.line, id(case.assertions))
+        if group and not (in_columns(case) and key == last):
+            yield group
+            group = []
+        group.append(case)
+        last = key
+    if group:
+        yield group
+
+
+def _flat(groups: Iterable[Sequence[Case]]) -> list[Case]:
+    return [case for group in groups for case in group]
+
+
+def by_results(cases: list[Case], request: RunRequest) -> list[Case]:
+    """The cases that did not pass in a results file: ours, or promptfoo's.
+
+    Raises:
+        FilterError: there is no such file, or it is none of these.
+    """
+    wanted: tuple[tuple[str, str | None, frozenset[str]], ...] = (
+        ("--filter-failing", request.filter_failing, frozenset(("failed", "error"))),
+        ("--filter-failing-only", request.filter_failing_only, frozenset(("failed",))),
+        ("--filter-errors-only", request.filter_errors_only, frozenset(("error",))),
+    )
+    for option, file, outcomes in wanted:
+        if file is not None:
+            rows = [row for row in _rows(option, file) if _outcome(row) in outcomes]
+            ids = {row["case_id"] for row in rows if isinstance(row.get("case_id"), str)}
+            theirs = [_told(_vars(row)) for row in rows if "case_id" not in row]
+            cases = [case for case in cases if case.case_id in ids or _among(_told(case.vars), theirs)]
+    return cases
+
+
+def _rows(option: str, file: str) -> list[dict[str, Any]]:
+    try:
+        text = Path(file).read_text("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = getattr(error, "strerror", None) or "it is not UTF-8"
+        raise FilterError(f"{option} {file}: cannot be read: {reason}") from None
+    try:
+        if file.endswith(".jsonl"):
+            found: Any = [json.loads(line) for line in text.splitlines() if line.strip()]
+        else:
+            found = json.loads(text)
+            found = found.get("results") if isinstance(found, dict) else found
+            found = found.get("results") if isinstance(found, dict) else found
+    except ValueError:
+        found = None
+    if not isinstance(found, list):
+        raise FilterError(f"{option} {file}: no results file (tui-eval's JSON or promptfoo's)")
+    return [row for row in found if isinstance(row, dict)]
+
+
+def _outcome(row: dict[str, Any]) -> str:
+    if isinstance(row.get("outcome"), str):
+        return row["outcome"]
+    if row.get("success"):
+        return "passed"
+    return "error" if row.get("failureReason") == 2 else "failed"
+
+
+def _vars(row: dict[str, Any]) -> dict[str, Any]:
+    values = row.get("vars")
+    return values if isinstance(values, dict) else {}
+
+
+def _told(values: dict[str, Any]) -> dict[str, bytes]:
+    """Variables as promptfoo's files tell them: in JavaScript's numbers, whatever the order of keys."""
+    return {name: _value(value) for name, value in values.items()}
+
+
+def _value(value: Any) -> bytes:
+    with contextlib.suppress(TypeError, ValueError, OverflowError, RecursionError):
+        value = js.parse_json(js.json_text(value))
+    return msgspec.json.encode(value, enc_hook=str, order="deterministic")
+
+
+def _among(ours: dict[str, bytes], rows: list[dict[str, bytes]]) -> bool:
+    """Whether a row has every variable of the case; it may hold more (a session's id)."""
+    return any(ours.items() <= row.items() for row in rows)

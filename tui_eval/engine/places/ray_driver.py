@@ -1,0 +1,219 @@
+"""The process that holds the engine's connection to Ray: it starts workers where there is room, gives them what the engine
+gives, and hands back what happens. It ends with the engine."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+import sys
+import traceback
+from contextlib import suppress
+from importlib import import_module
+from typing import Any, BinaryIO
+
+from tui_eval import __version__
+from tui_eval.engine.places import ray_messages as messages
+from tui_eval.engine.places.ray_messages import Connect, Gone, Happened, Nodes, ToEngine, WorkerDown, WorkerUp
+
+_LOOK = 1.0
+"""Seconds between two looks at the cluster."""
+_SILENT = 15.0
+"""Seconds without a worker and without an answer of the head after which it is gone."""
+_NOBODY = 300.0
+"""Seconds without a worker after which nobody comes any more: a cluster that grows takes minutes."""
+_REFUSALS = 3
+"""Workers that could not begin, one after the other, after which none can."""
+_LEAVING = 5.0
+_STORE = 200 * 2**20
+"""Bytes of Ray's object store on this machine: batches pass through it, nothing stays."""
+
+
+class Driver:
+    """The workers of one run."""
+
+    def __init__(self, ray: Any, asked: Connect, out: BinaryIO) -> None:
+        from tui_eval.engine.places.ray_worker import RayWorker
+
+        self._ray = ray
+        self._asked = asked
+        self._out = out
+        self._actor = ray.remote(RayWorker)
+        self._by_client = asked.address.startswith("ray://")
+        self._workers: dict[int, Any] = {}
+        self._up: set[int] = set()
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._next = 1
+        self._nodes = -1
+        self._refused = 0
+        self._heard = self._seen = 0.0
+
+    async def serve(self, reader: asyncio.StreamReader) -> None:
+        """Until the engine has gone."""
+        self._heard = self._seen = asyncio.get_running_loop().time()
+        watching = asyncio.create_task(self._watch())
+        try:
+            while (message := await messages.read_from_engine(reader)) is not None:
+                self._take(message)
+        finally:
+            watching.cancel()
+            ends = [worker.end.remote() for number, worker in self._workers.items() if number in self._up]
+            with suppress(Exception):
+                await asyncio.wait_for(asyncio.gather(*ends, return_exceptions=True), _LEAVING)
+
+    def _take(self, message: messages.FromEngine) -> None:
+        worker = self._workers.get(getattr(message, "worker", 0))
+        if worker is None:  # it has gone meanwhile, which the engine will hear
+            return
+        match message:
+            case messages.Give():
+                worker.give.remote(message.settings, message.tickets)
+            case messages.CancelAttempts():
+                worker.cancel.remote(message.refs)
+            case messages.Granted():
+                worker.granted.remote(message.asked, message.seconds)
+            case _:
+                pass
+
+    def _say(self, message: ToEngine) -> None:
+        with suppress(OSError):  # nobody hears it any more: the end of what they say follows
+            self._out.write(messages.frame(message))
+            self._out.flush()
+
+    async def _watch(self) -> None:
+        """Workers where there is room for them, as machines come and go."""
+        loop = asyncio.get_running_loop()
+        looking: asyncio.Future[tuple[int, int]] | None = None
+        room = 0
+        while True:
+            looking = looking or asyncio.ensure_future(asyncio.to_thread(self._look))
+            done, _ = await asyncio.wait({looking}, timeout=_LOOK)
+            if done:
+                try:
+                    count, room = looking.result()
+                    self._heard = loop.time()
+                    if count != self._nodes:
+                        self._nodes = count
+                        self._say(Nodes(count))
+                except Exception:
+                    traceback.print_exc()
+                looking = None
+            now = loop.time()
+            if self._up:
+                self._seen = now
+            elif now - self._heard > _SILENT:
+                self._say(Gone("Ray's head does not answer any more"))
+            elif now - self._seen > _NOBODY:
+                self._say(Gone(f"Ray has started no worker for {_NOBODY:.0f} s ({self._nodes} nodes)"))
+            while len(self._workers) < min(room, self._asked.most) and now - self._heard < _SILENT:
+                self._start()
+            await asyncio.sleep(_LOOK)
+
+    def _look(self) -> tuple[int, int]:
+        """How many machines there are, and processors of them."""
+        alive = [node for node in self._ray.nodes() if node.get("Alive")]
+        return len(alive), int(sum(node.get("Resources", {}).get("CPU", 0) for node in alive))
+
+    def _start(self) -> None:
+        number, self._next = self._next, self._next + 1
+        options = self._actor.options(num_cpus=1, max_restarts=0, scheduling_strategy="SPREAD")
+        worker = self._workers[number] = options.remote(number)
+        task = asyncio.create_task(self._follow(number, worker))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _follow(self, number: int, worker: Any) -> None:
+        """A worker from its beginning to its end."""
+        why = "it has ended"
+        try:
+            node = await worker.where.remote()
+            found = await worker.begin.remote(self._asked.start, node)
+            if found["version"] != __version__:
+                raise RuntimeError(f"it has tui-eval {found['version']}, and this is {__version__}")
+            self._refused = 0
+            self._up.add(number)
+            self._say(WorkerUp(number, node))
+            if self._by_client:  # Ray's client knows no streams
+                while True:
+                    self._say(Happened(number, await worker.take.remote()))
+            async for piece in worker.stream.remote():
+                self._say(Happened(number, await piece))
+        except Exception as error:
+            traceback.print_exc()
+            why = _line(error)
+        finally:
+            del self._workers[number]
+        if number not in self._up:
+            self._refused += 1
+            if self._refused >= _REFUSALS and not self._up:
+                self._say(Gone(f"no worker can begin: {why}"))
+            return
+        self._up.discard(number)
+        with suppress(Exception):
+            self._ray.kill(worker)
+        self._say(WorkerDown(number, why))
+
+
+def _line(error: BaseException) -> str:
+    """What Ray says in one line; of an error on a worker, the error."""
+    cause = getattr(error, "cause", None) or error
+    lines = [line.strip() for line in str(cause).splitlines() if line.strip()]
+    return f"{type(cause).__name__}: {lines[0][:300]}" if lines else type(cause).__name__
+
+
+def _connected(asked: Connect) -> Any:
+    """Ray, connected."""
+    ray = import_module("ray")
+    quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": "ERROR"}
+    if asked.package:
+        quiet["runtime_env"] = {"working_dir": asked.package}
+    if not asked.address:
+        own = {"_node_ip_address": "127.0.0.1", "include_dashboard": False, "object_store_memory": _STORE}
+        try:
+            ray.init(address="local", **own, **quiet)
+        except Exception:  # it gives its own processes 30 s, which a busy machine may need for one of them
+            traceback.print_exc()
+            ray.shutdown()
+            ray.init(address="local", **own, **quiet)
+    else:
+        ray.init(address=asked.address, **quiet)
+    return ray
+
+
+def main() -> None:
+    """`python -m tui_eval.engine.places.ray_driver`, started by `ray_place` in a folder for this; frames on stdin and
+    stdout."""
+    folder = os.getcwd()
+    source, out = os.fdopen(os.dup(0), "rb", buffering=0), os.fdopen(os.dup(1), "wb")
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+    os.dup2(2, 1)  # Ray prints
+    asked = messages.read_connect(source)
+    if asked is None:
+        return
+    try:
+        ray = _connected(asked)
+    except BaseException as error:
+        traceback.print_exc()
+        out.write(messages.frame(Gone(_line(error))))
+        out.flush()
+        os._exit(1)
+
+    async def serve() -> None:
+        reader = asyncio.StreamReader(limit=2**26)
+        await asyncio.get_running_loop().connect_read_pipe(
+            lambda: asyncio.StreamReaderProtocol(reader), source
+        )
+        await Driver(ray, asked, out).serve(reader)
+
+    try:
+        asyncio.run(serve())
+    finally:
+        with suppress(Exception):
+            ray.shutdown()
+        sys.stderr.flush()
+        shutil.rmtree(folder, ignore_errors=True)  # an engine that was killed leaves it behind
+        os._exit(0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,126 @@
+"""What the engine and the process that holds its connection to Ray say to each other: frames of msgpack.
+
+Ray is kept out of the engine's process: it prints, takes signals, and ends its process when its head is gone."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import BinaryIO
+
+import msgspec
+
+_LENGTH = 8
+
+
+# -- From the engine
+
+
+class Connect(msgspec.Struct, tag="connect"):
+    """Begin: a cluster's `address` (empty: one on this machine), at most so many workers, the zip file that they get
+    as their folder (empty: none), and what each is begun with."""
+
+    address: str
+    most: int
+    package: str
+    start: bytes
+
+
+class Give(msgspec.Struct, tag="give"):
+    """Attempts for a worker, and what the files of their suites say, where it does not know that yet."""
+
+    worker: int
+    settings: bytes
+    tickets: list[bytes]
+
+
+class CancelAttempts(msgspec.Struct, tag="cancel"):
+    """End these attempts of a worker."""
+
+    worker: int
+    refs: list[int]
+
+
+class Granted(msgspec.Struct, tag="granted"):
+    """How long a worker waits before the request that it asked for."""
+
+    worker: int
+    asked: int
+    seconds: float
+
+
+# -- To the engine
+
+
+class WorkerUp(msgspec.Struct, tag="up"):
+    """A worker can be given attempts."""
+
+    worker: int
+    node: str
+
+
+class Happened(msgspec.Struct, tag="happened"):
+    """What happened at a worker (`ray_events`)."""
+
+    worker: int
+    events: bytes
+
+
+class WorkerDown(msgspec.Struct, tag="down"):
+    """A worker is gone, with everything it had."""
+
+    worker: int
+    why: str
+
+
+class Nodes(msgspec.Struct, tag="nodes"):
+    """How many machines there are."""
+
+    count: int
+
+
+class Gone(msgspec.Struct, tag="gone"):
+    """There will be no workers any more."""
+
+    why: str
+
+
+FromEngine = Connect | Give | CancelAttempts | Granted
+ToEngine = WorkerUp | Happened | WorkerDown | Nodes | Gone
+
+_encoder = msgspec.msgpack.Encoder()
+_from_engine = msgspec.msgpack.Decoder(FromEngine)
+_to_engine = msgspec.msgpack.Decoder(ToEngine)
+
+
+def frame(message: FromEngine | ToEngine) -> bytes:
+    """A message as it is sent."""
+    body = _encoder.encode(message)
+    return len(body).to_bytes(_LENGTH) + body
+
+
+async def read_from_engine(reader: asyncio.StreamReader) -> FromEngine | None:
+    """The next message; None: there is nobody any more."""
+    body = await _body(reader)
+    return None if body is None else _from_engine.decode(body)
+
+
+async def read_to_engine(reader: asyncio.StreamReader) -> ToEngine | None:
+    """The next message; None: there is nobody any more."""
+    body = await _body(reader)
+    return None if body is None else _to_engine.decode(body)
+
+
+def read_connect(file: BinaryIO) -> Connect | None:
+    """The first message, before there is a loop; None: there was none."""
+    head = file.read(_LENGTH)
+    if len(head) < _LENGTH:
+        return None
+    first = _from_engine.decode(file.read(int.from_bytes(head)))
+    return first if isinstance(first, Connect) else None
+
+
+async def _body(reader: asyncio.StreamReader) -> bytes | None:
+    try:
+        return await reader.readexactly(int.from_bytes(await reader.readexactly(_LENGTH)))
+    except (asyncio.IncompleteReadError, ConnectionError):
+        return None

@@ -1,0 +1,409 @@
+"""`ray`: attempts on the workers of a Ray cluster. The engine stays the one writer of the run, and what is the run's (limits,
+rates, the order of rows) stays with it; what needs the engine's own files or processes is executed here."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import importlib.util
+import os
+import pickle
+import re
+import sys
+import tempfile
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from tui_eval.agents.pace import Pace
+from tui_eval.config.project import Config, ConfigError
+from tui_eval.engine.places import ray_messages as messages
+from tui_eval.engine.places.attempt_place import AttemptPlace, Made, PlaceLost
+from tui_eval.engine.places.here import Here
+from tui_eval.engine.places.ray_events import LoggedEvent, events_of
+from tui_eval.engine.places.ray_files import packed_project
+from tui_eval.extras import adding
+from tui_eval.formats import format_of
+from tui_eval.guard import private
+from tui_eval.guard.fair_share import in_turn
+from tui_eval.model import Attempt
+from tui_eval.store.encoding import unpack
+from tui_eval.store.frames import FOLDER
+from tui_eval.store.writer import Packed
+
+if TYPE_CHECKING:
+    from tui_eval.engine.plan import Job
+    from tui_eval.engine.run_context import RunContext
+    from tui_eval.engine.schedule import Ticket
+    from tui_eval.store.writer import RunWriter
+
+GIVEN_BACK = 2
+"""How often an attempt whose worker was lost is given to another one."""
+_CANCELLING = 3.0
+"""Seconds in which a worker says what there was of an attempt that is cancelled."""
+_LEAVING = 15.0
+_LARGE = 1 << 20
+_FRAME = re.compile(rf"{FOLDER}/(\d+)-(?:expected|actual)\.parquet")
+_TOLD = frozenset({"started", "limit", "turn", "retrying", "running_again", "progress", "live"})
+_OF_THE_MACHINE = frozenset(
+    ("PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "TZ", "TMPDIR", "TEMP", "TMP", "PWD", "OLDPWD", "SHLVL", "_",
+     "HOSTNAME", "TERM", "DISPLAY", "VIRTUAL_ENV")
+)  # fmt: skip
+_MACHINES = ("RAY_", "LC_", "XDG_", "PYTHON", "LD_", "CUDA_", "NVIDIA_", "CONDA", "DBUS_", "SSH_")
+"""Variables that say something about a machine: the connection to Ray has them, workers have their own."""
+_QUIET = {
+    "RAY_USAGE_STATS_ENABLED": "0",
+    "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
+}
+
+
+def check_ray(address: str) -> None:
+    """Say before anything is made that Ray is not installed.
+
+    Raises:
+        ConfigError: one line that says what to install.
+    """
+    wanted = ["ray", *(["grpc"] if address.startswith("ray://") else [])]
+    if any(importlib.util.find_spec(name) is None for name in wanted):
+        raise ConfigError(f"{address or 'ray'} needs the extra ray: {adding('ray')}")
+
+
+class WorkerLost(Exception):
+    """A worker is gone with the attempts that it had."""
+
+
+class _RayWorker:
+    """What the engine knows of a worker."""
+
+    def __init__(self, number: int, node: str) -> None:
+        self.number = number
+        self.node = node
+        self.flights: dict[int, asyncio.Future[Made]] = {}
+        self.outbox: list[bytes] = []
+        self.settings: dict[str, Any] = {}
+        self.suites: set[str] = set()
+
+
+class RayPlace:
+    """The workers of a cluster: `address` empty is one on this machine, which ends with the run. `most` attempts run at
+    once. `shared`: the project is the same folder on all machines."""
+
+    def __init__(
+        self,
+        address: str,
+        most: int,
+        environment: RunContext,
+        writer: RunWriter,
+        *,
+        shared: bool,
+        say: Callable[[str], None] | None = None,
+    ) -> None:
+        self._address = address
+        self._most = most
+        self._environment = environment
+        self._writer = writer
+        self._shared = shared or not address
+        self._say = say
+        self._here: AttemptPlace = Here(environment, writer)
+        self._workers: dict[int, _RayWorker] = {}
+        self._nodes = 0
+        self._lost: str | None = None
+        self._news = asyncio.Condition()
+        self._changed: Callable[[], None] = lambda: None
+        self._process: asyncio.subprocess.Process | None = None
+        self._reading: asyncio.Task[None] | None = None
+        self._sending: asyncio.Handle | None = None
+        self._working: set[asyncio.Task[None]] = set()
+        self._folder = contextlib.ExitStack()
+
+    @property
+    def words(self) -> str:
+        """`ray · 3 nodes · 24 workers`."""
+        if not self._nodes or (not self._workers and self._lost is None):
+            return "ray · waiting for workers"
+        return f"ray · {_count(self._nodes, 'node')} · {_count(len(self._workers), 'worker')}"
+
+    async def open(self, changed: Callable[[], None]) -> None:
+        """See `AttemptPlace`: it is ready when the first worker is."""
+        self._changed = changed
+        folder = Path(
+            self._folder.enter_context(
+                tempfile.TemporaryDirectory(prefix="tui-eval-ray-", ignore_cleanup_errors=True)
+            )
+        )
+        package = ""
+        if not self._shared:
+            try:
+                sent = await asyncio.to_thread(
+                    packed_project, self._environment.config, self._environment.masker, folder
+                )
+            except OSError as error:
+                raise PlaceLost(f"ray: the project's files cannot be sent: {error}") from None
+            package = str(sent.file)
+            if self._say is not None:
+                self._say(sent.words)
+        start = pickle.dumps(self._start(), protocol=5)
+        errors = self._folder.enter_context((folder / "ray.log").open("w+b"))
+        environ = {name: value for name, value in os.environ.items() if _of_the_machine(name)}
+        self._process = await asyncio.create_subprocess_exec(
+            sys.executable,
+            "-m",
+            "tui_eval.engine.places.ray_driver",
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=errors,
+            env={**_QUIET, **environ},
+            cwd=folder,
+            start_new_session=True,
+        )
+        self._send(messages.Connect(self._address, self._most, package, start))
+        self._reading = asyncio.create_task(self._read(self._process, folder / "ray.log"))
+        await self._free()
+
+    def _start(self) -> Any:
+        from tui_eval.engine.places.ray_worker import WorkerStart
+
+        context = self._environment
+        environ = {name: value for name, value in os.environ.items() if not _of_the_machine(name)}
+        config: Config = msgspec.structs.replace(context.config, problems=[])
+        return WorkerStart(config, context.trust, context.run_id, context.typed_judge, environ, self._shared)
+
+    def _send(self, message: messages.FromEngine) -> None:
+        if self._process is not None and self._process.stdin is not None:
+            self._process.stdin.write(messages.frame(message))
+
+    # Attempts
+
+    async def attempt(self, ticket: Ticket, ends: float | None, left: dict[int, Attempt]) -> Made:
+        """See `AttemptPlace`."""
+        if self._belongs_here(ticket.job):
+            return await self._here.attempt(ticket, ends, left)
+        made = await self._far(ticket, ends, left)
+        job, attempt = ticket.job, made.attempt
+        self._environment.memory.remember(job.case, job.agent, job.model, attempt)
+        return made
+
+    def _belongs_here(self, job: Job) -> bool:
+        """What rests on files of the engine's own (recorded answers, the cache of answers), on one process for the
+        whole run (hooks), or on a port that agents are told (traces)."""
+        context, spec, form = self._environment, job.spec, format_of(job.case.format)
+        return (
+            spec is None
+            or bool(job.problem)
+            or job.recorded is not None
+            or spec.type == "replay"
+            or (context.answers is not None and context.answers.of(spec))
+            or (context.hooks is not None and any(True for _ in form.hook_files(job.settings)))
+            or form.asks_for_traces(job.case, job.settings)
+        )
+
+    async def _far(self, ticket: Ticket, ends: float | None, left: dict[int, Attempt]) -> Made:
+        ref, why = ticket.attempt_ref, ""
+        for _ in range(GIVEN_BACK + 1):
+            worker = await self._free()
+            future: asyncio.Future[Made] = asyncio.get_running_loop().create_future()
+            worker.flights[ref] = future
+            worker.outbox.append(self._sent(ticket, ends, worker))
+            self._send_soon()
+            try:
+                return await future
+            except WorkerLost as lost:
+                why = str(lost)
+                self._writer.waiting(ref)
+                self._writer.live(ref, "note", f"worker lost ({why}): given back")
+            except asyncio.CancelledError:
+                await self._cancelled(worker, ref, left)
+                raise
+        job = ticket.job
+        text = f"worker lost, {GIVEN_BACK + 1} times: {why}"
+        return Made(Attempt(job.case.case_id, ticket.number, "error", job.agent, job.model, text, error=text))
+
+    async def _free(self) -> _RayWorker:
+        """The worker with the fewest attempts, once there is one.
+
+        Raises:
+            PlaceLost: there will be none any more.
+        """
+        async with self._news:
+            while not self._workers:
+                if self._lost is not None:
+                    raise PlaceLost(self._lost)
+                await self._news.wait()
+        if self._lost is not None:
+            raise PlaceLost(self._lost)
+        return min(self._workers.values(), key=lambda worker: len(worker.flights))
+
+    def _sent(self, ticket: Ticket, ends: float | None, worker: _RayWorker) -> bytes:
+        from tui_eval.engine.places.ray_worker import SentTicket
+
+        job = ticket.job
+        if job.settings and job.case.suite not in worker.suites:
+            worker.suites.add(job.case.suite)
+            worker.settings[job.case.suite] = job.settings
+        seconds = None if ends is None else ends - asyncio.get_running_loop().time()
+        handed = self._environment.memory.handed_on(job, ticket.number)
+        bare = msgspec.structs.replace(job, settings={})
+        return pickle.dumps(SentTicket(ticket.attempt_ref, ticket.number, bare, seconds, handed), protocol=5)
+
+    def _send_soon(self) -> None:
+        """What becomes ready in one turn of the loop goes together."""
+        if self._sending is None:
+            self._sending = asyncio.get_running_loop().call_soon(self._send_all)
+
+    def _send_all(self) -> None:
+        self._sending = None
+        for worker in self._workers.values():
+            if worker.outbox:
+                settings = pickle.dumps(worker.settings, protocol=5) if worker.settings else b""
+                self._send(messages.Give(worker.number, settings, worker.outbox))
+                worker.outbox, worker.settings = [], {}
+
+    async def _cancelled(self, worker: _RayWorker, ref: int, left: dict[int, Attempt]) -> None:
+        """End an attempt that is on a worker, and have what there was of it."""
+        future: asyncio.Future[Made] = asyncio.get_running_loop().create_future()
+        worker.flights[ref] = future
+        if self._sending is not None:
+            self._sending.cancel()
+            self._send_all()
+        self._send(messages.CancelAttempts(worker.number, [ref]))
+        with contextlib.suppress(TimeoutError, WorkerLost, PlaceLost, asyncio.CancelledError):
+            left[ref] = (await asyncio.wait_for(future, _CANCELLING)).attempt
+        worker.flights.pop(ref, None)
+
+    # What the cluster says
+
+    async def _read(self, process: asyncio.subprocess.Process, log: Path) -> None:
+        assert process.stdout is not None
+        while (message := await messages.read_to_engine(process.stdout)) is not None:
+            match message:
+                case messages.Happened():
+                    if (worker := self._workers.get(message.worker)) is not None:
+                        for event in events_of(message.events):
+                            self._happened(worker, event)
+                case messages.WorkerUp():
+                    self._workers[message.worker] = _RayWorker(message.worker, message.node)
+                    await self._tell()
+                case messages.WorkerDown():
+                    worker = self._workers.pop(message.worker, None)
+                    await self._tell()
+                    if worker is not None:
+                        _fail(worker, WorkerLost(f"worker {worker.number} on {worker.node}: {message.why}"))
+                case messages.Nodes():
+                    self._nodes = message.count
+                    await self._tell()
+                case messages.Gone():
+                    await self._gone(f"ray: {message.why}")
+        if self._lost is None:
+            code = await process.wait()
+            await self._gone(f"ray: the connection has ended (code {code}){_last_line(log)}")
+
+    async def _tell(self) -> None:
+        self._changed()
+        async with self._news:
+            self._news.notify_all()
+
+    async def _gone(self, why: str) -> None:
+        self._lost = self._lost or why
+        workers, self._workers = list(self._workers.values()), {}
+        await self._tell()
+        for worker in workers:
+            _fail(worker, PlaceLost(why))
+
+    def _happened(self, worker: _RayWorker, event: LoggedEvent) -> None:
+        ref, what, given = event.ref, event.what, event.given
+        if what == "pace":
+            asked, agent, per_minute = given
+            pace = self._environment.paces.setdefault(agent, Pace(per_minute))
+            self._send(messages.Granted(worker.number, asked, pace.claim()))
+            return
+        future = worker.flights.get(ref)
+        if future is None or future.done():
+            return  # nobody waits for it any more
+        if what in _TOLD:
+            getattr(self._writer, what)(ref, *given)
+        elif what == "frame":
+            self._keep_frame(ref, *given)
+        elif what == "broken":
+            del worker.flights[ref]
+            future.set_exception(RuntimeError(given[0]))
+        elif what in ("done", "cancelled") and given:
+            del worker.flights[ref]
+            body, mark = given
+            if len(body) < _LARGE:
+                future.set_result(_made(body, mark))
+            else:
+                task = asyncio.ensure_future(_made_in_turn(future, body, mark))
+                self._working.add(task)
+                task.add_done_callback(self._working.discard)
+        elif what == "cancelled":
+            del worker.flights[ref]
+            future.cancel()
+
+    def _keep_frame(self, ref: int, name: str, body: bytes) -> None:
+        """Rows that are kept beside the run's database, as `store.frames` does."""
+        named = _FRAME.fullmatch(name)
+        if named is None or int(named[1]) != ref:
+            return
+        folder = self._writer.folder
+        with contextlib.suppress(OSError):
+            private.make_folder(folder / FOLDER)
+            descriptor = private.open_file(folder / name, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+            with open(descriptor, "wb") as file:
+                file.write(body)
+
+    async def close(self) -> None:
+        """See `AttemptPlace`. A cluster of this machine ends."""
+        process, self._process = self._process, None
+        try:
+            if process is not None:
+                self._lost = self._lost or "the run is over"
+                assert process.stdin is not None
+                process.stdin.close()
+                with contextlib.suppress(TimeoutError):
+                    await asyncio.wait_for(process.wait(), _LEAVING)
+                if process.returncode is None:
+                    process.kill()
+                    await process.wait()
+            if self._reading is not None:
+                self._reading.cancel()
+                await asyncio.gather(self._reading, return_exceptions=True)
+        finally:
+            self._folder.close()
+
+
+def _fail(worker: _RayWorker, why: Exception) -> None:
+    flights, worker.flights = worker.flights, {}
+    for future in flights.values():
+        if not future.done():
+            future.set_exception(why)
+
+
+def _made(body: bytes, mark: str) -> Made:
+    attempt = unpack(body, Attempt)
+    return Made(attempt, Packed(attempt, body, mark))
+
+
+async def _made_in_turn(future: asyncio.Future[Made], body: bytes, mark: str) -> None:
+    made = await in_turn(partial(_made, body, mark))
+    if not future.done():
+        future.set_result(made)
+
+
+def _of_the_machine(name: str) -> bool:
+    return name in _OF_THE_MACHINE or name.startswith(_MACHINES)
+
+
+def _last_line(log: Path) -> str:
+    """What Ray wrote last, where it ended without a word to us."""
+    with contextlib.suppress(OSError):
+        lines = [line.strip() for line in log.read_text("utf-8", "replace").splitlines() if line.strip()]
+        if lines:
+            return f": {lines[-1][:300]}"
+    return ""
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}{'' if number == 1 else 's'}"

@@ -1,0 +1,148 @@
+"""Patterns, schemas and code of assertions that do not compile. Nothing of a suite's own code is run."""
+
+from __future__ import annotations
+
+import ast
+import json
+from collections.abc import Iterable
+from typing import Literal
+
+from msgspec import UNSET
+
+from tui_eval.guard.text import clip
+from tui_eval.javascript.isolate import JavaScriptError, JavaScriptHost, function_body
+from tui_eval.model import Assertion, Case, Problem, Suite
+
+_COMPILE = """
+try {
+  if (context.kind === "regex") new RegExp(context.text);
+  else new Function("output", "context", context.text);
+  return null;
+} catch (error) {
+  return error.message;
+}
+"""
+_NOT_INLINE = ("file://", "package:")
+_TEMPLATE = ("{{", "{%")
+_WITH_SCHEMA = ("is-json", "contains-json")
+
+
+async def faults(suites: Iterable[Suite]) -> list[Problem]:
+    """An error for each pattern, schema or piece of code that will fail or err whatever the agent answers."""
+    problems: list[Problem] = []
+    told: dict[tuple[str, str], tuple[str, str] | None] = {}
+    schemas: dict[tuple[str, str], str | None] = {}
+    host = JavaScriptHost()
+    try:
+        for suite in suites:
+            for case in suite.cases:
+                for assertion in case.assertions:
+                    kind = assertion.type.removeprefix("not-")
+                    text = assertion.value
+                    problems += await _transform(case, assertion, assertion.transform, told, host)
+                    if kind in _WITH_SCHEMA:
+                        problems += _schema(case, assertion, schemas)
+                        continue
+                    if not isinstance(text, str) or not _is_inline(text):
+                        continue
+                    key = (kind, text)
+                    if key not in told:
+                        told[key] = await _fault(kind, text, host)
+                    if (fault := told[key]) is not None:
+                        problems.append(_problem(case, assertion, *fault))
+                problems += await _transform(case, None, case.options.get("transform"), told, host)
+    finally:
+        host.close()
+    return problems
+
+
+async def _transform(
+    case: Case,
+    assertion: Assertion | None,
+    text: object,
+    told: dict[tuple[str, str], tuple[str, str] | None],
+    host: JavaScriptHost,
+) -> Iterable[Problem]:
+    """An error where a transform is no code: whatever is answered, there is nothing to judge."""
+    if not isinstance(text, str) or not _is_inline(text):
+        return []
+    if ("transform", text) not in told:
+        told["transform", text] = await _fault("javascript", text, host)
+    fault = told["transform", text]
+    return [] if fault is None else [_problem(case, assertion, f"its transform {fault[0]}", fault[1])]
+
+
+def _schema(case: Case, assertion: Assertion, known: dict[tuple[str, str], str | None]) -> Iterable[Problem]:
+    """A JSON schema that nothing can be compared with; under `not-` a note, since what is no JSON still passes."""
+    from tui_eval.formats.promptfoo.judge.json_schema import fault
+    from tui_eval.vacuity import idle_parts
+
+    kind, value = assertion.type.removeprefix("not-"), assertion.value
+    text = value if isinstance(value, str) else json.dumps(value, default=str) if value is not UNSET else ""
+    if not _is_inline(text):
+        return
+    if (kind, text) not in known:
+        known[kind, text] = fault(kind, value)
+    if (why := known[kind, text]) is not None:
+        level = "note" if assertion.type.startswith("not-") else "error"
+        if level == "note" and any(
+            (part.line, part.key) == (assertion.line, assertion.type) for part in idle_parts(case)
+        ):
+            return  # that it cannot fail says it already
+        yield _problem(case, assertion, f"its schema is broken: {why}", "mend the schema", level=level)
+
+
+def _is_inline(text: str) -> bool:
+    return bool(text) and not text.startswith(_NOT_INLINE) and not any(mark in text for mark in _TEMPLATE)
+
+
+async def _fault(kind: str, text: str, host: JavaScriptHost) -> tuple[str, str] | None:
+    """What is wrong with a value, and the cure; None where it can be judged with."""
+    if kind == "regex":
+        message = await _compiled({"kind": "regex", "text": text}, host)
+        return (f"is no regular expression of JavaScript: {message}", _mend(text)) if message else None
+    if kind == "javascript":
+        message = await _compiled({"kind": "function", "text": function_body(text)}, host)
+        return (f"is no JavaScript: {message}", _mend(text)) if message else None
+    if kind == "python":
+        return _python(text)
+    return None
+
+
+async def _compiled(context: dict[str, str], host: JavaScriptHost) -> str | None:
+    try:
+        return await host.evaluate(_COMPILE, {"context": context})
+    except JavaScriptError:
+        return None  # the isolate is not there; that is said where it is needed
+
+
+def _python(text: str) -> tuple[str, str] | None:
+    lines = text.rstrip("\n")
+    body = lines.split("\n") if "\n" in lines else [f"return {lines.strip()}"]
+    try:
+        ast.parse("def main(output, context):\n" + "\n".join(f" {line}" for line in body))
+    except (SyntaxError, ValueError) as error:
+        reason = error.msg if isinstance(error, SyntaxError) else str(error)
+        return f"is no Python: {reason}", _mend(text)
+    return None
+
+
+def _mend(text: str) -> str:
+    return f"mend {clip(text, 60)}"
+
+
+def _problem(
+    case: Case,
+    assertion: Assertion | None,
+    message: str,
+    cure: str = "",
+    level: Literal["error", "note"] = "error",
+) -> Problem:
+    return Problem(
+        path=case.file or case.suite,
+        line=(assertion.line if assertion is not None else 0) or case.line,
+        key=assertion.type if assertion is not None else "options.transform",
+        message=message,
+        cure=cure,
+        level=level,
+    )

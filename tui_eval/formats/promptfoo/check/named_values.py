@@ -1,0 +1,159 @@
+"""What `check` says of what promptfoo tests name and no answer mends: files that are not there, templates that cannot
+be rendered, values that an assertion cannot be judged with. Nothing of a suite's own code is run."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from msgspec import UNSET
+
+from tui_eval.guard.paths import confine
+from tui_eval.guard.text import clip
+from tui_eval.guard.trust import NeedsTrust, Trust
+from tui_eval.model import Assertion, Case, Problem, Reply, Suite
+
+_FILE = "file://"
+_OF_OPTIONS = ("transform", "postprocess", "rubricPrompt", "assertScoringFunction")
+_CODE = frozenset({"javascript", "python", "ruby", "webhook"})
+_JUDGED_BY_VALUE = frozenset(
+    {
+        "contains", "icontains", "contains-any", "icontains-any", "contains-all", "icontains-all", "starts-with",
+        "word-count", "latency", "cost",
+    }
+)  # fmt: skip
+"""Types of which a reply without a text tells whether they can be judged at all."""
+_NO_VALUE = "needs a text to look for, and there is none"
+_SIMPLE = re.compile(r"\{\{\s{0,20}[\w.]{1,200}\s{0,20}\}\}")
+
+
+def broken_values(suite: Suite, root: Path) -> Iterator[Problem]:
+    """An error for each value of a test that will err whatever is answered, each said once."""
+    checks = _Checks(root, (root / suite.path).parent, "nunjucksFilters" in suite.settings)
+    yield from dict.fromkeys(problem for case in suite.cases for problem in checks.of(case))
+
+
+class _Checks:
+    """Those of one suite; each text is looked at once."""
+
+    def __init__(self, root: Path, base: Path, own_filters: bool) -> None:
+        self._root = root
+        self._base = base
+        self._own_filters = own_filters
+        self._there: dict[str, bool] = {}
+        self._faults: dict[str, str | None] = {}
+
+    def of(self, case: Case) -> Iterator[Problem]:
+        path, line = case.file or case.suite, case.line
+        for key, value in [
+            *((f"vars.{name}", value) for name, value in case.vars.items()),
+            *((f"options.{name}", case.options.get(name)) for name in _OF_OPTIONS),
+        ]:
+            if (missing := self._missing(value)) is not None:
+                yield _no_file(path, line, key, missing)
+        if not self._own_filters:
+            for turn in case.turns:
+                if turn.text and (fault := self._template(turn.text)):
+                    yield Problem(path, line, "prompts", f"cannot be rendered: {fault}", "mend the template")
+        for one in case.assertions:
+            yield from self._assertion(one, path, one.line or line)
+
+    def _assertion(self, one: Assertion, path: str, line: int) -> Iterator[Problem]:
+        value = one.value
+        named = [
+            *(value if isinstance(value, list) else [value]),
+            one.transform,
+            (one.extra or {}).get("rubricPrompt"),
+        ]
+        missing = [gone for text in named if (gone := self._missing(text)) is not None]
+        yield from (_no_file(path, line, one.type, gone) for gone in dict.fromkeys(missing))
+        kind = one.type.removeprefix("not-")
+        texts = [text for text in (value if isinstance(value, list) else [value]) if isinstance(text, str)]
+        if any(text.startswith(_FILE) for text in texts):
+            return
+        if any("{{" in text or "{%" in text for text in texts):
+            for text in texts if kind not in _CODE else ():
+                if fault := self._template(text, whole=True):
+                    yield Problem(
+                        path, line, one.type, f"cannot be rendered: {fault}", f"mend {clip(text, 60)}"
+                    )
+            return
+        if why := unjudgeable_value(one):
+            yield Problem(path, line, one.type, why, _cure(kind))
+
+    def _missing(self, value: Any) -> str | None:
+        """The path that a text names with `file://` and that is not there; None for all else."""
+        from tui_eval.formats.promptfoo.judge.expected_values import split_reference
+
+        if not isinstance(value, str) or not value.startswith(_FILE) or "{{" in value or "*" in value:
+            return None
+        named = split_reference(value)[0].strip()
+        if named not in self._there:
+            try:
+                self._there[named] = confine(self._root, named, Trust(), self._base).exists()
+            except (NeedsTrust, OSError, ValueError):
+                self._there[named] = True  # what lies outside is not looked at
+        return None if self._there[named] else named
+
+    def _template(self, text: str, whole: bool = False) -> str | None:
+        """Why a template cannot be rendered, whatever its variables are. `whole`: an open tag is a fault."""
+        from tui_eval.nunjucks import templates
+
+        if text not in self._faults:
+            self._faults[text] = None
+            left = _SIMPLE.sub("", text)
+            if ("{{" in left or "{%" in left) and not templates.templating_disabled():
+                if templates.is_partial(text):
+                    self._faults[text] = "a tag is not closed" if whole else None
+                else:
+                    self._faults[text] = templates.fault(text)
+        return self._faults[text]
+
+
+def unjudgeable_value(one: Assertion) -> str | None:
+    """Why an assertion cannot be judged with its value or threshold, whatever is answered."""
+    from tui_eval.assertions.judge_input import CannotJudge, JudgeInput
+    from tui_eval.formats.promptfoo.judge.assertion_call import AssertionCall
+    from tui_eval.formats.promptfoo.judge.registry import check_for
+
+    kind = one.type.removeprefix("not-")
+    if kind == "regex":
+        return None if isinstance(one.value, str) and one.value else _NO_VALUE
+    if kind not in _JUDGED_BY_VALUE:
+        return None
+    call = AssertionCall(
+        assertion=one,
+        evidence=JudgeInput(Case(case_id="", name="", suite="", format="promptfoo")),
+        kind=kind,
+        inverse=one.type != kind,
+        output="",
+        text="",
+        value=one.value,
+        reply=Reply(turn=1, text="", cost=0.0, latency_ms=0.0),
+    )
+    try:
+        judge = check_for(kind)
+        assert judge is not None
+        judge(call)
+    except CannotJudge as error:
+        none = one.value is UNSET or one.value is None or one.value == ""
+        return (
+            _NO_VALUE
+            if none and kind not in ("latency", "cost")
+            else str(error).removeprefix("Invariant failed: ")
+        )
+    except Exception:
+        return None  # what a real answer brings about is said when it is there
+    return None
+
+
+def _cure(kind: str) -> str:
+    return "write `threshold:`" if kind in ("latency", "cost") else "write it as `value:`"
+
+
+def _no_file(path: str, line: int, key: str, named: str) -> Problem:
+    return Problem(
+        path, line, key, f"there is no file {named}", "paths are relative to the configuration's folder"
+    )

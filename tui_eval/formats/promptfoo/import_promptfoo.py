@@ -1,0 +1,347 @@
+"""promptfoo's results file (`promptfoo eval -o out.json`) as one of ours, so that it opens as a run.
+
+What it does not say is left open. Cases get the ids that the suite's own would have where the file tells enough:
+the config that lies beside it, descriptions or vars, the provider, the number or the label of the prompt.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from tui_eval.config.project import ConfigError, find_root
+from tui_eval.formats.format import OurResults
+
+_CONFIGS = "promptfooconfig.*"
+_ERROR = 2
+"""`failureReason` of a row that could not be run or judged."""
+OURS = "tuiEval"
+"""The member of a result that holds what only a results file of ours could say."""
+_FILLED_IN = re.compile(r"Row #\d+")
+"""The description that promptfoo gives a test of a file that has none."""
+_OF_THE_RUN = ("sessionId", "_conversation")
+_encoder = msgspec.json.Encoder(order="deterministic")
+
+
+def as_ours(document: Any, path: Path) -> OurResults | None:
+    """As `Format.as_ours`. The ids depend on what lies beside the file."""
+    if not is_promptfoo(document):
+        return None
+    made = converted(document, path)
+    return OurResults(made, str(made["results"][0]["suite"]) if made["results"] else "")
+
+
+def is_promptfoo(document: Any) -> bool:
+    """Whether this is a results file of promptfoo."""
+    results = document.get("results") if isinstance(document, dict) else None
+    rows = results.get("results") if isinstance(results, dict) else None
+    if not isinstance(rows, list) or not (rows or "evalId" in document):
+        return False
+    return all(isinstance(row, dict) and "success" in row for row in rows)
+
+
+def converted(document: Mapping[str, Any], path: Path) -> dict[str, Any]:
+    """The same as a document of ours."""
+    results = document["results"]
+    prompts = [_mapping(prompt) for prompt in results.get("prompts") or [] if isinstance(prompt, dict)]
+    labels = labels_of(prompts)
+    suite = _suite(path)
+    given = sorted(
+        results["results"], key=lambda row: (_whole(row.get("testIdx")), _whole(row.get("promptIdx")))
+    )
+    names = _names(given, document.get("config"))
+    rows = [_whole_row(row, suite, labels, prompts, own) for row, own in zip(given, names, strict=True)]
+    seen: dict[tuple[str, str], int] = {}
+    for row in rows:
+        key = (row["case_id"], row["agent"])
+        seen[key] = seen.get(key, 0) + 1
+        row.setdefault("attempt", seen[key])
+    name = str(document.get("evalId") or path.stem)
+    ours = _mapping(_mapping(document.get("metadata")).get(OURS))
+    run = {"id": name, "state": "finished", "note": f"read from {path.name}, a file of promptfoo"}
+    return {
+        "timestamp": results.get("timestamp"),
+        "results": rows,
+        "cases": _cases(rows),
+        "not_run": ours.get("not_run"),
+        "metrics": ours["metrics"]
+        if isinstance(ours.get("metrics"), list)
+        else _metrics(given, prompts, suite),
+        "run": _mapping(ours.get("run")) or run,
+    }
+
+
+def _metrics(rows: list[dict[str, Any]], prompts: list[dict[str, Any]], suite: str) -> list[dict[str, Any]]:
+    """The sums of the columns with the metrics derived from them: promptfoo writes both under one key, and what no
+    row has a score of is derived."""
+    scored: dict[int, set[str]] = {}
+    for row in rows:
+        scored.setdefault(_whole(row.get("promptIdx")), set()).update(_mapping(row.get("namedScores")))
+    found: list[dict[str, Any]] = []
+    for place, prompt in enumerate(prompts):
+        metrics, own = _mapping(prompt.get("metrics")), scored.get(place, set())
+        sums = _mapping(metrics.get("namedScores"))
+        if not sums.keys() - own:
+            continue
+        found.append(
+            {
+                "suite": suite,
+                "agent": str(prompt.get("provider") or ""),
+                "prompt": prompt.get("label"),
+                "score": metrics.get("score"),
+                "count": sum(_whole(row.get("promptIdx")) == place for row in rows),
+                "named_scores": {key: value for key, value in sums.items() if key in own},
+                "named_weights": _mapping(metrics.get("namedScoreWeights")),
+                "derived": {key: value for key, value in sums.items() if key not in own},
+            }
+        )
+    return found
+
+
+def _suite(path: Path) -> str:
+    """The config beside the file, from the project's root; else the file itself."""
+    found = sorted(path.absolute().parent.glob(_CONFIGS))
+    if len(found) != 1:
+        return path.name
+    try:
+        root, _ = find_root([found[0]])
+        return found[0].relative_to(root).as_posix()
+    except (ConfigError, ValueError):
+        return found[0].name
+
+
+def labels_of(prompts: list[dict[str, Any]]) -> list[str]:
+    """Of each column what its prompt is called in an id: its label, else its number among the prompts."""
+    numbers: dict[str, int] = {}
+    found: list[str] = []
+    for prompt in prompts:
+        raw, label = str(prompt.get("raw") or ""), str(prompt.get("label") or "")
+        number = numbers.setdefault(f"{label}\n{raw}", len(numbers) + 1)
+        given = label and label != raw and not (raw and label.endswith(raw[-200:]))
+        found.append(label if given and len(label) < 80 else f"prompt{number}")
+    return found
+
+
+def _names(rows: list[dict[str, Any]], config: Any) -> list[tuple[str, str]]:
+    """Of each row what its case is called in an id, and what stands at the id's end. Rows of one description whose variables differ are no attempts of
+    one case: they are the combinations of a matrix, or tests of one description."""
+    config = _mapping(config)
+    listed = config.get("tests")
+    tests = [_mapping(one) for one in listed] if isinstance(listed, list) else []
+    default = _mapping(_mapping(config.get("defaultTest")).get("vars"))
+    groups: dict[tuple[str, int], dict[bytes, dict[str, Any]]] = {}
+    heads: list[tuple[tuple[str, int], bytes]] = []
+    for row in rows:
+        variables = {
+            name: value for name, value in _mapping(row.get("vars")).items() if name not in _OF_THE_RUN
+        }
+        name = _described(row)
+        if not name:
+            naming = {
+                key: value for key, value in variables.items() if key not in default or default[key] != value
+            }
+            name = _unnamed(naming or variables)
+        key = _json(variables)
+        group = (
+            name,
+            _whole(row.get("promptIdx")),
+        )  # what is stored as a variable differs from column to column
+        heads.append((group, key))
+        groups.setdefault(group, {})[key] = variables
+    found: dict[tuple[tuple[str, int], bytes], tuple[str, str]] = {}
+    for group, seen in groups.items():
+        name = group[0]
+        alike = sum(" ".join(str(one.get("description") or "").split()) == name for one in tests)
+        keys = list(dict.fromkeys(key for variables in seen.values() for key in variables))
+        differing = [key for key in keys if len({_json(one.get(key)) for one in seen.values()}) > 1]
+        for number, (key, variables) in enumerate(seen.items(), 1):
+            several = f"#{number}" if number > 1 else ""
+            chosen = {one: variables[one] for one in differing if one in variables}
+            apart = (name, several) if alike == len(seen) else (name + _suffix(chosen), "")
+            found[group, key] = apart
+    return [found[head] for head in heads]
+
+
+def _unnamed(variables: Mapping[str, Any]) -> str:
+    """As `suites.identity` names a case without a name, which the store does not know."""
+    return f"vars-{hashlib.sha256(_json(variables)).hexdigest()[:8]}"
+
+
+def _suffix(chosen: Mapping[str, Any]) -> str:
+    """As `suites.identity` tells the combinations of a matrix apart."""
+    parts: list[str] = []
+    for name, value in chosen.items():
+        text = value if isinstance(value, str) else _json(value).decode("utf-8", "replace")
+        if len(text) > 40:
+            text = f"~{hashlib.sha256(text.encode('utf-8', 'surrogatepass')).hexdigest()[:8]}"
+        parts.append(f"{_line(name)}={_line(text)}")
+    return f"[{','.join(parts)}]" if parts else ""
+
+
+def _line(text: str) -> str:
+    return " ".join(text.split()) if any(one.isspace() and one != " " for one in text) else text.strip()
+
+
+def _described(row: Mapping[str, Any]) -> str:
+    """A row's description; empty where promptfoo filled one in."""
+    name = " ".join(str(_mapping(row.get("testCase")).get("description") or "").split())
+    return "" if _FILLED_IN.fullmatch(name) else name
+
+
+def _whole_row(
+    row: dict[str, Any], suite: str, labels: list[str], prompts: list[dict[str, Any]], own: tuple[str, str]
+) -> dict[str, Any]:
+    """A result with what our own export says of it beside promptfoo's members."""
+    found, more = row_of(row, suite, labels, prompts, own), _mapping(row.get(OURS))
+    details = {**found["details"], **_mapping(more.get("details"))}
+    return {**found, **more, "details": details}
+
+
+def _cases(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """How many attempts of a case had to pass, as far as the file says."""
+    return [
+        {
+            "case_id": row["case_id"],
+            "agent": row["agent"],
+            "model": row.get("asked_model"),
+            "required": row["required"],
+        }
+        for row in rows
+        if "required" in row
+    ]
+
+
+def row_of(
+    row: dict[str, Any],
+    suite: str,
+    labels: list[str],
+    prompts: list[dict[str, Any]],
+    own: tuple[str, str] = ("", ""),
+) -> dict[str, Any]:
+    """A result of promptfoo as one of ours. `labels` are those of the columns (`labels_of`), `own` what its case is
+    called among all rows (`_names`)."""
+    test, provider = _mapping(row.get("testCase")), _mapping(row.get("provider"))
+    variables, response = _mapping(row.get("vars")), _mapping(row.get("response"))
+    agent = str(provider.get("label") or provider.get("id") or "promptfoo")
+    column = _whole(row.get("promptIdx"))
+    label = labels[column] if 0 <= column < len(labels) else f"prompt{column + 1}"
+    name = " ".join(str(test.get("description") or "").split())
+    called, end = own if own[0] else (_described(row) or _unnamed(variables), "")
+    usage = _mapping(row.get("tokenUsage")) or _mapping(response.get("tokenUsage"))
+    passed = row["success"] is True
+    outcome = "passed" if passed else "error" if row.get("failureReason") == _ERROR else "failed"
+    output, error = response.get("output"), row.get("error")
+    text = "" if output is None else output if isinstance(output, str) else _json(output).decode()
+    told = _mapping(row.get("gradingResult")).get("reason") or error
+    asked = _mapping(row.get("prompt")).get("raw")
+    details = {"response_text": text, "output": None if isinstance(output, str) else output}
+    if not text and isinstance(row.get("response"), dict) and (outcome != "error" or output == ""):
+        details["empty_reply"] = "empty" if output == "" else "missing"
+    return {
+        "name": name or f"Row #{_whole(row.get('testIdx')) + 1}",
+        "suite": suite,
+        "format": "promptfoo",
+        "case_id": f"{suite}::{called}::{agent}::{label}{end}",
+        "agent": agent,
+        "prompt": prompts[column].get("label") if 0 <= column < len(prompts) else label,
+        "template": prompts[column].get("raw") if 0 <= column < len(prompts) else None,
+        "provider": provider,
+        "vars": variables,
+        "metadata": _mapping(test.get("metadata")),
+        "passed": passed,
+        "outcome": outcome,
+        "message": "passed" if passed else str(told or "failed"),
+        "error": str(error) if outcome == "error" and error else None,
+        "score": row.get("score"),
+        "named_scores": _mapping(row.get("namedScores")),
+        "named_weights": _mapping(_mapping(row.get("gradingResult")).get("namedScoreWeights")),
+        "cost": row.get("cost"),
+        "duration_ms": row.get("latencyMs"),
+        "usage": {"input_tokens": usage.get("prompt"), "output_tokens": usage.get("completion"),
+                  "cached_tokens": usage.get("cached")},
+        "assertions": [_assertion(one, within) for one, within in _parts(row)],
+        "details": details,
+        "transcript": _transcript(asked, text, error if outcome == "error" else None),
+    }  # fmt: skip
+
+
+def _parts(row: Mapping[str, Any]) -> list[tuple[dict[str, Any], int | None]]:
+    """Every part of a verdict in order, with the place of the set that it belongs to.
+
+    promptfoo writes what a set or a script's answer consists of within it and once more behind it, but what
+    those consist of in turn only within them.
+    """
+    listed = _components(row.get("gradingResult"))
+    found: list[tuple[dict[str, Any], int | None]] = []
+
+    def add(part: dict[str, Any], within: int | None, inner: list[dict[str, Any]], depth: int = 0) -> None:
+        place = len(found)
+        found.append((part, within))
+        if "assertion" not in part and within is None:
+            within = place
+        for one in inner if depth < _DEEPEST else ():
+            add(one, within, _components(one), depth + 1)
+
+    at = 0
+    while at < len(listed):
+        part, inner = listed[at], _components(listed[at])
+        again = listed[at + 1 : at + 1 + len(inner)]
+        repeated = bool(inner) and [_seen(one) for one in again] == [_seen(one) for one in inner]
+        add(part, None, again if repeated else inner)
+        at += 1 + (len(again) if repeated else 0)
+    return found
+
+
+_DEEPEST = 20
+
+
+def _components(holder: Any) -> list[dict[str, Any]]:
+    parts = _mapping(holder).get("componentResults")
+    return [part for part in parts if isinstance(part, dict)] if isinstance(parts, list) else []
+
+
+def _seen(part: Mapping[str, Any]) -> tuple[str, ...]:
+    return tuple(repr(part.get(key)) for key in ("pass", "score", "reason"))
+
+
+def _assertion(part: Mapping[str, Any], within: int | None) -> dict[str, Any]:
+    given, more = _mapping(part.get("assertion")), _mapping(part.get("metadata"))
+    whole = _mapping(more.get("assertionSet"))
+    found = {
+        "type": str(given.get("type") or "assert-set"),
+        "target": "text",
+        "expected": more.get("renderedAssertionValue", given.get("value")),
+        "actual": None,
+        "passed": part.get("pass") is True,
+        "score": part.get("score"),
+        "reason": str(part.get("reason") or ""),
+        "weight": given.get("weight", whole.get("weight")),
+        "metric": given.get("metric", whole.get("metric")),
+    }
+    return found if within is None else {**found, "set": within}
+
+
+def _transcript(asked: Any, text: str, error: Any) -> list[dict[str, Any]]:
+    entries = [("user", "" if asked is None else str(asked)), ("assistant", text)]
+    found = [{"turn": 1, "kind": kind, "text": said} for kind, said in entries if said]
+    return [*found, *([{"turn": 1, "kind": "error", "text": str(error)}] if error else [])]
+
+
+def _json(value: Any) -> bytes:
+    try:
+        return _encoder.encode(value)
+    except (TypeError, ValueError, OverflowError, UnicodeError, RecursionError):
+        return repr(value).encode("utf-8", "replace")
+
+
+def _mapping(value: Any) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _whole(value: Any) -> int:
+    return value if isinstance(value, int) and value >= 0 else 0

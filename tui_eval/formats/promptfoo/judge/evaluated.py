@@ -1,0 +1,186 @@
+"""What a script of one expression saw: both sides of the comparison that was false.
+
+`output.length < 140` came out false, because 178 is not below it: the expression is cut at its own operators, and
+its sides are evaluated once more. What cannot be cut for certain (`||`, a ternary, several lines) is told as it
+stands; nothing here changes a verdict.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Awaitable, Callable
+from typing import Any, NamedTuple
+
+from tui_eval import causes
+from tui_eval.assertions import evidence as seen
+from tui_eval.model import Evidence
+
+LONGEST = 400
+"""Characters of an expression that is looked into."""
+_COMPARING = ("===", "!==", "==", "!=", "<=", ">=", "<", ">")
+_NEITHER = ("=>", ">>>", ">>", "<<", "??", "||", "&&", "?.", "**=", "+=", "-=", "*=", "/=")
+"""Operators that begin like others, or that make an expression one which is not cut."""
+_PYTHON = {
+    ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=", ast.Eq: "==", ast.NotEq: "!=", ast.In: "in",
+    ast.NotIn: "not in", ast.Is: "is", ast.IsNot: "is not",
+}  # fmt: skip
+
+
+class Comparison(NamedTuple):
+    """A part of an expression: all of its text, and its sides where it compares."""
+
+    text: str
+    left: str = ""
+    operator: str = ""
+    right: str = ""
+
+
+def in_javascript(code: str) -> list[Comparison]:
+    """The parts of an expression that must all hold; none where it cannot be cut for certain."""
+    line = code.strip().rstrip(";").rstrip()
+    if (
+        not line
+        or len(line) > LONGEST
+        or "\n" in line
+        or line.startswith(("const ", "let ", "var ", "return "))
+    ):
+        return []
+    tokens = _operators(line)
+    if tokens is None or any(token in ("||", "??", "?", "=>", "=", ";", ",") for _, token in tokens):
+        return [] if tokens is None else [Comparison(line)]
+    parts: list[Comparison] = []
+    begin = 0
+    for place, token in [*tokens, (len(line), "&&")]:
+        if token == "&&":
+            inside = [(at, one) for at, one in tokens if begin <= at < place and one in _COMPARING]
+            parts.append(_cut(line, begin, place, inside))
+            begin = place + 2
+    return parts
+
+
+def _cut(line: str, begin: int, end: int, operators: list[tuple[int, str]]) -> Comparison:
+    text = line[begin:end].strip()
+    if len(operators) != 1:
+        return Comparison(text)
+    at, operator = operators[0]
+    left, right = line[begin:at].strip(), line[at + len(operator) : end].strip()
+    return Comparison(text, left, operator, right) if left and right else Comparison(text)
+
+
+def _operators(line: str) -> list[tuple[int, str]] | None:
+    """The operators outside of quotes and brackets, with their places; None where brackets do not close."""
+    found: list[tuple[int, str]] = []
+    depth, quote, at = 0, "", 0
+    while at < len(line):
+        char = line[at]
+        if quote:
+            at += 2 if char == "\\" else 1
+            quote = "" if char == quote else quote
+            continue
+        if char in "\"'`":
+            quote = char
+        elif char in "([{":
+            depth += 1
+        elif char in ")]}":
+            depth -= 1
+        elif depth == 0:
+            token = next(
+                (one for one in (*_COMPARING[:2], *_NEITHER, *_COMPARING[2:]) if line.startswith(one, at)), ""
+            )
+            token = token or (char if char in "?=;," else "")
+            if token:
+                found.append((at, token))
+                at += len(token)
+                continue
+        at += 1
+    return found if depth == 0 and not quote else None
+
+
+def in_python(code: str) -> list[Comparison]:
+    """The same of a Python expression; none of one that may do more than look at the output: it runs once."""
+    if len(code) > LONGEST or "\n" in code:
+        return []
+    try:
+        body = ast.parse(code.strip(), mode="eval").body
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return []
+    if not _looks_only(body):
+        return []
+    parts = body.values if isinstance(body, ast.BoolOp) and isinstance(body.op, ast.And) else [body]
+    found: list[Comparison] = []
+    for part in parts:
+        text = ast.unparse(part)
+        if isinstance(part, ast.Compare) and len(part.ops) == 1:
+            sides = ast.unparse(part.left), ast.unparse(part.comparators[0])
+            found.append(Comparison(text, sides[0], _PYTHON[type(part.ops[0])], sides[1]))
+        else:
+            found.append(Comparison(text))
+    return found
+
+
+_HARMLESS = frozenset(
+    [
+        "output",
+        "context",
+        "json",
+        "len",
+        "str",
+        "int",
+        "float",
+        "bool",
+        "abs",
+        "min",
+        "max",
+        "sum",
+        "any",
+        "all",
+        "sorted",
+        "round",
+        "list",
+        "dict",
+        "set",
+        "tuple",
+        "isinstance",
+        "range",
+        "enumerate",
+        "zip",
+    ]
+)
+
+
+def _looks_only(body: ast.expr) -> bool:
+    """Whether an expression has only names that can do nothing outside."""
+    own = {
+        node.id for node in ast.walk(body) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
+    }
+    return all(
+        not isinstance(node, ast.Lambda | ast.Await | ast.Yield | ast.YieldFrom)
+        and not (isinstance(node, ast.Name) and node.id not in _HARMLESS | own)
+        and not (isinstance(node, ast.Attribute) and node.attr.startswith("_"))
+        for node in ast.walk(body)
+    )
+
+
+async def what_was_false(
+    parts: list[Comparison], evaluate: Callable[[str], Awaitable[Any]], truth: str
+) -> Evidence | None:
+    """The first part that does not hold, with the values of its sides; None where that is not found.
+
+    Args:
+        evaluate: gives the value of an expression; what it raises ends the search.
+        truth: how the language asks whether an expression holds: `!!({})`, `bool({})`.
+    """
+    for part in parts:
+        sides = (part.left, part.right) if part.operator else ()
+        *values, holds = await evaluate(
+            f"[{', '.join([*(f'({side})' for side in sides), truth.format(part.text)])}]"
+        )
+        left, right = values or (None, None)
+        if holds is not False:
+            continue
+        told = Evidence("rule", "is-false", text=seen.cut(part.text), rule=seen.cut(part.text))
+        if part.operator and not isinstance(left, dict | list) and not isinstance(right, dict | list):
+            told.text = f"{causes.shown(left)} {part.operator} {causes.shown(right)}"
+            told.actual, told.expected = seen.small(left), seen.small(right)
+        return told
+    return None

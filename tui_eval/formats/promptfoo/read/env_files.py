@@ -1,0 +1,99 @@
+"""The names of a suite's own environment: its `env`, and `.env` files (formats/promptfoo.md 7.3)."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from tui_eval.formats.promptfoo.read.suite_file import Missing, SuiteReading
+from tui_eval.guard.trust import NeedsTrust, from_root
+from tui_eval.nunjucks import templates
+from tui_eval.nunjucks.suite_environment import SuiteEnvironment, parse
+
+_ENV = re.compile(
+    r"""\{\{-?\s{0,20}env(?:\.([A-Za-z_]\w{0,200})|\[\s{0,20}["']([^"'\]]{1,200})["']\s{0,20}\])([^{}]{0,400}?)-?\}\}"""
+)
+
+
+def own_env(value: Any, reading: SuiteReading, files: Mapping[str, str] | None = None) -> dict[str, str]:
+    """The suite's `env:` as texts; values may name variables of the person's environment and of
+    `files` (what `.env` files say), which are among the result."""
+    result = dict(files or {})
+    if value is None:
+        return result
+    if not isinstance(value, dict):
+        reading.problem(reading.name, 0, "env", "must be a mapping of names and values")
+        return result
+    around = SuiteEnvironment(result, reading.trust)
+    own: dict[str, str] = {}
+    for name, given in value.items():
+        if given is None:
+            continue
+        plain = "true" if given is True else "false" if given is False else str(given)
+        own[str(name)] = fill(plain, around)
+    return {**result, **own}
+
+
+def env_files(named: Any, text: str, reading: SuiteReading) -> dict[str, str]:
+    """What the `.env` beside the suite says, and the files of `commandLineOptions.envPath`.
+
+    Their names are secrets' names as often as not: they are read only where the folder is trusted.
+    As in the tool, the environment wins over `.env`, and a file that is named wins over both.
+    """
+    result: dict[str, str] = {}
+    beside = reading.base / ".env"
+    asked = reading.trust.granted or _ENV.search(text) is not None
+    if asked and beside.is_file() and reading.want(f"read {from_root(beside, reading.root)}"):
+        found = _env_file(".env", reading)
+        result = {name: value for name, value in found.items() if name not in os.environ}
+    paths = named if isinstance(named, list) else [named]
+    for path in (part.strip() for given in paths if isinstance(given, str) for part in given.split(",")):
+        if path and reading.want(f"read {from_root(reading.base / path, reading.root)}"):
+            result.update(_env_file(path, reading))
+    return result
+
+
+def _env_file(name: str, reading: SuiteReading) -> dict[str, str]:
+    try:
+        return parse(reading.text(reading.find(name)))
+    except Missing as error:
+        reading.problem(reading.name, 0, "commandLineOptions.envPath", str(error))
+        return {}
+
+
+def fill(text: str, env: Mapping[str, str]) -> str:
+    """A text with its `{{ env.NAME }}` filled in; what is unknown or needs trust stays as it is."""
+    if "{{" not in text or "env" not in text:
+        return text
+
+    def found(match: re.Match[str]) -> str:
+        name, after = match.group(1) or match.group(2), match.group(3).strip()
+        try:
+            if not after:
+                return env[name]
+            if after.startswith("|"):
+                value = env.get(name)
+                known = {} if value is None else {name: value}
+                return templates.render(match.group(), {}, env=known)
+        except (KeyError, NeedsTrust, templates.TemplateError):
+            pass
+        return match.group()
+
+    return _ENV.sub(found, text)
+
+
+def fill_all(value: Any, env: Mapping[str, str], *, depth: int = 0) -> Any:
+    """`fill` for every text in lists and mappings. What holds nothing to fill in is not copied."""
+    if isinstance(value, str):
+        return fill(value, env)
+    if depth > 200:
+        return value
+    if isinstance(value, list):
+        filled = [fill_all(v, env, depth=depth + 1) for v in value]
+        return filled if any(a is not b for a, b in zip(filled, value, strict=True)) else value
+    if isinstance(value, dict):
+        mapped = {k: fill_all(v, env, depth=depth + 1) for k, v in value.items()}
+        return mapped if any(mapped[k] is not v for k, v in value.items()) else value
+    return value

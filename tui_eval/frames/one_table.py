@@ -1,0 +1,315 @@
+"""Two frames as one table: each row once, what differs as `26.0→24.0`. For the app and every report.
+
+Pure values over a `Difference`; rows are made when they are asked for, so that a million of them open at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Literal
+
+import polars as pl
+
+if TYPE_CHECKING:
+    from tui_eval.frames.cells import AlignedRow, Cell, Status
+    from tui_eval.frames.difference import Difference
+    from tui_eval.frames.typed_columns import ReadColumn
+    from tui_eval.model import DataDetails
+
+CellState = Literal["same", "near", "differs", "missing", "extra", "lacking"]
+"""`near`: equal within the tolerance, or written otherwise; `lacking`: the answer has no such column."""
+ARROW = "→"
+_MARKS = {"same": " ", "different": "≠", "missing": "−", "extra": "+"}
+_MIDNIGHT = "T00:00:00"
+
+
+@dataclass(frozen=True, slots=True)
+class TableColumn:
+    """The head of a column: its name, the kind of its expected values in a word (`integer`, `date`), whether it is
+    part of the key, whether the answer lacks it, and in how many rows that both sides have it differs.
+
+    `days`: its values are dates alone. `numeric`: its values stand at the right. `given` is the kind of the answer's
+    values where that is another one which cannot stand for it.
+    """
+
+    name: str
+    kind: str
+    key: bool = False
+    missing: bool = False
+    apart: int = 0
+    days: bool = False
+    numeric: bool = False
+    given: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class TableCell:
+    """A cell of the one table; a text is None where that side has none. Dates are without a midnight; texts whose
+    ends or whose kind would not be seen are in quotes. `why` says why it differs."""
+
+    state: CellState
+    expected: str | None
+    actual: str | None
+    why: str = ""
+
+    @property
+    def text(self) -> str:
+        """What stands in the cell: `24.0`, or `26.0→24.0`."""
+        if self.state == "differs":
+            return f"{self.expected}{ARROW}{self.actual}"
+        return (self.actual if self.state == "extra" else self.expected) or ""
+
+
+@dataclass(frozen=True, slots=True)
+class TableRow:
+    """A row of the one table: its aligned number, its mark (`≠`, `−` missing, `+` extra, `×2` the second row of the
+    answer with its key, `↕` in another place, a blank), and its cells."""
+
+    number: int
+    mark: str
+    cells: tuple[TableCell, ...]
+    repeat: int = 1
+
+
+class OneTable:
+    """The one table of a difference.
+
+    `columns` are the heads; `row` gives any aligned row, `differing` the numbers of those that are looked for, in
+    the order in which they stand. `line` and `order` say in words how many there are of what.
+    """
+
+    def __init__(self, difference: Difference) -> None:
+        difference.key_first()
+        self.difference = difference
+        self.expected_rows, self.actual_rows = difference.lengths
+        # an answer without rows has no columns: that says nothing of them
+        self.lacking = tuple(difference.missing_columns) if self.actual_rows else ()
+
+    def __len__(self) -> int:
+        return len(self.difference)
+
+    @cached_property
+    def columns(self) -> tuple[TableColumn, ...]:
+        """The expected columns, those of the key first."""
+        apart = self.difference.differing_cells()
+        return tuple(self._head(name, apart.get(name, 0)) for name in self.difference.columns)
+
+    def _head(self, name: str, apart: int) -> TableColumn:
+        one = self.difference.pairs.get(name)
+        column = one.expected if one is not None else self.difference.lacking.get(name)
+        days = column is not None and _days(column)
+        kind = _kind(column, days)
+        numeric = kind in ("integer", "decimal", "number")
+        other = _kind(one.actual, _days(one.actual)) if one is not None else ""
+        given = (
+            "" if other in (kind, "null", "") or kind in ("null", "") or _stands_for(kind, other) else other
+        )
+        return TableColumn(
+            name, kind, name in self.difference.key, name in self.lacking, apart, days, numeric, given
+        )
+
+    @cached_property
+    def differing(self) -> pl.Series:
+        """The numbers of the rows that differ, are missing or too many, ascending."""
+        return self.difference.rows_apart
+
+    @property
+    def missing(self) -> int:
+        """Rows that the answer lacks."""
+        return len(self) - self.actual_rows
+
+    @property
+    def extra(self) -> int:
+        """Rows that only the answer has."""
+        return len(self) - self.expected_rows
+
+    @property
+    def apart(self) -> int:
+        """Rows that both sides have and that differ."""
+        return len(self.differing) - self.missing - self.extra
+
+    @cached_property
+    def moved(self) -> frozenset[int]:
+        """The rows that stand elsewhere in the answer; none where the order does not count."""
+        return frozenset(self.difference.moved()) if self.difference.settings.ordered else frozenset()
+
+    def row(self, number: int) -> TableRow:
+        """An aligned row.
+
+        Raises:
+            IndexError: there is no such row.
+        """
+        found = self.difference.row(number)
+        cells = tuple(self.cell(found, at) for at in range(len(self.columns)))
+        return TableRow(number, self.mark(found), cells, self.difference.repeated(number) or 1)
+
+    def mark(self, row: AlignedRow) -> str:
+        """The mark of an aligned row."""
+        if row.status == "extra" and (repeat := self.difference.repeated(row.number)):
+            return f"×{repeat}"
+        mark = _MARKS[row.status]
+        if row.status == "different" and not self.difference.apart_in(row.number):
+            mark = " "  # only in columns that the answer lacks: their heads say so
+        return "↕" if mark == " " and row.number in self.moved else mark
+
+    def cell(self, row: AlignedRow, at: int) -> TableCell:
+        """One cell of an aligned row."""
+        return table_cell(row.status, row.cells[at], self.columns[at])
+
+    def sampled(self, at: int, numbers: Sequence[int]) -> list[TableCell]:
+        """The cells of a column in some aligned rows, without why they differ."""
+        head = self.columns[at]
+        return [
+            table_cell(status, cell, head) for status, cell in self.difference.sampled(head.name, numbers)
+        ]
+
+    @property
+    def order(self) -> str:
+        """Where the order counts and only it differs, that in one line; else nothing."""
+        if len(self.differing) or self.lacking or not self.moved:
+            return ""
+        return f"row order differs: {len(self.moved):,} of {self.expected_rows:,} rows stand elsewhere"
+
+    @property
+    def line(self) -> str:
+        """What differs, in one line: `3 of 99 rows differ in amount · − 2 missing · key: order_id`."""
+        if self.order:
+            return self.order
+        parts: list[str] = []
+        if self.apart:
+            names = sorted((c for c in self.columns if c.apart), key=lambda c: -c.apart)
+            shown = ", ".join(f"{c.name} {c.apart:,}" if len(names) > 1 else c.name for c in names[:3])
+            more = f", {len(names) - 3} more" if len(names) > 3 else ""
+            verb = "differs" if self.apart == 1 else "differ"
+            rows = "row" if self.expected_rows == 1 else "rows"
+            parts.append(f"≠ {self.apart:,} of {self.expected_rows:,} {rows} {verb} in {shown}{more}")
+        parts += [f"− {self.missing:,} missing"] if self.missing else []
+        repeats = len(self.difference.repeats) if self.extra else 0
+        parts += [f"× {repeats:,} repeated"] if repeats else []
+        parts += [f"+ {self.extra - repeats:,} extra"] if self.extra > repeats else []
+        parts += [f"− column {name} missing" for name in self.lacking[:3]]
+        parts += [f"− {len(self.lacking) - 3} more columns missing"] if len(self.lacking) > 3 else []
+        if not parts:
+            return f"all {self.expected_rows:,} rows are the same"
+        key = self.difference.key
+        parts.append(f"key: {', '.join(key)}" if key else "no key: aligned by content")
+        return " · ".join(parts)
+
+
+def table_of_details(
+    details: DataDetails, expected: pl.DataFrame | None = None, actual: pl.DataFrame | None = None
+) -> OneTable:
+    """The one table of a recorded comparison, aligned as it was judged.
+
+    Args:
+        expected, actual: the whole frame of a side where the record has only its first rows.
+    """
+    from tui_eval.frames.comparison_rules import ComparisonSettings
+    from tui_eval.frames.difference import align
+
+    kinds = details.settings.get("types")
+    types = {str(name): str(kind) for name, kind in kinds.items()} if isinstance(kinds, Mapping) else {}
+    sides = (
+        details.expected or [] if expected is None else expected,
+        details.actual or [] if actual is None else actual,
+    )
+    settings = ComparisonSettings.kept(details.settings)
+    return OneTable(align(*sides, settings, details.columns or None, types))
+
+
+def table_cell(status: Status, cell: Cell, column: TableColumn) -> TableCell:
+    """A cell of the one table from one of an aligned row, of which this became."""
+    expected, actual = plain_moment(cell.expected, column.days), plain_moment(cell.actual, column.days)
+    if status in ("missing", "extra"):
+        return TableCell(status, expected, actual)
+    if column.missing or cell.why == "column missing":
+        return TableCell("lacking", expected, None, cell.why)
+    if cell.same:
+        return TableCell("near" if cell.why else "same", expected, actual, cell.why)
+    if expected == actual:  # what was left out is what differs
+        expected, actual = cell.expected, cell.actual
+    quote = expected == actual or {cell.kinds[0], cell.kinds[1]} == {
+        "null",
+        "text",
+    }  # a text `null` beside none
+    return TableCell(
+        "differs",
+        _quoted(expected, cell.kinds[0], quote),
+        _quoted(actual, cell.kinds[1], quote),
+        cell.why,
+    )
+
+
+def _quoted(text: str | None, kind: str, always: bool) -> str | None:
+    """A text in quotes where its ends, or that it is a text, would not be seen."""
+    if text is None or kind != "text" or not (always or text != text.strip() or not text):
+        return text
+    return f'"{text}"'
+
+
+def plain_moment(text: str | None, days: bool) -> str | None:
+    """A text as it is shown: a date without its midnight where the column has only dates, a timestamp with a blank for its T."""
+    if text is None or len(text) < 11 or text[10] != "T" or not text[:4].isdigit() or text[4] != "-":
+        return text
+    if days and text[10:] in (_MIDNIGHT, f"{_MIDNIGHT}+00:00"):
+        return text[:10]
+    return f"{text[:10]} {text[11:]}"
+
+
+_DAY = r"^\d{4,}-\d\d-\d\d(?:[T ]00:00:00(?:\.0+)?)?(?:Z|\+00:00)?$"
+_LOOKED_AT = 1000
+
+
+def _days(column: ReadColumn) -> bool:
+    """Whether all values of a column are dates, or midnights."""
+    if column.kind not in ("time", "text"):
+        return False
+    if column.type_name.upper() == "DATE":
+        return True
+    if column.series is None or column.series.dtype != pl.String:
+        return False
+    text = pl.col("t")
+    for known in (column.series.head(_LOOKED_AT).drop_nulls(), column.series.drop_nulls()):
+        if not len(known) or not pl.DataFrame({"t": known}).select(text.str.contains(_DAY).all()).item():
+            return False
+    return True
+
+
+_ALIKE = ({"integer", "number", "decimal"}, {"date", "timestamp"})
+_AS_TEXT = ("date", "timestamp", "time", "decimal", "interval")
+"""Kinds that JSON can only write as texts."""
+
+
+def _stands_for(kind: str, other: str) -> bool:
+    return any({kind, other} <= alike for alike in _ALIKE) or (other == "text" and kind in _AS_TEXT)
+
+
+_WORDS = {
+    "bool": "boolean",
+    "float": "number",
+    "text": "text",
+    "nested": "object",
+    "mixed": "mixed",
+    "null": "null",
+}
+
+
+def _kind(column: ReadColumn | None, days: bool) -> str:
+    if column is None:
+        return ""
+    if column.kind == "time":
+        clock = column.type_name.upper().startswith("TIME") and not column.type_name.upper().startswith(
+            "TIMESTAMP"
+        )
+        return "date" if days else "time" if clock else "timestamp"
+    if days:
+        return "date"
+    if column.kind == "exact":
+        return "integer" if column.integral or not column.scale else "decimal"
+    if column.kind == "nested" and column.type_name.endswith("]"):
+        return "list"
+    if column.kind == "nested" and column.type_name.upper() == "INTERVAL":
+        return "interval"
+    return _WORDS[column.kind]

@@ -1,0 +1,72 @@
+"""`{{ env.NAME }}`: from the suite's own names, and from the person's environment where trusted; and `.env` files."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Mapping
+
+from tui_eval.guard.trust import Trust
+from tui_eval.nunjucks import templates
+
+# -- `.env` files: names and values for templates and providers (formats/promptfoo.md 7.3).
+
+
+_LINE = re.compile(
+    r"""
+    ^[ \t]*(?:export[ \t]+)?([\w.-]+)[ \t]*(?:=[ \t]*|:[ \t]+)
+    (?:'((?:\\'|[^'])*)'|"((?:\\"|[^"])*)"|`((?:\\`|[^`])*)`|([^\#\r\n]*))?
+    [ \t]*(?:\#[^\r\n]*)?$
+    """,
+    re.VERBOSE | re.MULTILINE,
+)
+
+
+def parse(text: str) -> dict[str, str]:
+    """The names and values of a `.env` file.
+
+    As dotenv reads it: `#` begins a comment outside quotes, `export` is allowed, values may be in
+    `'`, `"` or backquotes and span lines; only within `"` do `\\n` and `\\r` mean line breaks.
+    """
+    result: dict[str, str] = {}
+    for found in _LINE.finditer(text.replace("\r\n", "\n").replace("\r", "\n")):
+        name, single, double, back, plain = found.groups()
+        if double is not None:
+            value = double.replace("\\n", "\n").replace("\\r", "\r")
+        elif single is not None or back is not None:
+            value = single if single is not None else back
+        else:
+            value = (plain or "").strip()
+        result[name] = value
+    return result
+
+
+class SuiteEnvironment(Mapping[str, str]):
+    """What `{{ env.NAME }}` finds while a suite is run.
+
+    Its own names (from the suite's `env:`) are there for everybody; asking for any other that the
+    person's environment has needs trust. Only its own names are listed.
+    """
+
+    def __init__(self, own: Mapping[str, str], trust: Trust) -> None:
+        self._own, self._trust = own, trust
+
+    def __getitem__(self, name: str) -> str:
+        if name in self._own:
+            return self._own[name]
+        if name in self:
+            self._trust.require(f"read the environment variable {name}")
+            return os.environ[name]
+        raise KeyError(name)
+
+    def __contains__(self, name: object) -> bool:
+        if name in self._own:
+            return True
+        there = isinstance(name, str) and name in os.environ
+        return there and not templates.flag("PROMPTFOO_DISABLE_TEMPLATE_ENV_VARS")
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._own)
+
+    def __len__(self) -> int:
+        return len(self._own)

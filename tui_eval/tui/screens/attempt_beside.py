@@ -1,0 +1,182 @@
+"""What stands beside (or below) a list of cases: the attempt under the cursor, those of all rows of its test, or how
+its case is defined."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
+from typing import Any, Protocol
+
+from textual.timer import Timer
+
+from tui_eval.guard.text import visible
+from tui_eval.tui.handlers import Handler
+from tui_eval.tui.loaders.case_loader import load, where_is
+from tui_eval.tui.pointer import CasePointer
+from tui_eval.tui.services import AppServices
+from tui_eval.tui.state.case.attempt_preview import answers_lines, preview_lines
+from tui_eval.tui.state.case.case_details import describe, entry_head
+from tui_eval.tui.state.lists.case_entry import CaseRow
+from tui_eval.tui.state.lists.case_tree import TreeLine
+from tui_eval.tui.state.text.lines import Line
+from tui_eval.tui.widgets.case_list import CaseList
+from tui_eval.tui.widgets.lines_pane import LinesPane
+
+PATIENCE = 0.25
+"""Seconds after which the case's definition stands there until its attempt has been read."""
+KEPT = 64
+"""Attempts that are kept, so that going back to one reads nothing."""
+ENDED = ("passed", "failed", "error", "cancelled", "skipped")
+MOST_ANSWERS = 24
+"""Rows of a test whose answers are shown one after the other."""
+SIZES = ("", "-large", "-hidden")
+"""The classes of a screen by how much of it the pane takes."""
+
+
+class BesideScreen(Protocol):
+    """What this asks of the screen it stands in."""
+
+    @property
+    def case_list(self) -> CaseList:
+        """The list."""
+        ...
+
+    @property
+    def beside(self) -> LinesPane:
+        """The pane."""
+        ...
+
+    def has(self, *selectors: str) -> bool:
+        """Whether these widgets are there, and the screen with them."""
+        ...
+
+    def set_class(self, add: bool, *class_names: str) -> Any:
+        """Give the screen these classes, or take them away."""
+        ...
+
+    def call_after_refresh(self, callback: Callable[..., Any]) -> Any:
+        """Call this when the screen has been laid out again."""
+        ...
+
+    def set_timer(self, delay: float, callback: Callable[[], Any]) -> Timer:
+        """Call this once, in so many seconds."""
+        ...
+
+    def all_entries(self) -> Iterable[CaseRow]:
+        """Every case, shown or not."""
+        ...
+
+    def pointer_of(self, entry: CaseRow) -> CasePointer:
+        """Where a row's case is found."""
+        ...
+
+
+class AttemptBeside:
+    """Reads the attempt under the cursor, in a thread, and shows it; keeps those read last."""
+
+    def __init__(self, screen: BesideScreen, services: AppServices, now: Callable[[], float]) -> None:
+        self._screen, self._services, self._now = screen, services, now
+        self._kept: OrderedDict[tuple[Any, ...], list[Line]] = OrderedDict()
+        self._wanted: tuple[Any, ...] = ()
+        self._defined = self._together = False
+        self._size = 0
+
+    def handlers(self) -> Mapping[str, Handler]:
+        """What its keys do."""
+        return {
+            "list.definition": self.other,
+            "list.siblings": self.together,
+            "list.pane_size": self.resize,
+        }
+
+    def other(self) -> None:
+        """The attempt, or how the case is defined."""
+        self._defined, self._together = not self._defined, False
+        self._services.notices.say("how the case is defined" if self._defined else "the attempt")
+        self.show()
+
+    def together(self) -> None:
+        """The answers of all rows of a test, or the one under the cursor."""
+        self._defined, self._together = False, not self._together
+        self._services.notices.say("the answers of all rows of a test" if self._together else "the attempt")
+        self.show()
+
+    def resize(self) -> None:
+        """More of the pane, none of it, or as it was."""
+        self._size = (self._size + 1) % len(SIZES)
+        for number, name in enumerate(SIZES):
+            if name:
+                self._screen.set_class(number == self._size, name)
+        self._screen.call_after_refresh(self.show)
+
+    def show(self) -> None:
+        """Show what is under the cursor, where the pane is seen."""
+        pane, cases = self._screen.beside, self._screen.case_list
+        self._wanted = ()
+        if not pane.display:
+            return
+        line = cases.current_line
+        entry = line.telling if line is not None else None
+        if line is None:
+            pane.show([])
+            return
+        if self._defined or entry is None or entry.status not in ENDED:
+            self._describe(line)
+            return
+        rows = self._rows_of_test(entry) if self._together else [entry]
+        head = self._head(entry, rows)
+        key = tuple(
+            (self._screen.pointer_of(row), row.finished_at, row.attempts, row.message) for row in rows
+        )
+        if key in self._kept:
+            self._kept.move_to_end(key)
+            pane.show(head, self._kept[key] or ())
+            return
+        self._wanted = key
+        state, pointer_of = self._services.state, self._screen.pointer_of
+        places = [
+            (row.variant or row.agent or row.name, where_is(state, pointer_of(row), family=False))
+            for row in rows
+        ]
+
+        def read() -> list[Line]:
+            if len(places) == 1:
+                return preview_lines(load(places[0][1]))
+            return answers_lines([(label, load(where)) for label, where in places])
+
+        self._services.tasks.thread(read, partial(self._read, key, line, head), name="attempt")
+        self._screen.set_timer(PATIENCE, partial(self._late, key, line))
+
+    def _rows_of_test(self, entry: CaseRow) -> list[CaseRow]:
+        """The rows of its test that have ended, itself where it is the only one."""
+        test = (entry.suite, entry.test or entry.name)
+        rows = [one for one in self._screen.all_entries() if (one.suite, one.test or one.name) == test]
+        return [one for one in rows if one.status in ENDED][:MOST_ANSWERS] or [entry]
+
+    def _head(self, entry: CaseRow, rows: Sequence[CaseRow]) -> list[tuple[str, str]]:
+        if len(rows) == 1:
+            return entry_head(rows[0], self._services.symbols)
+        return [("title", visible(entry.name, newlines=False))]
+
+    def _read(
+        self, key: tuple[Any, ...], line: TreeLine, head: list[tuple[str, str]], lines: list[Line]
+    ) -> None:
+        self._kept[key] = lines
+        while len(self._kept) > KEPT:
+            self._kept.popitem(last=False)
+        if key != self._wanted or not self._screen.has("LinesPane"):
+            return
+        self._wanted = ()
+        if lines:
+            self._screen.beside.show(head, lines)
+        else:  # its run is gone, or holds no attempt of it that ended
+            self._describe(line)
+
+    def _late(self, key: tuple[Any, ...], line: TreeLine) -> None:
+        if key == self._wanted and self._screen.has("LinesPane"):
+            self._describe(line)
+
+    def _describe(self, line: TreeLine) -> None:
+        below = partial(self._screen.case_list.below, line)
+        self._screen.beside.show(describe(line, self._services.symbols, self._now(), below))

@@ -1,0 +1,205 @@
+"""Where the Case screen's content comes from: the lists, a run's folder, the news of a run that goes on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any, Protocol
+
+from textual.timer import Timer
+
+from tui_eval.case_names import full_name, variant_of
+from tui_eval.store.linked import replaced_by
+from tui_eval.store.run_folders import Store
+from tui_eval.tui.case_past import load_past
+from tui_eval.tui.loaders.case_loader import Where, load
+from tui_eval.tui.messages import RunChanged
+from tui_eval.tui.pointer import CasePointer
+from tui_eval.tui.services import AppServices
+from tui_eval.tui.state.case.case_content import CaseContent, foreseen
+from tui_eval.tui.state.case.case_history import CasePast
+from tui_eval.tui.state.runs.linked_lists import merged
+
+PATIENCE = 0.4
+"""Seconds of reading after which it is said that something is being read."""
+
+
+class ReadingScreen(Protocol):
+    """The screen that shows what is read."""
+
+    def has(self, *selectors: str) -> bool:
+        """Whether these widgets are there, and the screen with them."""
+        ...
+
+    def set_timer(self, delay: float, callback: Callable[[], Any]) -> Timer:
+        """Call this once, in so many seconds."""
+        ...
+
+    def say(self, words: str) -> None:
+        """A few words for the person."""
+        ...
+
+    def show_head(self) -> None:
+        """Attempts have come, or changed."""
+        ...
+
+    def loaded(self, keep: bool) -> None:
+        """An attempt was read; `keep`: the one that was shown before."""
+        ...
+
+    def past_read(self) -> None:
+        """What became of the case in all runs is known."""
+        ...
+
+
+class CaseReader:
+    """Reads what the pointer leads to, in threads."""
+
+    def __init__(self, screen: ReadingScreen, services: AppServices, pointer: CasePointer) -> None:
+        self._screen = screen
+        self._state, self._tasks = services.state, services.tasks
+        self.pointer = pointer
+        self.content = CaseContent(pointer)
+        """What was read last."""
+        self.fresh = False
+        """Whether it is of a run that the person has just asked for."""
+        self._runs_seen: set[str] = set()
+        self._generation = 0
+        self._read = 0
+        """The generation whose content is shown."""
+        self._reading_past: CasePointer | None = None
+
+    @property
+    def run_id(self) -> str | None:
+        """The run looked at: the pointer's, else the one in front."""
+        run = self._state.run
+        return self.pointer.run_id or (run.info.id if run is not None else None)
+
+    def go_to(self, pointer: CasePointer) -> None:
+        """Another case, or another attempt."""
+        if pointer != self.pointer:
+            self.fresh = False
+            self.pointer = pointer
+            self.load(keep=False)
+
+    def step(self, step: int) -> bool:
+        """The next (-1: previous) attempt; False where there is none."""
+        placed = self.content.step(step)
+        if placed is None:
+            return False
+        old, fresh = self.pointer, self.fresh
+        self.go_to(
+            CasePointer(old.case_id, old.agent, old.model, placed.run_id or self.run_id, placed.row.id)
+        )
+        self.fresh = fresh and placed.run_id == old.run_id
+        return True
+
+    def reload(self) -> None:
+        """Read the same attempt again."""
+        self.load(keep=True)
+
+    def foresee(self) -> None:
+        """Begin with what the lists know, for the first frame: over a slow line the reason comes with it."""
+        state, pointer = self._state, self.pointer
+        if state.run is not None:
+            self._runs_seen.add(state.run.info.id)
+        item = state.by_id.get(pointer.case_id)
+        case = item.case if item is not None else None
+        name = full_name(case.name, variant_of(case, pointer.agent)) if case is not None else ""
+        last = item.last_of(pointer.agent, pointer.model) if item is not None else None
+        self.content = foreseen(pointer, state.attempts_of(pointer), last, name)
+
+    def _where(self) -> Where:
+        state = self._state
+        item = state.by_id.get(self.pointer.case_id)
+        case = item.case if item is not None else None
+        run = state.run
+        if run is not None and self.pointer.run_id in (None, run.info.id):
+            ref = run.find(self.pointer.case_id, self.pointer.agent, self.pointer.model)
+            if ref is not None:
+                return Where(self.pointer, run.folder, ref, case, state.root)
+        if self.pointer.run_id is None:
+            return Where(self.pointer, None, None, case, state.root)
+        folder = Store(state.root).folder_of(self.pointer.run_id)
+        return Where(self.pointer, folder, None, case, state.root)
+
+    def load(self, *, keep: bool) -> None:
+        """Read what the pointer leads to; `keep`: it is the same attempt, and the cursor stays where it is."""
+        self._generation += 1
+        loaded = partial(self._loaded, self._generation, keep)
+        self._screen.set_timer(PATIENCE, partial(self._still_reading, self._generation))
+        first = self._generation == 1
+        self._tasks.thread(partial(load, self._where()), loaded, name="case", opens=first)
+
+    def _still_reading(self, generation: int) -> None:
+        if generation == self._generation and generation != self._read:
+            self._screen.say("reading the attempt…")
+
+    def _loaded(self, generation: int, keep: bool, content: CaseContent) -> None:
+        if generation != self._generation or not self._screen.has(".head", ".tabs"):
+            return
+        self._read = generation
+        content.fresh = self.fresh
+        self.content = content
+        self._reading_past = None
+        self._screen.loaded(keep)
+        if content.running and self._has_ended(content):
+            self.reload()
+
+    def _has_ended(self, content: CaseContent) -> bool:
+        """Whether the attempt ended while it was read: what was told of that was told too early."""
+        group, row = self._state.group, content.row
+        run = group.find_run(content.run_id) if group is not None else None
+        known = run.attempts.get(row.id) if run is not None and row is not None else None
+        return known is not None and known.state == "done"
+
+    def read_past(self) -> None:
+        """Read what became of the case in all runs, unless it is being read."""
+        if self._reading_past == self.pointer:
+            return
+        self._reading_past = self.pointer
+        content = self.content
+        column = (content.agent or self.pointer.agent, content.model or self.pointer.model)
+        self._tasks.thread(
+            partial(load_past, self._state.root, self.pointer.case_id, *column),
+            partial(self._past_read, content),
+            name="past",
+        )
+
+    def _past_read(self, content: CaseContent, past: CasePast) -> None:
+        if content is self.content and self._screen.has():
+            content.past = past
+            self._screen.past_read()
+
+    def run_changed(self, event: RunChanged) -> None:
+        """Attempts of a run have changed: those of this case are shown as they are now."""
+        state = self._state
+        run = state.run
+        if event.run_id:
+            run = state.find_run(event.run_id)
+        if run is None:
+            return
+        ref = run.find(self.pointer.case_id, self.pointer.agent, self.pointer.model)
+        if ref is None:
+            return
+        if event.opened and run.info.id not in self._runs_seen and run.info.id != self.pointer.run_id:
+            # The case was run again: the new attempt is what the person waits for.
+            self._runs_seen.add(run.info.id)
+            self.pointer = CasePointer(
+                self.pointer.case_id, self.pointer.agent, self.pointer.model, run.info.id
+            )
+            self.fresh = True
+            self.load(keep=False)
+            return
+        if run.info.id != self.run_id or not any(row.case_ref == ref for row in event.changed):
+            return
+        here = self.content.row
+        rows = run.attempts_of(ref)
+        fresh = next((row for row in rows if here is not None and row.id == here.id), None)
+        self.content.rows = rows
+        self.content.family = merged(self.content.family, run.info.id, rows, replaced_by(run.info))
+        if fresh is None or (fresh.state == "done" and self.content.attempt is None):
+            self.reload()
+        elif self.content.attempt is None:
+            self.content.row = fresh
+        self._screen.show_head()

@@ -1,0 +1,360 @@
+"""The rows of a list of cases and its lines: made, sorted, filtered, and changed where they stand.
+
+Many rows and their lines are made in a thread: no key waits for a hundred thousand of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from time import monotonic
+from typing import Any, Protocol
+
+from textual.timer import Timer
+
+from tui_eval.tui.handlers import Handler
+from tui_eval.tui.services import AppServices
+from tui_eval.tui.state.lists.case_entry import CaseRow
+from tui_eval.tui.state.lists.case_sources import CaseSource
+from tui_eval.tui.state.lists.case_tree import GROUPINGS, SORTS, Tree, View, build, urgency
+from tui_eval.tui.terminal.gc_pauses import undisturbed
+from tui_eval.tui.widgets.case_list import CaseList
+
+MANY = 4_000
+"""Entries from which on they are made, sorted and filtered in a thread."""
+PAUSE = 1.0
+"""Seconds at least between two changes of a list's order that nobody asked for."""
+GOES_ON = ("running", "retrying", "waiting")
+
+
+class ListScreen(Protocol):
+    """What the parts of a list of cases ask of the screen they stand in."""
+
+    @property
+    def case_list(self) -> CaseList:
+        """The list."""
+        ...
+
+    def has(self, *selectors: str) -> bool:
+        """Whether these widgets are there, and the screen with them."""
+        ...
+
+    def set_timer(self, delay: float, callback: Callable[[], Any]) -> Timer:
+        """Call this once, in so many seconds."""
+        ...
+
+    def rebuilt(self) -> None:
+        """Other lines are shown."""
+        ...
+
+
+class ListArrangement:
+    """Keeps the rows of a list, and its lines in the order and under the filter that are wanted."""
+
+    def __init__(
+        self, screen: ListScreen, source: CaseSource, services: AppServices, *, floats: bool = False
+    ) -> None:
+        """`floats`: where the person has not moved the cursor, it stays at the top, where failures float to."""
+        self._screen, self._source, self._services = screen, source, services
+        self._floats = floats
+        self.view = View()
+        self.rows: dict[str, CaseRow] = {}
+        """Every row by its key, shown or not, in the order of the files or of the run."""
+        self._arrangement = 0
+        self._changes = 0
+        self._token: object = None
+        self._late: set[str] | None = None
+        """Keys whose rows changed while a thread makes all of them."""
+        self._wanted = ""
+        """The key of a line that the cursor is put on when there is one."""
+        self._soon: Timer | None = None
+        self._arranged_at = 0.0
+        self._cost = 0.0
+        self._from_top = False
+        """Whether the next lines are seen from the first on."""
+
+    def handlers(self) -> Mapping[str, Handler]:
+        """What its keys do."""
+        return {
+            "list.sort": self.sort,
+            "list.reverse": self.reverse,
+            "list.failures_first": self.failures_first,
+            "list.grouping": self.grouping,
+        }
+
+    # -- the list
+
+    def _prepare(self) -> bool:
+        """Before lines are made anew; says whether the cursor stays on its case."""
+        for key in self._settled(self.view, self.rows, self._here()):
+            del self.view.held[key]
+        return self._screen.case_list.touched if self._floats else True
+
+    def remake(self) -> None:
+        """Make the entries anew from the state, and the lines from them; many of them in a thread."""
+        if self._source.count() <= MANY:
+            self.rebuild()
+            return
+        self._arrangement += 1
+        arrangement, keep = self._arrangement, self._prepare()
+        make, old, suites = self._source.maker(), self.rows, list(self._source.suites())
+        view, token, here = self._snapshot(), self._services.state.token, self._here()
+        self._late = set()
+
+        def work() -> tuple[dict[str, CaseRow], Tree]:
+            with undisturbed():
+                entries = {entry.key: entry for entry in make()}
+                hold(view, old, entries)
+                for key in self._settled(view, entries, here):
+                    del view.held[key]
+                return entries, build(entries.values(), suites, view)
+
+        def take(made: tuple[dict[str, CaseRow], Tree]) -> None:
+            if arrangement != self._arrangement or not self._screen.has():
+                return
+            late, self._late = self._late or set(), None
+            self.rows, self._token = made[0], token
+            self.view.held.update(view.held)
+            self._take(made[1], keep)
+            if self._replace(self._source.some(late)):
+                self.rearrange()
+
+        self._services.tasks.thread(work, take, name="entries")
+
+    def rebuild(self, *, entries: bool = True, keep: bool = True) -> Tree:
+        """Make the lines anew (and the entries from the state, where `entries`)."""
+        if entries or not self.rows:
+            self._token = self._services.state.token
+            old, self._late = self.rows, None
+            self.rows = {entry.key: entry for entry in self._source.maker()()}
+            hold(self.view, old, self.rows)
+        began = monotonic()
+        keep = self._prepare() and keep
+        tree = build(self.rows.values(), self._source.suites(), self.view)
+        self._arrangement += 1
+        self._take(tree, keep)
+        self._took(began)
+        return tree
+
+    def _took(self, began: float) -> None:
+        """Remember when the lines were made, and how long that took."""
+        self._arranged_at = monotonic()
+        self._cost = self._arranged_at - began
+
+    def rearrange_soon(self, pause: float = PAUSE) -> None:
+        """`rearrange`, at once where the last time was long ago, else after a while: while cases run many of them
+        change, and the list neither jumps nor takes the keys' time."""
+        if self._soon is not None:
+            return
+        wait = self._arranged_at + max(pause, 20 * self._cost) - monotonic()
+        if wait <= 0:
+            self._rearranged()
+        else:
+            self._soon = self._screen.set_timer(wait, self._rearranged)
+
+    def _rearranged(self) -> None:
+        self._soon = None
+        if self._screen.has():
+            self.rearrange()
+
+    def rearrange(self) -> None:
+        """The same entries under another filter or order; many of them in a thread."""
+        if max(len(self.rows), self._source.count()) <= MANY:
+            self.rebuild(entries=False)
+            return
+        if self._late is not None or not self.rows:
+            self.remake()  # all of them are being made: they are arranged as it is now wanted
+            return
+        self._arrangement += 1
+        arrangement, changes, keep = self._arrangement, self._changes, self._prepare()
+        began = monotonic()
+        entries, suites, view = list(self.rows.values()), list(self._source.suites()), self._snapshot()
+
+        def work() -> Tree:
+            with undisturbed():
+                return build(entries, suites, view)
+
+        def take(tree: Tree) -> None:
+            if arrangement != self._arrangement or not self._screen.has():
+                return
+            self._take(tree, keep)
+            self._took(began)
+            if changes != self._changes and not view.flat:
+                self._screen.set_timer(1.0, self.rearrange)  # cases went on meanwhile: the folders' counts
+
+        self._services.tasks.thread(work, take, name="arranging")
+
+    def _snapshot(self) -> View:
+        view = self.view
+        return replace(view, folded=set(view.folded), unfolded=set(view.unfolded), held=dict(view.held))
+
+    def _take(self, tree: Tree, keep: bool) -> None:
+        cases = self._screen.case_list
+        if self._from_top:
+            self._from_top, keep, cases.cursor, cases.top = False, False, 0, 0
+        cases.show(tree, keep=keep)
+        if self._wanted and (cases.touched or cases.go_to(self._wanted)):
+            self._wanted = ""
+        self._screen.rebuilt()
+
+    def _here(self) -> tuple[set[str], bool]:
+        """The cases under the cursor, and whether the person has put it there."""
+        cases = self._screen.case_list
+        line = cases.current_line
+        moved = cases.touched or not self._floats
+        if line is None:
+            return set(), moved
+        members = line.members if line.kind != "group" else ()
+        return {line.key, *(entry.key for entry in members)}, moved
+
+    @staticmethod
+    def _settled(view: View, rows: Mapping[str, CaseRow], here: tuple[set[str], bool]) -> set[str]:
+        """Cases that need not be held where they were any longer: what they were run for has come out, and
+        the cursor is elsewhere; or stands at the top of its own, and they were no failures."""
+        keys, moved = here
+        return {
+            key
+            for key, urgency_before in view.held.items()
+            if (key not in keys or (not moved and urgency_before > 0))
+            and (key not in rows or rows[key].status not in GOES_ON)
+        }
+
+    @property
+    def busy(self) -> bool:
+        """Whether a thread makes all rows."""
+        return self._late is not None
+
+    def up_to_date(self) -> bool:
+        """Whether nothing has changed since the entries were made."""
+        return bool(self.rows) and self._token == self._services.state.token
+
+    def _replace(self, fresh: Iterable[CaseRow]) -> bool:
+        """Entries changed: redraw their lines. Says whether the order may have changed with them."""
+        cases = self._screen.case_list
+        lines: set[int] = set()
+        moved = False
+        for new in fresh:
+            if self._late is not None:
+                self._late.add(new.key)
+            old = self.rows.get(new.key)
+            if old is None:
+                moved = True
+                self.rows[new.key] = new
+                continue
+            before, note, cause = old.status, old.note, old.cause
+            self._changes += 1
+            new.name, new.variant, new.test = old.name, old.variant, old.test
+            if before == new.status and not _differs(old, new):
+                continue
+            hold(self.view, {old.key: old}, {new.key: new})
+            for name in CaseRow.__slots__:
+                setattr(old, name, getattr(new, name))
+            cases.widen(old)
+            lines.update(cases.status_changed(old.key, before, old.status))
+            if (before, cause) != (old.status, old.cause) or (
+                note != old.note and self.view.accept is not None
+            ):
+                moved = True
+        cases.refresh_lines(lines)
+        return moved
+
+    def replace_some(self, keys: Iterable[str]) -> bool:
+        """Cases of these keys changed: make their rows anew and redraw their lines. Says whether the order may have
+        changed with them."""
+        moved = self._replace(self._source.some(keys))
+        self._token = self._services.state.token
+        return moved
+
+    def settle(self) -> None:
+        """The cursor rests: let go what was held for it."""
+        if self.view.held and self._settled(self.view, self.rows, self._here()):
+            self.rearrange()
+
+    # -- where the cursor is
+
+    def go_when_there(self, key: str) -> None:
+        """Put the cursor on a line as soon as there is one of that key, unless the person has moved it."""
+        if not self._screen.case_list.go_to(key):
+            self._wanted = key
+
+    def bring(self, key: str, suite: str = "") -> None:
+        """Put the cursor on a line that is being made, also where the person has moved it; what of `suite` is
+        folded is unfolded."""
+        if suite:
+            self.view.folded = {folded for folded in self.view.folded if not _holds(folded, suite)}
+        self._screen.case_list.touched = False
+        self._wanted = key
+
+    def unfold(self, entry: CaseRow) -> None:
+        """Unfold what hides a case, and put the cursor on it."""
+        hiding = self._screen.case_list.cases.hiding(entry.key)
+        self.view.unfolded.update(hiding)
+        self.view.folded = {
+            key for key in self.view.folded if key not in hiding and not _holds(key, entry.suite)
+        }
+        self.rebuild(entries=False)
+        self._screen.case_list.go_to(entry.key)
+
+    def fold(self, key: str, folded: bool) -> None:
+        """Fold or unfold a line."""
+        view = self.view
+        there, gone = (view.folded, view.unfolded) if folded else (view.unfolded, view.folded)
+        there.add(key)
+        gone.discard(key)
+        self.rearrange()
+
+    # -- keys
+
+    def sort(self) -> None:
+        """The next way to sort."""
+        number = SORTS.index(self.view.sort) if self.view.sort in SORTS else 0
+        self.view.sort = SORTS[(number + 1) % len(SORTS)]
+        self._otherwise(f"sorted by {self.view.sort}")
+
+    def reverse(self) -> None:
+        """The other way round."""
+        self.view.reverse = not self.view.reverse
+        self._otherwise("the other way round" if self.view.reverse else f"sorted by {self.view.sort}")
+
+    def failures_first(self) -> None:
+        """Failures float up, or stay where they are."""
+        self.view.failures_first = not self.view.failures_first
+        self._otherwise("failures first" if self.view.failures_first else f"sorted by {self.view.sort}")
+
+    def grouping(self) -> None:
+        """The next way to group tests: by file, not at all, by agent, by why they did not pass."""
+        view = self.view
+        number = GROUPINGS.index(view.grouping) if view.grouping in GROUPINGS else 0
+        view.grouping = GROUPINGS[(number + 1) % len(GROUPINGS)]
+        self._otherwise("one test after the other" if view.grouping == "test" else f"by {view.grouping}")
+
+    def _otherwise(self, words: str) -> None:
+        """The person wants another order: nothing is held, and what comes first in it is seen."""
+        self.view.held.clear()
+        view = self.view
+        self._from_top = view.flat or view.failures_first or view.grouping != "file"
+        self.rearrange()
+        self._services.notices.say(words)
+
+
+def hold(view: View, old: dict[str, CaseRow], new: dict[str, CaseRow]) -> None:
+    """Let cases stay where they are that lose their place by what has become of them."""
+    for key, entry in new.items():
+        before = old.get(key)
+        if before is None or (before.status, before.flaky, before.note) == (
+            entry.status,
+            entry.flaky,
+            entry.note,
+        ):
+            continue
+        if any(had and not has for had, has in zip(view.place(before), view.place(entry), strict=True)):
+            view.held.setdefault(key, urgency(before))
+
+
+def _differs(old: CaseRow, new: CaseRow) -> bool:
+    return any(getattr(old, name) != getattr(new, name) for name in CaseRow.__slots__ if name != "case")
+
+
+def _holds(key: str, suite: str) -> bool:
+    """Whether a suite stands under this line: the suite's own, or that of a folder above it."""
+    return key == suite or (key.endswith("/") and suite.startswith(key))

@@ -1,0 +1,173 @@
+"""`/ n N f F` on a list of cases: finding, filtering, filters with names."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from functools import partial
+
+from textual.timer import Timer
+
+from tui_eval.tui.handlers import Handler
+from tui_eval.tui.screens.list_arrangement import ListArrangement, ListScreen
+from tui_eval.tui.screens.prompt import FilterPrompt, Prompt, Prompts
+from tui_eval.tui.services import AppServices
+from tui_eval.tui.state.lists import filtering
+from tui_eval.tui.state.lists.completing import values_of
+from tui_eval.tui.state.lists.entries import subject
+
+_NAMED = re.compile(r"([A-Za-z_][\w-]*)=(.*)")
+
+
+class ListFinder:
+    """Asks what to find or to filter by, and has the list arranged by it."""
+
+    def __init__(
+        self, screen: ListScreen, services: AppServices, prompts: Prompts, arrangement: ListArrangement
+    ) -> None:
+        self._screen, self._services, self._prompts = screen, services, prompts
+        self._arrangement = arrangement
+        self.expression = ""
+        """The filter that is shown."""
+        self.problem = ""
+        """What is wrong with the one asked for last."""
+        self.found = ""
+        """What is looked for."""
+        self._before = ("", 0, "")
+        """The filter, the cursor and its line's key, as they were when the prompt was opened."""
+        self._timer: Timer | None = None
+
+    def handlers(self) -> Mapping[str, Handler]:
+        """What its keys do."""
+        return {
+            "list.find": self.ask_find,
+            "list.find_next": partial(self.find_next, 1),
+            "list.find_previous": partial(self.find_next, -1),
+            "list.filter": self.ask_filter,
+            "list.clear": partial(self.set_filter, ""),
+        }
+
+    # -- finding
+
+    async def ask_find(self) -> None:
+        """Ask what to find."""
+        if not self._prompts.open:
+            self._remember()
+            prompt = Prompt("/", self.found, "find in names; enter keeps, n and N go on")
+            await self._prompts.ask(prompt, self._find_left, self._find_typed)
+
+    async def find_next(self, step: int) -> None:
+        """The next match, or the one before."""
+        if not self.found:
+            await self.ask_find()
+        elif not self._screen.case_list.find(self.found, step) and not self._find_folded():
+            self._services.notices.say(f"not found: {self.found}")
+
+    def _find_typed(self, text: str) -> None:
+        self.found = text
+        self._screen.case_list.find(text, 1, start=self._before[1])
+
+    def _find_left(self, text: str, kept: bool) -> None:
+        cases = self._screen.case_list
+        if not kept:
+            self.found = ""
+            cases.find("", 1)
+            cases.show_cursor(self._before[1])
+        elif self.found and not cases.find(self.found, 1, start=cases.cursor):
+            self._find_folded()
+
+    def _find_folded(self) -> bool:
+        """Go to the first case whose line is folded away and that holds the words."""
+        needle, cases = self.found.lower(), self._screen.case_list.cases
+        for entry in cases.shown:
+            if needle in f"{entry.name} {entry.variant}".lower() and entry.key not in cases.index:
+                self._arrangement.unfold(entry)
+                return True
+        return False
+
+    # -- filtering
+
+    async def ask_filter(self) -> None:
+        """Ask for a filter."""
+        if not self._prompts.open:
+            self._remember()
+            saved = list(self._saved())
+            values = values_of(self._arrangement.rows.values(), saved)
+            prompt = FilterPrompt(self.expression, values, saved)
+            await self._prompts.ask(prompt, self._filter_left, self._filter_typed)
+
+    def _filter_typed(self, text: str) -> None:
+        self._stop_timer()
+        if not _NAMED.fullmatch(text):
+            self._timer = self._screen.set_timer(0.15, partial(self.set_filter, text))
+
+    def _filter_left(self, text: str, kept: bool) -> bool:
+        """The prompt stays where the filter cannot be understood."""
+        self._stop_timer()
+        if not kept:  # what was typed so far is taken back, and the cursor with it
+            self._screen.case_list.touched = False
+            self._arrangement.go_when_there(self._before[2])
+        return self.set_filter(self.save_filter(text) if kept else self._before[0])
+
+    def _saved(self) -> dict[str, str]:
+        """Filters that have names: of the settings, and those saved here."""
+        return {**self._services.settings.filters, **self._services.memory.filters}
+
+    def save_filter(self, text: str) -> str:
+        """`name=expression` keeps it under that name (`name=` alone: what is shown now, or forgets a
+        saved one where nothing is filtered); returns the expression to show."""
+        found = _NAMED.fullmatch(text.strip())
+        if found is None:
+            return text
+        name, expression = found.group(1), found.group(2).strip() or self._before[0]
+        notices, filters = self._services.notices, self._services.memory.filters
+        if expression:
+            try:
+                filtering.parse(filtering.expand(expression, self._saved()))
+            except filtering.ListFilterError:
+                return expression
+            filters[name] = expression
+            notices.say(f"saved as @{name}")
+        elif filters.pop(name, None) is not None:
+            notices.say(f"@{name} is forgotten")
+        return expression
+
+    def set_filter(self, expression: str, *, at_once: bool = False) -> bool:
+        """Show what this expression asks for; False where it cannot be understood."""
+        try:
+            parsed = filtering.parse(filtering.expand(expression, self._saved()))
+        except filtering.ListFilterError as error:
+            self._wrong(str(error))
+            return False
+        self._wrong("")
+        if expression.strip() != self.expression:
+            self._arrangement.view.held.clear()
+        self.expression = expression.strip()
+        self._arrangement.view.accept = (
+            (lambda entry: parsed.matches(subject(entry))) if parsed.expression else None
+        )
+        if at_once:
+            self._arrangement.rebuild(entries=False)
+        else:
+            self._arrangement.rearrange()
+        return True
+
+    def _wrong(self, words: str) -> None:
+        """What is wrong with the filter: told where it is typed, else at the top."""
+        if self._prompts.complain(words):
+            words = ""
+        if words != self.problem:
+            self.problem = words
+            self._screen.rebuilt()
+
+    # -- the prompt
+
+    def _remember(self) -> None:
+        cases = self._screen.case_list
+        line = cases.current_line
+        self._before = (self.expression, cases.cursor, line.key if line is not None else "")
+
+    def _stop_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.stop()
+            self._timer = None

@@ -1,0 +1,127 @@
+"""An attempt as it stands beside a list: how it came out, why, what was said, what passed. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from tui_eval.model import Attempt, Entry, Verdict
+from tui_eval.tui.state.case.case_content import CaseContent, outcome_style
+from tui_eval.tui.state.case.expectation_marks import Expectations
+from tui_eval.tui.state.case.explain import in_short
+from tui_eval.tui.state.case.transcript_view import facts_of
+from tui_eval.tui.state.case.verdict_lines import GLYPHS, brief, title, word_of
+from tui_eval.tui.state.text.json_lines import parsed, value_lines
+from tui_eval.tui.state.text.lines import Line, Span, one_line, text_lines
+from tui_eval.tui.state.text.markdown_lines import markdown_lines
+
+MOST_LINES = 400
+"""Lines of one reply that are made: who wants to read on opens the case."""
+MOST_VERDICTS = 30
+"""Verdicts of each outcome that are shown."""
+ASKED = 100
+"""Characters of a message to the agent: the answer is what one looks for."""
+CALL = 120
+"""Cells of a tool call on its one line."""
+
+
+def answers_lines(answers: Sequence[tuple[str, CaseContent]]) -> list[Line]:
+    """The attempts of a test's rows one after the other, each under what tells it from the others: how it came out,
+    what it failed and said. May take long: call it in a thread."""
+    lines: list[Line] = []
+    for label, content in answers:
+        shown = preview_lines(content, passed=False)
+        if shown:
+            lines += [(), *text_lines(label, "heading"), *shown]
+    return lines
+
+
+def preview_lines(content: CaseContent, *, passed: bool = True) -> list[Line]:
+    """The attempt that was read, for a pane beside the list: outcome and facts, failed verdicts with the values
+    they saw, the reply of the turn where it went wrong (else of the last), what passed (where `passed`). Empty where there is no
+    attempt that ended. May take long for long replies: call it in a thread."""
+    attempt = content.attempt
+    if attempt is None:
+        return []
+    state = attempt.outcome
+    facts = facts_of(attempt)
+    many = len(content.placed)
+    which = f"attempt {content.number} of {many}" if many > 1 else ""
+    told = " · ".join(part for part in (facts, which) if part)
+    lines: list[Line] = [
+        (Span(f"{GLYPHS.get(state, '')} {state}", outcome_style(state)), Span(f"  {told}", "muted"))
+    ]
+    failed = [v for v in attempt.verdicts if v.passed is False]
+    unjudged = [v for v in attempt.verdicts if v.passed is None]
+    good = [v for v in attempt.verdicts if v.passed] if passed else []
+    if attempt.error:
+        lines += text_lines(attempt.error, "error")
+    elif attempt.message and state != "passed" and not failed and not unjudged:
+        lines += text_lines(attempt.message, outcome_style(state))
+    for verdict in (*failed, *unjudged)[:MOST_VERDICTS]:
+        lines += _verdict(verdict, attempt)
+    left = len(failed) + len(unjudged) - MOST_VERDICTS
+    if left > 0:
+        lines.append((Span(f"and {left:,} more that did not pass", "muted"),))
+    lines += _said(attempt, [*failed, *unjudged])
+    if good:
+        lines.append(())
+        for verdict in good[:MOST_VERDICTS]:
+            lines.append((Span("✓ ", "passed"), *title(verdict)))
+        if len(good) > MOST_VERDICTS:
+            lines.append((Span(f"and {len(good) - MOST_VERDICTS:,} more that passed", "muted"),))
+    return lines
+
+
+def _verdict(verdict: Verdict, attempt: Attempt) -> Iterator[Line]:
+    """A verdict with what it saw, a part of a set indented."""
+    word = word_of(verdict)
+    for number, line in enumerate(brief(verdict, lambda: in_short(verdict, attempt))):
+        head = Span(f"{GLYPHS[word]} ", word) if not number else Span("  ")
+        yield (head, *line)
+
+
+def _said(attempt: Attempt, wrong: Sequence[Verdict]) -> Iterator[Line]:
+    """What was asked and answered in the turn of the first verdict that did not pass, else in the last."""
+    turns = sorted({entry.turn for entry in attempt.transcript})
+    if not turns:
+        return
+    turn = next((v.turn for v in wrong if v.turn in turns), None) or turns[-1]
+    entries = [entry for entry in attempt.transcript if entry.turn == turn]
+    looks = [v for v in attempt.verdicts if v.turn == turn or v.turn is None]
+    several = len({entry.agent for entry in entries if entry.agent}) > 1
+    replying = next((e.agent for e in reversed(entries) if e.kind == "assistant"), "")
+    yield ()
+    if len(turns) > 1:
+        yield (Span(f"turn {turn} of {turns[-1]}", "heading"),)
+    for entry in entries:
+        if entry.kind == "user":
+            first = one_line(" ".join(entry.text.split()), ASKED)
+            yield (Span("> ", "role-user"), Span(first, "muted"))
+        elif entry.kind == "assistant" and entry.text:
+            if several and entry.agent:
+                yield (Span(one_line(entry.agent, 60), "agent"),)
+            marks = Expectations(looks, attempt) if entry.agent == replying else None
+            yield from _reply(entry, marks)
+        elif entry.kind == "tool_call":
+            arguments = one_line(str(entry.arguments or ""), CALL)
+            yield (
+                Span("↳ ", "role-tool_call"),
+                Span(one_line(entry.name, 60), "strong"),
+                Span(f" {arguments}", "muted"),
+            )
+        elif entry.kind == "hand_off":
+            yield (Span("→ ", "role-hand_off"), Span(one_line(entry.name or entry.text, 60), "strong"))
+        elif entry.kind == "error" or entry.error:
+            yield from text_lines(entry.error or entry.text, "error")
+
+
+def _reply(entry: Entry, marks: Expectations | None) -> Iterator[Line]:
+    value = parsed(entry.text)
+    lines = markdown_lines(entry.text.rstrip("\n")) if isinstance(value, str) else value_lines(value)
+    if marks is not None:
+        lines = marks.mark(lines)
+    for number, line in enumerate(lines):
+        if number >= MOST_LINES:
+            yield (Span("… enter shows all of it", "muted"),)
+            return
+        yield line
