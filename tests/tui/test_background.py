@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 
 import pytest
@@ -130,3 +131,24 @@ async def test_keys_typed_ahead_wait_for_what_a_thread_opens(tmp_path):
         assert app._openings == 1
         may.set()
         await until(lambda: opened and app._openings == 0, pilot)
+
+
+async def test_what_is_said_once_the_app_has_closed_is_logged_and_raises_nothing(tmp_path):
+    async with running_app(project(tmp_path)) as (app, _pilot):
+        notices, tasks = app.services.notices, app.services.tasks
+        closed, said = asyncio.Event(), asyncio.Event()
+
+        async def late() -> None:
+            try:
+                await closed.wait()
+                notices.say("running, 1 attempt")
+                _ = app.screen.size  # what the next step of such a task would do: there is no screen
+            finally:
+                said.set()
+
+        tasks.soon(late())
+    closed.set()
+    await asyncio.wait_for(said.wait(), 30)
+    await asyncio.sleep(0)
+    assert notices.lines[-1][1:] == ("note", "running, 1 attempt")
+    assert app._exception is None

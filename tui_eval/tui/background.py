@@ -12,7 +12,7 @@ from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 from weakref import WeakKeyDictionary
 
-from textual.app import App
+from textual.app import App, ScreenStackError
 from textual.css.query import NoMatches
 from textual.dom import NoScreen
 from textual.timer import Timer
@@ -83,6 +83,8 @@ def _give(on_done: Callable[[T], Any], result: T) -> Any:
                 return None
             step = step.tb_next
         raise
+    except ScreenStackError:
+        return None  # the app is closing
 
 
 def stands(widget: Widget) -> bool:
@@ -140,6 +142,8 @@ class Tasks:
                 self._notices.problem(str(error))
             except OSError as error:
                 self._notices.problem(f"engine: {error}")
+            except ScreenStackError:
+                pass  # the app has closed meanwhile: what would be shown is for nobody
             except Exception as error:  # nobody waits for this task: what it raises would never be seen
                 self._app._handle_exception(error)
             finally:

@@ -27,6 +27,8 @@ class Notices:
     def say(self, text: str) -> None:
         """A short notice; it can be read again in the log."""
         self.log("note", text)
+        if not self._app.screen_stack:
+            return  # said while the app closes: the log has it
         words = _short(text)
         place = self._app.screen
         if not (isinstance(place, Front) and place.notice(words)):
