@@ -190,6 +190,20 @@ def test_a_misspelt_database_is_an_error_with_the_nearest_name(cli: Cli, shop: P
     assert told.code == 4 and "there is no database 'jaffle'" in told.out
 
 
+def test_a_database_whose_name_may_not_be_read_yet_is_no_error(
+    cli: Cli, shop: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OTHER", "held")
+    path = shop / "nao_config.yaml"
+    added = "- {name: {{ env('OTHER') }}, type: duckdb, path: ./jaffle_shop.duckdb}\n"
+    path.write_text(path.read_text() + added, "utf-8")
+    _test(shop, "one", "database: held\nsql: SELECT 1 AS a\n")
+    told = cli("check", "tests/one.yml")
+    assert told.code == 0 and "the names of others are variables, which need trust (note)" in told.out
+    assert "read the environment variable OTHER (nao_config.yaml: databases)" in told.out
+    assert "no database" not in cli("check", "--trust", "tests/one.yml").out
+
+
 def test_faulty_sql_is_shown_where_it_is_faulty(cli: Cli, shop: Path) -> None:
     _test(shop, "bind", "sql: |\n  SELECT status,\n         amout\n  FROM orders\n")
     wide = ", ".join(f"amount AS a{number}" for number in range(20))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -145,6 +146,7 @@ def test_a_nao_project_whose_templates_stand_without_quotes(
         monkeypatch.setenv(name, value)
     monkeypatch.delenv("UNSET", raising=False)
     loaded = project("", nao_config__yaml=UNQUOTED)
+    config.read_withheld(loaded, Trust(True))
     assert [(problem.line, problem.level) for problem in loaded.problems] == [(11, "note"), (19, "error")]
     assert "aws(…)" in loaded.problems[0].message and "'broken' is no model" in loaded.problems[1].message
     nao = loaded.nao
@@ -162,6 +164,64 @@ def test_a_nao_project_whose_templates_stand_without_quotes(
     assert config.database(loaded, "files", Trust(True)).path == str(tmp_path / "data" / "shop.duckdb")
     with pytest.raises(NeedsTrust, match="DATA"):
         config.database(loaded, "files", Trust())
+
+
+def test_nothing_of_the_environment_is_read_into_a_nao_project_without_trust(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    values = [
+        "DB_NAME",
+        "PGHOST",
+        "PGPORT",
+        "PGUSER",
+        "PGPASSWORD",
+        "DATA",
+        "THREADS",
+        "K",
+        "MODEL",
+        "SECRET_TOKEN",
+    ]
+    for name in values:
+        monkeypatch.setenv(name, f"{'openai:' * (name == 'MODEL')}held-{name.lower()}")
+    text = UNQUOTED.replace("models: [", "comparison: {rtol: {{ env('K') }}}\n  models: [").replace(
+        "  provider: openai", "  provider: {{ env('MODEL') }}\n  costs: {gpt-x: {output: {{ env('K') }}}}"
+    )
+    loaded = project("", nao_config__yaml=text)
+    assert "held-" not in repr(loaded)
+    nao = loaded.nao
+    assert nao is not None and nao.models[0] == "${MODEL}" and next(iter(nao.databases)) == "${DB_NAME}"
+    assert (nao.threads, nao.k, nao.comparison) == (None, None, {})
+    asked = "read the environment variable {} (nao_config.yaml: {})".format
+    assert nao.withheld == {
+        "databases": [asked("DB_NAME", "databases")],
+        "llm": [asked("MODEL", "llm"), asked("K", "llm")],
+        "test.threads": [asked("THREADS", "test.threads")],
+        "test.k": [asked("K", "test.k")],
+        "test.comparison": [asked("K", "test.comparison")],
+        "test.models": [asked("MODEL", "test.models")],
+    }  # and no word of what nobody reads (PROJECT)
+    with pytest.raises(NeedsTrust, match="DB_NAME"):
+        config.database(loaded, "held-db_name", Trust())
+    with pytest.raises(NeedsTrust, match="DB_NAME"):
+        config.database(loaded, "${DB_NAME}", Trust())
+
+    trust = Trust(agreed=frozenset({asked("MODEL", "test.models")}))
+    config.read_withheld(loaded, trust)
+    assert loaded.nao is not None and loaded.nao.models[0] == "openai:held-model"
+    assert asked("MODEL", "llm") in trust.wanted and asked("MODEL", "test.models") not in trust.wanted
+    assert {"held-model"} == set(re.findall(r"held-[a-z_]+", repr(loaded)))
+
+
+def test_a_database_of_tui_eval_yaml_stays_when_a_nao_project_is_read_again(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NAME", "shop")
+    nao = "databases: [{name: {{ env('NAME') }}, type: sqlite, path: theirs.db}]"
+    loaded = project("databases: {shop: {type: duckdb, path: ours.db}}", nao_config__yaml=nao)
+    assert sorted(loaded.databases) == ["${NAME}", "shop"]
+    config.read_withheld(loaded, Trust(True))
+    assert {name: one.type for name, one in loaded.databases.items()} == {"shop": "duckdb"}
+    assert loaded.problems == []
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,10 @@ import pytest
 from tests.engine.test_runs import go
 from tests.servers import JsonServer, NaoServer, NeuroSanServer, OpenAIServer, Planned
 from tests.servers.base import Seen
+from tui_eval.config import project as project_of
+from tui_eval.engine.wants import wants
+from tui_eval.formats import reading
+from tui_eval.guard.trust import Trust
 from tui_eval.model import Attempt
 from tui_eval.store.reader import RunReader
 
@@ -212,6 +216,35 @@ async def test_retries_of_the_run_and_prices_of_nao_reach_the_agent(project: Cal
             "openaiCompatible/house:c": {"costs": {"output": 4.0}},
         }
         assert [row.model for row in reader.cases()] == ["openai:a", "x:b", "openaiCompatible/house:c"]
+
+
+async def test_no_variable_of_the_environment_goes_to_a_nao_server_without_trust(
+    project: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HELD", "openai:of-the-person")
+    with NaoServer() as backend:
+        root = project(
+            config=f"agents:\n  nao: {{type: nao, url: '{backend.url}', email: a@b.co, password: secret-password}}\n"
+            "suites: [{path: 'tests/**', agent: nao}]\n",
+            **{
+                "nao_config.yaml": "test: {models: [{{ env('HELD') }}]}\n",
+                "tests/one.yml": "name: one\nprompt: hi\n",
+            },
+        )
+        (root / "suite.yaml").unlink()
+        _, reader = await go(root)
+        attempt, what = only(reader), "read the environment variable HELD (nao_config.yaml: test.models)"
+        assert attempt.outcome == "error" and attempt.message.startswith(f"needs trust: {what}")
+        assert [row.model for row in reader.cases()] == ["${HELD}"]
+        assert not backend.requests and "of-the-person" not in repr(attempt)
+
+        config, trust = project_of.load([root]), Trust()
+        assert wants(reading.load_all([root], config, trust), config, trust) == [what]
+
+        _, reader = await go(root, agreed=[what])
+        assert only(reader).outcome == "passed"
+        asked = [seen.body for seen in backend.requests if seen.path == "/api/test/run"]
+        assert [body["model"] for body in asked] == [{"provider": "openai", "modelId": "of-the-person"}]
 
 
 GUIDE = """

@@ -18,7 +18,7 @@ from tui_eval.commands.output import (
     say,
     say_json,
 )
-from tui_eval.config.project import Config, load
+from tui_eval.config.project import Config, load, read_withheld
 from tui_eval.formats import reading
 from tui_eval.guard.text import visible
 from tui_eval.guard.trust_store import trust_for
@@ -40,7 +40,9 @@ def load_paths(
         named, typed = paths_of(request), typed_options(request)
     config = load(named, config_file)
     config.typed = typed
-    loaded = reading.load_all(named, config, trust_for(config.root, trust))
+    trusted = trust_for(config.root, trust)
+    read_withheld(config, trusted)
+    loaded = reading.load_all(named, config, trusted)
     problems = [*config.problems, *(problem for suite in loaded for problem in suite.problems)]
     return config, loaded, problems
 

@@ -199,6 +199,10 @@ def _misnamed(case: Case, expected: ExpectedSql, config: Config) -> Problem | No
     if len(there) == 1 and config.nao is not None and slip is None:
         message = f"there is no database {name!r}: {known} is taken, as in nao, which has no other"
         return msgspec.structs.replace(place, message=message, level="note")
+    if config.nao is not None and config.nao.withheld.get("databases"):
+        message = f"there is no database {name!r} among those whose names may be read; there is: {known}"
+        cure = "the names of others are variables, which need trust"
+        return msgspec.structs.replace(place, message=message, cure=cure, level="note")
     slip = slip or next(iter(difflib.get_close_matches(name, there, 1)), None)
     cure = f"did you mean {slip!r}? There is: {known}" if slip else f"there is: {known}"
     return msgspec.structs.replace(place, message=f"there is no database {name!r}", cure=cure)

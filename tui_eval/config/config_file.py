@@ -274,7 +274,10 @@ class _Reader:
                 self._no_such((*path, key), taken[key], self._config.agents, "agent")
         nao = self._config.nao.databases if self._config.nao else {}
         databases = {**nao, **self._config.databases}
-        if "database" in taken and taken["database"] not in databases:
+        unnamed = (
+            self._config.nao is not None and "databases" in self._config.nao.withheld
+        )  # not to be read yet
+        if "database" in taken and taken["database"] not in databases and not unnamed:
             self._no_such((*path, "database"), taken["database"], databases, "database")
         comparison = self._take(
             keys.COMPARISON, taken.get("comparison", {}), (*path, "comparison"), "comparison"

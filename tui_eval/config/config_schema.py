@@ -376,7 +376,8 @@ class RunSettings(msgspec.Struct, omit_defaults=True):
 
 
 class NaoProject(msgspec.Struct, omit_defaults=True):
-    """What a `nao_config.yaml` says that concerns tests (nao-core 0.3.29)."""
+    """What a `nao_config.yaml` says that concerns tests (nao-core 0.3.29). `withheld` is what has to be trusted before
+    the rest of it can be read, by section (`test.models`, `databases`, `llm`)."""
 
     path: str
     models: list[str] = []
@@ -385,6 +386,7 @@ class NaoProject(msgspec.Struct, omit_defaults=True):
     comparison: dict[str, Any] = {}
     databases: dict[str, DatabaseSpec] = {}
     costs: dict[str, dict[str, float]] = {}
+    withheld: dict[str, list[str]] = {}
 
 
 class Config(msgspec.Struct, omit_defaults=True):

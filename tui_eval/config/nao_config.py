@@ -18,6 +18,7 @@ from tui_eval.config import config_schema as keys
 from tui_eval.config.config_schema import DatabaseSpec, NaoProject
 from tui_eval.guard.paths import leads_out
 from tui_eval.guard.secrets import secret_values
+from tui_eval.guard.trust import Trust
 from tui_eval.model import Problem
 from tui_eval.yaml import yaml_lines
 
@@ -28,8 +29,10 @@ _TEMPLATE = re.compile(r"\$?\{\{\s*(env|aws|k8s)\(\s*['\"]([^'\"]+)['\"]\s*\)\s*
 """nao's own (nao-core 0.3.29): filled in before the YAML is read, so that it may stand without quotes."""
 _HELD = re.compile(r"nao_template_(\d+)_")
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-_LAZY = frozenset({"databases"})
-_AT_ONCE = frozenset({"name", "type"})
+_READ = ("databases", "llm")
+"""The keys that are read beside `test`; what the others hold is not looked at."""
+_NAMES = frozenset({"name", "type"})
+"""Keys of a database by which it is chosen, so that they are filled in when the file is read."""
 _KINDS = {"postgresql": "postgres"}
 
 
@@ -52,14 +55,15 @@ def find(start: Path, root: Path) -> tuple[NaoProject | None, list[Problem]]:
     return None, []
 
 
-def read(file: Path, name: str) -> tuple[NaoProject | None, list[Problem]]:
-    """Read a `nao_config.yaml`, called `name` in problems."""
+def read(file: Path, name: str, trust: Trust | None = None) -> tuple[NaoProject | None, list[Problem]]:
+    """Read a `nao_config.yaml`, called `name` in problems. What `trust` does not cover stays a placeholder, and is in
+    the project's `withheld`."""
     from tui_eval.config.config_file import read_text
 
     text, problem = read_text(file, name)
     if problem is not None:
         return None, [problem]
-    templates = _Templates(text, name)
+    templates = _Templates(text, name, trust or Trust())
     document = yaml_lines.load(templates.text, name)
     problems = [*document.problems, *templates.problems]
     if document.value is None and problems:
@@ -68,7 +72,13 @@ def read(file: Path, name: str) -> tuple[NaoProject | None, list[Problem]]:
         problems.append(Problem(name, 1, "", "must be a mapping (key: value)"))
         return None, problems
     reader = _Reader(file, name, document.lines, problems)
-    return reader.project(templates.filled(document.value)), problems
+    project = reader.project(templates.filled(document.value))
+    project.withheld = {section: list(whats) for section, whats in templates.withheld.items()}
+    return project, problems
+
+
+class _Withheld(str):
+    """A text that names a variable which may not be read yet."""
 
 
 class _Templates:
@@ -76,12 +86,15 @@ class _Templates:
     are for: a variable's value can so neither break the YAML nor add to it.
 
     What leads to a database becomes `${NAME:-}`, which is filled in (and asked for, in a folder that is not trusted)
-    when it is used. The rest is filled in here, but for names that say that they are secrets.
+    when it is used. The rest is filled in here as far as `trust` covers it, but for names that say that they are
+    secrets: of a variable that is not covered `${NAME}` stands there and `withheld` says, by section, what to ask for.
     """
 
-    def __init__(self, text: str, name: str) -> None:
+    def __init__(self, text: str, name: str, trust: Trust) -> None:
         self._found: list[re.Match[str]] = []
+        self._trust = trust
         self.problems: list[Problem] = []
+        self.withheld: dict[str, dict[str, None]] = {}
 
         def hold(match: re.Match[str]) -> str:
             self._found.append(match)
@@ -98,28 +111,41 @@ class _Templates:
                 cure = "what needs it cannot be used; tui_eval.yaml can name the database"
                 self.problems.append(Problem(name, line, "", said, cure, "note"))
 
-    def filled(self, value: Any) -> Any:
-        """The document with the templates in their places."""
+    def filled(self, document: dict[Any, Any]) -> dict[Any, Any]:
+        """The sections that are read, with the templates in their places."""
+        filled = {key: self._each(document[key], key, key == "databases") for key in _READ if key in document}
+        test = document.get("test")
+        if isinstance(test, dict):  # who needs one of its keys need not need the others
+            test = {key: self._each(item, f"test.{key}", lazy=False) for key, item in test.items()}
+        return {**filled, "test": test}
+
+    def _each(self, value: Any, section: str, lazy: bool) -> Any:
         if not self._found:
             return value
-        return {key: self._each(item, key in _LAZY) for key, item in value.items()}
-
-    def _each(self, value: Any, lazy: bool) -> Any:
         if isinstance(value, dict):
             return {
-                self._text(key, lazy=False) if isinstance(key, str) else key: self._each(
-                    item, lazy and key not in _AT_ONCE
+                self._text(key, section, lazy=False) if isinstance(key, str) else key: self._each(
+                    item, section, lazy and key not in _NAMES
                 )
                 for key, item in value.items()
             }
         if isinstance(value, list):
-            return [self._each(item, lazy) for item in value]
-        return self._text(value, lazy) if isinstance(value, str) else value
+            return [self._each(item, section, lazy) for item in value]
+        return self._text(value, section, lazy) if isinstance(value, str) else value
 
-    def _text(self, text: str, lazy: bool) -> Any:
-        if not _HELD.search(text):
+    def _text(self, text: str, section: str, lazy: bool) -> Any:
+        held = [self._found[int(one[1])] for one in _HELD.finditer(text) if int(one[1]) < len(self._found)]
+        if not held:
             return text
-        filled = _HELD.sub(lambda held: self._value(self._found[int(held[1])], lazy), text)
+        kept = not all([lazy or self._covered(one, section) for one in held])  # each is to be asked for
+
+        def value(one: re.Match[str]) -> str:
+            number = int(one[1])
+            return self._value(self._found[number], lazy, kept) if number < len(self._found) else one[0]
+
+        filled = _HELD.sub(value, text)
+        if kept:
+            return _Withheld(filled)
         if _HELD.fullmatch(text) and "${" not in filled:
             for number in (int, float):
                 with suppress(ValueError):
@@ -127,14 +153,28 @@ class _Templates:
             return filled or None  # an empty one is nothing, as in YAML
         return filled
 
-    def _value(self, template: re.Match[str], lazy: bool) -> str:
+    def _covered(self, template: re.Match[str], section: str) -> bool:
+        kind, name = template.groups()
+        if kind != "env" or not _NAME.fullmatch(name) or _is_secret(name):
+            return True
+        what = f"read the environment variable {name} ({NAO_CONFIG_NAME}: {section})"
+        if self._trust.covers(what):
+            return True
+        self.withheld.setdefault(section, {})[what] = None
+        return False
+
+    def _value(self, template: re.Match[str], lazy: bool, kept: bool) -> str:
         kind, name = template.groups()
         if kind != "env" or not _NAME.fullmatch(name):
             return template[0]
-        value = os.environ.get(name, "")
-        if lazy or secret_values({name: "is it by its name"}) or secret_values({name: value}):
+        if lazy or _is_secret(name):
             return f"${{{name}:-}}"
-        return value
+        return f"${{{name}}}" if kept else os.environ.get(name, "")
+
+
+def _is_secret(name: str) -> bool:
+    """Whether a variable is a secret by its name, or by what it holds."""
+    return bool(secret_values({name: "is it by its name"}) or secret_values({name: os.environ.get(name, "")}))
 
 
 class _Reader:
@@ -149,7 +189,7 @@ class _Reader:
         self._problems.append(Problem(self._name, self._lines.at(*path), key, message, cure))
 
     def _get(self, given: dict[str, Any], key: str, check: keys.Check, path: tuple[Hashable, ...]) -> Any:
-        if given.get(key) is None:
+        if given.get(key) is None or isinstance(given[key], _Withheld):
             return None
         try:
             return check(given[key])
@@ -180,7 +220,7 @@ class _Reader:
         models: list[str] = []
         for index, model in enumerate(self._get(test, "models", keys.texts, ("test",)) or []):
             provider, _, name = model.partition(":")
-            if provider.strip() and name.strip():
+            if isinstance(model, _Withheld) or (provider.strip() and name.strip()):
                 models.append(model)
             else:
                 path = ("test", "models", index)

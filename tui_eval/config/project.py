@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Sequence
+from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -27,7 +28,7 @@ from tui_eval.config.config_schema import (
     refused_agent,
 )
 from tui_eval.guard.paths import leads_out
-from tui_eval.guard.trust import Trust
+from tui_eval.guard.trust import NeedsTrust, Trust
 from tui_eval.model import Problem
 
 if TYPE_CHECKING:
@@ -49,6 +50,7 @@ __all__ = [
     "fill",
     "find_root",
     "load",
+    "read_withheld",
     "refused_agent",
     "rule_for",
     "secrets",
@@ -129,6 +131,28 @@ def load(
     return config
 
 
+def read_withheld(config: Config, trust: Trust) -> None:
+    """Read again what of nao_config.yaml waits for trust, as far as it has been given; the rest of it is wanted of
+    `trust`."""
+    from tui_eval.config import nao_config
+
+    old = config.nao
+    if old is None or not old.withheld:
+        return
+    wanted = [what for section in old.withheld.values() for what in section]
+    for what in wanted:
+        with suppress(NeedsTrust):
+            trust.require(what)
+    if not any(map(trust.covers, wanted)):
+        return
+    name = os.path.relpath(old.path, config.root)
+    config.nao, problems = nao_config.read(Path(old.path), name, trust)
+    config.problems = [*(one for one in config.problems if one.path != name), *problems]
+    theirs = {id(spec) for spec in old.databases.values()}
+    own = {key: spec for key, spec in config.databases.items() if id(spec) not in theirs}
+    config.databases = {**(config.nao.databases if config.nao is not None else {}), **own}
+
+
 def _left_alone(file: Path, root: Path) -> Problem:
     what, cure = (
         "a link that leaves the project is not followed",
@@ -166,7 +190,13 @@ def database(config: Config, name: str | None, trust: Trust) -> DatabaseSpec:
     # Suites named from outside of any project have the nao project around them for one.
     roots = [config.root] + ([Path(config.nao.path).parent] if config.nao else [])
     if name is None and len(config.databases) == 1:
-        return config_values.fill_database(next(iter(config.databases.values())), roots, trust)
+        name = next(iter(config.databases))
+    nao = config.nao
+    if nao is not None and (
+        name not in config.databases or config.databases[name] is nao.databases.get(name)
+    ):
+        for what in nao.withheld.get("databases", ()):  # what it is called, or of which type it is
+            trust.require(what)
     known = ", ".join(config.databases) or "none"
     if name is None:
         raise ConfigError(f"no database named, and there is not exactly one to take (configured: {known})")

@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from tui_eval import __version__
-from tui_eval.config.project import Config, ConfigError, SuiteRule, find_root, load
+from tui_eval.config.project import Config, ConfigError, SuiteRule, find_root, load, read_withheld
 from tui_eval.engine import case_filters
 from tui_eval.engine.active_run import ActiveRun
 from tui_eval.engine.after.judging_again import Judged, answers_beside, folder_of, judged_by, planned
@@ -126,6 +126,7 @@ def prepare(
     check_place(request, config)
     config.typed = typed_options(request)
     trust = trust_for(config.root, request.trust, request.agreed)
+    read_withheld(config, trust)
     loaded = (cache or SuiteCache()).load(paths, config, trust)
     problems = [*config.problems, *(problem for suite in loaded for problem in suite.problems)]
     cases = candidates(loaded, request)

@@ -69,6 +69,8 @@ def wants(suites: Iterable[Suite], config: Config, trust: Trust) -> list[str]:
     if trust.granted:
         return []
     found = _Wants(config, trust)
+    for section in config.nao.withheld.values() if config.nao is not None else ():
+        found.withheld(section)
     for suite in suites:
         found.suite(suite)
     return [what for what in found.all if not trust.covers(what)]
@@ -191,6 +193,7 @@ class _Wants:
     def job(self, job: Job, typed_judge: str | None = None) -> None:
         """Who is asked and who judges, and the databases behind both; what the case itself holds is the suite's."""
         case, spec = job.case, None if job.judges_only else job.spec
+        self.withheld(format_of(case.format).withheld(job.model if spec else None, self.config))
         if spec is not None:
             self.agent(spec)
             if _directly(case):
@@ -218,6 +221,13 @@ class _Wants:
         found = databases.get(name or "") or (only if name is None or self.config.nao is not None else None)
         if found is not None:
             self.database(found)
+        elif self.config.nao is not None:  # it may be the name that is not known
+            self.withheld(self.config.nao.withheld.get("databases", ()))
+
+    def withheld(self, whats: Iterable[str]) -> None:
+        """What has to be trusted before nao_config.yaml can be read."""
+        for what in whats:
+            self.add(what)
 
     def agent(self, spec: AgentSpec) -> None:
         """An agent's own code, its tools', the variables it reads, the files it reads and where they go; of one that
@@ -354,6 +364,7 @@ class _Wants:
     def judging(self, case: Case) -> None:
         """What judging an answer of this case wants."""
         base = (self.root / case.suite).parent
+        self.withheld(format_of(case.format).withheld(None, self.config))
         for one in (*case.assertions, *(one for turn in case.turns for one in turn.assertions)):
             self._assertion(one, case, base, first=True)
         if _asks_a_database(case):

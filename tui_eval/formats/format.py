@@ -355,6 +355,11 @@ class Format:
     asks_as_written: bool = False
     """Whether every message stands in the file as it is sent."""
 
+    def withheld(self, model: str | None, config: Config) -> Iterable[str]:
+        """What has to be trusted before it is known what the format's own configuration says of a case that is asked
+        of this model (None: it is only judged)."""
+        return ()
+
     def comparison_defaults(self, config: Config) -> dict[str, Any]:
         """Settings for comparing rows that the format's own configuration gives."""
         return {}

@@ -11,7 +11,7 @@ from pathlib import Path
 import msgspec
 
 from tui_eval.agents.models.prices import cost
-from tui_eval.config.project import AgentSpec, load
+from tui_eval.config.project import AgentSpec, load, read_withheld
 from tui_eval.engine.after.assessing import NAMED, SYSTEM, assess_run, question
 from tui_eval.engine.after.resuming import root_of
 from tui_eval.engine.prepare import NothingToRun, check_judge
@@ -95,7 +95,9 @@ async def _opened(
             given = msgspec.convert(reader.info().options, RunRequest)
         root = root_of(folder)
         config = await asyncio.to_thread(load, [root], given.config_file)
-        environment = RunContext(config, trust_for(config.root, trust, agreed))
+        trusted = trust_for(config.root, trust, agreed)
+        read_withheld(config, trusted)
+        environment = RunContext(config, trusted)
         try:
             name = judge or given.judge
             check_judge(msgspec.structs.replace(given, judge=name), environment, typed=judge)

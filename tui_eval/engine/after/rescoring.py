@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from tui_eval.config.project import Config, find_root, load
+from tui_eval.config.project import Config, find_root, load, read_withheld
 from tui_eval.engine.active_run import ActiveRun
 from tui_eval.engine.after.judging_again import (
     AnsweredAttempt,
@@ -61,6 +61,7 @@ def rescore(
     request = _request(info, overrides)
     config = load([root], request.config_file, root=root)
     trust = trust_for(config.root, request.trust, request.agreed)
+    read_withheld(config, trust)
     today, settings, broken, problems = _today({one.case.suite for one in recorded}, config, trust)
     _refuse_unreadable(recorded, today, broken, problems)
     environment = RunContext(config, trust)

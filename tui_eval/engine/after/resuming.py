@@ -9,7 +9,7 @@ from pathlib import Path
 
 import msgspec
 
-from tui_eval.config.project import find_root, load
+from tui_eval.config.project import find_root, load, read_withheld
 from tui_eval.engine.active_run import UNFINISHED_COST, ActiveRun, cost_limit
 from tui_eval.engine.attempt.continuing import place
 from tui_eval.engine.kept_cases import is_masked, restored
@@ -99,6 +99,7 @@ def resume(
     check_place(request, config)
     config.typed = typed_options(request)
     trust = trust_for(config.root, request.trust, request.agreed)
+    read_withheld(config, trust)
     whole = msgspec.structs.replace(
         request, shard=None, case_ids=None, select=[], filter_pattern=None, filter_metadata=[],
         filter_first_n=None, failed_only=False, changed_only=False, filter_range=None, filter_sample=None, filter_prompts=None,

@@ -20,6 +20,7 @@ from tui_eval.engine.attempt.time_limits import TimeLimits
 from tui_eval.engine.places.attempt_place import AttemptLog
 from tui_eval.engine.plan import Job
 from tui_eval.engine.run_context import RunContext
+from tui_eval.formats import format_of
 from tui_eval.guard import figures
 from tui_eval.guard.fair_share import in_turn
 from tui_eval.guard.trust import NeedsTrust
@@ -58,6 +59,9 @@ async def execute(
     try:
         if job.problem or job.spec is None:
             raise AttemptFailed(job.problem or "no agent", "no-agent")
+        asked = None if job.judges_only else job.model
+        for what in format_of(job.case.format).withheld(asked, environment.config):
+            environment.trust.require(what)
         judgement = await run.go()
     except asyncio.CancelledError:
         cancelled = True

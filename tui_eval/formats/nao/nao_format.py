@@ -120,6 +120,14 @@ class NaoFormat(Format):
     def prepared(self, spec: AgentSpec, case: Case, database: str | None, config: Config) -> AgentSpec:
         return late(f"{_HERE}.analyst:analyst")(spec, database, config)
 
+    def withheld(self, model: str | None, config: Config) -> Iterable[str]:
+        """`test` says whom to ask, how often, and how rows are compared."""
+        if config.nao is None:
+            return
+        for key in ("models", "k", "comparison"):
+            if key != "models" or model in config.nao.models:
+                yield from config.nao.withheld.get(f"test.{key}", ())
+
     def comparison_defaults(self, config: Config) -> dict[str, Any]:
         return dict(config.nao.comparison) if config.nao else {}
 

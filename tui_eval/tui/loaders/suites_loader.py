@@ -103,6 +103,7 @@ class Loader:
 
         settings = project.load(self._paths, self._state.config_file)
         trust = Trust(granted=trusted, agreed=self._state.agreed)
+        project.read_withheld(settings, trust)
         history = Index(settings.root).latest()
         notes = Notes(settings.root).latest()
         found, problems = reading.discover([Path(path) for path in self._paths], settings.root, trust=trust)
@@ -132,6 +133,7 @@ class Loader:
 
         settings = project.load(self._paths, self._state.config_file)
         trust = Trust(granted=trusted, agreed=self._state.agreed)
+        project.read_withheld(settings, trust)
         read = [_whole(reading.load(settings.root / path, settings, trust)) for path in paths]
         return Loaded(generation, read, settings, True, wants(read, settings, trust))
 
