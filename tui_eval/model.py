@@ -27,7 +27,8 @@ class Problem(msgspec.Struct, frozen=True, omit_defaults=True):
     `key` is the dotted key concerned, `message` says what is wrong and `cure` what to do. `tool` is
     what the format's own tool does about it: `ignores` goes on without a word, so that under
     `compat: reference` no verdict hangs on it; `refuses` runs nothing of the case, and neither do we.
-    `picture` are lines that show the place, for those who print below one another.
+    `picture` are lines that show the place, for those who print below one another. `raised_at` is the file
+    (absolute) and line of people's own code that failed, where the problem is that it did.
     """
 
     path: str
@@ -38,6 +39,12 @@ class Problem(msgspec.Struct, frozen=True, omit_defaults=True):
     level: Literal["error", "note"] = "error"
     tool: Literal["", "ignores", "refuses"] = ""
     picture: str = ""
+    raised_at: tuple[str, int] | None = None
+
+    @property
+    def to_mend(self) -> tuple[str, int]:
+        """The file and line that are to be changed."""
+        return self.raised_at or (self.path, self.line)
 
     def __str__(self) -> str:
         """`path:line: key: what is wrong, what to do`, the form that `check` prints."""

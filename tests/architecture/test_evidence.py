@@ -75,11 +75,7 @@ def test_what_draws_verdicts_compiles_no_pattern() -> None:
 
 
 def _prose(node: ast.expr) -> bool:
-    return (
-        isinstance(node, ast.Attribute)
-        and node.attr in PROSE
-        and not (isinstance(node.value, ast.Name) and node.value.id in ("self", "problem", "event"))
-    )
+    return isinstance(node, ast.Attribute) and node.attr in PROSE
 
 
 def test_no_sentence_is_read() -> None:

@@ -12,7 +12,7 @@ from tests.tui.app_host import LiveRun, project, running_app, screen_text, until
 from tui_eval.model import Case, Problem, Suite
 from tui_eval.tui.pointer import CasePointer
 from tui_eval.tui.screens.case_screen import CaseScreen
-from tui_eval.tui.state.lists.suite_changes import edited, place_of
+from tui_eval.tui.state.lists.suite_changes import edited
 
 GUIDE = """\
 agent: offline
@@ -238,10 +238,9 @@ async def test_a_save_from_here_is_not_told_a_second_time(root, monkeypatch) -> 
         assert "rows.csv was saved: read again" in said and not any("guide.yaml" in words for words in said)
 
 
-def suite_of(*names: str, problem: str = "") -> Suite:
+def suite_of(*names: str) -> Suite:
     cases = [Case(f"s.yaml::{name}", name, "s.yaml", "nao") for name in names]
-    problems = [Problem("s.yaml", 3, "", problem)] if problem else []
-    return Suite("s.yaml", "nao", cases=cases, problems=problems, files=["/p/s.yaml", "/p/gen.py"])
+    return Suite("s.yaml", "nao", cases=cases, files=["/p/s.yaml", "/p/gen.py"])
 
 
 @pytest.mark.parametrize(
@@ -263,7 +262,5 @@ def test_what_was_renamed_and_what_is_gone(before: str, after: str, renamed: dic
 
 
 def test_where_a_problem_is_mended() -> None:
-    suite = suite_of(problem="gen.py:make: NameError: x (gen.py:12)")
-    assert place_of(suite.problems[0], [suite]) == ("/p/gen.py", 12)
-    other = suite_of(problem="not valid YAML (os.py:12)")
-    assert place_of(other.problems[0], [other]) == ("s.yaml", 3)
+    assert Problem("s.yaml", 3, "", "failed", raised_at=("/p/gen.py", 12)).to_mend == ("/p/gen.py", 12)
+    assert Problem("s.yaml", 3, "", "not valid YAML (os.py:12)").to_mend == ("s.yaml", 3)

@@ -47,13 +47,20 @@ printed: ContextVar[Callable[[str], None] | None] = ContextVar("printed", defaul
 
 class ScriptError(Exception):
     """People's code failed; the text is one line. `traceback` is theirs, `stdout` what was printed, `code` as in
-    evidence (`tui_eval.causes`)."""
+    evidence (`tui_eval.causes`), `raised_at` the file and line of theirs, where that is known."""
 
     def __init__(
-        self, message: str, *, traceback: str = "", stdout: str = "", code: str = "script-raised"
+        self,
+        message: str,
+        *,
+        traceback: str = "",
+        stdout: str = "",
+        code: str = "script-raised",
+        raised_at: tuple[str, int] | None = None,
     ) -> None:
         super().__init__(message)
         self.code = code
+        self.raised_at = raised_at
         self.traceback = traceback
         self.stdout = stdout
 
@@ -446,8 +453,13 @@ def result_of(answer: dict[str, Any]) -> CallResult:
     """
     if answer["kind"] == "error":
         code = "worker-lost" if "lost" in answer else "script-raised"
+        raised_at = answer.get("raised_at")
         raise ScriptError(
-            answer["message"], traceback=answer["traceback"], stdout=answer["stdout"], code=code
+            answer["message"],
+            traceback=answer["traceback"],
+            stdout=answer["stdout"],
+            code=code,
+            raised_at=(raised_at[0], raised_at[1]) if raised_at else None,
         )
     return CallResult(answer["value"], answer["stdout"])
 

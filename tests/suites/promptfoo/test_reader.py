@@ -256,6 +256,14 @@ def test_generators_need_trust_and_get_their_config(make: Make) -> None:
     )
     assert [c.vars["q"] for c in broken.cases] == ["own"]
     assert "\n" not in str(errors(broken)[0])
+    file, line = errors(broken)[0].to_mend
+    assert (Path(file).name, line, file in broken.files) == ("gen.py", 2, True)
+    elsewhere = make(
+        text, trusted=True, gen__py="import json\ndef create_tests(config):\n    json.loads('')\n"
+    )
+    assert errors(elsewhere)[0].raised_at == (file, 3)
+    no_python = make(text, trusted=True, gen__py="import json\ndef create_tests(config:\n")
+    assert errors(no_python)[0].raised_at == (file, 2)
     wrong = make(text, trusted=True, gen__py="def create_tests(config):\n    return {}\n")
     assert "must return a list of tests" in str(errors(wrong)[0])
 

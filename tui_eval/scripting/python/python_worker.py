@@ -31,7 +31,7 @@ from typing import Any
 if sys.flags.safe_path:  # PYTHONSAFEPATH: the script's own folder is left out
     sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
-from python_worker_answers import description, encode, kind_of, one_line, traceback_of
+from python_worker_answers import description, encode, kind_of, told, traceback_of
 from python_worker_modules import Modules
 from python_worker_printing import Descriptors, Printed, Stdout, current
 from python_worker_watcher import watched
@@ -221,7 +221,7 @@ class PythonWorker:
         self._send_line(line[:-1] + b"," + encode(extra)[1:])
 
     def _fail(self, identity: int, error: BaseException) -> None:
-        answer: dict[str, Any] = {"id": identity, "kind": "error", "message": one_line(error, self._folders)}
+        answer: dict[str, Any] = {"id": identity, "kind": "error", **told(error, self._folders)}
         self._release_main()
         answer["traceback"] = traceback_of(error)
         answer |= {"stdout": self._printed_by(identity), **self._modules.followed(), **self._lingering()}

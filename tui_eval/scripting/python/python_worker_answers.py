@@ -63,33 +63,38 @@ def _plain(value: Any) -> Any:
     )
 
 
-def one_line(error: BaseException, folders: Sequence[Path]) -> str:
-    """An error in a line, with the last place of the person's own code, which is what lies in `folders`."""
+def told(error: BaseException, folders: Sequence[Path]) -> dict[str, Any]:
+    """An error in a line, and the last place of the person's own code, which is what lies in `folders`."""
+    raised_at = None if isinstance(error, Refused) else _raised_at(error, folders)
+    return {"message": _one_line(error, raised_at), "raised_at": raised_at}
+
+
+def _one_line(error: BaseException, raised_at: tuple[str, int] | None) -> str:
     try:
         text = str(error).strip()
     except Exception:
         text = ""
     if isinstance(error, Refused):
         return text
-    if isinstance(error, SyntaxError):
-        return f"{type(error).__name__}: {error.msg} ({Path(error.filename or '?').name}:{error.lineno})"
-    lines = text.splitlines()
+    lines = [str(error.msg)] if isinstance(error, SyntaxError) else text.splitlines()
     first = lines[0][:1000] if lines else ""
     if isinstance(error, KeyError) and error.args:
         first = f"no key {first}"
-    place = _place(error, folders)
-    return type(error).__name__ + (f": {first}" if first else "") + (f" ({place})" if place else "")
+    place = f" ({Path(raised_at[0]).name}:{raised_at[1]})" if raised_at is not None else ""
+    return type(error).__name__ + (f": {first}" if first else "") + place
 
 
-def _place(error: BaseException, folders: Sequence[Path]) -> str:
-    """The last line of the person's own code on the way to the error."""
+def _raised_at(error: BaseException, folders: Sequence[Path]) -> tuple[str, int] | None:
+    """The last line of the person's own code on the way to the error, or the line that is no Python."""
+    if isinstance(error, SyntaxError):
+        return error.filename or "?", error.lineno or 0
     frames = [(frame.f_code.co_filename, line) for frame, line in traceback.walk_tb(error.__traceback__)]
     for file, line in reversed(frames):
         path = Path(file)
         own = any(path.is_relative_to(folder) for folder in folders)
         if own and not _is_ours(file) and "site-packages" not in file:
-            return f"{path.name}:{line}"
-    return ""
+            return file, line
+    return None
 
 
 def traceback_of(error: BaseException) -> str:

@@ -9,7 +9,7 @@ from tui_eval.tui.handlers import Handler
 from tui_eval.tui.pointer import CasePointer
 from tui_eval.tui.services import AppServices
 from tui_eval.tui.state.case_agent import agent_spec, files_of_agent
-from tui_eval.tui.state.lists.suite_changes import first_error, place_of
+from tui_eval.tui.state.lists.suite_changes import first_error
 from tui_eval.tui.watching import Stamp, stamps
 
 
@@ -47,7 +47,7 @@ class EditController:
         if place is not None and place.lists_cases:
             found = place.line_under_cursor()
             if found is not None and found.problem is not None:
-                return place_of(found.problem, self.state.suites)
+                return found.problem.to_mend
             if found is not None and found.kind == "suite":
                 return self._first_error(found.path) or (found.path, 0)
         if place is not None and (found := place.place_to_edit()) is not None:
@@ -64,9 +64,7 @@ class EditController:
 
     def _first_error(self, path: str) -> tuple[str, int] | None:
         found = first_error(self.state.suites, path)
-        if found is None:
-            return None
-        return place_of(found[0].problems[found[1]], [found[0]])
+        return found[1].to_mend if found is not None else None
 
     def edit_agent(self) -> None:
         """The agent's files in the editor; its entry in tui_eval.yaml where it names none."""

@@ -119,7 +119,7 @@ class SuiteController:
             path = item.suite if item is not None else key
             found = first_error(state.suites, path)
             if found is not None:
-                place.bring(f"{path}!{found[1]}", path)
+                place.bring(f"{path}!{found[0]}", path)
                 self._left_case = key if item is not None else left
         elif left in state.by_id and key.partition("!")[0] == state.by_id[left].suite:
             place.bring(left)

@@ -59,8 +59,10 @@ def transformed(reading: SuiteReading, code: Any, vars: dict[str, Any]) -> dict[
             # With any line break, even one at its end, the tool takes the code for a function's body.
             body = f"\n{code}" if "\n" in code else code
             value = _wait(_inline(reading, body, given, code))
-    except (JavaScriptError, ScriptError) as error:
+    except JavaScriptError as error:
         raise Missing(f"transformVars: {error}") from None
+    except ScriptError as error:
+        raise Missing(f"transformVars: {error}", error.raised_at) from None
     except NeedsTrust as error:
         raise Missing(str(error)) from None
     if not isinstance(value, dict):
@@ -246,7 +248,13 @@ class CaseMaker:
         try:
             changed = transformed(self.reading, code, test.vars)
         except Missing as error:
-            problem = Problem(test.path, test.line, "options.transformVars", str(error))
+            problem = Problem(
+                test.path,
+                test.line,
+                "options.transformVars",
+                str(error),
+                raised_at=self.reading.own_place(error.raised_at),
+            )
             return msgspec.structs.replace(test, problems=[*test.problems, problem])
         return msgspec.structs.replace(test, vars=changed)
 

@@ -69,7 +69,11 @@ def no_line(*_: Any) -> int:
 
 
 class Missing(Exception):
-    """A file that cannot be had; the text says why, in one line."""
+    """A file that cannot be had; the text says why, in one line. `raised_at` as in `ScriptError`."""
+
+    def __init__(self, message: str, raised_at: tuple[str, int] | None = None) -> None:
+        super().__init__(message)
+        self.raised_at = raised_at
 
 
 class SuiteReading:
@@ -117,12 +121,27 @@ class SuiteReading:
             self.files.append(str(path))
 
     def problem(
-        self, path: str, line: int, key: str, message: str, cure: str = "", level: Level = "error"
+        self,
+        path: str,
+        line: int,
+        key: str,
+        message: str,
+        cure: str = "",
+        level: Level = "error",
+        raised_at: tuple[str, int] | None = None,
     ) -> Problem:
         """Note a problem; returns it, so that it can be hung on a case too."""
-        found = Problem(path, line, key, message, cure, level)
+        found = Problem(path, line, key, message, cure, level, raised_at=self.own_place(raised_at))
         self.problems.append(found)
         return found
+
+    def own_place(self, raised_at: tuple[str, int] | None) -> tuple[str, int] | None:
+        """Where code failed, if that is in a file that this suite depends on; None for any other."""
+        if raised_at is None:
+            return None
+        real = os.path.realpath(raised_at[0])
+        known = next((file for file in self.files if os.path.realpath(file) == real), None)
+        return (known, raised_at[1]) if known is not None else None
 
     def want(self, what: str) -> bool:
         """Whether something that needs trust may be done; where not, it is noted (once).

@@ -47,7 +47,7 @@ def run(reading: SuiteReading, path: Path, function: str | None, config: Any) ->
         else:
             result = reading.python().call_sync(path, name, arguments, timeout=TIME_LIMIT)
     except ScriptError as error:
-        raise Missing(f"{shown}: {error}") from None
+        raise Missing(f"{shown}: {error}", error.raised_at) from None
     if not isinstance(result.value, list):
         raise Missing(f"{shown} must return a list of tests, not {brief(result.value)}")
     return result.value

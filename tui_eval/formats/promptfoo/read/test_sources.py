@@ -147,8 +147,15 @@ class Sources:
                 result.append([test])
         return result
 
-    def _wrong(self, at: tuple[Any, ...], message: str, cure: str = "") -> list[Sequence[PromptfooTest]]:
-        self.reading.problem(self.reading.name, self.line_of(*at), dotted_key(at), message, cure)
+    def _wrong(
+        self,
+        at: tuple[Any, ...],
+        message: str,
+        cure: str = "",
+        raised_at: tuple[str, int] | None = None,
+    ) -> list[Sequence[PromptfooTest]]:
+        name, line = self.reading.name, self.line_of(*at)
+        self.reading.problem(name, line, dotted_key(at), message, cure, raised_at=raised_at)
         return []
 
     def _reference(
@@ -171,7 +178,7 @@ class Sources:
                 paths = [self.reading.find(plain)]
             return [self._file(path, function, config, listed=listed, depth=0) for path in paths]
         except Missing as error:
-            return self._wrong(at, str(error)) if str(error) else []
+            return self._wrong(at, str(error), raised_at=error.raised_at) if str(error) else []
 
     def _remote(self, text: str, at: tuple[Any, ...]) -> list[Sequence[PromptfooTest]]:
         """Tests that are not on this machine: Google Sheets, and datasets of Hugging Face."""

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from pathlib import Path
 
 from tui_eval.model import Problem, Suite
 
@@ -56,23 +54,11 @@ def _compare(old: Suite, new: Suite, change: EditedSuite) -> None:
     change.gone.update(case_id for case_id in missing if case_id not in change.renamed)
 
 
-def first_error(suites: Iterable[Suite], path: str) -> tuple[Suite, int] | None:
-    """The suite of a path and which of its problems is the first error; None where there is none."""
+def first_error(suites: Iterable[Suite], path: str) -> tuple[int, Problem] | None:
+    """The first error of the suite of a path, and its number among the suite's problems; None: it has none."""
     for suite in suites:
         if suite.path == path:
             for number, problem in enumerate(suite.problems):
                 if problem.level == "error":
-                    return suite, number
+                    return number, problem
     return None
-
-
-def place_of(problem: Problem, suites: Iterable[Suite]) -> tuple[str, int]:
-    """The file and line where a problem is to be mended: where people's own code failed, a line of that."""
-    said = re.search(r"\(([^()\s/:]+):(\d+)\)$", problem.message)
-    if said is not None:
-        for suite in suites:
-            if suite.path == problem.path:
-                for file in suite.files:
-                    if Path(file).name == said[1]:
-                        return file, int(said[2])
-    return problem.path, problem.line
