@@ -13,6 +13,7 @@ from textual.screen import Screen
 
 import tui_eval.tui.screens
 from tui_eval.tui.app import EvalApp
+from tui_eval.tui.screens.screen_names import SCREENS
 
 ROOT = Path(__file__).parents[2]
 MOST = 3
@@ -46,6 +47,37 @@ def test_a_screen_is_not_cut_into_classes(screen: type) -> None:
 def test_modules_of_the_app_import_each_other_in_no_large_circle() -> None:
     circle = max(circles(imports()), key=len)
     assert len(circle) <= LARGEST_CIRCLE, sorted(circle)
+
+
+def test_screens_know_each_other_by_their_names() -> None:
+    """A screen is imported by the registry alone, and by screens that are made from it."""
+    names = {target.partition(":")[2] for target in SCREENS.values()}
+    known = {one.__name__ for one in screens()} | names
+    assert {one.__name__ for one in screens()} <= names, "a screen without a name"
+    found = []
+    for file in sorted((ROOT / "tui_eval").rglob("*.py")):
+        tree = ast.parse(file.read_text("utf-8"))
+        nodes = list(ast.walk(tree))
+        bases = {
+            base.id
+            for node in nodes
+            if isinstance(node, ast.ClassDef)
+            for base in node.bases
+            if isinstance(base, ast.Name)
+        }
+        taken = {alias.name for node in nodes if isinstance(node, ast.ImportFrom) for alias in node.names}
+        found += [f"{file.name}: {name}" for name in sorted((taken & known) - bases)]
+    assert found == []
+
+
+def test_screens_are_shown_by_one_controller() -> None:
+    shown = [
+        f"{file.relative_to(ROOT / 'tui_eval' / 'tui')}"
+        for file in sorted((ROOT / "tui_eval").rglob("*.py"))
+        for node in ast.walk(ast.parse(file.read_text("utf-8")))
+        if isinstance(node, ast.Attribute) and node.attr == "push_screen"
+    ]
+    assert set(shown) == {"controllers/places.py", "terminal/frame_app.py"}  # which overrides Textual's
 
 
 def imports() -> dict[str, set[str]]:

@@ -26,6 +26,7 @@ from tui_eval.tui.keys_case import CASE_KEYS, QUERY_KEYS, SHARED_KEYS
 from tui_eval.tui.memory import ProjectMemory
 from tui_eval.tui.notices import Notices
 from tui_eval.tui.pointer import CasePointer
+from tui_eval.tui.screens import screen_names
 from tui_eval.tui.screens.case_screen import CaseScreen
 from tui_eval.tui.services import AppServices
 from tui_eval.tui.settings import Settings
@@ -68,7 +69,7 @@ def services_for(app: HostApp, state: AppState) -> AppServices:
         symbols=Symbols(True),
         editor=Editor(app),
         ask=none,
-        places=none,
+        places=cast(Any, app),
         suites=none,
         runs=cast(Any, app),
         notes=none,
@@ -109,6 +110,10 @@ class HostApp(App[None]):
     def from_recorded(self, content: CaseContent, turn: int | None, said: str | None = None) -> None:
         """Kept for the test to look at; what becomes of it is in `test_run_requests`."""
         self.from_turn.append((content.run_id, turn))
+
+    def show(self, name: str, *arguments: Any, **options: Any) -> None:
+        """As the app does."""
+        self.push_screen(screen_names.make(name, *arguments, **options))
 
     @property
     def logged(self) -> list[str]:

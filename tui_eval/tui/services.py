@@ -81,10 +81,6 @@ class PlaceStack(Protocol):
         dialog's answer goes to `answer`."""
         ...
 
-    def push(self, screen: Screen[Any], answer: Callable[[Any], Any] | None = None) -> None:
-        """Show a screen over the one in front; a dialog's answer goes to `answer`."""
-        ...
-
     def pop(self) -> None:
         """Back to the screen before."""
         ...

@@ -86,11 +86,7 @@ class PlaceController:
     ) -> None:
         """Show a new screen of that name over the one in front (see `screens.screen_names`), made of the rest; a
         dialog's answer goes to `answer`."""
-        self.push(make(name, *arguments, **options), answer)
-
-    def push(self, screen: Screen[Any], answer: Callable[[Any], Any] | None = None) -> None:
-        """Show a screen over the one in front; a dialog's answer goes to `answer`."""
-        self._app.push_screen(screen, answer)
+        self._app.push_screen(make(name, *arguments, **options), answer)
 
     def pop(self) -> None:
         """Back to the screen before."""
@@ -247,7 +243,7 @@ class PlaceController:
     def show_palette(self) -> None:
         """Actions, cases and places by name."""
         if not CommandPalette.is_open(self._app):
-            self.push(CommandPalette(placeholder="an action, a place, or a case by its name"))
+            self._app.push_screen(CommandPalette(placeholder="an action, a place, or a case by its name"))
 
     def _log_paragraphs(self) -> list[tuple[str, str]]:
         shown: list[tuple[str, str]] = []

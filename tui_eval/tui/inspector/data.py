@@ -361,10 +361,9 @@ class DataTab(SearchedRows):
 
     def action_query(self) -> None:
         """Try a query on the case's database, beginning from those of both sides."""
-        from tui_eval.tui.screens.query_screen import QueryScreen  # a screen that holds no tab of its own
-
         content = self._content
-        state = cast(HasServices, self.app).services.state
+        services = cast(HasServices, self.app).services
+        state = services.state
         trust = Trust(state.trusted, agreed=state.agreed)
         attempt = content.attempt if content is not None else None
         place = QueryPlace(
@@ -376,7 +375,7 @@ class DataTab(SearchedRows):
         )
         own = agent_query(attempt) if attempt is not None else None
         expected = (self._details.reference_sql if self._details is not None else None) or ""
-        self.app.push_screen(QueryScreen(place, [expected, *([own.sql] if own is not None else [])]))
+        services.places.show("query", place, [expected, *([own.sql] if own is not None else [])])
 
     def _made(self, generation: int, view: DataView) -> None:
         if generation != self._generation or not stands(self):

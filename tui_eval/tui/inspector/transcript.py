@@ -15,6 +15,7 @@ from tui_eval.tui.state.case.case_content import CaseContent
 from tui_eval.tui.state.case.live_transcript import LiveTranscript
 from tui_eval.tui.state.case.transcript_view import Transcript, build, is_large, prepared, where_it_failed
 from tui_eval.tui.state.runs.run_view import LiveAttempt
+from tui_eval.tui.state.runs.search_view import SoughtPlace, find_in
 from tui_eval.tui.widgets.line_pane import LinePane
 from tui_eval.tui.widgets.outline import Outline
 from tui_eval.tui.widgets.text_pane import TextPane
@@ -43,8 +44,17 @@ class TranscriptTab(InspectorTab):
             super().__init__()
             self.key = key
 
-    def __init__(self) -> None:
+    class Marked(Message):
+        """Words are marked where a search found them; n and N go on from there."""
+
+        def __init__(self, words: str) -> None:
+            super().__init__()
+            self.words = words
+
+    def __init__(self, sought: SoughtPlace | None = None) -> None:
+        """`sought` is where to begin in the first attempt that is shown."""
         super().__init__()
+        self._sought = sought
         self.view = Transcript()
         self._content: CaseContent | None = None
         self._live = LiveTranscript()
@@ -110,9 +120,21 @@ class TranscriptTab(InspectorTab):
     def _draw(self, *, keep: bool) -> None:
         self.text.set_blocks(self.view.blocks, keep=keep)
         self.query_one(Outline).set_items(self.view.outline)
-        if not keep:
+        if self._sought is not None and self._content is not None and self._content.attempt is not None:
+            self._to_sought(self._sought)
+        elif not keep:
             self._to_failure()
         self._follow()
+
+    def _to_sought(self, sought: SoughtPlace) -> None:
+        """Begin at a place that a search found, once."""
+        self._sought = None
+        at, words = find_in(self.view.blocks, sought)
+        if at is not None:
+            self.text.jump_to(at)
+        if words:
+            self.text.find(words)
+            self.post_message(self.Marked(words))
 
     def _to_failure(self) -> None:
         """Start where it went wrong: at the turn, so that the reply and its first failing verdicts (or the

@@ -35,6 +35,7 @@ from tui_eval.tui.screens.case_reader import CaseReader
 from tui_eval.tui.screens.place import Place, keys_in, keys_of
 from tui_eval.tui.state.case.case_content import CaseContent, deciding, head, tab_line
 from tui_eval.tui.state.case.verdict_lines import about_rows
+from tui_eval.tui.state.runs.search_view import SoughtPlace
 from tui_eval.tui.state.text.lines import Span, width_of
 from tui_eval.tui.terminal import clipboard, pager
 from tui_eval.tui.widgets.copy_bar import CopyBar
@@ -72,14 +73,16 @@ class CaseScreen(Place, inherit_bindings=False):
     CaseScreen.-narrow Outline.-asked { display: block; width: 30; }
     """
 
-    def __init__(self, pointer: CasePointer) -> None:
+    def __init__(self, pointer: CasePointer, sought: SoughtPlace | None = None) -> None:
+        """`sought` is where in its transcript to begin."""
         super().__init__()
         services = self.services
         self.reader = CaseReader(self, services, pointer)
         self.finder = CaseFinder(self)
         self.copier = CaseCopier(self, services)
         self._notes = CaseNotes(self, services)
-        self._tabs = (TranscriptTab(), ToolsTab(), AssertionsTab(), DataTab(), RawTab(), HistoryTab())
+        self._sought = sought
+        self._tabs = (TranscriptTab(sought), ToolsTab(), AssertionsTab(), DataTab(), RawTab(), HistoryTab())
         self._active = 0
         self._shown: set[int] = set()
         """Tabs that were given what was read."""
@@ -106,7 +109,10 @@ class CaseScreen(Place, inherit_bindings=False):
 
     def on_mount(self) -> None:
         """Show the tab that was open the last time and read the attempt."""
-        seen = self.services.memory.case_view
+        memory = self.services.memory
+        if self._sought is not None:
+            memory.case_view = {**memory.case_view, "tab": 0}
+        seen = memory.case_view
         tab = seen.get("tab", 0)
         self._active = min(max(tab if isinstance(tab, int) else 0, 0), len(self._tabs) - 1)
         self._to_front()
@@ -459,6 +465,11 @@ class CaseScreen(Place, inherit_bindings=False):
         tab = self.tab
         if isinstance(tab, AssertionsTab):
             tab.to_verdict(event.key)
+
+    @on(TranscriptTab.Marked)
+    def _searched_for(self, event: TranscriptTab.Marked) -> None:
+        event.stop()
+        self.finder.sought = event.words
 
     @on(HistoryTab.Chosen)
     def _attempt_chosen(self, event: HistoryTab.Chosen) -> None:

@@ -28,7 +28,6 @@ from tui_eval.tui.messages import RunChanged
 from tui_eval.tui.pointer import CasePointer
 from tui_eval.tui.screens.place import Place, keys_in, keys_of
 from tui_eval.tui.screens.row_finder import RowFinder
-from tui_eval.tui.screens.sides import SidesScreen
 from tui_eval.tui.state.compare.compare_news import CompareNews, news_since
 from tui_eval.tui.state.compare.compare_view import CompareRow, folded, row_line, rows, summary_lines
 from tui_eval.tui.state.text.lines import one_line
@@ -247,7 +246,7 @@ class CompareScreen(Place, inherit_bindings=False):
             if not self.is_current:
                 return
             if sides is not None:
-                self.app.push_screen(SidesScreen(sides))
+                self.services.places.show("sides", sides)
             elif pointer is not None:
                 self.services.places.open_case(pointer)
 

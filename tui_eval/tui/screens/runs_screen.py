@@ -26,7 +26,6 @@ from tui_eval.tui.screens.place import Place, keys_in, keys_of, labelled
 from tui_eval.tui.screens.prompt import Prompt
 from tui_eval.tui.screens.run_deletion import RunDeletion
 from tui_eval.tui.screens.run_plots import RunPlots
-from tui_eval.tui.screens.search_screen import SearchScreen
 from tui_eval.tui.state.lists.run_line import RunLine, holds, row_line, titles
 from tui_eval.tui.state.runs.runs_view import DetailRow, RunFacts, detail_rows
 from tui_eval.tui.state.text.lines import fit, one_line
@@ -370,7 +369,7 @@ class RunsScreen(Place, inherit_bindings=False):
     def _search(self, text: str, kept: bool) -> None:
         one = self.chosen
         if kept and text.strip() and one is not None:
-            self.services.places.push(SearchScreen(self.folder_of(one.run.id), text.strip()))
+            self.services.places.show("search", self.folder_of(one.run.id), text.strip())
 
     async def action_filter(self) -> None:
         """Ask for words that the runs shown must hold."""

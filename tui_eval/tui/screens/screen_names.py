@@ -16,6 +16,8 @@ SCREENS = {
     "step": "step_screen:StepScreen",
     "compare": "compare_screen:CompareScreen",
     "sides": "sides:SidesScreen",
+    "search": "search_screen:SearchScreen",
+    "query": "query_screen:QueryScreen",
     "settings": "settings_place:SettingsScreen",
     "paper": "help:PaperScreen",
     "help": "help:HelpScreen",

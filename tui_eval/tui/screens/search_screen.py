@@ -6,7 +6,7 @@ import time
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from textual import on
 from textual.app import ComposeResult
@@ -19,20 +19,11 @@ from tui_eval.tui.loaders.runs_loader import Everywhere, find, find_everywhere
 from tui_eval.tui.pointer import CasePointer
 from tui_eval.tui.screens.place import Place, keys_in, keys_of
 from tui_eval.tui.screens.prompt import Prompt
-from tui_eval.tui.state.runs.search_view import FoundEntry, place_of, row_line
-from tui_eval.tui.state.text.blocks import Block
+from tui_eval.tui.state.runs.search_view import FoundEntry, SoughtPlace, place_of, row_line
 from tui_eval.tui.state.text.lines import Line
 from tui_eval.tui.widgets.bars import FactsBar, KeyHints
 from tui_eval.tui.widgets.line_pane import LinePane
 from tui_eval.tui.widgets.run_table import RowTable
-from tui_eval.tui.widgets.text_pane import TextPane
-
-if TYPE_CHECKING:
-    from tui_eval.tui.screens.case_screen import CaseScreen
-
-TRIES = 100
-"""Looks at a Case screen, a twentieth of a second apart, until its transcript is there."""
-
 
 WAITING = "Searching."
 PROGRESS = 0.3
@@ -191,52 +182,11 @@ class SearchScreen(Place, inherit_bindings=False):
         row, pointer = self.table.current, self.current()
         if row is None or pointer is None:
             return
-        from tui_eval.tui.screens.case_screen import CaseScreen
-
-        memory = self.services.memory
-        memory.case_view = {**memory.case_view, "tab": 0}
-        screen = CaseScreen(pointer)
-        self.app.push_screen(screen)
         hit = row[0].hit
-        self._show_turn(screen, hit.turn, hit.kind, 0)
-
-    def _show_turn(self, screen: CaseScreen, turn: int, kind: str, tries: int) -> None:
-        """Bring the turn into view as soon as the transcript is there."""
-        read = stands(screen) and stands(screen.tab) and screen.content.attempt is not None
-        pane = screen.tab.text if read else None
-        if pane is not None and show_place(pane, turn, kind, self._words.split()):
-            screen.finder.sought = pane.query_text  # n and N go on from there
-            return
-        if tries < TRIES and screen in self.app.screen_stack:
-            self.app.set_timer(0.05, partial(self._show_turn, screen, turn, kind, tries + 1))
+        sought = SoughtPlace(hit.turn, hit.kind, self._words.split())
+        self.services.places.show("case", pointer, sought=sought)
 
 
 def _places(shown: int, total: int) -> str:
     best = f"the best {shown:,} of " if total > shown else ""
     return f"{best}{total:,} place{'s' * (total != 1)}"
-
-
-def show_place(pane: TextPane, turn: int, kind: str, words: Sequence[str]) -> bool:
-    """Mark the words where they stand together, else the first of them, and go there in this turn (in an entry of this kind, where there is
-    one); False while there is no text."""
-    blocks = pane.blocks
-    if not blocks or not pane.row_count:
-        return False
-    of_turn = [i for i, block in enumerate(blocks) if block.turn == turn]
-    of_kind = [i for i in of_turn if blocks[i].kind == kind]
-    sought = " ".join(words)
-    if not any(_holds(blocks[i], sought) for i in of_kind):
-        sought = words[0] if words else ""
-    holding = [i for i in of_kind if _holds(blocks[i], sought)]
-    best = next(iter([*holding, *of_kind, *of_turn]), None)
-    if best is not None:
-        pane.jump_to(best)
-    if sought:
-        pane.find(sought)
-    return True
-
-
-def _holds(block: Block, sought: str) -> bool:
-    """Whether a text stands in a block; of a long one no lines are made for that."""
-    said = block.raw or "\n".join(block.text())
-    return sought.lower() in said.lower()

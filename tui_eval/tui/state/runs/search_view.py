@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
+from typing import NamedTuple
 
 import msgspec
 from rich.cells import cell_len
@@ -12,6 +14,7 @@ from tui_eval.store.full_text import Hit
 from tui_eval.store.schema import StoredCase
 from tui_eval.tui.pointer import CasePointer
 from tui_eval.tui.state.case.verdict_lines import GLYPHS
+from tui_eval.tui.state.text.blocks import Block
 from tui_eval.tui.state.text.lines import Line, Span, end_of, fit, one_line, plain, width_of
 
 
@@ -25,6 +28,14 @@ class FoundEntry(msgspec.Struct):
     run_id: str = ""
 
 
+class SoughtPlace(NamedTuple):
+    """Where in an attempt's transcript a result stands, and what was looked for."""
+
+    turn: int
+    kind: str
+    words: list[str]
+
+
 _BEGUN = re.compile(r"\d{4}(\d\d)(\d\d)-(\d\d)(\d\d)\d\d\b")
 _BLANKS = re.compile(r"[\n\r\t ]+")
 _MARKED = re.compile("\x02([^\x02\x03]*)\x03")
@@ -36,6 +47,24 @@ def place_of(found: FoundEntry, run_id: str) -> CasePointer:
     """Where a result is."""
     case: StoredCase = found.case
     return CasePointer(case.case_id, case.agent, case.model, found.run_id or run_id, found.hit.attempt_ref)
+
+
+def find_in(blocks: Sequence[Block], sought: SoughtPlace) -> tuple[int | None, str]:
+    """The block of a place, one of its turn and kind where there is one, and what to mark there: the words where they
+    stand together, else the first of them."""
+    of_turn = [i for i, block in enumerate(blocks) if block.turn == sought.turn]
+    of_kind = [i for i in of_turn if blocks[i].kind == sought.kind]
+    text = " ".join(sought.words)
+    if not any(_holds(blocks[i], text) for i in of_kind):
+        text = sought.words[0] if sought.words else ""
+    holding = [i for i in of_kind if _holds(blocks[i], text)]
+    return next(iter([*holding, *of_kind, *of_turn]), None), text
+
+
+def _holds(block: Block, sought: str) -> bool:
+    """Whether a text stands in a block; of a long one no lines are made for that."""
+    said = block.raw or "\n".join(block.text())
+    return sought.lower() in said.lower()
 
 
 def row_line(found: FoundEntry, line: int, width: int) -> Line:
