@@ -141,7 +141,7 @@ async def test_in_the_app(talks: Path, monkeypatch: pytest.MonkeyPatch) -> None:
                 await until(lambda: isinstance(app.screen, CaseScreen), pilot)
                 await pilot.press("escape")
 
-                path = await save_as(app, pilot, "talks")
+                path = await save_as(app, pilot, "talks", "ctrl+u", *"again.talk")
                 assert path.suffix == ".talk" and "> What is the capital of Spain?" in path.read_text()
                 suite = path.relative_to(talks).as_posix()
                 await until(lambda: any(item.suite == suite for item in app.state.rows), pilot)

@@ -11,7 +11,7 @@ from tui_eval.engine.prepare import prepare
 from tui_eval.engine.request import RunRequest
 from tui_eval.formats import format_of, reading
 from tui_eval.formats.accepting import replace_file
-from tui_eval.formats.saving import proposed_path, save, talk_of
+from tui_eval.formats.saving import left_out, own_suite, proposed_name, proposed_path, save, talk_of
 from tui_eval.guard.trust import Trust
 from tui_eval.model import Attempt, Case, Entry, Reply, Turn
 from tui_eval.store.reader import RunReader
@@ -188,3 +188,145 @@ def test_what_a_prompt_says_itself_is_not_said_twice(
     replace_file(path, *save("promptfoo", path, talk_of(case, attempt, "c")))
     suite, problems = read(tmp_path, path)
     assert not problems and suite.cases[1].vars == {"word": value}
+
+
+KEEPING = {
+    "start_to_agent": (
+        "suite.yaml",
+        """agent: helper
+test_cases:
+  - name: a
+    input: what is the revenue?
+    expected:
+      should_contain: [one, "two: # 'x'"]
+      should_not_contain: three
+      tools_used: [run_sql]
+      max_tool_calls: 1
+      escalated: true
+      plan: {name: gold, seats: [1, 1.0e+30, null, "a\\nb"]}
+""",
+    ),
+    "promptfoo": (
+        "promptfooconfig.yaml",
+        """prompts: ['what is the {{what}}? {{how}}', 'or the {{what}}']
+providers: [helper]
+defaultTest:
+  assert:
+    - {type: assert-set, threshold: 0.5, assert: [{type: contains, value: d1}, {type: contains, value: d2}]}
+    - {type: not-contains, value: d3}
+tests:
+  - vars: {what: revenue, how: [quickly, slowly], list: x}
+    threshold: 0.5
+    metadata: {team: a}
+    assert:
+      - {type: contains, value: '{{what}} file://x', weight: 2, metric: m}
+      - type: assert-set
+        threshold: 0.5
+        assert:
+          - {type: regex, value: 'a.*b'}
+          - type: javascript
+            value: |
+              const x = 1
+              return output.length > x
+""",
+    ),
+    "nao": (
+        "tests/a.yml",
+        """name: a
+prompt: what is the revenue?
+database: shop
+comparison: {rtol: 0.5, key: [id]}
+sql: |
+  select 1 as one
+  from t
+assertions:
+  - {type: tool_call, tool: run_sql, args: {limit: 5}, min_count: 2}
+""",
+    ),
+    "neuro_san": (
+        "a.hocon",
+        """{
+  agent: "net", connections: "http", success_ratio: "2/3", timeout_in_seconds: 9, metadata: {user: me}
+  interactions: [
+    {text: "what is the revenue?", sly_data: {a: 1}, continue_conversation: false
+     response: {text: {keywords: ["one", "two"], not_keywords: "three"}, structure: {"a.b": {c: {value: [{x: 1}]}}}}}
+    {text: "and?", chat_filter: "MINIMAL", response: {sly_data: {equals: {value: 5.5}}}}
+  ]
+}
+""",
+    ),
+}
+
+
+def stated(case: Case) -> list[tuple]:
+    """What a case expects, and what goes out with its messages."""
+    own = [
+        (a.type, a.value, a.target, a.turn, a.threshold, a.weight, a.metric, a.set)
+        for a in [*case.assertions, *(a for turn in case.turns for a in turn.assertions)]
+    ]
+    sent = [(t.sly_data, t.timeout, t.chat_filter, t.continue_conversation) for t in case.turns]
+    rest = (case.threshold, case.metadata, case.attempts, case.required, case.timeout, case.request_metadata)
+    return [*own, *sent, rest, (case.comparison, case.database, case.connection)]
+
+
+@pytest.mark.parametrize("form", FORMATS)
+@pytest.mark.parametrize("outcome", ["failed", "passed"])
+def test_a_case_keeps_what_it_expects(tmp_path: Path, form: str, outcome: str) -> None:
+    name, text = KEEPING[form]
+    (tmp_path / "tui_eval.yaml").write_text("{}")
+    path = tmp_path / name
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(text)
+    suite, problems = read(tmp_path, path)
+    assert not problems
+    case = suite.cases[0]
+    asked = [turn.text or "" for turn in case.turns]
+    if form == "promptfoo":
+        asked = ["what is the revenue? quickly"]
+    _, attempt = talk(*asked)
+    attempt.outcome, attempt.prompt_sent = outcome, asked[0]
+    own = own_suite(case, attempt, tmp_path)
+    assert own == (name if form in ("start_to_agent", "promptfoo") else "")
+    new = tmp_path / (own or proposed_path(form, case, tmp_path))
+    replace_file(new, *save(form, new, talk_of(case, attempt, proposed_name(case, {case.name}))))
+    again, problems = read(tmp_path, new)
+    assert not problems
+    saved = next(one for one in again.cases if form == "neuro_san" or one.name.endswith("(saved)"))
+    assert stated(saved) == stated(case)
+    if form == "promptfoo":
+        assert (saved.vars, saved.prompt) == (case.vars, case.prompt)
+        assert [one.prompt for one in again.cases if one.name.endswith("(saved)")] == [
+            "what is the {{what}}? {{how}}",
+            "or the {{what}}",
+        ]
+
+
+def test_a_promptfoo_test_in_a_new_file_asserts_the_same(tmp_path: Path) -> None:
+    (tmp_path / "tui_eval.yaml").write_text("{}")
+    path = tmp_path / "promptfooconfig.yaml"
+    path.write_text(KEEPING["promptfoo"][1])
+    case = read(tmp_path, path)[0].cases[0]
+    _, attempt = talk("something that a person typed instead")
+    attempt.outcome, attempt.prompt_sent = "failed", "what is the revenue? quickly"
+    assert not own_suite(case, attempt, tmp_path)  # its prompts take two variables
+    new = tmp_path / proposed_path("promptfoo", case, tmp_path)
+    replace_file(new, *save("promptfoo", new, talk_of(case, attempt, "c")))
+    suite, problems = read(tmp_path, new)
+    assert not problems
+    assert [one.value for one in suite.cases[0].assertions] == [one.value for one in case.assertions]
+    assert suite.cases[0].vars == {"message": "something that a person typed instead", **case.vars}
+
+
+@pytest.mark.parametrize("form", FORMATS)
+@pytest.mark.parametrize("outcome", ["failed", "error", "cancelled"])
+def test_nothing_is_proposed_from_an_answer_that_did_not_pass(
+    tmp_path: Path, form: str, outcome: str
+) -> None:
+    case, attempt = talk("what is the revenue?")
+    attempt.outcome = outcome
+    path = tmp_path / "tests" / Path(proposed_path(form, case, tmp_path)).name
+    text = save(form, path, talk_of(case, attempt))[1]
+    assert "79" not in text and "run_sql" not in text
+    assert "did not pass" in left_out(form, case, attempt)
+    attempt.outcome = "passed"
+    assert not left_out(form, case, attempt)

@@ -29,8 +29,9 @@ test_cases:
   # the first
   - name: talks
     messages: ["what is the price?", "and for two?"]   # in order
-    expected: {should_contain: ["nowhere"]}
+    expected: {should_contain: ["159"], tools_used: [look_up], max_tool_calls: 3}
 """
+WRONG = SUITE.replace('["159"]', '["nowhere", "never"]')
 SCRIPT = r"""
 rate: 50000
 rules:
@@ -50,8 +51,8 @@ FORMATS: tuple[str, ...] = ("start_to_agent", "promptfoo", "neuro_san", "nao")
 
 
 @asynccontextmanager
-async def app_on(root: Path):
-    for name, text in (("suite.yaml", SUITE), ("agent.script.yaml", SCRIPT), ("tui_eval.yaml", CONFIG)):
+async def app_on(root: Path, suite: str = SUITE):
+    for name, text in (("suite.yaml", suite), ("agent.script.yaml", SCRIPT), ("tui_eval.yaml", CONFIG)):
         (root / name).write_text(text)
     client = EngineClient(root)
     try:
@@ -75,15 +76,15 @@ def under_cursor(app: Any) -> str | None:
     return line.key if line is not None else None
 
 
-async def save_as(app: Any, pilot: Any, form: str) -> Path:
-    """Press `C`, go to this format, write; the file."""
+async def save_as(app: Any, pilot: Any, form: str, *typed: str) -> Path:
+    """Press `C`, go to this format, type into the file's line, write; the file."""
     await pilot.press("C")
     await until(lambda: isinstance(app.screen, SaveDialog), pilot)
     dialog = app.screen
     await pilot.press("up")
-    while dialog._choice.form != form:
+    while dialog.form != form:
         await pilot.press("right")
-    await pilot.press("down", "enter")
+    await pilot.press("down", *typed, "enter")
     await until(lambda: isinstance(app.screen, ChangeScreen), pilot)
     name = re.search(r"\+\+\+ b/(\S+)", app.screen._diff)
     assert name is not None
@@ -116,7 +117,8 @@ async def test_it_is_read_found_run_and_passes(tmp_path: Path, form: str, steppe
         else:
             await pilot.press("r")
         first = "" if stepped else (await ran(app, pilot)).info.id  # a step takes no run's place
-        path = await save_as(app, pilot, form)
+        own = ["ctrl+u", *"again.yaml"] if form == "start_to_agent" else []
+        path = await save_as(app, pilot, form, *own)
         suite = path.relative_to(tmp_path).as_posix()
         await until(lambda: any(item.suite == suite for item in app.state.rows), pilot)
         if stepped:
@@ -147,13 +149,71 @@ async def test_into_an_existing_file_comments_stay(tmp_path: Path) -> None:
         await ran(app, pilot)
         await pilot.press("C")
         await until(lambda: isinstance(app.screen, SaveDialog), pilot)
-        await pilot.press("ctrl+u", *"suite.yaml", "enter")
+        await pilot.press("enter")  # its own suite is what the dialog begins with
         await until(lambda: isinstance(app.screen, ChangeScreen), pilot)
         assert "Added to suite.yaml" in screen_text(app)
         await pilot.press("enter")
         await until(lambda: "suite.yaml::talks (saved)" in app.state.by_id, pilot)
         await until(lambda: under_cursor(app) == "suite.yaml::talks (saved)", pilot)
     assert (tmp_path / "suite.yaml").read_text().startswith(SUITE)
+
+
+async def test_of_a_wrong_answer_the_expectations_are_the_cases_own(tmp_path: Path) -> None:
+    async with app_on(tmp_path, WRONG) as (app, pilot):
+        await pilot.press("r")
+        first = (await ran(app, pilot)).info.id
+        await save_as(app, pilot, "start_to_agent")
+        await until(lambda: under_cursor(app) == "suite.yaml::talks (saved)", pilot)
+        ours, new = (app.state.by_id[f"suite.yaml::talks{end}"].case for end in ("", " (saved)"))
+        stated = [[(one.type, one.value) for one in case.assertions] for case in (ours, new)]
+        assert stated[0] == stated[1]
+        await pilot.press("r")
+        run = await ran(app, pilot, first)
+        assert [row.outcome for row in run.attempts.values()] == ["failed"]
+        # Once more: the name is free.
+        app.places.suites.go_to(CasePointer("suite.yaml::talks"))
+        await pilot.press("C")
+        await until(lambda: isinstance(app.screen, SaveDialog), pilot)
+        assert "talks (saved 2)" in screen_text(app)
+
+
+async def test_in_another_format_nothing_is_proposed_from_a_wrong_answer(tmp_path: Path) -> None:
+    async with app_on(tmp_path, WRONG) as (app, pilot):
+        await pilot.press("r")
+        await ran(app, pilot)
+        await pilot.press("C")
+        await until(lambda: isinstance(app.screen, SaveDialog), pilot)
+        await pilot.press("up")
+        while app.screen.form != "promptfoo":
+            await pilot.press("right")
+        await pilot.press("enter")
+        await until(lambda: isinstance(app.screen, ChangeScreen), pilot)
+        text = screen_text(app)
+        assert "it expects nothing yet" in text and "should_contain" in text
+        assert "assert:" not in app.screen._diff
+
+
+async def test_the_dialogs_keys_are_those_of_the_line_and_a_refusal_keeps_what_was_typed(
+    tmp_path: Path,
+) -> None:
+    async with app_on(tmp_path) as (app, pilot):
+        await pilot.press("r")
+        await ran(app, pilot)
+        await pilot.press("C")
+        await until(lambda: isinstance(app.screen, SaveDialog), pilot)
+        await until(lambda: "tab ↓ ↑ line" in screen_text(app), pilot)
+        assert "← → format" not in screen_text(app)  # there they move in the text
+        await pilot.press("up")
+        await until(lambda: "← → format" in screen_text(app), pilot)
+        before = app.screen
+        await pilot.press("down", "ctrl+u", *"../out.yaml", "enter")
+        await until(lambda: app.screen is not before and isinstance(app.screen, SaveDialog), pilot)
+        await until(lambda: "../out.yaml is outside the project" in screen_text(app), pilot)
+        assert "talks (saved)" in screen_text(app)
+        await pilot.press("ctrl+u", "enter")
+        await until(lambda: "file and name are needed" in screen_text(app), pilot)
+        await pilot.press("escape")
+        await until(lambda: not isinstance(app.screen, SaveDialog), pilot)
 
 
 @pytest.mark.parametrize(

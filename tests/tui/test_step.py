@@ -84,8 +84,8 @@ async def test_send_edit_skip_and_save(tmp_path: Path) -> None:
         await until(lambda: isinstance(app.screen, ChangeScreen), pilot)
         assert "two!" in screen_text(app)
         await pilot.press("enter")
-        saved = tmp_path / "three_saved.yaml"
-        await until(saved.exists, pilot)
+        saved = tmp_path / "suite.yaml"
+        await until(lambda: "(saved)" in saved.read_text(), pilot)
         assert 'messages:\n      - "one"\n      - "two!"' in saved.read_text()
 
 

@@ -1,13 +1,15 @@
 """A conversation that took place as a new case of a format, with what it should hold proposed from what was said.
 
-Nothing is written. Numbers and marked words of an answer become expected texts, the tools called
-become expected tools; a person is meant to look at them.
+Nothing is written. Saved in the format of the case that it took place in, it keeps what that expects. Where there is
+nothing to keep and the answer passed, numbers and marked words of it become expected texts, the tools called become
+expected tools; a person is meant to look at them.
 """
 
 from __future__ import annotations
 
 import json
 import re
+from collections.abc import Collection
 from pathlib import Path
 
 from tui_eval import formats
@@ -25,6 +27,7 @@ def talk_of(case: Case, attempt: Attempt, name: str = "") -> Talk:
         EditError: nothing was asked, or nothing answered.
     """
     own = agent_query(attempt)
+    sent: list[str] = []
     form = format_of(case.format)
     last = form.asked_in_turns(case)
     turns: list[SavedReply] = []
@@ -32,11 +35,12 @@ def talk_of(case: Case, attempt: Attempt, name: str = "") -> Talk:
         if last is not None and reply.turn > last:
             continue  # what was asked for the rows afterwards
         asked = [e.text for e in attempt.transcript if e.kind == "user" and e.turn == reply.turn]
+        sent += asked
         messages = _chat(asked[-1]) if asked else None
         if messages is not None:
             asked = messages
         turns += [SavedReply(text, "") for text in asked[:-1]]
-        turns.append(SavedReply(asked[-1] if asked else "", reply.text))
+        turns.append(SavedReply(asked[-1] if asked else "", reply.text, reply.turn))
     if not turns or not turns[-1].answered:
         raise EditError("there is no answered conversation to save")
     if not any(turn.asked.strip() for turn in turns):
@@ -45,8 +49,42 @@ def talk_of(case: Case, attempt: Attempt, name: str = "") -> Talk:
     agent = form.talk_agent(case, attempt)
     return Talk(
         name or f"{case.name} (saved)", agent or case.agent or "my_agent", turns, calls,
-        own.sql if own is not None else None, case.connection, case.database,
+        own.sql if own is not None else None, case.connection, case.database, case,
+        sent == [attempt.prompt_sent], not found_wrong(attempt),
     )  # fmt: skip
+
+
+def _fitted(form: str, talk: Talk) -> Talk:
+    """The conversation as a case of this format: with the expectations of the case, if it is of this format; else,
+    and only from an answer that passed, with what it says."""
+    case = talk.case if talk.case is not None and talk.case.format == form else None
+    if talk.proposes and (case is None or not expectations(case)):
+        return talk._replace(case=case)
+    return talk._replace(case=case, proposes=False, calls=[], sql=None)
+
+
+def found_wrong(attempt: Attempt) -> bool:
+    """Whether an answer did not pass; one of a conversation led by hand (skipped) was judged, but is no result."""
+    if attempt.outcome == "skipped":
+        return any(not verdict.passed for verdict in attempt.verdicts)
+    return attempt.outcome != "passed"
+
+
+def expectations(case: Case) -> int:
+    """How many assertions a case has."""
+    return len(case.assertions) + sum(len(turn.assertions) for turn in case.turns)
+
+
+def left_out(form: str, case: Case, attempt: Attempt) -> str:
+    """Why the new case expects nothing, in a line for the person; empty where it expects something."""
+    many = expectations(case)
+    if not found_wrong(attempt) or (many and case.format == form):
+        return ""
+    if not many:
+        return "it expects nothing yet: this answer did not pass, so nothing is proposed from it"
+    stated = [*case.assertions, *(one for turn in case.turns for one in turn.assertions)]
+    kinds = ", ".join(dict.fromkeys(one.type for one in stated))
+    return f"it expects nothing yet: {case.name} is of another format ({kinds}), and this answer did not pass"
 
 
 def _chat(text: str) -> list[str] | None:
@@ -98,6 +136,27 @@ def proposed_path(form: str, case: Case, root: Path) -> str:
     return (folder / f"{name}{ending}").as_posix()
 
 
+def proposed_name(case: Case, names: Collection[str]) -> str:
+    """A name for the new case beside those that there are."""
+    name = f"{case.name} (saved)"
+    return next(
+        (one for one in (name, *(f"{case.name} (saved {n})" for n in range(2, 1000))) if one not in names),
+        name,
+    )
+
+
+def own_suite(case: Case, attempt: Attempt, root: Path) -> str:
+    """The suite that the case is of, from the root, where it can take one more case; empty where it cannot."""
+    path = root / case.suite
+    if not format_of(case.format).adds_to_files or not path.is_file():
+        return ""
+    try:
+        save(case.format, path, talk_of(case, attempt))
+    except EditError:
+        return ""
+    return case.suite
+
+
 def save(form: str, path: Path, talk: Talk) -> tuple[str | None, str]:
     """The text of the file as it is (None: there is none) and with the case; nothing is written.
 
@@ -105,6 +164,7 @@ def save(form: str, path: Path, talk: Talk) -> tuple[str | None, str]:
         EditError: the file cannot be read or added to, or would not be a suite of this format.
     """
     kind = format_of(form)
+    talk = _fitted(form, talk)
     if wrong := kind.saved_place_problem(path, talk):
         raise EditError(wrong)
     if path.suffix not in kind.saved_endings:

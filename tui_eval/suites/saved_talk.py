@@ -6,6 +6,8 @@ import re
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from tui_eval.model import Assertion, Case
+
 _MOST_FACTS = 3
 _LONGEST_FACT = 80
 
@@ -18,14 +20,20 @@ class SavedCall(NamedTuple):
 
 
 class SavedReply(NamedTuple):
-    """One turn: what was asked and answered."""
+    """One turn: what was asked and answered, and which turn of the case it was, from 1 (0: of none)."""
 
     asked: str
     answered: str
+    turn: int = 0
 
 
 class Talk(NamedTuple):
-    """A conversation to be saved. `connection` is neuro-san's, `sql` the agent's own query."""
+    """A conversation to be saved. `connection` is neuro-san's, `sql` the agent's own query.
+
+    `case` is the case that it took place in, whose expectations and settings the new one keeps; None where that is
+    of another format. `as_written`: nobody changed a message by hand. `proposes`: the answers may be looked at for
+    what to expect; `calls` and `sql` are empty where they may not.
+    """
 
     name: str
     agent: str
@@ -34,6 +42,17 @@ class Talk(NamedTuple):
     sql: str | None = None
     connection: str | None = None
     database: str | None = None
+    case: Case | None = None
+    as_written: bool = False
+    proposes: bool = True
+
+    def proposed(self, turn: SavedReply) -> list[str]:
+        """Texts that the answer to this turn may be expected to hold."""
+        return facts(turn.answered) if self.proposes else []
+
+    def kept(self) -> list[Assertion]:
+        """What the case expects of the whole conversation."""
+        return self.case.assertions if self.case is not None else []
 
 
 def facts(answer: str) -> list[str]:

@@ -28,7 +28,7 @@ from tui_eval.guard.trust import Trust
 from tui_eval.model import Assertion, Attempt, Case, Problem, Suite, Turn, Verdict
 from tui_eval.store.reader import RunReader
 from tui_eval.suites.accepted_values import EditedValue, answer_to
-from tui_eval.suites.saved_talk import Talk, facts
+from tui_eval.suites.saved_talk import SavedReply, Talk, facts
 from tui_eval.yaml.yaml_edit import EditError
 
 FIRST = """\
@@ -197,10 +197,16 @@ def _accepted(text: str, case: Case, verdict: Verdict, attempt: Attempt) -> Edit
 
 
 def _written(talk: Talk) -> str:
-    asked = [f"> {turn.asked.replace('{', '{{').replace('}', '}}')}" for turn in talk.turns]
-    return (
-        "\n".join(
-            [f"= {talk.name}", *asked, *(f"has: {text}" for text in facts(talk.turns[-1].answered)[:1])]
-        )
-        + "\n"
-    )
+    lines = [f"= {talk.name}"]
+    for turn in talk.turns:
+        lines.append(f"> {turn.asked.replace('{', '{{').replace('}', '}}')}")
+        lines += _expected(talk, turn)
+    return "\n".join(lines) + "\n"
+
+
+def _expected(talk: Talk, turn: SavedReply) -> list[str]:
+    """What the case expected after this turn; where it expected nothing at all, what the last answer says."""
+    turns = talk.case.turns if talk.case is not None else []
+    own = turns[turn.turn - 1].assertions if 0 < turn.turn <= len(turns) else []
+    said = talk.proposed(turn)[:1] if turn is talk.turns[-1] else []
+    return [f"{one.type}: {one.value}" for one in own] or [f"has: {text}" for text in said]

@@ -84,7 +84,7 @@ class NaoFormat(Format):
         return folder if "tests" in folder.parts else folder / "tests"
 
     def saved_place_problem(self, path: Path, talk: Talk) -> str:
-        bare = not talk.sql and not talk.calls and "tests" not in path.parts[:-1]
+        bare = not talk.sql and not talk.calls and not talk.kept() and "tests" not in path.parts[:-1]
         return "a nao test with a prompt alone must be in a folder called tests" if bare else ""
 
     def saved_needs_rule(self, spec: AgentSpec) -> bool:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from tui_eval.model import Assertion
 from tui_eval.suites.saved_talk import SavedCall, Talk, tools_of
-from tui_eval.suites.saved_texts import QUOTED
+from tui_eval.suites.saved_texts import QUOTED, flow, keyed
 from tui_eval.yaml.yaml_edit import block, scalar
 
 _LONGEST_ARGUMENT = 60
@@ -21,6 +22,10 @@ def nao(talk: Talk) -> str:
     lines.append(f"prompt: {scalar(prompt, QUOTED)}")
     if talk.database:
         lines.append(f"database: {scalar(talk.database, QUOTED)}")
+    if talk.case is not None and talk.case.comparison:
+        lines.append(f"comparison: {flow(talk.case.comparison)}")
+    if talk.kept():
+        return "\n".join([*lines, *_kept(talk.kept())]) + "\n"
     if talk.sql:
         lines += ["# the agent's own query: look whether it is right", f"sql: {scalar(talk.sql, QUOTED)}"]
         if "\n" in talk.sql:
@@ -29,6 +34,19 @@ def nao(talk: Talk) -> str:
         lines.append("# sql: the query whose rows the answer must equal")
     calls = [_nao_call(name, talk.calls) for name in tools_of(talk.calls)]
     return "\n".join([*lines, *(["assertions:", *calls] if calls else [])]) + "\n"
+
+
+def _kept(assertions: Sequence[Assertion]) -> list[str]:
+    """The case's own query and tool calls."""
+    lines: list[str] = []
+    calls: list[str] = []
+    for one in assertions:
+        if one.type == "sql":
+            lines += keyed({"sql": one.value}, 0)
+        else:
+            calls.append(f"  - type: {scalar(one.type)}")
+            calls += keyed(one.value if isinstance(one.value, dict) else {}, 4)
+    return [*lines, *(["assertions:", *calls] if calls else [])]
 
 
 def _nao_call(name: str, calls: Sequence[SavedCall]) -> str:

@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
+from typing import Any
 
-from tui_eval.suites.saved_talk import Talk, facts
-from tui_eval.suites.saved_texts import QUOTED, indented, listed, with_item
+from msgspec import UNSET, structs
+
+from tui_eval.model import Assertion
+from tui_eval.suites.saved_talk import Talk
+from tui_eval.suites.saved_texts import QUOTED, indented, keyed, listed, with_item
 from tui_eval.yaml.yaml_edit import EditError, YamlText, scalar
 
 
@@ -27,19 +32,24 @@ def promptfoo(talk: Talk) -> str:
             )
         ]
         prompts = "  - |-\n    [\n      " + ",\n      ".join(messages) + "\n    ]\n"
-    test = promptfoo_test(talk, "message")
+    test = promptfoo_test(talk, "message", talk.kept())
     return f"prompts:\n{prompts}providers:\n  - {scalar(talk.agent, QUOTED)}\ntests:\n{indented(test, 2)}"
 
 
-def promptfoo_test(talk: Talk, variable: str) -> str:
-    """The test as an item of `tests`; the message is the value of `variable`.
+def promptfoo_test(talk: Talk, variable: str, kept: Sequence[Assertion], *, own_prompts: bool = False) -> str:
+    """The test as an item of `tests`; the message is the value of `variable`. `kept` are the case's own assertions;
+    with `own_prompts` its prompts make the message of its variables, as they did.
 
     Raises:
         EditError: there are several messages, and the suite's prompts take one.
     """
     lines = [f"- description: {scalar(_raw(talk.name), QUOTED)}", "  vars:"]
-    if len(talk.turns) == 1:
+    given = dict(talk.case.vars) if talk.case is not None else {}
+    if own_prompts:
+        lines = lines if given else lines[:1]
+    elif len(talk.turns) == 1:
         lines.append(f"    {variable}: {scalar(_raw(talk.turns[0].asked), QUOTED)}")
+        given.pop(variable, None)
     elif variable != "message":
         raise EditError(
             f"its prompts take one message, the conversation has {len(talk.turns)}: give a new file"
@@ -49,12 +59,58 @@ def promptfoo_test(talk: Talk, variable: str) -> str:
             lines.append(f"    message_{number}: {scalar(_raw(turn.asked), QUOTED)}")
             if turn.answered and number < len(talk.turns):
                 lines.append(f"    answer_{number}: {scalar(_raw(turn.answered), QUOTED)}")
-    said = facts(talk.turns[-1].answered)
-    if said:
+    lines += keyed(given, 4)  # the prompt's, or those that assertions name
+    lines += _settings(talk, given)
+    said = talk.proposed(talk.turns[-1])
+    if kept:
+        lines += ["  assert:", *_listed(kept, 4)]
+    elif said:
         lines.append("  assert:")
         for text in said:
             lines += ["    - type: icontains", f"      value: {scalar(text, QUOTED)}"]
     return "\n".join(lines) + "\n"
+
+
+def _settings(talk: Talk, given: dict[str, Any]) -> list[str]:
+    """What else the case says: its limit, its options, what it is filtered by."""
+    case = talk.case
+    if case is None:
+        return []
+    options = dict(case.options)
+    if any(isinstance(value, list) for value in given.values()):
+        options["disableVarExpansion"] = True
+    values = {"threshold": case.threshold, "options": options or None, "metadata": case.metadata or None}
+    return keyed({key: value for key, value in values.items() if value is not None}, 2)
+
+
+def _listed(assertions: Sequence[Assertion], columns: int) -> list[str]:
+    """Assertions as items of a list, the members of a set under it."""
+    lines: list[str] = []
+    for number, one in enumerate(assertions):
+        if one.set is None:
+            item = keyed(_keys_of(one), columns + 2)
+            members = [other for other in assertions if other.set == number]
+            if one.type == "assert-set":
+                free = [_free(other) for other in members]
+                item += [f"{' ' * (columns + 2)}assert:", *_listed(free, columns + 4)]
+            lines += [f"{' ' * columns}- {item[0].lstrip()}", *item[1:]]
+    return lines
+
+
+def _free(member: Assertion) -> Assertion:
+    return structs.replace(member, set=None)
+
+
+def _keys_of(one: Assertion) -> dict[str, Any]:
+    """An assertion as its file gives it."""
+    keys: dict[str, Any] = {"type": one.type}
+    if one.value is not UNSET:
+        keys["value"] = one.value
+    for key in ("threshold", "weight", "metric", "transform", "provider", "config"):
+        value = getattr(one, key)
+        if value is not None:
+            keys[key] = value
+    return {**keys, **(one.extra or {})}
 
 
 def _raw(text: str) -> str:
@@ -72,11 +128,27 @@ def added(text: str, talk: Talk) -> str:
     """
     document = YamlText(text)
     found = listed(document, "tests")
+    kept = _without_default(talk.kept(), document)
+    if talk.as_written and talk.case is not None:
+        return with_item(text, document, found, promptfoo_test(talk, "", kept, own_prompts=True))
     variable, pattern = _variable(document)
     fits = pattern.fullmatch(talk.turns[0].asked) if len(talk.turns) == 1 else None
     if fits is not None:  # the prompt's own words come from the prompt
         talk = talk._replace(turns=[talk.turns[0]._replace(asked=fits[1])])
-    return with_item(text, document, found, promptfoo_test(talk, variable))
+    return with_item(text, document, found, promptfoo_test(talk, variable, kept))
+
+
+def _without_default(kept: Sequence[Assertion], document: YamlText) -> Sequence[Assertion]:
+    """Without those that the suite adds to every test itself: they come first."""
+    default = document.at("defaultTest", "assert")
+    if default is None or default.node.id != "sequence":
+        return kept
+    tops = [number for number, one in enumerate(kept) if one.set is None]
+    many = len(default.node.value)
+    if many >= len(tops):
+        return []
+    start = tops[many]
+    return [one if one.set is None else structs.replace(one, set=one.set - start) for one in kept[start:]]
 
 
 def _variable(document: YamlText) -> tuple[str, re.Pattern[str]]:

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
-from tui_eval.suites.saved_talk import Talk, facts, tools_of
-from tui_eval.suites.saved_texts import QUOTED, indented, listed, with_item
+from collections.abc import Sequence
+from typing import Any
+
+from tui_eval.formats.start_to_agent.read_start_to_agent import LISTS
+from tui_eval.model import Assertion
+from tui_eval.suites.saved_talk import Talk, tools_of
+from tui_eval.suites.saved_texts import QUOTED, flow, indented, keyed, listed, with_item
 from tui_eval.yaml.yaml_edit import EditError, YamlText, scalar
 
 
@@ -20,8 +25,8 @@ def guide_case(talk: Talk) -> str:
     else:
         lines.append("  messages:")
         lines += [f"    - {scalar(turn.asked, QUOTED)}" for turn in talk.turns]
-    expected: list[str] = []
-    said = facts(talk.turns[-1].answered)
+    expected = _kept(talk.kept())
+    said = talk.proposed(talk.turns[-1])
     if said:
         expected += ["    should_contain:", *(f"      - {scalar(text, QUOTED)}" for text in said)]
     tools = tools_of(talk.calls)
@@ -29,6 +34,23 @@ def guide_case(talk: Talk) -> str:
         expected += ["    tools_used:", *(f"      - {scalar(name, QUOTED)}" for name in tools)]
         expected.append(f"    max_tool_calls: {len(talk.calls)}")
     return "\n".join([*lines, *(["  expected:", *expected] if expected else [])]) + "\n"
+
+
+def _kept(assertions: Sequence[Assertion]) -> list[str]:
+    """The case's own expectations; those of one key together, as they stood."""
+    values: dict[str, Any] = {}
+    for one in assertions:
+        if one.type in LISTS:
+            values.setdefault(one.type, []).append(one.value)
+        else:
+            values[one.type] = one.value
+    lines: list[str] = []
+    for key, value in values.items():
+        if key in LISTS:
+            lines += [f"    {key}:", *(f"      - {flow(text)}" for text in value)]
+        else:
+            lines += keyed({key: value}, 4)
+    return lines
 
 
 def added(text: str, talk: Talk) -> str:

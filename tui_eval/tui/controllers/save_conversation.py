@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -17,7 +18,7 @@ from tui_eval.tui.services import AppServices
 if TYPE_CHECKING:
     from tui_eval.formats.format import Format
     from tui_eval.tui.state.case.case_content import CaseContent
-    from tui_eval.tui.state.case.save_choice import SaveChoice
+    from tui_eval.tui.state.case.save_choice import SaveChoice, SaveOffer
 
 
 class Written(NamedTuple):
@@ -26,6 +27,20 @@ class Written(NamedTuple):
     path: Path
     old: str | None
     new: str
+
+
+def _offer(case: Case, attempt: Attempt, root: Path, names: set[str]) -> SaveOffer:
+    """In a thread: the formats, and for each a file; the suite that the case is of, where that can take one more."""
+    from tui_eval.formats import format_of
+    from tui_eval.formats.saving import own_suite, proposed_name, proposed_path, saved_formats
+    from tui_eval.tui.state.case.save_choice import SaveChoice, SaveOffer
+
+    formats = saved_formats()
+    files = {form: proposed_path(form, case, root) for form in formats}
+    form = case.format if format_of(case.format).saves else formats[0]
+    files[form] = (own_suite(case, attempt, root) if form == case.format else "") or files[form]
+    several = [name for name in formats if format_of(name).adds_to_files]
+    return SaveOffer(SaveChoice(form, files[form], proposed_name(case, names)), files, several)
 
 
 class SaveController:
@@ -63,30 +78,34 @@ class SaveController:
             if content.attempt is None or content.case is None:
                 self._notices.say(content.problem or "there is no finished conversation to save")
             else:
-                self._ask_where(content.case, content.attempt)
+                now = self.state.by_id.get(content.case.case_id)  # it may have been mended since
+                self._ask_where(now.case if now is not None else content.case, content.attempt)
 
         self._recorded.read(pointer, take)
 
     def _ask_where(self, case: Case, attempt: Attempt) -> None:
-        from tui_eval.formats import format_of
-        from tui_eval.formats.saving import proposed_path, saved_formats
-        from tui_eval.tui.state.case.save_choice import SaveChoice
+        """Ask, once it is known which files can take it."""
+        names = {item.name for item in self.state.rows if item.suite == case.suite}
+        work = partial(_offer, case, attempt, self.state.root, names)
 
-        root = self.state.root
+        def ask(offer: SaveOffer) -> None:
+            self._ask(case, attempt, offer)
 
-        def place(form: str) -> str:
-            return proposed_path(form, case, root)
+        self._core.tasks.thread(work, ask, self._not_written, name="save", opens=True)
+
+    def _ask(self, case: Case, attempt: Attempt, offer: SaveOffer, problem: str = "") -> None:
+        """Show the dialog; with what was typed and why it cannot be, until it can or the person leaves."""
+
+        def again(choice: SaveChoice, error: Exception) -> None:
+            self._ask(case, attempt, replace(offer, choice=choice), str(error))
 
         def answer(choice: SaveChoice | None) -> None:
             if choice is not None:
                 work = partial(self._made, case, attempt, choice)
-                self._core.tasks.thread(work, self._show_saved, self._not_written, name="save", opens=True)
+                show = partial(self._show_saved, case, attempt, choice)
+                self._core.tasks.thread(work, show, partial(again, choice), name="save", opens=True)
 
-        names = saved_formats()
-        form = case.format if format_of(case.format).saves else names[0]
-        several = [name for name in names if format_of(name).adds_to_files]
-        choice = SaveChoice(form, place(form), f"{case.name} (saved)")
-        self._places.show("save dialog", choice, names, several, place, answer=answer)
+        self._places.show("save dialog", offer, problem, answer=answer)
 
     def _made(self, case: Case, attempt: Attempt, choice: SaveChoice) -> list[Written]:
         """In a thread: the file, and where the case would find no agent, tui_eval.yaml with a rule for it.
@@ -129,8 +148,9 @@ class SaveController:
         except (OSError, ValueError) as error:
             raise EditError(f"{config.file.name}: {error}; name the agent of {name} there by hand") from None
 
-    def _show_saved(self, files: list[Written]) -> None:
+    def _show_saved(self, case: Case, attempt: Attempt, choice: SaveChoice, files: list[Written]) -> None:
         from tui_eval.formats.accepting import diff_of, replace_file
+        from tui_eval.formats.saving import left_out
 
         root = self.state.root
         names = [file.path.relative_to(root).as_posix() for file in files]
@@ -150,7 +170,8 @@ class SaveController:
         diff = "".join(
             diff_of(name, file.old or "", file.new) for name, file in zip(names, files, strict=True)
         )
-        self._places.show("change", title, diff, answer=answer)
+        told = [line for line in (left_out(choice.form, case, attempt),) if line]
+        self._places.show("change", title, diff, told=told, answer=answer)
 
     def _saved_case(self, files: list[Written], name: str) -> None:
         self._saved.known([str(file.path) for file in files])

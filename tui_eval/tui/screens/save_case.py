@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from dataclasses import replace
 
 from rich.text import Text
 from textual import on
@@ -14,7 +15,7 @@ from textual.screen import ModalScreen
 from textual.widgets import Input, Static
 
 from tui_eval.guard.text import visible
-from tui_eval.tui.state.case.save_choice import SaveChoice
+from tui_eval.tui.state.case.save_choice import SaveChoice, SaveOffer
 
 LOW = 20
 """Lines of the screen below which the dialog has no empty ones at its edges."""
@@ -68,22 +69,24 @@ class SaveDialog(ModalScreen[SaveChoice | None]):
     SaveDialog FormatRow:ansi:focus { text-style: reverse; }
     SaveDialog Input { width: 1fr; height: 1; border: none; padding: 0; background: $panel; }
     SaveDialog Input:focus { background: $surface-lighten-2; }
+    SaveDialog .problem { color: $text-error; height: auto; margin-top: 1; }
     SaveDialog .keys { color: $text-muted; margin-top: 1; height: auto; }
     """
 
     def __init__(
         self,
-        choice: SaveChoice,
-        formats: Sequence[str],
-        several: Sequence[str],
-        place_for: Callable[[str], str],
+        offer: SaveOffer,
+        problem: str = "",
     ) -> None:
-        """`formats` are the names to choose from, `several` those whose files hold several cases; `place_for`
-        proposes a file for one."""
+        """`problem`: why what was typed before cannot be."""
         super().__init__()
-        self._formats, self._several = formats, several
-        self._choice = choice
-        self._place_for = place_for
+        self._offer, self._problem = offer, problem
+        self._choice = replace(offer.choice)
+
+    @property
+    def form(self) -> str:
+        """The format that is chosen."""
+        return self._choice.form
 
     def compose(self) -> ComposeResult:
         """A line for each."""
@@ -91,20 +94,28 @@ class SaveDialog(ModalScreen[SaveChoice | None]):
             yield Static("Save the conversation as a case", classes="title", markup=False)
             with Horizontal():
                 yield Static("format", classes="label", markup=False)
-                yield FormatRow(self._choice.form, self._formats)
+                yield FormatRow(self._choice.form, list(self._offer.files))
             for label, value in (("file", self._choice.file), ("name", self._choice.name)):
                 with Horizontal():
                     yield Static(label, classes="label", markup=False)
                     entry = Input(value, compact=True, name=label, select_on_focus=False)
                     entry.cursor_blink = False
                     yield entry
-            words = f"a file that exists gets the case added ({', '.join(self._several)})\n"
-            yield Static(words + "enter shows the change  ← → format  tab next  esc leaves", classes="keys")
+            yield Static(visible(self._problem, newlines=False), classes="problem", markup=False)
+            yield Static(classes="keys", markup=False)
 
     def on_mount(self) -> None:
         """The file first: the format is the case's own."""
+        self.query_one(".problem").display = bool(self._problem)
         self.query(Input).first().focus()
         self.call_after_refresh(self._to_the_ends)
+
+    def on_descendant_focus(self) -> None:
+        """What the keys do differs from line to line."""
+        on_format = isinstance(self.focused, FormatRow)
+        keys = "enter shows the change  " + ("← → format  " if on_format else "") + "tab ↓ ↑ line  esc leaves"
+        words = f"a file that exists gets the case added ({', '.join(self._offer.several)})\n"
+        self.query_one(".keys", Static).update(Text(words + keys))
 
     def _to_the_ends(self) -> None:
         """Of texts longer than their lines the end is in sight, where the cursor is."""
@@ -115,7 +126,7 @@ class SaveDialog(ModalScreen[SaveChoice | None]):
     def format_changed(self, form: str) -> None:
         """Another format has another kind of file."""
         self._choice.form = form
-        self.query(Input).first().value = self._place_for(form)
+        self.query(Input).first().value = self._offer.files[form]
         self.call_after_refresh(self._to_the_ends)
 
     @on(Input.Submitted)
@@ -132,7 +143,9 @@ class SaveDialog(ModalScreen[SaveChoice | None]):
         """Go on with what was typed."""
         values = {str(entry.name): entry.value.strip() for entry in self.query(Input)}
         if not values["file"] or not values["name"]:
-            self.query_one(".keys", Static).update(Text(visible("file and name are needed; esc leaves")))
+            problem = self.query_one(".problem", Static)
+            problem.update(Text("file and name are needed"))
+            problem.display = True
             return
         self.dismiss(SaveChoice(self._choice.form, values["file"], values["name"]))
 
