@@ -13,7 +13,7 @@ from tui_eval.formats import format_of, reading
 from tui_eval.formats.accepting import replace_file
 from tui_eval.formats.saving import left_out, own_suite, proposed_name, proposed_path, save, talk_of
 from tui_eval.guard.trust import Trust
-from tui_eval.model import Attempt, Case, Entry, Reply, Turn
+from tui_eval.model import Attempt, Case, Entry, Outcome, Reply, Turn
 from tui_eval.store.reader import RunReader
 from tui_eval.suites.saved_talk import facts
 from tui_eval.yaml.yaml_edit import EditError
@@ -271,7 +271,7 @@ def stated(case: Case) -> list[tuple]:
 
 @pytest.mark.parametrize("form", FORMATS)
 @pytest.mark.parametrize("outcome", ["failed", "passed"])
-def test_a_case_keeps_what_it_expects(tmp_path: Path, form: str, outcome: str) -> None:
+def test_a_case_keeps_what_it_expects(tmp_path: Path, form: str, outcome: Outcome) -> None:
     name, text = KEEPING[form]
     (tmp_path / "tui_eval.yaml").write_text("{}")
     path = tmp_path / name
@@ -320,7 +320,7 @@ def test_a_promptfoo_test_in_a_new_file_asserts_the_same(tmp_path: Path) -> None
 @pytest.mark.parametrize("form", FORMATS)
 @pytest.mark.parametrize("outcome", ["failed", "error", "cancelled"])
 def test_nothing_is_proposed_from_an_answer_that_did_not_pass(
-    tmp_path: Path, form: str, outcome: str
+    tmp_path: Path, form: str, outcome: Outcome
 ) -> None:
     case, attempt = talk("what is the revenue?")
     attempt.outcome = outcome

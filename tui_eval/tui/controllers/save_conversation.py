@@ -79,7 +79,8 @@ class SaveController:
                 self._notices.say(content.problem or "there is no finished conversation to save")
             else:
                 now = self.state.by_id.get(content.case.case_id)  # it may have been mended since
-                self._ask_where(now.case if now is not None else content.case, content.attempt)
+                case = now.case if now is not None and now.case is not None else content.case
+                self._ask_where(case, content.attempt)
 
         self._recorded.read(pointer, take)
 
