@@ -285,7 +285,7 @@ def test_a_case_keeps_what_it_expects(tmp_path: Path, form: str, outcome: Outcom
         asked = ["what is the revenue? quickly"]
     _, attempt = talk(*asked)
     attempt.outcome, attempt.prompt_sent = outcome, asked[0]
-    own = own_suite(case, attempt, tmp_path)
+    own = own_suite(case.format, case, attempt, tmp_path)
     assert own == (name if form in ("start_to_agent", "promptfoo") else "")
     new = tmp_path / (own or proposed_path(form, case, tmp_path))
     replace_file(new, *save(form, new, talk_of(case, attempt, proposed_name(case, {case.name}))))
@@ -308,7 +308,7 @@ def test_a_promptfoo_test_in_a_new_file_asserts_the_same(tmp_path: Path) -> None
     case = read(tmp_path, path)[0].cases[0]
     _, attempt = talk("something that a person typed instead")
     attempt.outcome, attempt.prompt_sent = "failed", "what is the revenue? quickly"
-    assert not own_suite(case, attempt, tmp_path)  # its prompts take two variables
+    assert not own_suite(case.format, case, attempt, tmp_path)  # its prompts take two variables
     new = tmp_path / proposed_path("promptfoo", case, tmp_path)
     replace_file(new, *save("promptfoo", new, talk_of(case, attempt, "c")))
     suite, problems = read(tmp_path, new)

@@ -57,7 +57,7 @@ def talk_of(case: Case, attempt: Attempt, name: str = "") -> Talk:
 def _fitted(form: str, talk: Talk) -> Talk:
     """The conversation as a case of this format: with the expectations of the case, if it is of this format; else,
     and only from an answer that passed, with what it says."""
-    case = talk.case if talk.case is not None and talk.case.format == form else None
+    case = talk.case if talk.case is not None and _is_of(form, talk.case) else None
     if talk.proposes and (case is None or not expectations(case)):
         return talk._replace(case=case)
     return talk._replace(case=case, proposes=False, calls=[], sql=None)
@@ -70,6 +70,10 @@ def found_wrong(attempt: Attempt) -> bool:
     return attempt.outcome != "passed"
 
 
+def _is_of(form: str, case: Case) -> bool:
+    return format_of(case.format) is format_of(form)
+
+
 def expectations(case: Case) -> int:
     """How many assertions a case has."""
     return len(case.assertions) + sum(len(turn.assertions) for turn in case.turns)
@@ -78,7 +82,7 @@ def expectations(case: Case) -> int:
 def left_out(form: str, case: Case, attempt: Attempt) -> str:
     """Why the new case expects nothing, in a line for the person; empty where it expects something."""
     many = expectations(case)
-    if not found_wrong(attempt) or (many and case.format == form):
+    if not found_wrong(attempt) or (many and _is_of(form, case)):
         return ""
     if not many:
         return "it expects nothing yet: this answer did not pass, so nothing is proposed from it"
@@ -145,13 +149,14 @@ def proposed_name(case: Case, names: Collection[str]) -> str:
     )
 
 
-def own_suite(case: Case, attempt: Attempt, root: Path) -> str:
-    """The suite that the case is of, from the root, where it can take one more case; empty where it cannot."""
+def own_suite(form: str, case: Case, attempt: Attempt, root: Path) -> str:
+    """The suite that the case is of, from the root, where it can take one more case of this format; empty where it
+    cannot."""
     path = root / case.suite
-    if not format_of(case.format).adds_to_files or not path.is_file():
+    if not _is_of(form, case) or not format_of(form).adds_to_files or not path.is_file():
         return ""
     try:
-        save(case.format, path, talk_of(case, attempt))
+        save(form, path, talk_of(case, attempt))
     except EditError:
         return ""
     return case.suite

@@ -36,9 +36,10 @@ def _offer(case: Case, attempt: Attempt, root: Path, names: set[str]) -> SaveOff
     from tui_eval.tui.state.case.save_choice import SaveChoice, SaveOffer
 
     formats = saved_formats()
-    files = {form: proposed_path(form, case, root) for form in formats}
+    files = {
+        form: own_suite(form, case, attempt, root) or proposed_path(form, case, root) for form in formats
+    }
     form = case.format if format_of(case.format).saves else formats[0]
-    files[form] = (own_suite(case, attempt, root) if form == case.format else "") or files[form]
     several = [name for name in formats if format_of(name).adds_to_files]
     return SaveOffer(SaveChoice(form, files[form], proposed_name(case, names)), files, several)
 
