@@ -10,13 +10,15 @@ from typing import Any
 
 import pytest
 
-from tests.agents.helpers import of, talk
+from tests.agents.helpers import context, of, talk
 from tests.agents.test_promptfoo_providers import AnyServer, provider
+from tests.scripting.test_python_host import alive
 from tests.servers.base import Planned
-from tui_eval.agents import AgentError, Request, for_provider
+from tests.waiting import until
+from tui_eval.agents import AgentError, Request, Session, for_provider
 from tui_eval.agents.promptfoo.promptfoo_models import betas, chat, messages, responses, spoken
 from tui_eval.config.project import Config, fill
-from tui_eval.events import ReasoningDelta, TextDelta, ToolCall
+from tui_eval.events import Event, Finished, Note, ReasoningDelta, TextDelta, ToolCall
 from tui_eval.guard.trust import Trust
 from tui_eval.model import Reply
 
@@ -242,6 +244,65 @@ async def test_functions_of_the_suite_answer_calls(
         assert isinstance(replies[0].output, list) and len(replies[0].output) == len(names)
     else:
         assert (replies[0].text, replies[0].output) == (output, None)
+
+
+CODE = """
+import os, subprocess, sys
+
+calls = 0
+
+
+def keeps(arguments):
+    global calls
+    calls += 1
+    print("called", calls)
+    return f"{os.getpid()} {calls}"
+
+
+def starts(arguments):
+    code = "import os, time; os.setsid(); print(flush=True); time.sleep(600)"
+    child = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE)
+    child.stdout.readline()
+    return child.pid
+
+
+def ends(arguments):
+    os._exit(3)
+"""
+
+
+@pytest.mark.parametrize("kind", ["chat", "responses"])
+async def test_functions_of_the_suite_have_a_process_of_their_attempt(
+    server: AnyServer, tmp_path: Path, kind: str
+) -> None:
+    (tmp_path / "f.py").write_text(CODE)
+    names = ["keeps", "starts", "ends"]
+    config = {
+        "apiBaseUrl": f"{server.url}/v1",
+        "apiKey": "k",
+        "functionToolCallbacks": {name: f"file://f.py:{name}" for name in names},
+    }
+    agent = provider({"id": f"openai:{kind}:m", "config": config}, tmp_path)
+
+    async def called(session: Session, name: str) -> tuple[list[Event], Reply]:
+        output = [{"type": "function_call", "call_id": "c", "name": name, "arguments": "{}"}]
+        server.plan.append(calling(name) if kind == "chat" else Planned(body={"output": output}))
+        events = [event async for event in session.send(Request(1, "hi"))]
+        return events, of(events, Finished)[0].reply
+
+    one, other = await agent.open(context(1)), await agent.open(context(2))
+    first, second, others = [(await called(who, "keeps"))[1].text.split() for who in (one, one, other)]
+    assert first[0] == second[0] != others[0] and [first[1], second[1], others[1]] == ["1", "2", "1"]
+    events, _ = await called(other, "ends")
+    notes = [event.text for event in of(events, Note)]
+    assert len(notes) == 1 and "functionToolCallbacks.ends: f.py: the suite's process ended" in notes[0]
+    assert "the calls themselves are the output" in notes[0]
+    started = int((await called(one, "starts"))[1].text)
+    assert alive(started)
+    await one.close()
+    await until(lambda: not alive(started))  # not only at the end of the run
+    await other.close()
+    await agent.close()
 
 
 async def test_functions_of_the_suite_answer_calls_of_responses(server: AnyServer) -> None:

@@ -17,6 +17,7 @@ from typing import Any
 
 from tui_eval.javascript.isolate import JavaScriptError, JavaScriptHost, function_body
 from tui_eval.javascript.node_host import NodeHost, NodeMissing, ScriptError
+from tui_eval.scripting.script_host import Lease
 
 # -- Which JavaScript files the isolate can run, and which need node.
 
@@ -66,6 +67,7 @@ async def evaluate(
     base: Path,
     *,
     timeout: float | None = None,
+    lease: Lease | None = None,
 ) -> Any:
     """The result of a suite's inline code, as `JavaScriptHost.evaluate`; from node `undefined` is None.
 
@@ -73,6 +75,7 @@ async def evaluate(
         require: asks for trust to run it in node, and raises where there is none; given the name of what
             the code asks for.
         base: the suite's folder: the current one in node, and where `require` looks.
+        lease: whose process of node it runs in; without one, any.
 
     Raises:
         JavaScriptError: it fails.
@@ -89,7 +92,12 @@ async def evaluate(
     try:
         given = json.loads(json.dumps(dict(variables), default=lambda _: None))
         answer = await node.call(
-            _module(code, tuple(variables), base), "", [given], timeout=timeout or NODE_SECONDS, cwd=base
+            _module(code, tuple(variables), base),
+            "",
+            [given],
+            timeout=timeout or NODE_SECONDS,
+            cwd=base,
+            lease=lease,
         )
     except NodeMissing as error:
         raise JavaScriptError(f"{said}; {name} is node's: {error}") from None

@@ -106,9 +106,10 @@ class Lease:
         self.process = None
         self.answered = False
 
-    def release(self) -> None:
-        """Let others have the process. Safe to call twice."""
-        self._host.release(self)
+    def release(self, *, with_started: bool = False) -> None:
+        """Let others have the process; `with_started`: unless its code has started others, which end with it. Safe to
+        call twice."""
+        self._host.release(self, with_started=with_started)
 
 
 class ScriptHost(ABC):
@@ -187,12 +188,12 @@ class ScriptHost(ABC):
         """A claim for the calls of one attempt; a process is looked for with the first. To be released."""
         return Lease(self, name, owner, renewed=renewed)
 
-    def release(self, lease: Lease) -> None:
+    def release(self, lease: Lease, *, with_started: bool = False) -> None:
         """As `Lease.release`."""
         with self._lock:
             lease.released = True
         if lease.process is not None:
-            lease.process.drop(lease)
+            lease.process.drop(lease, with_started=with_started)
         with contextlib.suppress(IndexError, RuntimeError):  # nobody waits; its loop is closed
             self._waiting.popleft()()
 

@@ -38,7 +38,11 @@ Listener = Callable[[dict[str, Any]], None]
 class ScriptProcess:
     """One child: sends requests, hands each answer to the listener of its call."""
 
-    def __init__(self, command: Callable[[int], list[str]], folder: Path, language: str) -> None:
+    def __init__(
+        self, command: Callable[[int], list[str]], folder: Path, language: str, own_children: int = 0
+    ) -> None:
+        """`own_children`: how many processes below it are of its own making."""
+        self._own_children = own_children
         ours, theirs = socket.socketpair()
         self._language = language
         self._taken = tempfile.TemporaryFile()  # noqa: SIM115 - closed when the process has ended
@@ -97,14 +101,21 @@ class ScriptProcess:
         with self._lock:
             self._holders.add(holder)
 
-    def drop(self, holder: object) -> None:
-        """Somebody needs it no more. Where a timer of theirs is still to go off, nobody new gets it."""
+    def drop(self, holder: object, *, with_started: bool = False) -> None:
+        """Somebody needs it no more. Where a timer of theirs is still to go off, or they have started processes that
+        are to end `with_started`, nobody new gets it."""
+        started = with_started and self._has_started_others()
         with self._lock:
+            self.retired = self.retired or started
             self._holders.discard(holder)
             self.retired = self.retired or self._lingering
             unused = self.retired and self._unused()
         if unused:  # somebody's event loop may be here
             threading.Thread(target=self.kill, name="script-host-kill", daemon=True).start()
+
+    def _has_started_others(self) -> bool:
+        with self._reaping:
+            return not self.ended and len(descendants(self._child.pid)) > self._own_children
 
     def begin(
         self, request: dict[str, Any], listener: Listener, *, holder: object = None, name: str = ""

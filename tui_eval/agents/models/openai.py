@@ -185,6 +185,7 @@ class OpenAISession(Session):
     def __init__(self, agent: OpenAIAgent, model: str, context: SessionContext, tested: bool = False) -> None:
         self.agent = agent
         self.tools = agent.toolbox.for_attempt(context)
+        self.callbacks = agent.callbacks.for_attempt(context)
         self.model = model
         self.headers = context.model_headers
         self.tested = tested
@@ -201,8 +202,9 @@ class OpenAISession(Session):
         return True
 
     async def close(self) -> None:
-        """Let another attempt have the process of the tools."""
+        """Let another attempt have the process of the tools, and that of the suite's functions."""
         self.tools.close()
+        await self.callbacks.close()
 
     async def send(self, request: Request) -> AsyncIterator[Event]:
         """Send one turn and run the tools that it asks for."""
@@ -276,8 +278,10 @@ class OpenAISession(Session):
                 asked_for = [(call.name, call.raw) for call in completion.calls]
                 if completion.old_call:
                     asked_for = [(completion.old_call["name"], completion.old_call["arguments"])]
-                if (answer := await agent.callbacks.output(asked_for)) is not None:
+                if (answer := await self.callbacks.output(asked_for)) is not None:
                     reply.text, reply.output = answer, None
+                if self.callbacks.failed:
+                    yield Note(self.callbacks.failed)
             if self.tested and not completion.wrote and not reply.text and reply.output is None:
                 reply.text_missing = True  # promptfoo's "No output"
             yield Finished(reply)

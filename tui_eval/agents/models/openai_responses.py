@@ -15,7 +15,7 @@ from tui_eval.agents.loose_json import decode, encode, text_of
 from tui_eval.agents.models import finish_reasons, prices
 from tui_eval.agents.models.openai import OpenAIAgent
 from tui_eval.agents.promptfoo import promptfoo_models, promptfoo_outputs
-from tui_eval.events import Event, Finished, ReasoningDelta, TextDelta, ToolCall
+from tui_eval.events import Event, Finished, Note, ReasoningDelta, TextDelta, ToolCall
 from tui_eval.guard import figures
 from tui_eval.model import Reply, Usage
 from tui_eval.model_ids import plain_name
@@ -33,9 +33,7 @@ class OpenAIResponsesAgent(OpenAIAgent):
                 code="bad-setting",
                 said="model is missing",
             )
-        return ResponsesSession(
-            self, plain_name(model, "openai"), context.model_headers, tested=context.test is not None
-        )
+        return ResponsesSession(self, plain_name(model, "openai"), context, tested=context.test is not None)
 
     def asked_for(self, model: str, request: Request) -> dict[str, Any]:
         """The parameters of a request."""
@@ -46,17 +44,22 @@ class ResponsesSession(Session):
     """The messages so far; each turn adds to them."""
 
     def __init__(
-        self, agent: OpenAIResponsesAgent, model: str, headers: dict[str, str], tested: bool = False
+        self, agent: OpenAIResponsesAgent, model: str, context: SessionContext, tested: bool = False
     ) -> None:
         self.agent = agent
+        self.callbacks = agent.callbacks.for_attempt(context)
         self.tested = tested
         self.model = model
-        self.headers = headers
+        self.headers = context.model_headers
         self.messages: list[Any] = []
 
     def restart(self) -> None:
         """Forget what was said."""
         self.messages = []
+
+    async def close(self) -> None:
+        """Let another attempt have the process of the suite's functions."""
+        await self.callbacks.close()
 
     async def send(self, request: Request) -> AsyncIterator[Event]:
         """Send one turn."""
@@ -130,8 +133,10 @@ class ResponsesSession(Session):
         for number, item in enumerate(answer["output"]):
             if isinstance(item, dict) and item.get("type") == "function_call":
                 called = (str(item.get("name")), text_of(item.get("arguments")))
-                if (output := await agent.callbacks.output([called])) is not None:
+                if (output := await self.callbacks.output([called])) is not None:
                     answered[number] = output
+                if self.callbacks.failed:
+                    yield Note(self.callbacks.failed)
         events, text = _read(answer["output"], answered)
         refusal = next(filter(None, map(_refusal, answer["output"])), None)
         text = refusal or text

@@ -18,12 +18,37 @@ if TYPE_CHECKING:
     from tui_eval.javascript.isolate import JavaScriptHost
     from tui_eval.javascript.node_host import NodeHost
     from tui_eval.scripting.python.python_host import PythonHost
+    from tui_eval.scripting.script_host import Lease, ScriptHost
 
 _FUNCTION = re.compile(r"^(?:async\s+)?(?:function\b|\([^()]*\)\s*=>|[A-Za-z_$][\w$]*\s*=>)")
 _RETURNS = re.compile(r"\breturn\b")
 _FILE = re.compile(r"(?:file://)?(?P<path>.+?\.(?:py|[cm]?[jt]s))(?::(?P<function>[A-Za-z_$][\w$]*))?")
 _SECONDS = 300.0
 _LARGEST = 4_000_000
+
+
+class ScriptLeases:
+    """The processes in which one attempt's calls of a suite's functions run, one for each language. What they keep in
+    memory is there at the next call and is no other attempt's; what they started ends with the attempt. To be
+    released."""
+
+    def __init__(self, attempt: str, owner: str) -> None:
+        """`attempt` and `owner` are for messages, as in `ScriptHost.lease`."""
+        self._attempt = attempt
+        self._owner = owner
+        self._leases: dict[ScriptHost, Lease] = {}
+
+    def of(self, host: ScriptHost) -> Lease:
+        """The lease for calls of this host."""
+        if host not in self._leases:
+            # Its process may be ended by a call that hangs: the next has another, once that was said.
+            self._leases[host] = host.lease(self._attempt, self._owner, renewed=True)
+        return self._leases[host]
+
+    async def release(self) -> None:
+        """The attempt has ended. Safe to call twice."""
+        for lease in self._leases.values():
+            await asyncio.to_thread(lease.release, with_started=True)  # it looks at the machine's processes
 
 
 class Scripts:
@@ -47,16 +72,18 @@ class Scripts:
         what: str,
         default: str = "get_transform",
         given: str = "",
+        leases: ScriptLeases | None = None,
     ) -> Any:
         """The result of an expression, a function (called with the values in their order) or `file://…`;
-        None for `undefined`. `given` is the code as the suite has it, where it was added to.
+        None for `undefined`. `given` is the code as the suite has it, where it was added to; `leases` say in whose
+        process it runs (None: any that is free).
 
         Raises:
             AgentError: it fails; the text begins with `what`.
             NeedsTrust: it is code of a folder that is not trusted.
         """
         if code.startswith("file://"):
-            return await self.file(code, list(values.values()), what, default)
+            return await self.file(code, list(values.values()), what, default, leases)
         plain = code.strip().rstrip(";")
         if _FUNCTION.match(plain):
             body = f"return (\n{plain}\n)({', '.join(values)});"
@@ -64,9 +91,11 @@ class Scripts:
             body = f"{code}\n;"
         else:
             body = f"return (\n{plain}\n);"
-        return await self._evaluate(body, values, what, given or code)
+        return await self._evaluate(body, values, what, given or code, leases)
 
-    async def _evaluate(self, body: str, values: Mapping[str, Any], what: str, code: str) -> Any:
+    async def _evaluate(
+        self, body: str, values: Mapping[str, Any], what: str, code: str, leases: ScriptLeases | None
+    ) -> Any:
         from tui_eval.javascript.inline import evaluate
         from tui_eval.javascript.isolate import JavaScriptError
         from tui_eval.javascript.values import UNDEFINED
@@ -75,12 +104,21 @@ class Scripts:
             self.services.trust.require(inline_in_node(code, self.base, self.services.root))
 
         try:
-            found = await evaluate(body, values, self._isolate(), self._node_host(), require, self.base)
+            node = self._node_host()
+            lease = leases.of(node) if leases is not None else None
+            found = await evaluate(body, values, self._isolate(), node, require, self.base, lease=lease)
         except JavaScriptError as error:
             raise AgentError(f"{what}: {one_line(str(error))}", code=error.code) from None
         return None if found is UNDEFINED else found
 
-    async def file(self, reference: str, arguments: Sequence[Any], what: str, default: str) -> Any:
+    async def file(
+        self,
+        reference: str,
+        arguments: Sequence[Any],
+        what: str,
+        default: str,
+        leases: ScriptLeases | None = None,
+    ) -> Any:
         """Call a function of a `.js` or `.py` file.
 
         Raises:
@@ -88,7 +126,7 @@ class Scripts:
         """
         path, function = self.place(reference, what)
         if path.suffix == ".py":
-            return await self._call_python(path, function or default, arguments, what)
+            return await self._call_python(path, function or default, arguments, what, leases)
         from tui_eval.javascript.isolate import JavaScriptError
         from tui_eval.javascript.values import UNDEFINED
 
@@ -99,21 +137,30 @@ class Scripts:
             raise AgentError(f"{what}: cannot read {path.name}: {reason}", code="bad-setting") from None
         trusted = self.services.trust.granted
         if needs_node(path, source, function) or (trusted and better_in_node(source)):
-            return await self.node(path, function, arguments, what)
+            return await self.node(path, function, arguments, what, leases)
         try:
             found = await self._isolate().call(source, function, arguments)
         except JavaScriptError as error:
             raise AgentError(f"{what}: {path.name}: {one_line(str(error))}", code=error.code) from None
         return None if found is UNDEFINED else found
 
-    async def node(self, path: Path, function: str | None, arguments: Sequence[Any], what: str) -> Any:
+    async def node(
+        self,
+        path: Path,
+        function: str | None,
+        arguments: Sequence[Any],
+        what: str,
+        leases: ScriptLeases | None = None,
+    ) -> Any:
         """Call a function of a module through the `node` on the PATH."""
         self.services.trust.require(script(path, self.services.root))
         from tui_eval.javascript.node_host import ScriptError
 
         try:
-            found = await self._node_host().call(
-                path, function or "", list(arguments), timeout=_SECONDS, cwd=self.base
+            host = self._node_host()
+            lease = leases.of(host) if leases is not None else None
+            found = await host.call(
+                path, function or "", list(arguments), timeout=_SECONDS, cwd=self.base, lease=lease
             )
         except ScriptError as error:
             raise AgentError(f"{what}: {path.name}: {one_line(str(error))}", code=error.code) from None
@@ -137,14 +184,19 @@ class Scripts:
             raise AgentError(f"{what}: there is no file {match['path']}", code="bad-setting")
         return path, match["function"]
 
-    async def _call_python(self, path: Path, function: str, arguments: Sequence[Any], what: str) -> Any:
+    async def _call_python(
+        self, path: Path, function: str, arguments: Sequence[Any], what: str, leases: ScriptLeases | None
+    ) -> Any:
         self.services.trust.require(script(path, self.services.root))
         from tui_eval.scripting.python.python_host import PythonHost, ScriptError
 
         if self._python is None:
             self._python = PythonHost(self.services.root)
+        lease = leases.of(self._python) if leases is not None else None
         try:
-            return (await self._python.call(path, function, list(arguments), timeout=_SECONDS)).value
+            return (
+                await self._python.call(path, function, list(arguments), timeout=_SECONDS, lease=lease)
+            ).value
         except ScriptError as error:
             raise AgentError(f"{what}: {path.name}: {one_line(str(error))}", code=error.code) from None
 

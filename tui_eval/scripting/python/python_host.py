@@ -5,6 +5,7 @@ A script finds its folder as current folder and first on `sys.path`.
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import aclosing
@@ -63,7 +64,8 @@ class PythonHost(ScriptHost):
         def command(channel: int) -> list[str]:
             return [sys.executable, _WORKER, str(channel), str(place), str(self._root), packages]
 
-        return ScriptProcess(command, place, self.language)
+        watched = os.path.isdir("/proc/self")  # the child is then the watcher of the one that runs the code
+        return ScriptProcess(command, place, self.language, own_children=1 if watched else 0)
 
     async def stream(
         self,
