@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-import tests.examples  # noqa: F401 - its profile is the one of all tests
+import tests.support.examples  # noqa: F401 - its profile is the one of all tests
 
 WORKERS = 4
 """Many tests wait for a process, a terminal or a time limit: more workers than cores on a small machine."""

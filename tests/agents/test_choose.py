@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.agents.helpers import agent, talk
+from tests.support.agents import agent, talk
 from tui_eval.agents import for_provider, from_argument, from_file
 from tui_eval.agents.models import prices
 from tui_eval.config.project import AgentSpec, Config, ConfigError

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from tests.agents.helpers import agent, talk
 from tests.servers.base import Planned, Server
+from tests.support.agents import agent, talk
 from tui_eval.agents import AgentError
 from tui_eval.agents.http import http_call
 from tui_eval.agents.models.finish_reasons import failure, silence

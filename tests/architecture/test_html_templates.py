@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.tui.attempts import HOSTILE
+from tests.support.attempts import HOSTILE
 from tui_eval.guard.text import CONTROL_TABLE
 from tui_eval.reports.html_templates import TEMPLATES, environment
 

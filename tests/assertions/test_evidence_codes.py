@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.tui.why_cases import CASES, Why, attempt_of
+from tests.support.why_cases import CASES, Why, attempt_of
 from tui_eval import causes
 from tui_eval.assertions import JudgeServices
 from tui_eval.assertions.evidence import LONGEST, MOST

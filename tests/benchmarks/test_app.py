@@ -21,7 +21,7 @@ from aiohttp import web
 
 from tests.benchmarks.support import ROOT, measure, mock, openai, project, tell, tui_eval
 from tests.servers.openai import OpenAIServer
-from tests.tui.terminal import Terminal
+from tests.support.terminal import Terminal
 
 pytestmark = pytest.mark.benchmark
 SIZE = (120, 40)

@@ -15,8 +15,8 @@ from pathlib import Path
 import pytest
 
 from tests.benchmarks.support import ROOT, tell
-from tests.tui.app_host import LiveRun, project
-from tests.tui.terminal import Terminal
+from tests.support.app_host import LiveRun, project
+from tests.support.terminal import Terminal
 
 pytestmark = pytest.mark.benchmark
 DELAY = 0.075

@@ -10,8 +10,8 @@ import pytest
 
 from tests.benchmarks.support import tell
 from tests.benchmarks.test_app import Screen, started
-from tests.tui.attempts import wrong_cell
-from tests.tui.case_host import write_run
+from tests.support.attempts import wrong_cell
+from tests.support.case_host import write_run
 from tui_eval.guard.secrets import Masker
 from tui_eval.model import Attempt, DataDetails
 from tui_eval.store import frames

@@ -7,8 +7,8 @@ import shutil
 from pathlib import Path
 
 from tests.commands.conftest import Cli
-from tests.tui.app_host import LiveRun
-from tests.tui.test_compare_screen import run_of_agents
+from tests.support.app_host import LiveRun
+from tests.tui.screens.test_compare_screen import run_of_agents
 from tui_eval.reports.web_compare import comparison_page
 from tui_eval.tui.loaders.compare_loader import Half, load_comparison
 from tui_eval.tui.state.compare.compare_view import summary_lines

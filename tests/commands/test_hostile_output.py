@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.commands.conftest import Cli
-from tests.tui.attempts import HOSTILE
+from tests.support.attempts import HOSTILE
 
 TEXT = HOSTILE.replace("\ud800", "")
 TYPED = TEXT.replace("\x00", "")

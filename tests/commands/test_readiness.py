@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.agents.test_promptfoo_providers import AnyServer
+from tests.agents.promptfoo.test_promptfoo_providers import AnyServer
 from tests.commands.conftest import CONFIG, Cli, Result
 from tests.servers.base import Planned
 

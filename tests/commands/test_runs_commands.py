@@ -14,8 +14,8 @@ import pytest
 from rich.cells import cell_len
 
 from tests.commands.conftest import Cli
-from tests.tui.app_host import LiveRun
-from tests.tui.test_runs_screen import write_runs, write_suite_run
+from tests.support.app_host import LiveRun
+from tests.tui.screens.test_runs_screen import write_runs, write_suite_run
 from tui_eval.commands import output
 from tui_eval.commands.runs_table import runs_text
 from tui_eval.reports import console_table

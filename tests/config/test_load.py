@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.examples import examples
+from tests.support.examples import examples
 from tui_eval.config import project as config
 from tui_eval.config.project import AgentSpec, ConfigError, SuiteRule
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import msgspec
 
-from tests.waiting import connected, until
+from tests.support.waiting import connected, until
 from tui_eval.engine.request import RunRequest
 from tui_eval.engine.service.client import EngineClient
 from tui_eval.store.reader import RunReader

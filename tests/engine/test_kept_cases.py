@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.agents.test_promptfoo_providers import AnyServer
+from tests.agents.promptfoo.test_promptfoo_providers import AnyServer
 from tests.servers.base import Planned
-from tests.waiting import until
+from tests.support.waiting import until
 from tui_eval.engine.after.resuming import resume
 from tui_eval.engine.kept_cases import KeptCases, is_masked, restored
 from tui_eval.engine.prepare import prepare

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.waiting import until
+from tests.support.waiting import until
 from tui_eval.engine.after.rescoring import rescore
 from tui_eval.engine.after.resuming import resume
 from tui_eval.engine.prepare import prepare

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.waiting import Clock, until
+from tests.support.waiting import Clock, until
 from tui_eval.engine.active_run import ActiveRun
 from tui_eval.engine.after.resuming import resume
 from tui_eval.engine.attempt.time_limits import TimeLimits

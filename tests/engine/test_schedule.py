@@ -10,7 +10,7 @@ import pytest
 
 from tests.servers import OpenAIServer, Planned
 from tests.servers.base import Seen
-from tests.waiting import Clock
+from tests.support.waiting import Clock
 from tui_eval.agents.pace import Pace
 from tui_eval.engine.prepare import prepare
 from tui_eval.engine.request import RunRequest

@@ -14,9 +14,9 @@ from typing import Any
 
 import pytest
 
-from tests.engine.ports import free_port
 from tests.servers import JsonServer, OpenAIServer, Planned
-from tests.waiting import until
+from tests.support.ports import free_port
+from tests.support.waiting import until
 from tui_eval.engine.active_run import ActiveRun
 from tui_eval.engine.after.rescoring import rescore
 from tui_eval.engine.otlp.listener import SpanListener

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.formats.extended import installed, tui_eval
-from tests.tui.app_host import running_app, until
-from tests.tui.test_saving_cases import ran, save_as
+from tests.support.app_host import running_app, until
+from tests.support.extended import installed, tui_eval
+from tests.tui.controllers.test_save_conversation import ran, save_as
 from tui_eval.engine.service.client import EngineClient, EngineError
 from tui_eval.tui.pointer import CasePointer
 from tui_eval.tui.screens.case_screen import CaseScreen

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.examples import examples
+from tests.support.examples import examples
 from tui_eval.frames import nao_reference
 from tui_eval.frames.comparison_rules import ComparisonSettings
 from tui_eval.frames.reference_frames import compare_frames

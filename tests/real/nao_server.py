@@ -16,7 +16,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tests.engine.ports import free_port
 from tests.real.processes import (
     CACHE,
     NotHere,
@@ -27,6 +26,7 @@ from tests.real.processes import (
 )
 from tests.servers import OpenAIServer, Planned
 from tests.servers.base import Seen
+from tests.support.ports import free_port
 
 VERSION = "0.3.29"
 EMAIL, PASSWORD = "tester@example.org", "secret-password"

@@ -11,7 +11,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.engine.ports import free_port
 from tests.real.processes import (
     NotHere,
     ended_after,
@@ -19,6 +18,7 @@ from tests.real.processes import (
     until_healthy,
     virtual_environment,
 )
+from tests.support.ports import free_port
 
 RECIPE = Path(__file__).parent.parent / "vectors" / "neurosan_recipe"
 VERSION = "0.6.98"

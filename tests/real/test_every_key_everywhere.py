@@ -5,8 +5,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.tui.conftest import _own_state_folder, _patient, _settled  # noqa: F401
-from tests.tui.every_key import (
+from tests.support.every_key import (
     KINDS,
     PLACES,
     WIDTHS,
@@ -14,6 +13,7 @@ from tests.tui.every_key import (
     every_key_of_a_place,
     keys_of,
 )
+from tests.tui.conftest import _own_state_folder, _patient, _settled  # noqa: F401
 
 pytestmark = pytest.mark.real
 

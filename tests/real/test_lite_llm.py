@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.agents.helpers import services, talk
 from tests.servers import OpenAIServer, Planned
+from tests.support.agents import services, talk
 from tui_eval.agents import AgentError, create
 from tui_eval.config.project import AgentSpec
 from tui_eval.events import Finished, TextDelta, ToolCall

@@ -17,9 +17,9 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from tests.agents.helpers import agent, context, of, talk
 from tests.real.nao_server import EMAIL, MODEL, OTHER, PASSWORD, Running, serving
 from tests.real.processes import NotHere
+from tests.support.agents import agent, context, of, talk
 from tui_eval.agents import Request
 from tui_eval.agents.nao import nao_auth
 from tui_eval.events import TextDelta, ToolCall, ToolResult

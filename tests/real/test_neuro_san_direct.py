@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from tests.engine.ports import free_port
 from tests.real.neuro_san_server import RECIPE, library
 from tests.real.processes import NotHere, ended_after, environment, until_healthy
+from tests.support.ports import free_port
 
 pytestmark = pytest.mark.real
 SUITES = Path(__file__).parent / "suites"

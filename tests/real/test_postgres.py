@@ -19,8 +19,8 @@ from typing import Any
 
 import pytest
 
-from tests.engine.ports import free_port
 from tests.real.processes import ended_after
+from tests.support.ports import free_port
 from tui_eval.config.project import DatabaseSpec
 from tui_eval.frames.sql import SqlError, execute, rows, schema_text
 

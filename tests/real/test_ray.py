@@ -13,10 +13,10 @@ import pytest
 
 pytest.importorskip("ray", reason="Ray is not installed: pip install -e '.[ray]'")
 
-from tests.engine import place_contract
-from tests.engine.place_contract import contract
 from tests.real.ray_cluster import GatedServer, RayCluster, kill, without_proxies, workers_of_this_machine
-from tests.waiting import until
+from tests.support import place_contract
+from tests.support.place_contract import contract
+from tests.support.waiting import until
 from tui_eval.engine.after.resuming import resume
 from tui_eval.engine.places.ray_place import RayPlace
 from tui_eval.engine.prepare import prepare

@@ -15,8 +15,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.engine.ports import free_port
-from tests.tui.terminal import LEFT, Terminal
+from tests.support.ports import free_port
+from tests.support.terminal import LEFT, Terminal
 from tui_eval.store.reader import RunReader
 from tui_eval.store.run_folders import Store
 

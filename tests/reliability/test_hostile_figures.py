@@ -18,14 +18,14 @@ import pytest
 import yaml
 from aiohttp import WSMsgType, web
 
-from tests.agents.test_classifiers import hugging_face, model
-from tests.agents.test_promptfoo_providers import AnyServer
-from tests.assertions.conftest import services
-from tests.assertions.test_promptfoo_graded import judged, services_answering
+from tests.agents.models.test_classifiers import hugging_face, model
+from tests.agents.promptfoo.test_promptfoo_providers import AnyServer
 from tests.engine.test_runs import go
+from tests.formats.promptfoo.judge.test_promptfoo_graded import judged, services_answering
 from tests.reliability.soak_server import body_of
 from tests.servers.base import Planned, Server
 from tests.store.test_store import attempt, case
+from tests.support.judging import services
 from tui_eval.agents import AgentError
 from tui_eval.agents.models.openai import OpenAIAgent
 from tui_eval.agents.promptfoo import promptfoo_providers
@@ -345,7 +345,7 @@ async def test_a_moderation_without_categories(any_server: AnyServer, result: st
 
 
 async def test_embeddings(any_server: AnyServer) -> None:
-    from tests.agents.helpers import agent
+    from tests.support.agents import agent
 
     for name, said in FIGURES.items():
         any_server.plan.append(Planned(raw=f'{{"data": [{{"embedding": [{said}, 1]}}]}}'.encode()))

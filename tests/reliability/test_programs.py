@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.agents.helpers import agent, talk
-from tests.waiting import until
+from tests.support.agents import agent, talk
+from tests.support.waiting import until
 from tui_eval.agents.base import AgentError
 
 
@@ -65,7 +65,7 @@ async def test_what_a_grandchild_still_says_counts(tmp_path: Path) -> None:
 
 FLOOD = """
 import asyncio, sys
-from tests.agents.helpers import agent, talk
+from tests.support.agents import agent, talk
 from tui_eval.agents.base import AgentError
 
 async def main():
@@ -135,7 +135,7 @@ def test_children_of_a_python_agent_end_when_the_engine_is_killed(tmp_path: Path
     (tmp_path / "mine.py").write_text(PYTHON, encoding="utf-8")
     code = """
 import asyncio, os, sys
-from tests.agents.helpers import agent, talk
+from tests.support.agents import agent, talk
 async def main():
     it = agent("python", sys.argv[1], function="mine.py:answer")
     _, replies = await talk(it, "hello")

@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from tests.agents.helpers import agent, context
 from tests.engine.test_runs import go
-from tests.waiting import until
+from tests.support.agents import agent, context
+from tests.support.waiting import until
 from tui_eval.agents import AgentError, Request
 from tui_eval.agents.base import Session
 from tui_eval.events import Finished

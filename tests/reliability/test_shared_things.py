@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from tests.agents.helpers import agent, context, services, talk
+from tests.support.agents import agent, context, services, talk
 from tui_eval.agents.base import AgentError, Request
 from tui_eval.agents.entry_options import Options
 from tui_eval.agents.models.tool_loop import Toolbox

@@ -15,9 +15,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.reports import page_runs
-from tests.reports.page_meaning import meaning
-from tests.tui.attempts import HOSTILE
+from tests.support import page_runs
+from tests.support.attempts import HOSTILE
+from tests.support.page_meaning import meaning
 from tui_eval.guard.text import CONTROL_TABLE
 from tui_eval.reports.export import export
 from tui_eval.reports.web_compare import comparison_page

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import polars as pl
 
-from tests.tui.attempts import text_failure, wrong_cell
-from tests.tui.case_host import write_run
+from tests.support.attempts import text_failure, wrong_cell
+from tests.support.case_host import write_run
 from tui_eval.reports import results
 from tui_eval.reports.export import export
 from tui_eval.store.notes import HumanNote, Notes

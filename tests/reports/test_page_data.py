@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from tests.tui.attempts import HOSTILE, missing_row, wrong_cell
-from tests.tui.case_host import write_run
+from tests.support.attempts import HOSTILE, missing_row, wrong_cell
+from tests.support.case_host import write_run
 from tui_eval.guard.text import CONTROL_TABLE
 from tui_eval.model import Attempt, DataDetails, Entry
 from tui_eval.reports import page, rows_shown

@@ -16,12 +16,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.engine.ports import free_port
 from tests.store.test_store import attempt, start
-from tests.tui.app_host import LiveRun
-from tests.tui.attempts import HOSTILE
-from tests.tui.test_compare_screen import run_of_agents
-from tests.waiting import until
+from tests.support.app_host import LiveRun
+from tests.support.attempts import HOSTILE
+from tests.support.ports import free_port
+from tests.support.waiting import until
+from tests.tui.screens.test_compare_screen import run_of_agents
 from tui_eval.guard.text import CONTROL_TABLE
 from tui_eval.reports.web_compare import PageNotThere, api, comparison_page
 from tui_eval.reports.web_home import home

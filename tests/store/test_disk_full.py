@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.store.test_store import attempt, start
-from tests.waiting import until
+from tests.support.waiting import until
 from tui_eval.store import rescued, write_thread
 from tui_eval.store.failure_modes import Assessment
 from tui_eval.store.reader import RunReader

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.tui.app_host import LiveRun
+from tests.support.app_host import LiveRun
 from tui_eval.store.linked import counting, counting_folders, load_together, summarise_together
 from tui_eval.store.reader import RunReader
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.waiting import until
+from tests.support.waiting import until
 from tui_eval.model import Attempt, Case, Entry, Evidence, Turn, Usage, Verdict
 from tui_eval.store.encoding import encode_json, pack, unpack
 from tui_eval.store.index import Index

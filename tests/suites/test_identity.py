@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.suites.support import structures
+from tests.support.suite_files import structures
 from tui_eval.guard.spelling import close_to
 from tui_eval.model import Assertion, Case, Problem, Turn
 from tui_eval.suites.identity import Ids, case_id, content_hash, digest, suffix, unnamed

@@ -31,7 +31,7 @@ def _settled(monkeypatch: pytest.MonkeyPatch) -> None:
     import textual.app
     import textual.pilot
 
-    from tests.tui.settling import waiter
+    from tests.support.settling import waiter
 
     settled = waiter()
     monkeypatch.setattr(textual.app, "wait_for_idle", settled)

@@ -11,8 +11,8 @@ import pytest
 from textual.events import Key
 from textual.widgets import Input
 
-from tests.tui.app_host import FakeEngine, LiveRun, project, running_app, screen_text, until
-from tests.tui.settling import rested
+from tests.support.app_host import FakeEngine, LiveRun, project, running_app, screen_text, until
+from tests.support.settling import rested
 from tui_eval.guard import trust_store
 from tui_eval.tui.pointer import CasePointer
 from tui_eval.tui.screens.dialogs import AskScreen
@@ -33,7 +33,7 @@ async def test_suites_are_read_and_shown(tmp_path):
 
 
 async def test_one_bad_file_does_not_hide_the_others(tmp_path):
-    from tests.tui.app_host import SUITE
+    from tests.support.app_host import SUITE
 
     suites = {"suites/bad.yaml": "test_cases:\n  - name: x\n    : [", "suites/good.yaml": SUITE}
     async with running_app(project(tmp_path, suites)) as (app, _):
@@ -311,7 +311,7 @@ tests:
 
 
 async def test_after_an_edit_only_the_changed_file_is_read(tmp_path, monkeypatch):
-    from tests.tui.app_host import SUITE
+    from tests.support.app_host import SUITE
 
     root = project(tmp_path, {"suites/a.yaml": SUITE, "suites/b.yaml": SUITE})
     async with running_app(root) as (app, pilot):

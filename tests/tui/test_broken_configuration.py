@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.tui.app_host import SUITE, project, running_app, screen_text, until
+from tests.support.app_host import SUITE, project, running_app, screen_text, until
 
 GOOD = "agents:\n  offline: {type: echo}\n"
 CONFIGURATIONS = {

@@ -10,8 +10,8 @@ import sys
 
 import pytest
 
-from tests.tui.app_host import LiveRun, project
-from tests.tui.terminal import LEFT, Terminal
+from tests.support.app_host import LiveRun, project
+from tests.support.terminal import LEFT, Terminal
 
 START = """
 import sys

@@ -16,9 +16,9 @@ import pytest
 from textual.screen import Screen
 
 import tui_eval.tui.screens as screens
-from tests.tui.attempts import HOSTILE, hostile
-from tests.tui.terminal import Terminal
-from tests.tui.test_hostile_places import NAMES, TEXT, no_raw
+from tests.support.attempts import HOSTILE, hostile
+from tests.support.terminal import Terminal
+from tests.tui.screens.test_hostile_places import NAMES, TEXT, no_raw
 from tui_eval.model import Case, Reply, Trace, TraceSpan, Turn
 from tui_eval.store.failure_modes import Assessment, FailedAttempt, FailureMode
 from tui_eval.store.notes import HumanNote, Notes
@@ -33,7 +33,7 @@ TABS = ("Transcript", "Tools", "Assertions", "Data", "Raw", "History")
 CODE = """
 import os, sys
 from pathlib import Path
-from tests.tui.reporting import report_keys
+from tests.support.reporting import report_keys
 from tui_eval.tui.app import EvalApp, run_app
 from tui_eval.tui.screens import case_screen
 seen = os.open(sys.argv[1] + ".seen", os.O_WRONLY | os.O_APPEND | os.O_CREAT)

@@ -7,10 +7,10 @@ import sys
 
 import pytest
 
-from tests.tui.app_host import LiveRun, project
-from tests.tui.attempts import HOSTILE
-from tests.tui.terminal import Terminal
-from tests.tui.test_hostile_places import TEXT, no_raw
+from tests.support.app_host import LiveRun, project
+from tests.support.attempts import HOSTILE
+from tests.support.terminal import Terminal
+from tests.tui.screens.test_hostile_places import TEXT, no_raw
 from tui_eval.model import Attempt, Entry, Verdict
 
 CODE = """

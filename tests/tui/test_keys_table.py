@@ -8,7 +8,7 @@ from typing import Any, cast
 import pytest
 from textual.binding import Binding
 
-from tests.tui.app_host import FakeEngine, LiveRun, project, running_app, screen_text, until
+from tests.support.app_host import FakeEngine, LiveRun, project, running_app, screen_text, until
 from tui_eval.tui.app import EvalApp
 from tui_eval.tui.keys import KEYS, bindings, remap, written
 from tui_eval.tui.keys_case import CASE_KEYS

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from textual.command import CommandList
 
-from tests.tui.app_host import project, running_app, until
+from tests.support.app_host import project, running_app, until
 from tui_eval.tui.palette import rank
 
 SUITE = """agent: offline

@@ -1,0 +1,171 @@
+"""What crosses the border: JSON with its oddities, server-sent events cut anywhere; and what is loaded."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from collections.abc import AsyncIterator
+from itertools import pairwise
+from math import inf
+
+import httpx
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.servers import JsonServer, Planned
+from tests.support.agents import agent, services, talk
+from tui_eval.agents import AgentError, create
+from tui_eval.agents.http.error_answers import explain, retry_after
+from tui_eval.agents.http.http_call import HttpCall
+from tui_eval.agents.http.http_client import HttpClient
+from tui_eval.agents.http.json_reply import MISSING, at_path
+from tui_eval.agents.loose_json import decode, encode, one_line
+from tui_eval.agents.reply_metadata import split_metadata
+from tui_eval.config.project import AgentSpec
+from tui_eval.guard.trust import NeedsTrust
+
+EVENTS = 'data: {"a": 1}\n\n: note\n\nevent: x\r\ndata:two\r\ndata: lines\r\n\r\nid: 3\ndata: €\r\rdata: rest'
+LINES = '{"a": 1}\n\n{"b": "€"}\r\n  \n{"c": 3}'
+
+
+class Cut(httpx.AsyncBaseTransport):
+    """Answers with a body in the pieces given."""
+
+    def __init__(self, pieces: list[bytes]) -> None:
+        self.pieces = pieces
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        async def content() -> AsyncIterator[bytes]:
+            for piece in self.pieces:
+                yield piece
+
+        return httpx.Response(200, content=content())
+
+
+async def opened(pieces: list[bytes]) -> HttpCall:
+    """A call whose answer is a body in these pieces."""
+    client = HttpClient("http://127.0.0.1:9")
+    client._transports[False] = Cut(pieces)
+    call = client.call("GET", "http://127.0.0.1:9")
+    async for _ in call.open():
+        pass
+    return call
+
+
+def cut(body: str, cuts: list[int]) -> list[bytes]:
+    """A body cut at some places."""
+    data = body.encode()
+    places = sorted({0, len(data), *(place for place in cuts if place <= len(data))})
+    return [data[start:end] for start, end in pairwise(places)]
+
+
+@given(st.lists(st.integers(0, 100)))
+async def test_events_however_they_are_cut(cuts: list[int]) -> None:
+    call = await opened(cut(EVENTS, cuts))
+    assert [event async for event in call.events()] == ['{"a": 1}', "two\nlines", "€", "rest"]
+
+
+@given(st.lists(st.integers(0, 100)))
+async def test_lines_however_they_are_cut(cuts: list[int]) -> None:
+    call = await opened(cut(LINES, cuts))
+    assert [line async for line in call.lines()] == ['{"a": 1}', '{"b": "€"}', '{"c": 3}']
+
+
+async def test_long_lines_take_time_in_proportion() -> None:
+    """Ten megabytes in 640 pieces: copying what waits at each piece would take minutes."""
+    body = [b"data: ", *[b"x" * 16_000] * 640, b"\n\n"]
+    began = time.process_time()
+    found = [event async for event in (await opened(body)).events()]
+    assert len(found) == 1 and len(found[0]) == 640 * 16_000
+    assert [len(line) async for line in (await opened(body[1:])).lines()] == [640 * 16_000]
+    assert time.process_time() - began < 5
+
+
+async def test_events_of_a_body_that_was_read() -> None:
+    call = await opened([b"data: a\n\ndata: b"])
+    assert [event async for event in call.events(await call.read())] == ["a", "b"]
+    assert "data: b" in call.exchanged().exchange.response
+
+
+@given(st.recursive(st.none() | st.booleans() | st.integers(-(2**53), 2**53) | st.text(), st.lists))
+def test_json_goes_both_ways(value: object) -> None:
+    assert decode(encode(value)) == value
+
+
+def test_odd_json() -> None:
+    assert decode(b'"\\ud800"') == "\ud800" and decode(encode("\ud800")) == "\ud800"
+    assert decode(b'{"a": NaN}')["a"] != decode(b'{"a": NaN}')["a"]
+    for bad in (b"{", b"", b"[" * 100_000):
+        with pytest.raises(ValueError):
+            decode(bad)
+    assert one_line("a\n b\t" + "c" * 400).startswith("a b c") and len(one_line("x" * 999)) == 300
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        ('{"error": {"message": "no\\nway"}}', "no way"),
+        ('{"detail": [{"msg": "field required"}]}', "field required"),
+        ('{"error": "plain"}', "plain"),
+        ("[1]", "[1]"),
+        ("<html><title>502 Bad Gateway</title>", "502 Bad Gateway"),
+        ("", "no explanation"),
+    ],
+)
+def test_error_bodies(body: str, said: str) -> None:
+    assert explain(body) == said
+
+
+def test_retry_after() -> None:
+    assert retry_after({"retry-after": "3"}) == 3 and retry_after({"retry-after-ms": "250"}) == 0.25
+    assert retry_after({"retry-after": "soon"}) is None and retry_after({}) is None
+    assert retry_after({"retry-after": "Wed, 21 Oct 2015 07:28:00 GMT"}) == 0
+    assert retry_after({"retry-after": "99999"}) == 99999 and retry_after({"retry-after": "inf"}) == inf
+
+
+def test_paths() -> None:
+    value = {"a": [{"b": 1}], "json": {"x": 2}}
+    assert at_path(value, "a[0].b") == 1 and at_path(value, "a.-1.b") == 1 and at_path(value, "json.x") == 2
+    assert (
+        at_path({"a": 1}, "json.a") == 1 and at_path(value, "a.5") is MISSING and at_path(3, "a") is MISSING
+    )
+
+
+def test_metadata_at_the_end() -> None:
+    assert split_metadata("no fence") == ("no fence", None)
+    assert split_metadata('a ```json\n{"x": 1}\n``` b') == ('a ```json\n{"x": 1}\n``` b', None)
+    assert split_metadata("a\n```\n[1]\n```") == ("a\n```\n[1]\n```", None)
+    assert split_metadata('```json\n{"x": 1}\n```\nthen\n```json\n{"y": 2}\n```\n')[1] == {"y": 2}
+
+
+def test_nothing_heavy_is_loaded_before_it_is_needed() -> None:
+    code = (
+        "import sys, tui_eval.agents; heavy = {'httpx', 'aiohttp', 'jinja2', 'duckdb', 'polars', 'quickjs'};"
+        "print(sorted(heavy & set(sys.modules)))"
+    )
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout == "[]\n"
+
+
+async def test_cookies_are_not_carried_from_one_attempt_to_the_next_nor_redirects_followed() -> None:
+    plan = [
+        Planned(body={"reply": "one"}, headers={"Set-Cookie": "session=secret"}),
+        Planned(body={"reply": "2"}),
+    ]
+    moved = Planned(status=302, body={}, headers={"Location": "/elsewhere"})
+    with JsonServer(*plan, moved) as server:
+        it = agent("http", url=f"{server.url}/chat", retries=0)
+        await talk(it, "a", "b")
+        assert [seen.headers.get("Cookie") for seen in server.requests] == [None, None]
+        with pytest.raises(AgentError, match=r"HTTP 302 from .*: it redirects to /elsewhere"):
+            await talk(it, "c")
+        await it.close()
+
+
+def test_addresses_that_only_look_like_this_machine_get_no_secret(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-of-the-person")
+    for host in ("127.evil.example", "localhost.evil.example"):
+        spec = AgentSpec("it", "openai", {"base_url": f"http://{host}/v1"})
+        with pytest.raises(NeedsTrust, match=f"send OPENAI_API_KEY to {host}"):
+            create(spec, services(trusted=False))

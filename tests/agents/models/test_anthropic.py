@@ -1,0 +1,109 @@
+"""Anthropic's messages API: text, thinking, tools, schema, usage, errors."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.servers import AnthropicServer, Planned
+from tests.support.agents import agent, of, talk
+from tui_eval.agents import AgentError, Request
+from tui_eval.events import Exchanged, ReasoningDelta, TextDelta, ToolCall, ToolCallStarted, ToolResult
+
+
+@pytest.fixture
+def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[AnthropicServer]:
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-ant-secret")
+    with AnthropicServer() as running:
+        yield running
+
+
+async def test_streams(server: AnthropicServer) -> None:
+    server.plan.append(Planned(text="Hello there", reasoning="let me think", usage=(1000, 500), cached=100))
+    it = agent("anthropic", base_url=server.url, model="claude-sonnet-4-20250514", system="S", retries=0)
+    events, replies = await talk(it, "hi", "again")
+    assert replies[0].text == "Hello there" and replies[1].text == "You said: again"
+    assert "".join(event.text for event in of(events, ReasoningDelta)) == "let me think"
+    assert "".join(event.text for event in of(events, TextDelta)).startswith("Hello there")
+    usage = replies[0].usage
+    assert usage is not None and (usage.input_tokens, usage.output_tokens, usage.cached_tokens) == (
+        1000,
+        500,
+        100,
+    )
+    assert replies[0].cost == pytest.approx((900 * 3 + 100 * 0.3 + 500 * 15) / 1e6)
+    first, second = server.requests
+    assert first.body["system"] == "S" and first.body["max_tokens"] == 4096
+    assert (
+        first.headers["x-api-key"] == "sk-ant-secret" and first.headers["anthropic-version"] == "2023-06-01"
+    )
+    assert "sk-ant-secret" not in of(events, Exchanged)[0].exchange.request
+    assert second.body["messages"][1]["content"] == [
+        {"type": "thinking", "thinking": "let me think", "signature": "s1"},
+        {"type": "text", "text": "Hello there"},
+    ]
+    await it.close()
+
+
+@pytest.mark.parametrize("plain", [False, True])
+async def test_tool_loop(server: AnthropicServer, plain: bool) -> None:
+    calls = [("plan", {"who": "ada"}), ("gone", {})]
+    server.plan.extend(
+        [Planned(text="Looking.", tool_calls=calls, plain=plain), Planned(text="Pro.", plain=plain)]
+    )
+    tools = [{"type": "canned", "name": "plan", "schema": {"type": "object"}, "result": {"plan": "Pro"}}]
+    it = agent("anthropic", base_url=f"{server.url}/v1", model="m", tools=tools)
+    events, replies = await talk(it, "which plan?")
+    assert replies[0].text == "Pro."
+    assert [(call.name, call.arguments) for call in of(events, ToolCall)] == calls
+    assert of(events, ToolResult)[0].result == {"plan": "Pro"} and of(events, ToolResult)[1].error
+    assert plain or of(events, ToolCallStarted)[0].name == "plan"
+    sent = server.requests[1].body["messages"]
+    assert sent[1]["content"][1] == {
+        "type": "tool_use",
+        "id": "toolu_0",
+        "name": "plan",
+        "input": {"who": "ada"},
+    }
+    assert sent[2]["content"][0] == {
+        "type": "tool_result",
+        "tool_use_id": "toolu_0",
+        "content": '{"plan":"Pro"}',
+    }
+    assert sent[2]["content"][1]["is_error"] is True
+    await it.close()
+
+
+async def test_schema_by_a_forced_tool(server: AnthropicServer) -> None:
+    server.plan.extend([Planned(text="a"), Planned(tool_calls=[("structured_answer", {"data": [{"n": 1}]})])])
+    it = agent("anthropic", base_url=server.url, model="m")
+    schema = {"type": "object", "properties": {"data": {"type": "array"}}}
+    events, replies = await talk(it, "q", Request(2, "rows", schema=schema), "and?")
+    assert replies[1].text == '{"data":[{"n":1}]}' and not of(events, ToolCall)
+    assert server.requests[1].body["tool_choice"] == {"type": "tool", "name": "structured_answer"}
+    assert server.requests[1].body["tools"][0]["input_schema"] == schema
+    assert server.requests[2].body["messages"][3] == {"role": "assistant", "content": '{"data":[{"n":1}]}'}
+    await it.close()
+
+
+async def test_errors_and_whole_conversations(server: AnthropicServer) -> None:
+    error = {"type": "error", "error": {"type": "invalid_request_error", "message": "max_tokens: too large"}}
+    overloaded = (
+        b'event: error\ndata: {"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}\n\n'
+    )
+    server.plan.extend(
+        [Planned(status=400, body=error), Planned(raw=overloaded), Planned(text="long enough text", cut=True)]
+    )
+    it = agent("anthropic", base_url=server.url, model="m", retries=0)
+    for said in (
+        "HTTP 400 from .*: max_tokens: too large",
+        "reported an error: Overloaded",
+        "broke off|ended before",
+    ):
+        with pytest.raises(AgentError, match=said):
+            await talk(it, "x")
+    chat = [{"role": "system", "content": "own"}, {"role": "user", "content": "x"}]
+    _, replies = await talk(it, Request(1, None, messages=chat))
+    assert replies[0].text == "You said: x" and server.requests[-1].body["system"] == "own"
+    await it.close()

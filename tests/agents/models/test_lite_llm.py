@@ -1,0 +1,174 @@
+"""The LiteLLM agent with a stand-in for the library (`tests/real` has it itself)."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+import threading
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from tests.support.agents import services, talk
+from tests.support.waiting import until
+from tui_eval.agents import AgentError, create
+from tui_eval.agents.base import Agent
+from tui_eval.config.project import AgentSpec
+from tui_eval.events import Finished, TextDelta, ToolCall
+from tui_eval.guard.trust import NeedsTrust
+
+
+class Part:
+    """A part of an answer, as LiteLLM's own classes give themselves as JSON."""
+
+    def __init__(self, **delta: Any) -> None:
+        self.finish = delta.pop("finish", None)
+        self.usage = delta.pop("usage", None)
+        self.delta = delta
+
+    def model_dump_json(self, **_: Any) -> str:
+        choice = {"index": 0, "delta": self.delta, "finish_reason": self.finish}
+        return json.dumps({"model": "m-1", "choices": [choice], "usage": self.usage})
+
+
+class Library(ModuleType):
+    """What of LiteLLM is used. `answers` are lists of parts, or what is raised."""
+
+    def __init__(self, *answers: Any) -> None:
+        super().__init__("litellm")
+        self.answers = list(answers)
+        self.asked: list[dict[str, Any]] = []
+        self.closed = False
+
+    async def acompletion(self, **given: Any) -> Any:
+        self.asked.append({**given, "messages": list(given["messages"])})
+        answer = self.answers.pop(0)
+        if isinstance(answer, Exception):
+            raise answer
+
+        async def parts():
+            for part in answer:
+                yield part
+
+        return parts() if given.get("stream") else answer[0]
+
+    def cost_per_token(self, *, prompt_tokens: int, completion_tokens: int, **_: Any) -> tuple[float, float]:
+        return prompt_tokens * 0.001, completion_tokens * 0.01
+
+    def supports_response_schema(self, model: str) -> bool:
+        return False
+
+    async def close_litellm_async_clients(self) -> None:
+        self.closed = True
+
+
+@pytest.fixture
+def made(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.delenv("LITELLM_LOCAL_MODEL_COST_MAP", raising=False)
+
+    def make(library: Library, **options: Any) -> Agent:
+        monkeypatch.setitem(sys.modules, "litellm", library)
+        given = {"base_url": "http://127.0.0.1:9/v1", "api_key": "sk-12345678", **options}
+        return create(AgentSpec("it", "litellm", given, model="bedrock/x", retries=2), services(trusted=True))
+
+    return make
+
+
+async def test_streams_keeps_the_conversation_and_costs(made) -> None:
+    usage = {"prompt_tokens": 10, "completion_tokens": 2}
+    library = Library(
+        [Part(content="he"), Part(content="llo"), Part(finish="stop"), Part(usage=usage)],
+        [Part(content="again", finish="stop")],
+    )
+    it = made(library, parameters={"temperature": 0})
+    events, _ = await talk(it, "hi", "more")
+    assert [event.text for event in events if isinstance(event, TextDelta)] == ["he", "llo", "again"]
+    first, second = [event.reply for event in events if isinstance(event, Finished)]
+    assert (first.text, first.model, first.finish_reason) == ("hello", "m-1", "stop")
+    assert first.cost == pytest.approx(0.03) and second.cost is None
+    assert [message["role"] for message in library.asked[1]["messages"]] == ["user", "assistant", "user"]
+    given = library.asked[0]
+    assert (given["api_base"], given["api_key"]) == ("http://127.0.0.1:9/v1", "sk-12345678")
+    assert (given["temperature"], given["num_retries"], given["stream"]) == (0, 2, True)
+    await it.close()
+    assert library.closed
+
+
+async def test_tool_calls_are_the_output(made) -> None:
+    call = {"index": 0, "id": "c1", "function": {"name": "look", "arguments": '{"q": 1}'}}
+    library = Library([Part(tool_calls=[call]), Part(finish="tool_calls")])
+    events, _ = await talk(made(library), "hi")
+    assert [event.arguments for event in events if isinstance(event, ToolCall)] == [{"q": 1}]
+    assert "look" in next(event.reply.text for event in events if isinstance(event, Finished))
+
+
+async def test_an_answer_at_once(made) -> None:
+    library = Library([Part(content="whole", finish="stop")])
+    events, _ = await talk(made(library, parameters={"stream": False}), "hi")
+    assert [event.reply.text for event in events if isinstance(event, Finished)] == ["whole"]
+    assert "stream" not in library.asked[0]
+
+
+async def test_errors_are_one_line_with_their_status(made) -> None:
+    class Refused(Exception):
+        status_code = 401
+
+    with pytest.raises(AgentError) as caught:
+        await talk(made(Library(Refused("bad key\nof yours"))), "hi")
+    assert str(caught.value) == "LiteLLM: bedrock/x: bad key of yours" and caught.value.status == 401
+
+
+async def test_what_is_no_answer_is_an_error(made) -> None:
+    it = made(Library([Part(content="half"), Part(finish="content_filter")], [Part(finish="error")], []))
+    for said, kept in (
+        ("content filter stopped it", "half"),
+        ("broke the answer off", ""),
+        ("without a message", ""),
+    ):
+        with pytest.raises(AgentError, match=said) as caught:
+            await talk(it, "hi")
+        assert caught.value.answer == kept
+    it = made(Library([Part(content="", finish="content_filter")]))
+    events, _ = await talk(it, "hi", test={"vars": {}})
+    reply = next(event.reply for event in events if isinstance(event, Finished))
+    assert reply.text == "Content filtered by provider" and reply.guardrails == {"flagged": True}
+
+
+async def test_without_the_library_the_extra_is_named(made, monkeypatch: pytest.MonkeyPatch) -> None:
+    it = made(Library())
+    monkeypatch.setitem(sys.modules, "litellm", None)
+    with pytest.raises(AgentError, match=r"pip install -e '\.\[litellm\]'"):
+        await it.prepare(None)
+
+
+def test_the_environments_keys_need_trust() -> None:
+    with pytest.raises(NeedsTrust, match="let LiteLLM read the environment's keys for bedrock/x"):
+        create(AgentSpec("it", "litellm", {}, model="bedrock/x"), services(trusted=False))
+
+
+async def test_it_asks_no_foreign_host_and_what_it_blocks_is_its_own(made) -> None:
+    """Where a server counts nothing, LiteLLM fetches a tokenizer for some models, and blocks its loop with that."""
+    threads: list[int] = []
+    released = threading.Event()
+
+    class Blocking(Library):
+        async def acompletion(self, **given: Any) -> Any:
+            threads.append(threading.get_ident())
+            assert released.wait(60)  # blocks its loop, as a fetch does
+            return await super().acompletion(**given)
+
+    counted = {"prompt_tokens": 0, "completion_tokens": 0}
+    library = Blocking([Part(content="hi", finish="stop"), Part(usage=counted)])
+    it = made(library)
+    talking = asyncio.ensure_future(talk(it, "hello"))
+    await until(lambda: threads)
+    released.set()  # this loop goes on meanwhile: else nobody would come to say so
+    _, replies = await asyncio.wait_for(talking, 60)
+    assert threading.get_ident() not in threads
+    assert replies[-1].text == "hi" and replies[-1].usage is None and replies[-1].cost is None
+    assert getattr(library, "disable_hf_tokenizer_download") is True  # noqa: B009
+    assert getattr(library, "disable_token_counter") is True  # noqa: B009
+    await it.close()
+    assert library.closed

@@ -1,0 +1,344 @@
+"""Agents behind chat completions: streaming, tools, usage, errors, retries, cancelling."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
+from pathlib import Path
+
+import pytest
+
+from tests.servers import OpenAIServer, Planned
+from tests.support.agents import agent, context, kinds, of, services, talk
+from tui_eval.agents import AgentError, Request, create
+from tui_eval.agents.http import http_call
+from tui_eval.config.project import AgentSpec, ConfigError
+from tui_eval.events import (
+    Exchanged,
+    Note,
+    ReasoningDelta,
+    Retrying,
+    TextDelta,
+    ToolCall,
+    ToolResult,
+    UsageReport,
+)
+from tui_eval.guard.trust import NeedsTrust
+
+
+@pytest.fixture
+def server() -> Iterator[OpenAIServer]:
+    with OpenAIServer() as running:
+        yield running
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(http_call, "backoff", lambda attempt: 0.01)
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+
+
+async def test_streams_text_and_keeps_the_conversation(server: OpenAIServer) -> None:
+    it = agent("openai", base_url=server.base, model="m", system="Be kind.", parameters={"temperature": 0})
+    events, replies = await talk(it, "hello", "again")
+    assert [reply.text for reply in replies] == ["You said: hello", "You said: again"]
+    assert "".join(event.text for event in of(events, TextDelta)) == "You said: helloYou said: again"
+    assert replies[0].usage is not None and replies[0].usage.input_tokens == 12
+    assert replies[0].finish_reason == "stop" and replies[0].model == "m"
+    body = server.requests[1].body
+    assert body["stream_options"] == {"include_usage": True} and body["temperature"] == 0
+    assert body["messages"] == [
+        {"role": "system", "content": "Be kind."},
+        {"role": "user", "content": "hello"},
+        {"role": "assistant", "content": "You said: hello"},
+        {"role": "user", "content": "again"},
+    ]
+    assert "authorization" not in {name.lower() for name in server.requests[0].headers}
+    exchange = of(events, Exchanged)[0].exchange
+    assert exchange.status == 200 and "[DONE]" in exchange.response and '"hello"' in exchange.request
+    await it.close()
+
+
+async def test_reasoning_plain_answers_and_unicode(server: OpenAIServer) -> None:
+    server.plan.extend([Planned(text="42", reasoning="6 × 7"), Planned(text="Größe €", plain=True, cached=3)])
+    it = agent("openai", base_url=server.base, model="gpt-4.1")
+    events, replies = await talk(it, "a", "b\ud800")
+    assert "".join(event.text for event in of(events, ReasoningDelta)) == "6 × 7"
+    assert [reply.text for reply in replies] == ["42", "Größe €"]
+    assert replies[1].usage is not None and replies[1].usage.cached_tokens == 3
+    assert replies[0].cost == pytest.approx((12 * 2 + 7 * 8) / 1e6)
+    assert server.requests[1].body["messages"][-1]["content"] == "b\ud800"
+    await it.close()
+
+
+async def test_tool_loop(server: OpenAIServer) -> None:
+    server.plan.extend(
+        [
+            Planned(tool_calls=[("get_plan", {"customer": "a"}), ("nope", {})], reasoning="hm"),
+            Planned(text="You have Pro."),
+        ]
+    )
+    tools = [{"type": "canned", "name": "get_plan", "description": "The plan", "result": {"plan": "Pro"}}]
+    it = agent("openai", base_url=server.base, model="m", tools=tools)
+    events, replies = await talk(it, "which plan?")
+    assert replies[0].text == "You have Pro."
+    assert [(call.name, call.arguments) for call in of(events, ToolCall)] == [
+        ("get_plan", {"customer": "a"}),
+        ("nope", {}),
+    ]
+    results = of(events, ToolResult)
+    assert results[0].result == {"plan": "Pro"} and "no tool nope" in results[1].error
+    assert replies[0].usage is not None and replies[0].usage.input_tokens == 24
+    assert of(events, UsageReport)[-1].usage.output_tokens == 14
+    sent = server.requests[1].body["messages"]
+    assert sent[1]["tool_calls"][0]["function"] == {"name": "get_plan", "arguments": '{"customer": "a"}'}
+    assert sent[2] == {"role": "tool", "tool_call_id": "call_0", "content": '{"plan":"Pro"}'}
+    await it.close()
+
+
+async def test_a_server_without_schemas_is_asked_without(server: OpenAIServer) -> None:
+    server.plan.append(Planned(status=400, body={"error": {"message": "response_format is not supported"}}))
+    it = agent("openai", base_url=server.base, model="m")
+    request = Request(1, "rows", schema={"type": "object"})
+    events, replies = await talk(it, request, Request(2, "more", schema={"type": "object"}))
+    assert ["response_format" in seen.body for seen in server.requests] == [True, False, False]
+    assert replies[0].text == "You said: rows" and len(of(events, Note)) == 1
+    server.plan.append(Planned(status=400, body={"error": {"message": "no"}}))
+    with pytest.raises(AgentError, match=r"HTTP 400 .*: no"):
+        await talk(it, request)
+    await it.close()
+
+
+async def test_tool_loop_has_an_end(server: OpenAIServer) -> None:
+    server.plan.extend([Planned(text=f"t{i}", tool_calls=[("x", {})]) for i in range(3)])
+    tools = [{"type": "canned", "name": "x", "error": "down"}]
+    it = agent("openai", base_url=server.base, model="m", tools=tools, max_steps=2)
+    with pytest.raises(AgentError, match="no answer after 2 steps") as caught:
+        await talk(it, "go")
+    assert caught.value.answer == "t1"
+    await it.close()
+
+
+async def test_sql_tool(server: OpenAIServer) -> None:
+    async def run_sql(database: str, query: str) -> dict[str, object]:
+        if "bad" in query:
+            raise ValueError("no such table: bad")
+        return {"columns": ["n"], "rows": [{"n": 145}], "database": database}
+
+    async def schema_text(database: str) -> str:
+        return "orders(id, amount)"
+
+    server.plan.extend(
+        [
+            Planned(tool_calls=[("run_sql", {"query": "select bad"}), ("run_sql", {"query": "select 1"})]),
+            Planned(text="145"),
+        ]
+    )
+    spec = AgentSpec(
+        "it",
+        "openai",
+        {"base_url": server.base, "model": "m", "tools": [{"type": "sql", "database": "shop"}]},
+    )
+    it = create(spec, services(run_sql=run_sql, schema_text=schema_text))
+    events, _ = await talk(it, "total?")
+    results = of(events, ToolResult)
+    assert results[0].error == "no such table: bad" and results[1].result["rows"] == [{"n": 145}]
+    assert "orders(id, amount)" in server.requests[0].body["tools"][0]["function"]["description"]
+    await it.close()
+
+
+async def test_metadata_from_a_fence_or_a_tool(server: OpenAIServer) -> None:
+    server.plan.append(Planned(text='Done.\n\n```json\n{"escalated": true, "note": "a ``` b"}\n```'))
+    it = agent("openai", base_url=server.base, model="m", metadata="json")
+    assert it.capabilities.metadata
+    _, replies = await talk(it, "go")
+    assert replies[0].text == "Done." and replies[0].metadata == {"escalated": True, "note": "a ``` b"}
+    await it.close()
+    server.plan.extend([Planned(tool_calls=[("report", {"escalated": False})]), Planned(text="ok")])
+    tools = [{"type": "canned", "name": "report", "result": "noted"}]
+    it = agent("openai", base_url=server.base, model="m", metadata="report", tools=tools)
+    _, replies = await talk(it, "go")
+    assert replies[0].metadata == {"escalated": False}
+    await it.close()
+
+
+async def test_schema_and_whole_conversations(server: OpenAIServer) -> None:
+    it = agent("openai", base_url=server.base, model="m", system="S")
+    schema = {"type": "object", "properties": {"data": {"type": "array"}}}
+    chat = [{"role": "system", "content": "own"}, {"role": "user", "content": "x"}]
+    await talk(it, Request(1, None, messages=chat), Request(2, "rows", schema=schema))
+    assert server.requests[0].body["messages"] == chat
+    assert server.requests[1].body["response_format"]["json_schema"]["schema"] == schema
+    assert len(server.requests[1].body["messages"]) == 4
+    await it.close()
+
+
+async def test_errors_are_one_line(server: OpenAIServer) -> None:
+    server.plan.extend(
+        [
+            Planned(status=401, body={"error": {"message": "invalid api key\nsecond line"}}),
+            Planned(raw=b"data: {nonsense\n\n"),
+            Planned(text="half of a long answer", cut=True, chunks=6),
+            Planned(
+                raw=b'data: {"choices":[{"delta":{"content":"a"}}]}\n\ndata: {"error":{"message":"overloaded"}}\n\n'
+            ),
+            Planned(raw=b"<html><title>502 oops</title></html>", status=400),
+            Planned(raw=b""),
+        ]
+    )
+    it = agent("openai", base_url=server.base, model="m")
+    found: list[AgentError] = []
+    for _ in range(6):
+        with pytest.raises(AgentError) as caught:
+            await talk(it, "x")
+        assert "\n" not in str(caught.value)
+        found.append(caught.value)
+    assert str(found[0]) == f"HTTP 401 from {server.base}/chat/completions: invalid api key second line"
+    assert found[0].status == 401
+    assert "not JSON: {nonsense" in str(found[1])
+    assert "broke off" in str(found[2]) and found[2].answer.startswith("half")
+    assert "overloaded" in str(found[3]) and found[3].answer == "a"
+    assert str(found[4]).endswith("502 oops")
+    assert str(found[5]).endswith("chat/completions is empty")
+    await it.close()
+
+
+async def test_no_server() -> None:
+    it = agent("openai", base_url="http://127.0.0.1:9/v1", model="m", retries=1)
+    with pytest.raises(
+        AgentError, match=r"no answer from http://127\.0\.0\.1:9/v1/chat/completions: connection refused"
+    ):
+        await talk(it, "x")
+    await it.close()
+
+
+async def test_hosts_and_headers_that_cannot_be(server: OpenAIServer) -> None:
+    for url, said in (
+        ("ftp://h/v1", "is not an http"),
+        ("http://h:port/v1", "is not a URL"),
+    ):
+        it = agent("openai", base_url=url, model="m", retries=0)
+        with pytest.raises(AgentError, match=said) as caught:
+            await talk(it, "x")
+        assert "\n" not in str(caught.value)
+        await it.close()
+    it = agent("openai", base_url=server.base, model="m", headers={"X": "a\nb"})
+    with pytest.raises(AgentError, match="cannot be sent"):
+        await talk(it, "x")
+    it = agent("openai", base_url=server.base, model="m", headers={"X": "Grüße €"})
+    await talk(it, "x")
+    assert server.requests[-1].headers["X"] == "Grüße €"
+
+
+async def test_retries_what_may_pass(server: OpenAIServer) -> None:
+    soon = format_datetime(datetime.now(UTC) - timedelta(seconds=5), usegmt=True)
+    server.plan.extend(
+        [
+            Planned(status=429, headers={"Retry-After": "0.02"}),
+            Planned(status=503, headers={"Retry-After": soon}),
+            Planned(status=502),
+        ]
+    )
+    it = agent("openai", base_url=server.base, model="m")
+    events, replies = await talk(it, "x")
+    assert replies[0].text == "You said: x"
+    assert [(event.reason, event.seconds) for event in of(events, Retrying)] == [
+        ("429", 0.02),
+        ("503", 0.0),
+        ("502", 0.01),
+    ]
+    assert kinds(events)[:4] == ["Exchanged", "Retrying", "Exchanged", "Retrying"]
+    server.plan.extend([Planned(status=429) for _ in range(2)])
+    it.client.retries = 1  # type: ignore[attr-defined]
+    with pytest.raises(AgentError, match="HTTP 429"):
+        await talk(it, "x")
+    await it.close()
+
+
+@pytest.mark.parametrize("planned", [Planned(delay=30), Planned(text="a long text", hang=True)])
+async def test_cancelling_closes_the_connection(server: OpenAIServer, planned: Planned) -> None:
+    server.plan.append(planned)
+    it = agent("openai", base_url=server.base, model="m")
+    task = asyncio.create_task(talk(it, "x"))
+    assert await asyncio.to_thread(server.asked.wait, 5)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert await asyncio.to_thread(server.disconnected.wait, 5)
+    await it.close()
+
+
+async def test_secrets_and_options(monkeypatch: pytest.MonkeyPatch, server: OpenAIServer) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-very-secret")
+    it = agent("openai", base_url=server.base, model="m")
+    events, _ = await talk(it, "x")
+    assert server.requests[0].headers["Authorization"] == "Bearer sk-very-secret"
+    assert "sk-very-secret" not in of(events, Exchanged)[0].exchange.request
+    await it.close()
+    elsewhere = AgentSpec("it", "openai", {"base_url": "http://evil.example/v1"}, model="m")
+    with pytest.raises(NeedsTrust, match=r"send OPENAI_API_KEY to evil\.example"):
+        create(elsewhere, services(trusted=False))
+    with pytest.raises(ConfigError, match=r"agents\.it\.sytem: is not known"):
+        agent("openai", sytem="x")
+    with pytest.raises(ConfigError, match=r"agents\.it\.tools\[0\]\.type"):
+        agent("openai", tools=[{"type": "shell"}])
+    with pytest.raises(
+        AgentError, match=r"no answer from http://127\.0\.0\.1:9/v1/models: connection refused"
+    ):
+        await agent("openai", base_url="http://127.0.0.1:9/v1", retries=0).open(context())
+    with pytest.raises(AgentError, match=r"model: is missing; give one here or with -m$"):
+        await agent("openai").open(context())
+
+
+async def test_the_only_model_of_a_server(server: OpenAIServer) -> None:
+    it = agent("openai", base_url=server.base)
+    _, replies = await talk(it, "x")
+    assert replies[0].model == "only-model"
+    await it.close()
+    server.models_served = ["small", "large\x1b[2J"]
+    it = agent("openai", base_url=server.base)
+    with pytest.raises(
+        AgentError, match=r"model: is missing; give one here or with -m \(.*/v1 has small, large"
+    ):
+        await it.open(context())
+    await it.close()
+
+
+async def test_odd_tool_call_deltas(server: OpenAIServer) -> None:
+    pieces = [
+        {"tool_calls": [{"id": "a", "function": {"name": "x", "arguments": {"q": 1}}}]},
+        {"tool_calls": [{"id": "b", "function": {"name": "y", "arguments": "not json"}}]},
+        {"content": [{"type": "text", "text": "parts"}], "reasoning": "r"},
+    ]
+    lines = [json.dumps({"choices": [{"delta": piece}]}) for piece in pieces]
+    raw = "".join(f": keep-alive\r\n\r\ndata: {line}\r\n\r\n" for line in lines) + "data: [DONE]"
+    server.plan.append(Planned(raw=raw.encode()))
+    it = agent("openai", base_url=server.base, model="m", promptfoo=True)
+    events, replies = await talk(it, "x")
+    assert [(call.name, call.arguments) for call in of(events, ToolCall)] == [
+        ("x", {"q": 1}),
+        ("y", "not json"),
+    ]
+    assert replies[0].output["content"] == "parts" and replies[0].usage is not None
+    assert replies[0].usage.input_tokens is None and replies[0].cost is None
+    await it.close()
+
+
+async def test_system_text_from_a_file(server: OpenAIServer, tmp_path: Path) -> None:
+    root = tmp_path / "project"
+    root.mkdir()
+    (root / "system.md").write_text("Be ünique.")
+    (tmp_path / "outside.md").write_text("Other.")
+    it = agent("openai", root, base_url=server.base, model="m", system="file://system.md")
+    await talk(it, "x")
+    assert server.requests[0].body["messages"][0]["content"] == "Be ünique."
+    await it.close()
+    options = {"base_url": server.base, "system": "file://../outside.md"}
+    spec = AgentSpec("it", "openai", options, model="m", base=str(root))
+    with pytest.raises(NeedsTrust, match=r"read .*outside\.md"):
+        create(spec, services(root, trusted=False))
+    with pytest.raises(ConfigError, match=r"agents\.it\.system: cannot read"):
+        agent("openai", root, system="file://none.md")

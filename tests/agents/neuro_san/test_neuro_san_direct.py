@@ -1,0 +1,145 @@
+"""neuro-san as a library: the worker with a stand-in for the package, in a process of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from pathlib import Path
+from textwrap import dedent
+
+import pytest
+
+from tests.support.agents import agent, context, of, services, talk
+from tui_eval.agents import Agent, AgentError, Request, create
+from tui_eval.config.project import AgentSpec
+from tui_eval.events import Exchanged, Note
+from tui_eval.guard.trust import NeedsTrust
+
+PACKAGE = """
+import os, time
+from coded import words
+
+class Session:
+    def __init__(self, network, use_direct, metadata):
+        self.said = f"{network} {use_direct} {metadata} {os.path.basename(os.environ['AGENT_MANIFEST_FILE'])}"
+
+    def streaming_chat(self, body):
+        text = body["user_message"]["text"]
+        if text == "sleep":
+            yield {"response": {"type": "AGENT_PROGRESS", "text": "asleep"}}
+            time.sleep(3600)
+        if text == "exit":
+            os._exit(3)
+        context = {"n": (body.get("chat_context") or {"n": 0})["n"] + 1}
+        sly = dict(body.get("sly_data") or {}, seen=context["n"])
+        answer = f"{text}: {self.said} {words.WORD}"
+        yield {"response": {"type": 101, "text": answer, "chat_context": context, "sly_data": sly}}
+
+    def close(self):
+        pass
+
+class DirectAgentSessionFactory:
+    def create_session(self, agent_name, use_direct=False, metadata=None):
+        if agent_name == "nope":
+            raise ValueError("Agent named nope\\n   not found")
+        return Session(agent_name, use_direct, metadata)
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    for name, text in {
+        "lib/neuro_san/__init__.py": "",
+        "lib/neuro_san/client/__init__.py": "",
+        "lib/neuro_san/client/direct_agent_session_factory.py": dedent(PACKAGE),
+        "coded/__init__.py": "",
+        "coded/words.py": "WORD = 'first'",
+        "networks/manifest.hocon": "{}",
+    }.items():
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path / "lib"))
+    return tmp_path
+
+
+def library(folder: Path, **more: object) -> Agent:
+    """The agent with this test's own Python as the interpreter that has neuro-san."""
+    options = {"python": sys.executable, "manifest": "networks/manifest.hocon", "tool_path": "coded"}
+    return agent("neuro-san", folder, **{**options, **more})
+
+
+async def test_answers_and_carries(folder: Path) -> None:
+    it = library(folder)
+    turns = (Request(1, "one", sly_data={"a": 1}), Request(2, "two"))
+    events, replies = await talk(
+        it, *turns, network="net", connection="direct", headers={"user_id": "me"}, use_direct=True
+    )
+    assert [reply.text for reply in replies] == [
+        "one: net True {'user_id': 'me'} manifest.hocon first",
+        "two: net True {'user_id': 'me'} manifest.hocon first",
+    ]
+    assert [reply.sly_data for reply in replies] == [{"a": 1, "seen": 1}, {"a": 1, "seen": 2}]
+    exchange = of(events, Exchanged)[1].exchange
+    assert exchange.request.startswith("direct: net with ") and '"chat_context":{"n":1}' in exchange.request
+    assert "(sly data)" in exchange.response and exchange.status is None
+    await it.close()
+
+
+async def test_an_edited_tool_is_run_as_edited(folder: Path) -> None:
+    it = library(folder)
+    await talk(it, "q", network="net", connection="direct")
+    (folder / "coded" / "words.py").write_text("WORD = 'second'")
+    _, replies = await talk(it, "q", network="net", connection="direct")
+    assert replies[0].text.endswith("second")
+    await it.close()
+
+
+async def test_failures_are_told_in_one_line(folder: Path) -> None:
+    it = library(folder)
+    with pytest.raises(AgentError, match="connection direct: nope: Agent named nope not found"):
+        await talk(it, "q", network="nope", connection="direct")
+    with pytest.raises(
+        AgentError, match=r"connection direct: net: the neuro-san process ended \(exit code 3"
+    ):
+        await talk(it, "exit", network="net", connection="direct")
+    _, replies = await talk(it, "again", network="net", connection="direct")
+    assert replies[0].text.startswith("again")
+    await it.close()
+
+
+async def test_a_cancelled_answer_ends_its_process(folder: Path) -> None:
+    it = library(folder)
+    session = await it.open(context(network="net", connection="direct"))
+    stream = session.send(Request(1, "sleep"))
+    assert isinstance(await anext(stream), Note)
+    (process,) = next(iter(it._library._current.values()))  # type: ignore[attr-defined]
+    await stream.aclose()  # type: ignore[attr-defined]
+    await asyncio.to_thread(process.wait)
+    _, replies = await talk(it, "again", network="net", connection="direct")
+    assert replies[0].text.startswith("again")
+    await it.close()
+
+
+async def test_a_python_without_the_package_and_none_at_all(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("PYTHONPATH")
+    it = library(folder)
+    with pytest.raises(AgentError, match=r"cannot import neuro-san .* install it there, or give another"):
+        await talk(it, "q", network="net", connection="direct")
+    await it.close()
+    missing = library(folder, python="./no-such-python")
+    with pytest.raises(AgentError, match=r"cannot run .*no-such-python: No such file"):
+        await talk(missing, "q", network="net", connection="direct")
+    nobody = agent("neuro-san", folder, url="http://127.0.0.1:9", retries=0)
+    with pytest.raises(AgentError, match=r"no neuro-san library here.*start the server.*`python` of an"):
+        await talk(nobody, "q", network="net", connection="direct")
+
+
+async def test_running_networks_needs_trust(folder: Path) -> None:
+    spec = AgentSpec("it", "neuro-san", {"python": sys.executable}, base=str(folder))
+    it = create(spec, services(folder, trusted=False))
+    with pytest.raises(NeedsTrust, match="run agent networks with"):
+        await it.open(context(network="net", connection="direct"))
+    await it.open(context(network="net", connection="http"))

@@ -1,0 +1,328 @@
+"""Agents that people bring: Python functions, commands, JSON endpoints; and recorded runs."""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+import json
+import sys
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.servers import JsonServer, OpenAIServer, Planned
+from tests.support.agents import agent, context, kinds, of, services, talk
+from tests.support.waiting import until
+from tui_eval.agents import AgentError, Request, create
+from tui_eval.config.project import AgentSpec, ConfigError
+from tui_eval.events import Note, TextDelta, ToolCall, ToolResult, UsageReport
+from tui_eval.guard.trust import NeedsTrust
+from tui_eval.model import Attempt, Entry, Reply
+from tui_eval.scripting.python.python_host import printed
+
+CODE = """
+import asyncio
+from tui_eval import events
+from tui_eval.model import Usage
+
+def answer(message):
+    print("got", message)
+    if isinstance(message, list):
+        return "last: " + message[-1], {"escalated": True, "tool_call_count": 2, "input_tokens": 5, "output_tokens": 3}
+    return "one: " + message
+
+async def turns(message, session):
+    await asyncio.sleep(0)
+    return f"{session['turn']}:{message}:{len(session['messages'])}"
+
+async def stream(message, session):
+    yield "Hel"
+    yield events.ToolCall("1", "look", {"q": message})
+    yield events.ToolResult("1", "look", {"n": 1})
+    yield events.UsageReport(Usage(input_tokens=7, output_tokens=2))
+    yield "lo"
+
+def bad(message):
+    raise ValueError("no such\\ncustomer")
+
+def nothing(message):
+    pass
+
+def call_api(prompt, options, context):
+    if prompt == "fail":
+        return {"error": "quota"}
+    return {"output": {"echo": prompt, "who": context["vars"]["who"], "t": options["config"]["t"]},
+            "tokenUsage": {"prompt": 3, "completion": 4, "total": 7}, "cost": 0.5, "metadata": {"a": 1}}
+
+def tool(city, unit="C"):
+    return {"city": city, "t": 20}
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "bot.py").write_text(CODE)
+    return tmp_path
+
+
+WHOLE = b'{"reply": "' + b"".join(b"%x" % (n * n) for n in range(900)) + b'"}'
+PACKED = {"gzip": gzip.compress(WHOLE), "deflate": zlib.compress(WHOLE)}
+
+
+@pytest.mark.parametrize("kind", PACKED)
+@pytest.mark.parametrize("cut", [1, 4, 600])
+async def test_a_packed_answer_without_its_end_is_an_error(kind: str, cut: int, tmp_path: Path) -> None:
+    """Its length is as announced, so that only what is packed says that the rest is missing."""
+    for type_of_body in ("application/json", "text/plain"):
+        headers = {"Content-Type": type_of_body, "Content-Encoding": kind}
+        whole = Planned(raw=PACKED[kind], headers=headers)
+        broken = Planned(raw=PACKED[kind][:-cut], headers=headers)
+        with JsonServer(whole, broken) as server:
+            it = agent("http", tmp_path, url=server.url)
+            _, replies = await talk(it, "hi")
+            assert replies[0].text in (WHOLE.decode(), json.loads(WHOLE)["reply"])
+            with pytest.raises(AgentError, match="its end is missing"):
+                await talk(it, "hi")
+
+
+async def test_python_contract_of_the_guide(folder: Path) -> None:
+    it = agent("python", folder, function="bot.py:answer")
+    kept: list[str] = []
+    token = printed.set(kept.append)
+    _, replies = await talk(it, "hi")
+    printed.reset(token)
+    assert it.takes_whole_conversation
+    assert replies[0].text == "one: hi" and kept == ["got hi\n"]
+    _, replies = await talk(it, Request(2, "b", messages=["a", "b"]))
+    assert replies[0].text == "last: b" and replies[0].metadata["escalated"] is True  # type: ignore[index]
+    assert replies[0].usage is not None and replies[0].usage.input_tokens == 5
+    await it.close()
+
+
+async def test_python_turn_by_turn_and_streaming(folder: Path) -> None:
+    it = agent("python", folder, function="bot.py:turns")
+    _, replies = await talk(it, "a", "b")
+    assert not it.takes_whole_conversation
+    assert [reply.text for reply in replies] == ["1:a:0", "2:b:2"]
+    await it.close()
+    it = agent("python", folder, function="bot.py:stream")
+    events, replies = await talk(it, "x")
+    assert kinds(events) == ["TextDelta", "ToolCall", "ToolResult", "UsageReport", "TextDelta", "Finished"]
+    assert replies[0].text == "Hello" and replies[0].usage == of(events, UsageReport)[0].usage
+    await it.close()
+
+
+async def test_python_errors_edits_and_trust(folder: Path) -> None:
+    it = agent("python", folder, function="bot.py:bad")
+    with pytest.raises(AgentError, match=r"bot\.py:bad: ValueError: no such") as caught:
+        await talk(it, "x")
+    assert "\n" not in str(caught.value)
+    (folder / "bot.py").write_text("def bad(message):\n    return 'mended, and longer'\n")
+    assert (await talk(it, "x"))[1][0].text == "mended, and longer"
+    await it.close()
+    (folder / "bot.py").write_text(CODE)
+    it = agent("python", folder, function="bot.py:nothing")
+    with pytest.raises(AgentError, match="returned nothing"):
+        await talk(it, "x")
+    await it.close()
+    it = agent("python", folder, function="bot.py:missing")
+    with pytest.raises(AgentError, match="missing"):
+        await it.open(context())
+    await it.close()
+    spec = AgentSpec("it", "python", {"function": "bot.py:answer"}, base=str(folder))
+    with pytest.raises(NeedsTrust, match=r"run bot\.py:answer"):
+        create(spec, services(folder, trusted=False))
+    spec.typed = True
+    await create(spec, services(folder, trusted=False)).close()
+    with pytest.raises(ConfigError, match="there is no file"):
+        agent("python", folder, function="none.py:f")
+
+
+async def test_python_as_promptfoo_provider(folder: Path) -> None:
+    it = agent("python", folder, function="bot.py:call_api", promptfoo=True, config={"t": 1})
+    _, replies = await talk(it, Request(1, "hi", vars={"who": "ada"}))
+    reply = replies[0]
+    assert reply.output == {"echo": "hi", "who": "ada", "t": 1} and reply.cost == 0.5
+    assert reply.usage is not None and reply.usage.output_tokens == 4 and reply.metadata == {"a": 1}
+    with pytest.raises(AgentError, match=r"^quota$"):
+        await talk(it, "fail")
+    await it.close()
+
+
+async def test_python_tools(folder: Path) -> None:
+    with OpenAIServer(Planned(tool_calls=[("tool", {"city": "Ulm"})]), Planned(text="20")) as server:
+        tools = [{"type": "python", "function": "bot.py:tool", "description": "d"}]
+        it = agent("openai", folder, base_url=server.base, model="m", tools=tools)
+        events, _ = await talk(it, "x")
+        assert of(events, ToolResult)[0].result == {"city": "Ulm", "t": 20}
+        schema = server.requests[0].body["tools"][0]["function"]["parameters"]
+        assert list(schema["properties"]) == ["city", "unit"]
+        await it.close()
+
+
+def script(folder: Path, code: str) -> list[str]:
+    (folder / "tool.py").write_text(code)
+    return [sys.executable, str(folder / "tool.py")]
+
+
+async def test_command(tmp_path: Path) -> None:
+    code = (
+        "import json,sys,os\nbody=json.load(sys.stdin)\nprint('careful', file=sys.stderr)\n"
+        "print(json.dumps({'reply': body['message']+os.environ['X']+str(len(body['messages'])),"
+        " 'metadata': {'a': 1}, 'tool_calls': ['search'], 'usage': {'input_tokens': 3}}))"
+    )
+    it = agent("command", tmp_path, command=script(tmp_path, code), env={"X": "!"})
+    events, replies = await talk(it, "hi", "more")
+    assert [reply.text for reply in replies] == ["hi!1", "more!3"]
+    assert replies[0].metadata == {"a": 1} and of(events, ToolCall)[0].name == "search"
+    assert replies[0].usage is not None and replies[0].usage.input_tokens == 3
+    assert of(events, Note)[0].text == "printed: careful"
+    _, replies = await talk(agent("command", tmp_path, command=script(tmp_path, "print('plain text')")), "x")
+    assert replies[0].text == "plain text"
+
+
+async def test_command_errors(tmp_path: Path) -> None:
+    it = agent("command", tmp_path, command=script(tmp_path, "import sys\nprint('half')\nsys.exit('boom')"))
+    with pytest.raises(AgentError, match="exit code 1: boom") as caught:
+        await talk(it, "x")
+    assert caught.value.answer == "half\n"
+    with pytest.raises(AgentError, match=r"cannot run \./none: No such file"):
+        await talk(agent("command", tmp_path, command="./none"), "x")
+    with pytest.raises(ConfigError, match="command: is missing"):
+        agent("command", tmp_path)
+    spec = AgentSpec("it", "command", {"command": "ls"})
+    with pytest.raises(NeedsTrust, match="run ls"):
+        create(spec, services(tmp_path, trusted=False))
+
+
+async def test_command_is_killed_with_its_children(tmp_path: Path) -> None:
+    code = (
+        "import os,subprocess,sys,time\n"
+        "child=subprocess.Popen([sys.executable,'-c','import time; time.sleep(60)'])\n"
+        "open('pids','w').write(f'{os.getpid()} {child.pid}')\nos.rename('pids','ready')\ntime.sleep(60)"
+    )
+    it = agent("command", tmp_path, command=script(tmp_path, code))
+    task = asyncio.create_task(talk(it, "x"))
+    ready = tmp_path / "ready"
+    await until(ready.exists)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    for pid in map(int, ready.read_text().split()):
+        await until(lambda pid=pid: not _alive(pid))
+
+
+def _alive(pid: int) -> bool:
+    try:
+        return "Z" not in Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except OSError:
+        return False
+
+
+async def test_exec_provider(tmp_path: Path) -> None:
+    code = "import sys,json\nprint('\\x1b[31m'+sys.argv[1], json.loads(sys.argv[3])['vars']['a'])"
+    it = agent("command", tmp_path, command=script(tmp_path, code), promptfoo=True, config={})
+    _, replies = await talk(it, Request(1, "hi", vars={"a": 2}))
+    assert replies[0].text == "hi 2"
+    it = agent(
+        "command",
+        tmp_path,
+        command=script(tmp_path, "import sys; print('bad', file=sys.stderr)"),
+        promptfoo=True,
+    )
+    with pytest.raises(AgentError, match="exit code 0: bad"):
+        await talk(it, "x")
+
+
+@pytest.fixture
+def server() -> Iterator[JsonServer]:
+    with JsonServer() as running:
+        yield running
+
+
+async def test_http_without_settings(server: JsonServer) -> None:
+    server.plan.extend(
+        [Planned(body={"answer": "A", "metadata": {"escalated": True}}), Planned(text="plain ü")]
+    )
+    it = agent("http", url=f"{server.url}/chat")
+    events, replies = await talk(it, "hi", "more")
+    assert [reply.text for reply in replies] == ["A", "plain ü"]
+    assert replies[0].metadata == {"escalated": True}
+    assert [event.text for event in of(events, TextDelta)] == ["A", "plain ü"]
+    first, second = server.requests
+    assert first.body["message"] == "hi" and first.body["session_id"] == "session-1"
+    assert second.body["messages"] == [
+        {"role": "user", "content": "hi"},
+        {"role": "assistant", "content": "A"},
+        {"role": "user", "content": "more"},
+    ]
+    await it.close()
+
+
+async def test_http_with_paths(server: JsonServer) -> None:
+    body = {
+        "choices": [{"text": "Hi"}],
+        "meta": {"escalated": False},
+        "tools": [{"name": "search", "arguments": {"q": 1}, "result": 2}],
+        "n": {"prompt_tokens": 9},
+    }
+    server.plan.extend(
+        [Planned(body=body), Planned(body={"error": {"message": "out of order"}}), Planned(raw=b"<p>")]
+    )
+    it = agent(
+        "http",
+        url=f"{server.url}/chat",
+        headers={"X-Who": "{{who}}"},
+        body={"q": "{{prompt}} {{who}}", "all": "{{messages}}", "s": "{{session_id}}"},
+        reply="json.choices[0].text",
+        metadata="json.meta",
+        tool_calls="json.tools",
+        usage="json.n",
+    )
+    request = Request(1, "hi", vars={"who": "ada"})
+    events, replies = await talk(it, request)
+    assert replies[0].text == "Hi" and replies[0].metadata == {"escalated": False}
+    assert of(events, ToolCall)[0].arguments == {"q": 1} and of(events, ToolResult)[0].result == 2
+    assert replies[0].usage is not None and replies[0].usage.input_tokens == 9
+    seen = server.requests[0]
+    assert seen.body["q"] == "hi ada" and seen.body["all"] == [{"role": "user", "content": "hi"}]
+    assert seen.headers["X-Who"] == "ada"
+    for said in ("out of order", r"has no json\.choices"):
+        with pytest.raises(AgentError, match=said):
+            await talk(it, request)
+    only = agent("http", url=server.url, reply="json.a")
+    assert not only.capabilities.tools and not only.capabilities.metadata
+    await it.close()
+
+
+async def test_replay() -> None:
+    attempt = Attempt(
+        case_id="s::c",
+        attempt=1,
+        outcome="passed",
+        transcript=[
+            Entry(turn=1, kind="user", text="q"),
+            Entry(turn=1, kind="tool_call", name="t", call_id="1", arguments={"a": 1}),
+            Entry(turn=1, kind="tool_result", name="t", call_id="1", result=2),
+            Entry(turn=1, kind="assistant", text="A"),
+            Entry(turn=2, kind="error", error="it broke"),
+        ],
+        replies=[Reply(turn=1, text="A", cost=0.1)],
+    )
+
+    def recorded(spec: AgentSpec, run: str, case_id: str, number: int) -> Any:
+        if run == "gone":
+            raise FileNotFoundError("no run gone")
+        return attempt if case_id == "s::c" else None
+
+    it = create(AgentSpec("it", "replay", {"run": "r1"}), services(recorded=recorded))
+    events, replies = await talk(it, "q")
+    assert kinds(events) == ["ToolCall", "ToolResult", "TextDelta", "Finished"] and replies[0].cost == 0.1
+    with pytest.raises(AgentError, match="it broke"):
+        await talk(it, Request(2, "q"))
+    gone = create(AgentSpec("it", "replay", {"run": "gone"}), services(recorded=recorded))
+    with pytest.raises(AgentError, match="replay of run gone: no run gone"):
+        await talk(gone, "q")

@@ -1,0 +1,198 @@
+"""promptfoo's HTTP provider over TLS with certificates of its own, and where it is sent on."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import gc
+import shutil
+import ssl
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.agents.promptfoo.test_promptfoo_providers import AnyServer
+from tests.servers import Planned
+from tests.support import TESTS
+from tests.support.agents import agent, talk
+from tui_eval.agents import AgentError
+from tui_eval.config.project import ConfigError
+from tui_eval.guard.trust import NeedsTrust
+
+FILES = TESTS / "data" / "tls"
+OURS = {"caPath": "ca.pem"}
+MINE = {**OURS, "certPath": "client.pem", "keyPath": "client.key"}
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    for file in FILES.iterdir():
+        shutil.copy(file, tmp_path)
+    return tmp_path
+
+
+@pytest.fixture(scope="module")
+def endpoint() -> Iterator[str]:
+    """A server that wants a certificate and answers with the name in it."""
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH, cafile=FILES / "ca.pem")
+    context.load_cert_chain(FILES / "server.pem", FILES / "server.key")
+    context.verify_mode = ssl.CERT_REQUIRED
+    loops: list[asyncio.AbstractEventLoop] = []
+    ports: list[int] = []
+    ready, stop = threading.Event(), asyncio.Event()
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        shown: Any = writer.get_extra_info("peercert")
+        body = f'{{"name": "{shown["subject"][0][0][1]}"}}'.encode()
+        writer.write(b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nConnection: close\r\n")
+        writer.write(b"Content-Length: %d\r\n\r\n%s" % (len(body), body))
+        await writer.drain()
+        writer.close()
+
+    async def serve() -> None:
+        server = await asyncio.start_server(answer, "127.0.0.1", 0, ssl=context)
+        ports.append(server.sockets[0].getsockname()[1])
+        loops.append(asyncio.get_running_loop())
+        ready.set()
+        await stop.wait()
+        server.close()
+
+    # asyncio.run ends the handshakes that were refused, too; left alone they are complained about later.
+    thread = threading.Thread(target=lambda: asyncio.run(serve()), daemon=True)
+    thread.start()
+    assert ready.wait(60)
+    yield f"https://127.0.0.1:{ports[0]}/"
+    loops[0].call_soon_threadsafe(stop.set)
+    thread.join(60)
+    gc.collect()
+
+
+async def asked(url: str, root: Path, **config: Any) -> Any:
+    it = agent("promptfoo-http", root, url=url, config={"maxRetries": 0, **config}, retries=0)
+    try:
+        _, (reply,) = await talk(it, "hi")
+        return reply.output
+    finally:
+        await it.close()
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        MINE,
+        {"ca": (FILES / "ca.pem").read_text(), "cert": (FILES / "client.pem").read_text(),
+         "key": (FILES / "client.key").read_text(), "minVersion": "TLSv1.2"},
+        {**MINE, "keyPath": "file://client-locked.key", "passphrase": "open-sesame"},
+        {**MINE, "caPath": None, "rejectUnauthorized": False},
+        {**OURS, "pfxPath": "client.p12", "passphrase": "open-sesame"},
+        {**OURS, "pfx": base64.b64encode((FILES / "client.p12").read_bytes()).decode(), "passphrase": "open-sesame"},
+        {**OURS, "jksPath": "client.jks", "keystorePassword": "open-sesame", "keyAlias": "me"},
+        {**MINE, "servername": "127.0.0.1", "secureProtocol": "TLSv1_2_method"},
+    ],
+    ids=["files", "inline", "passphrase", "unchecked", "pfx file", "pfx", "jks", "one version"],
+)  # fmt: skip
+async def test_a_certificate_is_shown(folder: Path, endpoint: str, settings: dict[str, Any]) -> None:
+    assert await asked(endpoint, folder, tls=settings) == {"name": "127.0.0.1"}
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [None, OURS, {**MINE, "caPath": "client.pem"}, {**MINE, "servername": "another.example"}],
+    ids=["unknown authority", "no certificate", "another authority", "another name"],
+)
+async def test_without_it_there_is_no_answer(
+    folder: Path, endpoint: str, settings: dict[str, Any] | None
+) -> None:
+    with pytest.raises(AgentError, match="no answer from https://127") as caught:
+        await asked(endpoint, folder, tls=settings)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({"pfxPath": "none.pfx"}, r"config\.tls\.pfxPath: none\.pfx: No such file"),
+        ({"pfx": "#"}, r"config\.tls\.pfx: it is not base64"),
+        (
+            {"pfxPath": "client.p12", "passphrase": "wrong"},
+            r"config\.tls: it is no PKCS#12 file, or the password is",
+        ),
+        ({"jksPath": "client.jks", "passphrase": "wrong"}, r"config\.tls: the password is wrong"),
+        ({"jksPath": "client.jks"}, r"config\.tls: keystorePassword is missing"),
+        ({"sessions": 1}, r"config\.tls\.sessions is not supported; known: ca, "),
+        ({"caPath": "none.pem"}, r"config\.tls\.caPath: none\.pem: No such file"),
+        ({"ca": "no certificate"}, r"config\.tls: "),
+        ({"keyPath": "client.key"}, r"a key without a certificate"),
+        ({**MINE, "keyPath": "client-locked.key"}, r"config\.tls: "),
+        (
+            {**MINE, "minVersion": "SSLv3"},
+            r"config\.tls\.minVersion: 'SSLv3' is none of TLSv1, TLSv1\.1, TLSv1\.2, TLSv1\.3",
+        ),
+        ("yes", r"config\.tls: expected a mapping"),
+    ],
+)
+def test_settings_that_cannot_be_used(folder: Path, settings: Any, said: str) -> None:
+    with pytest.raises(ConfigError, match=said) as caught:
+        agent("promptfoo-http", folder, url="https://127.0.0.1/", config={"tls": settings})
+    assert "\n" not in str(caught.value)
+
+
+def test_not_checking_needs_trust(folder: Path) -> None:
+    from tests.support.agents import services
+    from tui_eval.agents import create
+    from tui_eval.config.project import AgentSpec
+
+    config = {"tls": {"rejectUnauthorized": False}}
+    spec = AgentSpec(
+        "it", "promptfoo-http", {"url": "https://127.0.0.1/", "config": config}, base=str(folder)
+    )
+    with pytest.raises(NeedsTrust, match="without checking its certificate"):
+        create(spec, services(folder, trusted=False))
+
+
+POST = {
+    "method": "POST",
+    "body": {"q": "{{prompt}}"},
+    "headers": {"authorization": "Bearer mine", "x-a": "1"},
+}
+
+
+@pytest.mark.parametrize(
+    ("status", "method", "text"), [(302, "GET", ""), (303, "GET", ""), (307, "POST", '{"q":"hi"}')]
+)
+async def test_redirects_of_one_host_are_followed(status: int, method: str, text: str) -> None:
+    with AnyServer(Planned(status=status, body={}, headers={"Location": "/next"})) as server:
+        await asked(f"{server.url}/first", Path("/"), **POST)
+        assert [(seen.method, seen.path) for seen in server.requests] == [
+            ("POST", "/first"),
+            (method, "/next"),
+        ]
+        assert server.requests[1].text == text
+        assert server.requests[1].headers["authorization"] == "Bearer mine"
+
+
+async def test_another_host_gets_no_credentials_and_no_body() -> None:
+    with AnyServer() as other, AnyServer() as server:
+        moved = {"Location": f"{other.url}/there"}
+        server.plan.extend(
+            [Planned(status=302, body={}, headers=moved), Planned(status=307, body={}, headers=moved)]
+        )
+        await asked(f"{server.url}/first", Path("/"), headers=POST["headers"])
+        assert other.requests[0].headers.get("authorization") is None
+        assert other.requests[0].headers["x-a"] == "1"
+        with pytest.raises(AgentError, match=r"redirects to another host, .*/there"):
+            await asked(f"{server.url}/first", Path("/"), **POST)
+        assert len(other.requests) == 1
+
+
+async def test_redirects_in_a_circle_end() -> None:
+    with AnyServer(
+        default=lambda seen: Planned(status=302, body={}, headers={"Location": "/round"})
+    ) as server:
+        with pytest.raises(AgentError, match=r"HTTP 302 from .*/round: it redirects"):
+            await asked(f"{server.url}/round", Path("/"), validateStatus="status < 300")
+        assert len(server.requests) == 21

@@ -1,0 +1,153 @@
+"""promptfoo's websocket provider against a server on this machine."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from aiohttp import WSMsgType, web
+
+from tests.agents.promptfoo.test_promptfoo_providers import provider
+from tests.servers.base import Seen, Server
+from tests.support.agents import of, talk
+from tests.support.waiting import until
+from tui_eval.agents import AgentError, Request
+from tui_eval.config.project import ConfigError
+from tui_eval.events import Exchanged
+from tui_eval.model import Reply
+
+
+class Talker(Server):
+    """Answers each message with `says`; `hangs` says nothing, /closes goes away at once."""
+
+    says: list[str]
+
+    def routes(self, app: web.Application) -> None:
+        app.router.add_get("/chat", self.chat)
+        app.router.add_get("/closes", self.chat)
+
+    async def chat(self, request: web.Request) -> web.WebSocketResponse:
+        socket = web.WebSocketResponse(protocols=("v2",))
+        await socket.prepare(request)
+        async for message in socket:
+            if message.type == WSMsgType.TEXT:
+                self.requests.append(
+                    Seen("WS", request.path_qs, request.headers, message.data, socket.ws_protocol)
+                )
+                if request.path == "/closes":
+                    break
+                for text in self.says:
+                    await socket.send_str(text)
+        return socket
+
+
+@pytest.fixture
+def server() -> Iterator[Talker]:
+    with Talker() as running:
+        running.says = ['{"answer": "hello", "n": 1}']
+        yield running
+
+
+async def asked(
+    server: Talker, path: str = "/chat", root: Path | str = "/", **config: Any
+) -> tuple[list[Any], Reply]:
+    url = f"ws://127.0.0.1:{server.port}{path}"
+    agent = provider({"id": url, "config": {"messageTemplate": "{{prompt}}", **config}}, root)
+    try:
+        events, replies = await talk(agent, Request(1, "hi", vars={"v": "x"}))
+        return events, replies[0]
+    finally:
+        await agent.close()
+
+
+@pytest.mark.parametrize(
+    ("transform", "output"),
+    [
+        (None, {"answer": "hello", "n": 1}),
+        ("data.answer", "hello"),
+        ("({output: data.answer, metadata: {m: 1}})", "hello"),
+        ("data.n", 1),
+    ],
+)
+async def test_one_answer(server: Talker, transform: str | None, output: Any) -> None:
+    config = {"transformResponse": transform} if transform else {}
+    _, reply = await asked(server, **config)
+    assert (reply.text if reply.output is None else reply.output) == output
+    assert reply.metadata == ({"m": 1} if transform and "metadata" in transform else None)
+
+
+async def test_what_is_sent(server: Talker) -> None:
+    message = '{"q": "{{prompt}}", "v": "{{v}}"}'
+    headers = {"X-A": "{{v}}"}
+    events, _ = await asked(
+        server, "/chat?v={{v}}", messageTemplate=message, headers=headers, protocols="v1, v2"
+    )
+    seen = server.requests[0]
+    assert (seen.path, seen.text, seen.body) == ("/chat?v=x", '{"q": "hi", "v": "x"}', "v2")
+    assert seen.headers["X-A"] == "{{v}}"
+    exchange = of(events, Exchanged)[0].exchange
+    assert exchange.request.endswith('/chat?v=x\n\n{"q": "hi", "v": "x"}')
+    assert exchange.response == '{"answer": "hello", "n": 1}'
+
+
+@pytest.mark.parametrize("where", ["inline", "file"])
+async def test_an_answer_in_pieces(server: Talker, tmp_path: Path, where: str) -> None:
+    server.says = ["one ", "two", "END", "never read"]
+    code = (
+        "(accumulator, data, context) => data.data === 'END'\n"
+        "  ? [{output: accumulator.text + '|' + context.vars.v}, true]\n"
+        "  : [{text: (accumulator.text ?? '') + data.data}, false]"
+    )
+    (tmp_path / "s.js").write_text(f"module.exports = {code};")
+    _, reply = await asked(server, root=tmp_path, streamResponse=code if where == "inline" else "file://s.js")
+    assert reply.text == "one two|x"
+
+
+@pytest.mark.parametrize(
+    ("path", "config", "said"),
+    [
+        ("/chat", {"transformResponse": "({error: 'no such order'})"}, "^no such order$"),
+        ("/chat", {"transformResponse": "data.nope"}, "found no output in the answer"),
+        ("/chat", {"transformResponse": "data.a.b"}, r"config\.transformResponse: TypeError"),
+        ("/chat", {"streamResponse": "1"}, r"must return \[accumulator, isComplete\]"),
+        ("/closes", {}, "closed the connection before it answered"),
+        ("/none", {}, "refuses the connection: HTTP 404"),
+    ],
+)
+async def test_what_fails_is_said(server: Talker, path: str, config: dict[str, Any], said: str) -> None:
+    with pytest.raises(AgentError, match=said):
+        await asked(server, path, **config)
+
+
+async def test_a_server_that_says_nothing(server: Talker) -> None:
+    server.says = []
+    with pytest.raises(AgentError, match=r"did not answer within 0\.05 s"):
+        await asked(server, timeoutMs=50)
+
+
+@pytest.mark.parametrize(
+    ("url", "said"),
+    [("ws://127.0.0.1:9/", "connection refused"), ("ws://{{v}}", r"is not a ws\(s\) URL|no answer")],
+)
+async def test_no_server(url: str, said: str) -> None:
+    agent = provider({"id": "websocket", "config": {"url": url, "messageTemplate": "x"}})
+    with pytest.raises(AgentError, match=said):
+        await talk(agent, Request(1, "hi", vars={"v": "[bad"}))
+    await agent.close()
+
+
+def test_a_message_is_needed() -> None:
+    with pytest.raises(ConfigError, match=r"config\.messageTemplate is missing"):
+        provider("ws://127.0.0.1:9/")
+
+
+async def test_a_cut_attempt_closes_the_connection(server: Talker) -> None:
+    server.says = []
+    task = asyncio.ensure_future(asked(server))
+    await until(lambda: server.requests)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task

@@ -1,0 +1,177 @@
+"""nao's assertions: recorded tool_call verdicts and messages, rows against the expected SQL."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import polars as pl
+import pytest
+
+from tests.support import TESTS
+from tui_eval.assertions import JudgeInput, JudgeServices, Reports, RowsAnswer
+from tui_eval.formats import judge
+from tui_eval.formats.nao.judge_nao import join_messages
+from tui_eval.frames.sql import SqlError, SqlResult
+from tui_eval.model import Assertion, Case, Entry, Reply, Turn
+
+VECTORS = [
+    json.loads(line) for line in (TESTS / "vectors" / "nao_assertions.jsonl").read_text("utf-8").splitlines()
+]
+
+
+def case(*assertions: Assertion, **fields: Any) -> Case:
+    return Case("t::n", "n", "t", "nao", turns=[Turn(text="?")], assertions=list(assertions), **fields)
+
+
+@pytest.mark.parametrize(
+    "vector", [v for v in VECTORS if "verdict" in v and v["assertions"]], ids=lambda v: v["id"]
+)
+async def test_tool_call_vector(vector: dict[str, Any]) -> None:
+    entries = [
+        Entry(1, "tool_call", name=call["toolName"], arguments=call.get("args"))
+        for call in vector["tool_calls"]
+    ]
+    asked = [
+        Assertion("tool_call", {k: v for k, v in item.items() if k != "type"}, "tools")
+        for item in vector["assertions"]
+    ]
+    found = await judge(JudgeInput(case(*asked), transcript=entries, capabilities=Reports(tools=True)))
+    assert (found.outcome == "passed") is vector["verdict"]["passed"]
+    assert found.message == vector["verdict"]["message"]
+
+
+@pytest.mark.parametrize("vector", [v for v in VECTORS if "combine" in v], ids=lambda v: v["id"])
+def test_messages_join(vector: dict[str, Any]) -> None:
+    assert join_messages(vector["combine"]) == vector["message"]
+
+
+SQL = Assertion("sql", "select 1 as x", "rows")
+CALL = Assertion("tool_call", {"tool": "sql"}, "tools")
+
+
+def services(answer: RowsAnswer, result: SqlResult | Exception | None) -> JudgeServices:
+    async def run_sql(database: str | None, sql: str) -> SqlResult:
+        if isinstance(result, Exception):
+            raise result
+        assert result is not None
+        return result
+
+    async def rows(columns: list[str]) -> RowsAnswer:
+        return answer
+
+    return JudgeServices(run_sql=None if result is None else run_sql, rows=rows)
+
+
+def table(**columns: list[Any]) -> SqlResult:
+    frame = pl.DataFrame(columns)
+    return SqlResult(frame.columns, frame)
+
+
+async def test_rows_match_beside_a_tool_call() -> None:
+    evidence = JudgeInput(
+        case(CALL, SQL),
+        transcript=[Entry(1, "tool_call", name="sql")],
+        capabilities=Reports(tools=True),
+        services=services(RowsAnswer([{"x": 1}], sql="select 1"), table(x=[1])),
+    )
+    found = await judge(evidence)
+    assert (found.outcome, found.message) == ("passed", "tool_call: sql; match")
+    assert found.data is not None
+    assert (found.data.expected, found.data.actual) == ([{"x": 1}], [{"x": 1}])
+    assert (found.data.reference_sql, found.data.verification_sql) == ("select 1 as x", "select 1")
+    assert found.verdicts[1].reason == "match (the verification query reads no table)"
+    assert found.verdicts[1].expected == {"x": 1}
+
+
+async def test_rows_differ_and_say_where() -> None:
+    found = await judge(
+        JudgeInput(case(SQL), services=services(RowsAnswer([{"x": 250002}]), table(x=[250001])))
+    )
+    assert (found.outcome, found.message) == ("failed", "values differ (within nao's tolerance)")
+    assert found.data is not None and found.data.comparison is not None
+    assert "expected 250001, actual 250002" in found.data.comparison
+    assert "off by 1" in found.verdicts[0].reason
+
+
+async def test_reference_gives_the_tools_verdict() -> None:
+    evidence = JudgeInput(
+        case(SQL), compat="reference", services=services(RowsAnswer([{"x": 250002}]), table(x=[250001]))
+    )
+    found = await judge(evidence)
+    assert (found.outcome, found.message) == ("passed", "match (approximate)")
+
+
+async def test_the_backends_expected_rows_fill_in_for_a_database() -> None:
+    reply = Reply(1, rows=[{"x": 1}], expected_rows=[{"x": 2}], rows_columns=["x"], verified=True)
+    found = await judge(JudgeInput(case(SQL), replies=[reply]))
+    assert (found.outcome, found.message) == ("failed", "values differ")
+
+
+async def test_null_data_fails_with_the_servers_words() -> None:
+    answer = RowsAnswer(None, "The agent did not run any SQL query.")
+    found = await judge(JudgeInput(case(SQL), services=services(answer, table(x=[1]))))
+    assert (found.outcome, found.message) == ("failed", "The agent did not run any SQL query.")
+
+
+async def test_no_database_is_an_error_that_says_what_to_write() -> None:
+    found = await judge(JudgeInput(case(SQL), services=services(RowsAnswer([{"x": 1}]), None)))
+    assert found.outcome == "error"
+    assert "databases:" in found.message and "nao_config.yaml" in found.message
+
+
+async def test_wrong_expected_sql_is_an_error_beside_the_tool_call() -> None:
+    evidence = JudgeInput(
+        case(CALL, SQL),
+        transcript=[Entry(1, "tool_call", name="sql")],
+        capabilities=Reports(tools=True),
+        services=services(RowsAnswer([]), SqlError("Binder Error: no such column")),
+    )
+    found = await judge(evidence)
+    assert found.outcome == "error"
+    assert found.message == "tool_call: sql; expected SQL: Binder Error: no such column"
+    assert [verdict.passed for verdict in found.verdicts] == [True, None]
+
+
+async def test_an_agent_that_cannot_report_tools_is_an_error() -> None:
+    assert (await judge(JudgeInput(case(CALL)))).outcome == "error"
+
+
+async def test_details_stop_at_a_thousand_rows() -> None:
+    rows = [{"x": number} for number in range(1500)]
+    found = await judge(
+        JudgeInput(case(SQL), services=services(RowsAnswer(rows[::-1]), table(x=list(range(1500)))))
+    )
+    assert found.message == "match"
+    assert found.data is not None and found.data.expected is not None and found.data.actual is not None
+    assert len(found.data.expected) == len(found.data.actual) == 1000
+    assert found.data.settings["truncated"] == {"expected": 1500, "actual": 1500}
+
+
+async def test_a_prompt_alone_asserts_nothing() -> None:
+    found = await judge(JudgeInput(case()))
+    assert (found.outcome, found.message) == ("passed", "nothing asserted")
+    found = await judge(JudgeInput(case(), compat="reference"))
+    assert (found.outcome, found.message) == ("passed", "no verification")
+
+
+@pytest.mark.parametrize(("with_call", "outcome"), [(False, "passed"), (True, "failed")])
+async def test_reference_without_verification(with_call: bool, outcome: str) -> None:
+    asked = [CALL, SQL] if with_call else [SQL]
+    evidence = JudgeInput(
+        case(*asked),
+        compat="reference",
+        transcript=[Entry(1, "tool_call", name="sql")],
+        capabilities=Reports(tools=True),
+        replies=[Reply(1)],
+    )
+    found = await judge(evidence)
+    assert found.outcome == outcome
+    assert found.message == ("tool_call: sql; no verification data" if with_call else "no verification")
+
+
+async def test_reference_verified_without_expected_rows_is_no_pass() -> None:
+    reply = Reply(1, rows=[{"x": 1}], verified=True)
+    found = await judge(JudgeInput(case(SQL), compat="reference", replies=[reply]))
+    assert found.outcome == "error"
+    assert found.message == "nao verified the answer without saying which rows it expected"

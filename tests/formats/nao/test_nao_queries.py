@@ -1,0 +1,132 @@
+"""What a judgement of rows keeps of the queries: which step went wrong, and where an expected one failed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support import TESTS
+from tui_eval.assertions import JudgeInput, Judgement, JudgeServices, RowsAnswer
+from tui_eval.assertions.judge_input import CannotJudge
+from tui_eval.assertions.query import columns_named
+from tui_eval.config.project import DatabaseSpec
+from tui_eval.formats import judge
+from tui_eval.frames.sql import SqlResult, execute
+from tui_eval.model import Assertion, Case, Entry, Turn
+
+SHOP = DatabaseSpec("shop", "duckdb", str(TESTS / "data" / "jaffle_shop" / "jaffle_shop.duckdb"))
+EXPECTED = "select status, count(*) as orders from orders group by status"
+RIGHT = [
+    {"status": "completed", "orders": 67},
+    {"status": "placed", "orders": 13},
+    {"status": "returned", "orders": 4},
+    {"status": "shipped", "orders": 13},
+    {"status": "return_pending", "orders": 2},
+]
+
+
+async def judged(
+    sql: str,
+    own: str | None,
+    rows: list[dict[str, Any]] | None,
+    *,
+    root: Path = Path(),
+    compat: Any = "documented",
+    ran: list[str] | None = None,
+) -> Judgement:
+    async def run(database: str | None, query: str) -> SqlResult:
+        if ran is not None:
+            ran.append(query)
+        return execute(SHOP, query)
+
+    async def answer(columns: list[str]) -> RowsAnswer:
+        if rows is None:
+            raise CannotJudge("no rows")
+        return RowsAnswer(rows, columns=columns, source="extraction")
+
+    transcript = [] if own is None else [Entry(1, "tool_call", name="run_sql", arguments={"sql": own})]
+    case = Case(
+        "t.yml::n", "n", "t.yml", "nao", turns=[Turn("?")], assertions=[Assertion("sql", sql, "rows", line=3)]
+    )
+    services = JudgeServices(run_sql=run, agent_sql=run, rows=answer, root=root)
+    return await judge(JudgeInput(case, transcript=transcript, compat=compat, services=services))
+
+
+@pytest.mark.parametrize(
+    ("own", "rows", "blame"),
+    [
+        (EXPECTED, [{**row, "orders": 1} for row in RIGHT], "retold"),
+        (EXPECTED.upper().replace("STATUS", "status"), RIGHT[:4], "retold"),
+        (
+            EXPECTED.replace("orders group", "orders where status <> 'placed' group"),
+            [RIGHT[0], *RIGHT[2:]],
+            "query",
+        ),
+        ("select nothing from orders", RIGHT[:2], "unknown"),
+    ],
+)
+async def test_a_failed_comparison_keeps_which_step_went_wrong(
+    own: str, rows: list[dict[str, Any]], blame: str
+) -> None:
+    found = await judged(EXPECTED, own, rows)
+    assert found.outcome == "failed" and found.data is not None
+    kept = found.data.settings["conclusion"]
+    assert (kept["blame"], kept["source"]) == (blame, "tool")
+    assert blame != "unknown" or 'Referenced column "nothing"' in kept["line"]
+
+
+async def test_what_passed_or_has_no_query_of_the_agent_runs_nothing_more() -> None:
+    for own, rows in ((EXPECTED, RIGHT), (None, RIGHT[:2])):
+        ran: list[str] = []
+        found = await judged(EXPECTED, own, rows, ran=ran)
+        assert found.data is not None and "conclusion" not in found.data.settings and len(ran) == 1
+
+
+async def test_it_is_concluded_by_the_rules_of_the_case() -> None:
+    sql = "select 1 as n, 2.0041::double as x"
+    right, wrong = "select 1 as n, 2.0012::double as x", [{"n": 1, "x": 5.0}]
+    documented = await judged(sql, right, wrong)
+    reference = await judged(sql, right, wrong, compat="reference")  # two decimals are compared
+    blames = [one.data.settings["conclusion"]["blame"] for one in (documented, reference) if one.data]
+    assert blames == ["both", "retold"]
+
+
+async def test_where_the_expected_query_fails_its_place_and_the_answers_rows_are_kept(tmp_path: Path) -> None:
+    sql = "SELECT\n  status,\n  count(ordr_id) AS orders\nFROM orders\nGROUP BY status\n"
+    (tmp_path / "t.yml").write_text(
+        "prompt: how many?\nsql: |\n  " + sql.strip().replace("\n", "\n  ") + "\n"
+    )
+    found = await judged(sql, EXPECTED, RIGHT, root=tmp_path)
+    assert found.outcome == "error" and found.data is not None
+    fault = found.data.settings["sql_error"]
+    assert (fault["file"], fault["file_line"], fault["file_column"]) == ("t.yml", 5, 11)
+    assert "Candidate bindings" in fault["detail"] and "^" in fault["detail"]
+    assert found.data.actual == RIGHT and found.data.columns == ["status", "orders"]
+    assert found.verdicts[0].evidence is not None and found.verdicts[0].evidence[0].row == 5
+
+
+async def test_where_nobody_can_say_which_rows_the_error_stands_alone() -> None:
+    found = await judged("select * from ordrs", None, RIGHT)
+    assert (
+        found.data is not None and found.data.actual is None and found.data.settings["sql_error"]["line"] == 1
+    )
+    found = await judged("select ordr_id from orders", None, None)
+    assert found.data is not None and found.data.actual is None and found.outcome == "error"
+
+
+@pytest.mark.parametrize(
+    ("sql", "names"),
+    [
+        ("select a, sum(b) as c from t", ["a", "c"]),
+        ("with x as (select 1 as q) select q as r from x union all select 2", ["r"]),
+        ("select * from t", []),
+        ("select t.* from t", []),
+        ("select count(*) from t", []),
+        ("selec a form", []),
+        ("insert into t values (1)", []),
+    ],
+)
+def test_columns_that_a_query_names(sql: str, names: list[str]) -> None:
+    assert columns_named(sql) == names

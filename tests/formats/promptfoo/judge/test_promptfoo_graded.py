@@ -1,0 +1,330 @@
+"""Assertions that a judge or an embedding model decides, with replies as judges write them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.promptfoo_cases import assertion_from, case_with
+from tui_eval.assertions import CannotJudge, JudgeAnswer, JudgeInput, Judgement, JudgeServices, Reports
+from tui_eval.formats import judge
+from tui_eval.formats.promptfoo.judge.compared_outputs import compare
+from tui_eval.guard.trust import Trust
+from tui_eval.model import Attempt, Entry, Reply, Trace, TraceSpan, Verdict
+
+Judged = Callable[..., Any]
+
+
+def services_answering(*answers: str | dict[str, Any], **more: Any) -> tuple[JudgeServices, list[str]]:
+    left = [answer if isinstance(answer, str) else json.dumps(answer) for answer in answers]
+    asked: list[str] = []
+
+    async def ask(system: str | None, prompt: str, schema: dict[str, Any] | None) -> JudgeAnswer:
+        asked.append(f"{system or ''}\n{prompt}")
+        return JudgeAnswer(left.pop(0), "judge-1")
+
+    return JudgeServices(ask_judge=ask, judge_name="j", trust=Trust(True), **more), asked
+
+
+async def judged(
+    given: dict[str, Any], services: JudgeServices, *, output: str = "the answer", **values: Any
+) -> Judgement:
+    case = case_with([assertion_from(given)], options=values.pop("options", {}))
+    evidence = JudgeInput(
+        case,
+        [Reply(turn=1, text=output)],
+        capabilities=Reports(True, True, True),
+        vars=values.pop("vars", {}),
+        prompt_sent=values.pop("prompt", "the question"),
+        services=services,
+        **values,
+    )
+    return await judge(evidence)
+
+
+FACTS = {"type": "factuality", "value": "Paris is the capital"}
+QA = {"type": "model-graded-closedqa", "value": "is polite"}
+EVAL = {"type": "g-eval", "value": "is coherent"}
+STEPS = {"steps": ["read it", "grade it"]}
+CONTEXT = {"context": "Berlin is large. It lies on the Spree.", "query": "Where is Berlin?"}
+
+GRADED = [
+    ({"type": "llm-rubric", "value": "nice"}, [{"reason": "r", "pass": True, "score": 0.9}], {}, True, 0.9),
+    ({"type": "llm-rubric", "value": "nice", "threshold": 0.95}, [{"pass": True, "score": 0.9}], {}, False, 0.9),
+    ({"type": "llm-rubric", "value": "nice"}, ["I think:\n```json\n{\"pass\": \"no\"}\n```"], {}, False, 0.0),
+    ({"type": "not-llm-rubric", "value": "nice"}, [{"pass": False, "score": 0.2}], {}, True, 0.8),
+    (FACTS, [{"category": "C", "reason": "same"}], {}, True, 1.0),
+    (FACTS, ["(D) They disagree."], {}, False, 0.0),
+    (FACTS, [{"category": "B"}], {"options": {"factuality": {"superset": 0}}}, False, 0.0),
+    (FACTS | {"type": "not-factuality"}, [{"category": "D"}], {}, True, 1.0),
+    (FACTS | {"type": "model-graded-factuality"}, [{"category": "A"}], {}, True, 1.0),
+    (QA, [{"pass": True}], {}, True, 1.0),
+    (QA, ["It is.\nN"], {}, False, 0.0),
+    (EVAL, [STEPS, {"score": 8, "reason": "good"}], {}, True, 0.8),
+    (EVAL, [STEPS, {"score": "5/10", "reason": "meh"}], {}, False, 0.5),
+    (EVAL | {"value": ["a", "b"], "threshold": 0.4}, [STEPS, {"score": 10}, STEPS, {"score": 0}], {}, True, 0.5),
+    (
+        {"type": "context-faithfulness", "threshold": 0.6},
+        [{"statements": [{"statement": "a", "supported": True}, {"statement": "b", "supported": "no"}]}],
+        {"vars": CONTEXT}, False, 0.5,
+    ),
+    (
+        {"type": "context-recall", "value": "x. y.", "threshold": 0.5},
+        ["x. [Attributed]\ny. [Not Attributed]"], {"vars": CONTEXT}, True, 0.5,
+    ),
+    (
+        {"type": "context-relevance", "threshold": 0.9},
+        [{"relevant": ["It lies on the Spree."]}], {"vars": CONTEXT}, False, 0.5,
+    ),
+    ({"type": "context-relevance"}, ["Insufficient Information"], {"vars": CONTEXT}, True, 0.0),
+    (
+        {"type": "answer-relevance", "threshold": 0.7},
+        [{"questions": ["a?", "b?"]}, {"reason": "near", "score": 0.75}], {}, True, 0.75,
+    ),
+    (
+        {"type": "conversation-relevance", "threshold": 0.6},
+        [{"verdict": "yes"}, {"verdict": "no", "reason": "off"}],
+        {"vars": {"_conversation": [{"input": "hi", "output": "hello"}]}}, False, 0.5,
+    ),
+    ({"type": "moderation"}, [{"flagged": False}], {}, True, 1.0),
+    ({"type": "moderation", "value": ["hate"]}, [{"flagged": True, "reason": "hate"}], {}, False, 0.0),
+    ({"type": "trajectory:goal-success", "value": "book it"}, [{"pass": True, "score": 1}], {}, True, 1.0),
+    ({"type": "trajectory:goal-success", "value": {"goal": "book"}}, [{"pass": False}], {}, False, 0.0),
+    ({"type": "agent-rubric", "value": "did it"}, [{"pass": True}], {}, True, 1.0),
+    ({"type": "search-rubric", "value": "is true", "provider": "web"}, [{"pass": True}], {}, True, 1.0),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("given", "answers", "values", "passed", "score"), GRADED)
+async def test_graded(
+    given: dict[str, Any], answers: list[Any], values: dict[str, Any], passed: bool, score: float
+) -> None:
+    services, asked = services_answering(*answers)
+    judgement = await judged(given, services, **values)
+    verdict = judgement.verdicts[0]
+    assert verdict.passed is passed, verdict
+    assert verdict.score == pytest.approx(score)
+    assert verdict.judge is not None and verdict.judge["model"] == "judge-1"
+    assert len(asked) == len(answers)
+    assert "the answer" in asked[-1] or given["type"].startswith(("context-re", "answer-"))
+
+
+@pytest.mark.parametrize("kind", sorted({row[0]["type"] for row in GRADED} - {"conversation-relevance"}))
+async def test_a_reply_that_is_no_grade_is_an_error(kind: str) -> None:
+    given = next(row[0] for row in GRADED if row[0]["type"] == kind)
+    services, _ = services_answering("", "", "")
+    verdict = (await judged(given, services, vars=CONTEXT)).verdicts[0]
+    assert verdict.passed is None and "Could not extract" in verdict.reason
+
+
+async def test_without_a_judge_it_says_what_to_write() -> None:
+    for given in (FACTS, QA, EVAL, {"type": "moderation"}):
+        judgement = await judged(given, JudgeServices())
+        assert judgement.outcome == "error"
+        assert "no judge is configured" in judgement.message and "tui_eval.yaml" in judgement.message
+
+
+async def test_the_suites_own_rubric_prompt_and_grader() -> None:
+    services, asked = services_answering({"pass": True})
+    seen: list[Any] = []
+
+    def judge_for(provider: Any) -> Any:
+        seen.append(provider)
+        return services.ask_judge
+
+    named = JudgeServices(judge_for=judge_for)
+    options = {"rubricPrompt": "Grade {{output}} by {{rubric}}", "provider": {"text": "openai:x"}}
+    given = {"type": "llm-rubric", "value": "{{wish}}"}
+    judgement = await judged(given, named, options=options, vars={"wish": "kindness"})
+    assert judgement.outcome == "passed" and seen == ["openai:x"]
+    assert asked == ["\nGrade the answer by kindness"]
+
+
+async def test_goal_success_shows_the_steps() -> None:
+    services, asked = services_answering({"pass": True})
+    steps = [Entry(turn=1, kind="tool_call", name="book", arguments={"id": 7})]
+    await judged({"type": "trajectory:goal-success", "value": "g"}, services, transcript=steps)
+    assert 'tool call: book {"id":7}' in asked[0]
+    span = TraceSpan("1", "x", start=0, attributes={"tool.name": "pay", "tool.args": '{"sum": 9}'})
+    given = {"type": "trajectory:goal-success", "value": "g"}
+    await judged(given, services, trace=Trace("0", spans=[span]))
+    assert 'tool: pay {"sum":9}' in asked[1]
+    await judged(given, services, transcript=steps, trace=Trace("0", spans=[span]))
+    assert "book" in asked[2] and "pay" not in asked[2]
+
+
+VECTORS = {
+    "the answer": [1.0, 0.0],
+    "same": [2.0, 0.0],
+    "near": [3.0, 4.0],
+    "far": [0.0, 1.0],
+    "": [4.0, 3.0],
+}
+
+
+@pytest.mark.parametrize(
+    ("given", "passed", "score"),
+    [
+        ({"type": "similar", "value": "same"}, True, 1.0),
+        ({"type": "similar", "value": "near", "threshold": 0.6}, True, 0.6),
+        ({"type": "similar", "value": "far"}, False, 0.0),
+        ({"type": "not-similar", "value": "far"}, True, 1.0),
+        ({"type": "similar", "value": ["far", "same"]}, True, 1.0),
+        ({"type": "similar", "value": ""}, True, 0.8),
+        ({"type": "not-similar", "value": ""}, False, 0.2),
+        ({"type": "similar", "value": ["", "far"], "threshold": 0.9}, False, 0.8),
+        (
+            {"type": "similar", "value": ["", "same"], "threshold": 0.7},
+            True,
+            0.8,
+        ),  # the first that is near enough
+        ({"type": "not-similar", "value": ["far", "near", "same"], "threshold": 0.7}, False, 0.0),
+        ({"type": "not-similar", "value": ["far", "near"], "threshold": 0.7}, True, 0.4),
+        ({"type": "not-similar", "value": "near", "threshold": 0.6}, True, 0.4),  # at the threshold itself
+        ({"type": "similar", "value": []}, None, None),
+        ({"type": "similar", "value": ["", 5]}, None, None),
+        ({"type": "similar:other", "value": "same"}, None, None),
+        ({"type": "similar:dot", "value": "same"}, True, 1.0),
+        ({"type": "similar:euclidean", "value": "same", "threshold": 1}, True, 0.5),
+        ({"type": "similar:euclidean", "value": "near", "threshold": 1}, False, None),
+    ],
+)
+async def test_similar(given: dict[str, Any], passed: bool | None, score: float | None) -> None:
+    asked: list[Any] = []
+
+    async def embed(provider: Any, texts: list[str]) -> list[list[float]]:
+        asked.append(provider)
+        return [VECTORS[text] for text in texts]
+
+    options = {"provider": {"embedding": "openai:embedding:e"}}
+    verdict = (await judged(given, JudgeServices(embed=embed), options=options)).verdicts[0]
+    assert verdict.passed is passed
+    assert score is None or verdict.score == pytest.approx(score)
+    assert asked == ([] if passed is None else ["openai:embedding:e"])
+
+
+async def test_similar_without_a_model_or_with_a_broken_one() -> None:
+    async def none(provider: Any, texts: list[str]) -> list[list[float]]:
+        raise CannotJudge("no embedding model is configured: name one")
+
+    async def odd(provider: Any, texts: list[str]) -> list[list[float]]:
+        return [[1.0], [1.0, 2.0]]
+
+    for services in (JudgeServices(), JudgeServices(embed=none), JudgeServices(embed=odd)):
+        judgement = await judged({"type": "similar", "value": "x"}, services)
+        assert judgement.outcome == "error" and "embedding model" in judgement.message
+
+
+async def test_ruby_where_there_is_none(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    judgement = await judged({"type": "ruby", "value": "true"}, JudgeServices(trust=Trust(True)))
+    assert judgement.outcome == "error" and "ruby" in judgement.message
+
+
+async def test_webhook_needs_trust_for_another_machine() -> None:
+    judgement = await judged({"type": "webhook", "value": "http://example.org/x"}, JudgeServices())
+    assert judgement.outcome == "error" and "needs trust: send outputs to example.org" in judgement.message
+
+
+def columns(*scores: float, extra: dict[str, Any]) -> tuple[Any, list[Attempt]]:
+    case = case_with([assertion_from({"type": "similar", "value": "x"}), assertion_from(extra)])
+    attempts = [
+        Attempt(
+            "c",
+            1,
+            "passed",
+            agent=f"a{place}",
+            score=score,
+            message="passed",
+            response_text=f"out{place}",
+            verdicts=[
+                Verdict("similar", True, score=score),
+                Verdict(extra["type"], None, metric="best", reason="open"),
+            ],
+        )
+        for place, score in enumerate(scores)
+    ]
+    return case, attempts
+
+
+async def test_max_score_takes_the_highest_and_the_first_of_equals() -> None:
+    case, attempts = columns(0.5, 0.9, 0.9, extra={"type": "max-score"})
+    await compare(case, attempts, JudgeServices(), "documented")
+    assert [attempt.outcome for attempt in attempts] == ["failed", "passed", "failed"]
+    assert [attempt.score for attempt in attempts] == [0.0, 0.9, 0.0]
+    assert attempts[1].verdicts[1].reason == "Selected as highest scoring output (score: 0.900)"
+    assert "Not selected (score: 0.500, max: 0.900)" in attempts[0].message
+    assert attempts[1].named_scores == {"best": 1.0}
+
+
+async def test_the_reason_of_a_lost_row_in_promptfoos_words() -> None:
+    case, attempts = columns(0.5, 0.4, 0.9, extra={"type": "max-score", "value": {"threshold": 0.95}})
+    for attempt in attempts:
+        attempt.message = "All assertions passed"
+    attempts[1].outcome, attempts[1].message = "failed", "no x"
+    await compare(case, attempts, JudgeServices(), "reference")
+    assert [attempt.message for attempt in attempts] == [
+        "Not selected (score: 0.500, max: 0.900)",
+        "no x",
+        "Not selected - score 0.900 below threshold 0.95",
+    ]
+
+
+async def test_max_score_below_its_threshold_and_alone() -> None:
+    case, attempts = columns(0.5, 0.6, extra={"type": "max-score", "value": {"threshold": 0.7}})
+    await compare(case, attempts, JudgeServices(), "documented")
+    assert [attempt.outcome for attempt in attempts] == ["failed", "failed"]
+    case, attempts = columns(0.5, extra={"type": "max-score"})
+    await compare(case, attempts, JudgeServices(), "documented")
+    assert attempts[0].outcome == "error" and "two columns" in attempts[0].message
+
+
+async def test_select_best_asks_the_judge_once() -> None:
+    services, asked = services_answering({"reason": "clear", "index": 1})
+    case, attempts = columns(1.0, 1.0, extra={"type": "select-best", "value": "clearest"})
+    await compare(case, attempts, services, "documented")
+    assert [attempt.outcome for attempt in attempts] == ["failed", "passed"]
+    assert len(asked) == 1 and "out0" in asked[0] and "out1" in asked[0]
+    assert attempts[1].verdicts[1].reason == "Output selected as the best: clearest (clear)"
+    services, _ = services_answering("none of them")
+    case, attempts = columns(1.0, 1.0, extra={"type": "select-best", "value": "clearest"})
+    await compare(case, attempts, services, "documented")
+    assert [attempt.outcome for attempt in attempts] == ["error", "error"]
+
+
+async def test_columns_that_nobody_compares_are_no_pass() -> None:
+    services, _ = services_answering()
+    judgement = await judged({"type": "max-score"}, services)
+    assert judgement.outcome == "error" and "compared" in judgement.message
+
+
+@pytest.mark.parametrize(
+    ("kind", "said"),
+    [
+        ("factuality", {"category": "C"}),
+        ("model-graded-closedqa", {"pass": True}),
+        ("g-eval", {"steps": ["look"], "score": 10}),
+        ("context-recall", None),
+    ],
+)
+async def test_an_empty_value_goes_to_the_grader_as_in_promptfoo(kind: str, said: Any) -> None:
+    services, asked = services_answering(said or {"sentences": [{"attributed": True}]})
+    judgement = await judged({"type": kind, "value": ""}, services, vars={"context": "c"})
+    assert asked and "must have" not in judgement.message
+
+
+def test_check_knows_the_graded_types_from_the_one_table_of_types() -> None:
+    """What asks a judge is told by where a type is judged, not by a list beside it."""
+    from tui_eval.formats import format_of
+    from tui_eval.formats.promptfoo.judge import registry
+
+    for kind in ("llm-rubric", "not-g-eval", "context-recall", "trajectory:goal-success", "select-best"):
+        assert format_of("promptfoo").asks_a_judge(kind), kind
+    for kind in ("equals", "similar", "javascript", "gist"):
+        assert not format_of("promptfoo").asks_a_judge(kind), kind
+    assert format_of("neuro_san").asks_a_judge("not_gist") and not format_of("nao").asks_a_judge("sql")
+    assert {"factuality", "agent-rubric", "search-rubric"} <= registry.GRADED

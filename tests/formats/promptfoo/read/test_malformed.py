@@ -1,0 +1,128 @@
+"""Files that are wrong in any way: problems, never an exception."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.support.examples import examples
+from tui_eval.config.project import Config
+from tui_eval.formats.promptfoo import read
+from tui_eval.formats.promptfoo.promptfoo_words import ListError
+from tui_eval.formats.promptfoo.read import shorthand
+from tui_eval.formats.promptfoo.read.csv_rows import read as read_csv
+from tui_eval.formats.promptfoo.read.promptfoo_types import ASSERTION_KEYS, BASE_TYPES, TEST_KEYS, TOP_KEYS
+from tui_eval.formats.promptfoo.read.render import RenderError, resolve_case
+from tui_eval.formats.promptfoo.read.suite_file import SuiteReading
+from tui_eval.formats.promptfoo.read.test_rows import CsvError, rows
+from tui_eval.guard.trust import NeedsTrust, Trust
+from tui_eval.model import Suite
+
+FOLDER = Path(tempfile.mkdtemp())
+
+WORDS = st.sampled_from(
+    [*sorted(TOP_KEYS | TEST_KEYS | ASSERTION_KEYS), "$ref", "#/tests", "#/", "file://x.yaml", "file://*.csv", "file://", "../..", "assert-set", "{{q}}", "{{ env.HOME }}",
+       "filterRange", "filterSample", "filterSampleSeed", "envPath", "promptPrefix", "1:2", "file://v.py", "file://i.png", "file://d.pdf", "file://h.py:beforeAll", "b.xlsx#2",
+       "https://docs.google.com/spreadsheets/d/x", "echo", "path", "raw", "label", "id", "q", "repeat", "disableVarExpansion", "prefix", "\x00", "https://x", "exec:ls",
+       "file://\x00", "/", "*", "file://[", "promptfooconfig.yaml", "x" * 300 + ".txt"]
+)  # fmt: skip
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | WORDS | st.text(max_size=8),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(WORDS, inner, max_size=5),
+    max_leaves=25,
+)
+TESTS = st.lists(st.dictionaries(st.sampled_from(sorted(TEST_KEYS)), VALUES, max_size=5) | VALUES, max_size=4)
+SUITES = st.fixed_dictionaries(
+    {}, optional={**{k: VALUES for k in sorted(TOP_KEYS)}, "tests": TESTS, "prompts": st.just(["{{q}}"])}
+)
+
+
+def exercised(text: str) -> Suite:
+    trust = Trust()
+    suite = read.read("promptfooconfig.yaml", text, Config(root=FOLDER), trust)
+    assert isinstance(suite, Suite)
+    ids = [case.case_id for case in suite.cases]
+    assert len(ids) == len(set(ids))
+    for problem in [*suite.problems, *(p for c in suite.cases for p in c.problems)]:
+        assert problem.path
+        assert problem.message
+    for case in suite.cases[:5]:
+        try:
+            resolve_case(case, FOLDER, FOLDER, trust, env=suite.settings.get("env"))
+        except (RenderError, NeedsTrust) as error:
+            assert "\n" not in str(error)
+    return suite
+
+
+@examples(200)
+@given(SUITES)
+def test_any_structure(value: dict[str, Any]) -> None:
+    exercised(json.dumps(value))
+
+
+@examples(200)
+@given(st.text(alphabet=st.characters(codec="utf-8"), max_size=60) | st.lists(
+    st.sampled_from(["tests:", "\n", "- ", "  ", "vars", ": ", "&a ", "*a", "<<: ", "{", "}", "[", "]", "|", "'", '"', "!x ", "---", "#", "a"]),
+    max_size=25,
+).map("".join))  # fmt: skip
+def test_any_text(text: str) -> None:
+    exercised(text)
+
+
+@examples(300)
+@given(st.lists(st.sampled_from(
+    ["q", ",", "\n", '"', '""', "\r\n", "__expected", "__expected1", "contains: a", "contains-any: ", "__metadata:t[]",
+     "__metadata", "__config:__expected:threshold", "__config:x", "__threshold", "0.5", " ", "\ufeff", "\x00", "\\,", "é"]
+), max_size=30).map("".join), st.booleans())  # fmt: skip
+def test_any_csv(text: str, reference: bool) -> None:
+    config = Config(root=FOLDER)
+    reading = SuiteReading(
+        "promptfooconfig.yaml", config, Trust(), "reference" if reference else "documented"
+    )
+    for test in read_csv(reading, "t.csv", text):
+        assert test.line >= 1
+        assert all(isinstance(value, str) for value in test.vars.values())
+    for strict in (False, True):
+        try:
+            assert all(line >= 1 for line, _ in rows(text, strict=strict))
+        except CsvError as error:
+            assert error.line >= 1
+
+
+@given(
+    st.sampled_from(sorted(BASE_TYPES)),
+    st.text(max_size=12),
+    st.sampled_from(["", "(1)", "(0.5)", "(x)", "(-1)"]),
+)
+def test_any_shorthand(kind: str, value: str, number: str) -> None:
+    for cell in (f"{kind}{number}:{value}", f"not-{kind}{number}", value.strip() or "x"):
+        try:
+            assert shorthand.parse(cell).type
+        except ListError as error:
+            assert "\n" not in str(error)
+
+
+def test_aliases_that_double_and_deep_nesting_end() -> None:
+    doubling = "a0: &a0 [x, x]\n" + "".join(f"a{i}: &a{i} [*a{i - 1}, *a{i - 1}]\n" for i in range(1, 40))
+    assert exercised(doubling + "tests: *a39\n").problems
+    assert exercised("tests: " + "[" * 5000).problems
+    matrix = ", ".join(f"v{i}: [a, b, c, d]" for i in range(30))
+    suite = exercised(
+        f"providers: [echo]\nprompts: [x]\ntests: [{{vars: {{{matrix}}}}}, {{vars: {{q: ok}}}}]"
+    )
+    assert len(suite.cases) == 1
+    assert "combinations" in str(suite.problems[0])
+
+
+def test_references_in_a_circle_end() -> None:
+    for text in (
+        "tests: [{$ref: '#/tests/0'}]",
+        "a: {$ref: '#/b'}\nb: {$ref: '#/a'}\ntests: [{$ref: '#/a'}]",
+        "tests: [{vars: {$ref: '#'}}]",
+    ):
+        assert exercised(text).problems

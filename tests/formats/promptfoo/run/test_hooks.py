@@ -1,0 +1,169 @@
+"""Hooks: which function runs when and with what, and what comes of what it returns."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from tests.support.promptfoo_files import Make
+from tui_eval.config.project import Config
+from tui_eval.formats import format_of
+from tui_eval.formats.format import HookError, HookScene
+from tui_eval.formats.promptfoo.promptfoo_words import test_of as shape_of
+from tui_eval.formats.promptfoo.run.suite_hooks import ExtensionHooks, suite_of
+from tui_eval.guard.trust import NeedsTrust, Trust
+from tui_eval.javascript.node_host import NodeHost
+from tui_eval.model import Attempt, Suite
+from tui_eval.scripting.python.python_host import PythonHost
+
+node_needed = pytest.mark.skipif(shutil.which("node") is None, reason="node is not installed")
+
+CONFIG = """
+prompts: ['{{q}}', 'B {{q}}']
+providers: [echo]
+extensions: [%s]
+tests:
+  - vars: {q: a}
+    assert:
+      - type: assert-set
+        assert: [{type: contains, value: a}, {type: equals, value: a, weight: 2}]
+      - {type: contains, value: b}
+    options: {prefix: P}
+    metadata: {k: v}
+    threshold: 0.5
+  - vars: {q: b}
+"""
+
+PYTHON = """
+calls = []
+def beforeAll(context, info):
+    calls.append(info["hookName"])
+    context["suite"]["tests"].append({"vars": {"q": "added"}, "assert": [{"type": "contains", "value": "x"}]})
+    context["suite"]["tests"][1]["vars"]["q"] = "changed"
+    return context
+def each(hook, context):
+    calls.append([hook, sorted(context)])
+    if hook == "beforeEach":
+        context["test"]["vars"]["more"] = len(calls)
+        return context
+    if hook == "afterAll":
+        raise ValueError("no luck " + str(calls))
+def wrong(hook, context):
+    return "text"
+"""
+
+JAVASCRIPT = """
+module.exports.beforeEach = async (context, { hookName }) => {
+  context.test.vars.from = hookName;
+  return { test: context.test };
+};
+module.exports.all = (hookName, context) => { if (hookName === 'beforeAll') return { suite: { ...context.suite, tests: context.suite.tests.slice(1) } }; };
+"""
+
+
+@pytest.fixture
+def hosts(tmp_path: Path) -> Iterator[tuple[PythonHost, NodeHost]]:
+    python, node = PythonHost(tmp_path), NodeHost(tmp_path)
+    yield python, node
+    python.close()
+    node.close()
+
+
+def hooks_of(
+    suite: Suite, folder: Path, hosts: tuple[PythonHost, NodeHost], *, trusted: bool = True
+) -> ExtensionHooks:
+    python, node = hosts
+    processes = SimpleNamespace(python=python, node=node)
+    scene = HookScene(Config(root=folder), Trust(trusted), processes, "documented")  # type: ignore[arg-type]
+    return ExtensionHooks(suite.settings["extensions"], folder, scene)
+
+
+async def test_python_hooks(make: Make, tmp_path: Path, hosts: tuple[PythonHost, NodeHost]) -> None:
+    suite = make(CONFIG % "'file://h.py:beforeAll', 'file://h.py:each'", trusted=True, h__py=PYTHON)
+    hooks = hooks_of(suite, tmp_path, hosts)
+    cases, _ = await hooks.before_all(suite.cases, suite.settings)
+    assert [(c.vars["q"], c.prompt) for c in cases] == [
+        (q, p) for q in ("a", "changed", "added") for p in ("{{q}}", "B {{q}}")
+    ]
+    assert [c.order for c in cases] == list(range(6))
+    assert cases[:2] == list(suite.cases[:2])
+    assert cases[2].case_id == suite.cases[2].case_id
+    assert cases[2].content_hash != suite.cases[2].content_hash
+    assert cases[4].case_id not in {c.case_id for c in suite.cases}
+    assert [a.value for a in cases[5].assertions] == ["x"]
+    case = await hooks.before_each(cases[0])
+    assert (case.vars["q"], case.vars["more"]) == ("a", 3)
+    assert [(a.type, a.set) for a in case.assertions] == [(a.type, a.set) for a in cases[0].assertions]
+    assert (case.options, case.metadata, case.threshold) == ({"prefix": "P"}, {"k": "v"}, 0.5)
+    await hooks.after_each(case, Attempt(case.case_id, 1, "passed"))
+    with pytest.raises(HookError) as caught:
+        await hooks.after_all(cases, suite.settings)
+    assert "afterAll: h.py:each: ValueError: no luck" in str(caught.value)
+    assert "['afterEach', ['result', 'test']]" in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+@node_needed
+async def test_javascript_hooks(make: Make, tmp_path: Path, hosts: tuple[PythonHost, NodeHost]) -> None:
+    suite = make(CONFIG % "'file://h.js:beforeEach', 'file://h.js:all'", trusted=True, h__js=JAVASCRIPT)
+    hooks = hooks_of(suite, tmp_path, hosts)
+    cases, _ = await hooks.before_all(suite.cases, suite.settings)
+    assert [c.vars["q"] for c in cases] == ["b", "b"]
+    assert [c.case_id for c in cases] == [c.case_id for c in suite.cases[2:]]
+    assert (await hooks.before_each(cases[0])).vars == {"q": "b", "from": "beforeEach"}
+
+
+@pytest.mark.parametrize("hook", ["beforeAll", "beforeEach"])
+async def test_what_a_hook_may_not_return(
+    make: Make, tmp_path: Path, hosts: tuple[PythonHost, NodeHost], hook: str
+) -> None:
+    suite = make(CONFIG % "'file://h.py:wrong'", trusted=True, h__py=PYTHON)
+    hooks = hooks_of(suite, tmp_path, hosts)
+    with pytest.raises(HookError, match=f"h.py:wrong must return .* from {hook}, or nothing"):
+        if hook == "beforeAll":
+            await hooks.before_all(suite.cases, suite.settings)
+        else:
+            await hooks.before_each(suite.cases[0])
+
+
+async def test_hooks_need_trust(make: Make, tmp_path: Path, hosts: tuple[PythonHost, NodeHost]) -> None:
+    suite = make(CONFIG % "'file://h.py:each'", h__py=PYTHON)
+    assert [p.level for p in suite.problems] == ["note"]
+    assert "needs trust: run h.py (run with" in suite.problems[0].message
+    with pytest.raises(NeedsTrust):
+        await hooks_of(suite, tmp_path, hosts, trusted=False).before_each(suite.cases[0])
+
+
+def test_no_hooks(make: Make, tmp_path: Path, hosts: tuple[PythonHost, NodeHost]) -> None:
+    suite = make(CONFIG % "")
+    scene = HookScene(Config(root=tmp_path), Trust(), SimpleNamespace(), "documented")  # type: ignore[arg-type]
+    assert format_of(suite.format).hooks(suite.settings, tmp_path, scene) is None
+
+
+def test_the_shape_of_a_test(make: Make) -> None:
+    suite = make(CONFIG % "")
+    assert shape_of(suite.cases[0]) == {
+        "vars": {"q": "a"},
+        "assert": [
+            {
+                "type": "assert-set",
+                "assert": [
+                    {"type": "contains", "value": "a"},
+                    {"type": "equals", "value": "a", "weight": 2},
+                ],
+            },
+            {"type": "contains", "value": "b"},
+        ],
+        "options": {"prefix": "P"},
+        "metadata": {"k": "v"},
+        "threshold": 0.5,
+    }
+    whole = suite_of(suite.cases, suite.settings)
+    assert [t["vars"]["q"] for t in whole["tests"]] == ["a", "b"]
+    assert [p["raw"] for p in whole["prompts"]] == ["{{q}}", "B {{q}}"]
+    json.dumps(whole)

@@ -1,0 +1,159 @@
+"""StartToAgent's assertions against the rules of the guide, written down a second time here."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.support.examples import examples
+from tui_eval.assertions import JudgeInput, Reports
+from tui_eval.formats import judge
+from tui_eval.model import Assertion, Case, Entry, Reply, Turn, Usage
+
+ABLE = Reports(tokens=True, tools=True, metadata=True)
+
+
+def case_of(expected: dict[str, Any], turns: int = 1) -> Case:
+    assertions = []
+    for key, value in expected.items():
+        elements = value if isinstance(value, list) else [value]
+        assertions += [Assertion(key, element) for element in elements]
+    return Case(
+        "s.yaml::c", "c", "s.yaml", "start_to_agent", turns=[Turn("hi")] * turns, assertions=assertions
+    )
+
+
+async def judged(expected: dict[str, Any], text: str, metadata: dict[str, Any] | None, **more: Any) -> Any:
+    more.setdefault("capabilities", ABLE)
+    return await judge(JudgeInput(case_of(expected), [Reply(1, text, metadata=metadata)], **more))
+
+
+def texts_by_the_guide(expected: dict[str, Any], text: str, metadata: dict[str, Any]) -> list[str]:
+    """The table of formats/start_to_agent.md, line by line."""
+    out = []
+    for key in ("should_contain", "should_not_contain"):
+        for item in expected.get(key, ()):
+            inside = text.lower().find(item.lower()) != -1
+            if key == "should_contain" and not inside:
+                out.append(f"{key}: '{item}' not found in response")
+            if key == "should_not_contain" and inside:
+                out.append(f"{key}: '{item}' was found in response")
+    want, got = expected.get("escalated"), metadata.get("escalated", False)
+    if want is not None and want is not got:
+        out.append(f"escalated: expected {want}, got {got}")
+    absent = sorted(set(expected.get("tools_used", ())).difference(metadata.get("tools_used", ())))
+    if absent:
+        out.append("tools_used: missing {" + ", ".join(f"{name!r}" for name in absent) + "}")
+    for key, source in (
+        ("max_tool_calls", "tool_call_count"),
+        ("max_input_tokens", "input_tokens"),
+        ("max_output_tokens", "output_tokens"),
+    ):
+        if key in expected and not metadata.get(source, 0) <= expected[key]:
+            out.append(f"{key}: {metadata.get(source, 0)} > {expected[key]}")
+    return out
+
+
+words = st.text(alphabet="abcSßİ€'\" \n", max_size=6)
+names = st.sampled_from(["search", "look up", "it's", "x"])
+counts = st.integers(0, 5)
+expectations = st.fixed_dictionaries(
+    {},
+    optional={
+        "should_contain": st.lists(words, max_size=3),
+        "should_not_contain": st.lists(words, max_size=3),
+        "escalated": st.booleans(),
+        "tools_used": st.lists(names, max_size=4),
+        "max_tool_calls": counts,
+        "max_input_tokens": counts,
+        "max_output_tokens": counts,
+    },
+)
+metadatas = st.fixed_dictionaries(
+    {},
+    optional={
+        "escalated": st.booleans(),
+        "tools_used": st.lists(names, max_size=4),
+        "tool_call_count": counts,
+        "input_tokens": counts,
+        "output_tokens": counts,
+    },
+)
+
+
+@examples(300)
+@given(expected=expectations, text=st.text(max_size=30) | words, metadata=metadatas, reference=st.booleans())
+async def test_failure_texts_are_the_guides(
+    expected: dict[str, Any], text: str, metadata: dict[str, Any], reference: bool
+) -> None:
+    judgement = await judged(expected, text, metadata, compat="reference" if reference else "documented")
+    texts = texts_by_the_guide(expected, text, metadata)
+    asserted = any(value != [] for value in expected.values())
+    assert judgement.message == ("; ".join(texts) or ("passed" if asserted else "nothing asserted"))
+    assert judgement.outcome == ("failed" if texts else "passed")
+    assert all(verdict.reason for verdict in judgement.verdicts)
+
+
+async def test_priority_and_other_behaviour() -> None:
+    expected = {"escalation_priority": "high", "refund": True, "language": "de"}
+    judgement = await judged(expected, "hi", {"refund": False})
+    assert [verdict.reason for verdict in judgement.verdicts] == [
+        "escalation_priority: expected high, got None",
+        "refund: expected True, got False",
+        "language: expected de, but the metadata has no 'language'",
+    ]
+    assert (await judged(expected, "hi", {"refund": 0}, compat="reference")).outcome == "passed"
+    good = await judged(expected, "hi", {"escalation_priority": "high", "refund": True, "language": "de"})
+    assert good.outcome == "passed"
+
+
+async def test_what_the_agent_cannot_report_is_an_error() -> None:
+    expected = {
+        "should_contain": ["hi"],
+        "escalated": False,
+        "tools_used": ["a"],
+        "max_tool_calls": 2,
+        "max_input_tokens": 5,
+        "vip": True,
+    }
+    judgement = await judged(expected, "hi", None, capabilities=Reports())
+    assert [verdict.passed for verdict in judgement.verdicts] == [True, None, None, None, None, None]
+    assert judgement.outcome == "error"
+    assert "does not report tokens" in judgement.message
+    assert "does not report metadata" in judgement.message
+    reference = await judged(expected, "hi", None, capabilities=Reports(), compat="reference")
+    assert reference.message == "tools_used: missing {'a'}"
+
+
+async def test_what_was_left_out_counts_as_the_default_and_says_so() -> None:
+    judgement = await judged({"escalated": False, "max_output_tokens": 5}, "hi", None)
+    assert judgement.outcome == "passed"
+    assert all("did not report" in verdict.reason for verdict in judgement.verdicts)
+
+
+async def test_the_whole_conversation_is_summed_and_the_last_reply_read() -> None:
+    replies = [
+        Reply(1, "refund", metadata={"escalated": True, "tool_call_count": 1, "vip": True}),
+        Reply(2, "bye", metadata={"escalated": False, "tool_call_count": 2}),
+    ]
+    transcript = [Entry(1, "tool_call", name="search"), Entry(2, "tool_call", name="lookup")]
+    expected = {
+        "should_not_contain": ["refund"],
+        "escalated": False,
+        "vip": True,
+        "tools_used": ["search", "lookup"],
+        "max_tool_calls": 2,
+        "max_input_tokens": 10,
+    }
+    case = case_of(expected, 2)
+    evidence = JudgeInput(case, replies, transcript, ABLE, Usage(input_tokens=11))
+    judgement = await judge(evidence)
+    assert judgement.message == "max_tool_calls: 3 > 2; max_input_tokens: 11 > 10"
+
+
+async def test_a_limit_that_is_no_number_is_an_error() -> None:
+    judgement = await judged({"max_tool_calls": "two"}, "hi", {"tool_call_count": 1})
+    assert judgement.outcome == "error"
+    assert judgement.message == "max_tool_calls: the limit 'two' is not a number"

@@ -1,0 +1,243 @@
+"""Accepting an answer in files as people write them: every way to lay YAML, HOCON, CSV and JSONL out."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.formats.test_accepting import accepted, judged, project
+from tui_eval.config.project import load
+from tui_eval.formats import reading
+from tui_eval.formats.accepting import Proposal, propose, write
+from tui_eval.guard.trust import Trust
+from tui_eval.model import Attempt, Case, DataDetails, Entry, Verdict
+from tui_eval.suites.accepted_texts import nearest
+from tui_eval.yaml.yaml_edit import EditError
+
+ANSWER = "Well, the price is 89 euros."
+OLD, NEW = "the price is 79 euros", "the price is 89 euros"
+
+GUIDE = {
+    "comments": "agent: helper # a\ntest_cases:\n  # b\n  - name: n # c\n    input: x\n    expected:\n      # d\n"
+    "      should_contain: # e\n        # f\n        - the price is 79 euros # g\n        # h\n# i\n",
+    "flow": "agent: helper\ntest_cases: [{name: n, input: x, expected: {should_contain: ['the price is 79 euros', euros]}}]\n",
+    "json": '{"agent": "helper", "test_cases": [{"name": "n", "input": "x",\n "expected": {"should_contain":\n'
+    '   ["the price is 79 euros"]}}]}\n',
+    "folded": "agent: helper\ntest_cases:\n- name: n\n  input: x\n  expected:\n    should_contain:\n    - >-\n"
+    "      the price\n      is 79 euros\n    - euros   # kept\n",
+    "literal": "agent: helper\ntest_cases:\n- name: n\n  input: x\n  expected:\n    should_contain:\n    - |-\n"
+    "        the price is 79 euros\n    tools_used: [search]\n",
+    "several lines": "agent: helper\ntest_cases:\n- name: n\n  input: x\n  expected:\n    should_contain:\n"
+    '      - "the price\n         is 79 euros"\n      - euros\n',
+    "document marks": "%YAML 1.2\n---\nagent: helper\ntest_cases:\n- name: n\n  input: x\n  expected:\n"
+    "    should_contain: [the price is 79 euros]\n...\n",
+    "tabs": "agent: helper\t# x\ntest_cases:\n- name: n\n  input: 'x\ty'\n  expected:\n    should_contain:\n"
+    "    - the price is 79 euros\t# here\n",
+    "quoted keys": '"agent": helper\n\'test_cases\':\n- "name": n\n  "input": x\n  "expected":\n'
+    "    \"should_contain\":\n    - 'the price is 79 euros'\n",
+    "beyond ASCII": "agent: helper\n# 山田 👩‍👩‍👧‍👦 \ntest_cases:\n- name: naïve 🇫🇷\n  input: 日本語\n  expected:\n"
+    "    should_contain: [ euros, 'the price is 79 euros' ]  # ← 価格\n",
+}
+
+
+@pytest.mark.parametrize("ends", ["\n", "\r\n"])
+@pytest.mark.parametrize("mark", ["", "\ufeff"])
+@pytest.mark.parametrize("layout", GUIDE)
+async def test_yaml_keeps_every_other_character(tmp_path: Path, layout: str, mark: str, ends: str) -> None:
+    text = mark + GUIDE[layout].replace("\n", ends)
+    root = project(tmp_path, ANSWER, **{"suite.yaml": text})
+    await accepted(root)
+    new = (root / "suite.yaml").read_bytes().decode()
+    if OLD in text:
+        bare = [
+            one.replace(f'"{NEW}"', NEW).replace(f"'{NEW}'", NEW) for one in (new, text.replace(OLD, NEW))
+        ]
+        assert bare[0] == bare[1]
+    else:  # the value stood on several lines
+        before, after = text.split("79")[0].split("the price")[0], text.split("79")[1].partition("\n")[2]
+        assert new.startswith(before.rstrip(' ">-\r\n')) and new.endswith(after)
+    assert ("\r\n" in new) == (ends == "\r\n") and new.count("\n") - new.count("\r\n") in (0, new.count("\n"))
+
+
+async def test_line_ends_of_both_kinds_stay_where_they_are(tmp_path: Path) -> None:
+    lines = GUIDE["comments"].split("\n")
+    text = "".join(line + ("\r\n" if number % 2 else "\n") for number, line in enumerate(lines))
+    root = project(tmp_path, ANSWER, **{"suite.yaml": text})
+    await accepted(root)
+    assert (root / "suite.yaml").read_bytes().decode() == text.replace(OLD, NEW)
+
+
+async def test_a_value_with_an_anchor_is_left_to_a_person(tmp_path: Path) -> None:
+    text = (
+        "agent: helper\ntest_cases:\n- name: n\n  input: x\n  expected:\n    should_contain: [&price the price is 79 euros]\n"
+        "- {name: m, input: y, expected: {should_contain: [*price]}}\n"
+    )
+    root = project(tmp_path, ANSWER, **{"suite.yaml": text})
+    cases, attempts, _ = await judged(root)
+    proposal = propose(cases[0], attempts[0], root)
+    assert not proposal.changes and "has an anchor (&price) that others use" in proposal.unable[0]
+
+
+async def test_what_others_refer_to_is_said(tmp_path: Path) -> None:
+    text = (
+        "agent: helper\ntest_cases:\n- name: n\n  input: x\n  expected: &all\n    should_contain: [the price is 79 euros]\n"
+        "- {name: m, input: y, expected: *all}\n- name: o\n  input: z\n  expected: {<<: *all, max_tool_calls: 3}\n"
+    )
+    root = project(tmp_path, ANSWER, **{"suite.yaml": text})
+    cases, attempts, _ = await judged(root)
+    for case, attempt in zip(cases, attempts, strict=True):
+        proposal = propose(case, attempt, root)
+        assert [change.line for change in proposal.changes] == [6], proposal.unable
+        assert proposal.notes == ["line 6 is within &all: whatever refers to it changes too"]
+
+
+async def test_promptfoo_s_default_test_in_another_file(tmp_path: Path) -> None:
+    config = (
+        "prompts: ['{{q}}']\nproviders: [echo]\n# for all\ndefaultTest:\n  assert:\n"
+        "    - {type: contains, value: nothing}\n    - type: contains   # this\n      value: prize\ntests: TESTS\n"
+    )
+    tables = {"t.csv": "q,__expected\nx,contains: euross\n", "t.jsonl": '{"vars": {"q": "x"}, "assert": [{"type": "contains", "value": "euross"}, {"type": "contains", "value": "price"}]}\n',
+              "t.yaml": "- vars: {q: x}\n  assert:\n    # own\n    - {type: contains, value: euross}\n"}  # fmt: skip
+    for name, table in tables.items():
+        root = tmp_path / name.replace(".", "-")
+        root.mkdir()
+        project(
+            root,
+            "the price is 89 euros",
+            **{"promptfooconfig.yaml": config.replace("TESTS", name), name: table},
+        )
+        cases, attempts, recorded = await judged(root)
+        proposal = propose(cases[0], attempts[0], root)
+        assert [(change.path, change.after) for change in proposal.changes] == [
+            (name, "contains: euros" if name == "t.csv" else "euros"),
+            ("promptfooconfig.yaml", "price"),
+        ]
+        assert proposal.unable == ["contains: no part of the answer is near 'nothing': edit the case (e)"]
+        assert proposal.notes == ["line 8 is in defaultTest: every test of the file asks for it"]
+        assert f"--- a/{name}\n" in proposal.diff and "--- a/promptfooconfig.yaml\n" in proposal.diff
+        write(proposal)
+        assert (root / name).read_text() == table.replace("euross", "euros")
+        assert (root / "promptfooconfig.yaml").read_text() == config.replace("prize", "price").replace(
+            "TESTS", name
+        )
+        _, again, _ = await judged(root, recorded)
+        assert sum(verdict.passed is False for verdict in again[0].verdicts) == 1
+
+
+async def test_promptfoo_budgets_and_what_must_not_be_there(tmp_path: Path) -> None:
+    config = "prompts: ['{{q}}']\nproviders: [echo]\ntests: t.csv\n"
+    table = "q,__expected1,__expected2\nx,not-contains: price,contains: price\n"
+    root = project(tmp_path, "the price is 89 euros", **{"promptfooconfig.yaml": config, "t.csv": table})
+    await accepted(root)
+    assert (root / "t.csv").read_text() == "q,__expected1,__expected2\nx,,contains: price\n"
+    (root / "t.csv").unlink()
+    text = "prompts: [p]\nproviders: [echo]\ntests:\n  - assert:\n      - {type: latency, threshold: 10}  # ms\n      - type: cost\n        threshold: 0.001\n"
+    (root / "promptfooconfig.yaml").write_text(text)
+    case = Case("c", "c", "promptfooconfig.yaml", "promptfoo")
+    verdicts = [Verdict("latency", False, line=5), Verdict("cost", False, line=6)]
+    attempt = Attempt("c", 1, "failed", verdicts=verdicts, duration_ms=1000.0, cost=0.05)
+    write(propose(case, attempt, root))
+    assert (root / "promptfooconfig.yaml").read_text() == text.replace(
+        "threshold: 10}", "threshold: 1200}"
+    ).replace("0.001", "0.06")
+
+
+HOCON = {
+    "plain": '{\n  agent: helper, connections: [http]\n  interactions: [\n    {\n      text: x\n      response { text { keywords: ["79 euros"] } }\n    }\n  ]\n}\n',
+    "a line each": '{\n  agent: helper\n  connections: [http]\n  interactions: [{\n    text: x // 79 euros\n    response.text.keywords = [\n      "price", # kept\n      "79 euros" // here\n    ]\n  }]\n}\n',
+    "unquoted": "agent: helper\nconnections: [http]\ninteractions: [ { text: x, response: { text: { keywords: [ 79 euros ] } } } ]\n",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("ends", ["\n", "\r\n"])
+@pytest.mark.parametrize("mark", ["", "\ufeff"])
+@pytest.mark.parametrize("layout", HOCON)
+async def test_hocon_keeps_every_other_character(tmp_path: Path, layout: str, mark: str, ends: str) -> None:
+    text = mark + HOCON[layout].replace("\n", ends)
+    root = project(tmp_path, "the price is 89 euros", **{"case.hocon": text})
+    await accepted(root)
+    new = (root / "case.hocon").read_bytes().decode()
+    old = '"79 euros"' if '"79 euros"' in text else "79 euros"
+    assert (
+        new == text.replace(old, '"89 euros"', 1)
+        if old != '"79 euros"'
+        else new == text.replace(old, '"89 euros"')
+    )
+
+
+@pytest.mark.parametrize(
+    ("kind", "line", "expected", "actual", "after"),
+    [
+        (
+            "not_greater",
+            "total { not_greater: 1500 } # most",
+            1500,
+            1725,
+            "total { not_greater: 1725 } # most",
+        ),
+        ("less", "total { less: 10, value: 3 }", 10, 12, "total { less: 13, value: 3 }"),
+        ("greater", "total.greater = 10", 10, 7, "total.greater = 6"),
+        ("not_keywords", 'not_keywords: ["a b", "c"]', "a b", "a b c", 'not_keywords: ["c"]'),
+        ("not_keywords", 'not_keywords: ["a b", "c"] # d', "c", "a b c", 'not_keywords: ["a b"] # d'),
+        ("not_keywords", "not_keywords: [ c ]", "c", "c", "not_keywords: [ ]"),
+    ],
+)
+def test_neuro_san_bounds_and_what_must_not_be_there(
+    tmp_path: Path, kind: str, line: str, expected: object, actual: object, after: str
+) -> None:
+    text = f"{{ interactions: [{{ text: x, response: {{ structure: {{\n   {line}\n}} }} }}] }}\n"
+    (tmp_path / "c.hocon").write_text(text)
+    verdict = Verdict(kind, False, expected=expected, actual=actual, turn=1, line=2)
+    proposal = propose(
+        Case("c", "c", "c.hocon", "neuro_san"), Attempt("c", 1, "failed", verdicts=[verdict]), tmp_path
+    )
+    assert not proposal.unable
+    write(proposal)
+    assert (tmp_path / "c.hocon").read_text().split("\n")[1].strip().replace("[  ]", "[ ]") == after
+
+
+def nao_proposal(root: Path, sql: str, query: str) -> Proposal:
+    (root / "t.yml").write_text(f"name: n\nprompt: p\nsql: {sql}\n")
+    verdict = Verdict("sql", False, target="rows", line=3)
+    call = Entry(1, "tool_call", name="execute_sql", arguments={"sql_query": query})
+    attempt = Attempt("c", 1, "failed", verdicts=[verdict], transcript=[call], data=DataDetails())
+    return propose(Case("c", "c", "t.yml", "nao"), attempt, root)
+
+
+def test_the_same_query_with_other_rows_is_no_change(tmp_path: Path) -> None:
+    proposal = nao_proposal(tmp_path, "|\n  select 1\n  from t", "SELECT 2")
+    assert proposal.changes[0].after == "SELECT 2"
+    proposal = nao_proposal(tmp_path, "|\n  select 1\n  from t", "select 1\nfrom t\n")
+    assert not proposal.changes and "the agent's own query is this one already" in proposal.unable[0]
+
+
+@pytest.mark.parametrize(
+    "sql", ["select 1", "'select 1'", '"select 1"', "|\n  select 1", ">-\n  select\n  1"]
+)
+def test_any_query_in_any_style_reads_back(tmp_path: Path, sql: str) -> None:
+    query = "SELECT 'it''s', \"a: b\" # c\n  -- comment: {x}\nFROM \tt\n\nWHERE 1 = 1 -- ende ü"
+    proposal = nao_proposal(tmp_path, sql, query)
+    write(proposal)
+    suite = reading.load(tmp_path / "t.yml", load([tmp_path]), Trust())
+    assert not suite.problems and suite.cases[0].assertions[0].value == query
+
+
+@pytest.mark.parametrize(
+    ("wanted", "answer", "found"),
+    [
+        ("Saturday", "It comes on **Sunday**.", None),
+        ("refund policy", "our **Refunds policy**.", "Refunds policy"),
+        ("90 days", "You may stay for some days.", None),
+        ("erste Pressung", "Olivenöl aus eigener Ernte, kaltgepresst.", None),
+        ("the fee (5 €)", "So the fee (6 €) applies", "the fee (6 €)"),
+        ("48213", "order 48214 of 2026", "48214"),
+        ("48213", "order 48214.", "48214"),
+    ],
+)
+def test_the_nearest_text_is_no_wild_guess(wanted: str, answer: str, found: str | None) -> None:
+    if found is None:
+        with pytest.raises(EditError, match="no part of the answer is near"):
+            nearest(wanted, answer)
+    else:
+        assert nearest(wanted, answer) == found

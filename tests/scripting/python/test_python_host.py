@@ -1,0 +1,348 @@
+"""People's Python in child processes: answers, errors, edits, kills."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.support import ROOT
+from tui_eval.events import Finished, TextDelta, ToolCall
+from tui_eval.scripting.python.python_host import PythonHost, ScriptError, ScriptTimeout, printed
+
+Write = Callable[[str], Path]
+
+
+@pytest.fixture
+def host(tmp_path: Path) -> Iterator[PythonHost]:
+    host = PythonHost(tmp_path)
+    yield host
+    host.close()
+
+
+@pytest.fixture
+def script(tmp_path: Path) -> Write:
+    def write(text: str, name: str = "agent.py") -> Path:
+        file = tmp_path / name
+        file.parent.mkdir(exist_ok=True)
+        file.write_text(text, "utf-8")
+        return file
+
+    return write
+
+
+def alive(pid: int) -> bool:
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except OSError:
+        return False
+    return state != "Z"
+
+
+async def until(condition: Callable[[], bool], seconds: float = 60) -> None:
+    async with asyncio.timeout(seconds):
+        while not condition():  # noqa: ASYNC110 - it looks at another process
+            await asyncio.sleep(0.01)
+
+
+async def test_returns_values_and_what_was_printed(host: PythonHost, script: Write) -> None:
+    file = script(
+        "import os, sys, subprocess\n"
+        "def answer(message, times=1):\n"
+        "    print('thinking', file=sys.stderr)\n"
+        "    os.write(1, b'raw')\n"
+        "    return message * times, {'cwd': os.getcwd(), 'path': sys.path[0]}\n"
+    )
+    result = await host.call(file, "answer", ["hä\ud800"], {"times": 2})
+    assert result.value == ["hä\ud800hä\ud800", {"cwd": str(file.parent), "path": str(file.parent)}]
+    assert result.stdout == "thinking\nraw"
+
+
+async def test_async_functions_run_at_the_same_time(host: PythonHost, script: Write) -> None:
+    file = script(
+        "import asyncio\n"
+        "waiting = []\n"
+        "async def meet(name):\n"
+        "    print(name)\n"
+        "    waiting.append(name)\n"
+        "    while len(waiting) < 20: await asyncio.sleep(0)\n"
+        "    return name\n"
+        "def ready(): pass\n"
+    )
+    lease = host.lease("one process")
+    await host.call(file, "ready", lease=lease)
+    calls = (host.call(file, "meet", [i], timeout=60, lease=lease) for i in range(20))
+    results = await asyncio.gather(*calls)
+    assert [r.value for r in results] == list(range(20))
+    assert [r.stdout for r in results] == [f"{i}\n" for i in range(20)]
+
+
+async def test_plain_functions_run_at_the_same_time(host: PythonHost, script: Write) -> None:
+    file = script(
+        "import threading\n"
+        "barrier = threading.Barrier(10)\n"
+        "def meet(name):\n"
+        "    print(name)\n"
+        "    barrier.wait(20)\n"
+        "    print(name)\n"
+        "    return name\n"
+        "def ready(): pass\n"
+    )
+    lease = host.lease("one process")
+    await host.call(file, "ready", lease=lease)
+    calls = (host.call(file, "meet", [i], timeout=60, lease=lease) for i in range(10))
+    results = await asyncio.gather(*calls)
+    assert [r.stdout for r in results] == [f"{i}\n{i}\n" for i in range(10)]
+
+
+async def test_plain_calls_one_after_the_other_share_the_main_thread(host: PythonHost, script: Write) -> None:
+    file = script(
+        "import sqlite3, threading\n"
+        "db = sqlite3.connect(':memory:')\n"
+        "def ask(): return [db.execute('select 1').fetchone()[0], threading.current_thread() is threading.main_thread()]\n"
+    )
+    for _ in range(5):
+        assert (await host.call(file, "ask")).value == [1, True]
+
+
+async def test_errors_are_one_line_that_says_where(host: PythonHost, script: Write) -> None:
+    file = script(
+        "import json, sys\n"
+        "def wrong():\n"
+        "    print('before')\n"
+        "    raise ValueError('first\\nsecond')\n"
+        "def deep(): json.loads('{')\n"
+        "def leave(): sys.exit(3)\n"
+        "def strange(): return {'a': object()}\n"
+        "async def later(): raise KeyError('x')\n"
+    )
+    with pytest.raises(ScriptError) as caught:
+        await host.call(file, "wrong")
+    assert str(caught.value) == "ValueError: first (agent.py:4)"
+    assert "second" in caught.value.traceback and "python_worker" not in caught.value.traceback
+    assert caught.value.stdout == "before\n"
+    with pytest.raises(ScriptError, match=r"^JSONDecodeError: .* \(agent.py:5\)$"):
+        await host.call(file, "deep")
+    with pytest.raises(ScriptError, match=r"^SystemExit: 3 \(agent.py:6\)$"):
+        await host.call(file, "leave")
+    with pytest.raises(ScriptError, match="gives a value of type object, which JSON cannot hold"):
+        await host.call(file, "strange")
+    with pytest.raises(ScriptError, match=r"^KeyError: no key 'x' \(agent.py:8\)$"):
+        await host.call(file, "later")
+    with pytest.raises(ScriptError, match=r"agent.py has no function 'missing' \(there is: wrong, deep"):
+        await host.call(file, "missing")
+    with pytest.raises(ScriptError, match="No such file"):
+        await host.call(file.with_name("none.py"), "f")
+    with pytest.raises(ScriptError, match="no such folder"):
+        await host.call(file.parent / "nowhere" / "none.py", "f")
+    with pytest.raises(ScriptError, match=r"^TypeError: "):
+        await host.call(file, "wrong", [1, 2, 3])
+    broken = script("def f(:\n", "broken.py")
+    with pytest.raises(ScriptError, match=r"^SyntaxError: .* \(broken.py:1\)$"):
+        await host.call(broken, "f")
+
+
+async def test_generators_stream_events(host: PythonHost, script: Write) -> None:
+    file = script(
+        "from tui_eval.events import ToolCall, Finished\n"
+        "from tui_eval.model import Reply\n"
+        "async def agent(message, session):\n"
+        "    print('p')\n"
+        "    yield 'hello '\n"
+        "    yield ToolCall('1', 'search', {'q': message})\n"
+        "    yield {'type': 'text', 'text': 'there'}\n"
+        "    yield Finished(Reply(1, 'hello there'))\n"
+        "def plain(): yield from ['a', 'b']\n"
+        "def text(): return 'all'\n"
+        "def bad(): yield 3\n"
+    )
+    kept: list[str] = []
+    token = printed.set(kept.append)
+    events = [e async for e in host.stream(file, "agent", ["m", "s"])]
+    printed.reset(token)
+    assert events[:3] == [TextDelta("hello "), ToolCall("1", "search", {"q": "m"}), TextDelta("there")]
+    assert isinstance(events[3], Finished) and events[3].reply.text == "hello there"
+    assert kept == ["p\n"]
+    assert [e async for e in host.stream(file, "plain")] == [TextDelta("a"), TextDelta("b")]
+    assert [e async for e in host.stream(file, "text")] == [TextDelta("all")]
+    with pytest.raises(ScriptError, match=r"agent.py:bad gives a int"):
+        _ = [e async for e in host.stream(file, "bad")]
+    assert (await host.call(file, "plain")).value == ["a", "b"]
+
+
+async def test_description(host: PythonHost, script: Write) -> None:
+    file = script("async def g(message, session=None, *more):\n    yield ''\ndef f(a, **k): pass\n")
+    described = await host.describe(file, "g")
+    assert described.parameters == ["message", "session"]
+    assert described.is_async_gen and described.is_async and described.any_positional
+    plain = await asyncio.to_thread(host.describe_sync, file, "f")
+    assert plain.any_keyword and not plain.is_async
+
+
+async def test_an_endless_function_is_killed_with_what_it_started(host: PythonHost, script: Write) -> None:
+    file = script(
+        "import os, subprocess, time\n"
+        "def endless(note):\n"
+        "    child = subprocess.Popen(['sleep', '1000'])\n"
+        "    open(note + '.new', 'w').write(f'{os.getpid()} {child.pid}')\n"
+        "    os.rename(note + '.new', note)\n"
+        "    while True: pass\n"
+        "def fine(): return os.getpid()\n"
+    )
+    note = file.parent / "pids"
+    for seconds in (0.5, 5, 50):  # a busy machine may need longer before the function has begun
+        with pytest.raises(ScriptTimeout, match=rf"agent.py:endless did not end within {seconds} s"):
+            await host.call(file, "endless", [str(note)], timeout=seconds)
+        if note.exists():
+            break
+    pids = [int(word) for word in note.read_text().split()]
+    await until(lambda: not any(alive(pid) for pid in pids))
+    assert (await host.call(file, "fine")).value not in pids
+
+
+async def test_killing_one_call_harms_no_other(host: PythonHost, script: Write) -> None:
+    file = script(
+        "import time, os\n"
+        "def endless():\n"
+        "    while True: time.sleep(0.01)\n"
+        "def slow(gate):\n"
+        "    open(gate + '.reached', 'w').close()\n"
+        "    while not os.path.exists(gate): time.sleep(0.01)\n"
+        "    return os.getpid()\n"
+        "def pid(): return os.getpid()\n"
+    )
+    gate = file.parent / "gate"
+    lease = host.lease("one process")
+    first = (await host.call(file, "pid", lease=lease)).value
+    slow = asyncio.create_task(host.call(file, "slow", [str(gate)], lease=lease))
+    await until((file.parent / "gate.reached").exists)
+    with pytest.raises(ScriptTimeout):
+        await host.call(file, "endless", timeout=0.2, lease=lease)
+    lease.release()
+
+    async def renewed() -> bool:
+        return (await host.call(file, "pid")).value != first
+
+    async with asyncio.timeout(60):
+        while not await renewed():  # noqa: ASYNC110 - it looks at another process
+            await asyncio.sleep(0.02)
+    gate.touch()
+    assert (await slow).value == first
+    await until(lambda: not alive(first))
+
+
+async def test_cancelling_an_async_function_lets_it_clean_up(host: PythonHost, script: Write) -> None:
+    file = script(
+        "import asyncio, os\n"
+        "async def wait(begun, cleaned):\n"
+        "    open(begun, 'w').close()\n"
+        "    try: await asyncio.sleep(1000)\n"
+        "    finally: open(cleaned, 'w').close()\n"
+        "def pid(): return os.getpid()\n"
+    )
+    begun, cleaned = file.parent / "begun", file.parent / "cleaned"
+    first = (await host.call(file, "pid")).value
+    task = asyncio.create_task(host.call(file, "wait", [str(begun), str(cleaned)]))
+    await until(begun.exists)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    await until(cleaned.exists)
+    assert (await host.call(file, "pid")).value == first
+
+
+async def test_an_edit_counts_for_the_next_call(host: PythonHost, script: Write) -> None:
+    helper = script("WORD = 'one'\n", "helper.py")
+    file = script("import helper\ndef say(): return helper.WORD\n")
+    assert (await host.call(file, "say")).value == "one"
+    helper.write_text("WORD = 'two'\n")  # the same size, perhaps the same second
+    assert (await host.call(file, "say")).value == "two"
+    file.write_text("def say(): return 'three'\n")
+    assert (await host.call(file, "say")).value == "three"
+
+
+async def test_scripts_of_the_same_name_and_names_of_modules(host: PythonHost, script: Write) -> None:
+    one = script("def f(): return 1\n", "a/agent.py")
+    two = script("def f(): return 2\n", "b/agent.py")
+    three = script("import queue\ndef f(): return hasattr(queue, 'Queue')\n", "json.py")
+    assert [(await host.call(file, "f")).value for file in (one, two, three)] == [1, 2, True]
+
+
+async def test_a_process_that_ends_fails_its_calls(host: PythonHost, script: Write) -> None:
+    file = script(
+        "import os\ndef leave(): os._exit(7)\ndef crash(): os.kill(os.getpid(), 11)\ndef fine(): return 1\n"
+    )
+    with pytest.raises(ScriptError, match=r"the Python process ended \(exit code 7\)"):
+        await host.call(file, "leave")
+    with pytest.raises(ScriptError, match=r"the Python process ended \(SIGSEGV\)"):
+        await host.call(file, "crash")
+    assert (await host.call(file, "fine")).value == 1
+
+
+async def test_close_ends_everything(tmp_path: Path, script: Write) -> None:
+    host = PythonHost(tmp_path)
+    file = script("import os, time\ndef pid(): return os.getpid()\ndef wait(): time.sleep(1000)\n")
+    pid = (await host.call(file, "pid")).value
+    waiting = asyncio.create_task(host.call(file, "wait"))
+    await asyncio.sleep(0)
+    host.close()
+    await until(
+        lambda: not alive(pid)
+    )  # it is its watcher's child: whoever takes it in may be late to reap it
+    with pytest.raises(ScriptError):
+        await waiting
+    with pytest.raises(ScriptError, match="closed"):
+        await host.call(file, "pid")
+    host.close()
+
+
+async def test_a_process_ends_with_its_host(tmp_path: Path, script: Write) -> None:
+    file = script("import os\ndef pid(): return os.getpid()\n")
+    starter = (
+        "import sys, os; from pathlib import Path; from tui_eval.scripting.python.python_host import PythonHost\n"
+        f"print(PythonHost(Path({str(tmp_path)!r})).call_sync(Path({str(file)!r}), 'pid').value, flush=True)\n"
+        "os.kill(os.getpid(), 9)"
+    )
+    process = await asyncio.create_subprocess_exec(
+        sys.executable,
+        "-c",
+        starter,
+        stdout=asyncio.subprocess.PIPE,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+    )
+    output, _ = await process.communicate()
+    pid = int(output)
+    await until(lambda: not alive(pid))
+
+
+def test_readers_call_from_threads(host: PythonHost, script: Write) -> None:
+    file = script("import time\ndef f(n): return n\ndef endless():\n    while True: time.sleep(1)\n")
+    assert host.call_sync(file, "f", [{"a": [1, None, 2.5]}]).value == {"a": [1, None, 2.5]}
+    with pytest.raises(ScriptTimeout):
+        host.call_sync(file, "endless", timeout=0.2)
+    with pytest.raises(ScriptError):
+        host.call_sync(file, "none")
+
+
+@pytest.mark.benchmark
+async def test_a_warm_call_is_quick(host: PythonHost, script: Write) -> None:
+    file = script("def f(n): return n\n")
+    await host.call(file, "f", [0])
+    times = []
+    for number in range(100):
+        begun = time.perf_counter()
+        await host.call(file, "f", [number])
+        times.append(time.perf_counter() - begun)
+    assert sorted(times)[10] < 0.005, "the machine may be busy during the other ninety"
+
+
+async def test_large_values_and_much_output(host: PythonHost, script: Write) -> None:
+    file = script("def f(text):\n    print('x' * 3_000_000)\n    return text\n")
+    result = await host.call(file, "f", ["ü" * 2_000_000])
+    assert len(result.value) == 2_000_000
+    assert len(result.stdout) < 1_100_000 and "more was printed" in result.stdout

@@ -1,0 +1,56 @@
+"""The command line and the app as somebody has them who installed the package in `tests/data/fifth_format`."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from tests.support import ROOT
+from tui_eval import extensions, formats
+from tui_eval.formats import discovery
+
+PACKAGE = ROOT / "tests" / "data" / "fifth_format"
+_REMEMBERED = (
+    extensions._every, extensions.installed, formats.added_formats, formats._added, formats.format_of, discovery._endings, discovery._hints,
+)  # fmt: skip
+"""What is looked up once in a process."""
+
+
+def tui_eval(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    """The command line in a folder; it never ends with a traceback."""
+    environment = {
+        **os.environ,
+        "PYTHONPATH": f"{ROOT}{os.pathsep}{PACKAGE}",
+        "XDG_STATE_HOME": str(folder / ".state"),
+        "XDG_CACHE_HOME": str(folder / ".cache"),
+    }
+    done = subprocess.run(
+        [sys.executable, "-m", "tui_eval", *words],
+        cwd=folder, env=environment, capture_output=True, text=True, timeout=120, check=False,
+    )  # fmt: skip
+    assert "Traceback" not in done.stdout + done.stderr, done.stderr
+    return done
+
+
+@contextmanager
+def installed(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """The package installed in this process, and in those that it begins."""
+    monkeypatch.syspath_prepend(str(PACKAGE))
+    monkeypatch.setenv("PYTHONPATH", f"{ROOT}{os.pathsep}{PACKAGE}")
+    _forget()
+    try:
+        yield
+    finally:
+        monkeypatch.undo()
+        _forget()
+
+
+def _forget() -> None:
+    for remembered in _REMEMBERED:
+        remembered.cache_clear()

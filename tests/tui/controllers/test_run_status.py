@@ -1,0 +1,71 @@
+"""What runs stands at the end of every screen's footer, and a run that goes on is followed when the app opens."""
+
+from __future__ import annotations
+
+import time
+
+from tests.support.app_host import LiveRun, project, running_app, screen_text, until
+
+NAMES = ["one", "two", "three"]
+
+
+async def test_an_app_that_opens_follows_the_run_that_goes_on_and_every_screen_says_how_far_it_is(tmp_path):
+    root = project(tmp_path)
+    run = LiveRun(root, NAMES)
+    run.start(0)
+    run.done(0, "passed")
+    async with running_app(root, (100, 24)) as (app, pilot):
+        await until(lambda: "● 1/3 ✓1" in screen_text(app).splitlines()[-1], pilot)
+        await pilot.press("H")
+        await until(lambda: "● 1/3 ✓1" in screen_text(app).splitlines()[-1], pilot)
+        run.start(1)
+        run.done(1, "failed", "no")
+        await until(lambda: "● 2/3 ✓1 ✗1" in screen_text(app).splitlines()[-1], pilot)
+        await pilot.press("L")
+        await until(lambda: "2/3" in screen_text(app).splitlines()[0], pilot)
+        assert "2/3" not in screen_text(app).splitlines()[-1]
+        run.start(2)
+        run.done(2, "passed")
+        run.finish()
+        await pilot.press("U")
+        await until(
+            lambda: "3/3" not in screen_text(app) and "●" not in screen_text(app).splitlines()[-1], pilot
+        )
+
+
+async def test_a_project_without_a_run_at_work_says_nothing(tmp_path):
+    root = project(tmp_path)
+    LiveRun(root, NAMES).all_done(["passed"] * 3)
+    async with running_app(root, (100, 24)) as (app, pilot):
+        await pilot.pause(0.2)
+        assert app.state.run is None
+
+
+async def test_runs_that_another_process_makes_are_seen_in_an_app_that_is_open(tmp_path):
+    root = project(tmp_path)
+    LiveRun(root, ["refund is approved", "greets by name"]).all_done(["passed", "passed"])
+    async with running_app(root, (120, 40)) as (app, pilot):
+        await until(lambda: "✓2" in screen_text(app) or "✓ 2" in screen_text(app), pilot)
+        LiveRun(root, ["refund is approved", "greets by name"]).all_done(["failed", "passed"])
+        await until(lambda: "case 0 went wrong" in screen_text(app), pilot)
+        await pilot.press("H")
+        await until(lambda: len(app.screen.query("RowTable").first().rows) == 2, pilot)
+        LiveRun(root, ["greets by name"]).all_done(["failed"])
+        await until(lambda: len(app.screen.query("RowTable").first().rows) == 3, pilot)
+
+
+async def test_a_run_in_front_that_is_gone_on_with_elsewhere_is_followed_again(tmp_path):
+    root = project(tmp_path)
+    run = LiveRun(root, NAMES)
+    run.start(0)
+    run.done(0, "passed")
+    run.writer.state("interrupted", time.time())
+    async with running_app(root, (120, 40), open_run=run.folder) as (app, pilot):
+        await until(lambda: app.state.run is not None and not app.state.run.active, pilot)
+        await until(lambda: app.other_engines.looked_at >= 5, pilot)
+        run.start(1)
+        run.start(2)
+        run.done(1, "failed", "no")
+        run.done(2, "passed")
+        run.finish()
+        await until(lambda: app.state.run.counts.done == 3 and app.state.run.info.state == "finished", pilot)

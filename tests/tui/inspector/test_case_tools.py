@@ -1,0 +1,156 @@
+"""Tab 2: what was expected of calls beside what they were given, bars over time, calls of megabytes."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.support.attempts import START, hallucinated_argument, multi_agent_in_time
+from tests.support.case_host import host, loaded, screen_text, sees, until
+from tests.support.judged_evidence import evidenced
+from tests.tui.state.case.test_case_why import said
+from tui_eval.model import Attempt, Entry, Evidence, Verdict
+from tui_eval.tui.inspector.tools_tab import ToolsTab
+from tui_eval.tui.state.case.tools_view import detail, rows
+from tui_eval.tui.state.case.waterfall import SpanBar, bar_line, bars, label_width, span_of
+
+SIZES = [(80, 24), (120, 40), (60, 16)]
+
+
+def called(*verdicts: Verdict) -> Attempt:
+    transcript = [
+        Entry(1, "user", text="go", started_at=START),
+        Entry(1, "tool_call", name="search", arguments={"query": "ketle", "page": 1}, call_id="1"),
+        Entry(1, "tool_result", name="search", result=[{"id": 1}], call_id="1"),
+        Entry(1, "tool_call", name="lookup", arguments='{"id": 8}', call_id="2"),
+        Entry(1, "tool_result", name="lookup", error="404", call_id="2"),
+    ]
+    return Attempt("s::called", 1, "failed", transcript=transcript, verdicts=list(verdicts))
+
+
+@pytest.mark.parametrize(
+    ("verdict", "lines"),
+    [
+        # nao
+        (Verdict("tool_call", False, "tools", {"tool": "search", "args": {"query": "kettle", "max": 5}}, turn=1),
+         ['query: "kettle"  ≠ "ketle"', "max: 5  ≠ not given", "page: not asked for"]),
+        # StartToAgent
+        (Verdict("tools_used", False, "tools", "serch", ["search"]), ["✗ serch was not called; the nearest name is search"]),
+        (Verdict("max_tool_calls", False, "tools", 1, 2, reason="max_tool_calls: 2 > 1"), ["2 > 1 tool calls"]),
+        # promptfoo: its judge's own pieces
+        (Verdict("trajectory:tool-args-match", False, "text", {"name": "lookup", "args": {"id": 7}}, evidence=[
+            Evidence("call", "wrong-arguments", text="lookup", call=1, path="id", expected=7, actual=8)]), ["id: 7  ≠ 8"]),
+        (Verdict("trajectory:tool-sequence", False, "text", {"steps": ["search", "refund"]}, evidence=[
+            Evidence("step", "called", text="search", call=1, row=0, actual=[1]),
+            Evidence("step", "not-in-order", text="refund", row=1, actual=[])]),
+         ["✓ search was step 1", "✗ refund not after step 1"]),
+        (Verdict("not-trajectory:tool-used", False, "text", "search", reason="search was used", evidence=[
+            Evidence("step", "forbidden-call", text="search", call=1, actual=[1])]), ["search called"]),
+    ],
+)  # fmt: skip
+def test_what_is_expected_of_calls_stands_beside_them(verdict: Verdict, lines: list[str]) -> None:
+    attempt = evidenced(called(verdict))
+    shown = [
+        line for row in rows(attempt) for block in detail(attempt, row) for line in said(block.lines())
+    ] + [block.label for row in rows(attempt) for block in detail(attempt, row)]
+    for line in lines:
+        assert any(line in one for one in shown), shown
+
+
+def test_a_megabyte_of_json_makes_no_delay() -> None:
+    big = {"rows": [{"id": n, "name": f"name {n}", "nested": {"a": [1, 2, 3]}} for n in range(16_000)]}
+    attempt = called()
+    attempt.transcript = [
+        entry
+        for n in range(20)
+        for entry in (
+            Entry(n, "tool_call", name="read", arguments={"n": n}, call_id=str(n)),
+            Entry(n, "tool_result", name="read", result=big, call_id=str(n)),
+        )
+    ]
+    began = time.thread_time()
+    for entry in attempt.transcript:
+        json.dumps(entry.result, ensure_ascii=False)
+    whole = time.thread_time() - began
+    began = time.thread_time()
+    calls = rows(attempt)
+    first = [block.head() for block in detail(attempt, calls[0])]
+    took = time.thread_time() - began
+    assert first and calls[0].size.endswith("k")
+    assert took < whole * 0.7, "results are measured in far less time than it takes to write them out"
+
+
+def test_a_call_without_end_and_one_of_no_length_are_told_apart() -> None:
+    transcript = [
+        Entry(1, "tool_call", name="zero", call_id="1", started_at=START),
+        Entry(1, "tool_result", name="zero", call_id="1", result=1, started_at=START),
+        Entry(1, "tool_call", name="lost", call_id="2", started_at=START + 1),
+        Entry(1, "tool_call", name="hour", call_id="3", started_at=START + 2),
+        Entry(1, "tool_result", name="hour", call_id="3", result=1, started_at=START + 3602),
+        Entry(1, "tool_call", name="timeless", call_id="4"),
+    ]
+    shown = bars(Attempt("s::x", 1, "passed", transcript=transcript, started_at=START))
+    total, width = span_of(shown), 60
+    lines = {bar.label: said([bar_line(bar, total, width, label_width(shown, width))])[0] for bar in shown}
+    assert "0ms ▏" in lines["zero"] and "– ▏" in lines["lost"]
+    assert lines["lost"].startswith("!") and "1h00m" in lines["hour"] and "█" * 20 in lines["hour"]
+    assert lines["timeless"].rstrip().endswith("–")
+    assert all(len(line) <= width for line in lines.values())
+
+
+def test_bars_say_whose_call_it_is_and_what_was_wrong_with_it() -> None:
+    shown = bars(multi_agent_in_time())
+    calls = {bar.label: bar for bar in shown if bar.call is not None}
+    assert {label: bar.agent for label, bar in calls.items()} == {"find_rule": "baggage", "fee_table": "fees"}
+    line = said([bar_line(calls["find_rule"], span_of(shown), 80, label_width(shown, 80))])[0]
+    assert "find_rule baggage" in line
+    wrong = SpanBar("x", "tool_call", 0, 0.0, 5.0, wrong=True)
+    assert said([bar_line(wrong, 10.0, 60, 10)])[0].startswith("✗ x")
+    only_one = bars(hallucinated_argument())
+    assert [(bar.agent, bar.failed, bar.wrong) for bar in only_one] == [("", False, True)]
+
+
+@pytest.mark.parametrize("size", SIZES)
+async def test_the_foot_and_the_keys_of_tools(tmp_path: Path, size: tuple[int, int]) -> None:
+    app = host(tmp_path, multi_agent_in_time())
+    async with app.run_test(size=size) as pilot:
+        screen = await loaded(pilot)
+        await pilot.press("2")
+        tab = screen.tab
+        assert isinstance(tab, ToolsTab)
+        await until(pilot, lambda: "s times" in screen_text(app) and ") next call" in screen_text(app))
+        assert "? help" in screen_text(app)
+        await pilot.press("g", "right_parenthesis")
+        assert tab.table.call_index == 1
+        await pilot.press("left_parenthesis", "s")
+        assert tab.table.bars and tab.table.call_index == 0
+        await pilot.press("right_parenthesis")
+        await sees(pilot, "no table of 2026")
+        assert max(len(line) for line in screen_text(app).splitlines()) <= size[0]
+
+
+@pytest.mark.parametrize("size", SIZES)
+async def test_the_call_that_failed_is_in_sight(tmp_path: Path, size: tuple[int, int]) -> None:
+    attempt = called()
+    attempt.transcript = [
+        entry
+        for n in range(60)
+        for entry in (
+            Entry(1, "tool_call", name=f"call_{n}", call_id=str(n), started_at=START + n),
+            Entry(
+                1, "tool_result", name=f"call_{n}", call_id=str(n), error="500" if n == 40 else None, result=1
+            ),
+        )
+    ]
+    app = host(tmp_path, attempt)
+    async with app.run_test(size=size) as pilot:
+        await loaded(pilot)
+        await pilot.press("2")
+        await sees(pilot, "41    1  call_40")
+        await pilot.press("s")
+        await until(
+            pilot, lambda: any(line.startswith("! call_40") for line in screen_text(app).splitlines())
+        )

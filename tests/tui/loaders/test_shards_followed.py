@@ -1,0 +1,66 @@
+"""A folder of shards in the app: one run that grows while other machines write it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.support.app_host import project, running_app, until
+from tests.tui.screens.test_runs_screen import sees
+from tui_eval.model import Attempt, Case
+from tui_eval.store import gathering
+from tui_eval.store.gathering import Gathering
+from tui_eval.store.run_folders import GUESTS
+from tui_eval.store.schema import RunInfo
+from tui_eval.store.writer import PlannedCase, RunWriter
+from tui_eval.tui.screens.run_screen import RunScreen
+
+
+@pytest.fixture(autouse=True)
+def _alone(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
+    monkeypatch.setattr(gathering, "SECONDS", 0.05)
+    GUESTS.clear()
+    yield
+    GUESTS.clear()
+
+
+def shard(folder: Path, number: int) -> tuple[RunWriter, int]:
+    """A shard of two that has begun, with one case."""
+    place = folder / f"shard-{number}"
+    place.mkdir(parents=True)
+    said = {"number": number, "of": 2, "cases": 2, "content": "x", "sizes": [1, 1], "places": [number - 1]}
+    info = RunInfo(f"2026010{number}-000000-aaaa", started_at=1.0, agents=["bot"], provenance={"shard": said})
+    writer = RunWriter(place, info)
+    case = Case(f"s.yaml::case {number}", f"case {number}", "s.yaml", "start_to_agent")
+    ((ref,),) = writer.plan([PlannedCase(case, "bot", None, 1, 1)])
+    writer.started(ref, 1.0)
+    writer.flush()
+    return writer, ref
+
+
+def finish(writer: RunWriter, ref: int, number: int) -> None:
+    writer.done(ref, Attempt(f"s.yaml::case {number}", 1, "passed", "bot", response_text="hi"))
+    writer.state("finished", 2.0)
+    writer.close()
+
+
+async def test_shards_are_one_run_that_grows(tmp_path: Path) -> None:
+    shards = tmp_path / "shards"
+    first, first_ref = shard(shards, 1)
+    followed = Gathering(shards, waits=True)
+    followed.start()
+    try:
+        async with running_app(project(tmp_path), (120, 40), open_run=followed.place) as (app, pilot):
+            await until(lambda: isinstance(app.screen, RunScreen) and app.state.run is not None, pilot)
+            await sees(app, pilot, "case 1", "running")
+            finish(first, first_ref, 1)
+            await sees(app, pilot, "passed", "shard 2 missing")
+            second, second_ref = shard(shards, 2)
+            await sees(app, pilot, "case 1", "case 2")
+            finish(second, second_ref, 2)
+            await until(lambda: app.state.run is not None and app.state.run.info.state == "finished", pilot)
+            await sees(app, pilot, "2 passed")
+    finally:
+        followed.close()

@@ -1,0 +1,143 @@
+"""Several models in the app: what R asks, and that a rerun of one case leaves the run in front where it is."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from tests.support.app_host import LiveRun, project, running_app, screen_text, until
+from tui_eval.engine.request import RequestCell
+from tui_eval.model import Attempt, Case, Turn
+from tui_eval.store.index import Index
+from tui_eval.store.run_folders import Store, new_run_id
+from tui_eval.store.schema import RunInfo
+from tui_eval.store.writer import PlannedCase, RunWriter
+from tui_eval.tui.pointer import CasePointer
+from tui_eval.tui.state.lists.entries import suite_entries
+from tui_eval.tui.state.lists.suite_changes import EditedSuite
+
+NAMES = ["refund is approved", "greets by name", "calms an angry customer"]
+
+
+def asked(root: Path, *models: str, wrong: tuple[str, ...] = ()) -> Path:
+    """A run of all cases with these models, in this order; `wrong` ones fail the first two."""
+    run_id = new_run_id()
+    writer = RunWriter(
+        Store(root).create_folder(run_id),
+        RunInfo(run_id, started_at=1000.0, agents=["offline"], options={"models": list(models)}),
+    )
+    cells = [(name, model) for name in NAMES for model in models]
+    planned = [
+        PlannedCase(
+            Case(f"suites/support.yaml::{name}", name, "suites/support.yaml", "start_to_agent", turns=[Turn("x")]),
+            "offline", model, 1, 1,
+        )
+        for name, model in cells
+    ]  # fmt: skip
+    for (ref,), (name, model) in zip(writer.plan(planned), cells, strict=True):
+        outcome = "failed" if model in wrong and name in NAMES[:2] else "passed"
+        case_id = f"suites/support.yaml::{name}"
+        writer.done(ref, Attempt(case_id, 1, outcome, "offline", model, message=outcome, started_at=1000.0))
+    writer.state("finished", 1001.0)
+    writer.close()
+    Index(root).record(writer.folder)
+    return writer.folder
+
+
+async def test_suites_are_red_where_one_model_failed_and_r_asks_that_one(tmp_path: Path) -> None:
+    for order in (("sloppy", "good"), ("good", "sloppy")):
+        root = project(tmp_path / order[0]) if (tmp_path / order[0]).mkdir() is None else tmp_path
+        asked(root, *order, wrong=("sloppy",))
+        async with running_app(root, (120, 30)) as (app, pilot):
+            await until(lambda: app.state.rows and app.state.rows[0].last is not None, pilot)
+            await until(lambda: "✗2" in screen_text(app) or "2 failed" in screen_text(app), pilot)
+            assert "sloppy, 1 of 2" in screen_text(app)
+            await pilot.press("R")
+            await until(lambda: app.services.engines.own.requests, pilot)
+            request = app.services.engines.own.requests[0]
+            assert request.cells == [
+                RequestCell(f"suites/support.yaml::{name}", "offline", "sloppy") for name in NAMES[:2]
+            ]
+            assert not request.agents and not request.models
+            app.services.engines.own.live.finish()
+
+
+async def test_a_rerun_of_one_case_leaves_the_run_in_front(tmp_path: Path) -> None:
+    root = project(tmp_path)
+    front = LiveRun(root, NAMES[:2])
+    for number in range(2):
+        front.start(number)
+        front.done(number, "passed")
+    front.finish()
+    async with running_app(root, (120, 30), open_run=front.folder) as (app, pilot):
+        await until(lambda: app.state.run is not None and len(app.state.rows) == 3, pilot)
+        await pilot.press("U")
+        app.places.suites.go_to(CasePointer(f"suites/support.yaml::{NAMES[2]}"))
+        await pilot.pause()
+        await pilot.press("r")
+        await until(lambda: app.state.aside.runs, pilot)
+        assert app.state.run.info.id == front.info.id and app.runs.running
+        live = app.services.engines.own.live
+        live.start(0)
+        await until(lambda: suite_entries(app.state)[2].status == "running", pilot)
+        live.done(0, "failed")
+        live.finish()
+        await until(lambda: not app.state.aside.runs, pilot)
+        assert [entry.status for entry in suite_entries(app.state)] == ["passed", "passed", "failed"]
+        assert app.state.run.info.id == front.info.id
+        await pilot.press("L")
+        await until(lambda: NAMES[0] in screen_text(app) and NAMES[2] not in screen_text(app), pilot)
+
+
+async def test_a_line_of_several_columns_is_judged_again_in_all_of_them(tmp_path: Path) -> None:
+    """Else the column that the edited file fails stays green beside the one that it passes."""
+    root = project(tmp_path)
+    folder = asked(root, "good", "sloppy", wrong=("sloppy",))
+    case_id = f"suites/support.yaml::{NAMES[0]}"
+    async with running_app(root, (120, 30)) as (app, pilot):
+        await until(lambda: app.state.rows and app.state.rows[0].last is not None, pilot)
+        app.places.suites.go_to(CasePointer(case_id))
+        await until(lambda: "sloppy, 1 of 2" in screen_text(app), pilot)
+        await pilot.press("full_stop")
+        await until(lambda: len(app.services.engines.own.requests) == 2, pilot)
+        judged = [
+            request.cells[0]
+            for request in app.services.engines.own.requests
+            if request.continue_from and request.cells
+        ]
+        assert set(map(msgspec.json.encode, judged)) == {
+            msgspec.json.encode(RequestCell(case_id, "offline", model)) for model in ("good", "sloppy")
+        }
+        assert {request.linked_to for request in app.services.engines.own.requests} == {folder.name}
+        app.services.engines.own.live.finish()
+
+
+@pytest.mark.parametrize("place", ["a line of Suites", "the Case screen"])
+async def test_a_save_that_is_watched_judges_what_the_key_judges_there(tmp_path: Path, place: str) -> None:
+    """All columns where a line stands for them, the shown one where one is shown."""
+    root = project(tmp_path)
+    asked(root, "good", "sloppy", wrong=("sloppy",))
+    case_id = f"suites/support.yaml::{NAMES[0]}"
+    async with running_app(root, (120, 30)) as (app, pilot):
+        await until(lambda: app.state.rows and app.state.rows[0].last is not None, pilot)
+        app.places.suites.go_to(CasePointer(case_id))
+        await until(lambda: "sloppy, 1 of 2" in screen_text(app), pilot)
+        models = ["good", "sloppy"]
+        if place == "the Case screen":
+            await pilot.press("enter")
+            await until(lambda: getattr(app.screen, "content", None) and app.screen.content.attempt, pilot)
+            models = ["sloppy"]
+        await pilot.press("W")
+        app.watching.again(app.watching.watched, EditedSuite())
+        await until(lambda: len(app.services.engines.own.requests) == len(models), pilot)
+        await pilot.pause()
+        assert sorted(cell.model for one in app.services.engines.own.requests for cell in one.cells) == models
+        app.services.engines.own.requests.clear()
+        await pilot.press("W")
+        assert app.watching.mode == "rerun"
+        app.watching.again(app.watching.watched, EditedSuite())
+        await until(lambda: app.services.engines.own.requests, pilot)
+        assert sorted(cell.model for cell in app.services.engines.own.requests[0].cells) == models
+        app.services.engines.own.live.finish()

@@ -1,0 +1,16 @@
+"""No key ends the app: those that stay on a tab of a case, for every kind of case, at widths from 20 to 200; the
+rest in `tests/real/test_every_key_everywhere.py`."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.support.every_key import KINDS, STAYING, WIDTHS, every_key_of_a_case
+
+
+@pytest.mark.parametrize("number", range(len(KINDS)), ids=list(KINDS))
+async def test_keys_of_a_case(tmp_path, number):
+    widths = [WIDTHS[(number + tab) % len(WIDTHS)] for tab in range(6)]
+    # Tools and Data have most of their own; of the others every second.
+    tabs = [1, 3, (0, 2, 4, 5)[number % 4]]
+    await every_key_of_a_case(tmp_path, list(KINDS)[number], widths, STAYING, tabs)

@@ -1,0 +1,598 @@
+"""Runs, Search, Compare and the grid in the app."""
+
+from __future__ import annotations
+
+import threading
+import time
+
+import pytest
+
+from tests.support.app_host import FakeEngine, LiveRun, project, running_app, screen_text, until
+from tests.support.attempts import HOSTILE
+from tests.support.settling import rested
+from tui_eval.engine.request import RunRequest
+from tui_eval.engine.service.client import RunStarted
+from tui_eval.guard.text import CONTROL_TABLE
+from tui_eval.model import Attempt, Case, Outcome, Turn
+from tui_eval.store.run_folders import Store
+from tui_eval.store.schema import RunInfo
+from tui_eval.store.writer import PlannedCase, RunWriter
+from tui_eval.tui.loaders.runs_loader import find_everywhere, load_runs
+from tui_eval.tui.screens import runs_screen as runs_screen
+from tui_eval.tui.screens.case_screen import CaseScreen
+from tui_eval.tui.screens.compare_screen import CompareScreen
+from tui_eval.tui.screens.grid import GridScreen
+from tui_eval.tui.screens.run_screen import RunScreen
+from tui_eval.tui.screens.runs_screen import RunsScreen
+from tui_eval.tui.screens.search_screen import SearchScreen
+from tui_eval.tui.screens.sides import SidesScreen
+
+NAMES = ["refund is approved", "greets by name", "calms an angry customer"]
+BAD = {chr(code) for code in CONTROL_TABLE} - {"\n"}
+SIZES = pytest.mark.parametrize("size", [(80, 24), (120, 40)], ids=["80x24", "120x40"])
+
+
+def write_runs(root, *outcomes, names=NAMES):
+    """Runs, each a second later by its id; oldest first."""
+    found = []
+    for number, of_run in enumerate(outcomes):
+        run = LiveRun(root, names)
+        run.all_done(of_run)
+        folder = run.folder.with_name(f"20260101-00000{number}-{run.folder.name[-4:]}")
+        run.folder.rename(folder)
+        import sqlite3
+
+        with sqlite3.connect(folder / "run.db") as connection:
+            connection.execute(
+                "UPDATE meta SET value = replace(value, ?, ?) WHERE key = 'info'", (run.info.id, folder.name)
+            )
+        found.append(folder)
+    return found
+
+
+async def to_runs(app, pilot) -> RunsScreen:
+    await pilot.press("H")
+    await until(lambda: isinstance(app.screen, RunsScreen) and app.screen.table.rows, pilot)
+    await pilot.pause()
+    return app.screen
+
+
+async def sees(app, pilot, *texts: str) -> None:
+    try:
+        await until(lambda: all(text in screen_text(app) for text in texts), pilot)
+    except AssertionError:
+        raise AssertionError(f"not on the screen: {texts}\n{screen_text(app)}") from None
+
+
+@SIZES
+async def test_runs_show_figures_and_open_an_example_of_a_failure(tmp_path, size):
+    root = project(tmp_path)
+    write_runs(root, ["failed", "passed", "error"], ["failed", "failed", "passed"])
+    async with running_app(root, size) as (app, pilot):
+        screen = await to_runs(app, pilot)
+        await sees(app, pilot, "Runs  2", "33%", "$0.0300")
+        await pilot.press("tab")
+        await sees(app, pilot, "1 of 3 attempts passed", "how they failed", "over the runs")
+        row = next(i for i, row in enumerate(screen.detail.rows) if row.example is not None)
+        screen.detail.move_to(row)
+        await pilot.press("enter")
+        await until(lambda: isinstance(app.screen, CaseScreen) and app.screen.content.attempt, pilot)
+        assert app.screen.content.attempt.outcome == "failed"
+        await pilot.press("escape", "escape", "v")
+        await sees(app, pilot, "pass rate")
+        await pilot.press("escape", "escape")
+        assert not isinstance(app.screen, RunsScreen)
+
+
+async def test_enter_opens_the_run_and_escape_comes_back(tmp_path):
+    root = project(tmp_path)
+    write_runs(root, ["failed", "passed", "error"])
+    async with running_app(root) as (app, pilot):
+        await to_runs(app, pilot)
+        await pilot.press("enter")
+        await until(lambda: isinstance(app.screen, RunScreen) and app.state.run is not None, pilot)
+        await pilot.press("escape")
+        assert isinstance(app.screen, RunsScreen)
+
+
+async def test_search_opens_the_case_at_the_turn(tmp_path):
+    root = project(tmp_path)
+    write_runs(root, ["failed", "passed", "error"])
+    async with running_app(root) as (app, pilot):
+        await to_runs(app, pilot)
+        await pilot.press("slash", *"hel", "enter")
+        await until(lambda: isinstance(app.screen, SearchScreen), pilot)
+        await sees(app, pilot, "3 places in 3 cases", "turn 1, user")
+        await pilot.press("enter")
+        await until(lambda: isinstance(app.screen, CaseScreen) and app.screen.content.attempt, pilot)
+        await until(lambda: app.screen.tab.text and app.screen.tab.text._hits, pilot)
+        assert app.screen.tab.text.block.turn == 1
+        await pilot.press("escape", "escape", "slash", *"zzz", "enter")
+        await sees(app, pilot, "Nothing in this run holds")
+
+
+async def test_search_in_all_runs_and_back_in_one(tmp_path, monkeypatch):
+    root = project(tmp_path)
+    folders = write_runs(root, ["failed", "passed", "error"], ["passed", "passed", "failed"])
+    broken = folders[0].parent / "20200101-000000-dead"
+    broken.mkdir()
+    (broken / "run.db").write_bytes(b"no database at all")
+    async with running_app(root) as (app, pilot):
+        await to_runs(app, pilot)
+        await pilot.press("slash", *"hel", "enter")
+        await sees(app, pilot, "3 places in 3 cases", "a all runs")
+        await pilot.press("a")
+        await sees(app, pilot, "Search in all runs: hel", "6 places in 2 of 3 runs, 1 cannot be read")
+        rows = app.screen.table.rows
+        assert [row[0].run_id for row in rows[::6]] == [
+            folder.name for folder in sorted(folders, reverse=True)
+        ]
+        assert app.screen.current().run_id == rows[0][0].run_id
+        await pilot.press("G", "enter")
+        await until(lambda: isinstance(app.screen, CaseScreen) and app.screen.content.attempt, pilot)
+        assert app.screen.content.run_id == min(folder.name for folder in folders)
+        await until(lambda: app.screen.finder.sought == "hel", pilot)
+        await pilot.press("n")
+        await sees(app, pilot, "of ")
+        await pilot.press("escape", "a")
+        await sees(app, pilot, "3 places in 3 cases")
+        await pilot.press("slash", "ctrl+u", *"zzz", "enter")
+        await sees(app, pilot, "a looks in all runs")
+        await pilot.press("a")
+        await sees(app, pilot, "Nothing in 3 runs, 1 cannot be read holds")
+
+
+def test_a_search_through_all_runs_can_be_ended(tmp_path):
+    root = project(tmp_path)
+    write_runs(root, ["passed"] * 3, ["passed"] * 3)
+    told = []
+
+    def progress(run, runs, done, total):
+        told.append((run, runs))
+        return run < 1
+
+    found = find_everywhere(root, "hello", progress)
+    assert found.runs == 1 and len(found.found) == 3
+    assert told[0] == (0, 2) and told[-1] == (1, 2)
+
+
+async def test_deleting_asks_and_only_marked_runs_go(tmp_path):
+    root = project(tmp_path)
+    folders = write_runs(root, ["passed"] * 3, ["passed"] * 3, ["failed"] * 3)
+    async with running_app(root) as (app, pilot):
+        screen = await to_runs(app, pilot)
+        await pilot.press("j", "space", "D")
+        await sees(app, pilot, f"Delete run {folders[1].name}")
+        await pilot.press("n")
+        assert folders[1].exists()
+        await pilot.press("D", "y")
+        await until(lambda: not folders[1].exists() and len(screen.lines) == 2, pilot)
+        await pilot.press("g", "O", "y")
+        await until(lambda: not screen.lines, pilot)
+        await sees(app, pilot, "No run yet")
+        assert list(Store(root).run_folders()) == []
+
+
+async def test_a_run_that_goes_on_stays_and_an_interrupted_one_is_taken_up(tmp_path):
+    class Engine(FakeEngine):
+        resumed = None
+
+        async def resume_run(self, folder, overrides):
+            self.resumed = folder
+            assert overrides.agents == []  # nobody typed any here
+            return RunStarted(folder.name, folder, 2, [])
+
+    root = project(tmp_path)
+    going_on = LiveRun(root, NAMES)
+    async with running_app(root, engine=Engine(root)) as (app, pilot):
+        screen = await to_runs(app, pilot)
+        await sees(app, pilot, "1 going on", "running")
+        await pilot.press("D", "u")
+        await pilot.pause()
+        assert (
+            not app.services.engines.own.resumed
+            and going_on.folder.exists()
+            and isinstance(app.screen, RunsScreen)
+        )
+        going_on.writer.close()  # the engine is gone, the run has not ended
+        screen.load()
+        await sees(app, pilot, "interrupted")
+        await pilot.press("u")
+        await until(lambda: app.services.engines.own.resumed == going_on.folder, pilot)
+        await until(lambda: isinstance(app.screen, RunScreen), pilot)
+
+
+async def test_what_goes_on_in_the_session_that_typed_its_agents_has_them_still(tmp_path):
+    class Engine(FakeEngine):
+        agents = None
+
+        async def resume_run(self, folder, overrides):
+            self.agents = overrides.agents
+            return RunStarted(folder.name, folder, 2, [])
+
+    root = project(tmp_path)
+    async with running_app(root, engine=Engine(root)) as (app, pilot):
+        app.runs.send(RunRequest(agents=["bot.py:answer"], case_ids=["suites/support.yaml::one"]), show=False)
+        await until(lambda: app.services.engines.own.live is not None and app.state.run is not None, pilot)
+        app.services.engines.own.live.writer.close()  # its engine is killed
+        screen = await to_runs(app, pilot)
+        screen.load()
+        await sees(app, pilot, "interrupted")
+        await pilot.press("u")
+        await until(lambda: app.services.engines.own.agents is not None, pilot)
+        assert app.services.engines.own.agents == ["bot.py:answer"]
+
+
+@SIZES
+async def test_two_marked_runs_are_compared_and_transcripts_stand_side_by_side(tmp_path, size):
+    root = project(tmp_path)
+    first, _, last = write_runs(
+        root, ["passed", "passed", "error"], ["passed"] * 3, ["failed", "passed", "passed"]
+    )
+    async with running_app(root, size) as (app, pilot):
+        await to_runs(app, pilot)
+        await pilot.press("space", "G", "space", "c")
+        await until(lambda: isinstance(app.screen, CompareScreen) and app.screen.comparison, pilot)
+        assert (app.screen.before.folder, app.screen.after.folder) == (first, last)
+        await sees(app, pilot, "1 regressed", "1 fixed", "may well be chance", "1/1 → 0/1")
+        await pilot.press("enter")
+        await until(lambda: isinstance(app.screen, SidesScreen), pilot)
+        await sees(app, pilot, "1 of 3 entries differ", "case 0 went wrong")
+        await pilot.press("tab")
+        await sees(app, pilot, "compared with")
+        await pilot.press("i", "escape", "s")
+        await until(lambda: app.screen.before.folder == last, pilot)
+
+
+async def test_c_compares_a_case_with_its_last_passing_attempt(tmp_path):
+    root = project(tmp_path)
+    write_runs(root, ["passed"] * 3, ["failed"] * 3, ["failed"] * 3)
+    async with running_app(root) as (app, pilot):
+        await pilot.press("G", "c")
+        await until(lambda: isinstance(app.screen, SidesScreen), pilot)
+        sides = app.screen.sides
+        assert (sides.choices[sides.left].row.outcome, sides.right) == ("passed", 2)
+        await pilot.press("greater_than_sign")
+        await until(lambda: app.screen.sides.left == 1, pilot)
+        assert app.screen.current().run_id == sides.choices[2].run_id
+
+
+async def test_one_run_alone_has_nothing_to_compare(tmp_path):
+    root = project(tmp_path)
+    write_runs(root, ["passed"] * 3)
+    async with running_app(root) as (app, pilot):
+        await to_runs(app, pilot)
+        await pilot.press("c")
+        await until(lambda: any("mark two runs" in text for _, _, text in app.notices.lines), pilot)
+        assert isinstance(app.screen, RunsScreen)
+
+
+@SIZES
+async def test_the_grid_shows_prompts_across(tmp_path, size):
+    config = (
+        "prompts: ['short {{x}}', 'long {{x}}']\nproviders: [echo]\ntests:\n"
+        "  - {description: one, vars: {x: a}}\n  - {description: two, vars: {x: b}}\n"
+    )
+    root = project(tmp_path, {"promptfooconfig.yaml": config})
+    async with running_app(root, size) as (app, pilot):
+        await pilot.press("M")
+        await until(lambda: isinstance(app.screen, GridScreen), pilot)
+        await sees(app, pilot, "2 tests × 2", "short {{x}}", "long {{x}}", "not run")
+        before = app.screen.current()
+        await pilot.press("tab", "j")
+        assert app.screen.current() != before
+        await pilot.press("M")
+        assert not isinstance(app.screen, GridScreen)
+
+
+async def test_nothing_is_sent_while_nothing_happens(tmp_path, monkeypatch):
+    root = project(tmp_path)
+    write_runs(root, ["passed"] * 3, ["failed"] * 3)
+    async with running_app(root, (120, 40)) as (app, pilot):
+        await to_runs(app, pilot)
+        await sees(app, pilot, "how they failed")
+        await rested(pilot)
+        painted: list[object] = []
+        monkeypatch.setattr(type(app), "_display", lambda self, screen, update: painted.append(update))
+        end = time.monotonic() + 0.6
+        while time.monotonic() < end:
+            await pilot.pause(0.05)
+        assert not painted
+
+
+@SIZES
+async def test_hostile_names_are_pictures_on_every_screen(tmp_path, size):
+    root = project(tmp_path)
+    name = HOSTILE.encode("utf-8", "replace").decode()
+    write_runs(root, ["passed"], ["failed"], names=[name])
+    async with running_app(root, size) as (app, pilot):
+        await to_runs(app, pilot)
+
+        def clean() -> None:
+            assert not BAD & set(screen_text(app))
+
+        for keys in (["tab"], ["tab", "v"], ["v", "c"], ["enter"], ["tab"], ["escape", "escape"]):
+            await pilot.press(*keys)
+            await rested(pilot)
+            clean()
+        await pilot.press("slash", *"hello", "enter")
+        await rested(pilot)
+        clean()
+
+
+@SIZES
+async def test_search_again_from_the_results_a_result_is_one_step(tmp_path, size):
+    root = project(tmp_path)
+    write_runs(root, ["failed", "passed", "error"])
+    async with running_app(root, size) as (app, pilot):
+        await to_runs(app, pilot)
+        await pilot.press("slash", *"zzz", "enter")
+        await sees(
+            app, pilot, "Nothing in this run holds all these words; a looks in all runs, / asks again."
+        )
+        await pilot.press("slash", *["backspace"] * 3, *"hello", "enter")
+        await sees(app, pilot, "Search: hello", "3 places in 3 cases")
+        first = app.screen.current()
+        await pilot.press("j")
+        assert app.screen.current() != first and app.screen.table.cursor == 2
+        await pilot.press("G", "k", "k")
+        assert app.screen.current() == first and app.screen.table.cursor == 0
+        await pilot.press("slash", "escape")
+        assert isinstance(app.screen, SearchScreen)
+
+
+async def test_a_long_search_says_how_far_it_is_and_ends_when_it_is_left(tmp_path, monkeypatch):
+    from tui_eval.tui.screens import search_screen as place
+
+    asked: list[bool] = []
+    go_on, over = threading.Event(), threading.Event()
+
+    def slowly(folder, words, progress):
+        asked.append(progress(1_000, 20_000))
+        go_on.wait(20)
+        asked.append(progress(2_000, 20_000))
+        over.set()
+        return [], 0
+
+    monkeypatch.setattr(place, "find", slowly)
+    root = project(tmp_path)
+    write_runs(root, ["passed"] * 3)
+    async with running_app(root) as (app, pilot):
+        await to_runs(app, pilot)
+        app.push_screen(SearchScreen(root, "hello"))
+        await sees(app, pilot, "Reading the transcripts: 1,000 of 20,000 attempts.")
+        app.pop_screen()
+        await until(lambda: isinstance(app.screen, RunsScreen), pilot)
+        await pilot.pause()
+        go_on.set()
+        await until(over.is_set, pilot)
+        assert asked == [True, False]
+
+
+@pytest.mark.parametrize("size", [(60, 16), (80, 24), (120, 40)], ids=["60x16", "80x24", "120x40"])
+@pytest.mark.parametrize("extra", [True, False], ids=["axes", "blocks"])
+async def test_plots_of_all_runs_and_of_one_figure(tmp_path, monkeypatch, size, extra):
+    from tui_eval.tui.widgets import plot
+
+    if not extra:
+        monkeypatch.setattr(plot, "find_spec", lambda name: None)
+    root = project(tmp_path)
+    name = HOSTILE.encode("utf-8", "replace").decode()
+    write_runs(root, ["passed"], ["failed"], ["passed"], names=[name])
+    async with running_app(root, size) as (app, pilot):
+        screen = await to_runs(app, pilot)
+        await pilot.press("greater_than_sign")
+        await until(lambda: any("v shows the plots" in text for _, _, text in app.notices.lines), pilot)
+        await pilot.press("v")
+        await sees(app, pilot, "over the runs", "3 runs, oldest at the left", "pass rate", "cost")
+        assert ("┤" in screen_text(app)) == (extra and size == (120, 40))
+        for figure in ("pass rate", "latency", "tokens", "cost", "all tokens", "all cost", "time taken"):
+            await pilot.press("greater_than_sign")
+            await sees(app, pilot, f" {figure}  ", "3 runs, oldest")
+            assert ("┤" in screen_text(app)) == extra and not BAD & set(screen_text(app))
+            assert (plot.WITHOUT[:40] in screen_text(app)) == (not extra)
+        await pilot.press("greater_than_sign", "less_than_sign")
+        await sees(app, pilot, " time taken  ", "3 runs, oldest")
+        await pilot.press("escape")
+        await until(lambda: screen.table.has_focus and "what" in screen_text(app), pilot)
+
+
+async def test_what_is_read_after_the_screen_has_gone_is_for_nobody(tmp_path):
+    root = project(tmp_path)
+    write_runs(root, ["passed"] * 3, ["failed"] * 3)
+    async with running_app(root) as (app, pilot):
+        screen = await to_runs(app, pilot)
+        lines = screen.lines
+        await pilot.press("c")
+        await until(lambda: isinstance(app.screen, CompareScreen) and app.screen.comparison, pilot)
+        other = app.screen
+        await pilot.press("escape", "escape")
+        await until(lambda: not screen.is_attached and not other.is_attached, pilot)
+        screen.show_runs(lines)
+        other.redraw()
+        assert not screen.has(".titles")
+
+
+@SIZES
+async def test_runs_are_filtered_by_their_words(tmp_path, size):
+    root = project(tmp_path)
+    folders = write_runs(root, ["passed"] * 3, ["failed"] * 3, ["passed"] * 3)
+    async with running_app(root, size) as (app, pilot):
+        screen = await to_runs(app, pilot)
+        await pilot.press("f", *"offline 000001", "enter")
+        await until(lambda: [one.run.id for one in screen.table.rows] == [folders[1].name], pilot)
+        await sees(app, pilot, "filter: offline 000001 (1)")
+        await pilot.press("f", *"zzz", "enter")
+        await sees(app, pilot, "No run holds these words: F clears the filter")
+        await pilot.press("F")
+        await until(lambda: len(screen.table.rows) == 3, pilot)
+        await pilot.press("f", *"000002")
+        await until(lambda: len(screen.table.rows) == 1, pilot)
+        await pilot.press("escape")
+        await until(lambda: len(screen.table.rows) == 3 and not screen.filter, pilot)
+        await pilot.press("f", *"000002", "enter", "escape")
+        await until(lambda: not screen.filter, pilot)
+        assert app.screen is screen
+
+
+async def test_the_grid_leaves_only_tests_whose_columns_differ(tmp_path):
+    config = (
+        "prompts: ['short {{x}}', 'long {{x}}']\nproviders: [echo]\ntests:\n"
+        "  - {description: alike, vars: {x: a}}\n  - {description: unlike, vars: {x: b}}\n"
+    )
+    root = project(tmp_path, {"promptfooconfig.yaml": config})
+    async with running_app(root) as (app, pilot):
+        await pilot.press("M")
+        await until(lambda: isinstance(app.screen, GridScreen), pilot)
+        grid = app.screen
+        for test, outcomes in zip(grid.grid.tests, (("passed", "passed"), ("passed", "failed")), strict=True):
+            for cell, outcome in zip(test.cells.values(), outcomes, strict=True):
+                cell.status = outcome
+        await pilot.press("i")
+        await sees(app, pilot, "1 differ (i shows all)", "unlike")
+        assert [test.name for test in grid.table.rows] == ["unlike"] and grid.current() is not None
+        for test in grid.grid.tests:
+            for cell in test.cells.values():
+                cell.status = "passed"
+        await pilot.press("i", "i")
+        await sees(app, pilot, "No test came out differently: i shows all.")
+        await pilot.press("i")
+        await until(lambda: len(grid.table.rows) == 2, pilot)
+
+
+async def test_a_window_that_changes_its_size_while_the_grid_closes(tmp_path):
+    async with running_app(project(tmp_path)) as (app, pilot):
+        await pilot.press("M")
+        await until(lambda: isinstance(app.screen, GridScreen), pilot)
+        grid = app.screen
+        await pilot.press("escape")
+        await until(lambda: not grid.is_running, pilot)
+        grid.action_column(0)  # what its resize had asked for
+
+
+@pytest.mark.parametrize("size", [(60, 16), (80, 24), (120, 40)], ids=["60x16", "80x24", "120x40"])
+async def test_a_damaged_run_stands_in_the_list_and_can_be_deleted(tmp_path, size):
+    root = project(tmp_path)
+    folders = write_runs(root, ["passed"] * 3, ["failed"] * 3)
+    broken = folders[0].with_name("20260101-000009-bad0")
+    broken.mkdir()
+    (broken / "run.db").write_bytes(b"garbage" * 500)
+    async with running_app(root, size) as (app, pilot):
+        screen = await to_runs(app, pilot)
+        await sees(app, pilot, "Runs  2", "1 damaged", f"damaged {broken.name}")
+        await pilot.press("enter")
+        await until(lambda: any("file is not a database" in line[2] for line in app.notices.lines), pilot)
+        assert app.screen is screen
+        await pilot.press("D")
+        await sees(app, pilot, f"Delete run {broken.name}")
+        await pilot.press("y")
+        await until(lambda: not broken.exists() and len(screen.lines) == 2, pilot)
+        assert "damaged" not in screen_text(app)
+
+
+async def test_a_reading_begun_before_a_deletion_does_not_bring_the_run_back(tmp_path, monkeypatch):
+    root = project(tmp_path)
+    write_runs(root, ["passed"] * 3, ["failed"] * 3)
+    async with running_app(root) as (app, pilot):
+        screen = await to_runs(app, pilot)
+        before, go_on, late = load_runs(root), threading.Event(), threading.Event()
+
+        def slow(root):
+            go_on.wait(20)
+            late.set()
+            return before
+
+        monkeypatch.setattr(runs_screen, "load_runs", slow)
+        screen.load()
+        monkeypatch.undo()
+        await pilot.press("D", "y")
+        await until(lambda: len(screen.lines) == 1, pilot)
+        go_on.set()
+        await until(late.is_set, pilot)
+        await until(lambda: not any(one.name == "tui-runs" for one in threading.enumerate()), pilot)
+        await pilot.pause()
+        assert len(screen.lines) == 1
+
+
+async def test_figures_that_cannot_be_read_are_said_to_be_so(tmp_path, monkeypatch):
+    root = project(tmp_path)
+    write_runs(root, ["passed"] * 3)
+
+    def broken(folder):
+        raise RuntimeError("no figures today")
+
+    monkeypatch.setattr(runs_screen, "load_facts", broken)
+    async with running_app(root, (120, 40)) as (app, pilot):
+        await to_runs(app, pilot)
+        await sees(app, pilot, "no figures today")
+        await until(lambda: "Reading its figures" not in screen_text(app), pilot)
+        assert any("no figures today" in line[2] for line in app.notices.lines)
+
+
+def write_suite_run(root, run_id, suite, outcome: Outcome = "passed"):
+    """A finished run of one case of another suite."""
+    folder = Store(root).create_folder(run_id)
+    writer = RunWriter(folder, RunInfo(run_id, started_at=1_760_000_000.0, paths=[suite], agents=["other"]))
+    case = Case(f"{suite}::x", "x", suite, "nao", turns=[Turn("x")])
+    ((ref,),) = writer.plan([PlannedCase(case, "other", None, 1, 1)])
+    writer.done(ref, Attempt(case.case_id, 1, outcome, agent="other"))
+    writer.state("finished", 1_760_000_060.0)
+    writer.close()
+    return folder
+
+
+async def test_c_takes_the_run_before_it_of_the_same_cases(tmp_path):
+    root = project(tmp_path)
+    first, last = write_runs(root, ["passed"] * 3, ["failed", "passed", "passed"])
+    write_suite_run(root, "20260101-0000005", "elsewhere.yaml")
+    async with running_app(root) as (app, pilot):
+        await to_runs(app, pilot)
+        await pilot.press("c")
+        await until(lambda: isinstance(app.screen, CompareScreen) and app.screen.comparison, pilot)
+        assert (app.screen.before.folder, app.screen.after.folder) == (first, last)
+        await pilot.press("less_than_sign")
+        await until(
+            lambda: any("no earlier run to compare with" in line[2] for line in app.notices.lines), pilot
+        )
+
+
+async def test_marks_are_gone_when_they_were_compared(tmp_path):
+    root = project(tmp_path)
+    write_runs(root, ["passed"] * 3, ["failed"] * 3)
+    async with running_app(root) as (app, pilot):
+        screen = await to_runs(app, pilot)
+        await pilot.press("space", "space", "c")
+        await until(lambda: isinstance(app.screen, CompareScreen) and app.screen.comparison, pilot)
+        await pilot.press("escape")
+        await until(lambda: app.screen is screen, pilot)
+        assert not screen.marks and "marked" not in screen_text(app)
+
+
+@SIZES
+async def test_plots_are_of_the_same_suites_until_s_asks_for_all(tmp_path, size):
+    root = project(tmp_path)
+    write_runs(root, ["passed"] * 3, ["failed"] * 3)
+    for number in range(3):
+        write_suite_run(root, f"20260102-00000{number}", "elsewhere.yaml")
+    async with running_app(root, size) as (app, pilot):
+        await to_runs(app, pilot)
+        await pilot.press("G", "v")
+        await sees(app, pilot, "2 runs, oldest at the left, of the same suites (s: all)")
+        await pilot.press("s")
+        await sees(app, pilot, "5 runs, oldest at the left")
+        await pilot.press("s")
+        await sees(app, pilot, "2 runs, oldest at the left")
+
+
+async def test_large_plots_begin_at_their_top_wherever_the_figures_were(tmp_path):
+    root = project(tmp_path)
+    write_runs(root, *[["failed", "passed", "error"]] * 3)
+    async with running_app(root, (80, 16)) as (app, pilot):
+        screen = await to_runs(app, pilot)
+        await pilot.press("tab")
+        await sees(app, pilot, "how they failed")
+        await pilot.press("G")
+        await until(lambda: screen.detail.scroll_offset.y > 0, pilot)
+        await pilot.press("tab", "v")
+        await sees(app, pilot, "3 runs, oldest at the left")
+        assert screen.detail.scroll_offset.y == 0

@@ -1,0 +1,324 @@
+"""Step, go on from a turn, watch, accept and save as a case: the app on a real engine."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.app_host import running_app, screen_text, until
+from tui_eval.engine.service.client import EngineClient, EngineError
+from tui_eval.store.run_folders import Store
+from tui_eval.tui.background import stands
+from tui_eval.tui.pointer import CasePointer
+from tui_eval.tui.screens.change import ChangeScreen
+from tui_eval.tui.screens.dialogs import AskScreen
+from tui_eval.tui.screens.save_case import SaveDialog
+from tui_eval.tui.screens.step_screen import StepMessage, StepScreen
+from tui_eval.tui.state.lists.entries import suite_entries
+
+SUITE = """\
+agent: helper
+test_cases:
+  # the one
+  - name: three
+    messages: ["one", "two", "three"]   # in order
+    expected: {should_contain: ["said thee"]}
+"""
+HOSTILE = "\\x1b]0;x\\x07 [/b] \\u202e"
+
+
+@asynccontextmanager
+async def app_on(
+    root: Path, suite: str = SUITE, size: tuple[int, int] = (80, 24)
+) -> AsyncIterator[tuple[Any, Any]]:
+    (root / "suite.yaml").write_text(suite)
+    (root / "agent.script.yaml").write_text('default: {say: "you said {{message}}"}\nrate: 5000\n')
+    (root / "tui_eval.yaml").write_text("agents: {helper: {type: scripted, script: agent.script.yaml}}\n")
+    client = EngineClient(root)
+    try:
+        async with running_app(root, size, engine=client) as (app, pilot):
+            app.places.suites.go_to(CasePointer("suite.yaml::three"))
+            await pilot.pause()
+            try:
+                yield app, pilot
+            finally:
+                # A run that waits for the person would keep its engine for ever.
+                for run in app.state.active:
+                    with suppress(EngineError):  # it has just ended
+                        await client.cancel(run.info.id)
+    finally:
+        await client.shutdown()
+        await client.close()
+
+
+async def waiting(app, pilot, turn: int) -> None:
+    await until(lambda: isinstance(app.screen, StepScreen) and app.screen._view.waits == turn, pilot)
+    await pilot.pause()
+
+
+async def test_send_edit_skip_and_save(tmp_path: Path) -> None:
+    async with app_on(tmp_path) as (app, pilot):
+        await pilot.press("b")
+        await waiting(app, pilot, 1)
+        assert app.screen.query_one(StepMessage).text == "one" and "turn 1 of 3 would be sent" in screen_text(
+            app
+        )
+        await pilot.press("enter")
+        await waiting(app, pilot, 2)
+        assert "you said one" in screen_text(app)
+        await pilot.press("e", "end", "!", "escape", "enter")
+        await waiting(app, pilot, 3)
+        assert "you said two!" in screen_text(app) and "edited" in screen_text(app)
+        await pilot.press("s")
+        await until(lambda: app.screen._view.done and app.screen._attempt, pilot)
+        assert app.screen._attempt.outcome == "skipped"
+        await pilot.pause()
+        assert "by hand, no result" in " ".join(screen_text(app).split())
+        await pilot.press("C")
+        await until(lambda: isinstance(app.screen, SaveDialog), pilot)
+        await pilot.press("enter")
+        await until(lambda: isinstance(app.screen, ChangeScreen), pilot)
+        assert "two!" in screen_text(app)
+        await pilot.press("enter")
+        saved = tmp_path / "suite.yaml"
+        await until(lambda: "(saved)" in saved.read_text(), pilot)
+        assert 'messages:\n      - "one"\n      - "two!"' in saved.read_text()
+
+
+async def test_running_on_and_stopping(tmp_path: Path) -> None:
+    async with app_on(tmp_path) as (app, pilot):
+        await pilot.press("b")
+        await waiting(app, pilot, 1)
+        await pilot.press("o")
+        await until(lambda: app.screen._view.done, pilot)
+        await pilot.press("escape", "b")
+        await waiting(app, pilot, 1)
+        await pilot.press("escape")
+        assert isinstance(app.screen, AskScreen)
+        await pilot.press("y")
+        await until(lambda: not app.state.active, pilot)
+        await until(
+            lambda: len(list(Store(tmp_path).run_folders())) == 1, pilot
+        )  # nothing was sent in the second
+        assert app.state.run.info.id == next(Store(tmp_path).run_folders()).name
+
+
+async def test_a_step_leaves_the_run_in_front_and_when_abandoned_no_trace(tmp_path: Path) -> None:
+    suite = SUITE + "  - {name: other, input: hello, expected: {should_contain: [hello]}}\n"
+    async with app_on(tmp_path, suite) as (app, pilot):
+        await pilot.press("a")
+        await until(lambda: app.state.run is not None and not app.state.active, pilot)
+        front = app.state.run
+        await until(lambda: app.state.by_id["suite.yaml::three"].history, pilot)
+        await pilot.press("U")
+        app.places.suites.go_to(CasePointer("suite.yaml::three"))
+        await pilot.press("b")
+        await waiting(app, pilot, 1)
+        assert app.state.run is front and len(app.state.active) == 1
+        await pilot.press("escape", "y")
+        await until(lambda: not app.state.active and not isinstance(app.screen, StepScreen), pilot)
+        await until(lambda: len(list(Store(tmp_path).run_folders())) == 1, pilot)
+        await until(lambda: app.state.group.runs == [front] and not app.state.aside.runs, pilot)
+        entries = {entry.name: entry.status for entry in suite_entries(app.state)}
+        assert entries == {"three": "failed", "other": "passed"}
+        await pilot.press("L")
+        await until(lambda: "other" in screen_text(app) and "three" in screen_text(app), pilot)
+
+
+async def test_it_says_what_is_expected_and_which_keys_do_something(tmp_path: Path) -> None:
+    async with app_on(tmp_path, SUITE.replace('"three"]', '"three [slow]"]')) as (app, pilot):
+        script = 'default: {say: "you said {{message}}"}\nrate: 5000\nrules:\n  - match: slow\n'
+        (tmp_path / "agent.script.yaml").write_text(script + "    steps: [{say: begin}, {wait: 60}]\n")
+        await pilot.press("b")
+        await waiting(app, pilot, 1)
+        assert "expected" not in screen_text(app)  # of the conversation as a whole
+        await pilot.press("e")
+        foot = screen_text(app).splitlines()[-1]
+        assert "esc done" in foot and "ctrl+s send" in foot and "skip" not in foot
+        await pilot.press("x", "ctrl+s")
+        await waiting(app, pilot, 2)
+        assert "you said onex" in screen_text(app) and 'not yet: should_contain "said thee"' in screen_text(
+            app
+        )
+        await pilot.press("enter")
+        await waiting(app, pilot, 3)
+        assert "what is expected of the reply:" in screen_text(app)
+        assert screen_text(app).count('contains "said thee"') == 1
+        await pilot.press("enter")
+        await until(lambda: "begin" in screen_text(app), pilot)
+        foot = screen_text(app).splitlines()[-1]
+        assert "x cancel it" in foot and "send" not in foot
+        # In the middle of a turn: what was said until then is kept.
+        await pilot.press("x")
+        await until(lambda: app.screen._attempt is not None, pilot)
+        await pilot.pause()
+        text = screen_text(app)
+        assert "ended: cancelled" in text and "you said two" in text and "begin" in text
+
+
+async def test_a_long_conversation_stays_at_its_end(tmp_path: Path) -> None:
+    lines = "".join(f"    line {number}\n" for number in range(60))
+    async with app_on(tmp_path, size=(60, 16)) as (app, pilot):
+        (tmp_path / "agent.script.yaml").write_text(f"rate: 50000\ndefault:\n  say: |\n{lines}    end\n")
+        await pilot.press("b")
+        await waiting(app, pilot, 1)
+        await pilot.press("enter")
+        await waiting(app, pilot, 2)
+        assert 'not yet: should_contain "said thee"' in screen_text(app)  # the last line, above the message
+        await pilot.press("g")
+        assert "line 0" in screen_text(app)
+        await pilot.press("enter")
+        await waiting(app, pilot, 3)
+        assert "line 0" in screen_text(app), "who has gone up stays there"
+        await pilot.press("G", "enter")
+        await until(lambda: app.screen._attempt is not None, pilot)
+        await pilot.pause()
+        assert "failed: should_contain" in screen_text(app)
+
+
+@pytest.mark.parametrize(
+    ("step", "words"), [("{error: fell over}", "fell over"), ("{error: gone, status: 503}", "gone")]
+)
+async def test_an_agent_that_fails_in_the_second_turn(tmp_path: Path, step: str, words: str) -> None:
+    async with app_on(tmp_path) as (app, pilot):
+        (tmp_path / "agent.script.yaml").write_text(
+            f"rate: 5000\nrules: [{{match: two, steps: [{{say: begin}}, {step}]}}]\ndefault: fine\n"
+        )
+        await pilot.press("b")
+        await waiting(app, pilot, 1)
+        await pilot.press("enter")
+        await waiting(app, pilot, 2)
+        await pilot.press("enter")
+        await until(lambda: app.screen._attempt is not None, pilot)
+        await pilot.pause()
+        text = screen_text(app)
+        assert "ended: error" in text and words in text and "fine" in text and "begin" in text
+
+
+async def test_what_was_read_for_a_screen_that_is_taken_away_is_for_nobody(tmp_path: Path) -> None:
+    async with app_on(tmp_path) as (app, pilot):
+        await pilot.press("b")
+        await waiting(app, pilot, 1)
+        step = app.screen
+        assert stands(step)
+        going = app.pop_screen()
+        assert not stands(step)
+        step._renew()  # as the thread that read its attempt would, before and after it is gone
+        await going
+        step._renew()
+        await pilot.press("X", "y")
+        await until(lambda: not app.state.active, pilot)
+
+
+@pytest.mark.parametrize("size", [(80, 24), (60, 16)])
+async def test_hostile_texts(tmp_path: Path, size: tuple[int, int]) -> None:
+    suite = SUITE.replace('"one"', f'"{HOSTILE}"')
+    async with app_on(tmp_path, suite, size) as (app, pilot):
+        await pilot.press("b")
+        await waiting(app, pilot, 1)
+        await pilot.press("enter")
+        await waiting(app, pilot, 2)
+        for strip in app.screen._compositor.render_strips():
+            assert not {"\x1b", "\x07", "\u202e"} & set(strip.text)
+        run = app.state.run
+        live = run.live[next(iter(run.attempts))]
+        assert next(p.text for p in live.pieces if p.kind == "user") == "\x1b]0;x\x07 [/b] \u202e"
+
+
+def logged(app: Any, words: str) -> bool:
+    return any(words in text for _, _, text in app.notices.lines)
+
+
+async def test_accept(tmp_path: Path) -> None:
+    async with app_on(tmp_path) as (app, pilot):
+        await pilot.press("r")
+        await until(lambda: app.state.run is not None and not app.state.run.active, pilot)
+        await pilot.press("!")
+        await until(lambda: isinstance(app.screen, ChangeScreen), pilot)
+        assert '["said three"]' in screen_text(app) and "enter writes it (Z undoes it)" in screen_text(app)
+        await pilot.press("enter")
+        await until(lambda: "said three" in (tmp_path / "suite.yaml").read_text(), pilot)
+        assert (tmp_path / "suite.yaml").read_text() == SUITE.replace("said thee", "said three")
+        await until(lambda: logged(app, "suite.yaml written: r runs it"), pilot)
+        await pilot.press("Z")
+        await until(lambda: (tmp_path / "suite.yaml").read_text() == SUITE, pilot)
+        await until(lambda: logged(app, "as it was: suite.yaml"), pilot)
+        await pilot.press("Z")
+        await until(lambda: logged(app, "no answer was accepted"), pilot)
+
+
+async def test_what_was_written_over_is_not_taken_back(tmp_path: Path) -> None:
+    async with app_on(tmp_path) as (app, pilot):
+        await pilot.press("r")
+        await until(lambda: app.state.run is not None and not app.state.run.active, pilot)
+        await pilot.press("!")
+        await until(lambda: isinstance(app.screen, ChangeScreen), pilot)
+        await pilot.press("enter")
+        await until(lambda: logged(app, "written: r runs it"), pilot)
+        mine = SUITE + "# mine\n"
+        (tmp_path / "suite.yaml").write_text(mine)
+        await pilot.press("Z")
+        await until(lambda: logged(app, "has changed meanwhile"), pilot)
+        assert (tmp_path / "suite.yaml").read_text() == mine
+
+
+async def test_going_on_from_a_turn_says_where_it_is_not_possible(tmp_path: Path) -> None:
+    async with app_on(tmp_path) as (app, pilot):
+        await pilot.press("r")
+        await until(lambda: app.state.run is not None and not app.state.run.active, pilot)
+        await pilot.press("enter")
+        await until(lambda: getattr(app.screen, "content", None) and app.screen.content.attempt, pilot)
+        await pilot.press("}", "B")
+        await until(lambda: logged(app, "cannot go on from turn 2: an agent of type scripted"), pilot)
+        assert len(app.state.by_id["suite.yaml::three"].history) == 1, "it is no attempt of the case"
+
+
+async def test_watch_judges_again_then_reruns_on_save(tmp_path: Path) -> None:
+    async with app_on(tmp_path) as (app, pilot):
+        await pilot.press("r")
+        await until(lambda: app.state.run is not None and not app.state.run.active, pilot)
+        first = app.state.run.info.id
+        await pilot.press("W")
+        await pilot.pause()
+        assert "watch: judge" in screen_text(app)
+        (tmp_path / "suite.yaml").write_text(SUITE.replace("said thee", "said three"))
+        await until(lambda: app.state.run.info.id != first and not app.state.run.active, pilot)
+        row = next(iter(app.state.run.attempts.values()))
+        assert (row.outcome, row.cost) == ("passed", None)
+        second = app.state.run.info.id
+        await pilot.press("W")
+        await pilot.pause()
+        assert "watch: rerun" in screen_text(app)
+        (tmp_path / "agent.script.yaml").write_text('default: {say: "no"}\n')
+        await until(lambda: app.state.run.info.id != second and not app.state.run.active, pilot)
+        assert next(iter(app.state.run.attempts.values())).outcome == "failed"
+        await pilot.press("W")
+        await pilot.pause()
+        assert "watch:" not in screen_text(app) and app.watching.watcher is None
+
+
+async def test_what_was_changed_by_hand_takes_no_results_place(tmp_path: Path) -> None:
+    async with app_on(tmp_path, SUITE.replace("thee", "three")) as (app, pilot):
+        await pilot.press("r")
+        await until(lambda: app.state.run is not None and not app.state.run.active, pilot)
+        await until(lambda: app.state.by_id["suite.yaml::three"].last is not None, pilot)
+        await pilot.press("b")
+        await waiting(app, pilot, 1)
+        await pilot.press("s")
+        await waiting(app, pilot, 2)
+        await pilot.press("o")
+        await until(
+            lambda: app.screen._attempt is not None and app.screen._attempt.outcome == "skipped", pilot
+        )
+        await until(lambda: not app.state.run.active, pilot)
+        await pilot.press("U")
+        await until(lambda: "✓ three" in screen_text(app) and "skipped" not in screen_text(app), pilot)
+        (item,) = app.state.rows
+        assert [past.outcome for past in item.history] == ["passed"]
+    async with running_app(tmp_path) as (app, pilot):  # the next time
+        await until(lambda: "✓ three" in screen_text(app), pilot)
+        assert [past.outcome for past in app.state.rows[0].history] == ["passed"]

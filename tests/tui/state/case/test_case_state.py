@@ -1,0 +1,487 @@
+"""What the inspector shows, tested without an app."""
+
+from __future__ import annotations
+
+import json
+import time
+
+import pytest
+
+from tests.support.attempts import (
+    EVERY,
+    HOSTILE,
+    hallucinated_argument,
+    huge,
+    judged,
+    missing_row,
+    multi_agent,
+    text_failure,
+    wrong_cell,
+)
+from tests.support.judged_evidence import evidenced
+from tui_eval.guard.text import CONTROL_TABLE
+from tui_eval.model import Attempt, Entry, Outcome, Reply, Verdict
+from tui_eval.store.schema import AttemptRow, AttemptState
+from tui_eval.tui.pointer import CasePointer
+from tui_eval.tui.state.case import assertions_view, copying, raw_view, tools_view
+from tui_eval.tui.state.case.case_content import CaseContent, badges, choose, deciding, head, tab_line
+from tui_eval.tui.state.case.expectation_marks import Expectations
+from tui_eval.tui.state.case.live_transcript import LiveTranscript
+from tui_eval.tui.state.case.tool_pairing import in_reading_order, pair
+from tui_eval.tui.state.case.transcript_view import Transcript, build
+from tui_eval.tui.state.data.data_blocks import sql_lines
+from tui_eval.tui.state.data.data_view import make
+from tui_eval.tui.state.runs.run_view import LiveAttempt, LivePiece
+from tui_eval.tui.state.text.block_layout import Layouter, find_all, with_marks
+from tui_eval.tui.state.text.blocks import Block
+from tui_eval.tui.state.text.json_lines import json_lines, short, value_lines
+from tui_eval.tui.state.text.lines import (
+    Mark,
+    Span,
+    cut,
+    fit,
+    letters,
+    marked,
+    pattern,
+    plain,
+    text_lines,
+    width_of,
+    wrap,
+)
+from tui_eval.tui.state.text.markdown_lines import markdown_lines
+from tui_eval.tui.state.text.text_difference import difference, nearest
+
+
+def shown(view: Transcript) -> list[str]:
+    """Every line with its block's label."""
+    return [f"{block.label}|{plain(line)}" for block in view.blocks for line in block.lines()]
+
+
+def styled(lines, word: str) -> list[str]:
+    return [span.text for line in lines for span in line if word in span.style.split()]
+
+
+# -- lines
+
+
+@pytest.mark.parametrize("width", [5, 11, 20, 79])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a word or two and morethanfitsintoarow here",
+        "日本語のテキスト and ascii",
+        "    indented text that goes on and on",
+        "",
+    ],
+)
+def test_wrapping_loses_nothing_and_stays_within_the_width(text: str, width: int) -> None:
+    rows = wrap((Span(text[:4], "x"), Span(text[4:])), width)
+    assert all(width_of(line) <= max(width, 2) for _, _, line in rows)
+    joined = "".join(plain(line)[indent:] for _, indent, line in rows)
+    assert joined.replace(" ", "") == text.replace(" ", "")
+    for start, indent, line in rows:
+        assert text[start:].startswith(plain(line)[indent:])
+
+
+def test_marks_follow_their_text_into_wrapped_rows() -> None:
+    block = Block("b", "user", "user", lambda: iter(((Span("  one two three four five six"),),)))
+    layouter = Layouter()
+    layouter.width = 14
+    layout = layouter.layout([block])
+    hit = find_all([block], pattern("four"))[0]
+    row = layout.rows[layout.row_of(hit.block, hit.line, hit.start)]
+    assert styled([with_marks(row, [Mark(hit.start, hit.end, "hit")])], "hit") == ["four"]
+
+
+def test_cut_marked_fit_and_letters() -> None:
+    line = (Span("ab", "x"), Span("cdef"))
+    assert cut(line, 1, 4) == (Span("b", "x"), Span("cd"))
+    assert styled([marked(line, [Mark(1, 3, "hit")])], "hit") == ["b", "c"]
+    assert plain(fit((Span("日本語"),), 4)) == "日…"
+    assert letters("✓ passed · 日…") == "P passed . ??~"
+
+
+def test_a_search_ignores_case_unless_a_capital_is_typed() -> None:
+    assert pattern("refund").search("Refund") and not pattern("Refund").search("refund")
+    assert pattern("[a").search("x[A")
+
+
+# -- JSON
+
+
+def test_json_stands_on_one_line_where_it_fits_and_is_indented_elsewhere() -> None:
+    assert [plain(line) for line in json_lines({"a": 1, "b": [True, None, "x"]})] == [
+        '{"a": 1, "b": [true, null, "x"]}'
+    ]
+    value = {"rows": [{"n": n, "text": "x" * 20} for n in range(5)], "deep": {"k": {"l": "y" * 70}}}
+    text = "\n".join(plain(line) for line in json_lines(value))
+    assert json.loads(text) == value
+    assert '    {"n": 0, "text": "xxxxxxxxxxxxxxxxxxxx"},' in text
+
+
+def test_json_texts_of_several_lines_are_shown_as_lines_when_rendered() -> None:
+    value = {"sql": "SELECT 1\nFROM t", "x": "y" * 80}
+    assert "    FROM t" in [plain(line) for line in json_lines(value)]
+    assert json.loads("".join(plain(line) for line in json_lines(value, rendered=False))) == value
+
+
+def test_json_never_fails() -> None:
+    deep: list = []
+    for _ in range(500):
+        deep = [deep, HOSTILE, float("nan"), 10**30]
+    text = "".join(plain(line) for line in json_lines(deep))
+    assert not {c for c in text if ord(c) in CONTROL_TABLE}
+    assert len(short(deep, 40)) <= 40
+    assert [plain(line) for line in value_lines('{"a": [1, 2]}')] == ['{"a": [1, 2]}']
+    assert [plain(line) for line in value_lines("{broken")] == ["{broken"]
+
+
+# -- texts against each other
+
+
+def test_differing_words_and_characters() -> None:
+    expected, actual = difference("The fee is 30 EUR, payable now.", "The fee is 35 EUR, payable later.")
+    assert styled(expected, "removed") == ["0", "now"]
+    assert styled(actual, "added") == ["5", "later"]
+    same, other = difference("a\nb", "a\nb")
+    assert same == other and not styled(same, "removed")
+
+
+def test_the_nearest_place_is_found_whole_words() -> None:
+    text = "Unfortunately the refunds policy covers only 30 days."
+    place = nearest("Refund policy", text)
+    assert place is not None and text[slice(*place)] == "refunds policy"
+    assert nearest("zebra crossing", text) is None
+
+
+def test_expectations_mark_found_forbidden_and_near_texts() -> None:
+    verdicts = text_failure().verdicts[1:3]
+    text = "The refunds policy.\nI am ESCALATING it."
+    for verdict in verdicts:
+        verdict.turn, verdict.evidence = 1, None
+    attempt = evidenced(Attempt("s::n", 1, "failed", replies=[Reply(1, text)], verdicts=verdicts))
+    lines = list(Expectations(verdicts, attempt).mark(text_lines(text)))
+    assert "".join(styled(lines, "hit-near")) == "refunds policy" and styled(lines, "added") == ["s"]
+    assert styled(lines, "hit-forbidden") == ["ESCALAT"]
+    case_counts = Verdict("contains", True, "text", "Abc", score=1)
+    attempt = evidenced(Attempt("s::n", 1, "passed", replies=[Reply(1, "abc Abc")], verdicts=[case_counts]))
+    marks = Expectations([case_counts], attempt).mark(text_lines("abc Abc"))
+    assert styled(marks, "hit-wanted") == ["Abc"]
+    assert not Expectations([Verdict("sql", False, "rows", "x")])
+
+
+# -- transcripts
+
+
+def test_verdicts_stand_after_the_turn_they_belong_to() -> None:
+    lines = shown(build(text_failure()))
+    assert lines.index('✓ passed|should_contain "order"') < lines.index("turn 2|1.9s · 1,204+41 tokens")
+    failed = lines.index('✗ failed|should_contain "Refund policy"')
+    assert lines.index("turn 3|2.1s · 1,310+77 tokens") < failed < lines.index("whole conversation|")
+    assert lines[-1] == "✓ passed|max_tool_calls 4"
+
+
+def test_only_what_failed() -> None:
+    view = build(text_failure(), only_failing=True)
+    assert {block.turn for block in view.blocks} == {3}
+    assert not any("passed" in block.label for block in view.blocks)
+    assert "Nothing failed here" in shown(build(huge(2), only_failing=True))[0]
+
+
+def test_results_follow_their_calls_and_durations_are_theirs() -> None:
+    lines = shown(build(text_failure()))
+    call = next(i for i, line in enumerate(lines) if "search_knowledge_base" in line)
+    assert "300ms" in lines[call] and lines[call + 1].startswith("result|Our policy")
+    assert lines[call + 3] == "! error|404: no plan for c-1041"
+
+
+def test_a_result_after_other_things_stays_where_it_came() -> None:
+    entries = [
+        Entry(1, "tool_call", name="a", call_id="1"),
+        Entry(1, "hand_off", name="other"),
+        Entry(1, "tool_result", name="a", call_id="1", result="x"),
+        Entry(1, "tool_result", name="b", call_id="unknown", result="y"),
+    ]
+    calls = pair(entries)
+    assert [call.apart for call in calls] == [True, True]
+    assert [index for index, _ in in_reading_order(list(enumerate(entries)))] == [0, 1, 2, 3]
+
+
+def test_calls_without_ids_pair_by_name() -> None:
+    entries = [
+        Entry(1, "tool_call", name="a"),
+        Entry(1, "tool_call", name="b"),
+        Entry(1, "tool_result", name="b", result=2),
+        Entry(1, "tool_result", name="a", result=1),
+    ]
+    assert [call.result_entry.result for call in pair(entries) if call.result_entry] == [1, 2]
+
+
+def test_the_outline_names_turns_calls_hand_offs_and_errors() -> None:
+    texts = [(item.depth, item.glyph, item.text) for item in build(text_failure()).outline]
+    assert (0, "✗", "3 So what now?") in texts and (1, "!", "get_plan") in texts
+    assert (1, "", "→ baggage.special_items") in [
+        (i.depth, i.glyph, i.text) for i in build(multi_agent()).outline
+    ]
+
+
+@pytest.mark.parametrize("make_attempt", EVERY)
+@pytest.mark.parametrize("rendered", [True, False])
+def test_every_attempt_shows_in_every_view_without_control_characters(make_attempt, rendered: bool) -> None:
+    attempt = make_attempt()
+    blocks = [
+        *build(attempt, rendered=rendered).blocks,
+        *assertions_view.build(attempt, rendered=rendered),
+        *raw_view.build(attempt, rendered=rendered),
+    ]
+    for row in [*tools_view.rows(attempt), None]:
+        blocks += tools_view.detail(attempt, row, rendered=rendered)
+    text = "".join(plain(line) for block in blocks for line in block.lines())
+    assert text and not {c for c in text if ord(c) in CONTROL_TABLE}
+    layout = Layouter().layout(blocks)
+    assert all(width_of(row.spans) <= 80 for row in layout.rows)
+
+
+def test_a_raw_view_shows_the_text_as_it_came() -> None:
+    assert any("**88231**" in line for line in shown(build(text_failure(), rendered=False)))
+    assert not any("**88231**" in line for line in shown(build(text_failure())))
+
+
+def test_markdown_keeps_the_words() -> None:
+    lines = [
+        plain(line)
+        for line in markdown_lines(
+            "# T\n- a **b** `c`\n```py\n**x**\n```\n| n | w |\n|--:|---|\n| 12 | a |\n"
+        )
+    ]
+    assert lines == ["T", "• a b c", "```py", "**x**", "```", "n  │ w", "───┼──", "12 │ a", ""]
+
+
+def test_long_parts_fold_and_very_long_ones_are_cut() -> None:
+    view = build(huge(50, 1_000_000))
+    layouter = Layouter()
+    begun = time.process_time()
+    layout = layouter.layout(view.blocks)
+    assert time.process_time() - begun < 2.0
+    big = next(block for block in view.blocks if block.size > 500_000)
+    assert big.foldable and layouter.is_folded(big)
+    layouter.folded[big.key] = False
+    rows = [row for row in layouter.layout(view.blocks).rows if view.blocks[row.block] is big]
+    assert "p shows all of it" in plain(rows[-1].spans)
+    assert len(layout.rows) < 3000
+    assert sum(len(part) for part in big.text()) > 900_000
+
+
+# -- the other tabs
+
+
+def test_tools_compare_expected_arguments_one_by_one() -> None:
+    attempt = hallucinated_argument()
+    rows = tools_view.rows(attempt)
+    assert rows[0].verdict == "failed" and rows[0].took == "420ms"
+    lines = [plain(line) for block in tools_view.detail(attempt, rows[0]) for line in block.lines()]
+    assert 'month: "2026-03"  ≠ "2026-05"' in lines and 'status: "paid"  ✓' in lines
+    assert any("get_currency" in line for line in lines)
+
+
+def test_assertions_show_text_against_text_and_the_judge() -> None:
+    blocks = assertions_view.build(judged())
+    assert [block.label for block in blocks if block.kind == "verdict"] == [
+        "✗ failed",
+        "✓ passed",
+        "! error",
+        "✓ passed",
+    ]
+    assert styled([line for block in blocks for line in block.lines()], "removed")
+    text = "\n".join(plain(line) for block in assertions_view.build(multi_agent()) for line in block.lines())
+    assert "gpt-4.1-mini answered · 210+14 tokens" in text and "does not mention the fee" in text
+    assert len([b for b in assertions_view.build(judged(), only_failing=True) if b.kind == "verdict"]) == 2
+
+
+def test_raw_shows_status_times_and_what_was_printed() -> None:
+    text = "\n".join(f"{b.label} {plain(line)}" for b in raw_view.build(text_failure()) for line in b.lines())
+    assert (
+        "status 429 · 212ms" in text and "retried after 1.0 s" in text and "connected to shop.duckdb" in text
+    )
+
+
+def test_sql_keeps_its_text() -> None:
+    sql = "SELECT a, 'x' -- why\nFROM t\n  WHERE b > 1.5"
+    lines = list(sql_lines(sql))
+    assert "\n".join(plain(line) for line in lines) == sql
+    assert styled(lines, "json-key")[0] == "SELECT"
+
+
+def test_data_counts_explains_and_finds_differences() -> None:
+    attempt = wrong_cell()
+    assert attempt.data is not None
+    view = make(attempt.data)
+    assert plain(view.summary()) == "≠ 1 of 4 rows differs in revenue · key: region (given)"
+    place = view.next_difference(-1, 1)
+    assert place is not None and view.next_difference(place, 1) is None
+    explained = [plain(line) for line in view.explain(place, view.first_bad_column(place))]
+    assert explained[0].startswith("revenue in row 3 (region=east) ≠ off by 0.75, allowed")
+    assert explained[1:] == ["expected 1006.5", "actual   1007.25"]
+    view.only = True
+    assert len(view) == 1 and view.aligned(0) == place and view.place(place) == 0
+
+
+def test_data_says_what_was_not_kept_and_which_rows_moved() -> None:
+    details = wrong_cell().data
+    assert details is not None and details.expected is not None
+    details.actual = list(reversed(details.expected))
+    details.settings = {"key": ["region"], "ordered": True, "truncated": {"expected": 9000, "actual": 8000}}
+    view = make(details)
+    assert "↕ 3 in another place" in plain(view.summary())
+    assert "only the first 4 are kept: rows beyond may seem missing" in plain(view.summary())
+    place = view.next_difference(-1, 1)
+    assert place is not None and view.mark(view.row(place)) == "↕"
+    assert "in another place" in plain(view.explain(place, 0)[0])
+
+
+def test_data_says_missing_and_extra_rows() -> None:
+    details = missing_row().data
+    assert details is not None
+    view = make(details)
+    assert "− 1 missing" in plain(view.summary()) and "+ 1 extra" in plain(view.summary())
+    words = [plain(view.explain(i, 0)[0]) for i in range(len(view))]
+    assert any("lacks this row" in line for line in words) and any("too many" in line for line in words)
+    assert "row" in view.text()
+
+
+# -- head, attempts, copying
+
+
+def row(number: int, state: AttemptState = "done", outcome: Outcome | None = "passed") -> AttemptRow:
+    return AttemptRow(
+        number, 1, number, state, outcome, None, "", None, None, None, None, None, None, None, 0, "", number
+    )
+
+
+def content(attempt: Attempt | None, rows: list[AttemptRow] | None = None) -> CaseContent:
+    made = CaseContent(
+        CasePointer(attempt.case_id if attempt else "s.yaml::n"), "late refund", "suites/refunds.yaml"
+    )
+    made.rows = (
+        rows
+        if rows is not None
+        else [row(1, outcome="failed"), row(2, outcome="passed"), row(3, "running", None)]
+    )
+    made.row = made.rows[0] if made.rows else None
+    made.attempt = attempt
+    return made
+
+
+def test_the_head_says_outcome_place_and_reason() -> None:
+    lines = [plain(line) for line in head(content(text_failure()), 120)]
+    assert lines[0].startswith("✗ failed  suites/refunds.yaml › late refund › attempt 1 of 3 ✗✓●")
+    assert lines[1].startswith('lacks "Refund policy"; has "escalat"')
+    assert all(width_of(line) <= 40 for line in head(content(text_failure()), 40))
+    assert plain(head(content(None, []), 80)[1]) == "not run yet: r runs it"
+
+
+def test_the_attempt_to_show_is_the_one_that_failed_first() -> None:
+    rows = [row(1), row(2, outcome="error"), row(3, "running", None)]
+    assert choose(rows, None) is rows[1] and choose(rows, 3) is rows[2] and choose([], None) is None
+    assert choose([row(1), row(2, "running", None)], None).id == 2  # type: ignore[union-attr]
+
+
+def test_the_deciding_verdict_and_the_badges() -> None:
+    assert deciding(text_failure().verdicts) == 1 and deciding(wrong_cell().verdicts) == 0
+    assert deciding([Verdict("a", True)]) is None and deciding([Verdict("a", None)]) == 0
+    assert badges(text_failure()) == ("", "3", "2✗", "", "2", "") and badges(wrong_cell())[3] == "✗"
+    assert "3 Assertions" in plain(tab_line(2, judged(), 80)) and width_of(tab_line(0, judged(), 80)) <= 80
+
+
+@pytest.mark.parametrize("width", [80, 60, 47, 27])
+@pytest.mark.parametrize("tab", range(6))
+def test_the_open_tab_is_named_however_narrow_it_is(tab: int, width: int) -> None:
+    line = tab_line(tab, text_failure(), width)
+    name = ("1 Transcript", "2 Tools", "3 Assertions 2✗", "4 Data", "5 Raw", "6 History")
+    words = " ".join(plain(line).split())
+    assert name[tab] in words and "…" not in words and width_of(line) <= width
+    if width >= 47:
+        assert all(f"{number} " in f"{words} " for number in range(1, 7))
+
+
+def test_what_is_copied() -> None:
+    made = content(wrong_cell())
+    assert json.loads(copying.text_of(made, "e"))[0]["region"] == "north"
+    assert copying.text_of(made, "i") == "tests/revenue.yaml::revenue by region"
+    assert copying.text_of(made, "p") == "What is the revenue by region?"
+    assert (
+        copying.text_of(made, "c")
+        == "tui-eval run suites/refunds.yaml --select 'tests/revenue.yaml::revenue by region'"
+    )
+    assert copying.text_of(content(text_failure()), "e") == "Refund policy"
+    assert copying.text_of(content(None), "a") == ""
+
+
+# -- while it runs
+
+
+def test_a_running_attempt_keeps_the_blocks_that_did_not_grow() -> None:
+    live = LiveAttempt()
+    live.pieces.append(LivePiece(1, "user", "", "hello", "", "", 0.0))
+    live.pieces.append(LivePiece(2, "assistant", "", "I", "", "", 0.0))
+    transcript = LiveTranscript()
+    first = transcript.update(live)
+    live.pieces[-1].text += " think"
+    live.pieces.append(LivePiece(3, "tool_call", "", '{"q": 1}', "find", "c1", 0.0))
+    second = transcript.update(live)
+    assert second.blocks[1] is first.blocks[1] and second.blocks[2] is not first.blocks[2]
+    assert shown(second) == ["turn 1|running", "user|hello", "assistant|I think", 'call|find  {"q": 1}']
+    assert [item.text for item in second.outline] == ["1 hello", "find"]
+
+
+def test_only_the_last_turn_of_a_running_attempt_runs() -> None:
+    live = LiveAttempt()
+    transcript = LiveTranscript()
+    for turn in range(1, 4):
+        live.pieces.append(LivePiece(2 * turn, "user", "", f"ask {turn}", "", "", 0.0))
+        live.pieces.append(LivePiece(2 * turn + 1, "assistant", "", "so", "", "", 0.0))
+        transcript.update(live)
+    view = transcript.update(live)
+    rules = [block for block in view.blocks if block.kind == "turn"]
+    assert [shown(Transcript(blocks=[rule])) for rule in rules] == [[], [], ["turn 3|running"]]
+    assert [(item.text, item.style) for item in view.outline] == [
+        ("1 ask 1", ""), ("2 ask 2", ""), ("3 ask 3", "running")
+    ]  # fmt: skip
+    again = transcript.update(live)
+    assert [block for block in again.blocks if block.kind == "turn"] == rules, "none is laid out again"
+
+
+def test_an_attempt_without_verdicts_says_why_there_are_none() -> None:
+    def words(outcome: Outcome) -> str:
+        block = assertions_view.build(Attempt("s::c", 1, outcome))[0]
+        return "\n".join(block.text())
+
+    assert words("error").startswith("No verdicts") and words("cancelled").startswith("No verdicts")
+    assert words("passed") == "Nothing was asserted of this case."
+
+
+def test_a_running_attempt_that_said_nothing_says_what_it_waits_for() -> None:
+    assert shown(LiveTranscript().update(None, "429, again in 12 s")) == ["|429, again in 12 s"]
+
+
+def test_a_search_makes_no_lines_of_long_results_that_cannot_hold_it() -> None:
+
+    made: list[str] = []
+    text = json.dumps([{"name": f"row {i} 日本"} for i in range(2000)])
+    attempt = Attempt("s::n", 1, "passed", transcript=[Entry(1, "tool_result", name="q", result=text)])
+    block = build(attempt).blocks[-1]
+    source, block.source = block.source, lambda: made.append("made") or source()
+    assert find_all([block], pattern("nowhere")) == [] and not made
+    assert find_all([block], pattern("row 7 日本")) and made
+
+
+def test_a_long_line_is_wrapped_no_further_than_it_is_shown() -> None:
+    line = (Span("word " * 20_000),)
+    assert len(wrap(line, 40, 3)) == 3 and wrap(line, 40, 3) == wrap(line, 40)[:3]
+
+
+def test_a_rule_is_one_row_however_long_its_words() -> None:
+    layouter = Layouter()
+    layouter.width = 30
+    rule = Block("t", "turn", "prompt", lambda: iter(((Span("word " * 30),),)))
+    assert len(layouter.layout([rule]).rows) == 1

@@ -1,0 +1,148 @@
+"""Tab 4: both queries side by side, and which of the two steps went wrong; the agent's query is really run."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.case_host import host, screen_text, sees, until
+from tests.tui.inspector.test_data_tab import attempt_of, opened
+from tui_eval.agent_query import AgentQuery
+from tui_eval.config.project import load
+from tui_eval.frames.queries import beside
+from tui_eval.guard.trust import Trust
+from tui_eval.model import Attempt, Case, Entry
+from tui_eval.tui.loaders.queries_loader import Asked, concluded_from, queries_of
+from tui_eval.tui.state.data.queries_view import Queries, query_blocks
+from tui_eval.tui.state.text.lines import plain, width_of
+
+Rows = list[dict[str, Any]]
+WANTED = "select status, sum(amount) as total from orders where status <> 'lost' group by status order by 1"
+WRONG = "SELECT status, sum(amount) AS total FROM orders GROUP BY status ORDER BY 1"
+RIGHT_ROWS: Rows = [{"status": "open", "total": 30}, {"status": "paid", "total": 12}]
+WRONG_ROWS: Rows = [{"status": "lost", "total": 5}, *RIGHT_ROWS]
+RETOLD: Rows = [{"status": "open", "total": 300}, {"status": "paid", "total": 120}]
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    data = tmp_path / "project" / "data"
+    data.mkdir(parents=True)
+    (data / "orders.csv").write_text("status,amount\nopen,10\nopen,20\npaid,12\nlost,5\n")
+    (data.parent / "tui_eval.yaml").write_text("databases: {shop: {type: files, path: data}}\n")
+    return data.parent
+
+
+def asked(project: Path | None, actual: Rows, own: str, expected: Rows = RIGHT_ROWS) -> Asked:
+    attempt = with_query(actual, own, expected)
+    case = Case("tests/a.yaml::a", "a", "tests/a.yaml", "nao")
+    return Asked(attempt, case, None, load(root=project) if project is not None else None, Trust())
+
+
+def with_query(actual: Rows, own: str, expected: Rows = RIGHT_ROWS) -> Attempt:
+    attempt = attempt_of(expected, actual)
+    assert attempt.data is not None
+    attempt.data.reference_sql, attempt.data.verification_sql = WANTED, None
+    attempt.transcript.append(Entry(1, "tool_call", name="run_sql", arguments={"query": own}, call_id="q1"))
+    return attempt
+
+
+def line_of(asked: Asked) -> tuple[str, str]:
+    queries = queries_of(asked)
+    assert queries is not None
+    found = concluded_from(asked, queries, threading.Event())
+    return found.blame, found.line
+
+
+@pytest.mark.parametrize(
+    ("actual", "own", "blame", "words"),
+    [
+        (WRONG_ROWS, WRONG, "query", "the answer has its rows"),
+        (RETOLD, WANTED.replace("sum(amount)", "sum( amount )"), "retold", "the answer retold them wrongly"),
+        (RETOLD, WRONG, "both", "the answer has other rows than it, too"),
+        (RETOLD, "SELECT nothing FROM orders", "unknown", "cannot be run here: "),
+        (RETOLD, "DROP TABLE orders", "unknown", "cannot be run here: "),
+        (RETOLD, "SELECT * FROM read_csv('/etc/passwd')", "unknown", "cannot be run here: "),
+    ],
+)
+def test_the_query_is_run_and_one_line_says_what_went_wrong(
+    project: Path, actual: Rows, own: str, blame: str, words: str
+) -> None:
+    found = line_of(asked(project, actual, own))
+    assert found[0] == blame and words in found[1] and "\n" not in found[1]
+
+
+def test_dates_of_the_agents_query_are_compared_as_dates(project: Path) -> None:
+    (project / "data" / "days.csv").write_text("id,day\n1,2024-01-31\n2,2024-02-29\n")
+    one = asked(project, [{"id": 1, "day": "2024-01-31"}], "SELECT id, day FROM days WHERE id = 1")
+    assert one.attempt.data is not None
+    one.attempt.data.expected = [{"id": 1, "day": "2024-01-31"}, {"id": 2, "day": "2024-02-29"}]
+    one.attempt.data.columns, one.attempt.data.reference_sql = ["id", "day"], "SELECT id, day FROM days"
+    assert line_of(one) == ("query", "its query is wrong: row count: 1 vs 2; the answer has its rows")
+
+
+def test_where_it_cannot_be_judged_it_says_why(project: Path) -> None:
+    assert line_of(asked(None, RETOLD, WRONG)) == (
+        "unknown",
+        "the agent's query cannot be run here: no project with a database is open",
+    )
+    # the rows that were expected then are not those that the database gives now: nothing is said of the agent
+    old = [{"status": "open", "total": 1}]
+    assert "the database has changed since" in line_of(asked(project, RETOLD, WRONG, old))[1]
+    cut = asked(project, RETOLD, WRONG)
+    assert cut.attempt.data is not None
+    cut.attempt.data.settings = {"truncated": {"expected": 5000}}
+    assert "kept only the first rows" in line_of(cut)[1]
+
+
+def test_without_a_query_of_the_agent_there_is_nothing_to_run(project: Path) -> None:
+    one = asked(project, RETOLD, "no")
+    one.attempt.transcript = []
+    assert queries_of(one) is None
+
+
+def queries(expected: str, own: str) -> Queries:
+    return Queries(expected, AgentQuery(own, "tool", "run_sql"), beside(expected, own))
+
+
+def test_both_are_formatted_alike_and_what_differs_is_marked_without_colour() -> None:
+    (block,) = query_blocks(queries(WANTED, WRONG), 66)
+    lines = [plain(line) for line in block.lines()]
+    assert lines[0].startswith("expected") and "the agent's, by run_sql" in lines[0]
+    assert any(line.startswith("FROM orders") and " │ FROM orders" in line for line in lines)
+    (where,) = [line for line in lines if "≠" in line and line.startswith("WHERE")]
+    assert where.rstrip().endswith("≠")
+    assert all(width_of(line) <= 66 for line in block.lines())
+    (narrow,) = query_blocks(queries(WANTED, WRONG), 40)
+    assert any(plain(line).startswith("− WHERE") for line in narrow.lines())
+
+
+def test_how_far_a_line_is_put_in_is_not_marked() -> None:
+    (block,) = query_blocks(queries(WANTED, WANTED.replace("select", "select 1 + ")), 100)
+    assert "··" not in "".join(map(plain, block.lines()))
+
+
+def test_the_same_query_written_otherwise_stands_there_once() -> None:
+    (block,) = query_blocks(
+        queries(WANTED, WANTED.replace("select", "\n SELECT").replace(" from", "\nFrom")), 66
+    )
+    assert block.label == "both" and plain(block.lines()[0]) == "SELECT"
+
+
+@pytest.mark.parametrize("size", [(80, 24), (120, 40)])
+async def test_the_line_stands_above_the_rows_and_s_shows_both(
+    project: Path, tmp_path: Path, size: tuple[int, int]
+) -> None:
+    app = host(tmp_path, with_query(RETOLD, WANTED.replace("status,", "status ,")))
+    app.state.config = load(root=project)
+    async with app.run_test(size=size) as pilot:
+        await opened(pilot)
+        await sees(pilot, "SQL its query gives the right rows: the answer retold them wrongly")
+        if size[1] == 24:  # it does not fit beside all rows: what is kept stands there until it is asked for
+            await pilot.press("s", "s")
+        await sees(pilot, "GROUP BY", "both")
+        await pilot.press("tab", "o")
+        await until(pilot, lambda: "group by" in screen_text(app))

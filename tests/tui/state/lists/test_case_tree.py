@@ -1,0 +1,207 @@
+"""Trees of tests: what folds by itself, what a test's line says, grouping by cause and agent."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.support.app_host import FakeEngine, LiveRun, project, running_app, screen_text, until
+from tui_eval.case_names import names_by_values
+from tui_eval.model import Attempt, Case, Entry
+from tui_eval.store.writer import PlannedCase
+from tui_eval.tui.screens.run_screen import RunScreen
+from tui_eval.tui.state.lists.case_entry import CaseRow
+from tui_eval.tui.state.lists.case_tree import Tree, View, build
+
+
+def row(
+    name: str, variant: str, status: str, cause: str = "", agent: str = "", suite: str = "s.yaml"
+) -> CaseRow:
+    key = f"{suite}::{name}::{variant}"
+    return CaseRow(key, key, name, suite, "promptfoo", status, variant=variant, cause=cause, agent=agent)
+
+
+ROWS = [
+    row("Two", "terse · http", "failed", 'lacks "2 years"'),
+    row("Two", "chat · http", "failed", 'lacks "2 years"'),
+    row("Three", "terse · http", "failed", "178 < 140 is false"),
+    row("Three", "chat · http", "passed"),
+    row("Three", "friendly · http", "passed"),
+    row("Four", "terse · http", "passed"),
+    row("Four", "chat · http", "passed"),
+    row("Five", "", "passed"),
+    row("Six", "", "waiting"),
+    row("Seven", "", "waiting"),
+]
+
+
+def seen(tree: Tree) -> list[tuple[str, str]]:
+    """Each line as it is indented, with what stands beside its name."""
+    told = []
+    for line in tree.lines:
+        summary = line.summary if line.kind in ("test", "fold") else None
+        beside = f"{summary.variant} {summary.cause}".strip() if summary else ""
+        told.append((f"{'  ' * line.depth}{line.name}", beside))
+    return told
+
+
+def test_alike_rows_fold_and_what_passed_or_waits_stands_in_one_line_at_the_end():
+    assert seen(build(ROWS, [], View())) == [
+        ("s.yaml", ""),
+        ("  Two", 'all 2 lacks "2 years"'),
+        ("  Three", "1 of 3"),
+        ("    terse · http", ""),
+        ("    2 × chat · http, friendly · http", ""),
+        ("  2 waiting", ""),
+        ("  2 passed", ""),
+    ]
+
+
+def test_what_is_folded_unfolds_and_is_found():
+    tree = build(ROWS, [], View())
+    four = next(one for one in ROWS if one.name == "Four")
+    line = tree.stands_for(four.key)
+    assert line is not None and line.name == "2 passed"
+    opened = build(ROWS, [], View(unfolded=set(tree.hiding(four.key))))
+    assert "    Four" in [name for name, _ in seen(opened)]
+    assert opened.index[four.key] > opened.index[line.key]
+
+
+def test_every_case_is_in_the_tree_once_in_every_grouping():
+    for grouping in ("file", "test", "agent", "cause"):
+        for first in (False, True):
+            tree = build(ROWS, [], View(grouping=grouping, failures_first=first))
+            assert sorted(one.key for one in tree.shown) == sorted(one.key for one in ROWS)
+            assert all(tree.stands_for(one.key) is not None for one in ROWS)
+
+
+def test_no_two_lines_of_different_cases_read_the_same():
+    for grouping in ("file", "test", "agent", "cause"):
+        tree = build(ROWS, [], View(grouping=grouping))
+        told = [
+            (tuple(above.name for above in line.above), line.name, line.entry.variant if line.entry else "")
+            for line in tree.lines
+        ]
+        assert len(told) == len(set(told))
+
+
+def test_causes_are_the_largest_first_and_one_alone_has_no_line_of_its_own():
+    rows = [row(f"n{n}", "", "failed", "refused :8941") for n in range(3)]
+    rows += [row(f"m{n}", "", "error", "20 s > 8 s") for n in range(4)] + [row("one", "", "failed", "≠ 391")]
+    assert [name for name, _ in seen(build(rows, [], View(grouping="cause")))] == [
+        "4 × 20 s > 8 s",
+        "  m0",
+        "  m1",
+        "  m2",
+        "  m3",
+        "3 × refused :8941",
+        "  n0",
+        "  n1",
+        "  n2",
+        "one",
+    ]
+
+
+def test_a_held_case_is_not_folded_away():
+    held = ROWS[7].key
+    names = [name for name, _ in seen(build(ROWS, [], View(held={held: 3})))]
+    assert "  Five" in names and "  2 passed" not in names
+
+
+def test_many_rows_make_few_lines():
+    rows = [row(f"t{n // 6}", f"p{n % 6}", "failed", "same") for n in range(6_000)]
+    tree = build(rows, [], View(failures_first=True))
+    assert len(tree.lines) == 1_000 and len(tree.shown) == 6_000
+
+
+@pytest.mark.parametrize(
+    ("values", "names"),
+    [
+        ([{"q": "What is 2+2?"}, {"q": "What is 3+3?"}], ["What is 2+2?", "What is 3+3?"]),
+        ([{"q": "Hi", "lang": "de"}, {"q": "Hi", "lang": "en"}], ["Hi · de", "Hi · en"]),
+        ([{"q": "Hi"}, {"q": "Hi"}], ["Hi · Row #1", "Hi · Row #2"]),
+        ([{"q": ""}, {"q": "x"}], ["Row #1", "x"]),
+    ],
+)
+def test_a_row_without_a_name_is_called_by_its_variables(values, names):
+    cases = [Case(f"s::{n}", f"Row #{n + 1}", "s", "promptfoo", vars=one) for n, one in enumerate(values)]
+    assert names_by_values(cases) == names
+
+
+async def test_moving_shows_the_attempt_beside_the_list_and_keys_of_a_test_mean_all_its_rows(tmp_path):
+    root = project(tmp_path)
+    run = LiveRun(root, ["one", "two"])
+    run.all_done(["failed", "failed"])
+    async with running_app(root, (120, 40), open_run=run.folder) as (app, pilot):
+        await until(lambda: isinstance(app.screen, RunScreen) and len(app.screen.shown_entries()) == 2, pilot)
+        await until(lambda: "case 0 went wrong" in screen_text(app), pilot)
+        await pilot.press("j")
+        await until(lambda: "case 1 went wrong" in screen_text(app), pilot)
+        await pilot.press("o")
+        await until(lambda: "just now" in screen_text(app), pilot)
+
+
+async def test_one_key_shows_the_answers_of_all_rows_of_a_test_one_after_the_other(tmp_path):
+    root = project(tmp_path)
+    run = LiveRun(root, [])
+    cases = LiveRun(root, ["a case"]).cases
+    refs = run.writer.plan([PlannedCase(cases[0], "offline", model, 1, 1, 1) for model in ("m1", "m2", "m3")])
+    for number, (ref,) in enumerate(refs):
+        said = [Entry(1, "user", text="hello"), Entry(1, "assistant", text=f"I am m{number + 1}")]
+        outcome = "failed" if number else "passed"
+        run.writer.done(ref, Attempt(cases[0].case_id, 1, outcome, agent="offline", transcript=said))
+    run.finish()
+    async with running_app(root, (120, 40), open_run=run.folder) as (app, pilot):
+        await until(lambda: isinstance(app.screen, RunScreen) and len(app.screen.shown_entries()) == 3, pilot)
+        await until(lambda: "I am m2" in screen_text(app), pilot)  # the first of those that stand worst
+        assert "I am m3" not in screen_text(app)
+        await pilot.press("O")
+        await until(lambda: all(f"I am m{n}" in screen_text(app) for n in (1, 2, 3)), pilot)
+        await pilot.press("O")
+        await until(lambda: "I am m3" not in screen_text(app), pilot)
+
+
+async def test_a_group_says_its_cause_once_and_a_flaky_row_how_often_it_passed(tmp_path):
+    root = project(tmp_path)
+    names = ["refund is approved", "greets by name", "calms an angry customer"]
+    run = LiveRun(root, names, attempts=2)
+    for number in range(3):
+        run.done(number, "failed", "it lacks the year", 0)
+        run.done(number, "passed" if number == 2 else "failed", "it lacks the year", 1)
+    run.finish()
+    async with running_app(root, (80, 24)) as (app, pilot):
+        await until(lambda: "flaky 1/2" in screen_text(app), pilot)
+        assert all("it lacks the year" in line_with(app, name) for name in names)
+        assert screen_text(app).count("flaky") == 1
+        await pilot.press("I", "I", "I")
+        await until(lambda: "3 × it lacks the year" in screen_text(app), pilot)
+        assert all("lacks" not in line_with(app, f"✗ {name}") for name in names[:2])
+
+
+async def test_keys_on_the_line_of_a_test_act_on_all_its_rows(tmp_path):
+    root = project(tmp_path)
+    run = LiveRun(root, [])
+    case = LiveRun(root, ["refund is approved"]).cases[0]
+    refs = run.writer.plan([PlannedCase(case, "offline", model, 1, 1, 1) for model in ("m1", "m2", "m3")])
+    engine = FakeEngine(root)
+    async with running_app(root, (120, 40), open_run=run.folder, engine=engine) as (app, pilot):
+        await until(lambda: isinstance(app.screen, RunScreen) and len(app.screen.shown_entries()) == 3, pilot)
+        await until(lambda: app.services.engines.out_of_reach, pilot)
+        app.services.engines.out_of_reach.clear()  # as if this app had started it
+        await pilot.press("x")
+        await until(lambda: engine.cancelled, pilot, 5)
+        assert engine.cancelled == [(run.info.id, [ref for (ref,) in refs])]
+        for (ref,) in refs:
+            run.writer.done(ref, Attempt(case.case_id, 1, "failed", agent="offline", message="no"))
+        run.finish()
+        await until(lambda: "all 3" in screen_text(app) and not app.state.run.active, pilot)
+        await pilot.press("full_stop")
+        await until(lambda: len(engine.requests) == 3, pilot)
+        assert sorted(one.cells[0].model or "" for one in engine.requests if one.cells) == [
+            "m1",
+            "m2",
+            "m3",
+        ]
+
+
+def line_with(app, words: str) -> str:
+    return next((line for line in screen_text(app).splitlines() if words in line), "")

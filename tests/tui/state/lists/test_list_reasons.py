@@ -1,0 +1,182 @@
+"""Lines of lists: a name takes the columns that stand free, a reason does not quote the reply."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+from rich.cells import cell_len
+from rich.style import Style
+
+from tests.support.app_host import LiveRun, project, running_app, screen_text, until
+from tui_eval.model import Assertion, Evidence
+from tui_eval.tui.screens.run_screen import RunScreen
+from tui_eval.tui.state.case.case_details import assertion_text, describe, describe_entry
+from tui_eval.tui.state.lists.case_entry import CaseRow, extent_of
+from tui_eval.tui.state.lists.case_tree import Tree, TreeLine
+from tui_eval.tui.state.lists.reasons import reason_in_line, reason_in_pane
+from tui_eval.tui.state.text.formatting import Symbols
+from tui_eval.tui.widgets.case_list import TIMES_FROM, CaseLines, columns_for
+
+REPLY = "You must try it's these:\n\n1. Pad thai, at Thip Samai." + " more" * 60
+QUOTED = repr(REPLY)[:200] + "…"
+PROMPTS = """\
+prompts:
+  - {raw: 'Be terse about {{thing}}.', label: terse}
+  - {raw: 'Be warm about {{thing}}, and say all there is to it.', label: warm}
+providers: [echo]
+tests:
+  - description: Kettle text names the capacity in litres
+    vars: {thing: kettle}
+"""
+
+
+def test_a_reason_in_a_list_is_the_cause_and_of_older_runs_the_prose():
+    assert reason_in_line('lacks "2 years"', "should_contain: '2 years' not found") == 'lacks "2 years"'
+    assert reason_in_line("", "a reason\n of  its own") == "a reason of its own"
+    assert reason_in_line("", "x" * 9_000) == "x" * 600
+    assert reason_in_pane("", "two\nlines") == "two\nlines"
+
+
+async def test_a_run_the_suites_and_a_case_say_the_cause_and_older_attempts_their_prose(tmp_path):
+    root = project(tmp_path)
+    run = LiveRun(root, ["refund is approved", "greets by name"])
+    prose = "should_contain: '2 years' not found in response"
+    run.start(0)
+    run.done(0, "failed", prose, evidence=[Evidence("missing", "not-contained", text="2 years")])
+    run.start(1)
+    run.done(1, "failed", "an older sentence")
+    run.finish()
+    async with running_app(root, (140, 40), open_run=run.folder) as (app, pilot):
+        await until(lambda: isinstance(app.screen, RunScreen), pilot)
+        await until(lambda: 'lacks "2 years"' in screen_text(app), pilot)
+        assert "an older sentence" in screen_text(app) and "not found" not in screen_text(app)
+        entry = next(one for one in app.screen.all_entries() if one.name == "refund is approved")
+        assert (entry.cause, entry.alike) == ('lacks "2 years"', 'lacks "2 years"')
+        await pilot.press("U")
+        await until(lambda: not isinstance(app.screen, RunScreen), pilot)
+        await until(
+            lambda: any(one.cause == 'lacks "2 years"' for one in app.screen.all_entries()), pilot
+        )  # from the index
+
+
+def test_the_detail_of_suites_gives_the_short_reason():
+    why = f"'peanut' unexpectedly found in {QUOTED}"
+    entry = CaseRow("s::a@x", "s::a", "a", "s", "nao", status="failed", message=why, cause='has "peanut"')
+    told = [text for _, text in describe_entry(entry, Symbols(), 0.0)]
+    assert 'has "peanut"' in told and why not in told
+
+
+async def test_a_name_with_its_prompt_takes_the_columns_that_stand_free(tmp_path):
+    root = project(tmp_path, {"promptfooconfig.yaml": PROMPTS})
+    async with running_app(root, (80, 24)) as (app, pilot):
+        await until(lambda: "capacity in litres · terse, warm" in screen_text(app), pilot)
+        await pilot.press("G", "right")
+        await until(lambda: len(app.screen.case_list.cases.lines) > 2, pilot)
+        await until(
+            lambda: {"terse", "warm"} <= {line.name for line in app.screen.case_list.cases.lines}, pilot
+        )
+
+
+async def test_a_suite_and_a_folder_name_what_does_not_pass(tmp_path):
+    root = project(tmp_path)
+    LiveRun(root, ["refund is approved", "greets by name"]).all_done(["failed", "passed"])
+    async with running_app(root, (120, 40)) as (app, pilot):
+        for key, kind in (("g", "folder"), ("j", "suite")):
+            await pilot.press(key)
+            await until(lambda wanted=kind: app.screen.case_list.current_line.kind == wanted, pilot)
+            await until(lambda: "What does not pass" in screen_text(app), pilot)
+            assert "case 0 went wrong" in screen_text(app) and "3 cases · 1 failed, 1 passed" in screen_text(
+                app
+            )
+
+
+def test_many_failures_are_named_in_part():
+    entries = [CaseRow(f"k{n}", f"k{n}", f"case {n}", "s", "nao", "failed", message="no") for n in range(50)]
+    folder = TreeLine("folder", "s/", 0, "s/", path="s", counts=Counter(failed=50))
+    told = [text for _, text in describe(folder, Symbols(), 0.0, lambda: entries)]
+    assert "and 20 more" in told and "✗ case 29" in told and "✗ case 30" not in told
+
+
+@pytest.mark.parametrize("size", [(80, 24), (100, 24), (120, 40)], ids=["80x24", "100x24", "120x40"])
+async def test_reasons_stand_in_one_column(tmp_path, size):
+    root = project(tmp_path)
+    names = ["short", "a name that is of middling length", "x"]
+    run = LiveRun(root, names)
+    run.all_done(["failed", "failed", "error"])
+    async with running_app(root, size, open_run=run.folder) as (app, pilot):
+        await until(lambda: isinstance(app.screen, RunScreen), pilot)
+        listed = app.screen.case_list.region
+
+        def reasons() -> list[int]:
+            lines = [line[: listed.right] for line in screen_text(app).splitlines()[listed.y : listed.bottom]]
+            return [line.index("case ") for line in lines if "case " in line]
+
+        await until(lambda: all(name[:20] in screen_text(app) for name in names), pilot)
+        await until(lambda: len(reasons()) == 3, pilot)
+        assert len(set(reasons())) == 1
+
+
+def test_assertions_of_starttoagent_in_words():
+    said = [
+        assertion_text(Assertion(type=kind, value=value, target=target))
+        for kind, value, target in (
+            ("tools_used", "search", "tools"),
+            ("max_tool_calls", 2, "tools"),
+            ("max_output_tokens", 500, "usage.output_tokens"),
+            ("should_contain", "x", "text"),
+        )
+    ]
+    assert said == [
+        'uses the tool "search"', "calls of tools at most 2", "output tokens at most 500", 'contains "x"',
+    ]  # fmt: skip
+
+
+KETTLE = CaseRow(
+    "k1", "s::k1", "Kettle text names the capacity of it in litres", "s", "promptfoo", "failed", attempts="f", duration_ms=4_800.0,
+    message='Expected output to not contain "!"', cause='has "!"', variant="friendly",
+)  # fmt: skip
+LAMP = CaseRow(
+    "k2", "s::k2", "lamp", "s", "promptfoo", "passed", attempts="p", duration_ms=430.0, variant="terse"
+)
+SHAKY = CaseRow(
+    "k3", "s::k3", "warranty", "s", "promptfoo", "failed", flaky=True, attempts="pfp", duration_ms=1_000.0,
+    message="should_contain: '3 years' not found in response", cause='lacks "3 years"',
+)  # fmt: skip
+
+
+def drawn(width: int, *entries: CaseRow) -> list[str]:
+    """The lines of these cases in the list of a run, without an app."""
+    lines = CaseLines("run", Symbols())
+    lines._style = lambda name: Style()
+    shown = [TreeLine("case", one.key, 0, one.name, one, path=one.suite) for one in entries]
+    lines.cases = Tree(shown, list(entries), len(entries), {}, {}, extent_of(entries))
+    return [
+        "".join(text for text, _ in lines._case(line, line.entry, "", width, Style()))
+        for line in shown
+        if line.entry is not None
+    ]
+
+
+@pytest.mark.parametrize("width", [46, 54, 64, 79, 119])
+def test_a_line_of_a_run_gives_its_room_to_name_and_reason(width):
+    kettle, lamp, shaky = drawn(width, KETTLE, LAMP, SHAKY)
+    assert all(cell_len(line) == width for line in (kettle, lamp, shaky))
+    assert "friendly" in kettle and 'has "!"' in kettle
+    assert lamp.startswith("✓ lamp · terse ")
+    assert "lacks" in shaky and "✓✗✓" in shaky
+    # ux.md: an outcome is glyph and colour, the word only where the glyphs are letters
+    assert " failed" not in kettle and " passed" not in lamp
+    assert (kettle.endswith(" 4.8s"), lamp.endswith(" 430ms")) == (width + 1 >= TIMES_FROM,) * 2
+    # one attempt: the glyph in front says it all
+    assert kettle.count("✗") == 1 and lamp.count("✓") == 1
+
+
+def test_outcomes_take_the_cells_of_the_longest():
+    assert columns_for("run", 80, extent_of([KETTLE, LAMP])).word == len("failed")
+    assert columns_for("run", 80, extent_of([CaseRow("a", "a", "a", "s", "nao", "cancelled")])).word == 9
+    assert columns_for("suites", 80, extent_of([KETTLE])).word == len("failed")
+    assert columns_for("suites", 80, extent_of([SHAKY])).word == len("flaky 2/3")
+    assert columns_for("suites", 80, extent_of([CaseRow("a", "a", "a", "s", "nao")])).word == 0
+    extent = extent_of([LAMP])
+    assert extent.widen(CaseRow("a", "a", "a", "s", "nao", "retrying")) and extent.word == len("retrying")

@@ -1,0 +1,126 @@
+"""What a run will cost and last: from the past of its cases, honest about what is not known, and asked about
+once where that is much. What scripted agents pretend to cost asks nobody."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.support.app_host import LiveRun, project, running_app, screen_text, until
+from tui_eval.store.schema import CaseHistory
+from tui_eval.tui.screens.dialogs import AskScreen
+from tui_eval.tui.screens.run_dialog import RunDialog
+from tui_eval.tui.state.runs.run_estimate import Estimate, Planned, Who, estimate
+
+ANY = Who("a")
+
+
+def past(cost: float | None, seconds: float = 10.0, attempts: int = 1, agent: str = "a", outcome="passed"):
+    return CaseHistory(
+        "r", "c", agent, None, outcome, 1, attempts, 0.0, seconds * 1000, 10, cost, "hash", ""  # pyright: ignore[reportArgumentType]
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("planned", "lanes", "words"),
+    [
+        ([], 8, "0 cases, 0 attempts, cost not known"),
+        ([Planned([past(0.5)], 1, [ANY])], 8, "1 case, 1 attempt, about $0.5000 and 10s"),
+        # A run of ten attempts cost ten times as much as one will.
+        ([Planned([past(5.0, attempts=10)], 2, [ANY])], 8, "1 case, 2 attempts, about $1.0000 and 10s"),
+        # What is not known of a case is what the others take.
+        ([Planned([past(0.5)], 1, [ANY]), Planned([], 1, [ANY])], 1, "2 cases, 2 attempts, about $1.0000 and 20s"),
+        ([Planned([], 3, [ANY])], 8, "1 case, 3 attempts, cost not known"),
+        ([Planned([past(None)], 3, [ANY])], 1, "1 case, 3 attempts, cost not known, about 30s"),
+        # Judged again it cost nothing, asked again it will.
+        ([Planned([past(0.0)], 1, [ANY])], 8, "1 case, 1 attempt, cost not known, about 10s"),
+        ([Planned([past(0.0), past(0.2)], 1, [ANY])], 8, "1 case, 1 attempt, about $0.2000 and 10s"),
+        # Another agent's price is not this one's.
+        ([Planned([past(9.0, agent="b"), past(0.2)], 1, [ANY])], 8, "1 case, 1 attempt, about $0.2000 and 10s"),
+        ([Planned([past(0.2), past(2.0, agent="b")], 1, [ANY, Who("b")])], 8, "1 case, 2 attempts, about $2.2000 and 10s"),
+        ([Planned([past(0.2)], 1, [ANY, Who("new")])], 8, "1 case, 2 attempts, at least $0.2000 (1 of unknown cost) and 10s"),
+        ([Planned([past(0.9)], 4, [Who("a", None, True)])], 1, "1 case, 4 attempts, costs nothing, about 40s"),
+        # Cut off at once by an error: no measure of how long it takes.
+        ([Planned([past(0.1, 0.1, outcome="error"), past(0.1)], 1, [ANY])], 8, "1 case, 1 attempt, about $0.1000 and 10s"),
+        # Its agent takes one at a time, however many the run would.
+        ([Planned([past(0.1)], 6, [Who("a", None, False, 1)])], 8, "1 case, 6 attempts, about $0.6000 and 1m00s"),
+    ],
+)  # fmt: skip
+def test_words(planned: list[Planned], lanes: int, words: str) -> None:
+    assert estimate(planned, lanes).words == words
+
+
+def test_a_hundred_thousand_cases_take_no_time() -> None:
+    planned = [Planned([past(0.01)], 1, [ANY])] * 10_000
+    began = time.perf_counter()
+    assert estimate(planned, 8) == Estimate(10_000, 10_000, pytest.approx(100.0), 0, False, 12_500.0)  # pyright: ignore[reportArgumentType]
+    assert time.perf_counter() - began < 1.0
+
+
+def paid(root: Path, kind: str, cost: float) -> None:
+    """A project whose cases cost this much the last time."""
+    (root / "tui_eval.yaml").write_text(f"agents:\n  offline: {kind}\n")
+    run = LiveRun(root, ["refund is approved", "greets by name", "calms an angry customer"])
+    for number in range(3):
+        run.start(number)
+        run.done(number, cost=cost)
+    run.finish()
+
+
+@pytest.mark.parametrize("key", ["a", "r"])
+async def test_much_is_asked_about_once(tmp_path: Path, key: str) -> None:
+    root = project(tmp_path)
+    paid(root, "{type: openai, base_url: 'http://127.0.0.1:1/v1', model: m}", 2.0)
+    async with running_app(root) as (app, pilot):
+        await until(lambda: app.state.rows[0].last is not None, pilot)
+        await pilot.press("j", "j", "right", "j", key)  # those that passed are one line, until it is unfolded
+        await until(lambda: isinstance(app.screen, AskScreen), pilot)
+        assert f"about ${6 if key == 'a' else 2}.0000" in screen_text(app)
+        await pilot.press("n")
+        assert not app.services.engines.own.requests
+        await pilot.press(key)
+        await until(lambda: isinstance(app.screen, AskScreen), pilot)
+        await pilot.press("y")
+        await until(lambda: len(app.services.engines.own.requests) == 1, pilot)
+        app.services.engines.own.live.finish()
+        await until(lambda: app.state.run is not None and not app.state.run.active, pilot)
+        await pilot.press("U", key)
+        await until(lambda: len(app.services.engines.own.requests) == 2, pilot)
+        app.services.engines.own.live.finish()
+
+
+async def test_what_a_scripted_agent_pretends_to_cost_asks_nobody(tmp_path: Path) -> None:
+    root = project(tmp_path)
+    (root / "agent.script.yaml").write_text("default: {say: hi, cost: 5}\n")
+    paid(root, "{type: scripted, script: agent.script.yaml}", 5.0)
+    async with running_app(root) as (app, pilot):
+        await until(lambda: app.state.rows[0].last is not None, pilot)
+        await pilot.press("A")
+        await until(lambda: isinstance(app.screen, RunDialog), pilot)
+        assert "3 cases, 3 attempts, costs nothing" in screen_text(app)
+        await pilot.press("escape", "a")
+        await until(lambda: app.services.engines.own.requests, pilot)
+        app.services.engines.own.live.finish()
+
+
+async def test_the_dialog_counts_agents_models_and_a_filter(tmp_path: Path) -> None:
+    root = project(tmp_path)
+    paid(root, "{type: openai, base_url: 'http://127.0.0.1:1/v1', model: m}", 0.01)
+    async with running_app(root) as (app, pilot):
+        await until(lambda: app.state.rows[0].last is not None, pilot)
+        await pilot.press("A")
+        await until(lambda: "3 cases, 3 attempts, about $0.0300" in screen_text(app), pilot)
+        await pilot.press(*"offline,echo")
+        await until(
+            lambda: "3 cases, 6 attempts, at least $0.0300 (3 of unknown cost)" in screen_text(app), pilot
+        )
+        await pilot.press("down", *"x:y,x:z")
+        await until(lambda: "3 cases, 12 attempts, cost not known" in screen_text(app), pilot)
+        await pilot.press(*["down"] * 7, *"refund")
+        await until(lambda: "1 case, 4 attempts" in screen_text(app), pilot)
+        await pilot.press(*"zzz")
+        await until(lambda: "no case matches" in screen_text(app), pilot)
+        await pilot.press("enter")
+        assert isinstance(app.screen, RunDialog) and not app.services.engines.own.requests

@@ -1,0 +1,390 @@
+"""Runs without a screen: lines, plots, distributions, search results, the grid."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from tests.support.attempts import HOSTILE
+from tui_eval.guard.text import CONTROL_TABLE
+from tui_eval.model import Case, Turn
+from tui_eval.store.failure_modes import Assessment, FailedAttempt, FailureMode
+from tui_eval.store.full_text import Hit
+from tui_eval.store.schema import RunInfo, RunSummary, StoredCase
+from tui_eval.tui.keys import KEYS
+from tui_eval.tui.keys_runs import COMPARE_KEYS, GRID_KEYS, RUN_PLACES, RUNS_KEYS, SIDES_KEYS
+from tui_eval.tui.screens.compare_screen import CompareScreen
+from tui_eval.tui.screens.grid import GridScreen
+from tui_eval.tui.screens.runs_screen import RunsScreen
+from tui_eval.tui.screens.sides import SidesScreen
+from tui_eval.tui.state.compare.grid_view import cell_line, grid, metric_lines, title_lines
+from tui_eval.tui.state.compare.grid_view import row_line as grid_row
+from tui_eval.tui.state.lists.case_entry import CaseRow
+from tui_eval.tui.state.lists.run_line import RunLine, alike, outcome_sign, points, row_line, under_their_runs
+from tui_eval.tui.state.runs.runs_view import RunFacts, action_of, detail_rows
+from tui_eval.tui.state.runs.search_view import FoundEntry, excerpt
+from tui_eval.tui.state.runs.search_view import row_line as found_line
+from tui_eval.tui.state.runs.trends import (
+    Point,
+    condensed,
+    distribution_lines,
+    histogram,
+    percentile,
+    share,
+    trend_lines,
+)
+from tui_eval.tui.state.text.lines import letters, plain, width_of
+from tui_eval.tui.widgets import plot
+from tui_eval.tui.widgets.plot import plot_lines
+
+NOW = 1_790_000_000.0
+BAD = {chr(code) for code in CONTROL_TABLE} - {"\n"}
+
+
+def run(
+    number: int = 1, state: Any = "finished", passed=8, failed=2, linked_to=None, what="suites (10 cases)"
+):
+    return RunLine(
+        RunSummary(
+            f"2026060{number}-120000-abcd", state, NOW - 3600 * (10 - number), NOW - 3600 * (10 - number) + 90,
+            what, "support", passed + failed, passed, failed, 0, 0, 0.0123, linked_to,
+        ),
+        1200.0,
+        4567,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(("owner", "keys"), [
+    (RunsScreen, RUNS_KEYS), (CompareScreen, COMPARE_KEYS), (SidesScreen, SIDES_KEYS), (GridScreen, GRID_KEYS),
+])  # fmt: skip
+def test_every_key_has_an_action_and_no_clash(owner, keys):
+    for key in (one for one in keys if one.action):
+        assert hasattr(owner, f"action_{key.action.partition('(')[0]}"), key.id
+    pressed = [part for key in keys for part in key.keys.split(",")]
+    taken = [part for key in KEYS if key.place in ("everywhere", "moving") for part in key.keys.split(",")]
+    assert len(set(pressed)) == len(pressed) and not set(pressed) & set(taken)
+    assert len({key.id for key in (*KEYS, *RUN_PLACES)}) == len(KEYS) + len(RUN_PLACES)
+
+
+@pytest.mark.parametrize("width", [60, 78, 120])
+def test_a_run_says_its_age_counts_rate_and_state_in_words(width):
+    text = plain(row_line(run(3), width, NOW))
+    assert len(text) <= width
+    for part in ("✗", "7h", "8", "2", "80%", "$0.0123", "suites"):
+        assert part in text
+    assert "interrupted" in plain(row_line(run(state="interrupted"), width, NOW))
+    assert plain(row_line(run(), width, NOW, [run().run.id])).startswith("*")
+    assert "↳" in plain(row_line(run(linked_to="x"), width, NOW))
+
+
+def test_what_can_be_done_with_a_run_depends_on_its_state():
+    assert "attaches" in action_of(run(state="running"), ())
+    assert "follows" in action_of(run(state="running"), {run().run.id})
+    assert "u goes on" in action_of(run(state="interrupted"), ())
+
+
+@pytest.mark.parametrize("width", [60, 70, 80, 110, 160])
+def test_a_path_loses_its_folders_before_its_name_is_cut(width):
+    one = run(what="deep/folder/of/suites/customer_support.yaml (13 cases)")
+    text = plain(row_line(one, width, NOW))
+    assert width_of(row_line(one, width, NOW)) <= width and (one.places[0], one.cases) == ("d", "13")
+    if width >= 70:
+        assert "customer_support" in text
+    assert ("deep/folder" in text) == (width >= 110)
+    assert ("(13 cases) · support" in text) == (width >= 110)
+    assert run(what="no count").cases == "" and run(what="a, b (1 case)").places == "a, b"
+
+
+def damaged():
+    return RunLine(RunSummary(
+        "20260601-120000-abcd", "damaged", NOW - 3600, None, "/x/run.db: damaged: not a database", "",
+        0, 0, 0, 0, 0, None, None,
+    ))  # fmt: skip
+
+
+@pytest.mark.parametrize("width", [52, 60, 78])
+def test_a_damaged_run_says_why_and_what_to_do(width):
+    text = plain(row_line(damaged(), width, NOW))
+    assert "! " in text and "damaged 20260601-120000-abcd" in text and ("not a" in text or width < 60)
+    rows = detail_rows(damaged(), None, points([run(2), run(1)]), width)
+    text = "\n".join(plain(row.line) for row in rows)
+    assert "not a database" in text and "D deletes it" in text and "over the runs" not in text
+    assert points([damaged(), run(1)]) == points([run(1)])
+
+
+def test_a_run_that_was_cut_off_says_how_much_is_left():
+    one = run(3, state="interrupted", passed=8, failed=2)
+    cut_off = RunLine(msgspec.structs.replace(one.run, total=40, cancelled=5))
+    text = "\n".join(plain(row.line) for row in detail_rows(cut_off, None, [], 78))
+    assert "25 of 40 attempts not run" in text
+
+
+def test_plots_are_of_runs_of_the_same_suites_and_of_an_attempt():
+    other = run(4, what="prompts (20 cases)")
+    runs = [other, run(3, what="suites (11 cases)"), run(2), run(1)]
+    assert alike(runs, runs[1]) == runs[1:]
+    assert alike(runs, other) == runs and alike(runs, None) == runs
+    rows = detail_rows(run(3), None, points(runs[1:]), 78, same=True)
+    assert "3 of the same suites, s: all" in "\n".join(plain(row.line) for row in rows)
+    point = points([run(1)])[0]
+    assert (point.cost, point.tokens, point.whole_cost, point.whole_tokens) == (
+        pytest.approx(0.00123), 456.7, 0.0123, 4567,
+    )  # fmt: skip
+    assert point.seconds == pytest.approx(90)
+    assert plot.figures(points(runs)) == [
+        "pass rate", "latency", "tokens", "cost", "all tokens", "all cost", "time taken",
+    ]  # fmt: skip
+    for only, said in (
+        ("all tokens", "4,567"),
+        ("tokens", "457"),
+        ("time taken", "1m30s"),
+        ("cost", "$0.0012"),
+    ):
+        for width, height in ((118, 38), (58, 14)):
+            lines = plot_lines(points(runs), width, height, run(2).run.id, only=only)
+            text = "\n".join(plain(line) for line in lines)
+            assert only in text and said in text, (only, text)
+
+
+def test_a_share_is_never_rounded_to_all_or_nothing():
+    assert [share(v) for v in (0.0, 0.001, 0.5, 0.999, 1.0)] == ["0%", "1%", "50%", "99%", "100%"]
+
+
+def test_details_tell_interval_failures_and_distribution():
+    mode = FailureMode("should_contain: refund", 2, 1.0, 2, [FailedAttempt(7, "s::a", 1, "no")])
+    facts = RunFacts(
+        RunInfo("x"), [float(i * 100) for i in range(1, 11)], [10.0] * 10, Assessment(10, 8, [mode])
+    )
+    rows = detail_rows(run(3), facts, points([run(3), run(2), run(1)]), 60)
+    text = "\n".join(plain(row.line) for row in rows)
+    assert "8 of 10 attempts passed, 80% (49% to 94% at 95%)" in text
+    assert "2 100%  should_contain: refund in 2 cases" in text
+    assert "median 500ms" in text and "▲" in text and "tokens" in text
+    assert all(width_of(row.line) <= 60 for row in rows)
+    assert [row.example.attempt_ref for row in rows if row.example] == [7]
+    assert "cannot" in plain(detail_rows(run(), RunFacts(problem="cannot be read"), [], 60)[-1].line)
+
+
+def test_linked_runs_are_not_points_of_their_own():
+    assert [p.run_id for p in points([run(3, linked_to="x"), run(2), run(1)])] == [
+        run(1).run.id,
+        run(2).run.id,
+    ]
+
+
+def test_a_pass_rate_has_its_scale_up_to_all():
+    lines = trend_lines([Point("a", 0, 0.5, None, None, None), Point("b", 1, 0.5, None, None, None)], 60, 2)
+    assert plain(lines[0])[10:18].strip() == "" and "top 100%" in plain(lines[0])
+    assert all(width_of(line) <= 60 for line in lines)
+    assert trend_lines([], 60, 2) == []
+
+
+def test_only_runs_that_fit_are_plotted_and_gaps_stay_gaps():
+    many = [Point(str(i), i, i / 500, None, None if i % 2 else 5.0, 3) for i in range(500)]
+    for line in [*trend_lines(many, 80, 3, "499"), *plot_lines(many, 80, 30, "499")]:
+        assert width_of(line) <= 80
+    assert "second run" in plain(plot_lines(many[:1], 80, 30)[0])
+
+
+def many_points(number: int) -> list[Point]:
+    return [Point(f"r{i}", 1.7e9 + i * 7200, i / number, 0.01 * i, 100.0 + i, i) for i in range(number)]
+
+
+@pytest.mark.parametrize(("width", "height"), [(118, 38), (78, 22), (58, 14)])
+@pytest.mark.parametrize("extra", [True, False])
+@pytest.mark.parametrize("only", ["", "tokens"])
+def test_large_plots_hold_all_runs_in_the_room_there_is(width, height, extra, only, monkeypatch):
+    if not extra:
+        monkeypatch.setattr(plot, "find_spec", lambda name: None)
+    found = plot_lines(many_points(300), width, height, "r7", only=only)
+    text = "\n".join(plain(line) for line in found)
+    assert all(width_of(line) <= width for line in found) and len(found) <= height
+    assert "300 runs" in text and ("means of" in text or width < 60)
+    assert "tokens" in text and ("latency" in text) == (not only)
+    axes = (height // (1 if only else 4)) >= plot.LEAST_HEIGHT
+    assert ("┤" in text) == (axes and extra)
+    assert (plot.WITHOUT[:40] in text) == (axes and not extra)
+    shown = "this run" in text
+    assert shown and (f"{plot.series(many_points(300))[2].values[7]:.0f}" in text)
+
+
+def test_plots_without_glyphs_have_no_axes_and_stay_readable():
+    found = plot_lines(many_points(40), 78, 38, unicode=False)
+    text = letters("\n".join(plain(line) for line in found))
+    assert "┤" not in text and "?" not in text and "#" in text and text.isascii()
+
+
+def test_columns_are_means_and_the_run_pointed_at_keeps_its_name():
+    points, per = condensed(many_points(10), 4, "r4")
+    assert per == 3 and [point.run_id for point in points] == ["r0", "r4", "r6", "r9"]
+    assert points[0].latency_ms == 101.0 and points[1].tokens == 4
+    gap = [Point("a", 0, None, None, 5.0, None), Point("b", 0, None, None, None, None)]
+    assert condensed(gap, 1)[0][0][2:6] == (None, None, 5.0, None)
+    assert condensed(gap, 9) == (gap, 1)
+
+
+def test_a_plot_of_equal_or_no_values():
+    same = [Point(str(i), 0.0, 0.0, 0.0, None, None) for i in range(5)]
+    assert "pass rate" in "\n".join(plain(line) for line in plot_lines(same, 100, 40, "2"))
+    none = [Point(str(i), 0.0, None, None, None, None) for i in range(5)]
+    assert "Plots begin" in plain(plot_lines(none, 100, 40)[0])
+
+
+def test_what_was_found_stands_in_view():
+    hit = Hit(3, 2, "tool_result", "word " * 40 + "the \x02refund\x03 policy\nsays")
+    row = StoredCase(1, "s::a", "s", "a", "start_to_agent", "x", None, "", 1, 1)
+    line = found_line(FoundEntry(hit, row, 1, "failed"), 1, 60)
+    assert "refund policy says" in plain(line) and width_of(line) <= 60
+    wide = Hit(3, 2, "user", "日本語" * 40 + " \x02refund\x03 policy")
+    line = found_line(FoundEntry(wide, row, 1, "failed"), 1, 60)
+    assert "refund policy" in plain(line) and width_of(line) <= 60
+
+
+def test_a_test_with_a_provider_of_its_own_stands_in_its_column_and_says_who_answered():
+    def cell(column: str, prompt: str) -> CaseRow:
+        case = Case(
+            f"s::own::{column}::{prompt}",
+            "own",
+            "s",
+            "promptfoo",
+            agent="special",
+            prompt=prompt,
+            column=column,
+        )
+        return CaseRow("", case.case_id, "own", "s", "promptfoo", "passed", "special", case=case)
+
+    found = grid([cell(column, prompt) for column in ("echo", "other") for prompt in ("p", "q")])
+    assert [column[0] for column in found.columns] == ["echo", "echo", "other", "other"]
+    assert len(found.tests) == 1 and len(found.tests[0].cells) == 4
+    assert "passed" in plain(cell_line(cell("echo", "p"))) and "special" in plain(
+        cell_line(cell("echo", "p"))
+    )
+
+
+def test_histograms_count_every_value_once():
+    values = [1.0, 2.0, 2.0, 9.0, 10.0]
+    bars = histogram(values, 3)
+    assert [bar.number for bar in bars] == [3, 0, 2] and bars[0].low == 1 and bars[-1].high == 10
+    assert histogram([]) == [] and histogram([4.0, 4.0])[0].number == 2
+    assert percentile([1, 2, 3, 4, 5, 6, 7, 8, 9, 10], 0.5) == 5 and percentile(values, 0.9) == 10
+    assert all(width_of(line) <= 50 for line in distribution_lines("x", values, str, 50))
+
+
+def test_found_words_are_marked():
+    hit = Hit(3, 2, "tool_result", "the \x02refund\x03 policy\nsays")
+    assert [(span.text, span.style) for span in excerpt(hit)][1] == ("refund", "hit")
+    row = StoredCase(1, "s::a", "s", "a", "nao", "x", None, "h", 1, 1)
+    assert "attempt 2, turn 2, result" in plain(found_line(FoundEntry(hit, row, 2, "failed"), 0, 80))
+
+
+def promptfoo(name: str, prompt: str, agent: str = "echo", **facts) -> CaseRow:
+    case = Case(
+        f"{name}{prompt}", name, "p.yaml", "promptfoo", prompt=prompt, turns=[Turn("x")], vars={"n": name}
+    )
+    return CaseRow(
+        f"{name}{prompt}{agent}", case.case_id, name, "p.yaml", "promptfoo", agent=agent, case=case, **facts
+    )
+
+
+def test_one_test_with_several_prompts_and_agents_is_one_row():
+    entries = [promptfoo(n, p, a) for n in ("t1", "t2") for a in ("x", "y") for p in ("short", "long")]
+    found = grid(entries)
+    assert [test.name for test in found.tests] == ["t1", "t2"] and len(found.columns) == 4 and found.worth_it
+    agents, prompts = map(plain, title_lines(found, 120, 0, 0))
+    assert agents.split() == ["test", "x", "x", "y", "y"]
+    assert prompts.split() == ["short", "long"] * 2
+    assert width_of(grid_row(found, found.tests[0], 60, 1)) <= 60
+    plain_case = grid(
+        [CaseRow("k", "s::a", "a", "s", "nao", agent="x"), CaseRow("l", "s::a", "a", "s", "nao", agent="y")]
+    )
+    assert len(plain_case.tests) == 1 and not grid([entries[0]]).worth_it
+
+
+@pytest.mark.parametrize("width", [60, 80, 120])
+def test_columns_are_told_apart_and_no_time_is_cut(width):
+    entries = [
+        promptfoo("a test of some length", prompt, "copywriter", status="failed", duration_ms=684.0)
+        for prompt in ("terse", "friendly")
+    ]
+    for agent in ("analyst", "customer_support"):
+        entries.append(
+            promptfoo("other", "terse", agent, status="passed", attempts="ppp", duration_ms=61_000.0)
+        )
+    found = grid(entries)
+    agents, prompts = map(plain, title_lines(found, width, 0, 0))
+    assert "copywriter" in agents and "terse" in prompts and "friendly" in prompts
+    assert ("→" in agents) == (width < 120)
+    row = plain(grid_row(found, found.tests[0], width, 0))
+    assert "684ms" in row and "684…" not in row
+    assert all(
+        width_of(line) <= width
+        for line in (*title_lines(found, width, 0, 0), grid_row(found, found.tests[0], width, 0))
+    )
+
+
+@pytest.mark.parametrize("width", [80, 120])
+@pytest.mark.parametrize("names", [("openai:chat:good", "openai:chat:sloppy"), ("a:" + "x" * 40 + "1", "a:" + "x" * 40 + "2")])  # fmt: skip
+def test_heads_say_where_providers_differ(width, names):
+    """Their short names as in lists, agent over prompt; of long ones the end that differs."""
+    found = grid([promptfoo("t", prompt, who) for who in names for prompt in ("p1.txt", "p2.txt")])
+    agents, prompts = map(plain, title_lines(found, width, 0, 0))
+    shown = agents.replace("→", "").split()[1:]
+    assert len(shown) == len(prompts.split()) == (3 if width == 80 else 4)
+    assert shown[0] == shown[1] != shown[2] and names[0].endswith(shown[0].lstrip("…"))
+    assert names[1].endswith(shown[2].lstrip("…")) and prompts.split()[:2] == ["p1", "p2"]
+
+
+def test_a_cell_says_outcome_and_attempts():
+    text = plain(cell_line(promptfoo("t", "p", status="failed", attempts="ppf", duration_ms=1200.0)))
+    assert text == "✗ failed 2/3 1.2s" and plain(cell_line(None)) == "–"
+
+
+def test_named_scores_are_means_and_derived_ones_stand_beside():
+    column = {"agent": "x", "prompt": "p", "named_scores": {"tone": 3.0}, "named_weights": {"tone": 4},
+              "derived": {"f1": 0.5}}  # fmt: skip
+    assert plain(metric_lines([column, {"agent": "y"}], 80)[0]) == "x · p  tone 0.75, f1 = 0.5"
+
+
+def test_hostile_text_is_pictures_everywhere():
+    one = RunLine(RunSummary("i", "finished", NOW, NOW, HOSTILE, HOSTILE, 1, 0, 1, 0, 0, None, HOSTILE[:9]))
+    mode = FailureMode(HOSTILE, 1, 1.0, 1, [], HOSTILE)
+    facts = RunFacts(RunInfo("x", note=HOSTILE), [], [], Assessment(1, 0, [mode], HOSTILE))
+    lines = [row_line(one, 200, NOW), *(row.line for row in detail_rows(one, facts, [], 200))]
+    row = StoredCase(1, HOSTILE, HOSTILE, HOSTILE, "nao", HOSTILE, None, "h", 1, 1)
+    found = FoundEntry(Hit(1, 1, "user", HOSTILE + "\x02" + HOSTILE + "\x03"), row, 1, "failed")
+    lines += [found_line(found, 0, 300), found_line(found, 1, 300)]
+    bad = grid([promptfoo(HOSTILE, HOSTILE, HOSTILE, status="failed"), promptfoo(HOSTILE, "p")])
+    lines += [*title_lines(bad, 300, 0, 0), grid_row(bad, bad.tests[0], 300, 0)]
+    lines += metric_lines([{"agent": HOSTILE, "named_scores": {HOSTILE: 1}}], 300)
+    for line in lines:
+        assert not BAD & set(plain(line)), line
+
+
+def test_reruns_stand_under_their_run_and_a_glyph_says_how_the_cases_came_out():
+    def line(
+        run_id: str,
+        linked: str = "",
+        passed: int = 0,
+        failed: int = 0,
+        errors: int = 0,
+        state: Any = "finished",
+    ):
+        total = passed + failed + errors
+        return RunLine(
+            RunSummary(
+                run_id, state, 0.0, None, "", "", total, passed, failed, errors, 0, None, linked or None
+            )
+        )
+
+    lines = [
+        line("5", "2", passed=1),
+        line("4", passed=2),
+        line("3", failed=1, passed=9),
+        line("2", errors=1, passed=9),
+        line("1", "gone", state="interrupted"),
+    ]
+    assert [one.run.id for one in under_their_runs(lines)] == ["2", "5", "4", "3", "1"]
+    assert [outcome_sign(one.run)[0] for one in lines] == ["✓", "✓", "✗", "!", "!"]
+    assert outcome_sign(line("6").run)[0] == "–"
