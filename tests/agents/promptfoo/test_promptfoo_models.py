@@ -10,13 +10,11 @@ from typing import Any
 
 import pytest
 
-from tests.agents.helpers import context, of, talk
 from tests.agents.promptfoo.test_promptfoo_providers import AnyServer, provider
-from tests.agents.test_promptfoo_providers import AnyServer, provider
-from tests.scripting.test_python_host import alive
+from tests.scripting.python.test_python_host import alive
 from tests.servers.base import Planned
-from tests.support.agents import of, talk
-from tests.waiting import until
+from tests.support.agents import context, of, talk
+from tests.support.waiting import until
 from tui_eval.agents import AgentError, Request, Session, for_provider
 from tui_eval.agents.promptfoo.promptfoo_models import betas, chat, messages, responses, spoken
 from tui_eval.config.project import Config, fill
