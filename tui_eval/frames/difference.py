@@ -456,7 +456,7 @@ class Difference:
         table = pl.DataFrame({"e": e_rows, "hash": hashes.gather(a_rows.cast(pl.UInt32))}).with_row_index(
             "at"
         )
-        table = table.filter(pl.col("hash").is_not_null())
+        table = table.filter(pl.col("hash").is_not_null() & pl.col("hash").is_duplicated())
         times = pl.int_range(1, pl.len() + 1, dtype=pl.UInt32).over("hash").alias("times")
         table = table.with_columns(times)
         return table.filter((pl.col("times") > 1) & pl.col("e").is_null()).select("at", "times")

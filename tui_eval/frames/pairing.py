@@ -9,7 +9,7 @@ import polars as pl
 
 from tui_eval.frames.comparison_rules import ComparisonSettings
 from tui_eval.frames.numbers import read_number, shortest_text
-from tui_eval.frames.pairs import ColumnPair
+from tui_eval.frames.pairs import ColumnPair, no_keys
 from tui_eval.frames.typed_columns import ReadColumn, from_cells, text_series
 from tui_eval.frames.value_texts import (
     canonical,
@@ -110,8 +110,7 @@ def _number_pair(
         e, a, scale = scaled
         if not settings.explicit or exact_zero:
             return ColumnPair(name, expected, actual, e, a, scale=scale, whole=True)
-        empty_e = pl.repeat(None, expected.length, dtype=pl.String, eager=True)
-        empty_a = pl.repeat(None, actual.length, dtype=pl.String, eager=True)
+        empty_e, empty_a = no_keys(expected.length), no_keys(actual.length)
         wide_e, wide_a = e.cast(pl.Int128), a.cast(pl.Int128)
         return ColumnPair(
             name, expected, actual, empty_e, empty_a, wide_e, wide_a, scale, whole=True, rtol=rtol, atol=atol
@@ -125,8 +124,7 @@ def _number_pair(
     e, a = (side.fill_nan(None) if side.is_nan().any() else side for side in (e, a))
     if exact_zero:
         return ColumnPair(name, expected, actual, e, a)
-    empty_e = pl.repeat(None, expected.length, dtype=pl.String, eager=True)
-    empty_a = pl.repeat(None, actual.length, dtype=pl.String, eager=True)
+    empty_e, empty_a = no_keys(expected.length), no_keys(actual.length)
     strict = actual.is_exact if expected.kind == "exact" and not settings.explicit else None
     if strict is not None and not strict.any():
         strict = None

@@ -47,11 +47,35 @@ class ColumnPair:
         return self.e_value is not None
 
 
+def no_keys(length: int) -> pl.Series:
+    """The keys of numbers that are compared within a tolerance: they have none. Kept in two bits each."""
+    return pl.repeat(None, length, dtype=pl.Boolean, eager=True)
+
+
+_AT_ONCE = 250_000
+"""Rows that are compared at a time: what is computed on the way takes several times their values."""
+
+
 def pair_same(one: ColumnPair, e_rows: pl.Series | None, a_rows: pl.Series | None) -> pl.Series:
     """Whether each expected cell of the rows given equals its actual one, tolerance included."""
-    e_key, a_key = _taken(one.e_key, e_rows), _taken(one.a_key, a_rows)
+    length = len(one.e_key if e_rows is None else e_rows)
+    if length <= _AT_ONCE:
+        return _same(one, e_rows, a_rows)
+    every = pl.int_range(length, dtype=pl.UInt32, eager=True) if e_rows is None or a_rows is None else None
+    sides = [every if rows is None else rows for rows in (e_rows, a_rows)]
+    return pl.concat(
+        [
+            _same(one, *(side.slice(at, _AT_ONCE) for side in sides if side is not None))
+            for at in range(0, length, _AT_ONCE)
+        ],
+        rechunk=True,
+    )
+
+
+def _same(one: ColumnPair, e_rows: pl.Series | None, a_rows: pl.Series | None) -> pl.Series:
+    keys = one.e_key.null_count() < len(one.e_key) or one.a_key.null_count() < len(one.a_key)
     if not one.tolerant:
-        return e_key.eq_missing(a_key)
+        return _taken(one.e_key, e_rows).eq_missing(_taken(one.a_key, a_rows))
     assert one.e_value is not None and one.a_value is not None
     strict = None if one.a_exact is None else _taken(one.a_exact, a_rows)
     near = near_values(
@@ -59,9 +83,9 @@ def pair_same(one: ColumnPair, e_rows: pl.Series | None, a_rows: pl.Series | Non
     )
     if strict is not None and one.e_digits is not None and one.a_digits is not None:
         near = near & (~strict | _taken(one.e_digits, e_rows).eq_missing(_taken(one.a_digits, a_rows)))
-    if one.e_key.null_count() == len(one.e_key) and one.a_key.null_count() == len(one.a_key):
+    if not keys:
         return near
-    return near & e_key.eq_missing(a_key)
+    return near & _taken(one.e_key, e_rows).eq_missing(_taken(one.a_key, a_rows))
 
 
 def _taken(series: pl.Series, rows: pl.Series | None) -> pl.Series:
@@ -103,8 +127,8 @@ def within_nao(one: ColumnPair) -> ColumnPair:
         one.name,
         one.expected,
         one.actual,
-        pl.repeat(None, len(one.e_key), dtype=pl.String, eager=True),
-        pl.repeat(None, len(one.a_key), dtype=pl.String, eager=True),
+        no_keys(len(one.e_key)),
+        no_keys(len(one.a_key)),
         one.e_key.cast(pl.Int128),
         one.a_key.cast(pl.Int128),
         one.scale,

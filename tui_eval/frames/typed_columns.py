@@ -10,7 +10,7 @@ import datetime
 import math
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Context, Decimal
 from typing import Any, Literal
 
@@ -68,6 +68,15 @@ class ReadColumn:
             return [None if row is None else self.raw[row] for row in rows.to_list()]
         assert self.source is not None
         return self.source.gather(rows).to_list()
+
+
+def taken(column: ReadColumn, rows: pl.Series) -> ReadColumn:
+    """Some rows of a column."""
+    series, exact, source = (
+        None if one is None else one.gather(rows) for one in (column.series, column.is_exact, column.source)
+    )
+    raw = None if column.raw is None else [column.raw[row] for row in rows.to_list()]
+    return replace(column, length=len(rows), series=series, is_exact=exact, source=source, raw=raw)
 
 
 def column_names(side: Side) -> list[str]:

@@ -68,26 +68,71 @@ def separate(
     total, every = int(wanted.sum()), len(wanted)
     if total < 2 or every - total < 2:
         return None
-    left_out = set(but)
-    series = {
-        name: values
-        for name, column in list(columns.items())[:_MOST_COLUMNS]
-        if name not in left_out and (values := _values(column, rows)) is not None
-    }
-    scales = {name: columns[name].scale if columns[name].kind == "exact" else 0 for name in series}
-    order = [name for name in series if name not in set(late)] + [
-        name for name in series if name in set(late)
-    ]
-    series = {name: series[name] for name in order}
+    last, left_out = set(late), set(but)
+    names = [name for name, column in columns.items() if _comparable(column)][:_MOST_COLUMNS]
+    names = [name for name in names if name not in left_out]
+    names = [*(n for n in names if n not in last), *(n for n in names if n in last)]
+    tried = 1
+    if every > _MANY:
+        names, tried = _on_a_sample(columns, rows, wanted, names)
+    series = {name: _values(columns[name], rows) for name in names}
     tests = [
-        replace(test, rank=test.rank + (20 if name in set(late) else 0))
+        replace(test, rank=test.rank + (20 if name in last else 0))
         for name, values in series.items()
-        for test in _tests(name, values, scales[name], wanted)
+        for test in _tests(name, values, _scale(columns[name]), wanted)
     ]
     found = _best(tests, total, every)
     if found is not None:
         return _condition([found], total)
-    return _two(series, scales, tests, wanted, total, every)
+    scales = {name: _scale(columns[name]) for name in names}
+    return _two(series, scales, tests, wanted, total, every, max(tried, len(tests)))
+
+
+_SAMPLE = 1_500
+"""Rows of either kind that are looked at first, where there are many."""
+
+
+def _on_a_sample(
+    columns: Mapping[str, ReadColumn], rows: pl.Series, wanted: pl.Series, names: list[str]
+) -> tuple[list[str], int]:
+    """Of many rows some are looked at first: the columns of conditions that may hold in all of them, and how many
+    tests there were. A condition that holds exactly in all rows does so in any of them."""
+    total, every = int(wanted.sum()), len(wanted)
+    parts = [_some(wanted.arg_true()), _some((~wanted).arg_true())]
+    at = pl.concat(parts)
+    shares = (total / len(parts[0]), (every - total) / len(parts[1]))
+    weights = pl.concat(
+        pl.repeat(share, len(part), dtype=pl.Float64, eager=True)
+        for share, part in zip(shares, parts, strict=True)
+    )
+    some, sampled = wanted.gather(at), rows.gather(at)
+    # twice what is allowed, and what the choice of rows may add
+    most = 2 * _NEARLY * total + 4 * math.sqrt(_NEARLY * total * max(every - total, total) / _SAMPLE)
+    series = {name: _values(columns[name], sampled) for name in names}
+    scales = {name: _scale(columns[name]) for name in names}
+    tests = [test for name in names for test in _tests(name, series[name], scales[name], some, weights)]
+    likely = {test.column for test in tests if _errors(test, total) <= most}
+    found = [name for name in names if name in likely]
+    if found:
+        return found, len(tests)
+    first = [t for t in tests if t.found >= total - most and t.found + t.wrong < every]
+    first.sort(key=lambda test: (test.wrong, test.rank))
+    for test in first[:2]:
+        inside = test.mask.arg_true()
+        part, share = some.gather(inside), weights.gather(inside)
+        for name in names:
+            if name == test.column:
+                continue
+            values = series[name].gather(inside)
+            seconds = _tests(name, values, scales[name], part, share)
+            if any(_errors(second, total) <= most for second in seconds):
+                likely |= {test.column, name}
+    return [name for name in names if name in likely], len(tests)
+
+
+def _some(rows: pl.Series) -> pl.Series:
+    """At most so many of the rows, from everywhere, by no rule that the rows may follow, too."""
+    return rows if len(rows) <= _SAMPLE else rows.sample(_SAMPLE, seed=11).sort()
 
 
 def _condition(tests: list[_Test], total: int) -> Condition:
@@ -117,6 +162,7 @@ def _two(
     wanted: pl.Series,
     total: int,
     every: int,
+    tried: int,
 ) -> Condition | None:
     """Two tests, both of which hold: the first in nearly all rows looked for, the second among its rows."""
     first = [t for t in tests if t.found >= (1 - _NEARLY) * total and t.found + t.wrong < every and t.wrong]
@@ -129,7 +175,7 @@ def _two(
             if name == test.column:
                 continue
             for second in _tests(name, values.gather(inside), scales[name], part):
-                if _best([second], total, every, tried=max(len(tests), 1) * test.tried) is None:
+                if _best([second], total, every, tried=max(tried, 1) * test.tried) is None:
                     continue
                 mask = pl.DataFrame({"at": inside.filter(second.mask)}).to_series()
                 whole = pl.repeat(False, every, eager=True).scatter(mask, True)
@@ -140,41 +186,62 @@ def _two(
     return best[1] if best is not None else None
 
 
-def _values(column: ReadColumn, rows: pl.Series) -> pl.Series | None:
-    if column.series is None or column.kind not in ("bool", "exact", "float", "text", "time"):
-        return None
+def _comparable(column: ReadColumn) -> bool:
+    return column.series is not None and column.kind in ("bool", "exact", "float", "text", "time")
+
+
+def _scale(column: ReadColumn) -> int:
+    return column.scale if column.kind == "exact" else 0
+
+
+def _values(column: ReadColumn, rows: pl.Series) -> pl.Series:
+    assert column.series is not None
     return column.series.gather(rows)
 
 
-def _tests(name: str, values: pl.Series, scale: int, wanted: pl.Series) -> Iterator[_Test]:
-    """The best tests of one column: one of its values or a few, all but one, a bound, a range."""
+def _tests(
+    name: str, values: pl.Series, scale: int, wanted: pl.Series, weights: pl.Series | None = None
+) -> Iterator[_Test]:
+    """The best tests of one column: one of its values or a few, all but one, a bound, a range.
+
+    Args:
+        weights: For how many rows each of these stands, where they are a sample: a test counts there that a few
+            rows of another value speak against.
+    """
     table = pl.DataFrame({"v": values, "w": wanted})
-    groups = table.group_by("v").agg(
-        pl.len().cast(pl.Int64).alias("n"), pl.col("w").sum().cast(pl.Int64).alias("k")
-    )
+    if weights is None:
+        n, k = pl.len().cast(pl.Int64), pl.col("w").sum().cast(pl.Int64)
+    else:
+        table = table.with_columns(weights.alias("n"), (weights * wanted).alias("k"))
+        n, k = pl.col("n").sum(), pl.col("k").sum()
+    groups = table.group_by("v").agg(n.alias("n"), k.alias("k"))
     if len(groups) < 2:
         return
-    yield from _equal(name, values, scale, groups, int(wanted.sum()))
+    yield from _equal(name, values, scale, groups, sampled=weights is not None)
     if values.dtype.is_numeric() or _is_time(values):
-        yield from _bounds(name, values, scale, groups, wanted)
+        yield from _bounds(name, values, scale, groups)
 
 
-def _equal(name: str, values: pl.Series, scale: int, groups: pl.DataFrame, total: int) -> Iterator[_Test]:
+def _equal(
+    name: str, values: pl.Series, scale: int, groups: pl.DataFrame, *, sampled: bool
+) -> Iterator[_Test]:
     numeric = values.dtype.is_numeric() or _is_time(values)
     repeated = max(int((groups.get_column("n") >= 2).sum()), 1)
+    total, rows = int(groups.get_column("k").sum()), int(groups.get_column("n").sum())
     mostly = groups.filter(pl.col("k") * 2 > pl.col("n")).sort("k", descending=True)
     others = groups.filter(pl.col("k") * 2 <= pl.col("n"))
     chosen = mostly.head(_MOST_VALUES)
-    if len(chosen) and (total >= 2 * len(chosen)) and len(mostly) <= _MOST_VALUES + 2:
+    if len(chosen) and (total >= 2 * len(chosen)) and (sampled or len(mostly) <= _MOST_VALUES + 2):
         kept = chosen.get_column("v")
         found, every = int(chosen.get_column("k").sum()), int(chosen.get_column("n").sum())
         where = _is(name, kept, scale)
         mask = _in(values, kept)
         tried = math.comb(repeated, min(len(chosen), repeated))
         yield _Test(where, name, mask, found, every - found, tried, _rank(numeric, len(chosen)))
-    if len(others) == 1 and len(mostly) > 1:
-        value = others.get_column("v")
-        found, every = int(mostly.get_column("k").sum()), int(mostly.get_column("n").sum())
+    if (len(others) == 1 or (sampled and len(others))) and len(mostly) > 1:
+        one = others.sort("n", descending=True).head(1)
+        value = one.get_column("v")
+        found, every = total - int(one.get_column("k")[0]), rows - int(one.get_column("n")[0])
         yield _Test(
             _is_not(name, value, scale),
             name,
@@ -205,10 +272,8 @@ def _rank(ordered: bool, values: int) -> int:
     return 3 + 2 * values if ordered else values
 
 
-def _bounds(
-    name: str, values: pl.Series, scale: int, groups: pl.DataFrame, wanted: pl.Series
-) -> Iterator[_Test]:
-    total = int(wanted.sum())
+def _bounds(name: str, values: pl.Series, scale: int, groups: pl.DataFrame) -> Iterator[_Test]:
+    total = int(groups.get_column("k").sum())
     ordered = groups.filter(pl.col("v").is_not_null()).sort("v")
     if len(ordered) < 2:
         return
@@ -238,9 +303,11 @@ def _bounds(
     first, last = inside.get_column("v")[0], inside.get_column("v")[-1]
     if first == ordered.get_column("v")[0] or last == ordered.get_column("v")[-1]:
         return
-    mask = true_of(values, pl.col("v").is_between(pl.lit(first), pl.lit(last)))
+    between = pl.col("v").is_between(pl.lit(first), pl.lit(last))
+    within = int(ordered.filter(between).get_column("n").sum())
+    mask = true_of(values, between)
     where = f"{name_of(name)} between {_shown(first, scale)} and {_shown(last, scale)}"
-    yield _Test(where, name, mask, all_found, int(mask.sum()) - all_found, tried * len(ordered), 8)
+    yield _Test(where, name, mask, all_found, within - all_found, tried * len(ordered), 8)
 
 
 def true_of(values: pl.Series, condition: pl.Expr) -> pl.Series:

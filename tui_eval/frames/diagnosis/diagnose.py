@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
@@ -281,13 +282,32 @@ def _changes(facts: _Facts, others: OtherColumns, name: str) -> Iterator[ValueCh
     moved = list(others.changes(name))
     yield from (change for change in moved if change.code != "other_column")
     if numeric:
-        yield from number_changes(name, e_wrong, a_wrong)
+        yield from _tried((partial(number_changes, name),), e_wrong, a_wrong)
     elif e_wrong.dtype == pl.String and a_wrong.dtype == pl.String:
-        times = list(time_changes(e_wrong, a_wrong))
-        yield from times or text_changes(e_wrong, a_wrong)
+        yield from _tried((time_changes, text_changes), e_wrong, a_wrong)
     yield from (change for change in moved if change.code == "other_column")
     if name not in facts.difference.key and int(flags.sum()) >= 3:
         yield from displaced(e.gather(facts.e_rows), a.gather(facts.a_rows), flags)
+
+
+_Way = Callable[[pl.Series, pl.Series], Iterator[ValueChange]]
+_MANY, _SAMPLE = 10_000, 1_000
+
+
+def _tried(ways: Sequence[_Way], e: pl.Series, a: pl.Series) -> Iterator[ValueChange]:
+    """What the first of some ways finds that is meant for such values. Of many rows some are looked at first: what
+    explains less than a tenth of them is not it."""
+    many = len(e) > _MANY
+    some = pl.int_range(len(e), dtype=pl.UInt32, eager=True).sample(_SAMPLE, seed=7) if many else None
+    for way in ways:
+        if some is None:
+            if found := list(way(e, a)):
+                yield from found
+                return
+        elif found := list(way(e.gather(some), a.gather(some))):
+            if any(change.count * 10 >= _SAMPLE for change in found):
+                yield from way(e, a)
+            return
 
 
 def _numbers(one: ColumnPair, side: str) -> pl.Series:

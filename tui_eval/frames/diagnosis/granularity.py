@@ -15,6 +15,8 @@ from tui_eval.frames.difference import Difference
 from tui_eval.frames.typed_columns import ReadColumn
 
 _MEASURES = 12
+_FIRST = 2_000
+_MANY, _SOME = 20_000, 300
 _NEARLY = 0.95
 _PERIODS = ("day", "week", "month", "quarter", "year")
 _Keys = Callable[[], dict[str, tuple[pl.Series, pl.Series]]]
@@ -27,16 +29,23 @@ def granularity(difference: Difference) -> Finding | None:
     if expected == actual or not expected or not actual:
         return None
     numbers = _numbers(difference)
+    both = difference.pairs
+    alike = {
+        name for name in numbers if _totals_alike(floats(both[name].expected), floats(both[name].actual))
+    }
+    if not alike:
+        return None
     finer = actual > expected
     few, many = ("e", "a") if finer else ("a", "e")
     sides = {"e": _side(difference, "e"), "a": _side(difference, "a")}
-    alike = {
-        name for name in numbers if _totals_alike(sides["e"].get_column(name), sides["a"].get_column(name))
-    }
-    for by, unit, keys in _groupings(difference, sides[few], sides[many]):
+
+    def measures_of(by: tuple[str, ...]) -> list[str]:
+        """What is summed in groups by these columns; nothing where the sums of it all cannot agree."""
         measures = [name for name in numbers if name not in by]
-        if not measures or not alike.issuperset(measures):
-            continue
+        return measures if alike.issuperset(measures) else []
+
+    for by, unit, keys in _groupings(difference, sides[few], sides[many], measures_of):
+        measures = measures_of(by)
         found = _summed(sides[few], sides[many], keys(), measures)
         if found is None:
             continue
@@ -110,10 +119,14 @@ def floats(column: ReadColumn) -> pl.Series:
 
 
 def _groupings(
-    difference: Difference, few: pl.DataFrame, many: pl.DataFrame
+    difference: Difference,
+    few: pl.DataFrame,
+    many: pl.DataFrame,
+    measures_of: Callable[[tuple[str, ...]], list[str]],
 ) -> Iterator[tuple[tuple[str, ...], str, _Keys]]:
     """By what the rows of the larger side may be grouped: columns that are unique on the smaller side, a
-    period of a time, all of it. With each its values on the smaller and the larger side."""
+    period of a time, all of it; where that leaves something to sum. With each its values on the smaller and the
+    larger side."""
     shared = [name for name in difference.shared_columns if name in few.columns and name in many.columns]
     texts = [name for name in shared if difference.pairs[name].expected.kind not in ("exact", "float")]
     whole = [name for name in shared if difference.pairs[name].expected.integral]
@@ -128,20 +141,26 @@ def _groupings(
     for by in sets:
         if by and by not in tried and all(name in shared for name in by):
             tried.append(by)
-            if few.n_unique(subset=list(by)) == len(few):
+            if measures_of(by) and _unique(few.select(by)):
                 yield by, "", partial(_values, few, many, by)
     for name in texts:
-        left = moments(few.get_column(name))
+        left = moments(few.get_column(name)) if measures_of(tuple(texts)) else None
         if left is None:
             continue
         others = tuple(other for other in texts if other != name)
         for period in _PERIODS:
             short = left.dt.truncate(_EVERY[period])
             for more in ((), others) if others else ((),):
-                if few.select(*more, short.alias("")).n_unique() == len(few):
+                if measures_of((name, *more)) and _unique(few.select(*more, short.alias(""))):
                     yield (name, *more), period, partial(_periods, few, many, name, _EVERY[period], more)
-    if len(few) == 1:
+    if len(few) == 1 and measures_of(()):
         yield (), "", dict
+
+
+def _unique(rows: pl.DataFrame) -> bool:
+    """Whether no two rows are the same; the first ones often tell."""
+    some = rows.head(_FIRST)
+    return some.n_unique() == len(some) and (len(some) == len(rows) or rows.n_unique() == len(rows))
 
 
 def _values(
@@ -171,11 +190,26 @@ def _summed(
         {f"k{i}": key[1] for i, key in enumerate(keys.values())} | {n: many.get_column(n) for n in measures}
     )
     names = [f"k{i}" for i in range(len(keys))]
+    if names:
+        if _unique(right.select(names)):
+            return None
+        if len(right) > _MANY and len(left) > 10 * _SOME:  # of many groups some first
+            some = left.sample(_SOME, seed=13)
+            rows = right.join(some.select(names), on=names, how="semi", nulls_equal=True)
+            if _summed_alike(some, rows, names, measures)[0] * 2 < _SOME:
+                return None
+    same, several, rows = _summed_alike(left, right, names, measures)
+    return (same, rows) if several else None
+
+
+def _summed_alike(
+    left: pl.DataFrame, right: pl.DataFrame, names: list[str], measures: list[str]
+) -> tuple[int, bool, int]:
+    """How many rows of a side are the sums of the other one's groups; whether some of these have several rows; how
+    many rows and groups there are."""
     sums = [pl.col(name).sum().alias(f"s{index}") for index, name in enumerate(measures)]
     if names:
         groups = right.group_by(names).agg(pl.len().alias("n"), *sums)
-        if int(groups.get_column("n").max() or 0) < 2:  # type: ignore[call-overload]
-            return None
         both = left.join(groups, on=names, how="full", nulls_equal=True)
     else:
         groups = right.select(pl.len().alias("n"), *sums)
@@ -187,7 +221,5 @@ def _summed(
     ]
     several = true((pl.col("n") > 1) & pl.any_horizontal([pl.col(name).abs() > 0 for name in measures]))
     flags = both.select(pl.all_horizontal(near).alias("same"), several.alias("several"))
-    same = int(flags.get_column("same").sum())
-    if not flags.select((pl.col("same") & pl.col("several")).any()).item():
-        return None
-    return same, len(both)
+    proven = bool(flags.select((pl.col("same") & pl.col("several")).any()).item())
+    return int(flags.get_column("same").sum()), proven, len(both)

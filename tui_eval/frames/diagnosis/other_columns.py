@@ -3,67 +3,70 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import polars as pl
 
+from tui_eval.frames.comparison_rules import ComparisonSettings
 from tui_eval.frames.diagnosis.changes import ValueChange, series, true
 from tui_eval.frames.difference import Difference
 from tui_eval.frames.matching import match_rows
 from tui_eval.frames.pairing import pair
 from tui_eval.frames.pairs import ColumnPair, pair_same
-from tui_eval.frames.typed_columns import ReadColumn
+from tui_eval.frames.typed_columns import ReadColumn, taken
 
 _MOST = 40
 _LIKELY = 0.8
 _SAMPLE = 200
+_DAY = 10
+"""Characters of a day: the beginning of a moment, however the rest is spelled."""
 
 
 class OtherColumns:
-    """Where the values of a column stand instead; what was compared once is not compared again."""
+    """Where the values of a column stand instead: all columns at once in some of the rows that differ, then those that
+    may be it in all of these."""
 
     def __init__(self, difference: Difference, wrong: dict[str, pl.Series]) -> None:
         """`wrong` are by column the numbers of the aligned rows (that both sides have) in which it differs."""
         self._difference = difference
         self._wrong = {name: rows for name, rows in wrong.items() if len(rows)}
         self._e_rows, self._a_rows = difference.aligned()
-        self._made: dict[tuple[str, str, str], ColumnPair | None] = {}
+        pairs = difference.pairs
+        self._expected = _Sampled({name: one.expected for name, one in pairs.items()})
+        self._actual = _Sampled({name: one.actual for name, one in pairs.items()})
+        self._surplus = _Sampled(difference.surplus)
 
     def changes(self, name: str) -> Iterator[ValueChange]:
         """Exchanged with another column, holding what another should hold, or held by another of the answer."""
         rows = self._wrong[name]
-        actual = {other: one.actual for other, one in self._difference.pairs.items() if other != name}
-        for other in [other for other in self._wrong if other != name][:_MOST]:
-            there = self._same(name, other, actual[other], rows)  # the expected values, in another column
-            if there is None:
-                continue
-            here = self._same(other, name, self._difference.pairs[name].actual, rows)
+        pairs = self._difference.pairs
+        own = pairs[name].actual
+        some = rows if len(rows) <= _SAMPLE else rows.gather_every(len(rows) // _SAMPLE)
+        least = len(some) // 5 if len(some) < len(rows) else 1
+        e, a = self._e_rows.gather(some).cast(pl.UInt32), self._a_rows.gather(some).cast(pl.UInt32)
+        near = self._difference.settings
+        held = self._actual.like(_shown(pairs[name].expected, e), a, near, least)
+        holds = self._expected.like(_shown(own, a), e, near, least)
+        beyond = self._surplus.like(_shown(pairs[name].expected, e), a, near, least)
+        for other in [one for one in self._wrong if one != name and one in held and one in holds][:_MOST]:
+            there = self._compared(name, pairs[other].actual, rows)  # the expected values, in another column
+            here = self._compared(other, own, rows)
             wrong_too = rows.is_in(self._wrong[other].implode())
-            if here is not None and self._told_apart(name, there & here & wrong_too, rows, 1):
+            if self._told_apart(name, there & here & wrong_too, rows, 1):
                 yield ValueChange("swapped", there & here & wrong_too, {"with": other})
-        for other, column in list(self._difference.surplus.items())[:_MOST]:
-            there = self._same(name, other, column, rows)
-            if there is not None and self._told_apart(name, there, rows, 2):
+        for other in [one for one in self._difference.surplus if one in beyond][:_MOST]:
+            there = self._compared(name, self._difference.surplus[other], rows)
+            if self._told_apart(name, there, rows, 2):
                 yield ValueChange("elsewhere", there, {"name": other})
-        own = self._difference.pairs[name].actual
-        for other in [other for other in self._difference.pairs if other != name][:_MOST]:
-            here = self._same(other, name, own, rows)
-            if here is not None and self._told_apart(other, here, rows, 3):
+        for other in [one for one in pairs if one != name and one in holds][:_MOST]:
+            here = self._compared(other, own, rows)
+            if self._told_apart(other, here, rows, 3):
                 yield ValueChange("other_column", here, {"holds": other}, sure=False)
 
-    def _same(self, name: str, other: str, column: ReadColumn, rows: pl.Series) -> pl.Series | None:
-        """Whether a column of the answer has in these rows what `name` is expected to have; None: hardly."""
-        expected = self._difference.pairs[name].expected
-        if not _kin(expected, column):
-            return None
-        if (name, other, "") not in self._made:
-            self._made[name, other, ""] = pair(name, expected, column, self._difference.settings)
-        one = self._made[name, other, ""]
-        assert one is not None
+    def _compared(self, name: str, column: ReadColumn, rows: pl.Series) -> pl.Series:
         e, a = self._e_rows.gather(rows).cast(pl.UInt32), self._a_rows.gather(rows).cast(pl.UInt32)
-        if len(rows) > _SAMPLE and pair_same(one, e.head(_SAMPLE), a.head(_SAMPLE)).sum() < _SAMPLE // 5:
-            return None
-        return pair_same(one, e, a)
+        expected = taken(self._difference.pairs[name].expected, e)
+        return pair_same(pair(name, expected, taken(column, a), self._difference.settings), None, None)
 
     def _told_apart(self, name: str, mask: pl.Series, rows: pl.Series, least: int) -> bool:
         """Whether the expected values of the rows explained are several: one that is everywhere proves nothing."""
@@ -76,9 +79,60 @@ class OtherColumns:
         return values.drop_nulls().n_unique() >= least
 
 
+class _Sampled:
+    """Columns of which some rows are looked at, all columns at a time."""
+
+    def __init__(self, columns: Mapping[str, ReadColumn]) -> None:
+        self._columns = {str(at): (name, column) for at, (name, column) in enumerate(columns.items())}
+        kept = {at: one.series for at, (_, one) in self._columns.items() if one.series is not None}
+        self._frame = pl.DataFrame(kept)
+
+    def like(
+        self, wanted: tuple[ReadColumn, pl.Series], rows: pl.Series, settings: ComparisonSettings, least: int
+    ) -> set[str]:
+        """The columns that have about a column's values in at least so many of these rows: roughly, so that all that
+        are the same by the rules are among them."""
+        column, values = wanted
+        tests: list[pl.Expr] = []
+        room = 2 * settings.relative + 1e-9
+        still = (
+            2 * settings.absolute + 1e-9 + (0.0 if settings.decimals is None else 10.0**-settings.decimals)
+        )
+        for at, (_, other) in self._columns.items():
+            if at not in self._frame.columns or not _kin(column, other):
+                continue
+            one = _plain(pl.col(at), other)
+            w = pl.col("wanted")
+            size = pl.max_horizontal(w.abs(), one.abs()) if column.kind in _NUMBERS else None
+            near = one == w if size is None else (one == w) | ((one - w).abs() <= still + room * size)
+            tests.append((true(near) | (one.is_null() & w.is_null())).sum().alias(at))
+        if not tests:
+            return set()
+        some = self._frame.select(pl.all().gather(rows)).with_columns(values.alias("wanted"))
+        counts = some.select(tests).row(0, named=True)
+        return {self._columns[at][0] for at, count in counts.items() if count >= least}
+
+
+_NUMBERS = ("exact", "float")
+
+
+def _plain(values: pl.Expr, column: ReadColumn) -> pl.Expr:
+    """Values as they are compared roughly: numbers as floats, of times and texts that may be times the day."""
+    if column.kind not in _NUMBERS:
+        return values.cast(pl.String).str.head(_DAY)
+    return values.cast(pl.Float64) / 10.0 ** (column.scale if column.kind == "exact" else 0)
+
+
+def _shown(column: ReadColumn, rows: pl.Series) -> tuple[ReadColumn, pl.Series]:
+    """A column, and its values in some rows, to be compared roughly."""
+    if column.series is None:
+        return column, pl.repeat(None, len(rows), dtype=pl.Null, eager=True)
+    frame = pl.DataFrame({"v": column.series.gather(rows)})
+    return column, frame.select(_plain(pl.col("v"), column)).to_series()
+
+
 def _kin(expected: ReadColumn, actual: ReadColumn) -> bool:
-    numbers = ("exact", "float")
-    if expected.kind in numbers and actual.kind in numbers:
+    if expected.kind in _NUMBERS and actual.kind in _NUMBERS:
         return True
     return (
         expected.kind == actual.kind and expected.kind in ("text", "time", "bool") and expected.kind != "bool"
@@ -101,6 +155,11 @@ def renamed(difference: Difference) -> tuple[dict[str, str], int, int]:
         for other, column in list(difference.surplus.items())[:_MOST]:
             if other in found.values() or not _kin(wanted, column):
                 continue
+            if not as_sets and len(e_rows) > 10 * _SAMPLE:  # of many rows some first
+                e, a = e_rows.head(_SAMPLE), a_rows.head(_SAMPLE)
+                few = pair(name, taken(wanted, e), taken(column, a), difference.settings)
+                if pair_same(few, None, None).sum() < _SAMPLE // 5:
+                    continue
             one = pair(name, wanted, column, difference.settings)
             alike = 0.01 if _bare(name) == _bare(other) else 0.0
             if as_sets:
@@ -144,13 +203,26 @@ def displaced(expected: pl.Series, actual: pl.Series, wrong: pl.Series) -> Itera
     distinct = expected.filter(wrong).drop_nulls().n_unique()
     if distinct < 3:
         return
+    at = wrong.arg_true()
+    at = at if count <= 10 * _SAMPLE else at.gather_every(count // _SAMPLE)
+    some, every = actual.gather(at), at.cast(pl.Int64)
+
+    def hardly(places: pl.Series) -> bool:
+        """Whether few of some rows have what is expected in these."""
+        there = places.set((places < 0) | (places >= len(expected)), None)
+        right = _alike({"e": expected.gather(there), "a": some, "w": at.is_not_null()}, pl.col("e"), numeric)
+        return int(right.sum()) * 4 < len(at)
+
     for step in (-1, 1, -2, 2):
+        if hardly(every + step):
+            continue
         mask = _alike(frame, pl.col("e").shift(-step), numeric)
         if _surprising(mask, distinct):
             yield ValueChange("neighbour", mask, {"step": step}, sure=False)
-    mask = _alike(frame, pl.col("e").reverse(), numeric)
-    if _surprising(mask, distinct):
-        yield ValueChange("reversed", mask, sure=False)
+    if not hardly(len(expected) - 1 - every):
+        mask = _alike(frame, pl.col("e").reverse(), numeric)
+        if _surprising(mask, distinct):
+            yield ValueChange("reversed", mask, sure=False)
     e, a = expected.filter(wrong), actual.filter(wrong)
     if distinct >= 4 and e.null_count() == a.null_count():
         e, a = e.drop_nulls().sort(), a.drop_nulls().sort()

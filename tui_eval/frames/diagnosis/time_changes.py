@@ -9,6 +9,8 @@ import polars as pl
 from tui_eval.frames.diagnosis.changes import ValueChange, series, true
 
 _MOST_HOURS = 14
+_LOOKED_AT = 500
+"""Of ten times as many texts and more, those that are looked at first."""
 _UNITS = (
     ("second", "1s"),
     ("minute", "1m"),
@@ -25,6 +27,10 @@ def moments(texts: pl.Series) -> pl.Series | None:
     """Texts as `value_texts.instant` spells them as moments (no zone); None where most are none."""
     if texts.dtype != pl.String:
         return None
+    if len(texts) > 10 * _LOOKED_AT:
+        given = texts.drop_nulls()
+        if len(given) > _LOOKED_AT and moments(given.gather_every(len(given) // _LOOKED_AT)) is None:
+            return None
     text = pl.col("t").str.strip_suffix("+00:00")
     found = (
         pl.DataFrame({"t": texts})

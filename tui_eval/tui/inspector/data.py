@@ -446,7 +446,7 @@ class DataTab(SearchedRows):
         self._asked = None
         run_in_thread(
             self.app,
-            partial(concluded_from, asked, queries, self._cancel),
+            partial(concluded_from, asked, queries, self._cancel, view.sides),
             partial(self._conclude, self._generation),
             lambda error: None,
             name="query",

@@ -15,7 +15,7 @@ from tui_eval.config.project import Config
 from tui_eval.guard.trust import Trust
 from tui_eval.model import Attempt, Case, DataDetails
 from tui_eval.tui.loaders.tried_query import SECONDS, QueryPlace
-from tui_eval.tui.state.data.data_view import settings_of, sides_of
+from tui_eval.tui.state.data.data_view import Sides, settings_of, sides_of
 from tui_eval.tui.state.data.queries_view import Queries
 
 if TYPE_CHECKING:
@@ -48,9 +48,14 @@ def queries_of(asked: Asked) -> Queries | None:
     return Queries(expected, own, beside(expected, own.sql, _dialect(asked)))
 
 
-def concluded_from(asked: Asked, queries: Queries, cancel: threading.Event) -> Conclusion:
+def concluded_from(
+    asked: Asked, queries: Queries, cancel: threading.Event, sides: Sides | None = None
+) -> Conclusion:
     """Run the agent's query, and say where the answer went wrong. Blocks as long as queries may take; setting `cancel`
     interrupts it.
+
+    Args:
+        sides: Both sides, where they were read already: frames are large.
 
     The expected query is run beside it: where it gives other rows than in the run, the database is another by now, and
     nothing can be said of the agent's.
@@ -60,12 +65,12 @@ def concluded_from(asked: Asked, queries: Queries, cancel: threading.Event) -> C
     details = asked.attempt.data
     if details is None or details.expected is None:
         return Conclusion("unknown", "there are no expected rows to compare the agent's query with")
-    wanted, given, lost = sides_of(details, asked.folder)
-    if lost:
-        return Conclusion("unknown", "the agent's query is not run: the run has kept only the first rows")
     spec = _database(asked)
     if isinstance(spec, str):
         return _recorded(details) or Conclusion("unknown", f"the agent's query cannot be run here: {spec}")
+    wanted, given, lost = sides if sides is not None else sides_of(details, asked.folder)
+    if lost:
+        return Conclusion("unknown", "the agent's query is not run: the run has kept only the first rows")
     settings, columns = settings_of(details), details.columns or None
     expected: Any = wanted
     if queries.expected:

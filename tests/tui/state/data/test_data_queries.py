@@ -98,6 +98,21 @@ def test_where_it_cannot_be_judged_it_says_why(project: Path) -> None:
     assert "kept only the first rows" in line_of(cut)[1]
 
 
+def test_rows_that_are_at_hand_are_not_read_again(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from tui_eval.tui.loaders import queries_loader
+
+    def never(*_: object) -> object:
+        raise AssertionError("the frames are read a second time")
+
+    monkeypatch.setattr(queries_loader, "sides_of", never)
+    one, stop = asked(project, WRONG_ROWS, WRONG), threading.Event()
+    found = queries_of(one)
+    assert found is not None
+    assert concluded_from(one, found, stop, (RIGHT_ROWS, WRONG_ROWS, {})).blame == "query"
+    without = asked(None, WRONG_ROWS, WRONG)
+    assert "no project with a database is open" in concluded_from(without, found, stop).line
+
+
 def test_without_a_query_of_the_agent_there_is_nothing_to_run(project: Path) -> None:
     one = asked(project, RETOLD, "no")
     one.attempt.transcript = []
