@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import glob
-import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,7 +24,7 @@ from tui_eval.nunjucks.prompt_templates import render_prompt, resolve_vars
 from tui_eval.nunjucks.suite_environment import SuiteEnvironment
 from tui_eval.nunjucks.templates import TemplateError, including
 from tui_eval.scripting.script_host import ScriptError
-from tui_eval.yaml import yaml_lines
+from tui_eval.suites.chat_prompts import chat_messages
 
 if TYPE_CHECKING:
     from tui_eval.javascript.node_host import NodeHost
@@ -273,21 +272,3 @@ def finish(
 
 def _text(value: Any) -> str:
     return js.text(value)
-
-
-def chat_messages(prompt: str) -> list[dict[str, Any]] | None:
-    """The chat messages that a prompt is, in JSON or in YAML (`- role: …`); None if it is text."""
-    plain = js.trim(prompt)
-    if plain.startswith("["):
-        try:
-            value = json.loads(plain)
-        except (ValueError, RecursionError):
-            return None
-    elif plain.startswith("- role:"):
-        value = yaml_lines.load(plain, "prompt", core=True).value
-    else:
-        return None
-    if not isinstance(value, list) or not value:
-        return None
-    usable = all(isinstance(m, dict) and isinstance(m.get("role"), str) and "content" in m for m in value)
-    return value if usable else None

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from tui_eval.model import Attempt, Entry, Verdict
 from tui_eval.tui.state.case.case_content import CaseContent, outcome_style
+from tui_eval.tui.state.case.chat_prompt import asked
 from tui_eval.tui.state.case.expectation_marks import Expectations
 from tui_eval.tui.state.case.explain import in_short
 from tui_eval.tui.state.case.transcript_view import facts_of
@@ -95,7 +96,7 @@ def _said(attempt: Attempt, wrong: Sequence[Verdict]) -> Iterator[Line]:
         yield (Span(f"turn {turn} of {turns[-1]}", "heading"),)
     for entry in entries:
         if entry.kind == "user":
-            first = one_line(" ".join(entry.text.split()), ASKED)
+            first = one_line(" ".join(asked(entry.text).split()), ASKED)
             yield (Span("> ", "role-user"), Span(first, "muted"))
         elif entry.kind == "assistant" and entry.text:
             if several and entry.agent:

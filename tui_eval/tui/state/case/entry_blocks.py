@@ -7,6 +7,7 @@ from functools import partial
 from typing import Any
 
 from tui_eval.model import Entry
+from tui_eval.tui.state.case.chat_prompt import messages_in
 from tui_eval.tui.state.case.expectation_marks import Expectations
 from tui_eval.tui.state.case.tool_pairing import PairedCall
 from tui_eval.tui.state.text.blocks import Block
@@ -38,6 +39,26 @@ FOLDS = {
     "note": 6,
 }
 """Lines that are shown of each kind while it is folded; kinds that are not named never fold."""
+
+
+def prompt_blocks(index: int, entry: Entry, rendered: bool = True) -> list[Block]:
+    """A prompt that is a list of chat messages as a block for each of them; none where it is a text, or wanted as
+    it came. The last one has the entry's own key."""
+    messages = messages_in(entry.text) if rendered and entry.kind == "user" else ()
+    last = len(messages) - 1
+    return [
+        Block(
+            f"e{index}" if number == last else f"e{index}.{number}",
+            "user",
+            one_line(message.role, 20),
+            partial(text_lines, message.text.rstrip("\n")),
+            entry.turn,
+            message.style,
+            message.fold,
+            len(message.text),
+        )
+        for number, message in enumerate(messages)
+    ]
 
 
 def entry_block(

@@ -5,7 +5,8 @@ from __future__ import annotations
 from functools import partial
 
 from tui_eval.model import Entry, EntryKind
-from tui_eval.tui.state.case.entry_blocks import LABELS, entry_block
+from tui_eval.tui.state.case.chat_prompt import asked
+from tui_eval.tui.state.case.entry_blocks import LABELS, entry_block, prompt_blocks
 from tui_eval.tui.state.case.tool_pairing import PairedCall
 from tui_eval.tui.state.case.transcript_view import OutlineItem, Transcript
 from tui_eval.tui.state.case.verdict_lines import GLYPHS
@@ -29,7 +30,7 @@ class LiveTranscript:
     new is laid out again."""
 
     def __init__(self) -> None:
-        self._known: dict[int, tuple[int, Block, Block | None]] = {}
+        self._known: dict[int, tuple[int, list[Block], Block | None]] = {}
         self._turns: dict[int, int] = {}
         self._ended: dict[int, Block] = {}
 
@@ -43,17 +44,19 @@ class LiveTranscript:
             if piece.kind == "user" or not turn:
                 turn = self._turns.setdefault(place, max(self._turns.values(), default=0) + 1)
             before = pieces[index - 1] if index else None
-            block, rule = self._block(place, turn, piece, before)
+            blocks, rule = self._blocks(place, turn, piece, before)
             if rule is not None:
                 view.blocks.append(rule)
-                asked = one_line(piece.text, 200).strip() if piece.kind == "user" else ""
+                question = one_line(asked(piece.text), 200).strip() if piece.kind == "user" else ""
                 view.outline.append(
-                    OutlineItem(rule.key, 0, f"{turn} {asked}", "", GLYPHS["running"], "running", turn)
+                    OutlineItem(rule.key, 0, f"{turn} {question}", "", GLYPHS["running"], "running", turn)
                 )
-            view.blocks.append(block)
+            view.blocks += blocks
             if piece.kind in ("tool_call", "hand_off"):
                 arrow = "→ " if piece.kind == "hand_off" else ""
-                view.outline.append(OutlineItem(block.key, 1, arrow + one_line(piece.name, 80), turn=turn))
+                view.outline.append(
+                    OutlineItem(blocks[-1].key, 1, arrow + one_line(piece.name, 80), turn=turn)
+                )
         self._past_turns(view, turn)
         if not view.blocks:
             view.blocks.append(
@@ -73,18 +76,17 @@ class LiveTranscript:
             for item in view.outline
         ]
 
-    def _block(
+    def _blocks(
         self, place: int, turn: int, piece: LivePiece, before: LivePiece | None
-    ) -> tuple[Block, Block | None]:
+    ) -> tuple[list[Block], Block | None]:
         known = self._known.get(place)
         if known is not None and known[0] == len(piece.text):
             return known[1], known[2]
         kind = _KINDS.get(piece.kind)
         if kind is None:
             words = piece.text or piece.name or piece.kind
-            block = Block(
-                f"e{place}", "note", LABELS["note"], partial(text_lines, words, "muted"), turn, "role-note"
-            )
+            source = partial(text_lines, words, "muted")
+            blocks = [Block(f"e{place}", "note", LABELS["note"], source, turn, "role-note")]
         else:
             entry = Entry(
                 turn, kind, agent=piece.agent, text=piece.text, name=piece.name, call_id=piece.call_id
@@ -96,15 +98,13 @@ class LiveTranscript:
                 entry.result, entry.text = piece.text, ""
                 apart = before is None or before.kind != "tool_call" or before.call_id != piece.call_id
                 calls[place] = PairedCall(entry, None, entry, place, apart)
-            block = entry_block(
-                place, entry, calls, rendered=bool(calls) or kind in ("tool_call", "hand_off")
-            )
-            block.key = f"e{place}"
+            as_json = bool(calls) or kind in ("tool_call", "hand_off")
+            blocks = prompt_blocks(place, entry) or [entry_block(place, entry, calls, rendered=as_json)]
         rule = None
         if piece.kind == "user" or before is None:
             rule = known[2] if known and known[2] else self._rule(turn)
-        self._known[place] = (len(piece.text), block, rule)
-        return block, rule
+        self._known[place] = (len(piece.text), blocks, rule)
+        return blocks, rule
 
     @staticmethod
     def _rule(turn: int, *, ended: bool = False) -> Block:

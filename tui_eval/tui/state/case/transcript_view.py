@@ -10,7 +10,8 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from tui_eval.model import Attempt, Entry, Verdict
-from tui_eval.tui.state.case.entry_blocks import LABELS, entry_block
+from tui_eval.tui.state.case.chat_prompt import asked
+from tui_eval.tui.state.case.entry_blocks import LABELS, entry_block, prompt_blocks
 from tui_eval.tui.state.case.expectation_marks import Expectations
 from tui_eval.tui.state.case.explain import in_short
 from tui_eval.tui.state.case.tool_pairing import PairedCall, calls_of, in_reading_order
@@ -75,6 +76,9 @@ def build(attempt: Attempt, *, rendered: bool = True, only_failing: bool = False
         _add_turn(view, attempt, turn, [e for _, e in of_turn], verdicts)
         reply = _replying_agent(of_turn)
         for index, entry in in_reading_order(of_turn):
+            if messages := prompt_blocks(index, entry, rendered):
+                view.blocks += messages
+                continue
             marks = (
                 Expectations(looks, attempt) if entry.kind == "assistant" and entry.agent == reply else None
             )
@@ -142,14 +146,14 @@ def _add_turn(
     view.blocks.append(
         Block(key, "turn", label, partial(_one, (Span(facts, "muted"),)), turn, "strong", failing=failing)
     )
-    asked = next((entry.text for entry in entries if entry.kind == "user"), "")
+    question = next((asked(entry.text) for entry in entries if entry.kind == "user"), "")
     worst = next((v for _, v in verdicts if not v.passed), verdicts[0][1] if verdicts else None)
     word = word_of(worst) if worst else ""
     view.outline.append(
         OutlineItem(
             key,
             0,
-            f"{turn} {one_line(asked, 200).strip()}" if turn else BEFORE,
+            f"{turn} {one_line(question, 200).strip()}" if turn else BEFORE,
             took,
             GLYPHS.get(word, ""),
             word,

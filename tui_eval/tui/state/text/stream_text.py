@@ -12,6 +12,7 @@ from rich.cells import cell_len, chop_cells
 
 from tui_eval.guard.text import clip, visible
 from tui_eval.model import Entry
+from tui_eval.tui.state.case.chat_prompt import asked
 from tui_eval.tui.state.runs.run_view import LiveAttempt, LivePiece
 from tui_eval.tui.state.text.formatting import duration
 
@@ -112,7 +113,8 @@ class StreamText:
             self._open = (number, len(piece.text))
             return
         limit = 2 * self.width - 3 if piece.kind == "user" and self.width < SMALL else self._limit
-        text = clip(visible(" ".join(piece.text[:4000].split()), newlines=False), limit)
+        said = asked(piece.text) if piece.kind == "user" else piece.text
+        text = clip(visible(" ".join(said[:4000].split()), newlines=False), limit)
         name = visible(piece.name, newlines=False)
         match piece.kind:
             case "user":
