@@ -10,11 +10,12 @@ import pytest
 import yaml
 
 from tests.commands.conftest import Cli
+from tests.support import TESTS
 from tui_eval.formats.importing import is_results, open_results
 from tui_eval.store.reader import RunReader
 from tui_eval.store.run_folders import StoreError
 
-VECTORS = sorted((Path(__file__).parents[1] / "vectors" / "nao_results").glob("*.json"))
+VECTORS = sorted((TESTS / "vectors" / "nao_results").glob("*.json"))
 
 
 @pytest.fixture(autouse=True)
@@ -129,7 +130,7 @@ def test_a_trace_comes_back_and_is_shown(cli: Cli, tmp_path: Path) -> None:
     assert without is not None and without.trace is None
 
 
-PROMPTFOO = Path(__file__).parents[1] / "vectors" / "promptfoo_results"
+PROMPTFOO = TESTS / "vectors" / "promptfoo_results"
 
 
 def test_promptfoo_s_own_file_opens_with_the_ids_of_the_suite_beside_it(

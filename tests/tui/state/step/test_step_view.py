@@ -1,0 +1,58 @@
+"""What the Step screen is to show, without a screen."""
+
+from __future__ import annotations
+
+import msgspec
+
+from tests.tui.state.case.test_case_state import row
+from tui_eval.model import Assertion, Case, Turn
+from tui_eval.store.schema import AttemptRow
+from tui_eval.tui.state.runs.run_view import LiveAttempt, LivePiece
+from tui_eval.tui.state.step.step_view import expected, step_view
+
+
+def running(detail: str) -> AttemptRow:
+    return msgspec.structs.replace(row(1, "running", None), detail=detail)
+
+
+def piece(kind: str, text: str, name: str = "") -> LivePiece:
+    return LivePiece(1, kind, "", text, name, "", 0.0)
+
+
+def words(paragraphs: list[tuple[str, str]]) -> str:
+    return "\n".join(text for _, text in paragraphs)
+
+
+def test_a_turn_that_waits_is_named_with_what_would_be_sent() -> None:
+    row = running("step: turn 2")
+    live = LiveAttempt([piece("user", "hello"), piece("text", "hi"), piece("step", "and for two?", "2")])
+    view = step_view(row, live)
+    assert (view.waits, view.text, view.done) == (2, "and for two?", False)
+    assert "> hello" in words(view.paragraphs) and "and for two?" not in words(view.paragraphs)
+
+
+def test_nothing_waits_while_the_agent_answers_or_the_piece_is_of_another_turn() -> None:
+    live = LiveAttempt([piece("user", "hello"), piece("step", "again", "1")])
+    assert step_view(running("turn 1"), live).waits == 0
+    assert step_view(running("step: turn 2"), live).waits == 0
+    assert step_view(None, None).waits == 0
+
+
+def test_what_agents_say_is_shown_without_control_characters() -> None:
+    live = LiveAttempt([piece("text", "a\x1b[31mb"), piece("tool_call", "{}\x07", "look\x1bup")])
+    assert not any(mark in words(step_view(None, live).paragraphs) for mark in "\x1b\x07")
+
+
+def test_verdicts_of_a_turn_have_marks() -> None:
+    live = LiveAttempt([piece("verdict", "passed: contains 79\nfailed: lacks euro")])
+    assert step_view(None, live).paragraphs == [("good", "  ✓ contains 79"), ("bad", "  ✗ lacks euro")]
+
+
+def test_what_is_expected_of_a_turn_and_of_the_whole_with_the_last() -> None:
+    turns = [Turn(text="a", assertions=[Assertion("should_contain", "x")]), Turn(text="b")]
+    case = Case("s::a", "a", "s", "start_to_agent", turns=turns, assertions=[Assertion("max_tool_calls", 2)])
+    assert "x" in words(expected(case, 1)) and "2" not in words(expected(case, 1))
+    assert "2" in words(expected(case, 2))
+    assert expected(case, 3) == expected(case, 0) == expected(None, 1) == []
+    many = msgspec.structs.replace(case, assertions=[Assertion("should_contain", f"w{n}") for n in range(9)])
+    assert words(expected(many, 2)).endswith("and 3 more")
