@@ -14,7 +14,7 @@ import yaml
 from tests.engine.test_runs import go
 from tui_eval.formats.promptfoo.judge import json_schema, registry
 
-LIBRARIES = ("jsonschema", "sqlglot", "html5lib", "snowballstemmer", "polars", "httpx")
+LIBRARIES = ("jsonschema", "sqlglot", "html5lib", "snowballstemmer", "polars", "aiohttp")
 RUN = """
 import asyncio, json, sys, threading
 from tui_eval.engine.prepare import prepare
@@ -60,9 +60,9 @@ def test_libraries_of_assertions_are_imported_in_a_thread_before_the_first_attem
 
 def test_the_agent_of_a_grader_is_imported_where_something_is_graded(tmp_path: Path) -> None:
     (tmp_path / "tui_eval.yaml").write_text("agents: {j: {type: openai, model: m}}\njudge: j\n")
-    assert "httpx" not in imported(tmp_path, [{"type": "contains", "value": "{"}])
+    assert "aiohttp" not in imported(tmp_path, [{"type": "contains", "value": "{"}])
     named = {"type": "llm-rubric", "value": "x", "provider": {"id": "openai:m"}, "threshold": 0}
-    assert imported(tmp_path, [named])["httpx"] == [False, False]
+    assert imported(tmp_path, [named])["aiohttp"] == [False, False]
 
 
 def test_what_no_case_needs_is_not_imported(tmp_path: Path) -> None:

@@ -4,26 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import zlib
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 
-import httpx
 import pytest
 
+from tests.agents.helpers import InPieces
 from tui_eval.agents.http.http_call import HttpCall
 from tui_eval.agents.http.http_client import HttpClient
 
 MEGABYTES = 48
-
-
-class _Ready(httpx.AsyncByteStream):
-    """A body of which there is always more, as from a server that is faster than its reader."""
-
-    def __init__(self, pieces: Callable[[], list[bytes]]) -> None:
-        self._pieces = pieces
-
-    async def __aiter__(self) -> AsyncIterator[bytes]:
-        for piece in self._pieces():
-            yield piece
 
 
 def _packed() -> list[bytes]:
@@ -34,8 +23,8 @@ def _packed() -> list[bytes]:
 
 def _call(pieces: Callable[[], list[bytes]], **headers: str) -> HttpCall:
     call = HttpClient("http://127.0.0.1:9").call("GET", "http://127.0.0.1:9")
-    call._response = httpx.Response(200, headers=headers, stream=_Ready(pieces))
-    call.headers = call._response.headers
+    call._response = InPieces(pieces)  # type: ignore[assignment]
+    call.headers = headers
     return call
 
 

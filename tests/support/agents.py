@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,25 @@ def agent(kind: str, root: Path | str = "/", **options: Any) -> Agent:
 def context(attempt: int = 1, **more: Any) -> SessionContext:
     """A context for one attempt."""
     return SessionContext(case_id="s::c", attempt=attempt, session_id=f"session-{attempt}", **more)
+
+
+class InPieces:
+    """aiohttp's answer with a body of which the next piece is always there."""
+
+    status = 200
+    reason = "OK"
+    raw_headers = ()
+
+    def __init__(self, pieces: Callable[[], list[bytes]]) -> None:
+        self._pieces = pieces
+
+    @property
+    def content(self) -> InPieces:
+        return self
+
+    async def iter_chunked(self, size: int) -> AsyncIterator[bytes]:
+        for piece in self._pieces():
+            yield piece
 
 
 async def talk(it: Agent, *turns: str | Request, **more: Any) -> tuple[list[Event], list[Reply]]:

@@ -5,17 +5,15 @@ from __future__ import annotations
 import subprocess
 import sys
 import time
-from collections.abc import AsyncIterator
 from itertools import pairwise
 from math import inf
 
-import httpx
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.servers import JsonServer, Planned
-from tests.support.agents import agent, services, talk
+from tests.support.agents import InPieces, agent, services, talk
 from tui_eval.agents import AgentError, create
 from tui_eval.agents.http.error_answers import explain, retry_after
 from tui_eval.agents.http.http_call import HttpCall
@@ -30,24 +28,20 @@ EVENTS = 'data: {"a": 1}\n\n: note\n\nevent: x\r\ndata:two\r\ndata: lines\r\n\r\
 LINES = '{"a": 1}\n\n{"b": "€"}\r\n  \n{"c": 3}'
 
 
-class Cut(httpx.AsyncBaseTransport):
-    """Answers with a body in the pieces given."""
+class Cut:
+    """A session that answers with a body in the pieces given."""
 
     def __init__(self, pieces: list[bytes]) -> None:
         self.pieces = pieces
 
-    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
-        async def content() -> AsyncIterator[bytes]:
-            for piece in self.pieces:
-                yield piece
-
-        return httpx.Response(200, content=content())
+    async def request(self, *_: object, **__: object) -> InPieces:
+        return InPieces(lambda: self.pieces)
 
 
 async def opened(pieces: list[bytes]) -> HttpCall:
     """A call whose answer is a body in these pieces."""
     client = HttpClient("http://127.0.0.1:9")
-    client._transports[False] = Cut(pieces)
+    client._sessions[False] = Cut(pieces)  # type: ignore[assignment]
     call = client.call("GET", "http://127.0.0.1:9")
     async for _ in call.open():
         pass
@@ -169,3 +163,12 @@ def test_addresses_that_only_look_like_this_machine_get_no_secret(monkeypatch: p
         spec = AgentSpec("it", "openai", {"base_url": f"http://{host}/v1"})
         with pytest.raises(NeedsTrust, match=f"send OPENAI_API_KEY to {host}"):
             create(spec, services(trusted=False))
+
+
+async def test_a_header_of_the_agent_takes_the_place_of_ours_however_it_is_written() -> None:
+    with JsonServer(Planned(body={"reply": "one"})) as server:
+        it = agent("http", url=f"{server.url}/chat", headers={"user-agent": "mine", "X-Team": "é"})
+        await talk(it, "a")
+        sent = server.requests[0].headers
+        assert sent.get("User-Agent") == "mine" and sent.get("X-Team") == "é"
+        await it.close()

@@ -8,12 +8,18 @@ import zlib
 from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Iterator, Mapping
 from contextlib import aclosing, suppress
 
-import httpx
-from httpx_sse import EventSource, ServerSentEvent
+import aiohttp
 
 from tui_eval.agents.base import AgentError
 from tui_eval.agents.http.error_answers import backoff, beyond, explain, quota_spent, retry_after
-from tui_eval.agents.http.http_connections import FAILURES, Connections, failure_text, place_of, unanswered
+from tui_eval.agents.http.http_connections import (
+    FAILURES,
+    Connections,
+    failure_text,
+    place_of,
+    unanswered,
+    without,
+)
 from tui_eval.agents.loose_json import decode, one_line
 from tui_eval.agents.neuro_san.sly_data import without_sly_data
 from tui_eval.events import Event, Exchanged, Held, Retrying
@@ -58,7 +64,8 @@ class Unpacking:
         self._url = url
         self._packed = bool(named)
         self._begun = False
-        self._unpacker = zlib.decompressobj(_GZIP_OR_ZLIB)
+        if named:
+            self._unpacker = zlib.decompressobj(_GZIP_OR_ZLIB)
 
     def pieces(self, data: bytes) -> Iterator[bytes]:
         """What these bytes stand for, at most `PIECE` bytes at once.
@@ -117,7 +124,6 @@ class Unpacking:
 # -- Server-sent events out of a body that arrives in pieces cut anywhere.
 
 
-_HEADERS = httpx.Headers({"Content-Type": "text/event-stream"})
 _LONG = 1 << 19
 _ANSWERED = ("reply", "answer", "output", "text", "response", "content", "choices", "delta")
 _BLANK_LINES = (b"\n\n", b"\n\r\n", b"\r\r")
@@ -159,36 +165,43 @@ async def failure_in(body: bytes) -> str | None:
 
 def _failure_in(body: bytes) -> str | None:
     heard = False
-    for event in _events(body + b"\n\n"):
-        if not event.data or event.data == "[DONE]":
+    for name, data in _events(body + b"\n\n"):
+        if data == "[DONE]":
             continue
         heard = True
         try:
-            value = decode(event.data)
+            value = decode(data)
         except ValueError:
             value = None
         failed = isinstance(value, dict) and value.get("error") and not any(map(value.get, _ANSWERED))
-        if failed or event.event == "error":
-            return f"it reported an error: {explain(event.data)}"
+        if failed or name == "error":
+            return f"it reported an error: {explain(data)}"
     return None if heard else "its stream of events is empty"
 
 
 def all_data(body: bytes) -> Iterator[str]:
     """The data of the events of a piece of a body that ends with an event."""
-    for event in _events(body):
-        if event.data:
-            yield event.data
+    for _, data in _events(body):
+        yield data
 
 
-def _events(body: bytes) -> Iterator[ServerSentEvent]:
-    response = httpx.Response(200, headers=_HEADERS, content=body)
-    response.encoding = "utf-8"  # the only one the standard allows; looking for another costs time
-    return EventSource(response).iter_sse()
+def _events(body: bytes) -> Iterator[tuple[str, str]]:
+    """Name and data of each event that has data (the HTML standard, 9.2.6)."""
+    text = body.decode("utf-8", "replace")  # the only encoding the standard allows
+    if "\r" in text:
+        text = text.replace("\r\n", "\n").replace("\r", "\n")
+    for event in text.split("\n\n"):
+        name, data = "", []
+        for line in event.split("\n"):
+            field, _, value = line.partition(":")
+            if field == "data":
+                data.append(value.removeprefix(" "))
+            elif field == "event":
+                name = value.removeprefix(" ")
+        if whole := "\n".join(data):
+            yield name, whole
 
 
-CONNECT_TIMEOUT = 15.0
-READ_TIMEOUT = 600.0
-"""Seconds without a byte; the limit of a turn is the engine's."""
 KEPT = 256_000
 """Bytes of a body that are kept for the Raw tab."""
 BODY_LIMIT = 64_000_000
@@ -199,7 +212,8 @@ SENSITIVE = frozenset(
     {"authorization", "x-api-key", "api-key", "cookie", "set-cookie", "proxy-authorization"}
 )
 
-_TIMEOUT = {"timeout": {"connect": CONNECT_TIMEOUT, "read": READ_TIMEOUT, "write": None, "pool": None}}
+_AT_ONCE = 1 << 14
+"""Bytes that are taken of what has arrived."""
 
 
 class HttpCall:
@@ -225,13 +239,14 @@ class HttpCall:
         self.status: int | None = None
         self.reason = ""
         """What the server says beside its status ("Not Found")."""
-        self.headers: httpx.Headers = httpx.Headers()
+        self.headers: dict[str, str] = {}
+        """Those of the answer, names in small letters."""
         self.started_at = time.time()
         self._began = time.perf_counter()
-        self._sent = {**client.headers, **(headers or {})}
+        self._sent = {**without(client.headers, headers), **headers} if headers else {**client.headers}
         if body is not None and not any(name.lower() == "content-type" for name in self._sent):
             self._sent["Content-Type"] = "application/json"
-        self._response: httpx.Response | None = None
+        self._response: aiohttp.ClientResponse | None = None
         self._received: list[bytes] = []
         self._kept = 0
         self._reported = False
@@ -253,7 +268,7 @@ class HttpCall:
                 await self._send()
             except FAILURES as error:
                 reason = failure_text(error)
-                if last or not (self.client.retry_lost or isinstance(error, httpx.ConnectError)):
+                if last or not (self.client.retry_lost or isinstance(error, aiohttp.ClientConnectorError)):
                     yield self.exchanged(reason)
                     raise unanswered(self.url, error) from None
                 wait = backoff(attempt)
@@ -311,7 +326,7 @@ class HttpCall:
         received, share = self._received, Share()
         unpacking = Unpacking(self.headers.get("content-encoding", ""), self.url)
         try:
-            async for packed in response.aiter_raw():
+            async for packed in response.content.iter_chunked(_AT_ONCE):
                 share.arrived(len(packed))
                 for unpacked in unpacking.pieces(packed):
                     if self._kept < KEPT:
@@ -442,24 +457,24 @@ class HttpCall:
         response, self._response = self._response, None
         if response is not None:
             with suppress(*FAILURES):
-                await response.aclose()
+                response.release()
+                await response.wait_for_close()
 
     async def _send(self) -> None:
         self.started_at, self._began = time.time(), time.perf_counter()
-        self.status, self.reason, self.headers = None, "", httpx.Headers()
-        url = self.client.parsed(self.url)
-        secure = url.scheme == "https"
-        name = {"sni_hostname": self.client.server_name} if secure and self.client.server_name else {}
-        request = httpx.Request(
-            self.method,
-            url,
-            headers=httpx.Headers(self._sent, encoding="utf-8"),
-            content=self.body,
-            extensions={**_TIMEOUT, **name},
-        )
-        response = await self.client.transport(secure).handle_async_request(request)
-        self._response, self.status, self.headers = response, response.status_code, response.headers
-        self.reason = response.extensions.get("reason_phrase", b"").decode("ascii", "replace")
+        self.status, self.reason, self.headers = None, "", {}
+        response = await self.client.request(self.method, self.url, self._sent, self.body)
+        self._response, self.status, self.reason = response, response.status, response.reason or ""
+        for raw_name, raw in response.raw_headers:
+            name, value = _decoded(raw_name).lower(), _decoded(raw)
+            self.headers[name] = f"{self.headers[name]}, {value}" if name in self.headers else value
+
+
+def _decoded(raw: bytes) -> str:
+    try:
+        return raw.decode()
+    except UnicodeDecodeError:
+        return raw.decode("latin-1")
 
 
 def _shown(name: str, value: str) -> str:

@@ -1,6 +1,6 @@
-"""One HTTP client per agent: the connections of httpx over aiohttp, the same for all its attempts.
+"""One HTTP client per agent: its connections, the same for all its attempts.
 
-Only a module that speaks HTTP imports this one, since httpx takes long to load.
+Only a module that speaks HTTP imports this one, since aiohttp takes long to load.
 """
 
 from __future__ import annotations

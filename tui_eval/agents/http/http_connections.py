@@ -1,4 +1,4 @@
-"""The connections of httpx over aiohttp that one agent's requests take, and how its requests are tried."""
+"""The connections that one agent's requests take, by aiohttp, and how its requests are tried."""
 
 from __future__ import annotations
 
@@ -11,9 +11,8 @@ from functools import partial
 from typing import Any
 
 import aiohttp
-import httpx
 from aiohttp.client_proto import ResponseHandler
-from httpx_aiohttp import AiohttpTransport
+from yarl import URL
 
 from tui_eval import __version__
 from tui_eval.agents.base import AgentError
@@ -24,8 +23,8 @@ from tui_eval.config.config_values import is_loopback
 # -- Connections that fail, in words; and the proxy that a request goes through.
 
 
-FAILURES = (httpx.TransportError, aiohttp.ClientError, OSError, TimeoutError)
-"""What a connection raises; the transport lets some of aiohttp's own errors through."""
+FAILURES = (aiohttp.ClientError, OSError, TimeoutError)
+"""What a connection raises."""
 
 
 def failure_text(error: BaseException) -> str:
@@ -33,7 +32,7 @@ def failure_text(error: BaseException) -> str:
     cause: BaseException = error if isinstance(error, aiohttp.ClientError) else error.__cause__ or error
     if isinstance(cause, aiohttp.ServerDisconnectedError):
         return "the server closed the connection"
-    if isinstance(cause, (httpx.TimeoutException, aiohttp.ServerTimeoutError, TimeoutError)):
+    if isinstance(cause, TimeoutError):
         return "time limit of the connection"
     if isinstance(cause, aiohttp.ClientConnectorError):
         number = cause.os_error.errno
@@ -78,13 +77,36 @@ def proxy_for(url: str) -> str | None:
     return None if urllib.request.proxy_bypass(host) else found
 
 
+def usual_authorities() -> ssl.SSLContext:
+    """A context that trusts the authorities which the environment names (`SSL_CERT_FILE`, `SSL_CERT_DIR`), else the
+    usual ones."""
+    file, folder = os.environ.get("SSL_CERT_FILE"), os.environ.get("SSL_CERT_DIR")
+    if file or folder:
+        return ssl.create_default_context(cafile=file or None, capath=None if file else folder)
+    import certifi
+
+    return ssl.create_default_context(cafile=certifi.where())
+
+
 RETRY_STATUS = frozenset({429, 502, 503, 504, 529})
 """Statuses that say "later" rather than "no" (529: Anthropic is overloaded)."""
 RETRIES = 3
+CONNECT_TIMEOUT = 15.0
+READ_TIMEOUT = 600.0
+"""Seconds without a byte; the limit of a turn is the engine's."""
 READ_AT_ONCE = 1 << 15
 """Bytes that are read of a connection before it is another one's turn."""
 MOST_INTERIM = 32
 """Interim answers that may come before one."""
+
+
+_HEADERS = {"Accept": "*/*", "User-Agent": f"tui-eval/{__version__}", "Accept-Encoding": "identity"}
+
+
+def without(headers: Mapping[str, str], others: Mapping[str, str]) -> dict[str, str]:
+    """The headers that are not among the others, which take their place however they are written."""
+    taken = {name.lower() for name in others}
+    return {name: value for name, value in headers.items() if name.lower() not in taken}
 
 
 class Connections:
@@ -105,60 +127,73 @@ class Connections:
         context: ssl.SSLContext | None = None,
         server_name: str | None = None,
     ) -> None:
-        self.headers = {
-            "Accept": "*/*",
-            "User-Agent": f"tui-eval/{__version__}",
-            "Accept-Encoding": "identity",
-            **(headers or {}),
-        }
+        given = headers or {}
+        self.headers = {**without(_HEADERS, given), **given}
         self.retries = RETRIES if retries is None else retries
         self.retry_status = retry_status
         self.retry_lost = retry_lost
         self.pace = pace
         self.server_name = server_name
         self._context = context
-        self._transports: dict[bool, httpx.AsyncBaseTransport] = {}
+        self._sessions: dict[bool, aiohttp.ClientSession] = {}
         self._proxy = proxy_for(url)
-        self._urls: dict[str, httpx.URL] = {}
+        self._urls: dict[str, URL] = {}
 
-    def transport(self, secure: bool) -> httpx.AsyncBaseTransport:
-        """The connections for https, or for http, made on first use inside the loop that uses them.
-
-        Requests go straight to them: what httpx's client adds (cookies, redirects, authentication) is not
-        wanted here, an answer to one attempt must not sign in another.
-        """
-        made = self._transports.get(secure)
-        if made is None:
-            # Reading all certificate authorities takes 15 ms, needless for plain http.
-            context = self._context or (
-                httpx.create_ssl_context() if secure else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-            )
-
-            def session() -> aiohttp.ClientSession:
-                connector = _Connector(limit=0, keepalive_timeout=60, ssl=context)
-                return aiohttp.ClientSession(
-                    connector=connector,
-                    cookie_jar=aiohttp.DummyCookieJar(),
-                    skip_auto_headers=("Content-Type",),
-                )
-
-            proxy = httpx.Proxy(self._proxy) if self._proxy else None
-            made = self._transports[secure] = AiohttpTransport(
-                verify=context, client=session, proxy=proxy, trust_env=False
-            )
-        return made
-
-    def parsed(self, url: str) -> httpx.URL:
-        """The URL, parsed once.
+    async def request(
+        self, method: str, url: str, headers: Mapping[str, str], body: bytes | None
+    ) -> aiohttp.ClientResponse:
+        """Send a request once; its answer as soon as the headers of it are there.
 
         Raises:
             AgentError: it is not a URL.
+            ValueError, TypeError: this cannot be sent.
+            one of `FAILURES`: there is no answer.
         """
+        to = self._parsed(url)
+        secure = to.scheme == "https"
+        return await self._session(secure).request(
+            method,
+            to,
+            headers=headers,
+            data=body or None,
+            allow_redirects=False,
+            server_hostname=self.server_name if secure else None,
+        )
+
+    def _session(self, secure: bool) -> aiohttp.ClientSession:
+        """The connections for https, or for http, made on first use inside the loop that uses them.
+
+        They keep no cookies: an answer to one attempt must not sign in another.
+        """
+        made = self._sessions.get(secure)
+        if made is None:
+            # Reading all certificate authorities takes 15 ms, needless for plain http.
+            context = self._context or (
+                usual_authorities() if secure else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+            )
+            proxy = URL(self._proxy) if self._proxy else None
+            made = self._sessions[secure] = aiohttp.ClientSession(
+                connector=_Connector(limit=0, keepalive_timeout=60, ssl=context),
+                cookie_jar=aiohttp.DummyCookieJar(),
+                skip_auto_headers=("Content-Type",),
+                auto_decompress=False,
+                timeout=aiohttp.ClientTimeout(sock_connect=CONNECT_TIMEOUT, sock_read=READ_TIMEOUT),
+                proxy=proxy.with_user(None) if proxy else None,
+                proxy_auth=aiohttp.BasicAuth(proxy.user, proxy.password or "")
+                if proxy and proxy.user
+                else None,
+            )
+        return made
+
+    def _parsed(self, url: str) -> URL:
+        """The URL, parsed once."""
         known = self._urls.get(url)
         if known is None:
             try:
-                known = httpx.URL(url)
-            except (httpx.InvalidURL, TypeError, ValueError) as error:
+                if not url.isprintable():
+                    raise ValueError("it has characters that cannot be seen")
+                known = URL(url)
+            except (TypeError, ValueError) as error:
                 raise AgentError(
                     f"{one_line(url)} is not a URL: {one_line(str(error))}",
                     code="bad-setting",
@@ -176,9 +211,9 @@ class Connections:
 
     async def close(self) -> None:
         """Close all connections."""
-        transports, self._transports = list(self._transports.values()), {}
-        for transport in transports:
-            await transport.aclose()
+        sessions, self._sessions = list(self._sessions.values()), {}
+        for session in sessions:
+            await session.close()
 
 
 class _Connector(aiohttp.TCPConnector):

@@ -47,8 +47,6 @@ _UNATTENDED_SECONDS = 900.0
 _WARM = (
     "tui_eval.agents.models.openai",
     "tui_eval.agents.offline.scripted",
-    "httpx",
-    "httpx_aiohttp",
     "jinja2",
 )
 
