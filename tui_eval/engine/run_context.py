@@ -174,6 +174,8 @@ class RunContext(Hosts):
 
     def has_database(self, name: str | None) -> bool:
         """Whether a database of this name (None: the only one) is configured."""
+        if not self.config.databases:
+            return False
         try:
             self._database(name)
         except ConfigError:

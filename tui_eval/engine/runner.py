@@ -222,7 +222,7 @@ class Runner:
         try:
             if self.writer is not None and packed is None and has_long(attempt):
                 # Its place stays taken meanwhile: long answers are not gathered faster than they are packed.
-                attempt, packed = await in_turn(partial(_packed, attempt, self.environment))
+                packed = await in_turn(partial(Packed.of, attempt))
         finally:
             self._ended(ticket, attempt, packed)
 
@@ -247,7 +247,7 @@ class Runner:
             self._settled(ticket, attempt, packed)
             return
         if self.writer is not None:
-            self.writer.done(ticket.attempt_ref, mask(open_attempt(attempt), self.environment))
+            self.writer.done(ticket.attempt_ref, open_attempt(attempt))
         columns = self._columns.take(ticket, attempt)
         if columns is not None:
             task = asyncio.ensure_future(self._compare(columns))
@@ -258,14 +258,13 @@ class Runner:
         await compared(columns, self.environment)
         for ticket, attempt in columns:
             if ticket.order >= 0:
-                self._settled(ticket, attempt)
+                self._settled(ticket, mask(attempt, self.environment))
             elif self.writer is not None and ticket.attempt_ref:
                 self.writer.done(ticket.attempt_ref, mask(attempt, self.environment))
 
     def _settled(self, ticket: Ticket, attempt: Attempt, packed: Packed | None = None) -> None:
         if self.writer is not None:
-            kept = attempt if packed is not None else mask(attempt, self.environment)
-            self.writer.done(ticket.attempt_ref, kept, packed)
+            self.writer.done(ticket.attempt_ref, attempt, packed)
         if self._on_done is not None:
             self._on_done(ticket.job, ticket.number, attempt)
         if self.limits.fail_fast and attempt.outcome in ("failed", "error"):
@@ -323,11 +322,6 @@ class Runner:
             await self._schedule.pause(paused)
         if self.writer is not None:
             self.writer.state("paused" if paused else "running")
-
-
-def _packed(attempt: Attempt, environment: RunContext) -> tuple[Attempt, Packed]:
-    masked = mask(attempt, environment)
-    return masked, Packed.of(masked)
 
 
 def _cancelled(job: Job, number: int, started: float, seconds: float) -> Attempt:

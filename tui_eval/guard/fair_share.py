@@ -148,18 +148,12 @@ class Share:
             await _lane().turn()
         self._since = time.perf_counter()
 
-    @contextmanager
-    def handling(self, size: int) -> Iterator[None]:
-        """See what it costs to handle a piece of so many bytes."""
-        began = time.perf_counter()
-        try:
-            yield
-        finally:
-            cost = time.perf_counter() - began
-            if cost > SLICE:
-                self._size = max(SMALLEST, min(self._size, size) // 2)
-            elif cost < SLICE / 4 and size >= self._size:
-                self._size = min(LARGEST, self._size * 2)
+    def handled(self, size: int, seconds: float) -> None:
+        """It took so long to handle a piece of so many bytes."""
+        if seconds > SLICE:
+            self._size = max(SMALLEST, min(self._size, size) // 2)
+        elif seconds < SLICE / 4 and size >= self._size:
+            self._size = min(LARGEST, self._size * 2)
 
     def cut(self, piece: bytes) -> Iterator[bytes]:
         """The piece in pieces that cost little enough each."""

@@ -13,6 +13,8 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, TypeGuard
 
+import msgspec
+
 from tui_eval.model import Attempt, Entry, Reply, TraceSpan, Usage, Verdict
 
 MOST = 2**63 - 1
@@ -46,9 +48,9 @@ def count(value: Any, name: str) -> int | None:
 
 def amount(value: Any, name: str) -> float | None:
     """A cost or a time."""
-    if value is None:
-        return None
-    if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= MOST:
+    if value is None or (type(value) is float and 0 <= value <= MOST):
+        return value
+    if isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value <= MOST:
         return float(value)
     _tell(name, value, "a number from 0 to 2^63 - 1")
     return None
@@ -102,6 +104,8 @@ def usage_sum(parts: Iterable[Usage | None]) -> Usage | None:
     known = [part for part in parts if part is not None]
     if not known:
         return None
+    if len(known) == 1:
+        return usage(msgspec.structs.replace(known[0]))
     return Usage(
         total([part.input_tokens for part in known], "input tokens of all requests"),
         total([part.output_tokens for part in known], "output tokens of all requests"),

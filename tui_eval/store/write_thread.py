@@ -20,7 +20,7 @@ from tui_eval.store.held_results import HeldResults
 from tui_eval.store.pending import Ended, Operation, Pending, PendingText, own_fault, tried, write_live
 from tui_eval.store.run_folders import DATABASE, journal_mode, rescued_folder
 
-_GATHER_SECONDS = 0.02
+_GATHER_SECONDS = 0.05
 _LIVE_SECONDS = 0.12
 FULL = "disk is full"
 """SQLite's words for a disk without room."""
@@ -31,7 +31,7 @@ _DAMAGED = "its database was damaged or taken away while the run went on"
 
 
 class WriteThread:
-    """Everything told is on disk about 20 ms later, live text about 120 ms. A full disk loses nothing:
+    """Everything told is on disk about 50 ms later, live text about 120 ms. A full disk loses nothing:
     what it refuses waits here and is tried again; `on_error` is told once, in one line. Nothing that it is
     given ends the thread: a record that the database does not take is written as an error, the others as they
     are. `lost` are attempts of which nothing could be written, by id, and why. A database that was damaged or

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import socket
+import ssl
 import subprocess
 import sys
 import time
@@ -19,6 +21,7 @@ from tui_eval.agents.http.error_answers import explain, retry_after
 from tui_eval.agents.http.http_call import HttpCall
 from tui_eval.agents.http.http_client import HttpClient
 from tui_eval.agents.http.json_reply import MISSING, at_path
+from tui_eval.agents.http.late_authorities import authorities_read_late
 from tui_eval.agents.loose_json import decode, encode, one_line
 from tui_eval.agents.reply_metadata import split_metadata
 from tui_eval.config.project import AgentSpec
@@ -172,3 +175,26 @@ async def test_a_header_of_the_agent_takes_the_place_of_ours_however_it_is_writt
         sent = server.requests[0].headers
         assert sent.get("User-Agent") == "mine" and sent.get("X-Team") == "é"
         await it.close()
+
+
+def test_authorities_are_read_when_a_context_is_first_used() -> None:
+    usual = ssl.create_default_context().cert_store_stats()
+    for use in ("wrap_bio", "wrap_socket"):
+        with authorities_read_late():
+            context = ssl.create_default_context()
+        assert context.cert_store_stats()["x509"] == 0
+        bios = ssl.MemoryBIO(), ssl.MemoryBIO()
+        with socket.socket() as unconnected:
+            wrapped = (unconnected,) if use == "wrap_socket" else bios
+            getattr(context, use)(*wrapped, server_hostname="localhost")
+        assert context.cert_store_stats() == usual and use not in vars(context)
+    assert "set_default_verify_paths" not in vars(ssl.SSLContext)
+
+
+def test_importing_what_speaks_http_reads_no_authorities() -> None:
+    code = (
+        "import ssl; ssl.SSLContext.load_verify_locations = None; import tui_eval.agents.http.http_client as _\n"
+        "from aiohttp import connector; print(connector._SSL_CONTEXT_VERIFIED.cert_store_stats()['x509'])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.stdout == "0\n", done.stderr

@@ -7,13 +7,13 @@ import time
 import zlib
 from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Iterator, Mapping
 from contextlib import aclosing, suppress
-
-import aiohttp
+from typing import TYPE_CHECKING
 
 from tui_eval.agents.base import AgentError
 from tui_eval.agents.http.error_answers import backoff, beyond, explain, quota_spent, retry_after
 from tui_eval.agents.http.http_connections import (
     FAILURES,
+    NOT_CONNECTED,
     Connections,
     failure_text,
     place_of,
@@ -25,6 +25,9 @@ from tui_eval.agents.neuro_san.sly_data import without_sly_data
 from tui_eval.events import Event, Exchanged, Held, Retrying
 from tui_eval.guard.fair_share import Share, in_thread, seconds_left
 from tui_eval.model import Exchange
+
+if TYPE_CHECKING:
+    import aiohttp
 
 # -- Bodies that a server sends packed although nobody asked for it: unpacked a little at a time, since a few
 # kilobytes may stand for gigabytes.
@@ -129,8 +132,8 @@ _ANSWERED = ("reply", "answer", "output", "text", "response", "content", "choice
 _BLANK_LINES = (b"\n\n", b"\n\r\n", b"\r\r")
 
 
-async def data_of(chunks: AsyncIterator[bytes]) -> AsyncIterator[str]:
-    """The data of each event as soon as the blank line after it has come.
+async def data_of(chunks: AsyncIterator[bytes]) -> AsyncIterator[Iterable[str]]:
+    """The data of the events whose blank line has come with a piece of the body.
 
     An event that the end of the body cuts off before its blank line counts too (the standard drops it,
     servers end like that).
@@ -145,11 +148,9 @@ async def data_of(chunks: AsyncIterator[bytes]) -> AsyncIterator[str]:
         if end:
             body = bytes(waiting[:end])
             del waiting[:end]
-            for data in await _all(body):
-                yield data
+            yield await _all(body)
     if waiting:
-        for data in await _all(bytes(waiting) + b"\n\n"):
-            yield data
+        yield await _all(bytes(waiting) + b"\n\n")
 
 
 async def _all(body: bytes) -> Iterable[str]:
@@ -268,7 +269,7 @@ class HttpCall:
                 await self._send()
             except FAILURES as error:
                 reason = failure_text(error)
-                if last or not (self.client.retry_lost or isinstance(error, aiohttp.ClientConnectorError)):
+                if last or not (self.client.retry_lost or isinstance(error, NOT_CONNECTED)):
                     yield self.exchanged(reason)
                     raise unanswered(self.url, error) from None
                 wait = backoff(attempt)
@@ -341,8 +342,9 @@ class HttpCall:
                         )
                     for chunk in share.cut(unpacked):
                         await share.turn()
-                        with share.handling(len(chunk)):
-                            yield chunk
+                        began = time.perf_counter()
+                        yield chunk
+                        share.handled(len(chunk), time.perf_counter() - began)
             unpacking.end()
             if self.status == 206 and not self.any_status:
                 # No part was asked for: what is missing would be judged as not said.
@@ -373,9 +375,15 @@ class HttpCall:
             for data in all_data(body + b"\n\n"):
                 yield data
             return
-        async for data in data_of(self.chunks()):
+        async for batch in self.batches():
+            for data in batch:
+                yield data
+
+    async def batches(self) -> AsyncIterator[Iterable[str]]:
+        """As `events`, those together that arrived together."""
+        async for batch in data_of(self.chunks()):
             self._heard = True
-            yield data
+            yield batch
 
     def unfinished(self, what: str, answer: str) -> AgentError:
         """Why its events are no whole `what`: they end too early, or there are none. `answer`: what was said."""

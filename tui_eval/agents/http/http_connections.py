@@ -10,21 +10,26 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
-import aiohttp
-from aiohttp.client_proto import ResponseHandler
 from yarl import URL
 
 from tui_eval import __version__
 from tui_eval.agents.base import AgentError
+from tui_eval.agents.http.late_authorities import authorities_read_late
 from tui_eval.agents.loose_json import one_line
 from tui_eval.agents.pace import Pace
 from tui_eval.config.config_values import is_loopback
+
+with authorities_read_late():
+    import aiohttp
+    from aiohttp.client_proto import ResponseHandler
 
 # -- Connections that fail, in words; and the proxy that a request goes through.
 
 
 FAILURES = (aiohttp.ClientError, OSError, TimeoutError)
 """What a connection raises."""
+NOT_CONNECTED = aiohttp.ClientConnectorError
+"""There never was one: nothing was sent."""
 
 
 def failure_text(error: BaseException) -> str:

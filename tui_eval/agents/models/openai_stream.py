@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -152,11 +152,26 @@ class Completion:
             async for data in call.events(body):
                 yield self.add(data, call.url)
         else:
-            async for data in call.events():
-                yield self.add(data, call.url)
+            async for batch in call.batches():
+                found: list[Event] = []
+                try:
+                    self._add_all(batch, call.url, found)
+                except AgentError:
+                    yield found
+                    raise
+                yield found
         if not self._done and self.finish_reason is None:
             raise call.unfinished("chat completion", self.text)
         self.check(call.url)
+
+    def _add_all(self, batch: Iterable[str], url: str, found: list[Event]) -> None:
+        """What the chunks mean that arrived at once; their text is one piece."""
+        for data in batch:
+            for event in self.add(data, url):
+                if type(event) is TextDelta and found and type(found[-1]) is TextDelta:
+                    found[-1] = TextDelta(found[-1].text + event.text)
+                else:
+                    found.append(event)
 
     def check(self, who: str) -> None:
         """Raises `AgentError` where what came, though it is complete, is no answer of the model's."""

@@ -168,6 +168,7 @@ def judge_services(job: Job, environment: RunContext, rows: Any = None) -> Judge
     """The services for judging a job's attempt; `rows` asks its agent for rows."""
     ask_judge, judge_name = environment.judge(job.judge)
     env = job.settings.get("env")
+    has_database = environment.has_database(job.database)
     if ask_judge is None:
         ask_judge, judge_name = environment.default_grader(job)
     return JudgeServices(
@@ -180,11 +181,9 @@ def judge_services(job: Job, environment: RunContext, rows: Any = None) -> Judge
         judge_fault=lambda: environment.judge_fault(job),
         backend_may_verify=job.spec is None or job.spec.type not in _NEVER_VERIFY,
         try_sql=lambda name, sql: environment.try_sql(name or job.database, sql),
-        run_sql=(lambda name, sql: environment.sql(name or job.database, sql))
-        if environment.has_database(job.database)
-        else None,
+        run_sql=(lambda name, sql: environment.sql(name or job.database, sql)) if has_database else None,
         agent_sql=(lambda name, sql: environment.agent_sql(name or job.database, sql))
-        if environment.has_database(job.database)
+        if has_database
         else None,
         rows=rows,
         python=environment.python,

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import random
 import re
 import time
-import uuid
 from collections.abc import Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, TypeVar
@@ -312,7 +312,7 @@ class Running:
         return SessionContext(
             case_id=case.case_id,
             attempt=self.number,
-            session_id=uuid.uuid4().hex,
+            session_id=f"{random.getrandbits(128):032x}",
             model=job.model,
             network=case.agent if format_of(case.format).network_is_agent else None,
             connection=case.connection or case.options.get("connection"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext, suppress
 
 from tui_eval.engine.attempt.collector import Collector
 from tui_eval.engine.attempt.failure import AttemptFailed
@@ -45,33 +45,39 @@ class TimeLimits:
             raise self._failure(limit)  # nothing is begun that could not end
         scope = asyncio.timeout_at(None if self._endless else limit)
         mine = fair_share.clock.set(self)
+        self._begin(scope)
         try:
-            async with self._held_by_rate(scope), scope:
+            async with scope:
                 yield
         except TimeoutError:
             failure = self._failure(scope.when() or limit)
             self._collector.failed(str(failure))
             raise failure from None
         finally:
+            self._end(scope)
             fair_share.clock.reset(mine)
 
-    @asynccontextmanager
-    async def turn(self, number: int, limit: float | None) -> AsyncIterator[None]:
+    def turn(self, number: int, limit: float | None) -> AbstractAsyncContextManager[None]:
         """A turn runs inside, `limit` seconds at most (None: as long as the attempt).
 
         Raises:
             AttemptFailed: it took too long.
         """
+        return nullcontext() if limit is None else self._turn(number, limit)
+
+    @asynccontextmanager
+    async def _turn(self, number: int, limit: float) -> AsyncIterator[None]:
         scope = asyncio.timeout(limit)
+        self._begin(scope)
         try:
-            async with self._held_by_rate(scope), scope:
+            async with scope:
                 yield
         except TimeoutError:
-            if limit is None:
-                raise
             words = f"turn {number} timed out after {limit:g} s"
             self._collector.failed(words)
             raise AttemptFailed(words, "time-limit", place=f"turn {number}", limit=limit) from None
+        finally:
+            self._end(scope)
 
     def hold(self, seconds: float) -> None:
         """A request waits that long for the agent's rate: what runs may take longer."""
@@ -109,21 +115,20 @@ class TimeLimits:
         ends = [when for scope in self._running if (when := scope.when()) is not None]
         return min(ends) - asyncio.get_running_loop().time() if ends else None
 
-    @asynccontextmanager
-    async def _held_by_rate(self, scope: asyncio.Timeout) -> AsyncIterator[None]:
+    def _begin(self, scope: asyncio.Timeout) -> None:
         self._running.append(scope)
         self._tell()
-        try:
-            yield
-        finally:
-            self._running.remove(scope)
-            self._tell()
+
+    def _end(self, scope: asyncio.Timeout) -> None:
+        self._running.remove(scope)
+        self._tell()
 
     def _tell(self) -> None:
         """Let viewers know which limit comes first, and when; at the attempt's end there is none to tell."""
-        ends = [when for scope in self._running if (when := scope.when()) is not None]
-        nearest = min(ends, default=None)
-        if self._running and nearest != self._told:
+        if not self._running:
+            return
+        nearest = min((when for scope in self._running if (when := scope.when()) is not None), default=None)
+        if nearest != self._told:
             self._told = nearest
             left = None if nearest is None else nearest - asyncio.get_running_loop().time()
             self._collector.limited(left)
