@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 import zlib
-from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Iterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping
 from contextlib import aclosing, suppress
 from typing import TYPE_CHECKING
 
@@ -132,7 +132,7 @@ _ANSWERED = ("reply", "answer", "output", "text", "response", "content", "choice
 _BLANK_LINES = (b"\n\n", b"\n\r\n", b"\r\r")
 
 
-async def data_of(chunks: AsyncIterator[bytes]) -> AsyncIterator[Iterable[str]]:
+async def data_of(chunks: AsyncIterator[bytes]) -> AsyncIterator[list[str]]:
     """The data of the events whose blank line has come with a piece of the body.
 
     An event that the end of the body cuts off before its blank line counts too (the standard drops it,
@@ -153,9 +153,9 @@ async def data_of(chunks: AsyncIterator[bytes]) -> AsyncIterator[Iterable[str]]:
         yield await _all(bytes(waiting) + b"\n\n")
 
 
-async def _all(body: bytes) -> Iterable[str]:
+async def _all(body: bytes) -> list[str]:
     """As `all_data`; an event so long that reading it would keep the loop is read in a thread."""
-    return all_data(body) if len(body) < _LONG else await in_thread(lambda: list(all_data(body)))
+    return list(all_data(body)) if len(body) < _LONG else await in_thread(lambda: list(all_data(body)))
 
 
 async def failure_in(body: bytes) -> str | None:
@@ -379,11 +379,12 @@ class HttpCall:
             for data in batch:
                 yield data
 
-    async def batches(self) -> AsyncIterator[Iterable[str]]:
+    async def batches(self) -> AsyncIterator[list[str]]:
         """As `events`, those together that arrived together."""
         async for batch in data_of(self.chunks()):
-            self._heard = True
-            yield batch
+            if batch:
+                self._heard = True
+                yield batch
 
     def unfinished(self, what: str, answer: str) -> AgentError:
         """Why its events are no whole `what`: they end too early, or there are none. `answer`: what was said."""

@@ -52,7 +52,7 @@ class NeuroSanFormat(Format):
     asks_as_written = True
 
     def recognises(self, path: Path, text: str) -> bool:
-        return late(f"{_HERE}.read_neuro_san:recognises")(path, text)
+        return path.suffix == ".hocon" and late(f"{_HERE}.read_neuro_san:recognises")(path, text)
 
     def recognises_by_includes(self, path: str, text: str, root: Path) -> bool:
         return path.endswith(".hocon") and late(f"{_HERE}.read_neuro_san:includes_interactions")(

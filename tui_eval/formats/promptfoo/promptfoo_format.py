@@ -134,7 +134,7 @@ class PromptfooFormat(Format):
         return agents.for_provider(entry, config, base, target)
 
     def configs(self, given: Sequence[str]) -> list[Path]:
-        return late(f"{_HERE}.read.combined:chosen")(given)
+        return late(f"{_HERE}.read.combined:chosen")(given) if given else []
 
     def says_attempts(self, case: Case, settings: Mapping[str, Any]) -> bool:
         evaluate = settings.get("evaluateOptions")
