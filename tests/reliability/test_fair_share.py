@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.agents.helpers import InPieces
+from tests.support.agents import InPieces
 from tui_eval.agents.http.http_call import HttpCall
 from tui_eval.agents.http.http_client import HttpClient
 
