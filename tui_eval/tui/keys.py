@@ -108,7 +108,7 @@ KEYS: tuple[Key, ...] = (
     Key("case.edit", "e", "", "edit the case in $EDITOR", "everywhere", "edit"),
     Key("agent.edit", "E", "", "edit the agent's files", "everywhere"),
     Key("case.step", "b", "", "step: one turn at a time, each editable before it is sent", "everywhere"),
-    Key("watch", "W", "", "watch: on save judge again, then rerun, then off", "everywhere"),
+    Key("watch", "W", "", "watch: on save judge again, then rerun; a folder: both", "everywhere"),
     Key("case.accept", "exclamation_mark", "", "the answer is right: change the case", "everywhere"),
     Key("case.take_back", "Z", "", "take the last accepted answer back", "everywhere"),
     Key("case.save", "C", "", "save the conversation as a new case", "everywhere"),

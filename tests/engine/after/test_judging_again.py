@@ -78,6 +78,23 @@ def facts(one: CaseSummary) -> tuple[object, ...]:
     return one.outcome, one.passed, one.attempts, one.flaky, one.tokens, round(one.cost or 0.0, 9)
 
 
+async def test_some_cases_of_a_run_are_judged_with_all_attempts_that_count(project) -> None:
+    """What the app asks for when a suite is saved that it watches."""
+    more = PASSES + "  - {name: two, input: hello, expected: {should_contain: ['hi']}}\n"
+    root = project(suite=more, script=SCRIPT)
+    first = await run(root, attempts=2)
+    one = "suite.yaml::one"
+    second = await run(root, case_ids=[one], linked_to=first.name, first_attempt=3)
+    (root / "suite.yaml").write_text(more.replace("['hi']", "['never said']"))
+    active = rescore(second, overrides=RunRequest(case_ids=[one]))
+    assert active.writer is not None
+    await active.execute()
+    rows = rows_of(active.writer.folder)
+    assert [(row.outcome, row.attempt, row.cost) for row in rows] == [("failed", n, None) for n in (1, 2, 3)]
+    found = {case.name: facts(case) for case in load_together(counting_folders(root, first))}
+    assert found["one"][:3] == ("failed", 0, 3) and found["two"][:3] == ("passed", 2, 2)
+
+
 @pytest.mark.parametrize("again", ["judge", "rescore"])
 async def test_every_attempt_is_judged_and_each_answer_counts_once(project, again: str) -> None:
     root = project(suite=PASSES, script=SCRIPT)

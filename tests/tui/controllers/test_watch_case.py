@@ -10,11 +10,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from tests.support.app_host import running_app, screen_text, until
 from tui_eval.engine.service.client import EngineClient, EngineError
+from tui_eval.model import Case, Turn
+from tui_eval.store.schema import CaseHistory
 from tui_eval.tui.pointer import CasePointer
+from tui_eval.tui.state.app_state import CaseItem
 from tui_eval.tui.state.python_imports import Imports
+from tui_eval.tui.state.watch_scope import SavedFiles, after_save, saved_files
 
 SUITE = """\
 agent: helper
@@ -154,3 +159,148 @@ def test_imports_are_found_without_running_anything(tmp_path: Path) -> None:
     assert "unused.py" in found()
     (tmp_path / "agent.py").write_text("import helper  # and nothing else\n")
     assert "pack/one.py" not in found()
+
+
+FOLDER = """\
+agent: helper
+test_cases:
+  - {name: says hello, input: hello, expected: {should_contain: [said hello]}}
+  - {name: says bye, input: bye, expected: {should_contain: [nothing]}}
+  - {name: says more, input: more, expected: {should_contain: [nothing]}}
+"""
+
+
+@asynccontextmanager
+async def folder_on(root: Path):
+    """Two suites in a folder and one beside it, all of which ran once."""
+    for name in ("shop/one.yaml", "shop/two.yaml", "else.yaml"):
+        (root / name).parent.mkdir(exist_ok=True)
+        (root / name).write_text(FOLDER)
+    (root / "my_agent.py").write_text(AGENT)
+    (root / "words.py").write_text(WORDS)
+    (root / "tui_eval.yaml").write_text("agents: {helper: {type: python, function: 'my_agent.py:answer'}}\n")
+    client = EngineClient(root)
+    try:
+        async with running_app(root, engine=client, trust=True) as (app, pilot):
+            await pilot.press("a")
+            await until(lambda: app.state.run is not None and not app.state.run.active, pilot)
+            await until(lambda: all(item.history for item in app.state.rows), pilot)
+            await pilot.press("U")
+            yield app, pilot
+    finally:
+        with suppress(EngineError):
+            await client.shutdown()
+        await client.close()
+
+
+async def watch_line(app: Any, pilot: Any, key: str) -> None:
+    place = app.places.suites
+    await until(lambda: place.case_list.go_to(key), pilot)
+    await pilot.press("W")
+    await until(lambda: app.watching.watcher is not None, pilot)
+
+
+def outcomes(app: Any) -> dict[str, list[str]]:
+    """What became of each case, newest first."""
+    return {item.case_id: [one.outcome for one in item.history] for item in app.state.rows}
+
+
+async def test_below_a_folder_a_saved_suite_is_judged_again_as_one_run(tmp_path: Path) -> None:
+    async with folder_on(tmp_path) as (app, pilot):
+        await watch_line(app, pilot, "shop/")
+        assert "watch: shop/" in screen_text(app)
+        first = app.state.run.info.id
+        (tmp_path / "else.yaml").write_text(FOLDER.replace("nothing", "said"))  # is not watched
+        (tmp_path / "shop" / "one.yaml").write_text(FOLDER.replace("[nothing]", "[said]"))
+        await until(lambda: outcomes(app)["shop/one.yaml::says more"][0] == "passed", pilot)
+        await until(lambda: outcomes(app)["shop/one.yaml::says bye"][0] == "passed", pilot)
+        run = next(one for one in app.state.group.runs if one.info.id != first)
+        assert run.info.options["rescores"] == first and len(run.attempts) == 2
+        assert [row.cost for row in run.attempts.values()] == [None, None]
+        assert outcomes(app)["shop/two.yaml::says bye"] == outcomes(app)["else.yaml::says bye"] == ["failed"]
+        await pilot.press("W")
+        assert "watch:" not in screen_text(app) and app.watching.watcher is None
+
+
+async def test_below_a_folder_a_saved_agent_runs_what_did_not_pass(tmp_path: Path) -> None:
+    async with folder_on(tmp_path) as (app, pilot):
+        await watch_line(app, pilot, "shop/")
+        first = app.state.run.info.id
+        (tmp_path / "words.py").write_text(WORDS.replace("you said", "nothing, you said"))
+        await until(lambda: app.state.run.info.id != first and not app.state.run.active, pilot)
+        ran = sorted(row.case_id for row in app.state.run.cases.values())
+        assert ran == [
+            f"shop/{name}.yaml::says {what}" for name in ("one", "two") for what in ("bye", "more")
+        ]
+        await until(lambda: outcomes(app)["shop/two.yaml::says more"] == ["passed", "failed"], pilot)
+        # What has passed folds away with what passed before.
+        await until(lambda: screen_text(app).count("✓ ▸ 3 passed") == 2, pilot)
+        assert outcomes(app)["else.yaml::says bye"] == ["failed"]
+
+
+async def test_a_files_line_and_another_question(tmp_path: Path) -> None:
+    """A case that is asked something else is asked, not judged by the answer to what was asked before."""
+    async with folder_on(tmp_path) as (app, pilot):
+        await watch_line(app, pilot, "shop/one.yaml")
+        assert "watch: one.yaml" in screen_text(app)
+        first = app.state.run.info.id
+        (tmp_path / "shop" / "one.yaml").write_text(FOLDER.replace("input: bye", "input: nothing"))
+        await until(lambda: app.state.run.info.id != first and not app.state.run.active, pilot)
+        await until(lambda: outcomes(app)["shop/one.yaml::says bye"][0] == "passed", pilot)
+        assert len(app.state.run.cases) == 1 and not app.state.run.info.options.get("rescores")
+
+
+def history(run: str, outcome: Any, content: str = "now", agent: str = "helper") -> CaseHistory:
+    passed = int(outcome == "passed")
+    past = (run, "s.yaml::a", agent, None, outcome, passed, 1, 1.0, 1.0, 1, None, content, "")
+    return CaseHistory(*past, asked="named")
+
+
+def watched_item(case: Case, *past: CaseHistory) -> CaseItem:
+    return CaseItem("s.yaml::a", "a", "s.yaml", "promptfoo", case=case, history=list(past))
+
+
+QUESTION = Case(
+    "s.yaml::a", "a", "s.yaml", "promptfoo", turns=[Turn("about {{what}}")], vars={"what": "x", "wanted": "y"}, content_hash="now",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("past", "before", "saved", "judge", "failed", "changed"),
+    [
+        ([], QUESTION, SavedFiles({"s.yaml"}, set(), {"s.yaml::a"}), {}, [], []),
+        ([history("1", "failed")], QUESTION, SavedFiles({"s.yaml"}, set(), set()), {}, [], []),
+        ([history("1", "passed", "then")], QUESTION, SavedFiles({"s.yaml"}, set(), set()), {"1": ["s.yaml::a"]}, [], []),
+        ([history("1", "passed")], QUESTION, SavedFiles(set(), {"s.yaml"}, set()), {"1": ["s.yaml::a"]}, [], []),
+        (
+            [history("2", "passed", "then", "b"), history("1", "failed", "then", "c")],
+            QUESTION, SavedFiles({"s.yaml"}, set(), set()), {"2": ["s.yaml::a"], "1": ["s.yaml::a"]}, [], [],
+        ),
+        ([history("1", "passed")], QUESTION, SavedFiles(set(), set(), {"s.yaml::a"}), {}, [], []),
+        ([history("1", "error")], QUESTION, SavedFiles(set(), set(), {"s.yaml::a"}), {}, ["s.yaml::a"], []),
+        (
+            [history("1", "passed", "then")], replace(QUESTION, vars={"what": "z", "wanted": "y"}),
+            SavedFiles({"s.yaml"}, set(), set()), {}, [], ["s.yaml::a"],
+        ),
+        (
+            [history("1", "passed", "then")], replace(QUESTION, vars={"what": "x", "wanted": "z"}),
+            SavedFiles({"s.yaml"}, set(), set()), {"1": ["s.yaml::a"]}, [], [],
+        ),
+    ],
+)  # fmt: skip
+def test_what_a_save_means(past, before, saved, judge, failed, changed) -> None:
+    todo = after_save([watched_item(QUESTION, *past)], {"s.yaml::a": before}, saved)
+    assert (todo.judge, todo.failed, todo.changed) == (judge, failed, changed)
+
+
+def test_what_was_saved(tmp_path: Path) -> None:
+    case = replace(QUESTION, file="rows.csv")
+    read = {"s.yaml": [str(tmp_path / name) for name in ("s.yaml", "rows.csv", "judge.py")]}
+
+    def meaning(*names: str) -> tuple:
+        files = [str(tmp_path / name) for name in names]
+        found = saved_files(files, [watched_item(case)], tmp_path, read, ())
+        return found.own, found.beside
+
+    assert meaning("rows.csv", "other.py") == ({"rows.csv"}, set())
+    assert meaning("s.yaml", "judge.py") == ({"s.yaml"}, {"s.yaml"})

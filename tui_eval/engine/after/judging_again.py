@@ -7,7 +7,7 @@ judgement names it (`AttemptRow.judges`): that one answer is never counted twice
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from contextlib import closing, suppress
 from math import ceil
 from pathlib import Path
@@ -73,6 +73,30 @@ def answers_of_run(store: Store, folder: Path) -> tuple[RunInfo, list[AnsweredAt
             if answers:
                 found.append(AnsweredAttempt(row, reader.case(row.id), answers))
     return info, found if any(one.attempt.replies for case in found for one in case.answers) else []
+
+
+def answers_of_cases(
+    store: Store, folder: Path, case_ids: Collection[str]
+) -> tuple[RunInfo, list[AnsweredAttempt]]:
+    """As `answers_of_run`, of these cases of it alone, and with the answers of other runs that count together with
+    theirs. Cases without a result are left out.
+
+    Raises:
+        StoreError: it cannot be read.
+    """
+    with closing(RunReader(folder)) as reader:
+        info = reader.info()
+        last = [
+            next((one.id for one in reversed(reader.attempts(row.id)) if one.state == "done"), None)
+            for row in reader.cases()
+            if row.case_id in case_ids
+        ]
+    found: list[AnsweredAttempt] = []
+    for ref in last:
+        if ref is not None:
+            with suppress(SelectionError):
+                found.append(answers_beside(store, Recorded(str(folder), ref)))
+    return info, found
 
 
 def never_ran(folder: Path) -> int:

@@ -13,6 +13,7 @@ from tui_eval.engine.active_run import ActiveRun
 from tui_eval.engine.after.judging_again import (
     AnsweredAttempt,
     Judged,
+    answers_of_cases,
     answers_of_run,
     judged_by,
     never_ran,
@@ -43,7 +44,8 @@ def rescore(
     on_done: Callable[[Job, int, Attempt], None] | None = None,
 ) -> ActiveRun:
     """Prepare the judging of every recorded answer with the assertions of today's files; a case that is no
-    longer there is judged as it was. `overrides` gives concurrency, timeout, judge and trust.
+    longer there is judged as it was. `overrides` gives concurrency, timeout, judge and trust, and may narrow it to some cases
+    (`case_ids`): then to all attempts of them that count, those of other runs too.
 
     Raises:
         NothingToRun: the run has no answers, or is being executed: half of it would stand for the whole; or a suite
@@ -55,7 +57,10 @@ def rescore(
         raise NothingToRun(
             f"run {folder.name} goes on: judge it again when it has ended, or name an earlier run (tui-eval runs)"
         )
-    info, recorded = answers_of_run(Store(root), folder)
+    if overrides.case_ids is None:
+        info, recorded = answers_of_run(Store(root), folder)
+    else:
+        info, recorded = answers_of_cases(Store(root), folder, set(overrides.case_ids))
     if not recorded:
         raise NothingToRun(f"run {info.id} has no recorded answers to judge")
     request = _request(info, overrides)
@@ -122,6 +127,7 @@ def _request(info: RunInfo, overrides: RunRequest) -> RunRequest:
     given = request_of(info)
     return RunRequest(
         paths=given.paths,
+        case_ids=overrides.case_ids,
         configs=given.configs,
         agents=given.agents,
         models=given.models,

@@ -94,6 +94,11 @@ class EngineClient:
         given = msgspec.to_builtins(overrides or RunRequest())
         return _started(await self._ask("resume", folder=str(folder), request=given))
 
+    async def rescore(self, folder: Path, overrides: RunRequest) -> RunStarted:
+        """Judge recorded answers of a run again (`engine.after.rescoring.rescore`)."""
+        given = msgspec.to_builtins(overrides)
+        return _started(await self._ask("rescore", folder=str(folder), request=given))
+
     async def cancel(self, run_id: str, attempt_refs: Sequence[int] | None = None) -> int:
         """Cancel these attempts, or all of the run; how many were concerned."""
         refs = None if attempt_refs is None else list(attempt_refs)

@@ -28,6 +28,7 @@ import msgspec
 from tui_eval.config.project import ConfigError
 from tui_eval.engine.active_run import ActiveRun
 from tui_eval.engine.after.failure_naming import FailureNaming, plan_naming
+from tui_eval.engine.after.rescoring import rescore
 from tui_eval.engine.after.resuming import resume
 from tui_eval.engine.attempt.stepping import Decision
 from tui_eval.engine.prepare import NothingToRun, prepare
@@ -150,6 +151,10 @@ class EngineServer:
             case "resume":
                 overrides = msgspec.convert(message["request"], RunRequest)
                 work = partial(resume, Path(message["folder"]), overrides=overrides)
+                return self._launch(await asyncio.to_thread(work))
+            case "rescore":
+                overrides = msgspec.convert(message["request"], RunRequest)
+                work = partial(rescore, Path(message["folder"]), overrides=overrides)
                 return self._launch(await asyncio.to_thread(work))
             case "cancel":
                 refs = message.get("attempts")

@@ -23,7 +23,7 @@ from tui_eval.tui.controllers.save_conversation import SaveController
 from tui_eval.tui.controllers.saved_elsewhere import SavedElsewhere
 from tui_eval.tui.controllers.step_case import StepController
 from tui_eval.tui.controllers.suites import SuiteController
-from tui_eval.tui.controllers.watch_case import WatchController
+from tui_eval.tui.controllers.watch import WatchController
 from tui_eval.tui.handlers import Handlers
 from tui_eval.tui.keys import KEYS
 from tui_eval.tui.keys_case import CASE_KEYS, QUERY_KEYS
@@ -58,7 +58,7 @@ class Controllers:
             status=self._status,
         )
         self.saved = SavedElsewhere(core, self.suites)
-        self.saved.others = self.watching.files
+        self.saved.others = self.watching.followed
         editing = EditController(services, self.saved)
         saving = SaveController(services, recorded, self.saved, lambda *line: places.suites.bring(*line))
         self.suites.on_read.append(saving.read)

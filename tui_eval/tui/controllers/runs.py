@@ -449,6 +449,22 @@ class RunController:
         elif said:
             self._notices.say(said)
 
+    def judge_again(self, folder: Path, case_ids: list[str]) -> None:
+        """Judge the recorded answers of some cases of a run again, as one run."""
+        request = RunRequest(case_ids=case_ids, trust=self.state.trusted, agreed=sorted(self.state.agreed))
+        self._core.tasks.soon(self._judge_again(folder, request))
+
+    async def _judge_again(self, folder: Path, request: RunRequest) -> None:
+        self.starting = True
+        try:
+            started = await self._core.engines.own.rescore(folder, request)
+        finally:
+            self.starting = False
+        for problem in started.problems:
+            self._notices.log("error", problem)
+        self._front_run.follow(started.folder, aside=True)
+        self._notices.say(f"judging {started.attempts} recorded answer{'s' * (started.attempts != 1)} again")
+
     def cancel(self, refs: list[int] | None, run_id: str | None = None) -> None:
         """Cancel attempts, or the whole run (in front, or of this id)."""
         run = self.state.find_run(run_id) if run_id else self.state.run

@@ -1,0 +1,331 @@
+"""On a save, recorded answers are judged again, or cases are run again: one case, or all below a line."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from tui_eval.config.project import Config
+from tui_eval.tui.controllers.places import PlaceController
+from tui_eval.tui.controllers.recorded import RecordedController
+from tui_eval.tui.controllers.runs import RunController
+from tui_eval.tui.controllers.suites import SuiteController
+from tui_eval.tui.handlers import Handler
+from tui_eval.tui.pointer import CasePointer
+from tui_eval.tui.services import Core
+from tui_eval.tui.state.app_state import CaseItem
+from tui_eval.tui.state.case_agent import files_of_agent
+from tui_eval.tui.state.lists.entries import not_passed, suite_entry
+from tui_eval.tui.state.lists.suite_changes import EditedSuite
+from tui_eval.tui.state.python_imports import Imports
+from tui_eval.tui.state.watch_scope import (
+    AfterSave,
+    SavedFiles,
+    WatchScope,
+    after_save,
+    saved_files,
+    scope_of,
+    short,
+)
+from tui_eval.tui.watching import INTERVAL, Watcher, stamps
+
+AT_ONCE = 500
+"""Files that are looked at twice a second; more of them are looked at less often."""
+NEWEST = 4
+"""Results of a case among which its agents are looked for."""
+
+
+class WatchController:
+    """Follows the files of one case, or of all cases below a line."""
+
+    def __init__(
+        self,
+        core: Core,
+        places: PlaceController,
+        suites: SuiteController,
+        runs: RunController,
+        recorded: RecordedController,
+    ) -> None:
+        self._core, self._places, self._suites = core, places, suites
+        self._runs, self._recorded = runs, recorded
+        self.state, self._notices = core.state, core.notices
+        self.mode = ""
+        """`judge` or `rerun` of one case, `all` of what is below a line, or empty."""
+        self.watcher: Watcher | None = None
+        self.watched: CasePointer | None = None
+        self.scope: WatchScope | None = None
+        """What is watched where it is more than one case."""
+        self._one_column = False
+        """Whether it is watched for the column that was shown alone, as on the Case screen; a line stands for
+        all."""
+        self._agents = AgentFiles(core)
+        self._followed: list[str] = []
+        self._held: tuple[Any, list[CaseItem]] = (None, [])
+
+    def handlers(self) -> dict[str, Handler]:
+        """What its key does."""
+        return {"watch": self.watch}
+
+    def watch(self) -> None:
+        """Of one case: off, judge again on save, rerun on save. Of what is below a line: off, or both."""
+        place = self._places.place
+        line = place.line_under_cursor() if place is not None and place.lists_cases else None
+        scope = scope_of(line) if not self.mode else None
+        pointer = self.watched if self.mode else self._places.pointer()
+        if scope is None and not self.mode and (pointer is None or pointer.case_id not in self.state.by_id):
+            self._notices.say("put the cursor on a case of the suites, a file or a folder first")
+            return
+        modes = {"": "all" if scope is not None else "judge", "judge": "rerun"}
+        if not self.mode:
+            self._one_column = place is not None and place.one_column
+        self.mode = modes.get(self.mode, "")
+        if self.watcher is not None:
+            self.watcher.stop()
+            self.watcher = None
+        self.scope = scope
+        self.watched = pointer if self.mode and scope is None else None
+        if not self.mode:
+            self._notices.say("watching no more")
+        else:
+            # What an agent imports is looked for in its files: not while a key waits.
+            seen = stamps(self._plain_files()) if scope is None else None
+            began = partial(self._began_watching, (self.watched, self.scope, self.mode))
+            self._core.tasks.thread(partial(self._watcher, seen), began, name="watch")
+        self._places.show_status()
+
+    def _watcher(self, seen: Any) -> Watcher:
+        """In a thread."""
+        interval = INTERVAL * max(1.0, len(self.files()) / AT_ONCE)
+        return Watcher(self.files, self._saved, interval, seen=seen)
+
+    def _began_watching(
+        self, what: tuple[CasePointer | None, WatchScope | None, str], watcher: Watcher
+    ) -> None:
+        if what != (self.watched, self.scope, self.mode) or self.watcher is not None:
+            return
+        self.watcher = watcher
+        watcher.start()
+        count = f"watching {watcher.count} file{'s' if watcher.count != 1 else ''}"
+        if self.scope is not None:
+            words = "a saved suite is judged again, a saved agent runs what did not pass"
+            self._notices.say(f"{count} of {self.scope.words}: {words}")
+            return
+        does = "judges again" if self.mode == "judge" else "reruns"
+        self._notices.say(f"{count}: a save {does} {self._name or 'the case'}")
+
+    @property
+    def _name(self) -> str:
+        item = self.state.item_of(self.watched)
+        return short(item.name) if item is not None else ""
+
+    @property
+    def words(self) -> str:
+        """What the status line says of it."""
+        if self.scope is not None:
+            return f"watch: {self.scope.words}"
+        return f"watch: {self.mode} {self._name}".rstrip() if self.mode else ""
+
+    # -- files
+
+    def files(self) -> list[str]:
+        """The suites' files; where cases are run also those of their agents, and tui_eval.yaml. None while nothing is
+        watched. Of many cases it takes a while: for a thread."""
+        files = self._plain_files()
+        if self.scope is not None:
+            files |= self._agents.of_all(self._items(self.scope))
+        elif self.mode == "rerun" and self.watched is not None:
+            files |= self._agents.of(self.watched)
+        self._followed = sorted(files)
+        return self._followed
+
+    def followed(self) -> list[str]:
+        """What `files` came to when it was last looked at."""
+        return self._followed if self.watcher is not None else sorted(self._plain_files())
+
+    def _plain_files(self) -> set[str]:
+        """Those of the suites, the agent's own of one case, and tui_eval.yaml: without what agents import."""
+        if self.scope is None and self.watched is None:
+            return set()
+        suites = self._suites_read()
+        files = {str(self.state.root / path) for path in suites}
+        files.update(file for read in suites.values() for file in read)
+        if self.mode == "rerun":
+            files.update(map(str, files_of_agent(self.state, self.watched)[0]))
+        if self.mode != "judge" and self.state.config is not None and self.state.config.file is not None:
+            files.add(str(self.state.config.file))
+        return files
+
+    def _items(self, scope: WatchScope) -> list[CaseItem]:
+        """The cases that are watched, those too that their files have lost for now; made once until any change."""
+        token = (scope, self.state.version)
+        if self._held[0] != token:
+            held = [item for item in (*self.state.rows, *self.state.gone.values()) if scope.holds(item)]
+            self._held = (token, held)
+        return self._held[1]
+
+    def _suites_read(self) -> dict[str, list[str]]:
+        """The suites that are watched, each with the files that it was read from."""
+        item = self.state.item_of(self.watched)
+        items = self._items(self.scope) if self.scope is not None else [item] if item is not None else []
+        found: dict[str, list[str]] = {one.suite: [] for one in items}
+        found.update((suite.path, suite.files) for suite in self.state.suites if suite.path in found)
+        return found
+
+    # -- a save
+
+    def _saved(self, files: list[str]) -> None:
+        """In the watcher's thread."""
+        self._core.tasks.later(self._on_save, files)
+
+    def _on_save(self, files: list[str]) -> None:
+        if self._busy():
+            self._core.tasks.after(0.5, partial(self._on_save, files))
+        elif self.scope is not None:
+            scope, items = self.scope, self._items(self.scope)
+            work = partial(self._meaning, items, files, self._suites_read(), self.state.config)
+            self._core.tasks.thread(work, partial(self._read_then, files, scope, items), name="saved")
+        elif self.watched is not None:
+            self._read_again(files, partial(self.again, self.watched))
+
+    def _read_again(self, files: list[str], then: Callable[[EditedSuite], Any]) -> None:
+        """Read what was saved, then judge or run."""
+        if self.state.config is not None and str(self.state.config.file) in files:
+            self._suites.load()
+            then(EditedSuite())
+        elif not self._suites.reload(files, then):
+            then(EditedSuite())  # the agent's alone
+
+    def _busy(self) -> bool:
+        """Whether what is watched is being run, or is about to be."""
+        if self._runs.starting:
+            return True
+        if self.watched is not None:
+            return any(row.state != "done" for row in self._rows_of(self.watched))
+        ids = {item.case_id for item in self._items(self.scope)} if self.scope is not None else set()
+        return any(
+            row.state != "done" and run.cases[row.case_ref].case_id in ids
+            for run in self.state.active
+            for row in run.attempts.values()
+            if row.case_ref in run.cases
+        )
+
+    def _meaning(
+        self, items: list[CaseItem], files: list[str], read: dict[str, list[str]], config: Config | None
+    ) -> SavedFiles:
+        """What these files are to the cases that are watched; in a thread."""
+        if config is not None and str(config.file) in files:
+            asked = {item.case_id for item in items}
+        else:
+            asked = self._agents.asked_by(items, files)
+        return saved_files(files, items, self.state.root, read, asked)
+
+    def _read_then(
+        self, files: list[str], scope: WatchScope, items: list[CaseItem], saved: SavedFiles
+    ) -> None:
+        before = {item.case_id: item.case for item in items if item.case is not None}
+
+        def then(change: EditedSuite) -> None:
+            if self.scope is scope and not change.words:
+                self.scope = scope.renamed(change.renamed)
+                known = {change.renamed.get(case_id, case_id): case for case_id, case in before.items()}
+                now = [item for item in self.state.rows if self.scope.holds(item)]
+                self._act(after_save(now, known, saved.renamed(change.renamed)))
+
+        if self.scope is scope:
+            self._read_again(files, then)
+
+    def _act(self, todo: AfterSave) -> None:
+        """Judge and run what a save below a line asks for."""
+        for run_id, case_ids in todo.judge.items():
+            self._runs.judge_again(self.state.run_folder(run_id), case_ids)
+        rows = [suite_entry(self.state.by_id[one], self.state) for one in (*todo.failed, *todo.changed)]
+        entries = [*not_passed(rows[: len(todo.failed)]), *rows[len(todo.failed) :]]
+        if entries:
+            self._runs.start(entries, show=False, in_their_columns=True)
+        elif not todo.judge:
+            self._notices.say("saved: nothing that is watched has to be judged or run again")
+
+    def again(self, pointer: CasePointer, change: EditedSuite) -> None:
+        """What was saved has been read: judge or run the one case that is watched, where it is still there."""
+        if pointer is not self.watched:
+            return
+        if pointer.case_id in change.renamed:
+            pointer = self.watched = CasePointer(change.renamed[pointer.case_id])
+        if pointer.case_id not in self.state.by_id:
+            if not change.words:
+                self._notices.say(
+                    f"{pointer.case_id.partition('::')[2]} is not in its file: nothing to watch it for"
+                )
+            return
+        if self.mode == "judge":
+            self._recorded.judge_again(pointer, "", one_column=self._one_column)
+            return
+        made = self._runs.one_attempt(pointer)
+        if made is not None:
+            if made[0].cells and not self._one_column:
+                others = map(self._runs.cell, self._recorded.other_columns(pointer))
+                made[0].cells = [*made[0].cells, *(cell for cell in others if cell is not None)]
+            self._runs.send(made[0], show=False, said="")
+
+    def _rows_of(self, pointer: CasePointer) -> list[Any]:
+        return self.state.attempts_of(CasePointer(pointer.case_id, pointer.agent, pointer.model))
+
+
+class AgentFiles:
+    """The files of the agents of cases, with the modules that they import. Those of many cases are looked for once
+    for each agent, and again when suites or configuration have changed."""
+
+    def __init__(self, core: Core) -> None:
+        self._state = core.state
+        self._imports = Imports()
+        self._lock = threading.Lock()  # a watcher and what follows a save look at the same time
+        self._known: dict[Any, list[Path]] = {}
+        self._token: Any = None
+        self._last: tuple[Any, list[list[Path]]] = (None, [])
+
+    def of(self, pointer: CasePointer) -> set[str]:
+        """The files of the agent of one case."""
+        return self._with_imports(files_of_agent(self._state, pointer)[0])
+
+    def of_all(self, items: list[CaseItem]) -> set[str]:
+        """The files of the agents of all these cases."""
+        token = (id(items), self._state.version, id(self._state.config))
+        if self._last[0] != token:
+            lists = {id(one): one for item in items for one in self._of(item)}
+            self._last = (token, list(lists.values()))
+        return {file for found in self._last[1] for file in self._with_imports(found)}
+
+    def asked_by(self, items: Iterable[CaseItem], saved: Iterable[str]) -> set[str]:
+        """The cases whose agent is made of one of these files."""
+        wanted = set(saved)
+        hit: dict[int, bool] = {}
+        cases: set[str] = set()
+        for item in items:
+            for found in self._of(item):
+                if id(found) not in hit:
+                    hit[id(found)] = bool(self._with_imports(found) & wanted)
+                if hit[id(found)]:
+                    cases.add(item.case_id)
+        return cases
+
+    def _with_imports(self, files: list[Path]) -> set[str]:
+        with self._lock:
+            return {*map(str, files), *map(str, self._imports.of(files, self._state.root))}
+
+    def _of(self, item: CaseItem) -> list[list[Path]]:
+        """The files of the agents that a case would be asked of, and was asked of last."""
+        state = self._state
+        token = (state.version, id(state.config))
+        if self._token != token:
+            self._token, self._known = token, {}
+        provider = repr(item.case.provider) if item.case is not None else ""
+        lists: list[list[Path]] = []
+        for name in dict.fromkeys([None, *(result.agent for result in item.history[:NEWEST])]):
+            key = (item.suite, item.agent, name, provider)
+            if key not in self._known:
+                self._known[key] = files_of_agent(state, CasePointer(item.case_id, name))[0]
+            lists.append(self._known[key])
+        return lists

@@ -1,0 +1,146 @@
+"""What is watched where it is more than one case, and what a save means for its cases. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from tui_eval.guard.text import clip, visible
+from tui_eval.model import Case
+from tui_eval.store import case_state
+from tui_eval.tui.state.app_state import CaseItem
+from tui_eval.tui.state.lists.case_tree import TreeLine
+
+LONGEST = 20
+"""Characters of a name in the status line."""
+
+
+@dataclass(frozen=True, slots=True)
+class WatchScope:
+    """Below a line of a list: a folder (`place` ends with a slash), a suite's file, or certain cases."""
+
+    name: str
+    place: str = ""
+    case_ids: frozenset[str] = frozenset()
+
+    @property
+    def words(self) -> str:
+        """What the status line calls it."""
+        return short(self.name)
+
+    def holds(self, item: CaseItem) -> bool:
+        """Whether a case is watched."""
+        if self.case_ids:
+            return item.case_id in self.case_ids
+        return item.suite == self.place or (self.place.endswith("/") and item.suite.startswith(self.place))
+
+    def renamed(self, names: Mapping[str, str]) -> WatchScope:
+        """The same after cases were called otherwise (new ids by old ones)."""
+        if not self.case_ids & names.keys():
+            return self
+        return WatchScope(self.name, self.place, frozenset(names.get(one, one) for one in self.case_ids))
+
+
+def short(name: str) -> str:
+    """A name as the status line has room for it."""
+    return visible(clip(name, LONGEST), newlines=False)
+
+
+def scope_of(line: TreeLine | None) -> WatchScope | None:
+    """What a line stands for that is not one case's; None for one case, and for what is wrong with a file."""
+    if line is None:
+        return None
+    if line.kind == "folder":
+        return WatchScope(line.key, line.key)
+    if line.kind == "suite":
+        return WatchScope(line.name, line.path)
+    ids = frozenset(entry.case_id for entry in line.members)
+    if line.kind in ("test", "fold", "group") and len(ids) > 1:
+        return WatchScope(line.name, case_ids=ids)
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class SavedFiles:
+    """What was saved, by what it is to the cases: `own` files that hold cases (from the root); `beside`, suites of
+    which another file was saved, such as an assertion's script; `asked`, cases whose agent was saved."""
+
+    own: Collection[str]
+    beside: Collection[str]
+    asked: Collection[str]
+
+    def renamed(self, names: Mapping[str, str]) -> SavedFiles:
+        """The same after cases were called otherwise."""
+        return replace(self, asked={names.get(one, one) for one in self.asked}) if names else self
+
+
+def saved_files(
+    files: Iterable[str],
+    items: Iterable[CaseItem],
+    root: Path,
+    read: Mapping[str, Iterable[str]],
+    asked: Collection[str],
+) -> SavedFiles:
+    """What saved files (absolute) are; `read` are the files that each suite was read from."""
+    saved = set(files)
+    holding = {file for item in items for file in (item.suite, item.case.file if item.case else None) if file}
+    places = {str(root / file): file for file in holding}
+    others = saved - places.keys()
+    beside = {suite for suite, of in read.items() if not others.isdisjoint(of)}
+    return SavedFiles({places[file] for file in saved if file in places}, beside, asked)
+
+
+@dataclass(frozen=True, slots=True)
+class AfterSave:
+    """What is done: by run the cases whose answers are judged again; cases that did not pass, and such that are
+    asked something else now, which are run."""
+
+    judge: dict[str, list[str]]
+    failed: list[str]
+    changed: list[str]
+
+
+def after_save(items: Iterable[CaseItem], before: Mapping[str, Case], saved: SavedFiles) -> AfterSave:
+    """What a save means for these cases, as they are read now; `before` are those that there were.
+
+    What was judged as something else is judged again, all of a suite where another of its files was saved. A case
+    that never ran is left alone.
+    """
+    todo = AfterSave({}, [], [])
+    for item in items:
+        case, old = item.case, before.get(item.case_id)
+        if case is None or not item.history:
+            continue
+        newest = [results[0] for results in case_state.by_column(item.history).values()]
+        if old is not None and _asks_otherwise(old, case):
+            todo.changed.append(item.case_id)
+        elif item.case_id in saved.asked and any(
+            one.outcome != "passed" or case_state.flaky(one) for one in newest
+        ):
+            todo.failed.append(item.case_id)
+        else:
+            of_suite = item.suite in saved.beside
+            held = item.suite in saved.own or (case.file is not None and case.file in saved.own)
+            for one in newest:
+                if of_suite or (held and one.content_hash != case.content_hash):
+                    cases = todo.judge.setdefault(one.run_id, [])
+                    cases += [] if item.case_id in cases[-1:] else [item.case_id]
+    return todo
+
+
+def _asks_otherwise(old: Case, new: Case) -> bool:
+    """Whether what is sent to the agent is another now: a variable that only assertions name is not sent."""
+    texts = [[turn.text for turn in case.turns] for case in (old, new)]
+    if texts[0] != texts[1] or old.prompt != new.prompt:
+        return True
+    if any(
+        (a.sly_data, a.chat_filter, a.continue_conversation)
+        != (b.sly_data, b.chat_filter, b.continue_conversation)
+        for a, b in zip(old.turns, new.turns, strict=True)
+    ):
+        return True
+    sent = " ".join(text or "" for text in texts[1])
+    names = {name for name in {*old.vars, *new.vars} if old.vars.get(name) != new.vars.get(name)}
+    return any(re.search(rf"\b{re.escape(name)}\b", sent) for name in names)
