@@ -44,7 +44,7 @@ def noted(owner, name, word):
         return real(self, *arguments, **options)
     setattr(owner, name, noting)
 noted(EvalApp, "push_screen", lambda screen, *rest: type(screen).__name__)
-noted(case_screen.CaseScreen, "action_tab", lambda number: "tab " + str(number))
+noted(case_screen.CaseScreen, "open_tab", lambda number: "tab " + str(number))
 report_keys(sys.argv[1])
 sys.exit(run_app(["."]))
 """

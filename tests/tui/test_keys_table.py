@@ -15,21 +15,9 @@ from tui_eval.tui.keys_case import CASE_KEYS
 from tui_eval.tui.pointer import CasePointer
 from tui_eval.tui.screens.help import PaperScreen, help_paragraphs
 from tui_eval.tui.screens.run_screen import RunScreen
-from tui_eval.tui.screens.settings_place import SettingsScreen
-from tui_eval.tui.screens.step_screen import StepScreen
 from tui_eval.tui.screens.suites_screen import SuitesScreen
 from tui_eval.tui.settings import Settings, read_settings
 from tui_eval.tui.widgets.bars import KeyHints
-from tui_eval.tui.widgets.case_list import CaseList
-from tui_eval.tui.widgets.line_view import LineView
-from tui_eval.tui.widgets.stream_grid import StreamGrid
-
-OWNERS = {
-    "moving": [LineView, CaseList, StreamGrid],
-    "list": [CaseList],
-    "settings": [SettingsScreen],
-    "step": [StepScreen],
-}
 
 
 def test_ids_are_unique():
@@ -50,13 +38,6 @@ def test_every_key_has_exactly_one_handler(tmp_path):
             app.handlers.add({key_id: app.places.back})
     with pytest.raises(ValueError, match="no key of that id"):
         app.handlers.add({"case.juggle": app.places.back})
-
-
-@pytest.mark.parametrize("key", [key for key in KEYS if key.action], ids=lambda key: key.id)
-def test_every_key_has_an_action(key):
-    name = key.action.partition("(")[0]
-    for owner in OWNERS[key.place]:
-        assert hasattr(owner, f"action_{name}"), f"{owner.__name__} has no action_{name}"
 
 
 async def test_lists_hand_over_a_handler_for_every_key_of_theirs(tmp_path):

@@ -65,7 +65,6 @@ class Handlers:
 
     async def _in_front(self, key: Key) -> None:
         """What the key does in this place: asked are what has the focus, what it is in, and the screen."""
-        name = f"action_{key.action.partition('(')[0]}"
         screen = self._app.screen
         for node in (*(screen.focused.ancestors_with_self if screen.focused else ()), screen):
             if isinstance(node, App):
@@ -75,8 +74,5 @@ class Handlers:
                 done = handler()
                 if isawaitable(done):
                     await done
-                return
-            if key.action and hasattr(node, name):
-                await self._app.run_action(key.action, node)
                 return
         self._not_here()

@@ -7,27 +7,26 @@ from dataclasses import replace
 from tui_eval.tui.keys import KEYS, Key
 
 RUNS_KEYS: tuple[Key, ...] = (
-    Key("runs.search", "slash", "search", "search all transcripts of the run", "runs", "search"),
-    Key("runs.mark", "space", "mark", "mark the run (two of them: c compares)", "runs", "mark"),
-    Key("runs.resume", "u", "take_up", "go on with an interrupted run", "runs", "resume"),
-    Key("runs.name", "n", "name_failures", "the judge names how attempts failed; again: stops", "runs"),
-    Key("runs.delete", "D", "", "delete the run, or the marked ones (asks)", "runs"),
-    Key("runs.prune", "O", "", "delete this run and all before it (asks)", "runs"),
-    Key("runs.plots", "v", "plots", "plots over all runs, large; or small again", "runs", "plots"),
+    Key("runs.search", "slash", "search all transcripts of the run", "runs", "search"),
+    Key("runs.mark", "space", "mark the run (two of them: c compares)", "runs", "mark"),
+    Key("runs.resume", "u", "go on with an interrupted run", "runs", "resume"),
+    Key("runs.name", "n", "the judge names how attempts failed; again: stops", "runs"),
+    Key("runs.delete", "D", "delete the run, or the marked ones (asks)", "runs"),
+    Key("runs.prune", "O", "delete this run and all before it (asks)", "runs"),
+    Key("runs.plots", "v", "plots over all runs, large; or small again", "runs", "plots"),
     Key(
         "runs.figure",
         "greater_than_sign",
-        "",
         "in the plots: the next figure alone",
         "runs",
         "one figure",
     ),
-    Key("runs.figure_back", "less_than_sign", "", "in the plots: the figure before", "runs"),
-    Key("runs.alike", "s", "", "plots: runs of all suites, or only of the same", "runs", "all runs"),
-    Key("runs.filter", "f", "filter", "filter: words of what, agent, state or id", "runs"),
-    Key("runs.clear", "F", "clear_filter", "clear the filter", "runs"),
-    Key("runs.linked", "i", "linked", "runs that add to others too, or only whole ones", "runs"),
-    Key("runs.pane", "tab,shift+tab", "pane", "the list, or the run's figures", "runs"),
+    Key("runs.figure_back", "less_than_sign", "in the plots: the figure before", "runs"),
+    Key("runs.alike", "s", "plots: runs of all suites, or only of the same", "runs", "all runs"),
+    Key("runs.filter", "f", "filter: words of what, agent, state or id", "runs"),
+    Key("runs.clear", "F", "clear the filter", "runs"),
+    Key("runs.linked", "i", "runs that add to others too, or only whole ones", "runs"),
+    Key("runs.pane", "tab,shift+tab", "the list, or the run's figures", "runs"),
 )
 """Keys of the list of runs."""
 
@@ -35,16 +34,14 @@ COMPARE_KEYS: tuple[Key, ...] = (
     Key(
         "compare.changed",
         "i",
-        "changed",
         "only what changed, only other answers, or everything",
         "compare",
         "only changed",
     ),
-    Key("compare.swap", "s", "swap", "the other way round", "compare", "swap"),
+    Key("compare.swap", "s", "the other way round", "compare", "swap"),
     Key(
         "compare.later",
         "greater_than_sign",
-        "other(1)",
         "against a later run, or the next agent",
         "compare",
         "other run",
@@ -52,43 +49,41 @@ COMPARE_KEYS: tuple[Key, ...] = (
     Key(
         "compare.earlier",
         "less_than_sign",
-        "other(-1)",
         "against an earlier run, or the agent before",
         "compare",
     ),
-    Key("compare.find", "slash", "", "find in names and reasons", "compare", "find"),
-    Key("compare.find_next", "n", "", "next match", "compare"),
-    Key("compare.find_previous", "N", "", "previous match", "compare"),
+    Key("compare.find", "slash", "find in names and reasons", "compare", "find"),
+    Key("compare.find_next", "n", "next match", "compare"),
+    Key("compare.find_previous", "N", "previous match", "compare"),
 )
 """Keys of a comparison."""
 
 SIDES_KEYS: tuple[Key, ...] = (
-    Key("sides.other", "tab,shift+tab", "other", "one side alone, the other, both", "sides", "side"),
-    Key("sides.next", "right_curly_bracket,n", "difference(1)", "next difference", "sides", "difference"),
-    Key("sides.previous", "left_curly_bracket,N", "difference(-1)", "previous difference", "sides"),
-    Key("sides.later", "greater_than_sign", "attempt(1)", "against a later attempt", "sides", "attempt"),
-    Key("sides.earlier", "less_than_sign", "attempt(-1)", "against an earlier attempt", "sides"),
-    Key("sides.only", "i", "only", "only what differs, or everything", "sides", "only diff"),
-    Key("sides.rows", "d", "rows", "the rows of both as one table, or the transcripts", "sides", "rows"),
-    Key("sides.beside", "o", "beside", "rows as one table, or beside each other", "sides"),
-    Key("sides.freeze", "v", "freeze", "in the table, the columns up to this one stay", "sides"),
-    Key("sides.pager", "p", "pager", "the whole text in $PAGER", "sides"),
+    Key("sides.other", "tab,shift+tab", "one side alone, the other, both", "sides", "side"),
+    Key("sides.next", "right_curly_bracket,n", "next difference", "sides", "difference"),
+    Key("sides.previous", "left_curly_bracket,N", "previous difference", "sides"),
+    Key("sides.later", "greater_than_sign", "against a later attempt", "sides", "attempt"),
+    Key("sides.earlier", "less_than_sign", "against an earlier attempt", "sides"),
+    Key("sides.only", "i", "only what differs, or everything", "sides", "only diff"),
+    Key("sides.rows", "d", "the rows of both as one table, or the transcripts", "sides", "rows"),
+    Key("sides.beside", "o", "rows as one table, or beside each other", "sides"),
+    Key("sides.freeze", "v", "in the table, the columns up to this one stay", "sides"),
+    Key("sides.pager", "p", "the whole text in $PAGER", "sides"),
 )
 """Keys of two transcripts against each other."""
 
 SEARCH_KEYS: tuple[Key, ...] = (
-    Key("search.again", "slash", "search", "search for other words", "search", "search again"),
-    Key("search.runs", "a", "runs", "in all runs, or only in this one", "search", "all runs"),
+    Key("search.again", "slash", "search for other words", "search", "search again"),
+    Key("search.runs", "a", "in all runs, or only in this one", "search", "all runs"),
 )
 """Keys of a search's results."""
 
 GRID_KEYS: tuple[Key, ...] = (
-    Key("grid.next", "tab", "column(1)", "next column (→ too)", "grid", "column"),
-    Key("grid.previous", "shift+tab", "column(-1)", "previous column (← too)", "grid"),
+    Key("grid.next", "tab", "next column (→ too)", "grid", "column"),
+    Key("grid.previous", "shift+tab", "previous column (← too)", "grid"),
     Key(
         "grid.differing",
         "i",
-        "differing",
         "only tests whose columns differ, or all",
         "grid",
         "only differing",

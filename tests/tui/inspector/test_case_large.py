@@ -147,7 +147,7 @@ async def test_who_has_moved_on_is_not_taken_to_the_first_place(tmp_path: Path, 
         await until(pilot, lambda: pane.row_count > 20)
         screen.finder.look_for("needle3")
         await happens(lambda: pane.searching)
-        pane.action_move(2)
+        pane.move_by(2)
         held.set()
         await sees(pilot, "2 places: n goes to the next")
         assert pane.cursor == 2

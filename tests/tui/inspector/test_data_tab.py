@@ -270,7 +270,7 @@ async def test_of_many_rows_the_first_stand_there_while_all_are_being_aligned(
     async with app.run_test(size=(80, 24)) as pilot:
         screen = await loaded(pilot)
         screen.content.attempt = attempt
-        screen.action_tab(3)
+        screen.open_tab(3)
         tab = screen.tab
         assert isinstance(tab, DataTab)
         await happens(

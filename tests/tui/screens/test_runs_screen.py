@@ -467,7 +467,7 @@ async def test_a_window_that_changes_its_size_while_the_grid_closes(tmp_path):
         grid = app.screen
         await pilot.press("escape")
         await until(lambda: not grid.is_running, pilot)
-        grid.action_column(0)  # what its resize had asked for
+        grid.to_column(0)  # what its resize had asked for
 
 
 @pytest.mark.parametrize("size", [(60, 16), (80, 24), (120, 40)], ids=["60x16", "80x24", "120x40"])

@@ -359,7 +359,7 @@ class DataTab(SearchedRows):
         self.grid.set_view(view, 0)
         self._draw()
 
-    def action_query(self) -> None:
+    def try_query(self) -> None:
         """Try a query on the case's database, beginning from those of both sides."""
         content = self._content
         services = cast(HasServices, self.app).services

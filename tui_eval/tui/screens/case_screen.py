@@ -90,11 +90,34 @@ class CaseScreen(Place, inherit_bindings=False):
         self._timer: Timer | None = None
 
     def handlers(self) -> Mapping[str, Handler]:
-        """What its parts do, and keys of lists that mean the same here."""
+        """What its keys do, those of its parts, and keys of lists that mean the same here."""
         return {
             **self.finder.handlers(),
             **self.copier.handlers(),
             **self._notes.handlers(),
+            "case.tab_1": partial(self.open_tab, 0),
+            "case.tab_2": partial(self.open_tab, 1),
+            "case.tab_3": partial(self.open_tab, ASSERTIONS),
+            "case.tab_4": partial(self.open_tab, DATA),
+            "case.tab_5": partial(self.open_tab, 4),
+            "case.tab_6": partial(self.open_tab, HISTORY),
+            "case.difference": self._to_difference,
+            "turn.next": partial(self._to_turn, 1),
+            "turn.previous": partial(self._to_turn, -1),
+            "call.next": partial(self._to_call, 1),
+            "call.previous": partial(self._to_call, -1),
+            "attempt.next": partial(self._to_attempt, 1),
+            "attempt.previous": partial(self._to_attempt, -1),
+            "case.only": self._toggle_only,
+            "case.from_turn": self._from_turn,
+            "case.follow": self._toggle_follow,
+            "case.zoom": self._toggle_zoom,
+            "case.wrap": self._toggle_wrap,
+            "case.raw": self._toggle_raw,
+            "case.sql": self._show_sql,
+            "case.query": self._try_query,
+            "case.freeze": self._freeze,
+            "case.pager": self._page,
             "pane.next": partial(self._pane, 1),
             "pane.previous": partial(self._pane, -1),
         }
@@ -264,7 +287,7 @@ class CaseScreen(Place, inherit_bindings=False):
 
     # -- tabs and panes
 
-    def action_tab(self, index: int) -> None:
+    def open_tab(self, index: int) -> None:
         """Bring a tab to the front."""
         if index == self._active:
             return
@@ -277,9 +300,12 @@ class CaseScreen(Place, inherit_bindings=False):
         self.focus_home()
         self._keep_view()
 
-    def action_query(self) -> None:
-        """Where rows are, their tab does it."""
-        self.say("S tries a query in Data: 4")
+    def _try_query(self) -> None:
+        """Where rows are, on the database that they are of."""
+        if isinstance(self.tab, DataTab):
+            self.tab.try_query()
+        else:
+            self.say("S tries a query in Data: 4")
 
     def _to_front(self) -> None:
         self.tab.add_class("-front")
@@ -317,33 +343,33 @@ class CaseScreen(Place, inherit_bindings=False):
         if super().back() or self.copier.end_writing():
             return True
         if self.tab.has_class("-zoomed"):
-            self.action_zoom()
+            self._toggle_zoom()
             return True
         return False
 
     # -- keys that look at it
 
-    def action_turn(self, step: int) -> None:
+    def _to_turn(self, step: int) -> None:
         """Next or previous turn; in Data difference, in Assertions verdict, in Raw exchange."""
         self.say(self.tab.turn(step))
 
-    def action_call(self, step: int) -> None:
+    def _to_call(self, step: int) -> None:
         """Next or previous tool call."""
         self.say(self.tab.call(step))
 
-    def action_attempt(self, step: int) -> None:
+    def _to_attempt(self, step: int) -> None:
         """Next or previous attempt."""
         if not self.reader.step(step):
             self.say("no later attempt" if step > 0 else "no earlier attempt")
 
-    def action_only(self) -> None:
+    def _toggle_only(self) -> None:
         """Only what matters, in all tabs."""
         only = not self.tab.only
         for tab in self._tabs:
             tab.only = only
         self._again("only what matters: i shows all" if only else "everything")
 
-    def action_raw(self) -> None:
+    def _toggle_raw(self) -> None:
         """Raw or rendered, in all tabs; on the rows of Data, one table or side by side."""
         if isinstance(self.tab, DataTab) and self.tab.grid.has_focus:
             self.say(self.tab.toggle_sides())
@@ -359,7 +385,7 @@ class CaseScreen(Place, inherit_bindings=False):
         self.show_tab(keep=True)
         self.say(words)
 
-    def action_difference(self) -> None:
+    def _to_difference(self) -> None:
         """The difference that made it fail."""
         attempt = self.content.attempt
         index = deciding(attempt.verdicts) if attempt else None
@@ -367,14 +393,14 @@ class CaseScreen(Place, inherit_bindings=False):
             self.say("nothing failed here")
             return
         if about_rows(attempt.verdicts[index]) and attempt.data is not None:
-            self.action_tab(DATA)
+            self.open_tab(DATA)
             return
-        self.action_tab(ASSERTIONS)
+        self.open_tab(ASSERTIONS)
         tab = self.tab
         if isinstance(tab, AssertionsTab) and tab.size.width:
             tab.to_deciding(self.content)
 
-    def action_follow(self) -> None:
+    def _toggle_follow(self) -> None:
         """Follow the tail of a running attempt, or stop."""
         text = self.tab.text
         if text is None or self._active != 0:
@@ -385,17 +411,17 @@ class CaseScreen(Place, inherit_bindings=False):
             text.show_tail()
         self.say("following the tail" if text.following else "not following")
 
-    def action_zoom(self) -> None:
+    def _toggle_zoom(self) -> None:
         """The main pane alone, or beside its others."""
         self.tab.zoom()
         self.focus_home()
         self._keep_view()
 
-    def action_wrap(self) -> None:
+    def _toggle_wrap(self) -> None:
         """Wrap lines or not."""
         self.say(self.tab.toggle_wrap())
 
-    def action_sql(self) -> None:
+    def _show_sql(self) -> None:
         """The SQL behind the rows; in Tools, the calls as bars over time."""
         if isinstance(self.tab, DataTab):
             self.say(self.tab.toggle_sql())
@@ -405,11 +431,11 @@ class CaseScreen(Place, inherit_bindings=False):
         else:
             self.say("s shows the SQL in Data: 4, times in Tools: 2")
 
-    def action_freeze(self) -> None:
+    def _freeze(self) -> None:
         """Columns of rows that stay while one goes sideways."""
         self.say(self.tab.toggle_freeze() if isinstance(self.tab, DataTab) else "v keeps columns in Data: 4")
 
-    def action_pager(self) -> None:
+    def _page(self) -> None:
         """The tab's whole text in the pager."""
         self.say(pager.show(self.app, self.tab.whole_text(), "case"))
 
@@ -421,7 +447,7 @@ class CaseScreen(Place, inherit_bindings=False):
         self._record(None)
         return True
 
-    def action_from_turn(self) -> None:
+    def _from_turn(self) -> None:
         """Run the case again from the turn under the cursor on; those before it are taken as recorded."""
         block = self.tab.text.block if self.tab.text is not None else None
         turn = block.turn if block is not None else 0
@@ -461,7 +487,7 @@ class CaseScreen(Place, inherit_bindings=False):
     @on(TranscriptTab.VerdictOpened)
     def _verdict_opened(self, event: TranscriptTab.VerdictOpened) -> None:
         event.stop()
-        self.action_tab(ASSERTIONS)
+        self.open_tab(ASSERTIONS)
         tab = self.tab
         if isinstance(tab, AssertionsTab):
             tab.to_verdict(event.key)
@@ -477,7 +503,7 @@ class CaseScreen(Place, inherit_bindings=False):
         one = event.attempt
         case_id = self.reader.pointer.case_id
         self.go_to(CasePointer(case_id, one.agent, one.model, one.run_id, one.row.id))
-        self.action_tab(0)
+        self.open_tab(0)
 
     @on(LiveText)
     def _live_text(self, event: LiveText) -> None:

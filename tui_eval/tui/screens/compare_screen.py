@@ -69,12 +69,16 @@ class CompareScreen(Place, inherit_bindings=False):
         self._counted: set[str] = set()
         """Runs that have ended since, and may count with those compared."""
         self._generation = 0
-        self.table = RowTable(row_line, lambda row: row.key, empty="Reading both runs.")
+        self.table = RowTable(row_line, lambda row: row.key, to_column=self._fold, empty="Reading both runs.")
         self.finder = RowFinder(self.table, words_of, self.prompts, self.services.notices)
 
     def handlers(self) -> Mapping[str, Handler]:
         """What its keys for finding do."""
         return {
+            "compare.changed": self._toggle_changed,
+            "compare.swap": self._swap,
+            "compare.later": partial(self._against_other, 1),
+            "compare.earlier": partial(self._against_other, -1),
             "compare.find": self.finder.ask,
             "compare.find_next": partial(self.finder.find_next, 1),
             "compare.find_previous": partial(self.finder.find_next, -1),
@@ -234,7 +238,7 @@ class CompareScreen(Place, inherit_bindings=False):
         if row is None:
             return
         if row.case is None:
-            self.action_column(1 if row.change in self.folded else -1)
+            self._fold(1 if row.change in self.folded else -1)
             return
         pointer = self.current()
         if row.case.before is None or row.case.after is None:
@@ -256,7 +260,7 @@ class CompareScreen(Place, inherit_bindings=False):
             work = partial(newest_sides, root, self.after, row.case, row.news.ended[-1])
         run_in_thread(self.app, work, take, name="sides", opens=True)
 
-    def action_column(self, step: int) -> None:
+    def _fold(self, step: int) -> None:
         """Right and left: unfold or fold the cases of the change that the cursor is in."""
         row: CompareRow | None = self.table.current
         if row is None:
@@ -270,19 +274,19 @@ class CompareScreen(Place, inherit_bindings=False):
         if heading is not None and (step < 0 or row.case is None):
             self.table.move_to(heading)
 
-    def action_changed(self) -> None:
+    def _toggle_changed(self) -> None:
         """Only what changed; then only cases whose answer differs and nothing else; then everything."""
         some = self.comparison is not None and self.comparison.other_answers
         after: dict[Only, Only] = {"": "changed", "changed": "answers" if some else "", "answers": ""}
         self.only = after[self.only]
         self.redraw()
 
-    def action_swap(self) -> None:
+    def _swap(self) -> None:
         """The other way round."""
         self.before, self.after = self.after, self.before
         self._load()
 
-    def action_other(self, step: int) -> None:
+    def _against_other(self, step: int) -> None:
         """Against a later (or earlier) run, or another agent of it."""
         self._generation += 1
         generation = self._generation

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import ClassVar
 
 from textual import on
 from textual.app import ComposeResult
 from textual.timer import Timer
 
+from tui_eval.tui.handlers import Handler
 from tui_eval.tui.keys import Key, bindings
 from tui_eval.tui.keys_runs import GRID_KEYS, GRID_OPEN_KEYS
 from tui_eval.tui.messages import RunChanged, SuitesChanged
@@ -63,7 +65,12 @@ class GridScreen(Place, inherit_bindings=False):
         self._first = 0
         self._timer: Timer | None = None
         self._seen: list[tuple] = []
-        self.table = RowTable(self._draw, lambda test: (test.suite, test.name), empty="No case is shown.")
+        self.table = RowTable(
+            self._draw,
+            lambda test: (test.suite, test.name),
+            to_column=self.to_column,
+            empty="No case is shown.",
+        )
 
     def _draw(self, test: GridTest, width: int) -> Line:
         here = self.table.current is test
@@ -137,7 +144,7 @@ class GridScreen(Place, inherit_bindings=False):
 
     def on_resize(self) -> None:
         """The columns depend on the width."""
-        self.call_after_refresh(self.action_column, 0)
+        self.call_after_refresh(self.to_column, 0)
 
     @on(RunChanged)
     @on(SuitesChanged)
@@ -171,17 +178,25 @@ class GridScreen(Place, inherit_bindings=False):
             for column, cell in test.cells.items():
                 if cell.case_id == pointer.case_id and pointer.agent in (None, "", cell.agent):
                     self.column = self.grid.columns.index(column)
-                    self.action_column(0)
+                    self.to_column(0)
                     self.table.move_to(row)
                     return
 
-    def action_differing(self) -> None:
+    def handlers(self) -> Mapping[str, Handler]:
+        """What its keys do."""
+        return {
+            "grid.next": partial(self.to_column, 1),
+            "grid.previous": partial(self.to_column, -1),
+            "grid.differing": self._toggle_differing,
+        }
+
+    def _toggle_differing(self) -> None:
         """Only tests whose columns came out differently, or all."""
         self.only = not self.only
         self._seen = []
         self.renew()
 
-    def action_column(self, step: int) -> None:
+    def to_column(self, step: int) -> None:
         """The next (or previous) column."""
         many = len(self.grid.columns)
         before = (self.column, self._first)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import ClassVar
 
@@ -14,6 +14,7 @@ from textual.containers import Vertical
 from tui_eval.config.project import DatabaseSpec
 from tui_eval.guard.text import visible
 from tui_eval.tui.background import run_in_thread
+from tui_eval.tui.handlers import Handler
 from tui_eval.tui.keys import Key, bindings
 from tui_eval.tui.keys_case import QUERY_KEYS
 from tui_eval.tui.loaders.tried_query import QueryPlace, TriedQuery, against_expected, tried
@@ -249,14 +250,24 @@ class QueryScreen(Place, inherit_bindings=False):
 
     # -- keys of the rows
 
-    def action_pane(self) -> None:
+    def handlers(self) -> Mapping[str, Handler]:
+        """What its keys do."""
+        return {
+            "query.pane": self._other_pane,
+            "query.compare": self._toggle_compared,
+            "query.next": partial(self._to_difference, 1),
+            "query.previous": partial(self._to_difference, -1),
+            "query.only": self._toggle_only,
+        }
+
+    def _other_pane(self) -> None:
         """The prompt, or the rows."""
         if self.prompt.line.has_focus and self.grid.display and self.grid.view is not None:
             self.grid.focus()
         else:
             self.focus_home()
 
-    def action_compare(self) -> None:
+    def _toggle_compared(self) -> None:
         """The rows against the expected ones, or alone again."""
         if self.found is None or self.found.result is None:
             self.services.notices.say("run a query first")
@@ -292,7 +303,7 @@ class QueryScreen(Place, inherit_bindings=False):
         width = max(self.size.width, 20)
         self._show(view, [fit(line, width) for line in (view.summary(), *lines)])
 
-    def action_difference(self, step: int) -> None:
+    def _to_difference(self, step: int) -> None:
         """The next differing row, or the one before."""
         view = self.grid.view
         found = view.next_difference(self.grid.cursor, step) if view is not None and len(view) else None
@@ -303,7 +314,7 @@ class QueryScreen(Place, inherit_bindings=False):
         if bad := view.bad_columns(view.row(found)):
             self.grid.to_column(bad[0])
 
-    def action_only(self) -> None:
+    def _toggle_only(self) -> None:
         """Only rows that differ, or all."""
         view = self.grid.view
         if view is None or not self.comparing:

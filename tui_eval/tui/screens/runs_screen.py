@@ -92,7 +92,19 @@ class RunsScreen(Place, inherit_bindings=False):
 
     def handlers(self) -> Mapping[str, Handler]:
         """What the keys of the plots and of deleting do."""
-        return {**self.plots.handlers(), **self._deletion.handlers()}
+        return {
+            **self.plots.handlers(),
+            **self._deletion.handlers(),
+            "runs.search": self._ask_search,
+            "runs.mark": self._mark,
+            "runs.resume": self._take_up,
+            "runs.name": self._name_failures,
+            "runs.plots": self._toggle_plots,
+            "runs.filter": self._ask_filter,
+            "runs.clear": self._clear_filter,
+            "runs.linked": self._toggle_linked,
+            "runs.pane": self._other_pane,
+        }
 
     def compose(self) -> ComposeResult:
         """Facts, list, detail, keys."""
@@ -320,7 +332,7 @@ class RunsScreen(Place, inherit_bindings=False):
                 CasePointer(example.case_id, run_id=one.run.id, attempt_ref=example.attempt_ref)
             )
 
-    def action_pane(self) -> None:
+    def _other_pane(self) -> None:
         """To the other side; on a narrow screen, one at a time."""
         to_detail = self.table.has_focus
         self.set_class(False, "-plots")
@@ -346,7 +358,7 @@ class RunsScreen(Place, inherit_bindings=False):
         """They stand in the detail."""
         self._show_detail()
 
-    def action_plots(self) -> None:
+    def _toggle_plots(self) -> None:
         """The plots alone, large, or the list again."""
         large = not self.large
         self.set_class(large, "-plots")
@@ -360,7 +372,7 @@ class RunsScreen(Place, inherit_bindings=False):
         """The list."""
         self.table.focus()
 
-    async def action_search(self) -> None:
+    async def _ask_search(self) -> None:
         """Ask for words to find in the run's transcripts."""
         if self.chosen is not None:
             prompt = Prompt("search transcripts", "", "words that an entry holds; enter searches")
@@ -371,14 +383,14 @@ class RunsScreen(Place, inherit_bindings=False):
         if kept and text.strip() and one is not None:
             self.services.places.show("search", self.folder_of(one.run.id), text.strip())
 
-    async def action_filter(self) -> None:
+    async def _ask_filter(self) -> None:
         """Ask for words that the runs shown must hold."""
         prompt = Prompt("filter", self.filter, "words of what, agent, state or id")
         await self.prompts.ask(
             prompt, lambda text, kept: self.filter_by(text if kept else ""), self.filter_by
         )
 
-    def action_clear_filter(self) -> None:
+    def _clear_filter(self) -> None:
         """Every run again."""
         self.filter_by("")
 
@@ -395,12 +407,12 @@ class RunsScreen(Place, inherit_bindings=False):
 
     # -- keys of the list
 
-    def action_linked(self) -> None:
+    def _toggle_linked(self) -> None:
         """With or without the runs that add to others."""
         self.whole_only = not self.whole_only
         self._show()
 
-    def action_mark(self) -> None:
+    def _mark(self) -> None:
         """Mark the run, or not; of three the oldest mark goes."""
         one = self.chosen
         if one is None:
@@ -415,7 +427,7 @@ class RunsScreen(Place, inherit_bindings=False):
         self.table.refresh_row(self.table.cursor)
         self._bar()
 
-    def action_take_up(self) -> None:
+    def _take_up(self) -> None:
         """Go on with an interrupted run."""
         one = self.chosen
         if one is None or one.run.state not in ("interrupted", "cancelled"):
@@ -423,7 +435,7 @@ class RunsScreen(Place, inherit_bindings=False):
         else:
             self.services.runs.take_up(self.folder_of(one.run.id))
 
-    def action_name_failures(self) -> None:
+    def _name_failures(self) -> None:
         """The judge says in a sentence each how the attempts failed; stop where it goes on."""
         one, services = self.chosen, self.services
         naming = services.runs.naming
@@ -459,9 +471,9 @@ class RunsScreen(Place, inherit_bindings=False):
         if super().back():
             return True
         if self.large:
-            self.action_plots()
+            self._toggle_plots()
         elif self.detail.has_focus:
-            self.action_pane()
+            self._other_pane()
         elif self.marks:
             self.unmark()
         elif self.filter:

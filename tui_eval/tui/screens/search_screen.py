@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import ClassVar
@@ -13,6 +13,7 @@ from textual.app import ComposeResult
 
 from tui_eval.guard.text import visible
 from tui_eval.tui.background import run_in_thread, stands
+from tui_eval.tui.handlers import Handler
 from tui_eval.tui.keys import Key, bindings
 from tui_eval.tui.keys_runs import OPEN_KEYS, SEARCH_KEYS
 from tui_eval.tui.loaders.runs_loader import Everywhere, find, find_everywhere
@@ -41,7 +42,7 @@ class ResultTable(RowTable):
         for other in (before + 1, self.cursor + 1):
             self.refresh_row(other)
 
-    def action_move(self, step: int) -> None:
+    def move_by(self, step: int) -> None:
         """Results down (or up)."""
         self.move_to(self.cursor + 2 * step)
 
@@ -139,7 +140,14 @@ class SearchScreen(Place, inherit_bindings=False):
         self.table.empty = f"Nothing in {answer.searched:,} runs{lost} holds all these words; / asks again."
         self.table.relayout()
 
-    def action_runs(self) -> None:
+    def handlers(self) -> Mapping[str, Handler]:
+        """What its keys do."""
+        return {
+            "search.again": self._ask,
+            "search.runs": self._toggle_runs,
+        }
+
+    def _toggle_runs(self) -> None:
         """Search all runs, or only this one again."""
         self._everywhere = not self._everywhere
         self._begin()
@@ -157,7 +165,7 @@ class SearchScreen(Place, inherit_bindings=False):
         self._bar(words if found else "")
         self.table.set_rows([(one, line) for one in found for line in (0, 1)], keep=False)
 
-    async def action_search(self) -> None:
+    async def _ask(self) -> None:
         """Ask for other words."""
         await self.prompts.ask(Prompt("search transcripts", self._words, HINT), self._asked)
 

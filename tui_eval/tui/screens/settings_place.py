@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 
 from textual.constants import MAX_FPS
 
+from tui_eval.tui.handlers import Handler
 from tui_eval.tui.keys import KEYS, bindings
 from tui_eval.tui.keys_case import CASE_KEYS, QUERY_KEYS
 from tui_eval.tui.keys_runs import RUN_PLACES
@@ -40,7 +42,14 @@ class SettingsScreen(PaperScreen, inherit_bindings=False):
             services.settings, settings_file(), now, (*KEYS, *CASE_KEYS, *QUERY_KEYS, *RUN_PLACES)
         )
 
-    def action_edit_settings(self) -> None:
+    def handlers(self) -> Mapping[str, Handler]:
+        """What its keys do."""
+        return {
+            "settings.edit": self._edit,
+            "settings.theme": self._other_theme,
+        }
+
+    def _edit(self) -> None:
         """The file in the editor, made where there is none; what is changed in it holds at once."""
         notices, file = self.services.notices, settings_file()
         try:
@@ -56,6 +65,6 @@ class SettingsScreen(PaperScreen, inherit_bindings=False):
         self.services.take_settings()
         self.renew()
 
-    def action_other_theme(self) -> None:
+    def _other_theme(self) -> None:
         """The themes by name."""
         self.app.search_themes()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import ClassVar
 
@@ -12,6 +12,7 @@ from textual.app import ComposeResult
 from textual.events import ScreenResume
 
 from tui_eval.tui.background import run_in_thread
+from tui_eval.tui.handlers import Handler
 from tui_eval.tui.inspector.data import DataTab
 from tui_eval.tui.keys import Key, bindings
 from tui_eval.tui.keys_runs import SIDES_KEYS
@@ -154,7 +155,22 @@ class SidesScreen(Place, inherit_bindings=False):
 
     # -- keys
 
-    def action_other(self) -> None:
+    def handlers(self) -> Mapping[str, Handler]:
+        """What its keys do."""
+        return {
+            "sides.other": self._other_way,
+            "sides.next": partial(self._to_difference, 1),
+            "sides.previous": partial(self._to_difference, -1),
+            "sides.later": partial(self._to_attempt, 1),
+            "sides.earlier": partial(self._to_attempt, -1),
+            "sides.only": self._toggle_only,
+            "sides.rows": self._toggle_rows,
+            "sides.beside": self._toggle_beside,
+            "sides.freeze": self._freeze,
+            "sides.pager": self._page,
+        }
+
+    def _other_way(self) -> None:
         """One side alone, the other alone, both below each other (and beside each other, where they fit)."""
         if self.has_class("-rows"):
             self.services.notices.say(
@@ -164,14 +180,14 @@ class SidesScreen(Place, inherit_bindings=False):
         self._way = (self._way + 1) % len(WAYS[bool(self._wide)])
         self._arrange()
 
-    def action_difference(self, step: int) -> None:
+    def _to_difference(self, step: int) -> None:
         """To the next entry that differs; among rows, to the next cell."""
         if self.has_class("-rows"):
             self._say(self.rows.turn(step))
         elif not self.pane.step(step):
             self.services.notices.say("no further difference")
 
-    def action_only(self) -> None:
+    def _toggle_only(self) -> None:
         """Only what differs."""
         if self.has_class("-rows"):
             self.rows.show_only(not self.rows.only)
@@ -179,7 +195,7 @@ class SidesScreen(Place, inherit_bindings=False):
             return
         self.services.notices.say("only what differs" if self.pane.toggle_only() else "everything")
 
-    def action_rows(self) -> None:
+    def _toggle_rows(self) -> None:
         """The rows of both as one table, or the transcripts."""
         if self.sides.rows is None:
             self._say("not both of them answered with rows")
@@ -188,11 +204,11 @@ class SidesScreen(Place, inherit_bindings=False):
         self.call_after_refresh(self._front)
         self._head()
 
-    def action_beside(self) -> None:
+    def _toggle_beside(self) -> None:
         """Rows as one table, or both sides beside each other."""
         self._say(self.rows.toggle_sides() if self.has_class("-rows") else "o is for rows: d shows them")
 
-    def action_freeze(self) -> None:
+    def _freeze(self) -> None:
         """Columns of the table that stay while one goes sideways."""
         self._say(self.rows.toggle_freeze() if self.has_class("-rows") else "v is for rows: d shows them")
 
@@ -200,7 +216,7 @@ class SidesScreen(Place, inherit_bindings=False):
         if words:
             self.services.notices.say(words)
 
-    def action_attempt(self, step: int) -> None:
+    def _to_attempt(self, step: int) -> None:
         """Another attempt at the left: of this run or another, of this agent or another."""
         sides = self._aim
         at = sides.left + step
@@ -258,7 +274,7 @@ class SidesScreen(Place, inherit_bindings=False):
         aim = Sides(sides.case_id, sides.choices, left, right)
         self._go(newest_right(aim, self._old) or aim)
 
-    def action_pager(self) -> None:
+    def _page(self) -> None:
         """Everything in the pager."""
         rows = self.has_class("-rows")
         text = self.rows.whole_text() if rows else as_text(self.pane.pairs, ("before", "after"))

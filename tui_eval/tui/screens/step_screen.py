@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -21,6 +21,7 @@ from tui_eval.store.reader import RunReader
 from tui_eval.store.run_folders import StoreError
 from tui_eval.store.schema import AttemptRow
 from tui_eval.tui.background import run_in_thread, stands
+from tui_eval.tui.handlers import Handler
 from tui_eval.tui.keys import KEYS, Key, bindings
 from tui_eval.tui.messages import LiveText, RunChanged
 from tui_eval.tui.pointer import CasePointer
@@ -35,17 +36,12 @@ INTERRUPTED = "interrupted: its engine has ended (the log, l, says more); b begi
 NOTHING = "Nothing has been sent yet: below is what would be, once enter sends it."
 FACTS = 36
 """Columns of the first line that are not the case's name."""
-SEND_EDITED = Key("step.send_edited", "ctrl+s", "send", "send what was edited", "step", "send")
-"""While a message is edited enter is a line break."""
 
 
 class StepMessage(TextArea):
     """What would be sent; looked at, or edited in place."""
 
-    BINDINGS = [
-        Binding("escape", "leave", "done", show=False),
-        Binding("ctrl+s", "screen.send", "send", show=False),
-    ]
+    BINDINGS = [Binding("escape", "leave", "done", show=False)]
 
     def action_leave(self) -> None:
         """Editing is done; the text stays."""
@@ -220,7 +216,7 @@ class StepScreen(Place, inherit_bindings=False):
     def _keys(self) -> list[Key]:
         table = {key.id: key for key in KEYS}
         if self.has_class("-editing"):
-            return [replace(table["back"], label="done"), SEND_EDITED]
+            return [replace(table["back"], label="done"), replace(table["step.send_edited"], label="send")]
         if self._view.outcome == "interrupted":
             return [replace(table["case.step"], label="step anew"), replace(table["back"], label="back"),
                     table["help"]]  # fmt: skip
@@ -230,7 +226,7 @@ class StepScreen(Place, inherit_bindings=False):
         if not self._waits:
             return [replace(table["case.cancel"], label="cancel it"), replace(table["back"], label="leave"),
                     table["help"]]  # fmt: skip
-        return [*(key for key in KEYS if key.place == "step"), *keys_of("help")]
+        return [*(key for key in KEYS if key.place == "step" and key.label), *keys_of("help")]
 
     def _read(self, run: RunView, row: AttemptRow) -> None:
         if self._reading:
@@ -275,7 +271,18 @@ class StepScreen(Place, inherit_bindings=False):
         core.tasks.soon(core.engines.of(run).step(self.run_id, row.id, action, text))
         self._renew()
 
-    def action_send(self) -> None:
+    def handlers(self) -> Mapping[str, Handler]:
+        """What its keys do."""
+        return {
+            "step.send": self._send,
+            "step.send_edited": self._send,
+            "step.edit": self._edit,
+            "step.edit_outside": self._edit_outside,
+            "step.skip": self._skip,
+            "step.run_on": self._run_on,
+        }
+
+    def _send(self) -> None:
         """Send it, as it stands."""
         if self._view.done:
             self._open()
@@ -284,7 +291,7 @@ class StepScreen(Place, inherit_bindings=False):
         same = text == self._view.text.replace("\r\n", "\n").replace("\r", "\n")
         self._decide("send", None if same else text)
 
-    def action_edit(self) -> None:
+    def _edit(self) -> None:
         """Edit it in place."""
         if not self._waits:
             self.services.notices.say("no turn waits")
@@ -309,7 +316,7 @@ class StepScreen(Place, inherit_bindings=False):
         self.query_one(FactsBar).show([("title", "step "), ("text", self._shown_name), ("warn", facts)])
         self.query_one(KeyHints).show(self._keys())
 
-    def action_edit_outside(self) -> None:
+    def _edit_outside(self) -> None:
         """Edit it in $EDITOR."""
 
         if not self._waits:
@@ -336,11 +343,11 @@ class StepScreen(Place, inherit_bindings=False):
             text = text.removesuffix("\n")
         box.load_text(text)
 
-    def action_skip(self) -> None:
+    def _skip(self) -> None:
         """Leave this turn out."""
         self._decide("skip")
 
-    def action_run_on(self) -> None:
+    def _run_on(self) -> None:
         """Ask no more."""
         self._decide("run_on")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from dataclasses import astuple, dataclass
 from typing import Literal
 
@@ -14,6 +15,7 @@ from textual.strip import Strip
 from tui_eval.formats import title_of
 from tui_eval.guard.text import clip, visible
 from tui_eval.store.notes import HumanNote
+from tui_eval.tui.handlers import Handler
 from tui_eval.tui.keys import bindings
 from tui_eval.tui.state.case.noting import note_sign
 from tui_eval.tui.state.lists.case_entry import CaseRow, Extent
@@ -509,7 +511,18 @@ class CaseList(CaseLines):
 
     # -- keys
 
-    def action_open(self) -> None:
+    def handlers(self) -> Mapping[str, Handler]:
+        """What its keys do."""
+        return {
+            **super().handlers(),
+            "list.open": self.open,
+            "list.unfold": self.unfold,
+            "list.fold": self.fold,
+            "list.mark": self.mark,
+            "list.mark_all": self.mark_all,
+        }
+
+    def open(self) -> None:
         """Open the case; fold or unfold what holds cases."""
         found = self.current_line
         if found is None:
@@ -520,7 +533,7 @@ class CaseList(CaseLines):
         else:
             self.post_message(self.Opened(found))
 
-    def action_unfold(self) -> None:
+    def unfold(self) -> None:
         """Unfold; on what is unfolded, go to its first line; on a case, open it."""
         found = self.current_line
         if found is None:
@@ -533,7 +546,7 @@ class CaseList(CaseLines):
         else:
             self.post_message(self.Opened(found))
 
-    def action_fold(self) -> None:
+    def fold(self) -> None:
         """Fold; on what cannot be folded, go to what holds it."""
         found = self.current_line
         if found is None:
@@ -543,7 +556,7 @@ class CaseList(CaseLines):
         elif found.above:
             self.go_to(found.above[-1].key)
 
-    def action_mark(self) -> None:
+    def mark(self) -> None:
         """Mark the case, or every case of the folder or suite, and go on to the next line."""
         found = self.current_line
         if found is None:
@@ -559,7 +572,7 @@ class CaseList(CaseLines):
         self.show_cursor(self.cursor + 1)
         self.post_message(self.Marked())
 
-    def action_mark_all(self) -> None:
+    def mark_all(self) -> None:
         """Mark every case shown, or none."""
         keys = {entry.key for entry in self.cases.shown}
         self.marks = set() if self.marks and keys <= self.marks else set(keys)

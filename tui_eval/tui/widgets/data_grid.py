@@ -176,11 +176,11 @@ class DataGrid(LinePane):
 
     # -- moving
 
-    def action_unfold(self) -> None:
+    def unfold(self) -> None:
         """One column to the right."""
         self._sideways(1)
 
-    def action_fold(self) -> None:
+    def fold(self) -> None:
         """One column to the left."""
         self._sideways(-1)
 

@@ -7,7 +7,8 @@ view, the view jumps by half a page, so that a slow line carries one repaint for
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import ClassVar, NamedTuple
 
 from rich.color import Color as RichColor
@@ -22,6 +23,7 @@ from textual.message import Message
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
+from tui_eval.tui.handlers import Handler
 from tui_eval.tui.keys import KEYS
 from tui_eval.tui.state.text.lines import Line, Span, letters
 
@@ -345,30 +347,46 @@ class LinePane(ScrollView, can_focus=True, inherit_bindings=False):
         if self.parent is not None:
             self.parent.post_message(DescendantBlur(self))
 
-    def action_move(self, step: int) -> None:
+    def handlers(self) -> Mapping[str, Handler]:
+        """What its keys do."""
+        return {
+            "list.down": partial(self.move_by, 1),
+            "list.up": partial(self.move_by, -1),
+            "list.half_down": partial(self.half_page, 1),
+            "list.half_up": partial(self.half_page, -1),
+            "list.page_down": partial(self.whole_page, 1),
+            "list.page_up": partial(self.whole_page, -1),
+            "list.top": partial(self.to_end, -1),
+            "list.bottom": partial(self.to_end, 1),
+            "list.open": self.open,
+            "list.unfold": self.unfold,
+            "list.fold": self.fold,
+        }
+
+    def move_by(self, step: int) -> None:
         """Rows down (or up)."""
         self.move_to(self.cursor + step)
 
-    def action_half(self, step: int) -> None:
+    def half_page(self, step: int) -> None:
         """Half a page down (or up)."""
         self.move_to(self.cursor + step * max(self.size.height // 2, 1))
 
-    def action_page(self, step: int) -> None:
+    def whole_page(self, step: int) -> None:
         """A page down (or up)."""
         self.move_to(self.cursor + step * max(self.size.height - 1, 1))
 
-    def action_end(self, step: int) -> None:
+    def to_end(self, step: int) -> None:
         """To the first (or last) row."""
         self.move_to(0 if step < 0 else self.row_count - 1)
 
-    def action_open(self) -> None:
+    def open(self) -> None:
         """Enter."""
         self.post_message(self.Opened(self, self.cursor))
 
-    def action_unfold(self) -> None:
+    def unfold(self) -> None:
         """Right; nothing unless a subclass folds."""
 
-    def action_fold(self) -> None:
+    def fold(self) -> None:
         """Left; nothing unless a subclass folds."""
 
     def rows_text(self) -> str:

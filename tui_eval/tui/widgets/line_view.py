@@ -6,12 +6,14 @@ they are seen. At the edge it scrolls by half a page, since each scrolled line r
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from functools import partial
 
 from textual.geometry import Region
 from textual.strip import Strip
 from textual.widget import Widget
 
+from tui_eval.tui.handlers import Handler
 from tui_eval.tui.keys import bindings
 from tui_eval.tui.widgets.painting import changed_cells
 
@@ -115,7 +117,20 @@ class LineView(Widget, can_focus=True):
         if self.cursor != before or self.top != top:
             self.moved()
 
-    def action_move(self, step: int) -> None:
+    def handlers(self) -> Mapping[str, Handler]:
+        """What its keys do."""
+        return {
+            "list.down": partial(self.move_by, 1),
+            "list.up": partial(self.move_by, -1),
+            "list.half_down": partial(self.half_page, 1),
+            "list.half_up": partial(self.half_page, -1),
+            "list.page_down": partial(self.whole_page, 1),
+            "list.page_up": partial(self.whole_page, -1),
+            "list.top": partial(self.to_end, -1),
+            "list.bottom": partial(self.to_end, 1),
+        }
+
+    def move_by(self, step: int) -> None:
         """One line down or up."""
         self.touched = True
         if self.has_cursor:
@@ -123,15 +138,15 @@ class LineView(Widget, can_focus=True):
         else:
             self.scroll_by(step)
 
-    def action_half(self, direction: int) -> None:
+    def half_page(self, direction: int) -> None:
         """Half a page."""
         self._leap(direction * max(1, self.size.height // 2))
 
-    def action_page(self, direction: int) -> None:
+    def whole_page(self, direction: int) -> None:
         """A page."""
         self._leap(direction * max(1, self.size.height - 1))
 
-    def action_end(self, direction: int) -> None:
+    def to_end(self, direction: int) -> None:
         """To the first or last line."""
         self.touched = True
         if self.has_cursor:

@@ -11,13 +11,14 @@ from tui_eval.tui.widgets.line_pane import LinePane
 
 class RowTable(LinePane):
     """Rows of any kind. `draw(row, width)` makes the line of one, `key(row)` tells rows apart when the
-    list is shown anew; `empty` stands where there are none."""
+    list is shown anew; `to_column` does what right (1) and left (-1) do; `empty` stands where there are no rows."""
 
     def __init__(
         self,
         draw: Callable[[Any, int], Line],
         key: Callable[[Any], Hashable] = id,
         *,
+        to_column: Callable[[int], Any] | None = None,
         empty: str = "",
         classes: str | None = None,
     ) -> None:
@@ -26,6 +27,7 @@ class RowTable(LinePane):
         self.empty = empty
         self._draw = draw
         self._key = key
+        self._to_column = to_column
 
     @property
     def current(self) -> Any | None:
@@ -64,15 +66,14 @@ class RowTable(LinePane):
         """No cursor in an empty list."""
         return bool(self.rows) and row == self.cursor
 
-    def action_unfold(self) -> None:
-        """Right: to the next column, where the screen has columns."""
+    def unfold(self) -> None:
+        """Right: to the next column, where there are columns."""
         self._sideways(1)
 
-    def action_fold(self) -> None:
+    def fold(self) -> None:
         """Left: to the previous column."""
         self._sideways(-1)
 
     def _sideways(self, step: int) -> None:
-        action = getattr(self.screen, "action_column", None)
-        if action is not None:
-            action(step)
+        if self._to_column is not None:
+            self._to_column(step)

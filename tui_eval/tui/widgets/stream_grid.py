@@ -298,13 +298,13 @@ class StreamGrid(StreamLines):
             self._repaint(pane)
             self._repaint_head(pane)
 
-    def action_half(self, direction: int) -> None:
+    def half_page(self, direction: int) -> None:
         """Half of the pane."""
         pane = self.current_pane
         if pane:
             self.scroll_by(direction * max(1, pane.rows // 2))
 
-    def action_page(self, direction: int) -> None:
+    def whole_page(self, direction: int) -> None:
         """The pane's height."""
         pane = self.current_pane
         if pane:

@@ -213,19 +213,19 @@ class BlockPane(LinePane):
 
     # -- folding, wrapping
 
-    def action_open(self) -> None:
+    def open(self) -> None:
         """Enter folds or unfolds the block under the cursor, else tells the tab."""
         if not self._fold(None):
-            super().action_open()
+            super().open()
 
-    def action_unfold(self) -> None:
+    def unfold(self) -> None:
         """Right unfolds; in long lines it goes sideways."""
         if not self._layouter.wrapped:
             self.scroll_to(x=self.scroll_offset.x + 20, animate=False, immediate=True)
         elif not self._fold(False):
             self.post_message(Said("all of this is shown"))
 
-    def action_fold(self) -> None:
+    def fold(self) -> None:
         """Left folds; in long lines it goes sideways."""
         if not self._layouter.wrapped:
             self.scroll_to(x=max(self.scroll_offset.x - 20, 0), animate=False, immediate=True)
