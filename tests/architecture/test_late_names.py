@@ -27,7 +27,7 @@ def named() -> list[tuple[str, str]]:
     return list(found)
 
 
-@pytest.mark.parametrize("kind", sorted(registry._CHECKS))
+@pytest.mark.parametrize("kind", sorted(registry.CHECKS))
 def test_every_assertion_of_promptfoo_has_its_function(kind: str) -> None:
     assert callable(registry.check_for(kind))
 

@@ -174,7 +174,7 @@ def test_every_registered_type_is_in_the_table(judged: dict[str, Attempt]) -> No
     same = {"similar:cosine": "similar", "similar:dot": "similar", "similar:euclidean": "similar"}
     same |= {"model-graded-factuality": "factuality", "perplexity-score": "perplexity"}
     elsewhere = {"ruby", "webhook"}  # need a Ruby, or a server: tests/assertions/test_promptfoo_rules.py
-    assert {same.get(kind, kind) for kind in registry._CHECKS} - elsewhere <= types
+    assert {same.get(kind, kind) for kind in registry.CHECKS} - elsewhere <= types
     formats = {case.format for case in CASES}
     assert formats == {"nao", "start_to_agent", "neuro_san", "promptfoo"}
 

@@ -108,7 +108,7 @@ def test_every_key_of_the_configuration_is_explained() -> None:
 
 def test_every_assertion_of_promptfoo_that_is_judged_is_listed() -> None:
     page = text("assertions")
-    for kind in registry._CHECKS:
+    for kind in registry.CHECKS:
         assert f"`{kind}`" in page, kind
     for kind in re.findall(r"`([a-z:-]+)`", page.partition("| group |")[2].partition("What is judged by")[0]):
         assert registry.check_for(kind) or kind in ("not-", "weight", "metric", "threshold", "transform", "config",

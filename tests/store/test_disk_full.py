@@ -36,14 +36,14 @@ class Disk:
             return connection
 
         monkeypatch.setattr(write_thread, "connect", limited)
-        transaction = write_thread._transaction
+        transaction = write_thread.write_pending
 
         def written(connection: sqlite3.Connection, *what: object) -> None:
             pages = self.pages if connection in self._connections else 1_000_000
             connection.execute(f"PRAGMA max_page_count = {pages}")
             transaction(connection, *what)  # type: ignore[arg-type]
 
-        monkeypatch.setattr(write_thread, "_transaction", written)
+        monkeypatch.setattr(write_thread, "write_pending", written)
 
 
 def fill(writer: RunWriter, references: list[list[int]]) -> None:

@@ -22,7 +22,7 @@ def format_of(kind: str) -> str:
     """The format whose assertion this is."""
     if kind in ("tool_call", "sql"):
         return "nao"
-    if registry.split(kind)[0] in registry._CHECKS:
+    if registry.split(kind)[0] in registry.CHECKS:
         return "promptfoo"
     return "neuro_san" if kind.removeprefix("not_") in _STOCK else "start_to_agent"
 

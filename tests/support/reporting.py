@@ -12,7 +12,7 @@ from tui_eval.tui.app import EvalApp
 def report_keys(path: str) -> None:
     """From now on the file at `path` grows by a byte for each key that the app has dealt with, once it
     has settled."""
-    handled = EvalApp._handled
+    handled = EvalApp.done_with_key
     told = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
     untold = 0
     telling: asyncio.Task[None] | None = None
@@ -29,10 +29,10 @@ def report_keys(path: str) -> None:
 
     async def reporting(app: EvalApp, number: int) -> None:
         nonlocal untold, telling
-        if number == app._key_number and app._handling:
+        if number == app.keys_taken and app.handling:
             untold += 1
             if telling is None or telling.done():
                 telling = asyncio.create_task(tell())
         await handled(app, number)
 
-    EvalApp._handled = reporting  # type: ignore[method-assign]
+    EvalApp.done_with_key = reporting  # type: ignore[method-assign]

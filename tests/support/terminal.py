@@ -26,7 +26,7 @@ class Terminal:
         self, command: list[str], cwd: Path, size: tuple[int, int] = (80, 24), **environment: str
     ) -> None:
         self.screen = pyte.Screen(*size)
-        self._stream = pyte.ByteStream(self.screen)
+        self.stream = pyte.ByteStream(self.screen)
         self.output = b""
         self._at_end = False
         values = {
@@ -68,7 +68,7 @@ class Terminal:
                 self._at_end = True
                 break
             got += data
-            self._stream.feed(data)
+            self.stream.feed(data)
         self.output += got
         return got
 

@@ -299,7 +299,7 @@ tests:
     async with running_app(root) as (app, pilot):
         await until(lambda: isinstance(app.screen, AskScreen), pilot)
         await until(lambda: "run checks/check.py" in screen_text(app), pilot)
-        asked = sorted(app.suites._declined)  # the screen cuts what is long
+        asked = sorted(app.suites.declined)  # the screen cuts what is long
         for what in ("run inline Python of promptfooconfig.yaml: len(output) > 0 [", "run ./run-me 'a b' ("):
             assert any(one.startswith(what) for one in asked), (what, asked)
         assert "read the environment variable FAR_KEY for far.example (agents.far)" in asked, asked

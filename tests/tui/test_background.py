@@ -126,11 +126,11 @@ async def test_an_exception_is_said_or_given_on(tmp_path):
 async def test_keys_typed_ahead_wait_for_what_a_thread_opens(tmp_path):
     async with running_app(project(tmp_path)) as (app, pilot):
         may, opened = threading.Event(), []
-        app._handling, app._openings = True, 0
+        app.handling, app.openings = True, 0
         run_in_thread(app, lambda: may.wait(60), opened.append, opens=True)
-        assert app._openings == 1
+        assert app.openings == 1
         may.set()
-        await until(lambda: opened and app._openings == 0, pilot)
+        await until(lambda: opened and app.openings == 0, pilot)
 
 
 async def test_what_is_said_once_the_app_has_closed_is_logged_and_raises_nothing(tmp_path):

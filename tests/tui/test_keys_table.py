@@ -58,10 +58,10 @@ def test_no_key_needs_what_ssh_and_tmux_swallow():
 def footer(app, width: int) -> str:
     """The keys at the bottom, after a look at whether they are as promised."""
     hints = app.screen.query_one(KeyHints)
-    assert all(key.label for key in hints._keys) and len(hints._keys) <= 7
+    assert all(key.label for key in hints.keys) and len(hints.keys) <= 7
     shown = screen_text(app).splitlines()[-1]
     if width >= 80:
-        for key in hints._keys:
+        for key in hints.keys:
             assert f"{key.shown} {key.label}" in shown
     assert "? help" in shown or isinstance(app.screen, PaperScreen)
     return shown

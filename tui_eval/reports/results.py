@@ -243,7 +243,7 @@ def rows_with_attempt(reader: RunReader) -> Iterator[tuple[int, Attempt, dict[st
         if row.cached:
             made |= {"cached": True, "saved": row.saved}
         if row.id in notes:
-            made["note"] = _note(notes[row.id])
+            made["note"] = note_entry(notes[row.id])
         yield row.case_ref, attempt, made
 
 
@@ -322,7 +322,7 @@ def result(attempt: Attempt, row: AttemptRow, case_row: StoredCase, case: Case) 
     }
 
 
-def _note(note: HumanNote) -> dict[str, Any]:
+def note_entry(note: HumanNote) -> dict[str, Any]:
     """What a person said of the attempt; only where someone did."""
     return {"verdict": note.verdict, "text": note.text, "star": note.star, "at": note.at}
 

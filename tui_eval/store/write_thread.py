@@ -177,7 +177,7 @@ class WriteThread:
     def _write(self, connection: sqlite3.Connection, pending: Pending, live: list[tuple[Any, ...]]) -> None:
         """All of it in one transaction; record by record where one of them cannot be written."""
         try:
-            _transaction(connection, pending, live)
+            write_pending(connection, pending, live)
         except Exception as error:
             if not own_fault(error):
                 raise
@@ -275,7 +275,7 @@ class WriteThread:
         return self._held.stands_in(folder / DATABASE, len(self.lost))
 
 
-def _transaction(connection: sqlite3.Connection, pending: Pending, live: list[tuple[Any, ...]]) -> None:
+def write_pending(connection: sqlite3.Connection, pending: Pending, live: list[tuple[Any, ...]]) -> None:
     if not pending and not live:
         return
     connection.execute("BEGIN IMMEDIATE")

@@ -103,7 +103,7 @@ class EvalApp(TypingAhead, FrameApp, inherit_bindings=False):
         )
         self.register_theme(themes.DARK)
         self.register_theme(themes.LIGHT)
-        self._collecting = Collecting(lambda: self._key_number)
+        self._collecting = Collecting(lambda: self.keys_taken)
         self.appearance = Appearance(self, core, no_color=no_color)
         made = Controllers(self, core, wanted, self.appearance)
         self.handlers, self.services = made.handlers, made.services

@@ -85,8 +85,8 @@ async def test_a_run_whose_disk_stayed_full_is_whole_and_paid_for_once(
         def own(connection: sqlite3.Connection) -> bool:
             return str(run.folder) in connection.execute("PRAGMA database_list").fetchone()[2]
 
-        written = write_thread._transaction
-        monkeypatch.setattr(write_thread, "_transaction", refused)
+        written = write_thread.write_pending
+        monkeypatch.setattr(write_thread, "write_pending", refused)
         for number in (1, 2):
             run.start(number)
             run.done(number)
@@ -98,7 +98,7 @@ async def test_a_run_whose_disk_stayed_full_is_whole_and_paid_for_once(
         # A case that was decided while there was no room opens as any other.
         await pilot.press("g", "right", "j", "j", "enter")  # those that passed are one line
         await until(lambda: getattr(app.screen, "content", None) and app.screen.content.attempt, pilot)
-    monkeypatch.setattr(write_thread, "_transaction", written)
+    monkeypatch.setattr(write_thread, "write_pending", written)
     assert moved_to(run.folder) is not None
     with pytest.raises(NothingToRun, match="complete"):
         resume(run.folder)

@@ -72,9 +72,9 @@ async def test_while_a_case_is_looked_at(tmp_path: Path) -> None:
 async def test_while_a_turn_waits_for_the_person(tmp_path: Path) -> None:
     async with app_on(tmp_path, QUICK) as (app, pilot, client):
         await pilot.press("b")
-        await until(lambda: isinstance(app.screen, StepScreen) and app.screen._view.waits == 1, pilot)
+        await until(lambda: isinstance(app.screen, StepScreen) and app.screen.view.waits == 1, pilot)
         await pilot.press("enter")
-        await until(lambda: app.screen._view.waits == 2, pilot)
+        await until(lambda: app.screen.view.waits == 2, pilot)
         await kill(client)
         await until(lambda: "b begins anew" in screen_text(app), pilot)
         text = screen_text(app)
@@ -82,9 +82,7 @@ async def test_while_a_turn_waits_for_the_person(tmp_path: Path) -> None:
         assert "b step anew" in text.splitlines()[-1]
         await until(lambda: "two" not in screen_text(app), pilot)
         await pilot.press("b")
-        await until(lambda: isinstance(app.screen, StepScreen) and app.screen._view.waits == 1, pilot)
+        await until(lambda: isinstance(app.screen, StepScreen) and app.screen.view.waits == 1, pilot)
         assert sum(isinstance(screen, StepScreen) for screen in app.screen_stack) == 1
         await pilot.press("o")
-        await until(
-            lambda: app.screen._attempt is not None and app.screen._attempt.outcome == "passed", pilot
-        )
+        await until(lambda: app.screen.attempt is not None and app.screen.attempt.outcome == "passed", pilot)

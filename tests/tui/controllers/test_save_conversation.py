@@ -86,7 +86,7 @@ async def save_as(app: Any, pilot: Any, form: str, *typed: str) -> Path:
         await pilot.press("right")
     await pilot.press("down", *typed, "enter")
     await until(lambda: isinstance(app.screen, ChangeScreen), pilot)
-    name = re.search(r"\+\+\+ b/(\S+)", app.screen._diff)
+    name = re.search(r"\+\+\+ b/(\S+)", app.screen.diff)
     assert name is not None
     await pilot.press("enter")
     path = app.state.root / name[1]
@@ -110,10 +110,10 @@ async def test_it_is_read_found_run_and_passes(tmp_path: Path, form: str, steppe
             await pilot.press("b")
             for turn in (1, 2):
                 await until(lambda turn=turn: isinstance(app.screen, StepScreen)
-                            and app.screen._view.waits == turn, pilot)  # fmt: skip
+                            and app.screen.view.waits == turn, pilot)  # fmt: skip
                 await pilot.pause()
                 await pilot.press("e", "end", "!", "ctrl+s") if turn == 2 else await pilot.press("enter")
-            await until(lambda: app.screen._attempt is not None, pilot)
+            await until(lambda: app.screen.attempt is not None, pilot)
         else:
             await pilot.press("r")
         if not stepped:
@@ -193,7 +193,7 @@ async def test_in_another_format_nothing_is_proposed_from_a_wrong_answer(tmp_pat
         await until(lambda: isinstance(app.screen, ChangeScreen), pilot)
         text = screen_text(app)
         assert "it expects nothing yet" in text and "should_contain" in text
-        assert "assert:" not in app.screen._diff
+        assert "assert:" not in app.screen.diff
 
 
 async def test_the_dialogs_keys_are_those_of_the_line_and_a_refusal_keeps_what_was_typed(

@@ -373,7 +373,7 @@ async def test_an_error_before_the_first_turn_has_no_turn(tmp_path: Path) -> Non
 
 
 def test_exports_hold_the_notes(tmp_path: Path) -> None:
-    assert results._note(HumanNote("r", 1, "c", "right", "ok", True, 3.0)) == {
+    assert results.note_entry(HumanNote("r", 1, "c", "right", "ok", True, 3.0)) == {
         "verdict": "right",
         "text": "ok",
         "star": True,

@@ -40,7 +40,7 @@ values = st.recursive(
 @given(st.lists(values, min_size=1, max_size=12), st.integers(10, 4000), st.booleans())
 def test_the_lines_of_a_beginning_are_those_of_the_whole(value: Any, cut: int, escaped: bool) -> None:
     text = json.dumps(value, ensure_ascii=escaped)
-    head = json_head._head(text[:cut], json_lines.json_lines) if cut < len(text) else []
+    head = json_head.first_lines(text[:cut], json_lines.json_lines) if cut < len(text) else []
     whole = list(json_lines.json_lines(json.loads(text)))
     assert head == whole[: len(head)]
 
@@ -203,7 +203,7 @@ def test_a_place_far_down_is_shown_with_what_stands_about_it(
 def test_folded_blocks_that_are_searched_keep_no_lines() -> None:
     view = prepared(large())
     assert len(text_pane.find_all(view.blocks, pattern("parcel 4999"))) == 6
-    assert all(block._lines is None for block in view.blocks if block.kind == "tool_result")
+    assert all(not block.has_lines for block in view.blocks if block.kind == "tool_result")
 
 
 @pytest.mark.real
@@ -273,7 +273,7 @@ async def test_what_is_long_is_unfolded_and_made_ready_in_threads(tmp_path: Path
 
     def told(name: str, function: Any) -> Any:
         def called(*given: Any, **more: Any) -> Any:
-            if name != "lines" or given[0]._lines is None:
+            if name != "lines" or not given[0].has_lines:
                 made_in[name] = threading.current_thread().name
             return function(*given, **more)
 

@@ -75,11 +75,11 @@ async def test_the_footer_names_only_what_the_tab_can_do(tmp_path: Path) -> None
 
 def test_a_diff_names_its_file_once_and_knows_a_head_from_a_line() -> None:
     diff = "--- a/sub/s.yaml\n+++ b/sub/s.yaml\n@@ -1,2 +1,2 @@\n--- -old\n+++ new\n"
-    shown = ChangeScreen("Accept: 1 change", diff)._paragraphs()
+    shown = ChangeScreen("Accept: 1 change", diff).paragraphs()
     assert shown == [
         ("dim", "sub/s.yaml"), ("dim", "@@ -1,2 +1,2 @@"), ("bad", "--- -old"), ("good", "+++ new"),
     ]  # fmt: skip
-    assert ChangeScreen("A new file sub/s.yaml", diff)._paragraphs() == shown[1:]
+    assert ChangeScreen("A new file sub/s.yaml", diff).paragraphs() == shown[1:]
 
 
 @pytest.mark.parametrize("size", [(60, 16), (80, 24)])

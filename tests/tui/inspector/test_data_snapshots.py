@@ -79,7 +79,7 @@ def test_rows(snap_compare, tmp_path: Path, keys: str, size: tuple[int, int]) ->
         tab = screen.tab
         assert isinstance(tab, DataTab)
         await until(pilot, lambda: tab.view is not None and tab.queries is not None)
-        await until(pilot, lambda: bool(tab._found))
+        await until(pilot, lambda: bool(tab.words_found))
         await pilot.press(*keys)
         screen.say("")
         await rested(pilot)

@@ -103,7 +103,7 @@ def test_the_end_of_a_run_and_its_last_changes_are_told(followed):
     while not any(news.info is not None and news.info.state == "finished" for news in ear.news):
         assert time.monotonic() < end
         ear.hear()
-    ear.follower._thread.join(10)
+    ear.follower.wait(10)
     for news in [*ear.news, ear.follower.take()]:
         outcomes |= {row.id: row.outcome for row in news.attempts.values()}
     assert set(outcomes.values()) == {"failed", "passed"}

@@ -105,7 +105,7 @@ async def test_search_opens_the_case_at_the_turn(tmp_path):
         await sees(app, pilot, "3 places in 3 cases", "turn 1, user")
         await pilot.press("enter")
         await until(lambda: isinstance(app.screen, CaseScreen) and app.screen.content.attempt, pilot)
-        await until(lambda: app.screen.tab.text and app.screen.tab.text._hits, pilot)
+        await until(lambda: app.screen.tab.text and app.screen.tab.text.places[1], pilot)
         assert app.screen.tab.text.block.turn == 1
         await pilot.press("escape", "escape", "slash", *"zzz", "enter")
         await sees(app, pilot, "Nothing in this run holds")

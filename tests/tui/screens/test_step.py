@@ -56,7 +56,7 @@ async def app_on(
 
 
 async def waiting(app, pilot, turn: int) -> None:
-    await until(lambda: isinstance(app.screen, StepScreen) and app.screen._view.waits == turn, pilot)
+    await until(lambda: isinstance(app.screen, StepScreen) and app.screen.view.waits == turn, pilot)
     await pilot.pause()
 
 
@@ -74,8 +74,8 @@ async def test_send_edit_skip_and_save(tmp_path: Path) -> None:
         await waiting(app, pilot, 3)
         assert "you said two!" in screen_text(app) and "edited" in screen_text(app)
         await pilot.press("s")
-        await until(lambda: app.screen._view.done and app.screen._attempt, pilot)
-        assert app.screen._attempt.outcome == "skipped"
+        await until(lambda: app.screen.view.done and app.screen.attempt, pilot)
+        assert app.screen.attempt.outcome == "skipped"
         await pilot.pause()
         assert "by hand, no result" in " ".join(screen_text(app).split())
         await pilot.press("C")
@@ -94,7 +94,7 @@ async def test_running_on_and_stopping(tmp_path: Path) -> None:
         await pilot.press("b")
         await waiting(app, pilot, 1)
         await pilot.press("o")
-        await until(lambda: app.screen._view.done, pilot)
+        await until(lambda: app.screen.view.done, pilot)
         await pilot.press("escape", "b")
         await waiting(app, pilot, 1)
         await pilot.press("escape")
@@ -154,7 +154,7 @@ async def test_it_says_what_is_expected_and_which_keys_do_something(tmp_path: Pa
         assert "x cancel it" in foot and "send" not in foot
         # In the middle of a turn: what was said until then is kept.
         await pilot.press("x")
-        await until(lambda: app.screen._attempt is not None, pilot)
+        await until(lambda: app.screen.attempt is not None, pilot)
         await pilot.pause()
         text = screen_text(app)
         assert "ended: cancelled" in text and "you said two" in text and "begin" in text
@@ -175,7 +175,7 @@ async def test_a_long_conversation_stays_at_its_end(tmp_path: Path) -> None:
         await waiting(app, pilot, 3)
         assert "line 0" in screen_text(app), "who has gone up stays there"
         await pilot.press("G", "enter")
-        await until(lambda: app.screen._attempt is not None, pilot)
+        await until(lambda: app.screen.attempt is not None, pilot)
         await pilot.pause()
         assert "failed: should_contain" in screen_text(app)
 
@@ -193,7 +193,7 @@ async def test_an_agent_that_fails_in_the_second_turn(tmp_path: Path, step: str,
         await pilot.press("enter")
         await waiting(app, pilot, 2)
         await pilot.press("enter")
-        await until(lambda: app.screen._attempt is not None, pilot)
+        await until(lambda: app.screen.attempt is not None, pilot)
         await pilot.pause()
         text = screen_text(app)
         assert "ended: error" in text and words in text and "fine" in text and "begin" in text
@@ -207,9 +207,9 @@ async def test_what_was_read_for_a_screen_that_is_taken_away_is_for_nobody(tmp_p
         assert stands(step)
         going = app.pop_screen()
         assert not stands(step)
-        step._renew()  # as the thread that read its attempt would, before and after it is gone
+        step.renew()  # as the thread that read its attempt would, before and after it is gone
         await going
-        step._renew()
+        step.renew()
         await pilot.press("X", "y")
         await until(lambda: not app.state.active, pilot)
 
@@ -311,9 +311,7 @@ async def test_what_was_changed_by_hand_takes_no_results_place(tmp_path: Path) -
         await pilot.press("s")
         await waiting(app, pilot, 2)
         await pilot.press("o")
-        await until(
-            lambda: app.screen._attempt is not None and app.screen._attempt.outcome == "skipped", pilot
-        )
+        await until(lambda: app.screen.attempt is not None and app.screen.attempt.outcome == "skipped", pilot)
         await until(lambda: not app.state.run.active, pilot)
         await pilot.press("U")
         await until(lambda: "✓ three" in screen_text(app) and "skipped" not in screen_text(app), pilot)

@@ -298,7 +298,7 @@ def test_ctrl_l_paints_everything_anew(terminal):
     app = terminal()
     app.until("refund is approved")
     app.quiet()
-    app._stream.feed(b"\x1b[2J\x1b[1;1HBroadcast message from root")
+    app.stream.feed(b"\x1b[2J\x1b[1;1HBroadcast message from root")
     app.send("\x0c")
     app.until("refund is approved")
     app.quiet()

@@ -77,7 +77,7 @@ async def test_a_dialog_s_fields_take_what_was_typed_before_it_opened(tmp_path):
         type_at_once(app, "A", *"one,a", "tab", *"m:1")
         await handled(app, pilot)
         assert isinstance(app.screen, RunDialog)
-        assert (app.screen._choice.agents, app.screen._choice.models) == ("one,a", "m:1")
+        assert (app.screen.choice.agents, app.screen.choice.models) == ("one,a", "m:1")
 
 
 async def test_pasted_text_keeps_its_place_among_the_keys(tmp_path):

@@ -41,7 +41,7 @@ async def test_the_line_of_the_cursor_is_seen_in_every_theme(tmp_path, theme):
         await pilot.pause()
         cases = app.screen.query_one(CaseList)
         base = cases.rich_style.bgcolor
-        assert difference(cases._style("cursor").bgcolor, base) >= 16, theme
+        assert difference(cases.style("cursor").bgcolor, base) >= 16, theme
 
 
 @SIZES

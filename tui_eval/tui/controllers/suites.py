@@ -41,7 +41,7 @@ class SuiteController:
         self._all_read = False
         self._left_case = ""
         """The case from which the list's cursor went to what is wrong with its file."""
-        self._declined: frozenset[str] = frozenset()
+        self.declined: frozenset[str] = frozenset()
         """What was asked about and not agreed to."""
         self.on_read: list[Callable[[Loaded], Any]] = []
         """Called with every portion that was taken."""
@@ -176,11 +176,11 @@ class SuiteController:
     def ask_trust(self, wanted: list[str]) -> None:
         """May the project do what it wants? Asked once for each thing; what was not listed is asked anew."""
         state = self.state
-        fresh = [what for what in in_order(wanted) if what not in state.agreed | self._declined]
+        fresh = [what for what in in_order(wanted) if what not in state.agreed | self.declined]
         if not fresh or state.trusted:
             return
         # Until it is answered it is declined: a second list shows only what this one does not.
-        self._declined |= frozenset(fresh)
+        self.declined |= frozenset(fresh)
         for what in fresh:
             self._core.notices.log("note", f"needs trust: {clip(what, LONGEST)}")
         unread = [what for what in fresh if len(what) > LONGEST]
@@ -197,7 +197,7 @@ class SuiteController:
             if value not in ("always", "once"):
                 return
             state.agreed |= frozenset(fresh)
-            self._declined -= frozenset(fresh)
+            self.declined -= frozenset(fresh)
             if value == "always":
                 try:
                     trust_store.grant(state.root, fresh)

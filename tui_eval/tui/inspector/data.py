@@ -170,7 +170,7 @@ class DataTab(SearchedRows):
         self._content: CaseContent | None = None
         self._generation = 0
         self._told: list[Line] = []
-        self._found: list[Line] = []
+        self.words_found: list[Line] = []
         self._concluded: list[Line] = []
         self._asked: Asked | None = None
         self.queries: Queries | None = None
@@ -335,11 +335,11 @@ class DataTab(SearchedRows):
     def _failed_query(self, details: DataDetails, fault: Mapping[str, Any], folder: Path | None) -> None:
         """What DuckDB said and where that is in the file; below it the answer's rows, where there are any."""
         self.add_class("-fault")
-        self._found = fault_view(
+        self.words_found = fault_view(
             str(fault.get("message") or ""), str(fault.get("detail") or ""), max(self.size.width, 20)
         )
         if place := fault_place(fault):
-            self._found.append((Span(f"at {place}", "strong"), Span(": e goes there", "muted")))
+            self.words_found.append((Span(f"at {place}", "strong"), Span(": e goes there", "muted")))
         self._above()
         if details.actual:
             run_in_thread(
@@ -415,14 +415,14 @@ class DataTab(SearchedRows):
         """Say what the rows that differ have in common."""
         if generation != self._generation or not stands(self):
             return
-        self._found = lines
+        self.words_found = lines
         self._above()
 
     def _above(self) -> None:
         """The diagnosis, and what came of the agent's query."""
         low = self.size.height <= _LOW  # where rows would be crowded out, the strongest alone
         fault = self.has_class("-fault")
-        lines = [*(self._found[:1] if low and not fault else self._found), *self._concluded]
+        lines = [*(self.words_found[:1] if low and not fault else self.words_found), *self._concluded]
         self._top(".diagnosis", lines, len(lines) if low or fault else 5)
         self._beneath()
 

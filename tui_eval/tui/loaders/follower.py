@@ -75,6 +75,10 @@ class Follower:
         """Stop reading; returns at once."""
         self._stop.set()
 
+    def wait(self, seconds: float) -> None:
+        """Until it has ended, for so many seconds at most."""
+        self._thread.join(seconds)
+
     def take(self) -> RunNews:
         """The news so far; what comes later is announced anew."""
         with self._lock:

@@ -46,7 +46,7 @@ class ChangeScreen(ModalScreen[str | None]):
         self._told = list(told)
         self._taken_back = taken_back
         self._heading = title
-        self._diff = diff
+        self.diff = diff
         self._notes = list(notes)
         self._edits = edits
 
@@ -54,9 +54,9 @@ class ChangeScreen(ModalScreen[str | None]):
         """Title, diff, what could not be changed, keys."""
         with Vertical():
             yield Static(visible(self._heading, newlines=False), classes="title", markup=False)
-            yield LinesPane(self._paragraphs())
+            yield LinesPane(self.paragraphs())
             back = f" ({self._taken_back} undoes it)" if self._taken_back else ""
-            keys = f"enter writes it{back}" if self._diff else ""
+            keys = f"enter writes it{back}" if self.diff else ""
             keys += "   e edits the file instead" if self._edits else ""
             yield Static(f"{keys}   esc leaves".strip(), markup=False)
 
@@ -64,10 +64,10 @@ class ChangeScreen(ModalScreen[str | None]):
         """Keys scroll the diff."""
         self.query_one(LinesPane).focus()
 
-    def _paragraphs(self) -> list[tuple[str, str]]:
+    def paragraphs(self) -> list[tuple[str, str]]:
         shown: list[tuple[str, str]] = []
         begun = False  # a line that is taken away may begin as a head does
-        for line in self._diff.removesuffix("\n").split("\n") if self._diff else ():
+        for line in self.diff.removesuffix("\n").split("\n") if self.diff else ():
             text = visible(line.rstrip("\r"), newlines=False) if line else ""
             begun = begun or line.startswith("@@")
             if not begun and line.startswith(("--- ", "+++ ")):
@@ -87,7 +87,7 @@ class ChangeScreen(ModalScreen[str | None]):
 
     def action_answer(self, value: str) -> None:
         """Write, or edit."""
-        if (value == "write" and self._diff) or (value == "edit" and self._edits):
+        if (value == "write" and self.diff) or (value == "edit" and self._edits):
             self.dismiss(value)
 
     def action_leave(self) -> None:

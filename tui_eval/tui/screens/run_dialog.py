@@ -76,7 +76,7 @@ class RunDialog(ModalScreen[RunChoice | None]):
         it is about."""
         super().__init__()
         self._what = what
-        self._choice = choice
+        self.choice = choice
         self._agents = list(agents)
         self._estimate = estimate
 
@@ -88,7 +88,7 @@ class RunDialog(ModalScreen[RunChoice | None]):
                 with Horizontal():
                     yield Static(label, classes="label", markup=False)
                     entry = Input(
-                        getattr(self._choice, name),
+                        getattr(self.choice, name),
                         placeholder=hint,
                         compact=True,
                         name=name,
@@ -114,7 +114,7 @@ class RunDialog(ModalScreen[RunChoice | None]):
     def on_input_changed(self, event: Input.Changed) -> None:
         """Count anew."""
         if event.input.name:
-            setattr(self._choice, event.input.name, event.value.strip())
+            setattr(self.choice, event.input.name, event.value.strip())
         self._say()
 
     def on_input_submitted(self) -> None:
@@ -133,11 +133,11 @@ class RunDialog(ModalScreen[RunChoice | None]):
 
     def action_start(self) -> None:
         """Run, if that can be done."""
-        if self._estimate(self._choice)[1]:
-            self.dismiss(self._choice)
+        if self._estimate(self.choice)[1]:
+            self.dismiss(self.choice)
 
     def _say(self) -> None:
-        words, fine = self._estimate(self._choice)
+        words, fine = self._estimate(self.choice)
         shown = self.query_one(".estimate", Static)
         shown.set_class(not fine, "-wrong")
         shown.update(Text(visible(words, newlines=False)))

@@ -97,11 +97,11 @@ class StepScreen(Place, inherit_bindings=False):
         self.run_id = run_id
         self.pointer = pointer
         self._name = name
-        self._view = StepView()
+        self.view = StepView()
         self._shown_turn = 0
         self._decided = 0
         self._reading = False
-        self._attempt: Attempt | None = None
+        self.attempt: Attempt | None = None
         self._followed: RunView | None = None
 
     def compose(self) -> ComposeResult:
@@ -117,12 +117,12 @@ class StepScreen(Place, inherit_bindings=False):
     def on_mount(self) -> None:
         """Show what is known already."""
         self.query_one(StepConversation).focus()
-        self._renew()
+        self.renew()
 
     @property
     def ended(self) -> bool:
         """Whether no turn is to come."""
-        return self._view.done
+        return self.view.done
 
     def current(self) -> CasePointer | None:
         """The case that is stepped through."""
@@ -133,11 +133,11 @@ class StepScreen(Place, inherit_bindings=False):
 
     @on(LiveText)
     def _live_text(self) -> None:
-        self._renew()
+        self.renew()
 
     @on(RunChanged)
     def _run_changed(self) -> None:
-        self._renew()
+        self.renew()
 
     def _run(self) -> RunView | None:
         # Once it has ended, it is no longer among those that are followed.
@@ -148,7 +148,7 @@ class StepScreen(Place, inherit_bindings=False):
         run = self._run()
         return next(iter(run.attempts.values()), None) if run is not None else None
 
-    def _renew(self) -> None:
+    def renew(self) -> None:
         # Widgets go before their screen, also when the whole app ends.
         if not stands(self) or not self.query(StepConversation):
             return
@@ -161,12 +161,12 @@ class StepScreen(Place, inherit_bindings=False):
         if row.state != "done" and not run.active:
             self._interrupted()
             return
-        if row.state == "done" and self._attempt is None:
+        if row.state == "done" and self.attempt is None:
             self._read(run, row)
         # What it said last stays until the attempt itself is read.
-        if row.state == "done" and self._attempt is None and self._view.paragraphs:
+        if row.state == "done" and self.attempt is None and self.view.paragraphs:
             return
-        self._view = view = step_view(row, run.live.get(row.id), self._attempt)
+        self.view = view = step_view(row, run.live.get(row.id), self.attempt)
         waits = view.waits if view.waits != self._decided else 0
         item = self.services.state.by_id.get(self.pointer.case_id)
         asked = expected(item.case if item is not None else None, waits)
@@ -189,7 +189,7 @@ class StepScreen(Place, inherit_bindings=False):
 
     def _interrupted(self) -> None:
         """The engine has ended in the middle: what was said last stays in sight."""
-        view = self._view
+        view = self.view
         if not view.done:
             view.waits, view.done, view.outcome = 0, True, "interrupted"
             view.paragraphs = [*view.paragraphs, ("text", ""), ("bad", INTERRUPTED)]
@@ -205,7 +205,7 @@ class StepScreen(Place, inherit_bindings=False):
     def _of(self) -> str:
         item = self.services.state.by_id.get(self.pointer.case_id)
         turns = len(item.case.turns) if item is not None and item.case is not None else 0
-        return f" of {turns}" if turns > 1 and self._view.waits <= turns else ""
+        return f" of {turns}" if turns > 1 and self.view.waits <= turns else ""
 
     @property
     def _shown_name(self) -> str:
@@ -217,10 +217,10 @@ class StepScreen(Place, inherit_bindings=False):
         table = {key.id: key for key in KEYS}
         if self.has_class("-editing"):
             return [replace(table["back"], label="done"), replace(table["step.send_edited"], label="send")]
-        if self._view.outcome == "interrupted":
+        if self.view.outcome == "interrupted":
             return [replace(table["case.step"], label="step anew"), replace(table["back"], label="back"),
                     table["help"]]  # fmt: skip
-        if self._view.done:
+        if self.view.done:
             labels = {"step.send": "open", "case.save": "save as a case", "back": "back", "help": "help"}
             return [replace(table[name], label=label) for name, label in labels.items()]
         if not self._waits:
@@ -246,9 +246,9 @@ class StepScreen(Place, inherit_bindings=False):
                 reader.close()
 
         def take(attempt: Attempt | None) -> None:
-            self._attempt = attempt
+            self.attempt = attempt
             self._reading = attempt is not None
-            self._renew()
+            self.renew()
 
         run_in_thread(self.app, read, take, name="step")
 
@@ -256,20 +256,20 @@ class StepScreen(Place, inherit_bindings=False):
 
     @property
     def _waits(self) -> bool:
-        return bool(self._view.waits) and self._view.waits != self._decided
+        return bool(self.view.waits) and self.view.waits != self._decided
 
     def _decide(self, action: str, text: str | None = None) -> None:
         row, run = self._row(), self._run()
         if not self._waits or row is None or run is None:
             self.services.notices.say(
-                "no turn waits" if not self._view.done else "it has ended: esc goes back"
+                "no turn waits" if not self.view.done else "it has ended: esc goes back"
             )
             return
-        self._decided = self._view.waits
+        self._decided = self.view.waits
         self._set_editing(False)
         core = self.services
         core.tasks.soon(core.engines.of(run).step(self.run_id, row.id, action, text))
-        self._renew()
+        self.renew()
 
     def handlers(self) -> Mapping[str, Handler]:
         """What its keys do."""
@@ -284,11 +284,11 @@ class StepScreen(Place, inherit_bindings=False):
 
     def _send(self) -> None:
         """Send it, as it stands."""
-        if self._view.done:
+        if self.view.done:
             self._open()
             return
         text = self.query_one(StepMessage).text
-        same = text == self._view.text.replace("\r\n", "\n").replace("\r", "\n")
+        same = text == self.view.text.replace("\r\n", "\n").replace("\r", "\n")
         self._decide("send", None if same else text)
 
     def _edit(self) -> None:
@@ -312,7 +312,7 @@ class StepScreen(Place, inherit_bindings=False):
         (box if editing else self.query_one(StepConversation)).focus()
         if editing:
             box.move_cursor(box.document.end)
-        facts = "  editing what would be sent" if editing else f"  turn {self._view.waits} would be sent"
+        facts = "  editing what would be sent" if editing else f"  turn {self.view.waits} would be sent"
         self.query_one(FactsBar).show([("title", "step "), ("text", self._shown_name), ("warn", facts)])
         self.query_one(KeyHints).show(self._keys())
 
@@ -356,7 +356,7 @@ class StepScreen(Place, inherit_bindings=False):
         if self.has_class("-editing"):
             self._set_editing(False)
             return True
-        if self._view.done or self._row() is None:
+        if self.view.done or self._row() is None:
             return False
         self.services.ask(
             "Stop this case?",

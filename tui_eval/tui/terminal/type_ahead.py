@@ -31,27 +31,27 @@ class TypingAhead(App[int], inherit_bindings=False):
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
         self._typed: deque[events.Key | events.Paste] = deque()
-        self._key_number = 0
-        self._handling = False
-        self._openings = 0
+        self.keys_taken = 0
+        self.handling = False
+        self.openings = 0
         self._patience: asyncio.TimerHandle | None = None
 
     @property
     def typed_ahead(self) -> bool:
         """Whether a key is being handled or waits."""
-        return self._handling or bool(self._typed)
+        return self.handling or bool(self._typed)
 
     def opening(self) -> Callable[[], None]:
         """The key being handled asks for something that is shown only when files have been read; keys
         typed until then are meant for it and wait. Call what is returned when it is there, or will not
         come."""
-        number = self._key_number
-        self._openings += 1
+        number = self.keys_taken
+        self.openings += 1
 
         def opened() -> None:
-            if number == self._key_number:
-                self._openings -= 1
-                if self._handling and not self._openings:
+            if number == self.keys_taken:
+                self.openings -= 1
+                if self.handling and not self.openings:
                     self._climb(number, 0, None, 0)
 
         return opened
@@ -60,18 +60,18 @@ class TypingAhead(App[int], inherit_bindings=False):
         """Keys and pasted text one after the other, everything else as it comes."""
         if not isinstance(event, events.Key | events.Paste) or event.is_forwarded:
             await super().on_event(event)
-        elif self._handling:
+        elif self.handling:
             self._typed.append(event)
         else:
             await self._handle(event)
 
     async def _handle(self, event: events.Event) -> None:
-        self._handling = True
-        self._key_number += 1
-        self._openings = 0
-        number = self._key_number
+        self.handling = True
+        self.keys_taken += 1
+        self.openings = 0
+        number = self.keys_taken
         self._patience = asyncio.get_running_loop().call_later(
-            LONGEST, lambda: self.call_later(self._handled, number)
+            LONGEST, lambda: self.call_later(self.done_with_key, number)
         )
         start = self._start()
         await super().on_event(event)
@@ -97,25 +97,25 @@ class TypingAhead(App[int], inherit_bindings=False):
 
     async def _arrived(self, number: int, quiet: int, place: Any, rounds: int) -> None:
         """Word has come up: once more, or the key has been handled."""
-        if number != self._key_number or not self._handling or self._openings:
+        if number != self.keys_taken or not self.handling or self.openings:
             return
         screen = self.screen
         now = (screen, self.focused, len(screen.children))
         quiet = quiet + 1 if now == place else 0
         if rounds >= MOST_ROUNDS:
-            await self._handled(number)
+            await self.done_with_key(number)
         elif quiet < QUIET:
             self._climb(number, quiet, now, rounds + 1)
         elif screen._callbacks:  # of call_after_refresh: the focus may be about to move
             screen.call_after_refresh(self._climb, number, 0, now, rounds + 1)
         else:
-            await self._handled(number)
+            await self.done_with_key(number)
 
-    async def _handled(self, number: int) -> None:
+    async def done_with_key(self, number: int) -> None:
         """The turn of the next key."""
-        if number != self._key_number or not self._handling:
+        if number != self.keys_taken or not self.handling:
             return
-        self._handling = False
+        self.handling = False
         if self._patience is not None:
             self._patience.cancel()
         if self._typed:

@@ -78,13 +78,13 @@ class KeyHints(Widget):
 
     def __init__(self, keys: Sequence[Key] = (), *, classes: str | None = None) -> None:
         super().__init__(classes=classes)
-        self._keys = list(keys)[: self.MOST]
+        self.keys = list(keys)[: self.MOST]
 
     def show(self, keys: Sequence[Key]) -> None:
         """Other keys."""
         fresh = list(keys)[: self.MOST]
-        if fresh != self._keys:
-            self._keys = fresh
+        if fresh != self.keys:
+            self.keys = fresh
             self.refresh()
 
     def render_line(self, y: int) -> Strip:
@@ -107,7 +107,7 @@ class KeyHints(Widget):
     def _fitting(self, width: int) -> tuple[list[Key], int]:
         """The keys that fit whole, and the spaces between them: three, or two where not all fit with three.
         Help, which lists the others, is the last to go."""
-        keys = list(self._keys)
+        keys = list(self.keys)
 
         def room(gap: int) -> int:
             return sum(cell_len(key.shown) + 1 + cell_len(key.label) + gap for key in keys) - gap

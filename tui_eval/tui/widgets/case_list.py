@@ -163,7 +163,7 @@ class CaseLines(LineView):
         """Lines of the tree as folded."""
         return len(self.cases.lines)
 
-    def _style(self, name: str) -> Style:
+    def style(self, name: str) -> Style:
         if name.startswith("cursor"):
             return self.get_component_rich_style(f"cases--{name}", partial=True)
         return ink(self.get_component_rich_style(f"cases--{name}"))
@@ -185,25 +185,25 @@ class CaseLines(LineView):
         lines = [part for text in self.empty for part in wrap(text, max(10, width - 4))]
         if not 1 <= y <= len(lines):
             return Strip.blank(width, base)
-        return line([(f"  {lines[y - 1]}", self._style("dim"))], width, base)
+        return line([(f"  {lines[y - 1]}", self.style("dim"))], width, base)
 
     def draw(self, index: int, width: int) -> Strip:
         """One line."""
         shown = self.cases.lines[index]
         base = self.rich_style
         if index == self.cursor:
-            base = base + self._style("cursor" if self.has_focus else "cursor-blurred")
+            base = base + self.style("cursor" if self.has_focus else "cursor-blurred")
         marked = shown.entry is not None and shown.entry.key in self.marks
         if shown.members and self.marks:
             marked = all(entry.key in self.marks for entry in shown.members)
-        parts: list[tuple[str, Style]] = [(self.symbols.marked if marked else " ", self._style("mark"))]
+        parts: list[tuple[str, Style]] = [(self.symbols.marked if marked else " ", self.style("mark"))]
         indent = " " * min(2 * shown.depth, 8)
         if shown.kind == "case" and shown.entry is not None:
-            parts += self._case(shown, shown.entry, indent, width - 1, base)
+            parts += self.case_parts(shown, shown.entry, indent, width - 1, base)
         elif shown.kind in ("test", "fold") and shown.members:
-            parts += self._case(shown, shown.summary, indent, width - 1, base)
+            parts += self.case_parts(shown, shown.summary, indent, width - 1, base)
         elif shown.kind == "problem" and shown.problem is not None:
-            style = self._style("problem" if shown.problem.level == "error" else "note")
+            style = self.style("problem" if shown.problem.level == "error" else "note")
             place = f"line {shown.problem.line}: " if shown.problem.line else ""
             if shown.problem.path not in ("", shown.path):  # a file that the suite names
                 name = shown.problem.path.rpartition("/")[2]
@@ -217,16 +217,16 @@ class CaseLines(LineView):
             parts += self._group(shown, indent, width - 1)
         return line(parts, width, base)
 
-    def _case(
+    def case_parts(
         self, shown: TreeLine, entry: CaseRow, indent: str, width: int, base: Style
     ) -> list[tuple[str, Style]]:
         columns = self.layout_for(width + 1)
         status = entry.status
         flaky = entry.flaky and status != "running"
-        style = self._style(status or "new")
+        style = self.style(status or "new")
         word = f"{status}" if not (flaky and status in ("passed", "failed")) else "flaky"
         if flaky and word == "flaky":
-            style = self._style("flaky")
+            style = self.style("flaky")
             passed, of = (
                 (entry.attempts.count("p"), len(entry.attempts)) if entry.attempts else entry.ratio or (0, 0)
             )
@@ -240,7 +240,7 @@ class CaseLines(LineView):
         parts: list[tuple[str, Style]] = [(f"{indent}{glyph} ", style)]
         if shown.holds_lines:
             parts.append(
-                (f"{self.symbols.folded if shown.folded else self.symbols.unfolded} ", self._style("dim"))
+                (f"{self.symbols.folded if shown.folded else self.symbols.unfolded} ", self.style("dim"))
             )
             room -= 2
         said: list[tuple[str, Style]] = []
@@ -271,7 +271,7 @@ class CaseLines(LineView):
             left = room - wide - 2
             # Where a case comes from is told by the end of its path, in a column of its own.
             shown_aside = fit(aside, left) if message else fit(tail(aside, left), left, right=True)
-            parts += [*self._named(name, variant, wide), (f"  {shown_aside}", self._style("dim"))]
+            parts += [*self._named(name, variant, wide), (f"  {shown_aside}", self.style("dim"))]
         else:
             parts += self._named(name, variant, room)
         parts += said
@@ -280,7 +280,7 @@ class CaseLines(LineView):
             parts += self._attempts(entry.attempts, columns.attempts)
         if columns.word:
             parts.append((" " + fit(word, columns.word), style))
-        dim = self._style("dim")
+        dim = self.style("dim")
         if columns.trend:
             parts.append(
                 (" " + fit(self.symbols.trend(entry.trend, columns.trend), columns.trend, right=True), dim)
@@ -291,8 +291,8 @@ class CaseLines(LineView):
             money = "cached" if entry.cached and not entry.cost else formatting.cost(entry.cost)
             parts.append((" " + fit(money, columns.cost, right=True), dim))
         if columns.duration:
-            time_text, late = self._time(entry, columns.duration)
-            time_style = self._style("retrying") if late else dim
+            time_text, late = self.time_words(entry, columns.duration)
+            time_style = self.style("retrying") if late else dim
             parts.append((" " + fit(time_text, columns.duration, right=True), time_style))
         if columns.age:
             old = formatting.age(self.now() - entry.finished_at) if entry.finished_at and status else ""
@@ -320,14 +320,14 @@ class CaseLines(LineView):
             variant = fit(variant, min(cell_len(variant), max(width * 3 // 5, width - cell_len(name))))
         name = fit(name, min(cell_len(name), max(0, width - cell_len(variant))))
         left = width - cell_len(name)
-        rest = [(fit(variant, left), self._style("dim"))]
+        rest = [(fit(variant, left), self.style("dim"))]
         at = name.lower().find(self.needle) if self.needle else -1
         if at < 0:
             return [(name, Style()), *rest]
         end = at + len(self.needle)
-        return [(name[:at], Style()), (name[at:end], self._style("found")), (name[end:], Style()), *rest]
+        return [(name[:at], Style()), (name[at:end], self.style("found")), (name[end:], Style()), *rest]
 
-    def _time(self, entry: CaseRow, width: int) -> tuple[str, bool]:
+    def time_words(self, entry: CaseRow, width: int) -> tuple[str, bool]:
         """How long it took, or runs, with its time limit (`12s/30s`); whether that is nearly over, which `!`
         says too."""
         if not entry.started_at or entry.status not in ("running", "retrying"):
@@ -350,7 +350,7 @@ class CaseLines(LineView):
         if cell_len(sign) + 1 > room:
             sign = "".join(word if word in (star, "…", "...") else word[0] for word in sign.split())
         style = {"right": "passed", "wrong": "failed"}.get(note.verdict or "", "mark")
-        return f" {sign}", self._style(style)
+        return f" {sign}", self.style(style)
 
     def _attempts(self, attempts: str, width: int) -> list[tuple[str, Style]]:
         """`✓✓✗`, or `7/10 ✓` where they do not fit."""
@@ -358,26 +358,26 @@ class CaseLines(LineView):
             return [(" " * width, Style())]
         if len(attempts) > width:
             passed = attempts.count("p")
-            return [(fit(f"{passed}/{len(attempts)}", width), self._style("dim"))]
+            return [(fit(f"{passed}/{len(attempts)}", width), self.style("dim"))]
         parts = [
-            (self.symbols.glyphs[ATTEMPT_STATUSES[letter]], self._style(ATTEMPT_STATUSES[letter]))
+            (self.symbols.glyphs[ATTEMPT_STATUSES[letter]], self.style(ATTEMPT_STATUSES[letter]))
             for letter in attempts
         ]
         return [*parts, (" " * (width - len(attempts)), Style())]
 
     def _group(self, shown: TreeLine, indent: str, width: int) -> list[tuple[str, Style]]:
         """A folder or suite: its name, and at the right its format and what became of its cases."""
-        dim = self._style("dim")
+        dim = self.style("dim")
         fold = self.symbols.folded if shown.folded else self.symbols.unfolded
         if shown.kind == "suite" and not shown.counts.total() and not (shown.suite and shown.suite.problems):
             fold = " "
         right: list[tuple[str, Style]] = []
         for status in ("failed", "error", "running", "retrying", "passed", "cancelled"):
             if shown.counts[status]:
-                right.append((f" {self.symbols.glyphs[status]}{shown.counts[status]:,}", self._style(status)))
+                right.append((f" {self.symbols.glyphs[status]}{shown.counts[status]:,}", self.style(status)))
         errors = sum(problem.level == "error" for problem in shown.suite.problems) if shown.suite else 0
         if errors:
-            right.insert(0, (f" {errors} problem{'s' if errors > 1 else ''}", self._style("problem")))
+            right.insert(0, (f" {errors} problem{'s' if errors > 1 else ''}", self.style("problem")))
         total = shown.counts.total()
         badge = title_of(shown.suite.format) if shown.suite and width >= 44 else ""
         tail = f" {badge}" + (f"{self.symbols.dot if badge else ' '}{total:,}" if total else "")
@@ -386,7 +386,7 @@ class CaseLines(LineView):
             tail = ""
         room = max(4, width - len(indent) - 2 - used - len(tail))
         name = fit(visible(clip(shown.name, 400), newlines=False), room)
-        parts = [(f"{indent}{fold} ", dim), (name, self._style("folder")), (tail, dim), *right]
+        parts = [(f"{indent}{fold} ", dim), (name, self.style("folder")), (tail, dim), *right]
         return parts
 
 

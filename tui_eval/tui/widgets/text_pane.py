@@ -442,7 +442,7 @@ class TextPane(BlockPane):
     def _fold(self, folded: bool | None) -> bool:
         """As of any pane; the lines of a long block are made in a thread first."""
         block = self.block
-        made = block is None or block._lines is not None or weight((block,)) <= AT_ONCE
+        made = block is None or block.has_lines or weight((block,)) <= AT_ONCE
         if made or folded is True or not block or not self._layouter.is_folded(block):
             return super()._fold(folded)
 

@@ -180,7 +180,7 @@ def test_every_type_that_is_judged_has_a_failing_case(judged: dict[str, Attempt]
     same = {"similar:cosine": "similar", "similar:dot": "similar", "similar:euclidean": "similar"}
     same |= {"model-graded-factuality": "factuality", "perplexity-score": "perplexity"}
     elsewhere = {"ruby", "webhook"}  # need a Ruby, or a server; their reasons are as javascript's
-    wanted = {same.get(kind, kind) for kind in registry._CHECKS} - elsewhere
+    wanted = {same.get(kind, kind) for kind in registry.CHECKS} - elsewhere
     assert wanted <= types, wanted - types
 
 

@@ -148,11 +148,11 @@ SHAKY = CaseRow(
 def drawn(width: int, *entries: CaseRow) -> list[str]:
     """The lines of these cases in the list of a run, without an app."""
     lines = CaseLines("run", Symbols())
-    lines._style = lambda name: Style()
+    lines.style = lambda name: Style()
     shown = [TreeLine("case", one.key, 0, one.name, one, path=one.suite) for one in entries]
     lines.cases = Tree(shown, list(entries), len(entries), {}, {}, extent_of(entries))
     return [
-        "".join(text for text, _ in lines._case(line, line.entry, "", width, Style()))
+        "".join(text for text, _ in lines.case_parts(line, line.entry, "", width, Style()))
         for line in shown
         if line.entry is not None
     ]

@@ -127,9 +127,9 @@ async def test_the_list_tells_it_and_warns(tmp_path, size):
             run.writer.limit(ref, time.time() + limit)
         await until(lambda: "s/1h" in screen_text(app), pilot)
         await until(lambda: any(mark in screen_text(app) for mark in ("s/0.5s!", "s!")), pilot)
-        style = app.screen.case_list._style("retrying")
+        style = app.screen.case_list.style("retrying")
         line = next(line for line in app.screen.case_list.cases.lines if line.entry.name == "greets by name")
-        words, late = app.screen.case_list._time(line.entry, 9)
+        words, late = app.screen.case_list.time_words(line.entry, 9)
         assert late and words.endswith("!") and style.color is not None
         run.finish()
 

@@ -10,7 +10,7 @@ from tui_eval.formats.promptfoo.judge.assertion_call import Check
 _HERE = "tui_eval.formats.promptfoo.judge"
 
 # `module:function` below this package, imported when first needed.
-_CHECKS: dict[str, Check | str] = {
+CHECKS: dict[str, Check | str] = {
     "equals": "text_assertions:equals",
     "contains": "text_assertions:contains",
     "icontains": "text_assertions:contains",
@@ -78,7 +78,7 @@ _CHECKS: dict[str, Check | str] = {
     "conversation-relevance": "context:conversation_relevance",
 }
 
-_MODULES = {kind: str(where).partition(":")[0] for kind, where in _CHECKS.items()}
+_MODULES = {kind: str(where).partition(":")[0] for kind, where in CHECKS.items()}
 _LIBRARIES: dict[str, tuple[str, ...]] = {
     "json_schema": ("jsonschema",),
     "function_calls": ("jsonschema",),
@@ -95,7 +95,7 @@ _GRADED_MODULES = ("graded", "graders", "context")
 """Where a model grades in words."""
 GRADED = frozenset(
     kind
-    for kind, where in _CHECKS.items()
+    for kind, where in CHECKS.items()
     if str(where).partition(":")[0] in _GRADED_MODULES and not kind.startswith("similar")
 ) | {"select-best"}
 """Types that ask a judge model."""
@@ -130,8 +130,8 @@ def libraries(kind: str, has_value: bool) -> list[str]:
 
 def check_for(kind: str) -> Check | None:
     """The function that judges a base type, None where there is none here."""
-    found = _CHECKS.get(kind)
+    found = CHECKS.get(kind)
     if isinstance(found, str):
         module, _, name = found.partition(":")
-        found = _CHECKS[kind] = cast(Check, getattr(importlib.import_module(f"{_HERE}.{module}"), name))
+        found = CHECKS[kind] = cast(Check, getattr(importlib.import_module(f"{_HERE}.{module}"), name))
     return found

@@ -65,6 +65,11 @@ class Block:
     _lines: list[Line] | None = field(default=None, repr=False)
     _head: list[Line] | None = field(default=None, repr=False)
 
+    @property
+    def has_lines(self) -> bool:
+        """Whether its lines are made: asking for them costs nothing."""
+        return self._lines is not None
+
     def lines(self) -> list[Line]:
         """All lines up to `limit` characters (or those about a place far down, see `gap`); `clipped` tells whether
         there are more after them."""

@@ -32,7 +32,7 @@ def long_json_lines(
     given = 0
     if (text.lstrip()[:1], text.rstrip()[-1:]) in (("{", "}"), ("[", "]")):
         for most in PIECES:
-            head = _head(text[:most], lines_of)
+            head = first_lines(text[:most], lines_of)
             yield from head[given:]
             given = max(given, len(head))
     value = parsed(text)
@@ -51,7 +51,7 @@ class NotJson(Exception):
         self.given = given
 
 
-def _head(beginning: str, lines_of: Callable[[Any], Iterable[Line]]) -> list[Line]:
+def first_lines(beginning: str, lines_of: Callable[[Any], Iterable[Line]]) -> list[Line]:
     """The lines of a beginning that are the same in the whole text."""
     cut = _completed(beginning)
     if cut is None:
