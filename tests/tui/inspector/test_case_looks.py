@@ -15,7 +15,8 @@ from tui_eval.store.full_text import Hit
 from tui_eval.store.schema import StoredCase
 from tui_eval.tui.inspector.data import DataTab
 from tui_eval.tui.screens.change import ChangeScreen
-from tui_eval.tui.screens.save_case import FormatRow, SaveChoice, SaveDialog
+from tui_eval.tui.screens.save_case import FormatRow, SaveDialog
+from tui_eval.tui.state.case.save_choice import SaveChoice, SaveOffer
 from tui_eval.tui.state.runs.search_view import FoundEntry, row_line
 from tui_eval.tui.state.step.step_view import expected
 from tui_eval.tui.state.text.lines import end_of, plain, width_of
@@ -87,12 +88,11 @@ async def test_the_end_of_a_long_file_name_is_seen_where_a_case_is_saved(size: t
     name = "support/" + "a_rather_long_name_of_a_conversation_" * 3 + "saved.yaml"
     app: App[None] = App()
     async with app.run_test(size=size) as pilot:
-        dialog = SaveDialog(
-            SaveChoice("start_to_agent", name, "short"), ["start_to_agent"], [], lambda form: f"{name}.{form}"
-        )
+        choice = SaveChoice("start_to_agent", name, "short")
+        dialog = SaveDialog(SaveOffer(choice, {"start_to_agent": name, "nao": f"{name}.nao"}, []))
         await app.push_screen(dialog)
         await until(pilot, lambda: "_saved.yaml" in screen_text(app))
-        assert "esc leaves" in screen_text(app) and "tab next" in screen_text(app)
+        assert "esc leaves" in screen_text(app) and "tab ↓ ↑ line" in screen_text(app)
         await pilot.press("up", "right")
         await until(pilot, lambda: "_saved.yaml." in screen_text(app))
         entry = dialog.query(Input).first()
@@ -121,7 +121,7 @@ async def test_without_colours_the_format_that_has_the_keys_is_seen() -> None:
     app: App[None] = App()
     async with app.run_test(size=(60, 16)) as pilot:
         app.theme = "ansi-dark"
-        dialog = SaveDialog(SaveChoice("nao", "a.yaml", "short"), ["nao"], [], lambda form: "a.yaml")
+        dialog = SaveDialog(SaveOffer(SaveChoice("nao", "a.yaml", "short"), {"nao": "a.yaml"}, []))
         await app.push_screen(dialog)
         await pilot.press("up")
         await until(pilot, lambda: bool(dialog.query_one(FormatRow).rich_style.reverse))
