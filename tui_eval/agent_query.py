@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from tui_eval.model import Attempt, Entry, Reply
@@ -23,11 +23,58 @@ _WITH = re.compile(r"((?:\s|--[^\n]*\n|/\*.*?\*/)*)with\b(\s+recursive\b)?", re.
 @dataclass(frozen=True, slots=True)
 class AgentQuery:
     """A query and where it was found: what the agent's server verified (`verification`), its last call of a
-    tool that runs SQL (`tool`, whose name is `tool`), or a fenced block of its reply (`reply`)."""
+    tool that runs SQL (`tool`, whose name is `tool`), or a fenced block of its reply (`reply`). `call_id` is that of
+    the call."""
 
     sql: str
     source: Source
     tool: str = ""
+    call_id: str | None = field(default=None, compare=False)
+
+
+ROW_NAMES = ("rows", "data", "records", "results", "result")
+"""What tools call the rows of a result."""
+_CUT = ("is_preview", "truncated", "has_more", "applied_limit")
+_COUNTS = ("row_count", "rowCount", "total_rows", "total")
+
+
+def rows_given(attempt: Attempt, query: AgentQuery) -> list[dict[str, Any]] | None:
+    """The rows that a query of the agent gave when it was run, all of them, as its server verified them or its tool's
+    result has them; None where the record does not have these."""
+    data = attempt.data
+    if query.source == "verification" and data is not None and data.settings.get("source") == "verification":
+        return data.actual
+    if query.source != "tool" or query.call_id is None:
+        return None
+    results = [
+        entry
+        for entry in attempt.transcript
+        if entry.kind == "tool_result" and entry.call_id == query.call_id and not entry.error
+    ]
+    if len(results) != 1:
+        return None
+    value = results[0].result
+    if isinstance(value, str):
+        try:
+            value = json.loads(value)
+        except (ValueError, RecursionError):
+            return None
+    counted, columns = None, None
+    if isinstance(value, dict):
+        if any(value.get(name) for name in _CUT):
+            return None
+        counted = next((value[name] for name in _COUNTS if isinstance(value.get(name), int)), None)
+        columns = value.get("columns")
+        value = next((value[name] for name in ROW_NAMES if isinstance(value.get(name), list)), None)
+    if not isinstance(value, list) or not value or (counted is not None and counted != len(value)):
+        return None
+    if isinstance(columns, list) and all(isinstance(row, list) and len(row) == len(columns) for row in value):
+        names = [one.get("name") if isinstance(one, dict) else one for one in columns]
+        value = [dict(zip(map(str, names), row, strict=True)) for row in value]
+    if not all(isinstance(row, dict) for row in value):
+        return None
+    # so many rows and not a word on whether these are all: a tool may have given no more
+    return None if counted is None and len(value) >= 10 and len(value) % 10 == 0 else value
 
 
 def agent_query(attempt: Attempt) -> AgentQuery | None:
@@ -109,7 +156,7 @@ def _called(transcript: list[Entry]) -> AgentQuery | None:
         sql = _sql_of(entry.arguments)
         if sql is None or ("sql" not in entry.name.lower() and not _BEGINS.match(sql)):
             continue
-        found = AgentQuery(sql, "tool", entry.name)
+        found = AgentQuery(sql, "tool", entry.name, entry.call_id)
         if not entry.error and (entry.call_id is None or entry.call_id not in failed):
             return found
         last = last or found

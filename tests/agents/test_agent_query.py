@@ -7,7 +7,7 @@ from typing import Any
 import duckdb
 import pytest
 
-from tui_eval.agent_query import AgentQuery, agent_query
+from tui_eval.agent_query import AgentQuery, agent_query, rows_given
 from tui_eval.model import Attempt, DataDetails, Entry, Reply
 
 
@@ -142,3 +142,42 @@ def test_a_fenced_block_of_the_reply(text: str, sql: str | None) -> None:
 def test_a_reply_of_nothing_but_fences_is_read_in_time() -> None:
     assert agent_query(attempt(reply="```\n" * 50_000)) is None
     assert agent_query(attempt(reply="`" * 200_000 + "sql\nselect 1")) is None
+
+
+ROWS = [{"n": 1, "x": "a"}, {"n": 2, "x": "b"}]
+TEN = [{"n": n} for n in range(10)]
+
+
+@pytest.mark.parametrize(
+    ("given", "rows"),
+    [
+        (ROWS, ROWS),
+        ({"rows": ROWS, "columns": ["n", "x"]}, ROWS),
+        ({"columns": ["n", "x"], "rows": [[1, "a"], [2, "b"]]}, ROWS),
+        ({"data": ROWS, "row_count": 2}, ROWS),
+        ('{"data": [{"n": 1, "x": "a"}], "row_count": 1}', ROWS[:1]),
+        ({"data": TEN, "row_count": 10}, TEN),
+        (TEN, None),  # as a tool gives them that shows ten at most
+        ({"data": ROWS, "row_count": 150}, None),
+        ({"data": ROWS, "is_preview": True}, None),
+        ({"rows": ROWS, "truncated": "2 of 9 rows"}, None),
+        ('[{"n": 1}, {"n": 2', None),
+        ("2 rows", None),
+        ({"rows": []}, None),
+        ({"rows": [1, 2]}, None),
+        (None, None),
+    ],
+)
+def test_the_rows_that_a_query_gave_are_those_of_its_tool_where_it_gave_all(given: Any, rows: Any) -> None:
+    made = attempt(call({"query": "select n, x from t"}, call_id="q1"), result("q1"))
+    made.transcript[-1].result = given
+    query = agent_query(made)
+    assert query is not None and rows_given(made, query) == rows
+
+
+def test_what_a_server_verified_are_the_rows_of_the_answer() -> None:
+    made = attempt(verified="select 1")
+    query = agent_query(made)
+    assert query is not None and made.data is not None and rows_given(made, query) is None
+    made.data.actual, made.data.settings = ROWS, {"source": "verification"}
+    assert rows_given(made, query) == ROWS

@@ -66,6 +66,21 @@ async def test_expected_sql_that_cannot_run_is_an_error_before_anybody_is_asked(
     assert attempt.cost is None and not attempt.replies
     assert any("was not asked" in entry.text for entry in attempt.transcript)
     assert attempt.data is not None and attempt.data.reference_sql == sql
+    assert attempt.data.settings["not_asked"] is True and attempt.data.actual is None
+
+
+@pytest.mark.parametrize("columns", ["n", "*"])
+async def test_where_expected_sql_fails_after_the_answer_came_its_rows_are_kept_at_once(
+    project: WriteProject, columns: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def lets_it_pass(*_: object) -> None:
+        """As where a query fails in a late row, takes too long, or its database is changed by the agent."""
+
+    monkeypatch.setattr("tui_eval.engine.run_context.RunContext.try_sql", lets_it_pass)
+    (attempt,) = await run(nao(project, f"SELECT {columns} FROM (SELECT ('x' || n)::INT AS n FROM t);"))
+    assert attempt.outcome == "error" and "Could not convert string" in attempt.message, attempt.message
+    assert attempt.data is not None and "not_asked" not in attempt.data.settings
+    assert attempt.data.actual == [{"n": 1}] and attempt.data.columns == ["n"]
 
 
 async def test_expected_sql_that_runs_is_tried_once_for_all_its_attempts(

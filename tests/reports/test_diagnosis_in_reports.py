@@ -6,7 +6,7 @@ from pathlib import Path
 
 from tests.store.test_store import attempt
 from tui_eval.commands.recorded_runs import attempt_text
-from tui_eval.model import Attempt, Case, DataDetails, Turn
+from tui_eval.model import Attempt, Case, DataDetails, Entry, Turn
 from tui_eval.reports.export import export
 from tui_eval.store.reader import RunReader
 from tui_eval.store.run_folders import Store, new_run_id
@@ -84,6 +84,68 @@ def test_show_says_where_an_expected_query_failed_and_which_step_went_wrong() ->
     text = attempt_text(made, "revenue")
     assert "LINE 1: select y\n               ^\nat line 1, column 8 of the query" in text
     assert "the answer's rows: 1\n        id\n   integer\n         7\n" in text
+
+    made.data = DataDetails(settings={"sql_error": fault, "not_asked": True})
+    assert "the agent was not asked: its answer could be compared with nothing" in attempt_text(
+        made, "revenue"
+    )
+
+
+def with_query(sql: str, given: object = None) -> Attempt:
+    made = wrong()
+    assert made.data is not None
+    made.data.reference_sql = "select id, amount from orders"
+    made.transcript = [
+        Entry(1, "tool_call", name="run_sql", arguments={"sql": sql}, call_id="q"),
+        Entry(1, "tool_result", name="run_sql", result=given, call_id="q"),
+    ]
+    return made
+
+
+def test_a_run_recorded_before_says_which_step_went_wrong_where_its_record_does() -> None:
+    rows = wrong().data
+    assert rows is not None and rows.expected is not None and rows.actual is not None
+    retold = "SQL its query gives the right rows: the answer retold them wrongly"
+    mistaken = "SQL its query is wrong: values differ; the answer has its rows"
+    other = "select id, amount * 100 as amount from orders"
+    assert retold in attempt_text(with_query("SELECT id,  amount FROM orders;"), "revenue")
+    assert retold in attempt_text(with_query(other, {"rows": rows.expected}), "revenue")
+    assert mistaken in attempt_text(with_query(other, {"rows": rows.actual}), "revenue")
+    for unknown in (
+        with_query(other),
+        with_query(other, {"rows": rows.actual, "truncated": "5 of 9 rows"}),
+        with_query(other, "5 rows"),
+    ):
+        assert "SQL its query" not in attempt_text(unknown, "revenue")
+    kept = with_query(other, {"rows": rows.actual})
+    assert kept.data is not None
+    kept.data.settings["conclusion"] = {"blame": "retold", "line": "as it was judged"}
+    assert "SQL as it was judged" in attempt_text(kept, "revenue")
+    cut = with_query(other, {"rows": rows.actual})
+    assert cut.data is not None
+    cut.data.settings["truncated"] = {"expected": 5000, "actual": 5000}
+    assert "SQL its query" not in attempt_text(cut, "revenue")
+
+
+def test_markdown_shows_the_answers_rows_beside_a_failed_query(tmp_path: Path) -> None:
+    made = wrong()
+    made.outcome = "error"
+    made.data = DataDetails(actual=[{"id": 7}], settings={"sql_error": {"message": "Binder Error: x"}})
+    run_id = new_run_id()
+    writer = RunWriter(
+        Store(tmp_path).create_folder(run_id), RunInfo(id=run_id, agents=["a"], started_at=1.0)
+    )
+    case = Case("t.yml::revenue", "revenue", "t.yml", "nao", turns=[Turn("how much?")])
+    ((ref,),) = writer.plan([PlannedCase(case, "a", None, 1, 1)])
+    writer.done(ref, made)
+    writer.close()
+    reader = RunReader(Store(tmp_path).runs_folder / run_id)
+    try:
+        export(reader, tmp_path / "run.md")
+    finally:
+        reader.close()
+    text = (tmp_path / "run.md").read_text()
+    assert "the answer's rows: 1" in text and "|  | 7 |" in text
 
 
 def test_rows_in_another_order_are_one_line_everywhere() -> None:

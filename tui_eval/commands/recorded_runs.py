@@ -107,7 +107,7 @@ def _usual_tokens(case: StoredCase) -> dict[str, str]:
 
 def _rows(attempt: Attempt, folder: Path | None) -> list[str]:
     """What the rows that differ have in common, which step went wrong, and the rows themselves as one table."""
-    shown = rows_shown(attempt.data, folder)
+    shown = rows_shown(attempt.data, folder, attempt=attempt)
     lines = [f"→ {line}" for line in shown.diagnosis]
     lines += [f"SQL {shown.conclusion}"] if shown.conclusion else []
     lines += shown.fault

@@ -106,6 +106,38 @@ def kept_conclusion(details: DataDetails) -> Conclusion | None:
     return Conclusion(kept["blame"], " ".join(str(kept.get("line") or "").split()))
 
 
+def recorded_conclusion(
+    details: DataDetails, own: str | None, rows: Sequence[dict[str, Any]] | None
+) -> Conclusion | None:
+    """What was concluded when an answer was judged, else what its record alone lets one conclude; None: nothing. No
+    query is run.
+
+    Args:
+        own: the agent's query.
+        rows: what that gave when the agent ran it, all of it; None: the record does not have these.
+    """
+    kept = kept_conclusion(details)
+    if kept is not None and kept.blame != "unknown":
+        return kept
+    if not own or not details.comparison or not details.expected or details.actual is None:
+        return kept
+    if details.settings.get("truncated"):
+        return kept
+    if rows is None and formatted(own) == formatted(details.reference_sql or ""):
+        rows = details.expected
+    if rows is None:
+        return kept
+    found = conclude(
+        details.expected,
+        list(rows),
+        details.actual,
+        ComparisonSettings.kept(details.settings),
+        details.columns or None,
+        reference=details.settings.get("compat") == "reference",
+    )
+    return found if found.blame in ("query", "retold", "both") else kept
+
+
 def _by_documents(
     actual: Any, expected: Any, settings: ComparisonSettings | None, columns: Sequence[str] | None
 ) -> FrameComparison:

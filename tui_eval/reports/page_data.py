@@ -41,7 +41,9 @@ def data_shown(details: Mapping[str, Any], attempt: Attempt | None, folder: Path
     """
     data = attempt.data if attempt is not None else None
     shown = DataShown(
-        details.get("comparison") or "", details.get("reference_sql") or "", rows_shown(data, folder)
+        details.get("comparison") or "",
+        details.get("reference_sql") or "",
+        rows_shown(data, folder, attempt=attempt),
     )
     if shown.rows.fault:
         given = details.get("actual_data")

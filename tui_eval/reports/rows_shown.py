@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import polars as pl
 
     from tui_eval.frames.one_table import OneTable, TableColumn, TableRow
-    from tui_eval.frames.queries import QueryLine
+    from tui_eval.frames.queries import Conclusion, QueryLine
 
 ROWS, COLUMNS = 20, 12
 """Rows and columns that are shown."""
@@ -58,17 +58,23 @@ class RowsShown(NamedTuple):
 
 
 def rows_shown(
-    data: DataDetails | None, folder: Path | None = None, *, rows: int = ROWS, columns: int = COLUMNS
+    data: DataDetails | None,
+    folder: Path | None = None,
+    *,
+    rows: int = ROWS,
+    columns: int = COLUMNS,
+    attempt: Attempt | None = None,
 ) -> RowsShown:
     """What is shown of the rows of an attempt; never raises for what is in them.
 
     Args:
+        attempt: whose rows they are: where nothing was concluded when it was judged, its record is looked at.
         folder: the run's, where whole frames are kept that the record was too small for.
         rows, columns: how many are shown at most; of the columns, the key's and those that differ go first.
     """
     if data is None:
         return RowsShown()
-    shown = RowsShown(conclusion=conclusion_line(data), fault=fault_lines(data))
+    shown = RowsShown(conclusion=conclusion_line(data, attempt), fault=fault_lines(data))
     if not data.actual or not (shown.fault or (data.comparison and data.expected)):
         return shown
     try:
@@ -185,12 +191,28 @@ def _frames(data: DataDetails, folder: Path | None) -> tuple[pl.DataFrame | None
     return (found[0], found[1], True) if whole else (None, None, False)
 
 
-def conclusion_line(data: DataDetails) -> str:
-    """Which step went wrong, the query or what was made of its rows, as it was found when the answer was judged."""
+def conclusion_line(data: DataDetails, attempt: Attempt | None = None) -> str:
+    """Whether the query was wrong or what the agent made of its rows, as it was found when the answer was judged; else,
+    with the `attempt`, as its record says. Empty: nothing is known."""
     from tui_eval.frames.queries import kept_conclusion
 
     found = kept_conclusion(data)
+    if attempt is not None and data.comparison and (found is None or found.blame == "unknown"):
+        try:
+            found = _recorded(data, attempt)
+        except BaseException as problem:
+            # Polars panics with a BaseException, which must not end a report
+            if not isinstance(problem, Exception) and type(problem).__name__ != "PanicException":
+                raise
     return found.line if found is not None else ""
+
+
+def _recorded(data: DataDetails, attempt: Attempt) -> Conclusion | None:
+    from tui_eval.agent_query import agent_query, rows_given
+    from tui_eval.frames.queries import recorded_conclusion
+
+    own = agent_query(attempt)
+    return recorded_conclusion(data, own.sql if own else None, rows_given(attempt, own) if own else None)
 
 
 def fault_lines(data: DataDetails) -> list[str]:
@@ -203,7 +225,11 @@ def fault_lines(data: DataDetails) -> list[str]:
     lines = str(kept.get("detail") or kept.get("message") or "").splitlines()
     lines = [line for line in lines if line.strip()]
     place = fault_place(kept)
-    return [*lines, *([f"at {place}"] if place else [])]
+    asked = [] if data.actual or not data.settings.get("not_asked") else [_NOT_ASKED]
+    return [*lines, *([f"at {place}"] if place else []), *asked]
+
+
+_NOT_ASKED = "the agent was not asked: its answer could be compared with nothing"
 
 
 def queries_beside(attempt: Attempt) -> list[QueryLine]:

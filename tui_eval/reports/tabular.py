@@ -141,7 +141,7 @@ def _rows_of_cases(reader: RunReader) -> dict[ColumnKey, RowsShown]:
         attempt = reader.attempt(row.id)
         if attempt is None or attempt.data is None:
             continue
-        shown = rows_shown(attempt.data, reader.folder, rows=_TABLE_ROWS)
+        shown = rows_shown(attempt.data, reader.folder, rows=_TABLE_ROWS, attempt=attempt)
         if any(shown):
             found[case.case_id, case.agent, case.model] = shown
     return found
@@ -153,7 +153,7 @@ def _details(item: CaseSummary, shown: RowsShown) -> list[str]:
     told = [*shown.diagnosis, *([f"SQL: {shown.conclusion}"] if shown.conclusion else ())]
     lines += [f"- {_text(clip(line, 300))}" for line in told]
     lines += ["", *(f"    {visible(line, newlines=False)}" for line in shown.fault)] if shown.fault else []
-    table = shown.table
+    table = shown.table or shown.answer
     if table is not None:
         more = f", {table.more_rows:,} more rows" if table.more_rows else ""
         more += f", {table.more_columns:,} more columns" if table.more_columns else ""

@@ -6,6 +6,7 @@ import datetime
 import math
 import random
 from decimal import Decimal
+from importlib import resources
 from typing import Any
 
 import hypothesis
@@ -308,6 +309,98 @@ def test_every_kind_of_finding_is_tried() -> None:
     """`zone_named` and `order` have tests of their own."""
     tried = {code for _, code, _ in FOUND.values()} | {code for _, _, code, _ in WIDE.values()}
     assert tried | {"zone_named", "order"} == set(codes())
+
+
+PHRASES = {
+    "factor": "amount ×100",
+    "percent": "percent where a share is expected",
+    "time_unit": "hours where days are expected",
+    "multiplied": "×2 …: the same rows counted several times",
+    "offset": "2.5 too low",
+    "sign": "with the other sign",
+    "rounded": "rounded to 1 decimal",
+    "truncated": "cut off, not rounded, to whole numbers",
+    "rounded_up": "rounded up to whole numbers",
+    "null_as_zero": "0 instead of null",
+    "null_as_empty": "an empty text instead of null",
+    "null_as_text": "the text N/A instead of null",
+    "null_filled": "a value instead of null",
+    "zero_as_null": "null instead of 0",
+    "empty_as_null": "null instead of an empty text",
+    "value_as_null": "null instead of a value",
+    "case": "in other case",
+    "blanks": "with other blanks",
+    "accents": "with other accents",
+    "zeros": "with other leading or trailing zeros",
+    "punctuation": "with other punctuation",
+    "spelling": "with other case, blanks, accents or punctuation",
+    "cut": "cut to 9 characters",
+    "days": "1 day later",
+    "months": "1 month later",
+    "time_zone": "2 hours later …: another time zone",
+    "time_shift": "7 s later",
+    "time_cut": "cut to the month",
+    "day_and_month": "with day and month exchanged",
+    "zone_named": "the same time, but only one side names its zone",
+    "swapped": "price and cost are exchanged",
+    "other_column": "price has what cost should have",
+    "elsewhere": "differs, the expected values are in the answer's net",
+    "renamed": "the answer has revenue as total",
+    "neighbour": "has the value of the row before it",
+    "reversed": "stands in reverse order",
+    "permuted": "has the right values in the wrong rows",
+    "condition": "rows that differ are those where status = 'returned'",
+    "one_column": "only amount differs",
+    "order": "the same rows in another order",
+    "fan_out": "order_id, unique in expected, repeats 13 times: a join fans out",
+    "duplicates": "extra rows repeat expected ones: DISTINCT is missing",
+    "distinct": "missing rows repeat others: DISTINCT or UNION took them away",
+    "too_narrow": "missing rows are where …: the filter is too narrow",
+    "too_wide": "extra rows are where …: the filter is too wide",
+    "missing_groups": "groups without rows are left out",
+    "limit": "expected rows and ends there: a LIMIT?",
+    "no_limit": "the answer begins with the 5 expected rows and has 94 more",
+    "granularity": "too fine: summed by month",
+}
+"""How the help page quotes the line of each kind; `…` stands for what lies between."""
+VALUES = {
+    "factor": 100.0, "unit": "hours where days are expected", "least": 2, "most": 2, "offset": -2.5, "digits": 0,
+    "text": "N/A", "length": 9, "days": 1, "months": 1, "hours": [2.0], "seconds": 7.0, "with": "cost", "holds": "cost",
+    "name": "net", "names": ("total",), "step": -1, "where": "status = 'returned'", "wrong": 0, "of": 99, "exact": True,
+    "alike": False, "rows": 10, "first": True, "finer": True, "by": ("at",), "grouped": (),
+}  # fmt: skip
+ODD: dict[str, dict[str, Any]] = {
+    "rounded": {"digits": 1},
+    "time_cut": {"unit": "month"},
+    "granularity": {"unit": "month"},
+    "no_limit": {"rows": 5},
+}
+COLUMNS = {
+    "fan_out": ("order_id",),
+    "factor": ("amount",),
+    "one_column": ("amount",),
+    "renamed": ("revenue",),
+    "swapped": ("price", "cost"),
+}
+COUNTS = {"fan_out": 13, "no_limit": 94}
+
+
+def test_the_help_page_says_what_every_kind_of_line_means() -> None:
+    page = resources.files("tui_eval.help").joinpath("comparison.md").read_text(encoding="utf-8")
+    quoted = [
+        line.rpartition("|")[0].rpartition("|")[0] for line in page.splitlines() if line.startswith("| `")
+    ]
+    assert set(PHRASES) == set(codes())
+    for code, phrase in PHRASES.items():
+        assert any(phrase in line for line in quoted), phrase
+        count = COUNTS.get(code, 10)
+        line = str(
+            Finding(code, COLUMNS.get(code, ("price",)), count, count, {**VALUES, **ODD.get(code, {})})
+        )
+        at = 0
+        for part in phrase.split(" …"):
+            assert part in line[at:], (phrase, line)
+            at = line.index(part, at) + len(part)
 
 
 def test_a_time_whose_zone_is_named_on_one_side() -> None:

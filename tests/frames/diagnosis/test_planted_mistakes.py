@@ -47,6 +47,9 @@ ACTIVE = """select customer_id, most_recent_order - first_order as days_active, 
             from customers where most_recent_order > first_order"""
 AVERAGES = """select customer_id, count(*) as orders, avg(amount) / 7 as average_order from orders group by customer_id"""
 
+MONTHS = """select m as month, count(order_id) as orders from range(1, 13) months(m)
+            left join orders on month(order_date) = m group by 1 order by 1"""
+
 PLANTED = {
     "cents": (PAYMENTS, PAYMENTS.replace(", amount", ", amount * 100 as amount"), "factor", "amount ×100 in 110 of 110"),
     "cents of one method": (
@@ -246,6 +249,52 @@ PLANTED = {
         ORDERS.replace("status", "(['placed','shipped','lost'])[1 + (order_id * 48271 % 65537) % 3] as status"),
         "one_column", "only status differs",
     ),
+    "only the names": (
+        CUSTOMERS,
+        CUSTOMERS.replace("first_name", "(['Ann','Bob','Cid'])[1 + (customer_id * 48271 % 65537) % 3] as first_name"),
+        "one_column", "only first_name differs",
+    ),
+    "debit for credit": (
+        PAYMENTS, PAYMENTS.replace(", amount", ", -amount as amount"), "sign", "amount with the other sign in 110 of 110"
+    ),
+    "rounded to tens": (
+        PER_CUSTOMER.replace("sum(amount)", "sum(amount) * 1.17"),
+        PER_CUSTOMER.replace("sum(amount)", "round(sum(amount) * 1.17, -1)"),
+        "rounded", "revenue rounded to the nearest 10",
+    ),
+    "cut off after a digit": (
+        AVERAGES, AVERAGES.replace("avg(amount) / 7", "trunc(avg(amount) / 7 * 10) / 10"), "truncated", "not rounded, to 1 decimal"
+    ),
+    "a zone further east": (TIMES, TIMES.replace("8 hour", "10 hour"), "time_zone", "placed_at 2 hours later"),
+    "nothing for an empty text": (
+        "select customer_id, first_name, coalesce(nullif(last_name, 'P.'), '') as last_name from stg_customers",
+        "select customer_id, first_name, nullif(last_name, 'P.') as last_name from stg_customers",
+        "empty_as_null", "null instead of an empty text",
+    ),
+    "months without orders": (
+        MONTHS, MONTHS.replace("left join", "join"), "missing_groups", "all 8 missing rows have orders 0"
+    ),
+    "small letters": (
+        CUSTOMERS, CUSTOMERS.replace("first_name", "lower(first_name) as first_name"), "case", "first_name in other case"
+    ),
+    "a blank before": (ORDERS, ORDERS.replace("status", "' ' || status as status"), "blanks", "status with other blanks"),
+    "accents added": (
+        CUSTOMERS, CUSTOMERS.replace("first_name", "replace(first_name, 'e', 'é') as first_name"), "accents", "first_name with other accents"
+    ),
+    "names exchanged": (
+        CUSTOMERS,
+        CUSTOMERS.replace("first_name, last_name", "last_name as first_name, first_name as last_name"),
+        "swapped", "first_name and last_name are exchanged",
+    ),
+    "a longer name": (COUNTS, COUNTS.replace("as orders", "as order_count"), "renamed", "orders as order_count"),
+    "sorted the other way": (
+        PER_CUSTOMER,
+        f"""select customer_id, revenue from
+            (select customer_id, row_number() over (order by customer_id) as n from ({PER_CUSTOMER}))
+            join (select revenue, row_number() over (order by customer_id desc) as n from ({PER_CUSTOMER})) using (n)
+            order by 1""",
+        "reversed", "revenue stands in reverse order",
+    ),
 }  # fmt: skip
 
 
@@ -357,13 +406,24 @@ COUNTERPARTS = {
         "select payment_method, avg(amount) as revenue, max(amount) as most from stg_payments group by 1",
         "select status as payment_method, avg(amount) as revenue, min(amount) as most from orders group by 1",
     ),
+    "null_as_empty: a name": (
+        "select customer_id, first_name, nullif(last_name, 'P.') as last_name from stg_customers",
+        "select customer_id, first_name, last_name from stg_customers",
+    ),
+    "missing_groups: groups that have rows": (COUNTS, f"select * from ({COUNTS}) where orders <> 1"),
+    "zeros: of other numbers": (
+        "select order_id, customer_id::varchar as code, amount from orders",
+        "select order_id, lpad((customer_id + 1)::varchar, 4, '0') as code, amount from orders",
+    ),
+    "too_wide: rows from everywhere": (f"select * from ({ORDERS}) where {H} % 5 <> 0", ORDERS),
 }  # fmt: skip
-"""What looks like a kind of mistake and is none, since it varies from row to row."""
+"""What looks like a kind of mistake (its code before the colon) and is none, since it varies from row to row."""
 
 
-@pytest.mark.parametrize("code", COUNTERPARTS)
-def test_what_only_looks_like_it_is_not_called_so(shop: duckdb.DuckDBPyConnection, code: str) -> None:
-    expected, actual = COUNTERPARTS[code]
+@pytest.mark.parametrize("name", COUNTERPARTS)
+def test_what_only_looks_like_it_is_not_called_so(shop: duckdb.DuckDBPyConnection, name: str) -> None:
+    expected, actual = COUNTERPARTS[name]
+    code = name.partition(":")[0]
     found = diagnose(rows(shop, expected), rows(shop, actual))
     assert found.wrong or found.missing or found.extra or code == "renamed"
     assert code not in [finding.code for finding in found.findings], found.lines
@@ -402,13 +462,14 @@ LISTED = {
 
 
 @pytest.mark.parametrize("kind", LISTED)
-def test_every_kind_is_planted_twice_once_in_the_shop_and_has_a_counterpart(kind: str) -> None:
+def test_every_kind_is_planted_twice_in_the_shop_and_elsewhere_and_has_two_counterparts(kind: str) -> None:
     listed = LISTED[kind]
     in_shop = [name for name, (_, _, code, _) in PLANTED.items() if code in listed]
     elsewhere = [name for name, (_, code, _) in FOUND.items() if code in listed]
     elsewhere += [name for name, (_, _, code, _) in WIDE.items() if code in listed]
-    assert in_shop and len(in_shop) + len(elsewhere) >= 2, (in_shop, elsewhere)
-    assert set(listed) & {*COUNTERPARTS, *(code for _, code in NOT_FOUND.values())}
+    assert len(in_shop) >= 2 and elsewhere, (in_shop, elsewhere)
+    none = [*(name.partition(":")[0] for name in COUNTERPARTS), *(code for _, code in NOT_FOUND.values())]
+    assert len([code for code in none if code in listed]) >= 2, none
 
 
 def test_half_of_the_planted_mistakes_are_in_the_shop() -> None:

@@ -218,7 +218,19 @@ async def test_without_rows_it_says_so(project: Path) -> None:
     async with app.run_test(size=(80, 24)) as pilot:
         await loaded(pilot)
         await pilot.press("4")
-        await sees(pilot, "There are no rows: the expected query failed.")
+        await sees(pilot, "There are no rows: the expected query failed, and")
+        await sees(pilot, "at tests/a.yaml:7:9")
+
+
+async def test_where_nobody_was_asked_it_says_so(project: Path) -> None:
+    made = failed_query(None)
+    assert made.data is not None
+    made.data.settings["not_asked"] = True
+    app = host(project, made)
+    async with app.run_test(size=(60, 16)) as pilot:
+        await loaded(pilot)
+        await pilot.press("4")
+        await sees(pilot, "The agent was not asked, and nothing was paid")
         await sees(pilot, "at tests/a.yaml:7:9")
 
 

@@ -51,7 +51,8 @@ async def before_asking(evidence: JudgeInput) -> Judgement | None:
         return None
     if services.backend_may_verify and (evidence.reference or services.run_sql is None):
         return None
-    judgement = Judgement(outcome="error", score=0.0, data=DataDetails(reference_sql=assertion.value))
+    details = DataDetails(reference_sql=assertion.value)
+    judgement = Judgement(outcome="error", score=0.0, data=details)
     if services.run_sql is None or services.try_sql is None:
         judgement.message = _no_database(evidence)
         told = [seen.rule("no-database", judgement.message)]
@@ -64,6 +65,7 @@ async def before_asking(evidence: JudgeInput) -> Judgement | None:
             return None
         verdict, judgement.message = await _query_failed(assertion, evidence, judgement, problem)
         judgement.verdicts = [verdict]
+        details.settings["not_asked"] = True
         return judgement
     return None
 
@@ -229,8 +231,10 @@ async def _query_failed(
         f"expected SQL: {said}",
         [Evidence("sql", "query-failed", text=seen.cut(said), row=fault.get("file_line"))],
     )
-    columns = await in_thread(lambda: columns_named(sql))
     reply = evidence.reply()
+    columns = await in_thread(lambda: columns_named(sql))
+    if reply is not None and not columns and not evidence.reference:
+        columns = await _columns_found(evidence, sql)
     at_hand = reply is not None and (reply.rows is not None or reply.verified)
     if at_hand or (columns and not evidence.reference):
         answer = await _answer(evidence, columns)
@@ -242,6 +246,21 @@ async def _query_failed(
                 data.settings["truncated"] = {"actual": len(answer.rows)}
                 judgement.frames = await in_thread(lambda: _whole(answer, None))
     return verdict, f"expected SQL: {said}"
+
+
+async def _columns_found(evidence: JudgeInput, sql: str) -> list[str]:
+    """The columns that a query has which fails in one of its rows: none are made for that; none where it cannot even be
+    begun."""
+    if evidence.services.run_sql is None:
+        return []
+    whole = sql.strip().rstrip(";")
+    try:
+        found = await evidence.services.run_sql(
+            evidence.case.database, f"SELECT * FROM (\n{whole}\n) AS expected LIMIT 0"
+        )
+    except Exception:
+        return []  # what is wrong with the query is known already
+    return list(found.columns)
 
 
 def _fault(evidence: JudgeInput, sql: str, said: str, detail: str) -> dict[str, Any]:

@@ -201,7 +201,7 @@ def _renamed(finding: Finding) -> str:
 def _neighbour(finding: Finding) -> str:
     step = finding.parameters["step"]
     where = "before" if step < 0 else "after"
-    distance = "the row" if abs(step) == 1 else f"the {abs(step)}th row"
+    distance = "the row" if abs(step) == 1 else "the second row"
     return f"has the value of {distance} {where} it {rows_of(finding)}"
 
 

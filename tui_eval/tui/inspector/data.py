@@ -39,6 +39,7 @@ from tui_eval.tui.state.data.data_view import (
     fault_of,
     first_rows,
     make,
+    was_not_asked,
 )
 from tui_eval.tui.state.data.data_words import shortened
 from tui_eval.tui.state.data.fault_view import fault_view
@@ -120,6 +121,11 @@ class SearchedRows(InspectorTab):
             self.post_message(Said(f"looking at row {row:,} of {len(self.view):,}; any move stops it"))
 
 
+NOT_ASKED = (
+    "The agent was not asked, and nothing was paid: the expected query cannot be run, so that its answer could be "
+    "compared with nothing. Mend the query, then run the case."
+)
+NO_ROWS = "There are no rows: the expected query failed, and the answer was not given as rows."
 Below = Literal["room", "sql", "cell", "nothing"]
 """What stands below the rows: the SQL where there is room for it, the SQL, the cell, nothing."""
 TELL = 0.2
@@ -313,7 +319,7 @@ class DataTab(SearchedRows):
         elif details.expected is None and fault_of(details) is not None and details.actual:
             words = ""  # the answer's rows stand alone
         elif details.expected is None and fault_of(details) is not None:
-            words = "There are no rows: the expected query failed."
+            words = NOT_ASKED if was_not_asked(details) else NO_ROWS
         elif details.expected is None:
             words = "There are no expected rows to compare with."
         else:

@@ -10,10 +10,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tui_eval.agent_query import agent_query
+from tui_eval.agent_query import agent_query, rows_given
 from tui_eval.config.project import Config
 from tui_eval.guard.trust import Trust
-from tui_eval.model import Attempt, Case, DataDetails
+from tui_eval.model import Attempt, Case
 from tui_eval.tui.loaders.tried_query import SECONDS, QueryPlace
 from tui_eval.tui.state.data.data_view import Sides, settings_of, sides_of
 from tui_eval.tui.state.data.queries_view import Queries
@@ -67,7 +67,9 @@ def concluded_from(
         return Conclusion("unknown", "there are no expected rows to compare the agent's query with")
     spec = _database(asked)
     if isinstance(spec, str):
-        return _recorded(details) or Conclusion("unknown", f"the agent's query cannot be run here: {spec}")
+        return _recorded(asked.attempt, queries) or Conclusion(
+            "unknown", f"the agent's query cannot be run here: {spec}"
+        )
     wanted, given, lost = sides if sides is not None else sides_of(details, asked.folder)
     if lost:
         return Conclusion("unknown", "the agent's query is not run: the run has kept only the first rows")
@@ -87,11 +89,13 @@ def concluded_from(
     return conclude(expected, own, given, settings, columns, reference=reference)
 
 
-def _recorded(details: DataDetails) -> Conclusion | None:
-    """What was concluded when the answer was judged; None: nothing was."""
-    from tui_eval.frames.queries import kept_conclusion
+def _recorded(attempt: Attempt, queries: Queries) -> Conclusion | None:
+    """What was concluded when the answer was judged, or what its record says; None: nothing."""
+    from tui_eval.frames.queries import recorded_conclusion
 
-    found = kept_conclusion(details)
+    assert attempt.data is not None
+    rows = rows_given(attempt, queries.own)
+    found = recorded_conclusion(attempt.data, queries.own.sql, rows)
     return found if found is not None and found.blame != "unknown" else None
 
 

@@ -98,6 +98,15 @@ def test_where_it_cannot_be_judged_it_says_why(project: Path) -> None:
     assert "kept only the first rows" in line_of(cut)[1]
 
 
+def test_without_a_database_the_record_may_say_it() -> None:
+    one = asked(None, WRONG_ROWS, WRONG)
+    one.attempt.data.comparison = "row 1 differs"  # type: ignore[union-attr]
+    one.attempt.transcript.append(
+        Entry(1, "tool_result", name="run_sql", result={"rows": WRONG_ROWS}, call_id="q1")
+    )
+    assert line_of(one) == ("query", "its query is wrong: row count: 3 vs 2; the answer has its rows")
+
+
 def test_rows_that_are_at_hand_are_not_read_again(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from tui_eval.tui.loaders import queries_loader
 

@@ -90,6 +90,11 @@ def fault_of(details: DataDetails) -> Mapping[str, Any] | None:
     return kept if isinstance(kept, Mapping) and details.expected is None else None
 
 
+def was_not_asked(details: DataDetails) -> bool:
+    """Whether nobody was asked, since the expected query could not be run."""
+    return bool(details.settings.get("not_asked")) and not details.actual
+
+
 def answer_alone(details: DataDetails, folder: Path | None = None) -> DataView:
     """The answer's rows where there is nothing to compare them with. Call it in a thread, as `make`."""
     from tui_eval.frames.difference import alone

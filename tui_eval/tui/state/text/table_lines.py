@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 from rich.cells import cell_len
 
+from tui_eval.agent_query import ROW_NAMES
 from tui_eval.tui.state.text.json_head import LONG, PIECES, beginning
 from tui_eval.tui.state.text.json_lines import PARSED, dumped, json_inline, parsed, value_lines
 from tui_eval.tui.state.text.lines import Line, Span, dotted
@@ -24,7 +25,6 @@ WIDEST = 60
 """Characters of a cell; a list that begins with longer ones is no table."""
 WHOLE = 220
 """Columns of the screen that all take at most."""
-_ROWS = ("rows", "data", "records", "results", "result")
 _FILLED = 0.6
 """Of the cells of the first rows, how many must be there."""
 _GAP = "  "
@@ -74,7 +74,7 @@ def table_of(value: Any) -> FoundTable | None:
         return _of_rows(None, value, {}) if len(value) > 1 else None
     if not isinstance(value, dict):
         return None
-    name = next((name for name in _ROWS if isinstance(value.get(name), list) and value[name]), None)
+    name = next((name for name in ROW_NAMES if isinstance(value.get(name), list) and value[name]), None)
     if name is None:
         return None
     beside = {other: one for other, one in value.items() if other not in (name, "columns")}
