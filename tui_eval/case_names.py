@@ -108,7 +108,8 @@ _VALUE = 80
 
 def is_unnamed(case: Case) -> bool:
     """Whether a promptfoo test has only the name that is filled in for it, `Row #3`."""
-    return not case.description and bool(case.vars) and _FILLED_IN.fullmatch(case.name) is not None
+    filled_in = _FILLED_IN.fullmatch(case.name) is not None and case.description in ("", case.name)
+    return filled_in and bool(case.vars)
 
 
 def names_by_values(cases: Sequence[Case]) -> list[str]:

@@ -26,10 +26,13 @@ class Front(Protocol):
     """What it is called in the registry of screens: `suites`, `run`, `runs`, `grid`, `paper` (help, log,
     manual), `settings` …; empty where no one asks."""
     KEY_SECTIONS: tuple[tuple[str, tuple[Key, ...]], ...]
-    one_column: bool
-    """Whether keys mean the column that is shown alone, whatever others the case has."""
     lists_cases: bool
     """Whether it is a list of cases with a cursor and marks."""
+
+    @property
+    def one_column(self) -> bool:
+        """Whether keys mean the column that is shown alone, whatever others the case has."""
+        ...
 
     def current(self) -> CasePointer | None:
         """The case under the cursor, or looked at."""
@@ -105,6 +108,10 @@ class CaseListFront(Front, Protocol):
     @property
     def view(self) -> View:
         """How it is arranged."""
+        ...
+
+    def pointer_of(self, entry: CaseRow) -> CasePointer:
+        """Where a row's case is found."""
         ...
 
     def all_entries(self) -> Iterable[CaseRow]:

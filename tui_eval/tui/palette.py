@@ -92,7 +92,7 @@ class Cases(Provider):
             title = Text(clip(visible(entry.name, newlines=False), 120))
             for beside in filter(None, (entry.variant, entry.suite)):
                 title.append(f"{services.symbols.dot}{clip(visible(beside, newlines=False), 120)}", "dim")
-            yield Hit(score, title, partial(services.places.open_case_id, entry.case_id), text=entry.name)
+            yield Hit(score, title, partial(services.places.open_row, entry), text=entry.name)
 
 
 class Manual(Provider):

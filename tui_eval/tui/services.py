@@ -93,8 +93,8 @@ class PlaceStack(Protocol):
         """Show a case in the inspector."""
         ...
 
-    def open_case_id(self, case_id: str) -> None:
-        """Bring a case of the suites under the cursor, and show it."""
+    def open_row(self, entry: CaseRow) -> None:
+        """Bring a row of the suites under the cursor, and show its case."""
         ...
 
     def all_cases(self) -> Iterable[CaseRow]:

@@ -53,7 +53,7 @@ async def test_suites_are_red_where_one_model_failed_and_r_asks_that_one(tmp_pat
         async with running_app(root, (120, 30)) as (app, pilot):
             await until(lambda: app.state.rows and app.state.rows[0].last is not None, pilot)
             await until(lambda: "✗2" in screen_text(app) or "2 failed" in screen_text(app), pilot)
-            assert "sloppy, 1 of 2" in screen_text(app)
+            await until(lambda: "1 of 2" in screen_text(app) and "sloppy" in screen_text(app), pilot)
             await pilot.press("R")
             await until(lambda: app.services.engines.own.requests, pilot)
             request = app.services.engines.own.requests[0]
@@ -98,8 +98,11 @@ async def test_a_line_of_several_columns_is_judged_again_in_all_of_them(tmp_path
     case_id = f"suites/support.yaml::{NAMES[0]}"
     async with running_app(root, (120, 30)) as (app, pilot):
         await until(lambda: app.state.rows and app.state.rows[0].last is not None, pilot)
-        app.places.suites.go_to(CasePointer(case_id))
-        await until(lambda: "sloppy, 1 of 2" in screen_text(app), pilot)
+        await until(lambda: app.places.suites.case_list.cases.index, pilot)
+        app.places.suites.go_when_there(
+            next(key for key in app.places.suites.case_list.cases.index if key.endswith(NAMES[0]))
+        )
+        await until(lambda: app.places.suites.line_under_cursor().members, pilot)
         await pilot.press("full_stop")
         await until(lambda: len(app.services.engines.own.requests) == 2, pilot)
         judged = [
@@ -114,7 +117,7 @@ async def test_a_line_of_several_columns_is_judged_again_in_all_of_them(tmp_path
         app.services.engines.own.live.finish()
 
 
-@pytest.mark.parametrize("place", ["a line of Suites", "the Case screen"])
+@pytest.mark.parametrize("place", ["the line of a test", "a row of Suites", "the Case screen"])
 async def test_a_save_that_is_watched_judges_what_the_key_judges_there(tmp_path: Path, place: str) -> None:
     """All columns where a line stands for them, the shown one where one is shown."""
     root = project(tmp_path)
@@ -123,12 +126,16 @@ async def test_a_save_that_is_watched_judges_what_the_key_judges_there(tmp_path:
     async with running_app(root, (120, 30)) as (app, pilot):
         await until(lambda: app.state.rows and app.state.rows[0].last is not None, pilot)
         app.places.suites.go_to(CasePointer(case_id))
-        await until(lambda: "sloppy, 1 of 2" in screen_text(app), pilot)
-        models = ["good", "sloppy"]
-        if place == "the Case screen":
+        await until(lambda: "1 of 2" in screen_text(app), pilot)
+        app.places.suites.go_to(CasePointer(case_id, "offline", "sloppy"))
+        await until(lambda: app.places.suites.current().model == "sloppy", pilot)
+        models = ["good", "sloppy"] if place == "the line of a test" else ["sloppy"]
+        if place == "the line of a test":
+            await pilot.press("k", "k")
+            await until(lambda: app.places.suites.line_under_cursor().members, pilot)
+        elif place == "the Case screen":
             await pilot.press("enter")
             await until(lambda: getattr(app.screen, "content", None) and app.screen.content.attempt, pilot)
-            models = ["sloppy"]
         await pilot.press("W")
         app.watching.again(app.watching.watched, EditedSuite())
         await until(lambda: len(app.services.engines.own.requests) == len(models), pilot)

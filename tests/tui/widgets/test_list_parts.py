@@ -15,7 +15,7 @@ from tui_eval.tui.screens.list_arrangement import ListArrangement
 from tui_eval.tui.screens.list_finder import ListFinder
 from tui_eval.tui.screens.place import Place
 from tui_eval.tui.screens.screen_names import SCREENS, class_of
-from tui_eval.tui.state.lists.case_entry import CaseRow
+from tui_eval.tui.state.lists.case_entry import CaseRow, EntryColumn
 from tui_eval.tui.state.lists.case_tree import SORTS, Tree
 
 
@@ -101,6 +101,38 @@ def test_each_sort_is_said_and_they_come_round() -> None:
     for _ in SORTS:
         arrangement.handlers()["list.sort"]()
     assert said == [f"sorted by {name}" for name in (*SORTS[1:], SORTS[0])]
+
+
+class Columns(Source):
+    """A case that is asked in these columns; rows of one are of that case alone."""
+
+    models: tuple[str, ...] = ("",)
+
+    def some(self, keys: Iterable[str]) -> list[CaseRow]:
+        return [row for key in dict.fromkeys(key[0] for key in keys) for row in self._rows(key)]
+
+    def _rows(self, key: str) -> list[CaseRow]:
+        if key != "b" or self.models == ("",):
+            return super().some([key])
+        of = len(self.models)
+        return [
+            CaseRow(f"b/{m}", "b", f"b {m}", "b.yaml", "nao", "failed", column=EntryColumn("", m, False, of))
+            for m in self.models
+        ]
+
+
+def test_a_case_that_is_asked_in_other_columns_has_their_rows_in_its_place() -> None:
+    source = Columns()
+    arrangement, _, cases, _ = parts(source)
+    for models, rows in (
+        (("m", "n"), ["b m", "b n"]),
+        (("m", "n", "o"), ["b m", "b n", "b o"]),
+        (("m", "o"), ["b m", "b o"]),
+        (("",), ["b"]),
+    ):
+        source.models = models
+        arrangement.replace_some(["b"])
+        assert shown(cases) == ["a", *rows, "c"]
 
 
 def test_a_filter_shows_what_it_asks_for_and_one_that_is_wrong_changes_nothing() -> None:

@@ -149,16 +149,15 @@ class PlaceController:
         """Every case of the suites, shown or not."""
         return self.suites.all_entries()
 
-    def open_case_id(self, case_id: str) -> None:
-        """Bring a case of the suites under the cursor, and show it."""
+    def open_row(self, entry: CaseRow) -> None:
+        """Bring a row of the suites under the cursor, and show its case."""
         self.show_suites()
         place = self.suites
-        if case_id not in {entry.case_id for entry in place.shown_entries()}:
+        if all(one.key != entry.key for one in place.shown_entries()):
             place.set_filter("", at_once=True)
-        place.go_to(CasePointer(case_id))
-        pointer = place.current()
-        if pointer is not None:
-            self.open_case(pointer)
+        pointer = place.pointer_of(entry)
+        place.go_to(pointer)
+        self.open_case(pointer)
 
     def navigate(self, step: int, failing: bool = True) -> CasePointer | None:
         """The next (-1: previous) case, or failing case, from where one is; moves the list's cursor."""

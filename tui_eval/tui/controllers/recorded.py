@@ -40,7 +40,7 @@ class RecordedController:
         elif len(pointers) > MOST_ROWS:
             self._notices.say(f"at most {MOST_ROWS} are judged at once: unfold the line")
         elif len(pointers) == 1:
-            self.judge_again(pointers[0])
+            self.judge_again(pointers[0], one_column=place is not None and place.one_column)
         else:
             self._judge_rows(pointers)
 

@@ -237,9 +237,10 @@ class RunController:
             who = self._who(cell.agent or None, cell.model)
             if who not in asked.setdefault(cell.case_id, []):
                 asked[cell.case_id].append(who)
-        for entry in entries:
+        cases = {entry.case_id: entry for entry in entries}
+        for entry in cases.values():
             item = items.get(entry.case_id)
-            if entry.case_id in asked:  # with several lines of one case, in all its columns at the first
+            if entry.case_id in asked:  # in all its columns
                 whom = asked.pop(entry.case_id)
                 attempts = request.attempts or (entry.case.attempts if entry.case else 1)
                 planned.append(Planned(item.history if item is not None else (), attempts, whom))
@@ -258,7 +259,7 @@ class RunController:
         # Cases that never ran take what the others take: they need not be looked at one by one.
         planned += [Planned((), attempts, agents[kind]) for kind, attempts in new.items()]
         found = estimate(planned, request.concurrency or self.state.concurrency)
-        return found._replace(cases=len(entries))
+        return found._replace(cases=len(cases))
 
     def _agent_of(self, entry: CaseRow) -> str | None:
         spec = agent_spec(self.state, CasePointer(entry.case_id))
@@ -415,10 +416,11 @@ class RunController:
         columns."""
         cells: list[RequestCell] = []
         for entry in entries:
-            if entry.key == entry.case_id:  # of the suites: all columns that it stands for
-                cells += [
-                    RequestCell(entry.case_id, one.agent, one.model or None, one.own) for one in entry.columns
-                ] or [RequestCell(entry.case_id, "", None, True)]
+            one = entry.column
+            if one is not None:
+                cells.append(RequestCell(entry.case_id, one.agent, one.model or None, one.own))
+            elif entry.key == entry.case_id:  # of the suites, which ask their own agent
+                cells.append(RequestCell(entry.case_id, "", None, True))
             elif entry.case_ref is not None:  # of the run in front
                 pointer = CasePointer(entry.case_id, entry.agent, entry.model or None, entry.run_id)
                 cells += filter(None, [self.cell(pointer)])

@@ -54,8 +54,6 @@ class CaseScreen(Place, inherit_bindings=False):
     """Shows what a pointer leads to. `go_to` replaces it in place: the tab stays."""
 
     TITLE = "Case"
-    one_column = True
-    """What keys do here they do for the column that is shown, whatever others the case has."""
     BINDINGS: ClassVar = [*bindings("case", CASE_KEYS), *bindings("screen", SHARED_KEYS)]
     HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (WIDE, "-wide")]
     KEY_SECTIONS = (
@@ -88,6 +86,11 @@ class CaseScreen(Place, inherit_bindings=False):
         """Tabs that were given what was read."""
         self._words = ""
         self._timer: Timer | None = None
+
+    @property
+    def one_column(self) -> bool:
+        """What keys do here they do for the column that is shown, whatever others the case has."""
+        return True
 
     def handlers(self) -> Mapping[str, Handler]:
         """What its keys do, those of its parts, and keys of lists that mean the same here."""

@@ -63,6 +63,8 @@ class ListArrangement:
         self._arrangement = 0
         self._changes = 0
         self._token: object = None
+        self._others = False
+        """Whether there are rows that are not among `rows`, or no longer: a case has other columns than it had."""
         self._late: set[str] | None = None
         """Keys whose rows changed while a thread makes all of them."""
         self._wanted = ""
@@ -99,7 +101,7 @@ class ListArrangement:
         arrangement, keep = self._arrangement, self._prepare()
         make, old, suites = self._source.maker(), self.rows, list(self._source.suites())
         view, token, here = self._snapshot(), self._services.state.token, self._here()
-        self._late = set()
+        self._late, self._others = set(), False
 
         def work() -> tuple[dict[str, CaseRow], Tree]:
             with undisturbed():
@@ -116,7 +118,10 @@ class ListArrangement:
             self.rows, self._token = made[0], token
             self.view.held.update(view.held)
             self._take(made[1], keep)
-            if self._replace(self._source.some(late)):
+            moved = self._replace(self._source.some(late))
+            if self._others:
+                self.remake()
+            elif moved:
                 self.rearrange()
 
         self._services.tasks.thread(work, take, name="entries")
@@ -125,7 +130,7 @@ class ListArrangement:
         """Make the lines anew (and the entries from the state, where `entries`)."""
         if entries or not self.rows:
             self._token = self._services.state.token
-            old, self._late = self.rows, None
+            old, self._late, self._others = self.rows, None, False
             self.rows = {entry.key: entry for entry in self._source.maker()()}
             hold(self.view, old, self.rows)
         began = monotonic()
@@ -237,9 +242,8 @@ class ListArrangement:
             if self._late is not None:
                 self._late.add(new.key)
             old = self.rows.get(new.key)
-            if old is None:
-                moved = True
-                self.rows[new.key] = new
+            if old is None or (old.column and new.column and old.column.of != new.column.of):
+                self._others = True
                 continue
             before, note, cause = old.status, old.note, old.cause
             self._changes += 1
@@ -263,6 +267,8 @@ class ListArrangement:
         changed with them."""
         moved = self._replace(self._source.some(keys))
         self._token = self._services.state.token
+        if self._others and not self.busy:
+            self.remake()
         return moved
 
     def settle(self) -> None:

@@ -102,6 +102,12 @@ class ListPlace(Place, inherit_bindings=False):
 
     # -- the cursor
 
+    @property
+    def one_column(self) -> bool:
+        """Whether one row is under the cursor, and not a line that stands for several."""
+        line = self.case_list.current_line if self.has(CaseList) else None
+        return line is not None and line.entry is not None
+
     def marked_entries(self) -> list[CaseRow]:
         """Marked cases, in order; else those of the line under the cursor."""
         cases = self.case_list

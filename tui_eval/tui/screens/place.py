@@ -30,12 +30,16 @@ class Place(Screen[Any]):
     """Sections of `?`: a heading and the keys under it, besides those that work everywhere."""
 
     kind: str = ""
-    one_column: bool = False
     lists_cases: bool = False
 
     def __init__(self) -> None:
         super().__init__()
         self.prompts = Prompts(self, self.focus_home)
+
+    @property
+    def one_column(self) -> bool:
+        """Whether keys mean the column that is shown alone, whatever others the case has."""
+        return False
 
     @property
     def services(self) -> AppServices:

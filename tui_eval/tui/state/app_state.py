@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from tui_eval.case_names import is_unnamed, names_by_values
 from tui_eval.config.project import Config
 from tui_eval.guard.text import clip
 from tui_eval.model import Case, Problem, Suite
@@ -20,8 +21,9 @@ from tui_eval.tui.state.runs.run_view import RunView
 
 @dataclass(slots=True, eq=False)
 class CaseItem:
-    """A case as lists show it. `history` is newest first; empty where it never ran. `case` is None
-    for a case of an opened run whose suite file is not at hand."""
+    """A case as lists show it. `name` is what it is called: one without a name of its own by what is asked.
+    `history` is newest first; empty where it never ran. `case` is None for a case of an opened run whose suite
+    file is not at hand."""
 
     case_id: str
     name: str
@@ -64,6 +66,10 @@ class Items:
             for suite in self.suites
             for order, case in enumerate(suite.cases)
         ]
+        unnamed = [item for item in self.rows if item.case is not None and is_unnamed(item.case)]
+        cases = [item.case for item in unnamed if item.case is not None]
+        for item, name in zip(unnamed, names_by_values(cases), strict=True):
+            item.name = name
         self.by_id = {item.case_id: item for item in self.rows}
 
 
@@ -149,6 +155,11 @@ class AppState:
         run = self.run_of(pointer.run_id)
         ref = run.find(pointer.case_id, pointer.agent, pointer.model) if run is not None else None
         return run.attempts_of(ref) if run is not None and ref is not None else []
+
+    def name_of(self, case_id: str, name: str) -> str:
+        """What lists call a case that a run recorded under this name."""
+        item = self.by_id.get(case_id)
+        return item.name if item is not None else name
 
     def item_of(self, pointer: CasePointer | None) -> CaseItem | None:
         """The case of the suites that a pointer means; also one that its file has lost for now."""

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from tests.support.app_host import FakeEngine, LiveRun, project, running_app, screen_text, until
 from tui_eval.case_names import names_by_values
-from tui_eval.model import Attempt, Case, Entry
+from tui_eval.model import Attempt, Case, Entry, Suite
 from tui_eval.store.writer import PlannedCase
 from tui_eval.tui.screens.run_screen import RunScreen
+from tui_eval.tui.state.app_state import AppState
 from tui_eval.tui.state.lists.case_entry import CaseRow
 from tui_eval.tui.state.lists.case_tree import Tree, View, build
+from tui_eval.tui.state.lists.entries import suite_entries
 
 
 def row(
@@ -125,6 +129,19 @@ def test_many_rows_make_few_lines():
 def test_a_row_without_a_name_is_called_by_its_variables(values, names):
     cases = [Case(f"s::{n}", f"Row #{n + 1}", "s", "promptfoo", vars=one) for n, one in enumerate(values)]
     assert names_by_values(cases) == names
+
+
+def test_rows_of_a_file_are_called_by_their_variables_in_every_list():
+    """promptfoo gives a row of a CSV file its number as a description too."""
+    cases = [
+        Case(f"s::{n}", f"Row #{n}", "s", "promptfoo", description=f"Row #{n}", vars={"q": f"What is {n}?"})
+        for n in (1, 2)
+    ]
+    state = AppState(Path("."))
+    state.set_suites([Suite("s", "promptfoo", cases=cases)])
+    rows = suite_entries(state)
+    assert [(row.name, row.test) for row in rows] == [("What is 1?", "Row #1"), ("What is 2?", "Row #2")]
+    assert state.name_of("s::1", "Row #1") == "What is 1?" and state.name_of("gone", "Row #7") == "Row #7"
 
 
 async def test_moving_shows_the_attempt_beside_the_list_and_keys_of_a_test_mean_all_its_rows(tmp_path):

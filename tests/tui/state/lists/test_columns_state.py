@@ -1,4 +1,4 @@
-"""Suites and `R` by column: the worst column stands for a case, whichever ran last."""
+"""Suites and `R` by column: each column of a case is a row of its test, whichever ran last."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def app_state(*results: CaseHistory) -> AppState:
 
 
 @pytest.mark.parametrize("order", list(permutations(("good", "sloppy"))))
-def test_folders_count_each_case_by_its_worst_column(order: tuple[str, str]) -> None:
+def test_each_column_is_a_row_below_the_line_of_its_test(order: tuple[str, str]) -> None:
     """The columns of a run end in any order; a folder not run again keeps what it was."""
     results = []
     for number, model in enumerate(order):
@@ -52,23 +52,31 @@ def test_folders_count_each_case_by_its_worst_column(order: tuple[str, str]) -> 
     results.append(result("one/s::a", "good", "passed", 90.0))
     state = app_state(*results)
     entries = suite_entries(state)
-    assert [entry.status for entry in entries] == ["failed", "passed", "failed"]
+    assert [(entry.variant, entry.status) for entry in entries] == [
+        ("good", "passed"), ("sloppy", "failed"),
+        ("good", "passed"), ("sloppy", "passed"),
+        ("good", "passed"), ("sloppy", "failed"),
+    ]  # fmt: skip
+    assert len({entry.key for entry in entries}) == len(entries)
     assert [(entry.model, entry.message) for entry in entries if failing(entry)] == [
         ("sloppy", "sloppy: failed"),
         ("sloppy", "sloppy: failed"),
     ]
-    assert [entry.variant for entry in entries] == ["sloppy, 1 of 2", "2 columns", "sloppy, 1 of 2"]
     tree = build(entries, state.suites, View())
-    counts = {line.name: dict(line.counts) for line in tree.lines if line.kind in ("folder", "suite")}
-    assert counts["one/"] == {"failed": 1, "passed": 1}
-    again = not_passed(entries)
-    assert [(entry.case_id, [one.model for one in entry.columns]) for entry in again] == [
-        ("one/s::a", ["sloppy"]),
-        ("two/s::c", ["sloppy"]),
+    assert tree.total == 3
+    shown = [(line.depth, line.name, line.summary.variant if line.members else "") for line in tree.lines]
+    assert shown == [
+        (0, "one/", ""), (1, "s", ""), (2, "a", "1 of 2"), (3, "good", ""), (3, "sloppy", ""), (2, "b", "all 2"),
+        (0, "two/", ""), (1, "c", "1 of 2"), (2, "good", ""), (2, "sloppy", ""),
+    ]  # fmt: skip
+    assert tree.lines[0].counts == {"failed": 1, "passed": 3}
+    assert [(one.case_id, one.column and one.column.model) for one in not_passed(entries)] == [
+        ("one/s::a", "sloppy"),
+        ("two/s::c", "sloppy"),
     ]
 
 
-def test_the_trend_is_that_of_the_column_that_is_shown() -> None:
+def test_each_column_has_its_own_trend() -> None:
     results = [
         result("one/s::a", "sloppy", "failed", 1.0),
         result("one/s::a", "good", "passed", 2.0),
@@ -76,12 +84,23 @@ def test_the_trend_is_that_of_the_column_that_is_shown() -> None:
         result("one/s::a", "good", "passed", 4.0),
         result("one/s::a", "sloppy", "failed", 5.0),
     ]
-    assert suite_entries(app_state(*results))[0].trend == (0.0, 1.0, 0.0)
+    rows = suite_entries(app_state(*results))
+    assert [row.trend for row in rows[:2]] == [(1.0, 1.0), (0.0, 1.0, 0.0)]
 
 
 def test_one_own_column_is_a_line_as_before() -> None:
     entry = suite_entries(app_state(result("one/s::a", "m", "failed", 1.0, "own")))[0]
-    assert (entry.columns, entry.variant, entry.status) == ((), "", "failed")
+    assert (entry.column, entry.variant, entry.status, entry.key) == (None, "", "failed", entry.case_id)
+
+
+def test_the_suites_own_column_stands_first_and_asks_for_itself() -> None:
+    rows = suite_entries(
+        app_state(
+            result("one/s::a", "b", "passed", 1.0, "own"),
+            result("one/s::a", "a", "failed", 2.0),
+        )
+    )
+    assert [(row.variant, row.column and row.column.own) for row in rows[:2]] == [("b", True), ("a", False)]
 
 
 def run_of(outcomes: dict[str, str], state: str = "finished", started: float = 50.0) -> RunView:
@@ -105,18 +124,23 @@ def test_every_column_of_the_run_in_front_counts(order: tuple[str, str]) -> None
     state = app_state()
     state.run = run_of({model: "failed" if model == "sloppy" else "passed" for model in order})
     state.group = RunGroup([state.run])
-    entry = suite_entries(state)[0]
-    assert (entry.status, entry.model) == ("failed", "sloppy")
+    assert {entry.model: entry.status for entry in suite_entries(state)[:2]} == {
+        "sloppy": "failed",
+        "good": "passed",
+    }
 
 
 def test_a_run_of_one_model_in_front_leaves_the_failure_of_another() -> None:
     state = app_state(result("one/s::a", "sloppy", "failed", 1.0))
     state.run = run_of({"good": "passed"})
     state.group = RunGroup([state.run])
-    assert suite_entries(state)[0].status == "failed"
+    assert [(one.model, one.status) for one in suite_entries(state)[:2]] == [
+        ("good", "passed"),
+        ("sloppy", "failed"),
+    ]
     state.run = run_of({"good": ""}, "running")
     state.group = RunGroup([state.run])
-    assert suite_entries(state)[0].status == "running"
+    assert [one.status for one in suite_entries(state)[:2]] == ["running", "failed"]
 
 
 def test_what_a_run_will_cost_is_known_by_column() -> None:

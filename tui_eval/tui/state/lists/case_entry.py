@@ -13,14 +13,14 @@ from tui_eval.store.notes import HumanNote
 
 
 class EntryColumn(NamedTuple):
-    """How a case stands in one of its columns, where a line stands for several or for one that was named
-    (`--agent`, `-m`); `own`: it is the suite's own."""
+    """How a case stands in the column that its row is of, where it has several or the one was named (`--agent`,
+    `-m`); `own`: it is the suite's own."""
 
     agent: str
     model: str
-    status: str
-    flaky: bool
     own: bool
+    of: int
+    """How many columns the case has."""
 
 
 @dataclass(slots=True, eq=False)
@@ -67,8 +67,8 @@ class CaseRow:
     """What tells it from others of its suite with the same name: prompt, provider, agent."""
     test: str = ""
     """The test whose row it is; empty: called as the row. Rows of one test stand together."""
-    columns: tuple[EntryColumn, ...] = ()
-    """The columns that the line stands for, the one it shows first; empty where it has only the suite's own."""
+    column: EntryColumn | None = None
+    """The column that it is asked in, of a row of the suites; None where there is only the suite's own."""
 
 
 @dataclass(slots=True)

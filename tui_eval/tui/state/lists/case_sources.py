@@ -10,7 +10,7 @@ from tui_eval.model import Problem, Suite
 from tui_eval.tui.pointer import CasePointer
 from tui_eval.tui.state.app_state import AppState
 from tui_eval.tui.state.lists.case_entry import CaseRow
-from tui_eval.tui.state.lists.entries import run_entries, run_entry, suite_entries, suite_entry
+from tui_eval.tui.state.lists.entries import OF_COLUMN, entries_of, run_entries, run_entry, suite_entries
 
 
 class CaseSource(Protocol):
@@ -52,9 +52,10 @@ class SuiteCases:
         return partial(suite_entries, self._state)
 
     def some(self, keys: Iterable[str]) -> Iterable[CaseRow]:
-        """The cases of these ids."""
+        """The cases of these ids, or those that rows of these keys are of, in all their columns."""
         state = self._state
-        return [suite_entry(state.by_id[key], state) for key in keys if key in state.by_id]
+        ids = dict.fromkeys(key.partition(OF_COLUMN)[0] for key in keys)
+        return [entry for key in ids if key in state.by_id for entry in entries_of(state.by_id[key], state)]
 
     def suites(self) -> Iterable[Suite]:
         """All suites, and the configuration where something is wrong in it."""

@@ -140,6 +140,7 @@ class Tree:
     shown: list[CaseRow]
     """Cases that pass the filter, in the order shown, also those in folded parts."""
     total: int
+    """Cases, shown or not."""
     index: dict[str, int]
     _above: dict[str, tuple[TreeLine, ...]]
     extent: Extent = field(default_factory=Extent)
@@ -184,7 +185,7 @@ def build(entries: Iterable[CaseRow], suites: Iterable[Suite], view: View) -> Tr
             for entry in chosen
         ]
         index = {line.key: number for number, line in enumerate(lines)}
-        return Tree(lines, chosen, len(entries), index, {}, extent_of(chosen))
+        return Tree(lines, chosen, len({entry.case_id for entry in entries}), index, {}, extent_of(chosen))
     making = _Lines(view)
     if view.grouping in ("agent", "cause"):
         making.groups(chosen)
@@ -193,7 +194,14 @@ def build(entries: Iterable[CaseRow], suites: Iterable[Suite], view: View) -> Tr
     else:
         making.files(chosen, suites, filtered=accept is not None)
     index = {line.key: number for number, line in enumerate(making.lines)}
-    return Tree(making.lines, making.shown, len(entries), index, making.above, extent_of(making.shown))
+    return Tree(
+        making.lines,
+        making.shown,
+        len({entry.case_id for entry in entries}),
+        index,
+        making.above,
+        extent_of(making.shown),
+    )
 
 
 def summary_row(line: TreeLine) -> CaseRow:
@@ -223,7 +231,7 @@ def summary_row(line: TreeLine) -> CaseRow:
         worst,
         name=name,
         variant=variant,
-        columns=(),
+        column=None,
         note=None,
         attempts="",
         ratio=None,
@@ -371,7 +379,7 @@ class _Lines:
                         hidden_below = line
                 open_folders.append(line)
             suite, cases = known.get(path), by_suite.get(path, [])
-            if len(cases) == 1 and not (suite and suite.problems):
+            if len({entry.case_id for entry in cases}) == 1 and not (suite and suite.problems):
                 alone += cases
                 continue
             self._suite(suite, path, cases, tuple(open_folders), hidden=hidden_below is not None)

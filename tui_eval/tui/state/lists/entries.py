@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Mapping, Sequence
 from math import inf
 
-from tui_eval.case_names import is_unnamed, names_by_values, told_apart, variant_of
+from tui_eval.case_names import told_apart, variant_of
 from tui_eval.guard import figures
 from tui_eval.store import case_state
 from tui_eval.store.case_state import Column
@@ -17,6 +16,8 @@ from tui_eval.tui.state.lists.case_entry import CaseRow, EntryColumn
 from tui_eval.tui.state.lists.filtering import Subject, tags_of
 from tui_eval.tui.state.runs.run_group import RunGroup
 
+OF_COLUMN = "\x1f"
+"""What stands in the key of an entry before its column, where its case has several."""
 _STATES = {"waiting": "w", "running": "r", "retrying": "t"}
 ATTEMPT_STATUSES = {
     "p": "passed",
@@ -32,14 +33,14 @@ ATTEMPT_STATUSES = {
 
 
 def suite_entries(state: AppState) -> list[CaseRow]:
-    """One entry per case of the suites, with its last result, or what the runs in front make of it. May be
-    called in a thread: what changes meanwhile is told again."""
-    return _told_apart([suite_entry(item, state) for item in state.rows])
+    """One entry per case of the suites and column that it was asked in, with its last result, or what the runs in
+    front make of it. May be called in a thread: what changes meanwhile is told again."""
+    return _told_apart([entry for item in state.rows for entry in entries_of(item, state)])
 
 
-def suite_entry(item: CaseItem, state: AppState) -> CaseRow:
-    """The entry of one case: how it stands in each of its columns, the worst shown. Runs in front and beside it
-    count while they are at work, newer than what is known of the past, or the ones the newest result is from."""
+def entries_of(item: CaseItem, state: AppState) -> list[CaseRow]:
+    """The entries of one case, one for each of its columns. Runs in front and beside it count while they are at
+    work, newer than what is known of the past, or the ones the newest result is from."""
     past = case_state.by_column(item.history)
     found: dict[Column, CaseRow] = {}
     for column, results in past.items():
@@ -63,11 +64,11 @@ def suite_entry(item: CaseItem, state: AppState) -> CaseRow:
                 or last.finished_at < run.info.started_at
             ):
                 _from_group(found.setdefault(column, _blank(item, state)), group, key)
-    entry = _shown(found, past) if found else _blank(item, state)
+    entries = _in_columns(found, past) if found else [_blank(item, state)]
     if item.case is not None:
-        own = variant_of(item.case, entry.agent)
-        entry.variant = f"{own} {entry.variant}".strip() if own else entry.variant
-    return entry
+        for entry in entries:
+            entry.variant = f"{variant_of(item.case, entry.agent)} {entry.variant}".strip()
+    return entries
 
 
 def _blank(item: CaseItem, state: AppState) -> CaseRow:
@@ -82,6 +83,7 @@ def _blank(item: CaseItem, state: AppState) -> CaseRow:
         model=item.model or "",
         case=item.case,
         note=state.notes.get(item.case_id),
+        test=item.case.name if item.case is not None and item.case.name != item.name else "",
     )
 
 
@@ -105,31 +107,26 @@ def _of_past(entry: CaseRow, results: Sequence[CaseHistory]) -> CaseRow:
     return entry
 
 
-def _shown(found: dict[Column, CaseRow], past: case_state.Results) -> CaseRow:
-    """The entry of the column that stands for the case; with several it says which, and how many stand badly."""
-    worst = case_state.worst({column: entry.status for column, entry in found.items()})
-    assert worst is not None
-    shown = found[worst]
-    columns = [
-        EntryColumn(
-            column.agent,
-            column.model,
-            entry.status,
-            entry.flaky,
-            column in past and case_state.is_own(past[column]),
-        )
-        for column, entry in found.items()
-    ]
-    if len(columns) == 1 and (columns[0].own or worst not in past):
-        return shown
-    columns.sort(key=lambda one: (one.agent, one.model) != worst)
-    shown.columns = tuple(columns)
-    shown.agent, shown.model = worst.agent, worst.model
-    if len(columns) > 1:
-        bad = sum(_runs_again(one.status, one.flaky) for one in columns)
-        which = case_state.column_names(list(found))[worst]
-        shown.variant = f"{which}, {bad} of {len(columns)}" if bad else f"{len(columns)} columns"
-    return shown
+def _in_columns(found: Mapping[Column, CaseRow], past: case_state.Results) -> list[CaseRow]:
+    """The entries of a case's columns, its own first; where there are several each says which it is, and has a key
+    of its own."""
+    own = {column for column in found if column in past and case_state.is_own(past[column])}
+    if len(found) == 1:
+        ((column, entry),) = found.items()
+        if column not in own and column in past:
+            entry.column = EntryColumn(*column, False, 1)
+            entry.agent, entry.model = column.agent, column.model
+        return [entry]
+    names = case_state.column_names(list(found))
+    entries: list[CaseRow] = []
+    for column in sorted(found, key=lambda one: (one not in own, one)):
+        entry = found[column]
+        entry.column = EntryColumn(*column, column in own, len(found))
+        entry.key = f"{entry.case_id}{OF_COLUMN}{column.agent}{OF_COLUMN}{column.model}"
+        entry.agent, entry.model, entry.variant = column.agent, column.model, names[column]
+        entry.test = entry.test or entry.name
+        entries.append(entry)
+    return entries
 
 
 def run_entries(group: RunGroup, state: AppState) -> list[CaseRow]:
@@ -145,13 +142,14 @@ def run_entry(group: RunGroup, key: str, state: AppState) -> CaseRow:
     entry = CaseRow(
         key,
         row.case_id,
-        row.name,
+        item.name if item is not None else row.name,
         row.suite,
         row.format,
         agent=row.agent,
         model=row.model or "",
         case=case,
         variant=row.variant or (variant_of(case, row.agent) if case is not None else ""),
+        test=row.name if item is not None and item.name != row.name else "",
     )
     _from_group(entry, group, key)
     note = state.notes.get(row.case_id)
@@ -245,30 +243,16 @@ def meant(entry: CaseRow, pointer: CasePointer) -> bool:
 
 def failing(entry: CaseRow) -> bool:
     """What `]` and `[` stop at: failed, in error, or flaky."""
-    return entry.status in ("failed", "error") or entry.flaky or any(one.flaky for one in entry.columns)
+    return entry.status in ("failed", "error") or entry.flaky
 
 
 def not_passed(entries: Iterable[CaseRow]) -> list[CaseRow]:
-    """What `R` runs again: each with only those of its columns that did not pass."""
-    found: list[CaseRow] = []
-    for entry in entries:
-        bad = tuple(one for one in entry.columns if _runs_again(one.status, one.flaky))
-        if bad or (not entry.columns and _runs_again(entry.status, entry.flaky)):
-            found.append(entry if len(bad) == len(entry.columns) else replace(entry, columns=bad))
-    return found
-
-
-def _runs_again(status: str, flaky: bool) -> bool:
-    return flaky or status in ("failed", "error", "cancelled", "skipped")
+    """What `R` runs again."""
+    return [one for one in entries if one.flaky or one.status in ("failed", "error", "cancelled", "skipped")]
 
 
 def _told_apart(entries: list[CaseRow]) -> list[CaseRow]:
-    """Call those without a name of their own by what is asked, and give those with the same name in one suite
-    what tells them apart."""
-    unnamed = [entry for entry in entries if entry.case is not None and is_unnamed(entry.case)]
-    if unnamed:
-        for entry, name in zip(unnamed, names_by_values([e.case for e in unnamed if e.case]), strict=True):
-            entry.test, entry.name = entry.name, name
+    """Give those with the same name in one suite what tells them apart."""
     for entry, variant in zip(entries, told_apart(entries), strict=True):
         entry.variant = variant
     return entries
