@@ -18,7 +18,7 @@ from tui_eval.tui.pointer import CasePointer
 from tui_eval.tui.services import Core
 from tui_eval.tui.state.app_state import CaseItem
 from tui_eval.tui.state.case_agent import files_of_agent
-from tui_eval.tui.state.lists.entries import not_passed, suite_entry
+from tui_eval.tui.state.lists.entries import entries_of, not_passed
 from tui_eval.tui.state.lists.suite_changes import EditedSuite
 from tui_eval.tui.state.python_imports import Imports
 from tui_eval.tui.state.watch_scope import (
@@ -241,8 +241,12 @@ class WatchController:
         """Judge and run what a save below a line asks for."""
         for run_id, case_ids in todo.judge.items():
             self._runs.judge_again(self.state.run_folder(run_id), case_ids)
-        rows = [suite_entry(self.state.by_id[one], self.state) for one in (*todo.failed, *todo.changed)]
-        entries = [*not_passed(rows[: len(todo.failed)]), *rows[len(todo.failed) :]]
+        state = self.state
+        failed, changed = (
+            [row for one in ids for row in entries_of(state.by_id[one], state)]
+            for ids in (todo.failed, todo.changed)
+        )
+        entries = [*not_passed(failed), *changed]
         if entries:
             self._runs.start(entries, show=False, in_their_columns=True)
         elif not todo.judge:
