@@ -375,6 +375,7 @@ WORDS: dict[str, Callable[[Sequence[Evidence]], str]] = {
     "exit": lambda found: f"{found[0].path}: {line(found[0].text)}",
     "script-raised": _says("script"),
     "script-time-limit": _says("script too slow"),
+    "script-memory-limit": _says("out of memory"),
     "worker-lost": _says("process lost"),
     "no-rule": _says(""),
     "not-recorded": _says(""),

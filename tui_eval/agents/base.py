@@ -167,6 +167,7 @@ class Services:
     where the spec's file names a run outside). `agent` gives the agent of another spec and `ask_model(system, prompt)` the judge's answer (a simulated user). `prices`
     are the project's, USD per million tokens; `nao_costs` are those that a nao_config.yaml declares,
     by `provider:model_id`, in nao's own words. `paces` are how fast agents may be asked, by their names.
+    `script_memory` is how many gigabytes a process of the project's code may have (None: the usual).
     `conceal` takes a secret that came to be known while running (a token), which is masked from then on.
     """
 
@@ -181,6 +182,7 @@ class Services:
     nao_costs: dict[str, dict[str, float]] = field(default_factory=dict)
     paces: dict[str, Pace] = field(default_factory=dict)
     conceal: Callable[[str], None] = _nothing
+    script_memory: float | None = None
 
     def pace(self, spec: AgentSpec) -> Pace:
         """How fast the agent of a spec may be asked."""

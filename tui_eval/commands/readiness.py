@@ -207,7 +207,7 @@ def _scripts(loaded: Sequence[Suite], config: Config) -> Iterator[Problem]:
                     files.setdefault(found, case)
     if not files:
         return
-    host = NodeHost(config.root)
+    host = NodeHost(config.root, config.run.script_memory)
     try:
         for (path, function), case in files.items():
             try:

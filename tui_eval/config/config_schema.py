@@ -290,6 +290,7 @@ RUN: dict[str, Check] = {
     "attempts": optional(integer(1)),
     "retries": integer(0),
     "max_cost": optional(number(0)),
+    "script_memory": optional(number(0.25)),
     "on": where,
     "files": choice("sent", "shared"),
 }
@@ -364,13 +365,14 @@ class SuiteRule(msgspec.Struct, omit_defaults=True):
 
 
 class RunSettings(msgspec.Struct, omit_defaults=True):
-    """`run:`; seconds, USD. `on` is where attempts run (`where`), `files` how a cluster has the project's."""
+    """`run:`; seconds, USD, gigabytes. `on` is where attempts run (`where`), `files` how a cluster has the project's."""
 
     concurrency: int = 8
     timeout: float = 120.0
     attempts: int | None = None
     retries: int = 3
     max_cost: float | None = None
+    script_memory: float | None = None
     on: str = "here"
     files: str = "sent"
 

@@ -13,10 +13,12 @@ if TYPE_CHECKING:
 
 
 class Hosts:
-    """One host for each kind of code, of a project below `root`."""
+    """One host for each kind of code, of a project below `root`; `script_memory`: gigabytes that a process of theirs
+    may have (None: the usual)."""
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, script_memory: float | None = None) -> None:
         self._root = root
+        self._script_memory = script_memory
         self._python: PythonHost | None = None
         self._javascript: JavaScriptHost | None = None
         self._node: NodeHost | None = None
@@ -27,7 +29,7 @@ class Hosts:
         if self._python is None:
             from tui_eval.scripting.python.python_host import PythonHost
 
-            self._python = PythonHost(self._root)
+            self._python = PythonHost(self._root, self._script_memory)
         return self._python
 
     @property
@@ -36,7 +38,7 @@ class Hosts:
         if self._node is None:
             from tui_eval.javascript.node_host import NodeHost
 
-            self._node = NodeHost(self._root)
+            self._node = NodeHost(self._root, self._script_memory)
         return self._node
 
     @property

@@ -49,7 +49,7 @@ class RunContext(Hosts):
     """Made for one run (the warm engine makes one per run; hosts and agents close with it)."""
 
     def __init__(self, config: Config, trust: Trust) -> None:
-        super().__init__(config.root)
+        super().__init__(config.root, config.run.script_memory)
         self.config = config
         self.trust = trust
         self.masker = Masker(secrets(config))
@@ -108,6 +108,7 @@ class RunContext(Hosts):
                 nao_costs=self.config.nao.costs if self.config.nao else {},
                 paces=self.paces,
                 conceal=self.masker.add,
+                script_memory=self.config.run.script_memory,
             )
             agent = self._agents[key] = agents.create(filled, services)
         return agent

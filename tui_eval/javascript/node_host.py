@@ -194,7 +194,7 @@ class NodeHost(ScriptHost):
         def command(channel: int) -> list[str]:
             return [node, "--no-warnings", *flags, _WORKER, str(channel)]
 
-        return ScriptProcess(command, folder, self.language)
+        return ScriptProcess(command, folder, self.language, self.memory)
 
 
 def installed() -> bool:

@@ -199,6 +199,7 @@ async function serve(request) {
       if (value === undefined) fields.undefined = true;
     } catch (error) {
       fields = { kind: 'error', message: oneLine(error), traceback: String(error?.stack ?? '') };
+      if (error instanceof RangeError && /allocation failed/.test(error.message)) fields.spent = true;
     }
     answer(request, { ...fields, stdout: state.printed }, watched(request.file));
   });

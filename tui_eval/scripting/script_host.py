@@ -27,6 +27,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from tui_eval.scripting.memory_limit import limit_of
 from tui_eval.scripting.script_process import Listener, ScriptProcess
 
 PROCESSES = 8
@@ -120,8 +121,10 @@ class ScriptHost(ABC):
 
     language = ""
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, memory: float | None = None) -> None:
+        """`memory`: gigabytes that each process may have (`memory_limit`)."""
         self._root = root.resolve()
+        self.memory = limit_of(memory)
         self._lock = threading.Lock()
         self._current: dict[Hashable, list[ScriptProcess]] = {}
         self._all: list[ScriptProcess] = []
@@ -454,6 +457,8 @@ def result_of(answer: dict[str, Any]) -> CallResult:
     """
     if answer["kind"] == "error":
         code = "worker-lost" if "lost" in answer else "script-raised"
+        if answer.get("spent"):
+            code = "script-memory-limit"
         raised_at = answer.get("raised_at")
         raise ScriptError(
             answer["message"],

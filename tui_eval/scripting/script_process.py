@@ -22,14 +22,25 @@ from typing import Any
 
 import msgspec
 
+from tui_eval.scripting import memory_limit
 from tui_eval.scripting.python.python_worker_children import descendants, kill
+from tui_eval.scripting.python.python_worker_memory import MEMORY, tells_of_memory
 
+LARGEST = 64_000_000
+"""Bytes of one answer that are taken; who says more is ended."""
+_KEPT = 65_536
+"""Bytes that are kept of the end of what a process writes to its errors."""
+_CRASHES = frozenset(
+    -one for one in (signal.SIGABRT, signal.SIGTRAP, signal.SIGILL, signal.SIGSEGV, signal.SIGBUS)
+)
+_MOST_OF_IT = 0.7
 GRACE = 2.0
 """Seconds after which a process that says nothing of a cancelled call is taken to be blocked."""
 
 TAKEN = "TUI_EVAL_TAKEN"
 """The variable that tells a child the number of a file in which it notes the last request it has taken: 8 bytes,
-little endian. What it had not taken when it ended has done nothing and may be asked of another."""
+little endian. What it had not taken when it ended has done nothing and may be asked of another. A byte after them says
+that it ended because it had no memory left."""
 
 Listener = Callable[[dict[str, Any]], None]
 """Gets the answers to one request, in a thread of the process."""
@@ -39,9 +50,18 @@ class ScriptProcess:
     """One child: sends requests, hands each answer to the listener of its call."""
 
     def __init__(
-        self, command: Callable[[int], list[str]], folder: Path, language: str, own_children: int = 0
+        self,
+        command: Callable[[int], list[str]],
+        folder: Path,
+        language: str,
+        memory: int,
+        own_children: int = 0,
+        *,
+        limits_itself: bool = False,
     ) -> None:
-        """`own_children`: how many processes below it are of its own making."""
+        """`memory` is how many bytes it may have, which it sees to itself where it `limits_itself`; `own_children` how
+        many processes below it are of its own making."""
+        self._memory = memory
         self._own_children = own_children
         ours, theirs = socket.socketpair()
         self._language = language
@@ -51,18 +71,25 @@ class ScriptProcess:
                 command(theirs.fileno()),
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
-                stderr=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL if limits_itself else subprocess.PIPE,
                 pass_fds=(theirs.fileno(), self._taken.fileno()),
                 start_new_session=True,
                 cwd=folder,
-                env={**os.environ, TAKEN: str(self._taken.fileno())},
+                env={
+                    **os.environ,
+                    TAKEN: str(self._taken.fileno()),
+                    **({MEMORY: str(memory)} if limits_itself else {}),
+                },
             )
+        if not limits_itself:
+            memory_limit.limit(self._child.pid, memory)
         self._socket = ours
         self._lock = threading.Lock()
         self._listeners: dict[int, tuple[Listener, str]] = {}
         self._left: set[int] = set()
         self._holders: set[object] = set()
         self._killed_for = ""
+        self._too_large = False
         self._outgoing: SimpleQueue[bytes | None] = SimpleQueue()
         self._next = 0
         self._reaping = threading.Lock()
@@ -77,6 +104,9 @@ class ScriptProcess:
         """When it last answered (the monotonic clock); 0: not yet."""
         self._lingering = False
         self.files: dict[str, list[int]] = {}
+        self._complained = b""
+        self._complaints = threading.Thread(target=self._hear_errors, name="script-host-errors", daemon=True)
+        self._complaints.start()
         threading.Thread(target=self._write, name="script-host-write", daemon=True).start()
         self._reader = threading.Thread(target=self._read, name="script-host-read", daemon=True)
         self._reader.start()
@@ -191,9 +221,21 @@ class ScriptProcess:
             except OSError:
                 return
 
+    def _hear_errors(self) -> None:
+        """Keep the end of what it writes to its errors, where that comes here."""
+        if self._child.stderr is None:
+            return
+        with contextlib.suppress(OSError, ValueError), self._child.stderr as errors:
+            while piece := os.read(errors.fileno(), 65_536):
+                self._complained = (self._complained + piece)[-_KEPT:]
+
     def _read(self) -> None:
         with contextlib.suppress(OSError, ValueError), self._socket.makefile("rb") as lines:
-            for line in lines:
+            while line := lines.readline(LARGEST + 1):
+                if len(line) > LARGEST:
+                    self._too_large = True
+                    self._kill_group()
+                    break
                 self._hear(json.loads(line))
         self._ended()
 
@@ -217,6 +259,12 @@ class ScriptProcess:
                 self._lingering = bool(answer.get("lingering"))
                 call = self._listeners.pop(identity, None)
                 self._left.discard(identity)
+        if answer.get("spent"):  # what it holds may be held for good
+            self.retired = True
+            place = answer.get("raised_at")
+            answer["message"] = memory_limit.spent(self._memory) + (
+                f" ({Path(place[0]).name}:{place[1]})" if place else ""
+            )
         if call is not None:
             call[0](answer)
         if self.retired and self._unused():
@@ -229,20 +277,39 @@ class ScriptProcess:
         _wait_unreaped(self._child.pid, 1.0)
         self._kill_group()  # what it started and left behind
         with self._reaping:
-            self.how = _how(self._child.wait())
+            code, largest = self._reaped()
+            self.how = _how(code)
             self.ended = True
         self._outgoing.put(None)
         self._socket.close()
         with self._taken:
-            note = os.pread(self._taken.fileno(), 8, 0)
-        taken = int.from_bytes(note, "little") if note else self._next
+            note = os.pread(self._taken.fileno(), 9, 0)
+        taken = int.from_bytes(note[:8], "little") if note else self._next
+        self._complaints.join(5.0)  # what it left behind may hold the pipe
+        spent = bool(note[8:]) or tells_of_memory(self._complained)
+        # Allocators that get nothing more end a process in many ways.
+        spent = spent or (code in _CRASHES and largest > self._memory * _MOST_OF_IT)
+        if spent:
+            self.how = f"{memory_limit.spent(self._memory, self._complained)}; {self.how}"
+        if self._too_large:
+            self.how = f"an answer of more than {LARGEST // 1_000_000} MB"
         message = f"the {self._language} process ended ({self.how})"
         for identity, (listener, _) in waiting.items():
             others = [name for other, (_, name) in waiting.items() if other != identity]
             listener({
                 "kind": "error", "message": message + self._shared_with(others), "traceback": "", "stdout": "",
                 "lost": message, "begun": identity <= taken, "shared": bool(others or self._killed_for),
+                "spent": spent,
             })  # fmt: skip
+
+    def _reaped(self) -> tuple[int, int]:
+        """The exit code, and the bytes of memory that the largest process had."""
+        try:
+            _, status, usage = os.wait4(self._child.pid, 0)
+        except ChildProcessError:
+            return self._child.wait(), 0
+        self._child.returncode = os.waitstatus_to_exitcode(status)
+        return self._child.returncode, usage.ru_maxrss * 1024
 
     def _shared_with(self, others: list[str]) -> str:
         """What is to be said beside a process's end where it need not be the call's own doing."""

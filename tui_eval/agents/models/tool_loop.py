@@ -189,7 +189,7 @@ class Toolbox:
         if not self.options.spec.typed:
             self.services.trust.require(f"run {from_root(file, self.services.root)}:{function} (a tool)")
         if self._host is None:
-            self._host = PythonHost(self.services.root)
+            self._host = PythonHost(self.services.root, self.services.script_memory)
         host = self._host
         schema = entry.get("schema")
         if schema is None:

@@ -246,7 +246,7 @@ class NeuroSanAgent(Agent):
                 str(options.path(given, key)) if (given := options.text(key)) else ""
                 for key in ("manifest", "tool_path")
             ]
-            self._library = Library(python, root, *paths)
+            self._library = Library(python, root, *paths, memory=self.services.script_memory)
         return self._library
 
     async def close(self) -> None:

@@ -36,8 +36,10 @@ class Library(ScriptHost):
 
     language = "neuro-san"
 
-    def __init__(self, python: str, root: Path, manifest: str = "", tools: str = "") -> None:
-        super().__init__(root)
+    def __init__(
+        self, python: str, root: Path, manifest: str = "", tools: str = "", memory: float | None = None
+    ) -> None:
+        super().__init__(root, memory)
         self.python = python
         self._arguments = [manifest, tools]
 
@@ -49,7 +51,7 @@ class Library(ScriptHost):
             return [place, str(_WORKER), str(channel), *self._arguments]
 
         try:
-            return ScriptProcess(command, self._root, self.language)
+            return ScriptProcess(command, self._root, self.language, self.memory)
         except OSError as error:
             raise ScriptError(f"cannot run {place}: {error.strerror}", code="cannot-run") from None
 

@@ -26,6 +26,7 @@ from tui_eval.events import Event, Exchanged, Finished, Note, TextDelta
 from tui_eval.guard.fair_share import Share
 from tui_eval.guard.trust import agent_code
 from tui_eval.model import Exchange, Reply
+from tui_eval.scripting import memory_limit
 
 # -- Running a program to its end: it is killed with everything that it started when the attempt is cut.
 
@@ -40,9 +41,14 @@ _SILENT = 0.3
 
 
 async def run_program(
-    argv: Sequence[str], stdin: bytes, cwd: str | Path, more: Mapping[str, str]
+    argv: Sequence[str],
+    stdin: bytes,
+    cwd: str | Path,
+    more: Mapping[str, str],
+    memory: float | None = None,
 ) -> tuple[int, bytes, bytes]:
-    """The exit code, and what it wrote to its output and its errors. `more` is added to the environment.
+    """The exit code, and what it wrote to its output and its errors. `more` is added to the environment; each of its
+    processes may have `memory` (gigabytes; None: the usual).
 
     Raises:
         AgentError: it cannot be run, or writes without end.
@@ -73,6 +79,7 @@ async def run_program(
         raise AgentError(
             f"cannot run {argv[0]}: {reason}", code="cannot-run", said=str(reason), place=argv[0]
         ) from None
+    memory_limit.limit(process.pid, memory_limit.limit_of(memory))
     assert process.stdin and process.stdout and process.stderr
     out, err = _Output(process.stdout, argv[0]), _Output(process.stderr, argv[0], ERROR_KEPT)
     tasks = [asyncio.ensure_future(part) for part in (out.read(), err.read(), _write(process.stdin, stdin))]
@@ -278,7 +285,7 @@ class CommandSession(RememberingSession):
         agent = self.agent
         # How programs are told by the environment: OpenTelemetry's convention for child processes.
         more = {**agent.env, **{name.upper(): value for name, value in self.context.trace_headers.items()}}
-        return await run_program(argv, stdin, agent.cwd, more)
+        return await run_program(argv, stdin, agent.cwd, more, agent.services.script_memory)
 
 
 def turn_body(request: Request, context: SessionContext, messages: list[dict[str, Any]]) -> dict[str, Any]:

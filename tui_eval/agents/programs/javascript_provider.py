@@ -37,7 +37,7 @@ class JavaScriptAgent(Agent):
         self.file, self.function = Scripts(services, spec.base).place(given, f"provider {spec.name}")
         services.trust.require(script(self.file, services.root))
         self.settings = provider_options(spec, services.root)
-        self.host = NodeHost(services.root)
+        self.host = NodeHost(services.root, services.script_memory)
 
     async def open(self, context: SessionContext) -> Session:
         """Begin; the file is loaded with the first call."""

@@ -49,7 +49,7 @@ class PythonAgent(Agent):
         self.file, self.function = options.file_function(given, "function")
         self.promptfoo = options.flag("promptfoo")
         self.options = provider_options(spec, services.root)
-        self.host = PythonHost(services.root)
+        self.host = PythonHost(services.root, services.script_memory)
         self._described: Description | None = None
         self._described_at = 0
         self._describing = asyncio.Lock()

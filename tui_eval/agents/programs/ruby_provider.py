@@ -89,7 +89,9 @@ class RubySession(Session):
             }
             more = {name.upper(): value for name, value in self.context.trace_headers.items()}
             command = [agent.program, "-e", _CALL]
-            code, out, err = await run_program(command, encode(given), agent.file.parent, more)
+            code, out, err = await run_program(
+                command, encode(given), agent.file.parent, more, agent.services.script_memory
+            )
             answer = result.read_bytes() if code == 0 and result.is_file() else b""
         if said := (out + err if code == 0 else out).decode("utf-8", "replace").strip():
             yield Note(f"printed: {said[:PRINTED]}")

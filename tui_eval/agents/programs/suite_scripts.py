@@ -191,7 +191,7 @@ class Scripts:
         from tui_eval.scripting.python.python_host import PythonHost, ScriptError
 
         if self._python is None:
-            self._python = PythonHost(self.services.root)
+            self._python = PythonHost(self.services.root, self.services.script_memory)
         lease = leases.of(self._python) if leases is not None else None
         try:
             return (
@@ -204,7 +204,7 @@ class Scripts:
         if self._node is None:
             from tui_eval.javascript.node_host import NodeHost
 
-            self._node = NodeHost(self.services.root)
+            self._node = NodeHost(self.services.root, self.services.script_memory)
         return self._node
 
     def _isolate(self) -> JavaScriptHost:

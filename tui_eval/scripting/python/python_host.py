@@ -65,7 +65,8 @@ class PythonHost(ScriptHost):
             return [sys.executable, _WORKER, str(channel), str(place), str(self._root), packages]
 
         watched = os.path.isdir("/proc/self")  # the child is then the watcher of the one that runs the code
-        return ScriptProcess(command, place, self.language, own_children=1 if watched else 0)
+        own = 1 if watched else 0
+        return ScriptProcess(command, place, self.language, self.memory, own, limits_itself=True)
 
     async def stream(
         self,

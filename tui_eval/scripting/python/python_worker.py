@@ -32,6 +32,7 @@ if sys.flags.safe_path:  # PYTHONSAFEPATH: the script's own folder is left out
     sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
 from python_worker_answers import description, encode, kind_of, told, traceback_of
+from python_worker_memory import MemoryWatch, limit_from_environment, limit_own, make_room, tells_of_memory
 from python_worker_modules import Modules
 from python_worker_printing import Descriptors, Printed, Stdout, current
 from python_worker_watcher import watched
@@ -221,7 +222,12 @@ class PythonWorker:
         self._send_line(line[:-1] + b"," + encode(extra)[1:])
 
     def _fail(self, identity: int, error: BaseException) -> None:
+        spent = isinstance(error, MemoryError)
+        if spent:
+            make_room()
         answer: dict[str, Any] = {"id": identity, "kind": "error", **told(error, self._folders)}
+        if spent:
+            answer["spent"] = True
         self._release_main()
         answer["traceback"] = traceback_of(error)
         answer |= {"stdout": self._printed_by(identity), **self._modules.followed(), **self._lingering()}
@@ -249,8 +255,21 @@ def main() -> None:
     if taken >= 0:
         os.set_inheritable(taken, False)
         os.pwrite(taken, bytes(8), 0)
+    memory = limit_from_environment()
     descriptors = Descriptors()
-    has_watcher = watched(connection, descriptors.cut)
+
+    watch = MemoryWatch(memory)
+
+    def each(child: int) -> None:
+        descriptors.cut()
+        watch.look(child)
+
+    def ended() -> None:
+        if taken >= 0 and (watch.ended or tells_of_memory(descriptors.last())):
+            os.pwrite(taken, b"\1", 8)
+
+    has_watcher = watched(connection, each, ended)
+    limit_own(memory)
     folder, root, packages = map(Path, sys.argv[2:5])
     sys.dont_write_bytecode = True
     sys.path[0] = str(folder)
@@ -259,7 +278,11 @@ def main() -> None:
     os.chdir(folder)
     worker = PythonWorker(connection, folder, root, descriptors, has_watcher, taken)
     sys.stdout = sys.stderr = Stdout(worker.only_printed)  # pyright: ignore[reportAttributeAccessIssue]
-    worker.run()
+    try:
+        worker.run()
+    except MemoryError:  # not even an answer could be made
+        os.write(2, b"MemoryError\n")
+        os._exit(1)
 
 
 if __name__ == "__main__":

@@ -92,6 +92,11 @@ class Descriptors:
             fcntl.lockf(self._file, fcntl.LOCK_UN)
         return raw.decode("utf-8", "replace")
 
+    def last(self) -> bytes:
+        """The end of what was printed, which is not taken by that."""
+        size = os.fstat(self._file).st_size
+        return os.pread(self._file, 4096, max(0, size - 4096))
+
     def cut(self) -> None:
         """Give back what is beyond the limit: a program can fill the disk before its call has ended. To be
         called from another process than `take`, from time to time."""

@@ -23,11 +23,11 @@ _PATIENCE = 10.0
 """Seconds for killed processes to be gone; one in the middle of a disk's operation may take longer."""
 
 
-def watched(connection: socket.socket, each: Callable[[], None]) -> bool:
+def watched(connection: socket.socket, each: Callable[[int], None], ended: Callable[[], None]) -> bool:
     """Go on in a child of this process, which stays above it as its watcher and never comes back from here.
 
     When the other side of `connection` is gone, or the child has ended, the watcher ends all that descends from
-    it, and ends as the child did. `each` is called in it ten times a second.
+    it, and ends as the child did. `each` is called in it with the child ten times a second, `ended` when the child has ended by itself.
 
     Returns whether there is a watcher; without /proc there is no finding descendants.
     """
@@ -40,12 +40,14 @@ def watched(connection: socket.socket, each: Callable[[], None]) -> bool:
         end_with_parent(watcher)
         return True
     try:
-        _end_as(_watch(child, connection, each))
+        _end_as(_watch(child, connection, each, ended))
     finally:
         os._exit(1)
 
 
-def _watch(child: int, connection: socket.socket, each: Callable[[], None]) -> int:
+def _watch(
+    child: int, connection: socket.socket, each: Callable[[int], None], ended: Callable[[], None]
+) -> int:
     woken, wake = os.pipe()
     os.set_blocking(woken, False)
     os.set_blocking(wake, False)
@@ -62,8 +64,11 @@ def _watch(child: int, connection: socket.socket, each: Callable[[], None]) -> i
         if woken in ready:
             os.read(woken, 4096)
         with suppress(OSError):
-            each()
+            each(child)
         status = _reap(child)
+    if status:
+        with suppress(OSError):
+            ended()
     deadline = time.monotonic() + _PATIENCE
     while (found := descendants(os.getpid())) and time.monotonic() < deadline:
         kill(found)

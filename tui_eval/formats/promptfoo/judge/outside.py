@@ -18,6 +18,7 @@ from tui_eval.formats.promptfoo.judge.script_results import script_failed, verdi
 from tui_eval.guard import figures
 from tui_eval.guard.trust import inline
 from tui_eval.javascript import values as js
+from tui_eval.scripting import memory_limit
 
 _SECONDS = 5.0
 _RUBY_SECONDS = 60.0
@@ -136,6 +137,7 @@ async def run_ruby(given: dict[str, Any], folder: Path) -> Any:
         program, "-e", _RUNNER, cwd=folder,
         stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
     )  # fmt: skip
+    memory_limit.limit(process.pid, memory_limit.limit_of(None))
     try:
         async with asyncio.timeout(_RUBY_SECONDS):
             out, err = await process.communicate(js.json_text(given).encode("utf-8", "replace"))

@@ -22,6 +22,7 @@ from tui_eval.guard.trust import Trust
 from tui_eval.guard.trust import command as command_name
 from tui_eval.guard.trust import script as script_name
 from tui_eval.model import Case
+from tui_eval.scripting import memory_limit
 
 if TYPE_CHECKING:
     from tui_eval.javascript.node_host import NodeHost
@@ -138,6 +139,7 @@ async def _run(made: PromptFunction) -> str:
         )
     except (OSError, ValueError) as error:
         raise RenderError(f"{shown} cannot be run: {getattr(error, 'strerror', None) or error}") from None
+    memory_limit.limit(child.pid, memory_limit.limit_of(None))
     try:
         async with asyncio.timeout(FUNCTION_TIME):
             output, complaint = await child.communicate()

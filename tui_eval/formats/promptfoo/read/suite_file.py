@@ -250,7 +250,7 @@ class SuiteReading:
         if self._host is None:
             from tui_eval.scripting.python.python_host import PythonHost
 
-            self._host = PythonHost(self.root)
+            self._host = PythonHost(self.root, self.config.run.script_memory)
         return self._host
 
     def node(self) -> NodeHost:
@@ -258,7 +258,7 @@ class SuiteReading:
         if self._node is None:
             from tui_eval.javascript.node_host import NodeHost
 
-            self._node = NodeHost(self.root)
+            self._node = NodeHost(self.root, self.config.run.script_memory)
         return self._node
 
     def javascript(self) -> JavaScriptHost:
