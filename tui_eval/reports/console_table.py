@@ -40,7 +40,8 @@ def table(
         tools[row.case_ref] = tools.get(row.case_ref, 0) + (row.tool_calls or 0)
         if row.input_tokens is not None or row.output_tokens is not None:
             counted.setdefault(row.case_ref, []).append(figures.tokens(row.input_tokens, row.output_tokens))
-        seconds[row.case_ref] = seconds.get(row.case_ref, 0.0) + (row.duration_ms or 0) / 1000
+        if row.duration_ms is not None:
+            seconds[row.case_ref] = seconds.get(row.case_ref, 0.0) + row.duration_ms / 1000
     tokens = {case: figures.total(counts, "tokens") for case, counts in counted.items()}
     header = ["Test", "Model", "Status", "Message", "Tokens", "Cost", "Time (s)", "Tools"]
     lines: list[list[str]] = []
@@ -58,7 +59,7 @@ def table(
             [
                 _fitting(*names[case.id]), visible(case.model or case.agent, newlines=False), status,
                 visible(item.cause or item.message, newlines=False), "" if count is None else f"{count:,}",
-                "" if item.cost is None else f"{item.cost:.4f}", f"{seconds.get(case.id, 0.0):.2f}",
+                "" if item.cost is None else f"{item.cost:.4f}", f"{seconds[case.id]:.2f}" if case.id in seconds else "",
                 str(tools.get(case.id, 0)),
             ]
         )  # fmt: skip

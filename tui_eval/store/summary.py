@@ -18,6 +18,7 @@ class CaseSummary(msgspec.Struct):
     """A case of a run with one agent. `attempts` counts those that ended, `interval` is Wilson's
     95 % for `pass_rate` (both 0–1). `outcome` is None while nothing has ended. `answers` are fingerprints of
     the different answers; empty where not every answer that was judged has one. `variant` as in `CaseRow`;
+    `duration_ms` is the mean of the `timed` attempts, in which somebody was asked;
     `message`, `cause` and `alike` are those of the first attempt that did not pass; `asserted_nothing` says that it
     passed and could not have failed. `cached` attempts have answers from the cache, which `saved` so much (USD; None:
     not known); `cost` is what the others cost. `compat` are the rules that it was judged by (`store.judged_under`);
@@ -40,6 +41,7 @@ class CaseSummary(msgspec.Struct):
     cause: str = ""
     alike: str = ""
     duration_ms: float | None = None
+    timed: int = 0
     tokens: int | None = None
     cost: float | None = None
     answers: list[str] = []
@@ -122,6 +124,7 @@ def summarise(case: StoredCase, attempts: Iterable[AttemptRow]) -> CaseSummary:
         cause=telling.cause if telling is not None else "",
         alike=telling.alike if telling is not None else "",
         duration_ms=sum(durations) / len(durations) if durations else None,
+        timed=len(durations),
         tokens=figures.total(tokens, "tokens"),
         cost=figures.total_amount(costs, "cost"),
         answers=sorted(marks) if "" not in marks else [],

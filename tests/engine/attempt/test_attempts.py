@@ -16,6 +16,9 @@ from tui_eval.config import project as project_of
 from tui_eval.engine.wants import wants
 from tui_eval.formats import reading
 from tui_eval.guard.trust import Trust
+from tui_eval.reports import results
+from tui_eval.reports.run_comparison import compare
+from tui_eval.store.summary import summarise_run
 from tui_eval.model import Attempt
 from tui_eval.store.reader import RunReader
 
@@ -217,6 +220,35 @@ async def test_retries_of_the_run_and_prices_of_nao_reach_the_agent(project: Cal
             "openaiCompatible/house:c": {"costs": {"output": 4.0}},
         }
         assert [row.model for row in reader.cases()] == ["openai:a", "x:b", "openaiCompatible/house:c"]
+
+
+@pytest.mark.parametrize(
+    ("agent", "how"),
+    [
+        ("{type: python, function: 'bot.py:answer'}", "needs trust"),
+        ("{type: http, url: 'http://127.0.0.1:9/', headers: {X: '${NOT_SET_HERE}'}}", "is not set"),
+        ("{type: nonsense}", "unknown type"),
+    ],
+)
+async def test_an_attempt_that_asked_nobody_took_no_time(
+    project: Callable[..., Path], agent: str, how: str
+) -> None:
+    root = project(
+        suite="agent: mine\ntest_cases:\n  - {name: one, input: hi, expected: {should_contain: [hi]}}\n",
+        config=f"agents:\n  mine: {agent}\n",
+        **{"bot.py": "def answer(message):\n    return message\n"},
+    )
+    _, reader = await go(root)
+    attempt = only(reader)
+    assert attempt.outcome == "error" and how in attempt.message and attempt.duration_ms is None
+    refused = summarise_run(reader.cases(), reader.attempts())
+    assert (refused[0].duration_ms, refused[0].timed) == (None, 0)
+    assert results.build(reader)["summary"]["avg_duration_ms"] == 0
+    if "python" in agent:
+        _, reader = await go(root, trust=True)
+        answered = summarise_run(reader.cases(), reader.attempts())
+        assert answered[0].duration_ms and answered[0].timed == 1
+        assert compare(answered, refused).usual.latency is None  # no speed-up to nothing
 
 
 async def test_no_variable_of_the_environment_goes_to_a_nao_server_without_trust(

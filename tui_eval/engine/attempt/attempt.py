@@ -56,6 +56,7 @@ async def execute(
     why: list[Evidence] | None = None
     judgement: Judgement | None = None
     cancelled = False
+    failed: Exception | None = None
     try:
         if job.problem or job.spec is None:
             raise AttemptFailed(job.problem or "no agent", "no-agent")
@@ -67,8 +68,10 @@ async def execute(
         cancelled = True
         raise
     except AttemptFailed as failure:
+        failed = failure
         error, why = str(failure), evidence_of(failure)
     except (AgentError, ConfigError, NeedsTrust, ScriptError) as failure:
+        failed = failure
         error, why = str(failure), evidence_of(failure)
         collector.failed(error, getattr(failure, "answer", ""))
     except Exception as failure:
@@ -98,7 +101,7 @@ async def execute(
         attempt.outcome = "skipped"
         attempt.message = f"{continuing.BY_HAND}{'; '.join(by_hand.changes)}"
     attempt.started_at = started
-    attempt.duration_ms = round(duration, 1)
+    attempt.duration_ms = round(duration, 1) if run.was_asked(failed) else None
     if by_hand.stopped:
         attempt.outcome = "cancelled"  # by a person: no fault of the agent's
     if job.judges_only and job.recorded is not None:

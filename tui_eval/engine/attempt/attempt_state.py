@@ -120,6 +120,7 @@ class Running:
         self.limits = limits
         self.conversation: Conversation | None = None
         self.uncounted_ms = 0.0
+        self.asked = False
         self.tracer: Tracer | None = None
         self._clock = 0.0
         self._spent_ms = 0.0
@@ -140,6 +141,12 @@ class Running:
         if self.tracer is not None:
             return self.tracer.trace()
         return self.job.recorded.trace if self.job.recorded is not None and self.job.judges_only else None
+
+    def was_asked(self, failure: BaseException | None) -> bool:
+        """Whether the agent was asked at all, so that the attempt took it time. What may not be done, or cannot for
+        lack of a setting, is refused before anything is sent."""
+        refused = isinstance(failure, NeedsTrust | ConfigError)
+        return self.asked and not (refused and not self.collector.heard)
 
     async def go(self) -> Judgement:
         """To the end.
@@ -344,6 +351,7 @@ class Running:
             else:
                 self.collector.begin(request.turn, conversation.shown(request))
             self.by_hand.mark(request.turn)
+            self.asked = True
             async with self.limits.turn(request.turn, conversation.limits.get(request.turn)):
                 await self._send(session, request)
             if not request.continue_conversation:

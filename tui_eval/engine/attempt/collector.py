@@ -159,6 +159,12 @@ class Collector:
         return said[-1] if said else ""
 
     @property
+    def heard(self) -> bool:
+        """Whether anything came of an agent, or was sent to a server."""
+        said = any(entry.kind not in ("user", "note", "error") for entry in self.entries)
+        return said or bool(self.replies or self.exchanges)
+
+    @property
     def cached(self) -> list[Reply]:
         """The replies that came from the cache."""
         return [reply for reply in self.replies if reply.cached]
