@@ -16,11 +16,11 @@ from tui_eval.config import project as project_of
 from tui_eval.engine.wants import wants
 from tui_eval.formats import reading
 from tui_eval.guard.trust import Trust
+from tui_eval.model import Attempt
 from tui_eval.reports import results
 from tui_eval.reports.run_comparison import compare
-from tui_eval.store.summary import summarise_run
-from tui_eval.model import Attempt
 from tui_eval.store.reader import RunReader
+from tui_eval.store.summary import summarise_run
 
 NETWORK = """
 {{ agent: "net", success_ratio: "1/1", connections: ["http"], {more}

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from aiohttp import web
+from aiohttp.test_utils import TestServer
 
 from tests.support.promptfoo_cases import assertion_from, case_with
 from tui_eval.assertions import CannotJudge, JudgeAnswer, JudgeInput, Judgement, JudgeServices, Reports
@@ -223,6 +226,30 @@ async def test_ruby_where_there_is_none(monkeypatch: pytest.MonkeyPatch, tmp_pat
     monkeypatch.setenv("PATH", str(tmp_path))
     judgement = await judged({"type": "ruby", "value": "true"}, JudgeServices(trust=Trust(True)))
     assert judgement.outcome == "error" and "ruby" in judgement.message
+
+
+async def test_a_webhook_without_end_is_a_failure() -> None:
+    async def endless(request: web.Request) -> web.StreamResponse:
+        answer = web.StreamResponse(headers={"Content-Type": "application/json; charset=nonsense"})
+        await answer.prepare(request)
+        with contextlib.suppress(ConnectionError):
+            while request.path == "/endless":
+                await answer.write(b" " * 1_000_000)
+            await answer.write(b'{"pass": true}')
+        return answer
+
+    app = web.Application()
+    app.router.add_post("/{any}", endless)
+    async with TestServer(app) as server:
+        judgement = await judged(
+            {"type": "webhook", "value": str(server.make_url("/endless"))}, JudgeServices()
+        )
+        assert judgement.verdicts[0].passed is False
+        assert judgement.verdicts[0].reason == "Webhook error: it answered more than 16 MB"
+        judgement = await judged(
+            {"type": "webhook", "value": str(server.make_url("/whole"))}, JudgeServices()
+        )
+        assert judgement.verdicts[0].passed
 
 
 async def test_webhook_needs_trust_for_another_machine() -> None:

@@ -9,6 +9,7 @@ import pytest
 from msgspec import UNSET
 
 from tests.support.promptfoo_files import Make, errors, texts
+from tui_eval.agents.programs import command
 from tui_eval.config.project import Config
 from tui_eval.formats.promptfoo import read
 from tui_eval.formats.promptfoo.read.render import RenderError, render_case, resolve_case
@@ -363,6 +364,19 @@ async def test_prompt_functions_are_called_for_each_attempt(make: Make, tmp_path
     assert "\n" not in found[2][0]
     assert "must return text" in found[3][0]
     assert found[4] == ("P ac", {})
+
+
+async def test_a_command_that_makes_a_prompt_without_end_is_ended(
+    make: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(command, "OUTPUT_LIMIT", 1_000_000)
+    suite = make("providers: [echo]\nprompts: ['exec:yes']\ntests: [{vars: {q: a}}]\n")
+    host = PythonHost(tmp_path)
+    try:
+        with pytest.raises(RenderError, match="yes wrote more than 1 MB"):
+            await render_case(suite.cases[0], tmp_path, tmp_path, Trust(True), host)
+    finally:
+        host.close()
 
 
 def test_messages_of_a_chat_prompt(make: Make, tmp_path: Path) -> None:

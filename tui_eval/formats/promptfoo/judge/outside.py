@@ -7,7 +7,7 @@ import json
 import os
 import shutil
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from tui_eval.assertions import evidence as seen
@@ -18,10 +18,14 @@ from tui_eval.formats.promptfoo.judge.script_results import script_failed, verdi
 from tui_eval.guard import figures
 from tui_eval.guard.trust import inline
 from tui_eval.javascript import values as js
-from tui_eval.scripting import memory_limit
+
+if TYPE_CHECKING:
+    import httpx
 
 _SECONDS = 5.0
 _RUBY_SECONDS = 60.0
+_LARGEST = 16_000_000
+"""Bytes of a web hook's answer that are read."""
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")
 
 
@@ -41,12 +45,18 @@ async def webhook(call: AssertionCall) -> Result:
     import httpx
 
     try:
-        async with httpx.AsyncClient(timeout=_limit(), trust_env=False) as client:
-            content = js.json_text(body).encode("utf-8", "replace")
-            answer = await client.post(url, content=content, headers={"Content-Type": "application/json"})
-        if not answer.is_success:
-            return _failed(call, f"Webhook response status: {answer.status_code}")
-        said = js.parse_json(answer.text)
+        content = js.json_text(body).encode("utf-8", "replace")
+        headers = {"Content-Type": "application/json"}
+        async with (
+            asyncio.timeout(_limit()),
+            httpx.AsyncClient(timeout=_limit(), trust_env=False) as client,
+            client.stream("POST", url, content=content, headers=headers) as answer,
+        ):
+            if not answer.is_success:
+                return _failed(call, f"Webhook response status: {answer.status_code}")
+            said = js.parse_json(await _body(answer))
+    except TimeoutError:
+        return _failed(call, f"Webhook error: no whole answer within {_limit():g} s")
     except (httpx.HTTPError, httpx.InvalidURL, ValueError, RecursionError) as error:
         return _failed(call, f"Webhook error: {' '.join(str(error).split()) or type(error).__name__}")
     if not isinstance(said, dict):
@@ -61,6 +71,23 @@ async def webhook(call: AssertionCall) -> Result:
     reason = str(said.get("reason") or default)
     told = [seen.rule("holds" if holds else "script", reason, actual=score)]
     return Result(holds, float(score), reason, actual=call.text, evidence=told)
+
+
+async def _body(answer: httpx.Response) -> str:
+    """The text of an answer.
+
+    Raises:
+        ValueError: it has no end in sight.
+    """
+    text = bytearray()
+    async for part in answer.aiter_bytes():
+        text += part
+        if len(text) > _LARGEST:
+            raise ValueError(f"it answered more than {_LARGEST // 1_000_000} MB")
+    try:
+        return text.decode(answer.charset_encoding or "utf-8", "replace")
+    except LookupError:
+        return text.decode("utf-8", "replace")
 
 
 def sends_to(url: str) -> str:
@@ -133,22 +160,19 @@ async def run_ruby(given: dict[str, Any], folder: Path) -> Any:
     program = shutil.which("ruby")
     if program is None:
         raise CannotJudge("Ruby is needed here, and there is no `ruby` on the PATH", "no-host")
-    process = await asyncio.create_subprocess_exec(
-        program, "-e", _RUNNER, cwd=folder,
-        stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
-    )  # fmt: skip
-    memory_limit.limit(process.pid, memory_limit.limit_of(None))
+    from tui_eval.agents.base import AgentError
+    from tui_eval.agents.programs.command import run_program
+
+    asked = js.json_text(given).encode("utf-8", "replace")
     try:
         async with asyncio.timeout(_RUBY_SECONDS):
-            out, err = await process.communicate(js.json_text(given).encode("utf-8", "replace"))
+            code, out, err = await run_program([program, "-e", _RUNNER], asked, folder, {})
     except TimeoutError:
         raise ScriptFailed(f"no answer within {_RUBY_SECONDS:g} s") from None
-    finally:
-        if process.returncode is None:
-            process.kill()
-            await asyncio.shield(process.wait())
+    except AgentError as error:
+        raise ScriptFailed(str(error)) from None
     _, mark, answer = out.decode("utf-8", "replace").rpartition("\x01")
-    if process.returncode or not mark:
+    if code or not mark:
         lines = err.decode("utf-8", "replace").strip().splitlines()
-        raise ScriptFailed(lines[0] if lines else f"exit code {process.returncode}")
+        raise ScriptFailed(lines[0] if lines else f"exit code {code}")
     return json.loads(answer)[0]

@@ -4,13 +4,11 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import json
 import os
 import re
 import shlex
 import shutil
-import signal
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,7 +20,6 @@ from tui_eval.guard.trust import Trust
 from tui_eval.guard.trust import command as command_name
 from tui_eval.guard.trust import script as script_name
 from tui_eval.model import Case
-from tui_eval.scripting import memory_limit
 
 if TYPE_CHECKING:
     from tui_eval.javascript.node_host import NodeHost
@@ -127,35 +124,22 @@ async def _run(made: PromptFunction) -> str:
     if not made.command:
         raise RenderError("exec: names no command")
     context = json.dumps(made.context, ensure_ascii=False, default=str)
-    try:
-        child = await asyncio.create_subprocess_exec(
-            *made.command,
-            context,
-            stdin=asyncio.subprocess.DEVNULL,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.PIPE,
-            cwd=made.base,
-            start_new_session=True,
-        )
-    except (OSError, ValueError) as error:
-        raise RenderError(f"{shown} cannot be run: {getattr(error, 'strerror', None) or error}") from None
-    memory_limit.limit(child.pid, memory_limit.limit_of(None))
+    from tui_eval.agents.base import AgentError
+    from tui_eval.agents.programs.command import run_program
+
     try:
         async with asyncio.timeout(FUNCTION_TIME):
-            output, complaint = await child.communicate()
+            code, output, complaint = await run_program([*made.command, context], b"", made.base, {})
     except TimeoutError:
         raise RenderError(f"{shown} took longer than {FUNCTION_TIME:.0f} s") from None
-    finally:
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(child.pid, signal.SIGKILL)
-        if child.returncode is None:
-            await asyncio.shield(child.wait())
+    except AgentError as error:
+        cannot = error.evidence.code == "cannot-run"
+        said = f" cannot be run: {error.evidence.text}" if cannot else f": {error}"
+        raise RenderError(f"{shown}{said}") from None
     text = _ESCAPES.sub("", output[:MOST_OUTPUT].decode("utf-8", "replace")).strip()
     said = " ".join(_ESCAPES.sub("", complaint[:10_000].decode("utf-8", "replace")).split())
-    if child.returncode:
-        raise RenderError(
-            f"{shown} ended with exit code {child.returncode}" + (f": {said[:500]}" if said else "")
-        )
+    if code:
+        raise RenderError(f"{shown} ended with exit code {code}" + (f": {said[:500]}" if said else ""))
     if said and not text:
         raise RenderError(f"{shown}: {said[:500]}")
     return text
