@@ -236,6 +236,8 @@ def _arguments(pieces: Sequence[Evidence]) -> str:
 def _http(pieces: Sequence[Evidence]) -> str:
     said = line(pieces[0].text)
     status = str(pieces[0].actual or "HTTP")
+    if said.startswith(status):
+        return said
     return f"{status}: {said}" if said else status
 
 

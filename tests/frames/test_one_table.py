@@ -48,6 +48,35 @@ def test_each_row_stands_once_with_its_mark_and_what_differs_with_an_arrow() -> 
     assert made.differing.to_list() == [1, 2, 3, 4, 5]
 
 
+@pytest.mark.parametrize(
+    ("actual", "words", "general"),
+    [
+        (
+            [EXPECTED[0], order(2, "2018-01-02", 24.0), EXPECTED[2]],
+            "amount 26.0→24.0 in 1 of 3 rows",
+            "amount differs",
+        ),
+        (
+            [order(1, "2018-01-01", 7.0, "y"), order(2, "2018-01-02", 24.0), EXPECTED[2]],
+            "amount, note differ in 2 of 3 rows",
+            "amount, note differ",
+        ),
+        (EXPECTED[:2], "1 of 3 rows missing", "rows missing"),
+        ([*EXPECTED, order(9, "2018-01-09", 1.0)], "1 row too many", "rows too many"),
+        ([*EXPECTED, EXPECTED[0]], "1 of 4 rows repeated", "rows repeated"),
+        ([], "3 of 3 rows missing", "rows missing"),
+        (EXPECTED, "", ""),
+        ([{k: v for k, v in row.items() if k != "note"} for row in EXPECTED], "", ""),
+    ],
+)
+def test_the_fact_leads_with_columns_or_rows(actual: Any, words: str, general: str) -> None:
+    assert table(actual).fact() == (words, general)
+
+
+def test_the_fact_of_another_order() -> None:
+    assert table(EXPECTED[::-1], ordered=True).fact()[1] == "row order differs"
+
+
 def test_heads_say_kinds_the_key_and_what_the_answer_lacks() -> None:
     made = table([{k: v for k, v in row.items() if k != "note"} for row in EXPECTED])
     assert [column.kind for column in made.columns] == ["integer", "date", "number", "text"]

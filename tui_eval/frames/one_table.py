@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Literal
 
 import polars as pl
 
+from tui_eval.guard.text import clip
+
 if TYPE_CHECKING:
     from tui_eval.frames.cells import AlignedRow, Cell, Status
     from tui_eval.frames.difference import Difference
@@ -196,6 +198,46 @@ class OneTable:
         key = self.difference.key
         parts.append(f"key: {', '.join(key)}" if key else "no key: aligned by content")
         return " · ".join(parts)
+
+    def fact(self) -> tuple[str, str]:
+        """What differs in few words, `status delivered→shipped in 1 of 181 rows`, and what of it has no figures,
+        `status differs`, by which cases that fail alike are found. Both empty where columns alone are missing."""
+        if self.order:
+            return self.order, "row order differs"
+        parts = [self._apart_fact()] if self.apart else []
+        repeats = len(self.difference.repeats) if self.extra else 0
+        rows = f"{self.expected_rows:,} row{'s' if self.expected_rows != 1 else ''}"
+        if self.missing:
+            parts.append((f"{self.missing:,} of {rows} missing", "rows missing"))
+        if repeats:
+            parts.append((f"{repeats:,} of {self.actual_rows:,} rows repeated", "rows repeated"))
+        if self.extra > repeats:
+            extra = self.extra - repeats
+            parts.append((f"{extra:,} row{'s' if extra > 1 else ''} too many", "rows too many"))
+        return "; ".join(words for words, _ in parts), "; ".join(words for _, words in parts)
+
+    def _apart_fact(self) -> tuple[str, str]:
+        """Of the rows that both sides have."""
+        columns = sorted((one for one in self.columns if one.apart), key=lambda one: -one.apart)
+        more = len(columns) - _NAMED
+        names = ", ".join(clip(one.name, _WORD) for one in columns[:_NAMED]) + (
+            f" and {more} more" if more > 0 else ""
+        )
+        general = f"{names} differ{'s' if len(columns) == 1 else ''}"
+        if self.apart == 1 and len(columns) == 1:
+            cell = next(
+                found
+                for number in self.differing.to_list()
+                for found in self.row(number).cells
+                if found.state == "differs"
+            )
+            sides = (clip(side or "", _WORD) for side in (cell.expected, cell.actual))
+            return f"{names} {ARROW.join(sides)} in 1 of {self.expected_rows:,} rows", general
+        return f"{general} in {self.apart:,} of {self.expected_rows:,} rows", general
+
+
+_NAMED = 3
+_WORD = 24
 
 
 def table_of_details(

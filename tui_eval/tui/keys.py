@@ -156,6 +156,8 @@ KEYS: tuple[Key, ...] = (
     Key("list.definition", "o", "the attempt, or how the case is defined", "screen"),
     Key("list.siblings", "O", "the answers of all rows of its test, one after the other", "screen"),
     Key("list.pane_size", "V", "what is under the cursor: more of it, nothing, as it was", "screen"),
+    Key("list.difference", "d", "the difference that made it fail", "screen"),
+    Key("list.history", "h", "the history of the case", "screen"),
     Key("list.note", "m", "your verdict, a note or a star on its answer", "screen"),
     Key("pane.next", "tab", "next pane", "screen"),
     Key("pane.previous", "shift+tab", "previous pane", "screen"),

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from tests.support import TESTS
+from tui_eval import causes
 from tui_eval.assertions import JudgeInput, Judgement, JudgeServices, RowsAnswer
 from tui_eval.assertions.judge_input import CannotJudge
 from tui_eval.assertions.query import columns_named
@@ -75,6 +76,31 @@ async def test_a_failed_comparison_keeps_which_step_went_wrong(
     kept = found.data.settings["conclusion"]
     assert (kept["blame"], kept["source"]) == (blame, "tool")
     assert blame != "unknown" or 'Referenced column "nothing"' in kept["line"]
+
+
+@pytest.mark.parametrize(
+    ("rows", "fact", "alike"),
+    [
+        (
+            [*RIGHT[:1], {"status": "placed", "orders": 12}, *RIGHT[2:]],
+            "orders 13→12 in 1 of 5 rows",
+            "orders differs",
+        ),
+        (
+            [{**row, "orders": row["orders"] * 100} for row in RIGHT],
+            "orders ×100 in 5 of 5 rows",
+            "orders ×100",
+        ),
+        (RIGHT[:4], "1 of 5 rows missing", "rows missing"),
+    ],
+)
+async def test_the_short_reason_leads_with_the_fact(
+    rows: list[dict[str, Any]], fact: str, alike: str
+) -> None:
+    found = await judged(EXPECTED, None, rows)
+    (verdict,) = found.verdicts
+    assert causes.words_of(verdict) == fact
+    assert verdict.evidence is not None and verdict.evidence[0].rule == alike
 
 
 async def test_what_passed_or_has_no_query_of_the_agent_runs_nothing_more() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 
 from tests.support.app_host import LiveRun, project, running_app, screen_text, until
+from tui_eval.model import Evidence
 from tui_eval.store.schema import FOR_PERSON
 from tui_eval.tui.screens.run_screen import RunScreen
 from tui_eval.tui.widgets.case_list import CaseList
@@ -109,6 +110,24 @@ async def test_failures_float_up_until_i_is_pressed(tmp_path):
         assert [entry.name for entry in screen.shown_entries()][:2] == ["case 5", "case 7"]
         await pilot.press("i")
         await until(lambda: [e.name for e in screen.shown_entries()][:2] == ["case 0", "case 5"], pilot)
+
+
+async def test_d_opens_what_made_it_fail_and_h_the_history(tmp_path):
+    root = project(tmp_path)
+    run = LiveRun(root, NAMES)
+    async with running_app(root, size=(120, 40), open_run=run.folder) as (app, pilot):
+        screen = await opened(app, pilot)
+        run.start(0)
+        run.done(0, "failed", "lacks it", evidence=[Evidence("missing", "not-contained", text="it")])
+        run.finish()
+        await until(lambda: app.state.run.counts.failed == 1, pilot)
+        await until(lambda: screen.current() is not None, pilot)
+        await pilot.press("g", "d")
+        await until(lambda: app.screen is not screen and app.screen.tab_shown == 2, pilot)
+        await pilot.press("1", "escape")
+        await until(lambda: app.screen is screen, pilot)
+        await pilot.press("h")
+        await until(lambda: app.screen is not screen and app.screen.tab_shown == 5, pilot)
 
 
 async def test_the_run_goes_on_while_another_place_is_shown(tmp_path):

@@ -320,28 +320,30 @@ def _rows_told(comparison: FrameComparison, answer: RowsAnswer) -> list[Evidence
     if answer.rows is None:
         return [Evidence("missing", "no-rows", text=seen.cut(answer.error or ""))]
     missing = comparison.difference.missing_columns if comparison.difference is not None else ()
-    message, common = seen.cut(comparison.message), _in_common(comparison)
+    message, common = seen.cut(comparison.message), _fact_of_rows(comparison)
     return [
         Evidence("rule", "rows", text=seen.cut(common[0] or message), rule=seen.cut(common[1])),
         *(Evidence("missing", "column", path=seen.cut(name)) for name in list(missing)[: seen.MOST]),
     ]
 
 
-def _in_common(comparison: FrameComparison) -> tuple[str, str]:
-    """`amount ×100 in 13 of 113 rows`, and `amount ×100`; nothing where it is not found, or rows are many."""
+def _fact_of_rows(comparison: FrameComparison) -> tuple[str, str]:
+    """What is wrong with the rows in few words, and without its figures: what they have in common where that is
+    found (`amount ×100 in 13 of 113 rows`), else how many differ in what; nothing where rows are many."""
     difference = comparison.difference
     if difference is None or sum(difference.lengths) * max(1, len(difference.pairs)) > DIAGNOSED_CELLS:
         return "", ""
     from tui_eval.frames.diagnosis import diagnosis_of, what
+    from tui_eval.frames.one_table import OneTable
 
     try:
         found = diagnosis_of(difference)
+        if not found.findings:
+            return OneTable(difference).fact()
     except BaseException as problem:
         # Polars panics with a BaseException; what rows have in common is worth no verdict
         if not isinstance(problem, Exception) and type(problem).__name__ != "PanicException":
             raise
-        return "", ""
-    if not found.findings:
         return "", ""
     first = found.findings[0]
     words = what(first)

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from inspect import isawaitable
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 from textual import events, on
 from textual.app import ComposeResult
@@ -50,6 +50,9 @@ WORDS_STAY = 5.0
 """Seconds for which `say`'s words stand."""
 
 
+Begin = Literal["as before", "difference", "history"]
+
+
 class CaseScreen(Place, inherit_bindings=False):
     """Shows what a pointer leads to. `go_to` replaces it in place: the tab stays."""
 
@@ -71,8 +74,11 @@ class CaseScreen(Place, inherit_bindings=False):
     CaseScreen.-narrow Outline.-asked { display: block; width: 30; }
     """
 
-    def __init__(self, pointer: CasePointer, sought: SoughtPlace | None = None) -> None:
-        """`sought` is where in its transcript to begin."""
+    def __init__(
+        self, pointer: CasePointer, sought: SoughtPlace | None = None, *, begin: Begin = "as before"
+    ) -> None:
+        """`sought` is where in its transcript to begin, `begin` what else to begin with than the tab that was open
+        the last time."""
         super().__init__()
         services = self.services
         self.reader = CaseReader(self, services, pointer)
@@ -80,6 +86,7 @@ class CaseScreen(Place, inherit_bindings=False):
         self.copier = CaseCopier(self, services)
         self._notes = CaseNotes(self, services)
         self._sought = sought
+        self._begin: Begin = begin
         self._tabs = (TranscriptTab(sought), ToolsTab(), AssertionsTab(), DataTab(), RawTab(), HistoryTab())
         self._active = 0
         self._shown: set[int] = set()
@@ -195,6 +202,11 @@ class CaseScreen(Place, inherit_bindings=False):
         self._words = ""
         self.show_tab(keep=keep)
         self.show_head()
+        begin, self._begin = self._begin, "as before"
+        if begin == "difference":
+            self.action_difference()
+        elif begin == "history":
+            self.action_tab(HISTORY)
 
     def past_read(self) -> None:
         """Show what became of the case in all runs: two tabs do."""

@@ -58,6 +58,8 @@ class ListPlace(Place, inherit_bindings=False):
             **self.arrangement.handlers(),
             **self.preview.handlers(),
             "list.note": self.note,
+            "list.difference": partial(self._open_at, "difference"),
+            "list.history": partial(self._open_at, "history"),
             "pane.next": partial(self.pane, 1),
             "pane.previous": partial(self.pane, -1),
         }
@@ -258,6 +260,14 @@ class ListPlace(Place, inherit_bindings=False):
     def _fold(self, event: CaseList.Folded) -> None:
         event.stop()
         self.arrangement.fold(event.key, event.folded)
+
+    def _open_at(self, begin: str) -> None:
+        """Open the case at what made it fail, or at its history."""
+        pointer = self.current()
+        if pointer is None:
+            self.services.notices.say("put the cursor on a case first")
+        else:
+            self.services.places.show("case", pointer, begin=begin)
 
     def note(self) -> None:
         """Ask what to note on the case's answer."""

@@ -141,6 +141,8 @@ def brief(verdict: Verdict, why: Callable[[], Iterator[Line]] | None = None) -> 
             yield (Span(indent), *line) if indent else line
     yield from _indented(why, indent)
     if about_rows(verdict):
+        if (fact := causes.words_of(verdict)) and fact not in reason:
+            yield (Span(indent), *next(iter(text_lines(fact))))
         yield (Span(indent), Span("d shows which cells differ", "muted"))
     elif verdict.judge is not None:
         yield from _judges_words(verdict, indent)
