@@ -204,9 +204,9 @@ class CaseScreen(Place, inherit_bindings=False):
         self.show_head()
         begin, self._begin = self._begin, "as before"
         if begin == "difference":
-            self.action_difference()
+            self._to_difference()
         elif begin == "history":
-            self.action_tab(HISTORY)
+            self.open_tab(HISTORY)
 
     def past_read(self) -> None:
         """Show what became of the case in all runs: two tabs do."""
