@@ -99,6 +99,27 @@ async def test_the_outline_leads_through_the_text(tmp_path: Path) -> None:
         assert screen.back() and not screen.back()
 
 
+async def test_tab_goes_on_to_the_tabs_that_have_something_to_show(tmp_path: Path) -> None:
+    app = host(tmp_path, text_failure())  # no rows: Data is empty
+    async with app.run_test(size=(80, 24)) as pilot:
+        screen = await loaded(pilot)
+        seen = [screen.tab_shown]
+        for _ in range(12):
+            await pilot.press("tab")
+            await until(
+                pilot, lambda: screen.tab.main.has_focus or any(p.has_focus for p in screen.tab.panes())
+            )
+            if screen.tab_shown != seen[-1]:
+                seen.append(screen.tab_shown)
+            if seen[-1] == 4:
+                break
+        assert seen == [0, 1, 2, 4]
+        await pilot.press("shift+tab")
+        await until(pilot, lambda: screen.tab_shown == 2)
+        await pilot.press("4")
+        await sees(pilot, "No rows are compared in this case.")
+
+
 async def test_long_parts_unfold_and_fold(tmp_path: Path) -> None:
     app = host(tmp_path, text_failure())
     async with app.run_test(size=(120, 40)) as pilot:

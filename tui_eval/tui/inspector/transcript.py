@@ -76,8 +76,8 @@ class TranscriptTab(InspectorTab):
         return self.query_one(TextPane)
 
     def panes(self) -> list:
-        """The outline too where it is only hidden for want of room."""
-        return [self.query_one(Outline), self.text] if not self.has_class("-zoomed") else [self.text]
+        """The text, then the outline too where it is only hidden for want of room."""
+        return [self.text] if self.has_class("-zoomed") else [self.text, self.query_one(Outline)]
 
     def show(self, content: CaseContent, *, keep: bool) -> None:
         """Show an attempt's transcript; what a running one has said comes through `show_live`."""

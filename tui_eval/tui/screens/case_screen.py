@@ -33,7 +33,8 @@ from tui_eval.tui.screens.case_finder import CaseFinder
 from tui_eval.tui.screens.case_notes import CaseNotes
 from tui_eval.tui.screens.case_reader import CaseReader
 from tui_eval.tui.screens.place import Place, keys_in, keys_of
-from tui_eval.tui.state.case.case_content import CaseContent, deciding, head, tab_line
+from tui_eval.tui.state.case.case_content import CaseContent, deciding, head
+from tui_eval.tui.state.case.case_tabs import next_filled, tab_line
 from tui_eval.tui.state.case.verdict_lines import about_rows
 from tui_eval.tui.state.runs.search_view import SoughtPlace
 from tui_eval.tui.state.text.lines import Span, width_of
@@ -261,11 +262,11 @@ class CaseScreen(Place, inherit_bindings=False):
         box = self.query_one(".head", LineLabel)
         box.styles.height = len(lines)
         box.set_lines(lines)
-        tabs = tab_line(self._active, self.content.attempt, width)
+        tabs = tab_line(self._active, self.content, width)
         words = Span(self._words, "note")
         if self._words:
             room = max(width - width_of((words,)) - 1, 0)
-            tabs = tab_line(self._active, self.content.attempt, room - 1)
+            tabs = tab_line(self._active, self.content, room - 1)
             tabs = (*tabs, Span(" " * (room - width_of(tabs))), words)
         self.query_one(".tabs", LineLabel).set_lines([tabs])
 
@@ -328,12 +329,16 @@ class CaseScreen(Place, inherit_bindings=False):
         self.set_class(self._active == DATA, "-rows")  # notices then keep off the explained cell
 
     def _pane(self, step: int) -> None:
-        """The next or previous pane of the tab."""
+        """The next or previous pane of the tab; from the last one the next tab that has something to show, from the
+        first one the previous."""
         panes = self.tab.panes()
-        if not panes:
-            return
         at = next((i for i, pane in enumerate(panes) if pane.has_focus), -1)
-        self._focus_pane(panes[(at + step) % len(panes)])
+        if at >= 0 and 0 <= at + step < len(panes):
+            self._focus_pane(panes[at + step])
+        elif (other := next_filled(self.content, self._active, step)) != self._active:
+            self.action_tab(other)
+        elif panes:
+            self._focus_pane(panes[(at + step) % len(panes)])
 
     def _focus_pane(self, pane: Widget) -> None:
         pane.add_class("-asked")

@@ -24,7 +24,9 @@ from tui_eval.model import Attempt, Entry, Outcome, Reply, Verdict
 from tui_eval.store.schema import AttemptRow, AttemptState
 from tui_eval.tui.pointer import CasePointer
 from tui_eval.tui.state.case import assertions_view, copying, raw_view, tools_view
-from tui_eval.tui.state.case.case_content import CaseContent, badges, choose, deciding, head, tab_line
+from tui_eval.tui.state.case.case_content import CaseContent, choose, deciding, head
+from tui_eval.tui.state.case.case_history import CasePast
+from tui_eval.tui.state.case.case_tabs import TABS, badges, filled, next_filled, tab_line
 from tui_eval.tui.state.case.expectation_marks import Expectations
 from tui_eval.tui.state.case.live_transcript import LiveTranscript
 from tui_eval.tui.state.case.tool_pairing import in_reading_order, pair
@@ -390,18 +392,41 @@ def test_the_deciding_verdict_and_the_badges() -> None:
     assert deciding(text_failure().verdicts) == 1 and deciding(wrong_cell().verdicts) == 0
     assert deciding([Verdict("a", True)]) is None and deciding([Verdict("a", None)]) == 0
     assert badges(text_failure()) == ("", "3", "2✗", "", "2", "") and badges(wrong_cell())[3] == "✗"
-    assert "3 Assertions" in plain(tab_line(2, judged(), 80)) and width_of(tab_line(0, judged(), 80)) <= 80
+    assert (
+        "3 Assertions" in plain(tab_line(2, content(judged()), 80))
+        and width_of(tab_line(0, content(judged()), 80)) <= 80
+    )
 
 
 @pytest.mark.parametrize("width", [80, 60, 47, 27])
 @pytest.mark.parametrize("tab", range(6))
 def test_the_open_tab_is_named_however_narrow_it_is(tab: int, width: int) -> None:
-    line = tab_line(tab, text_failure(), width)
+    line = tab_line(tab, content(text_failure()), width)
     name = ("1 Transcript", "2 Tools", "3 Assertions 2✗", "4 Data", "5 Raw", "6 History")
     words = " ".join(plain(line).split())
     assert name[tab] in words and "…" not in words and width_of(line) <= width
     if width >= 47:
         assert all(f"{number} " in f"{words} " for number in range(1, 7))
+
+
+def test_tabs_with_nothing_to_show_are_dim_and_passed_over() -> None:
+    silent = Attempt("a::b", 1, "passed", transcript=[Entry(1, "user", text="x")])
+    assert filled(content(silent)) == (True, False, False, False, False, True)
+    assert filled(content(wrong_cell()))[3] and not filled(content(text_failure()))[3]
+    assert filled(content(None, [])) == (True, False, False, False, False, True)
+    dim = [span.text.split()[1] for span in tab_line(0, content(silent), 80) if span.style == "tab-empty"]
+    assert dim == ["Tools", "Assertions", "Data", "Raw"]
+    assert [next_filled(content(silent), at, 1) for at in (0, 5)] == [5, 0]
+    assert [next_filled(content(text_failure()), at, -1) for at in (4, 0)] == [2, 5]
+    nothing = content(silent)
+    nothing.past = CasePast()
+    assert next_filled(nothing, 0, 1) == 0 and len(filled(nothing)) == len(TABS)
+
+
+def test_a_hand_off_or_an_assertion_on_tools_fills_tools() -> None:
+    network = Attempt("a::b", 1, "passed", transcript=[Entry(1, "hand_off", name="helper")])
+    missing = Attempt("a::b", 1, "failed", verdicts=[Verdict("tool_call", False, target="tools")])
+    assert filled(content(network))[1] and filled(content(missing))[1]
 
 
 def test_what_is_copied() -> None:

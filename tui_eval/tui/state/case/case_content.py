@@ -1,4 +1,4 @@
-"""What the Case screen shows of one attempt: its head, the tabs' badges, which tab answers `d`."""
+"""What the Case screen shows of one attempt: its head, and which verdict answers `d`."""
 
 from __future__ import annotations
 
@@ -26,7 +26,6 @@ from tui_eval.tui.state.text.lines import Line, Span, end_of, fit, one_line, tex
 
 SHORTEST = 12
 """Characters of a suite's name below which its end says nothing."""
-TABS = ("Transcript", "Tools", "Assertions", "Data", "Raw", "History")
 
 
 @dataclass(slots=True, eq=False)
@@ -243,59 +242,6 @@ def _row_facts(row: AttemptRow | None) -> str:
     return " · ".join(
         part for part in (duration(row.duration_ms), cost(row.cost), "cached" if row.cached else "") if part
     )
-
-
-def badges(attempt: Attempt | None) -> tuple[str, ...]:
-    """What stands beside each tab's name: how much there is in it, and how much of it is bad."""
-    if attempt is None:
-        return ("",) * len(TABS)
-    calls = sum(1 for entry in attempt.transcript if entry.kind == "tool_call")
-    failed = sum(1 for v in attempt.verdicts if v.passed is False)
-    errors = sum(1 for v in attempt.verdicts if v.passed is None)
-    bad = (f"{failed}✗" if failed else "") + (f"{errors}!" if errors else "")
-    data = (
-        ""
-        if attempt.data is None
-        else ("✗" if any(about_rows(v) and not v.passed for v in attempt.verdicts) else "✓")
-    )
-    return (
-        "",
-        str(calls or ""),
-        bad or (f"{len(attempt.verdicts)}✓" if attempt.verdicts else ""),
-        data,
-        str(len(attempt.exchanges) or ""),
-        "",
-    )
-
-
-def tab_line(active: int, attempt: Attempt | None, width: int) -> Line:
-    """The strip of tabs; the active one is reversed as well as named. Where there is little room the
-    names of the others are shortened, then only their numbers are left, then none of them."""
-    for length in (0, 6, 4, 3):
-        line = _tab_line(active, attempt, length)[:-1]
-        if width_of(line) <= width:
-            return line
-    here = _tab(active, active, badges(attempt)[active], 0)
-    line = tuple(
-        span
-        for index in range(len(TABS))
-        for span in (here if index == active else (Span(f" {index + 1} ", "tab"),))
-    )
-    return line if width_of(line) <= width else fit(here, width)
-
-
-def _tab_line(active: int, attempt: Attempt | None, length: int) -> Line:
-    spans: list[Span] = []
-    for index, badge in enumerate(badges(attempt)):
-        spans += [*_tab(index, active, badge, length), Span(" ")]
-    return tuple(spans)
-
-
-def _tab(index: int, active: int, badge: str, length: int) -> Line:
-    name = TABS[index][:length] if length and index != active else TABS[index]
-    style = "tab-active" if index == active else "tab"
-    bad = " failed" if "✗" in badge or "!" in badge else ""
-    return (Span(f" {index + 1} {name} ", style), *((Span(f"{badge} ", style + bad),) if badge else ()))
 
 
 def deciding(verdicts: Sequence[Verdict]) -> int | None:

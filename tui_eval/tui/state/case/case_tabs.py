@@ -1,0 +1,103 @@
+"""The strip of tabs of the Case screen: their names and badges, and which of them have something to show."""
+
+from __future__ import annotations
+
+from tui_eval.model import Attempt
+from tui_eval.tui.state.case.case_content import CaseContent
+from tui_eval.tui.state.case.prompt_view import has_prompt
+from tui_eval.tui.state.case.span_view import spans_of
+from tui_eval.tui.state.case.verdict_lines import about_rows, about_tools
+from tui_eval.tui.state.text.lines import Line, Span, fit, width_of
+
+TABS = ("Transcript", "Tools", "Assertions", "Data", "Raw", "History")
+
+
+def filled(content: CaseContent) -> tuple[bool, ...]:
+    """Which tabs have something to show. What is said first of a case always has: it says so where nothing was said."""
+    attempt, past = content.attempt, content.past
+    history = past is None or bool(past.attempts)  # not read yet: nobody knows
+    if attempt is None:
+        return (True, False, False, False, has_prompt(content.case, None), history)
+    steps = any(entry.kind in ("tool_call", "tool_result", "hand_off") for entry in attempt.transcript)
+    traced = attempt.trace is not None and bool(
+        spans_of(attempt) or attempt.trace.problem or attempt.trace.note
+    )
+    wire = bool(
+        attempt.exchanges or attempt.cached or attempt.ran_on or attempt.stdout or attempt.named_scores
+    )
+    kept = (
+        attempt.output is not None or bool(attempt.vars) or any(reply.sly_data for reply in attempt.replies)
+    )
+    return (
+        True,
+        steps or traced or any(about_tools(verdict) for verdict in attempt.verdicts),
+        bool(attempt.verdicts),
+        attempt.data is not None,
+        wire or kept or has_prompt(content.case, attempt),
+        history,
+    )
+
+
+def next_filled(content: CaseContent, active: int, step: int) -> int:
+    """The next or previous tab that has something to show, round the ends; the same where there is no other."""
+    shown = filled(content)
+    places = ((active + step * by) % len(TABS) for by in range(1, len(TABS)))
+    return next((place for place in places if shown[place]), active)
+
+
+def badges(attempt: Attempt | None) -> tuple[str, ...]:
+    """What stands beside each tab's name: how much there is in it, and how much of it is bad."""
+    if attempt is None:
+        return ("",) * len(TABS)
+    calls = sum(1 for entry in attempt.transcript if entry.kind == "tool_call")
+    failed = sum(1 for v in attempt.verdicts if v.passed is False)
+    errors = sum(1 for v in attempt.verdicts if v.passed is None)
+    bad = (f"{failed}✗" if failed else "") + (f"{errors}!" if errors else "")
+    data = (
+        ""
+        if attempt.data is None
+        else ("✗" if any(about_rows(v) and not v.passed for v in attempt.verdicts) else "✓")
+    )
+    return (
+        "",
+        str(calls or ""),
+        bad or (f"{len(attempt.verdicts)}✓" if attempt.verdicts else ""),
+        data,
+        str(len(attempt.exchanges) or ""),
+        "",
+    )
+
+
+def tab_line(active: int, content: CaseContent, width: int) -> Line:
+    """The strip of tabs; the active one is reversed as well as named, those with nothing to show are dim.
+    Where there is little room the names of the others are shortened, then only their numbers are left, then none of them."""
+    for length in (0, 6, 4, 3):
+        line = _tab_line(active, content, length)[:-1]
+        if width_of(line) <= width:
+            return line
+    here = _tab(active, active, badges(content.attempt)[active], 0, True)
+    shown = filled(content)
+    line = tuple(
+        span
+        for index in range(len(TABS))
+        for span in (here if index == active else (Span(f" {index + 1} ", _style(shown[index])),))
+    )
+    return line if width_of(line) <= width else fit(here, width)
+
+
+def _tab_line(active: int, content: CaseContent, length: int) -> Line:
+    spans: list[Span] = []
+    for index, (badge, some) in enumerate(zip(badges(content.attempt), filled(content), strict=True)):
+        spans += [*_tab(index, active, badge, length, some), Span(" ")]
+    return tuple(spans)
+
+
+def _style(some: bool) -> str:
+    return "tab" if some else "tab-empty"
+
+
+def _tab(index: int, active: int, badge: str, length: int, some: bool) -> Line:
+    name = TABS[index][:length] if length and index != active else TABS[index]
+    style = "tab-active" if index == active else _style(some)
+    bad = " failed" if "✗" in badge or "!" in badge else ""
+    return (Span(f" {index + 1} {name} ", style), *((Span(f"{badge} ", style + bad),) if badge else ()))
