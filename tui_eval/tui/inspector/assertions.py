@@ -30,6 +30,8 @@ class AssertionsTab(TextTab):
                 only_failing=self.only,
                 past=past,
                 known=content.explained,
+                case=content.case,
+                room=self.size.height // 2,
             )
         self.text.set_blocks(blocks, keep=keep)
         if self._wanted is not None:

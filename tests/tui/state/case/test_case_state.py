@@ -20,7 +20,7 @@ from tests.support.attempts import (
 )
 from tests.support.judged_evidence import evidenced
 from tui_eval.guard.text import CONTROL_TABLE
-from tui_eval.model import Attempt, Entry, Outcome, Reply, Verdict
+from tui_eval.model import Attempt, Case, Entry, Evidence, Outcome, Reply, Verdict
 from tui_eval.store.schema import AttemptRow, AttemptState
 from tui_eval.tui.pointer import CasePointer
 from tui_eval.tui.state.case import assertions_view, copying, raw_view, tools_view
@@ -31,6 +31,7 @@ from tui_eval.tui.state.case.expectation_marks import Expectations
 from tui_eval.tui.state.case.live_transcript import LiveTranscript
 from tui_eval.tui.state.case.tool_pairing import in_reading_order, pair
 from tui_eval.tui.state.case.transcript_view import Transcript, build
+from tui_eval.tui.state.case.verdict_lines import failed_first
 from tui_eval.tui.state.data.data_blocks import sql_lines
 from tui_eval.tui.state.data.data_view import make
 from tui_eval.tui.state.runs.run_view import LiveAttempt, LivePiece
@@ -290,8 +291,8 @@ def test_assertions_show_text_against_text_and_the_judge() -> None:
     blocks = assertions_view.build(judged())
     assert [block.label for block in blocks if block.kind == "verdict"] == [
         "✗ failed",
-        "✓ passed",
         "! error",
+        "✓ passed",
         "✓ passed",
     ]
     assert styled([line for block in blocks for line in block.lines()], "removed")
@@ -510,3 +511,81 @@ def test_a_rule_is_one_row_however_long_its_words() -> None:
     layouter.width = 30
     rule = Block("t", "turn", "prompt", lambda: iter(((Span("word " * 30),),)))
     assert len(layouter.layout([rule]).rows) == 1
+
+
+def test_what_failed_stands_first_and_parts_of_a_set_below_it() -> None:
+    verdicts = [
+        Verdict("contains", True, expected="a"),
+        Verdict("assert-set", False),
+        Verdict("contains", True, expected="b", set=1),
+        Verdict("contains", False, expected="c", set=1),
+        Verdict("contains", None, expected="d"),
+        Verdict("contains", False, expected="e"),
+    ]
+    assert [index for index, _ in failed_first(enumerate(verdicts))] == [1, 2, 3, 5, 4, 0]
+    attempt = Attempt("a::b", 1, "failed", transcript=[Entry(0, "user", text="x")], verdicts=verdicts)
+    shown = [block.key for block in build(attempt).blocks if block.kind == "verdict"]
+    assert shown == ["v1", "v2", "v3", "v5", "v4", "v0"]
+
+
+def script_verdict() -> Attempt:
+    reply = "It lasts **24 months**.\nFrom the day of purchase."
+    verdict = Verdict(
+        "python",
+        False,
+        expected="file://asserts/length.py",
+        actual=reply,
+        reason="Python code returned false\nfile://asserts/length.py",
+        line=7,
+        evidence=[Evidence("rule", "script", text="returned false")],
+    )
+    passed = Verdict("contains", True, expected="24", actual=reply, line=6)
+    return Attempt(
+        "a.yaml::b", 1, "failed", transcript=[Entry(1, "assistant", text=reply)], replies=[Reply(1, reply)],
+        verdicts=[passed, verdict],
+    )  # fmt: skip
+
+
+def test_below_what_failed_stands_the_whole_reply_and_code_is_not_called_expected() -> None:
+    case = Case("a.yaml::b", "b", "a.yaml", "promptfoo")
+    blocks = assertions_view.build(script_verdict(), case=case)
+    assert [block.label for block in blocks] == [
+        "whole conversation", "✗ failed", "reply", "whole conversation · passed", "✓ passed",
+    ]  # fmt: skip
+    said = [plain(line) for line in blocks[1].lines()]
+    assert "a.yaml:7" in said[0] and "script    file://asserts/length.py" in said
+    assert not any(line.startswith(("expected", "actual", "reply")) for line in said)
+    assert [plain(line) for line in blocks[2].lines()] == ["It lasts 24 months.", "From the day of purchase."]
+    assert any(line.startswith("expected") for line in (plain(one) for one in blocks[4].lines()))
+
+
+def test_a_line_whose_file_is_not_certain_is_named_alone() -> None:
+    case = Case("a.yaml::b", "b", "a.yaml", "promptfoo", file="rows.csv", line=6)
+    said = [
+        plain(b.lines()[0]) for b in assertions_view.build(script_verdict(), case=case) if b.kind == "verdict"
+    ]
+    assert "line 7" in said[0] and "rows.csv" not in said[0] and "rows.csv:6" in said[1]
+
+
+def test_nothing_that_is_about_calls_or_rows_repeats_the_reply() -> None:
+    calls = text_failure()
+    calls.verdicts = [
+        Verdict("tool_call", False, target="tools"),
+        Verdict("latency", False, target="latency"),
+    ]
+    assert not any(block.label == "reply" for block in assertions_view.build(calls))
+    assert not any(block.label == "reply" for block in assertions_view.build(wrong_cell()))
+
+
+def test_a_judges_question_does_not_repeat_the_reply_that_stands_below() -> None:
+    attempt = script_verdict()
+    reply = attempt.replies[0].text + " " * 3 + "More of it, so that it is worth leaving out here."
+    attempt.replies[0].text = reply
+    attempt.verdicts = [
+        Verdict("llm-rubric", False, expected="is kind", actual=reply, judge={"question": f"Judge: {reply}!"})
+    ]
+    blocks = assertions_view.build(attempt)
+    said = "\n".join(plain(line) for line in blocks[1].lines())
+    assert "Judge: … the reply …!" in said and "rubric    is kind" in said
+    raw = "\n".join(plain(line) for b in assertions_view.build(attempt, rendered=False) for line in b.lines())
+    assert "More of it" in raw

@@ -7,13 +7,12 @@ from collections.abc import Iterator, Sequence
 from tui_eval.model import Attempt, Entry, Verdict
 from tui_eval.tui.state.case.case_content import CaseContent, outcome_style
 from tui_eval.tui.state.case.chat_prompt import asked
+from tui_eval.tui.state.case.entry_blocks import reply_lines
 from tui_eval.tui.state.case.expectation_marks import Expectations
 from tui_eval.tui.state.case.explain import in_short
 from tui_eval.tui.state.case.transcript_view import facts_of
 from tui_eval.tui.state.case.verdict_lines import GLYPHS, brief, title, word_of
-from tui_eval.tui.state.text.json_lines import parsed, value_lines
 from tui_eval.tui.state.text.lines import Line, Span, one_line, text_lines
-from tui_eval.tui.state.text.markdown_lines import markdown_lines
 
 MOST_LINES = 400
 """Lines of one reply that are made: who wants to read on opens the case."""
@@ -117,11 +116,7 @@ def _said(attempt: Attempt, wrong: Sequence[Verdict]) -> Iterator[Line]:
 
 
 def _reply(entry: Entry, marks: Expectations | None) -> Iterator[Line]:
-    value = parsed(entry.text)
-    lines = markdown_lines(entry.text.rstrip("\n")) if isinstance(value, str) else value_lines(value)
-    if marks is not None:
-        lines = marks.mark(lines)
-    for number, line in enumerate(lines):
+    for number, line in enumerate(reply_lines(entry.text, marks)):
         if number >= MOST_LINES:
             yield (Span("… enter shows all of it", "muted"),)
             return

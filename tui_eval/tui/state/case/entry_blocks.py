@@ -119,10 +119,17 @@ def _text_lines(entry: Entry, rendered: bool, marks: Expectations | None, head: 
     if not rendered or style:
         lines = text_lines(text, style)
     elif entry.kind == "assistant":
-        value = parsed(text)
-        lines = markdown_lines(text) if isinstance(value, str) else value_lines(value)
+        yield from reply_lines(text, marks)
+        return
     else:
         lines = text_lines(text)
+    yield from marks.mark(lines) if marks else lines
+
+
+def reply_lines(text: str, marks: Expectations | None = None) -> Iterator[Line]:
+    """What an agent said, made readable: its Markdown or JSON, with what assertions looked for marked."""
+    value = parsed(text)
+    lines = markdown_lines(text.rstrip("\n")) if isinstance(value, str) else value_lines(value)
     yield from marks.mark(lines) if marks else lines
 
 

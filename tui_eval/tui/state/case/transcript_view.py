@@ -15,7 +15,7 @@ from tui_eval.tui.state.case.entry_blocks import LABELS, entry_block, prompt_blo
 from tui_eval.tui.state.case.expectation_marks import Expectations
 from tui_eval.tui.state.case.explain import in_short
 from tui_eval.tui.state.case.tool_pairing import PairedCall, calls_of, in_reading_order
-from tui_eval.tui.state.case.verdict_lines import GLYPHS, brief, label_of, word_of
+from tui_eval.tui.state.case.verdict_lines import GLYPHS, brief, failed_first, label_of, word_of
 from tui_eval.tui.state.text.blocks import Block
 from tui_eval.tui.state.text.formatting import cost, duration, tokens
 from tui_eval.tui.state.text.lines import Line, Span, one_line, text_lines
@@ -72,6 +72,7 @@ def build(attempt: Attempt, *, rendered: bool = True, only_failing: bool = False
             verdicts = [(i, v) for i, v in verdicts if not v.passed]
             if not verdicts and not any(entry.kind == "error" for _, entry in of_turn):
                 continue
+        verdicts = failed_first(verdicts)
         looks = [v for v in attempt.verdicts if v.turn == turn or (v.turn is None and turn == turns[-1])]
         _add_turn(view, attempt, turn, [e for _, e in of_turn], verdicts)
         reply = _replying_agent(of_turn)
@@ -85,7 +86,7 @@ def build(attempt: Attempt, *, rendered: bool = True, only_failing: bool = False
             view.blocks.append(entry_block(index, entry, calls, rendered, marks, several))
             _outline_entry(view, view.blocks[-1], entry, calls.get(index))
         view.blocks.extend(_verdict_block(i, v, attempt) for i, v in verdicts)
-    _add_end(view, attempt, [(i, v) for i, v in whole if not (only_failing and v.passed)])
+    _add_end(view, attempt, failed_first((i, v) for i, v in whole if not (only_failing and v.passed)))
     return view
 
 

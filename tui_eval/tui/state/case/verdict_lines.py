@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from tui_eval import causes
@@ -19,8 +19,11 @@ from tui_eval.tui.state.text.text_difference import alike, difference
 _GRADES = ("pass", "score", "category", "verdict", "flagged")
 
 
-def judge_lines(verdict: Verdict, agreement: Mapping[str, tuple[int, int]]) -> Iterator[Line]:
-    """The judge's words, what people think of it, and what it was asked."""
+def judge_lines(
+    verdict: Verdict, agreement: Mapping[str, tuple[int, int]], reply: str = ""
+) -> Iterator[Line]:
+    """The judge's words, what people think of it, and what it was asked; in it the `reply`, which stands below, is
+    not repeated."""
     judge = verdict.judge
     if not judge:
         return
@@ -42,7 +45,10 @@ def judge_lines(verdict: Verdict, agreement: Mapping[str, tuple[int, int]]) -> I
         yield (Span("  "), *line)
     if judge.get("question"):
         yield (Span("it was asked", "muted"),)
-        for line in value_lines(judge["question"]):
+        question = judge["question"]
+        if isinstance(question, str) and len(reply) > SHORT:
+            question = question.replace(reply, "… the reply …")
+        for line in value_lines(question):
             yield (Span("  "), *line)
 
 
@@ -87,6 +93,40 @@ def label_of(verdict: Verdict) -> str:
     """Glyph and word."""
     word = word_of(verdict)
     return f"{GLYPHS[word]} {word}"
+
+
+def failed_first(verdicts: Iterable[tuple[int, Verdict]]) -> list[tuple[int, Verdict]]:
+    """Verdicts with their places: those that failed, those that could not be judged, then those that passed, each in
+    their order. The parts of a set stay below it."""
+    units: list[list[tuple[int, Verdict]]] = []
+    for index, verdict in verdicts:
+        if verdict.set is not None and units:
+            units[-1].append((index, verdict))
+        else:
+            units.append([(index, verdict)])
+    rank = {False: 0, None: 1, True: 2}
+    return [one for unit in sorted(units, key=lambda unit: rank[unit[0][1].passed]) for one in unit]
+
+
+def expected_label(verdict: Verdict) -> str:
+    """What the value that an assertion gives is to it: code that runs, what a judge goes by, else what is expected."""
+    kind = verdict.type.removeprefix("not-").partition(":")[0]
+    return _GIVEN.get(kind, "expected")
+
+
+_GIVEN = {
+    "javascript": "script",
+    "python": "script",
+    "ruby": "script",
+    "assert-script": "script",
+    "webhook": "webhook",
+    "llm-rubric": "rubric",
+    "g-eval": "rubric",
+    "model-graded-closedqa": "rubric",
+    "search-rubric": "rubric",
+    "agent-rubric": "rubric",
+    "regex": "pattern",
+}
 
 
 def about_rows(verdict: Verdict) -> bool:
@@ -171,6 +211,8 @@ def in_full(
     why: Callable[[], Iterator[Line]] | None = None,
     agreement: Mapping[str, tuple[int, int]] | None = None,
     reply: str = "",
+    place: str = "",
+    reply_below: bool = False,
 ) -> Iterator[Line]:
     """Everything known of a verdict, for the Assertions tab.
 
@@ -179,6 +221,8 @@ def in_full(
         why: What was looked for, shown in what the agent did.
         agreement: By a judge's model, how often people agreed with it and of how many.
         reply: What the agent said, which is not shown again in full where it is what was judged.
+        place: File and line where it is asserted.
+        reply_below: The reply stands below.
     """
     facts = [one_line(verdict.target, 60)] if verdict.target else []
     facts.append(f"score {verdict.score:g}")
@@ -188,8 +232,8 @@ def in_full(
         facts.append(f"metric {one_line(verdict.metric, 40)}")
     if verdict.set is not None:
         facts.append("part of the set above")
-    if verdict.line:
-        facts.append(f"line {verdict.line}")
+    if place or verdict.line:
+        facts.append(place or f"line {verdict.line}")
     yield (Span(one_line(verdict.type, 60), "strong"), Span("  " + " · ".join(facts), "muted"))
     lines = list(why()) if why is not None and rendered else []
     if verdict.reason and not (verdict.passed and lines and len(verdict.reason) > SHORT):
@@ -200,16 +244,16 @@ def in_full(
     else:
         yield from lines
         if not lines:
-            yield from _sides(verdict, rendered, reply)
-    yield from judge_lines(verdict, agreement or {})
+            yield from _sides(verdict, rendered, reply, reply_below)
+    yield from judge_lines(verdict, agreement or {}, reply if rendered and reply_below else "")
 
 
-def _sides(verdict: Verdict, rendered: bool, reply: str) -> Iterator[Line]:
+def _sides(verdict: Verdict, rendered: bool, reply: str, reply_below: bool) -> Iterator[Line]:
     """Expected and actual: in brief where it passed, text against text where they are alike."""
     expected = None if verdict.expected is UNSET else verdict.expected
     sides = [
         (word, value)
-        for word, value in (("expected", expected), ("actual", verdict.actual))
+        for word, value in ((expected_label(verdict), expected), ("actual", verdict.actual))
         if value is not None
     ]
     if verdict.passed and rendered:
@@ -222,6 +266,8 @@ def _sides(verdict: Verdict, rendered: bool, reply: str) -> Iterator[Line]:
         if rendered and verdict.type in ("not-equals", "not_value"):
             sides = sides[-1:]  # they are the same
         for word, value in sides:
+            if word == "actual" and rendered and reply_below and value == reply[: len(str(value))]:
+                continue
             if word == "actual" and rendered and _is_reply(value, reply):
                 yield (Span(f"{'reply':<{LABEL}}", "label"), *_in_short(str(value), reply))
             else:
