@@ -336,7 +336,7 @@ class CaseScreen(Place, inherit_bindings=False):
         if at >= 0 and 0 <= at + step < len(panes):
             self._focus_pane(panes[at + step])
         elif (other := next_filled(self.content, self._active, step)) != self._active:
-            self.action_tab(other)
+            self.open_tab(other)
         elif panes:
             self._focus_pane(panes[(at + step) % len(panes)])
 
