@@ -57,6 +57,10 @@ def reserves():  # as a library does that uses little of it
 
 def fine():
     return os.getpid()
+
+
+def core():
+    return resource.getrlimit(resource.RLIMIT_CORE)[0]
 """
 NODE = """
 const kept = [];
@@ -88,6 +92,7 @@ async def test_what_python_starts_has_the_limit_too_and_address_space_is_free(tm
     try:
         assert (await host.call(file, "starts")).value == "MemoryError"
         assert (await host.call(file, "reserves")).value == 64 << 30
+        assert (await host.call(file, "core")).value == 0  # gigabytes into the project's folder
     finally:
         await asyncio.to_thread(host.close)
 

@@ -41,6 +41,8 @@ def _machine() -> int:
 def limit(pid: int, most: int) -> None:
     """Limit a process that was just started, and what it will start."""
     with suppress(OSError, ValueError, AttributeError):  # it has ended, or this system cannot
+        _, hard = resource.prlimit(pid, resource.RLIMIT_CORE)
+        resource.prlimit(pid, resource.RLIMIT_CORE, (0, hard))  # what ends for want of memory is large
         now = resource.prlimit(pid, resource.RLIMIT_DATA)
         resource.prlimit(pid, resource.RLIMIT_DATA, lowered(now, most))
 

@@ -29,6 +29,8 @@ def limit_own(most: int) -> None:
     """Limit this process, and what it will start."""
     if most > 0:
         with suppress(OSError, ValueError):
+            _, hard = resource.getrlimit(resource.RLIMIT_CORE)
+            resource.setrlimit(resource.RLIMIT_CORE, (0, hard))  # what ends for want of memory is large
             resource.setrlimit(resource.RLIMIT_DATA, lowered(resource.getrlimit(resource.RLIMIT_DATA), most))
 
 
