@@ -151,9 +151,10 @@ async def test_what_was_said_before_it_was_cancelled_is_kept(project) -> None:
     reader = RunReader(active.writer.folder)
     running = asyncio.create_task(active.execute())
     await until(lambda: any("begin" in row.text for row in reader.live(0)))
-    await active.runner.cancel({active.tickets[0].attempt_ref})
+    ref = active.tickets[0].attempt_ref
+    await active.runner.cancel({ref})
     await running
-    attempt = reader.attempt(active.tickets[0].attempt_ref)
+    attempt = reader.attempt(ref)
     assert attempt is not None and (attempt.outcome, attempt.message) == ("cancelled", "cancelled")
     said = [(entry.turn, entry.kind, entry.text) for entry in attempt.transcript]
     assert said == [

@@ -48,7 +48,7 @@ from tui_eval.store.missing_cases import is_only_named
 from tui_eval.store.printed_commands import rescore_command, resume_command
 from tui_eval.store.reader import RunReader
 from tui_eval.store.run_folders import DATABASE, Store, StoreError
-from tui_eval.store.schema import RunInfo, StoredCase
+from tui_eval.store.schema import AttemptRow, RunInfo, StoredCase
 from tui_eval.store.shard_runs import shard_words
 from tui_eval.store.summary import CaseSummary, summarise_run
 
@@ -205,6 +205,7 @@ def _execute(
     # What was read lives as long as the run: looking it over again and again costs a twentieth of the CPU.
     gc.freeze()
     gc.set_threshold(10_000, 20, 20)
+    beside = _folders_beside(active)
     number = asyncio.run(_until_done(active))
     progress.finish()
     if active.writer.error:
@@ -215,7 +216,7 @@ def _execute(
         summaries = _report(reader, progress.display, active)
         unwritten = _write(reader, outputs)
         if keep and number is None:
-            _beside_suites(reader, active)
+            _write_beside(reader, root, beside)
     finally:
         reader.close()
     if number is not None:
@@ -295,7 +296,7 @@ def _report(reader: RunReader, display: str, active: ActiveRun) -> list[CaseSumm
     if display != "plain":
         return summaries
     say(console_table.table(cases, attempts, summaries, terminal_width()))
-    text = failures_of(reader, active.config.root)
+    text = _failures(reader, active.config.root, cases, attempts, summaries)
     if text:
         say(f"\n{text}")
     if active.request.assess:
@@ -309,6 +310,16 @@ def _report(reader: RunReader, display: str, active: ActiveRun) -> list[CaseSumm
 def failures_of(reader: RunReader, root: Path | None) -> str:
     """What did not pass in a run and why; with `root`, the project's, the commands that run it again."""
     cases, attempts = reader.cases(), reader.attempts()
+    return _failures(reader, root, cases, attempts, summarise_run(cases, attempts))
+
+
+def _failures(
+    reader: RunReader,
+    root: Path | None,
+    cases: Sequence[StoredCase],
+    attempts: Sequence[AttemptRow],
+    summaries: Sequence[CaseSummary],
+) -> str:
     first_bad: dict[int, int] = {}
     for row in attempts:
         if row.state == "done" and row.outcome != "passed":
@@ -322,7 +333,7 @@ def failures_of(reader: RunReader, root: Path | None) -> str:
             return []
         return [*reasons_of(attempt), *_about_queries(attempt)] if attempt is not None else []
 
-    return console_table.failures(cases, summarise_run(cases, attempts), reasons, root, reader.info().options)
+    return console_table.failures(cases, summaries, reasons, root, reader.info().options)
 
 
 def _about_queries(attempt: Attempt) -> list[str]:
@@ -352,18 +363,23 @@ def reasons_of(attempt: Attempt) -> list[str]:
     return lines or [attempt.message]
 
 
-def _beside_suites(reader: RunReader, active: ActiveRun) -> None:
-    """The results once more where viewers and scripts of a format's own tool look for them."""
+def _folders_beside(active: ActiveRun) -> list[Path]:
+    """Where viewers and scripts of a format's own tool look for results."""
     folders: dict[Path, None] = {}
     for job in active.jobs:
         if (folder := format_of(job.case.format).results_folder(job.case)) is not None:
             folders[active.config.root / folder] = None
+    return list(folders)
+
+
+def _write_beside(reader: RunReader, root: Path, folders: Sequence[Path]) -> None:
+    """The results once more, there."""
     stamp = time.strftime("%Y%m%d_%H%M%S")
     for folder in folders:
         try:
             (folder / "outputs").mkdir(exist_ok=True)
             file = folder / "outputs" / f"results_{stamp}.json"
-            if not inside(active.config.root, folder / "outputs") or os.path.lexists(file):
+            if not inside(root, folder / "outputs") or os.path.lexists(file):
                 raise OSError(errno.EEXIST, "a link out of the project, or taken", str(file))
             results.write(reader, file)
         except OSError as error:

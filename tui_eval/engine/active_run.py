@@ -114,10 +114,18 @@ class ActiveRun:
                 self.writer.update_info()
                 writer, root = self.writer, self.config.root
                 await asyncio.to_thread(writer.close)
+                self._forget_plan()
                 if self.runner.stepper is not None and not self.runner.stepper.sent:
                     await asyncio.to_thread(shutil.rmtree, writer.home, True)  # stepped, and nothing was sent
                 elif writer.home.is_relative_to(Store(root).runs_folder):
                     await asyncio.to_thread(Index(root).record, writer.home)
+
+    def _forget_plan(self) -> None:
+        """Nothing more is executed: what is said of the run is read from its folder, which takes memory too."""
+        self.jobs.clear()
+        self.tickets.clear()
+        if self.writer is not None:
+            self.writer.forget()
 
     def _uncounted(self) -> str:
         """What a cost limit did not count, in words."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -217,7 +218,7 @@ def _job(
         attempts=attempts,
         required=required,
         compat=compat,
-        base=(config.root / case.suite).parent,
+        base=_folder_of(config.root, case.suite),
         timeout=limit or config.run.timeout,
         comparison=_comparison(case, rule, config, compat),
         database=database,
@@ -226,6 +227,12 @@ def _job(
         first_attempt=request.first_attempt,
         deadline_all=deadline_all,
     )
+
+
+@lru_cache(64)
+def _folder_of(root: Path, suite: str) -> Path:
+    """One for all cases of a suite."""
+    return (root / suite).parent
 
 
 def _grader(settings: Mapping[str, Any], config: Config) -> str | None:

@@ -6,18 +6,21 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import sqlite3
-from collections import deque
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from tui_eval.model import Attempt, Case, Entry
+import msgspec
+
+from tui_eval.model import Attempt, Entry
 from tui_eval.store.encoding import pack
-from tui_eval.store.pending import Ended, Pending, storable_rows
+from tui_eval.store.pending import Ended, Pending
+from tui_eval.store.planned_cases import Plan
 from tui_eval.store.schema import SCHEMA_VERSION, TABLES
 
-_BODIES_KEPT = 16 * 2**20  # bytes of packed transcripts: those of most runs, the newest of a large one
+_BODIES_KEPT = 8 * 2**20  # bytes of packed transcripts: those of most runs, the newest of a large one
+_encoder = msgspec.msgpack.Encoder()
 _WITHOUT = "its transcript is lost: the run's database was damaged while the run went on"
 
 
@@ -27,18 +30,22 @@ class HeldResults:
 
     def __init__(self) -> None:
         self._before: dict[str, list[dict[str, Any]]] = {}
-        self._cases: dict[int, tuple[tuple[Any, ...], Case]] = {}
-        self._attempts: dict[int, tuple[int, int, str]] = {}
-        self._ended: dict[int, Ended] = {}
+        self._plans: list[Plan] = []
+        self._ended: dict[int, bytes | Ended] = {}
+        self._bodies: dict[int, bytes] = {}
         self._meta: dict[str, Any] = {}
         self._whose: dict[int, tuple[str, int, str, str | None]] = {}  # case, attempt, agent, model
         self._earlier: set[int] = set()
-        self._with_body: deque[tuple[int, int]] = deque()
         self._size = 0
 
     def __len__(self) -> int:
         """How many attempts have a result."""
         return len(self._ended) + len(self._earlier)
+
+    def clear(self) -> None:
+        """The run is over, and where it is to stay."""
+        for part in (self._before, self._plans, self._ended, self._bodies, self._whose, self._earlier):
+            part.clear()
 
     def begin_with(self, connection: sqlite3.Connection) -> None:
         """Take what an earlier process wrote of this run, transcripts apart."""
@@ -54,13 +61,9 @@ class HeldResults:
         for key, value in connection.execute("SELECT key, value FROM meta"):
             self._meta[key] = value
 
-    def planned(self, row: tuple[Any, ...], case: Case) -> None:
-        """A row of `cases` without its body (the last but one), which is made from the case."""
-        self._cases[row[0]] = row, case
-
-    def planned_attempt(self, ref: int, case_ref: int, number: int, judges: str) -> None:
-        """An attempt that is to come."""
-        self._attempts[ref] = case_ref, number, judges
+    def planned(self, plan: Plan) -> None:
+        """Cases with the attempts that are to come."""
+        self._plans.append(plan)
 
     def said(self, key: str, value: Any) -> None:
         """A value of `meta`."""
@@ -69,18 +72,17 @@ class HeldResults:
     def again(self, ref: int) -> None:
         """The attempt waits again; its result does not count."""
         self._ended.pop(ref, None)
+        self._size -= len(self._bodies.pop(ref, b""))
         self._earlier.discard(ref)
 
     def ended(self, attempt: Ended) -> None:
         """An attempt has ended."""
-        self._ended[attempt.ref] = attempt
-        self._with_body.append((attempt.ref, len(attempt.body)))
-        self._size += len(attempt.body)
-        while self._size > _BODIES_KEPT and self._with_body:
-            ref, size = self._with_body.popleft()
-            self._size -= size
-            if (old := self._ended.get(ref)) is not None:
-                self._ended[ref] = dataclasses.replace(old, body=b"")
+        ref = attempt.ref
+        self._ended[ref] = _small(attempt)
+        self._size += len(attempt.body) - len(self._bodies.pop(ref, b""))
+        self._bodies[ref] = attempt.body
+        while self._size > _BODIES_KEPT and self._bodies:
+            self._size -= len(self._bodies.pop(next(iter(self._bodies))))
 
     def stands_in(self, database: Path, without: int) -> bool:
         """Whether the database has a row and a body for every attempt with a result (`without`: how many of them
@@ -98,7 +100,7 @@ class HeldResults:
         return (
             done >= len(self) - without
             and bodies >= len(self._ended) - without
-            and (cases >= len(self._cases) or without > 0)
+            and (cases >= sum(len(plan.cases) for plan in self._plans) or without > 0)
         )
 
     def write(self, connection: sqlite3.Connection, old: Path, lost: dict[int, str]) -> int:
@@ -116,14 +118,12 @@ class HeldResults:
             for row in rows:
                 names, marks = ", ".join(row), ", ".join("?" * len(row))
                 connection.execute(f"INSERT INTO {table} ({names}) VALUES ({marks})", tuple(row.values()))
-        marks = ", ".join("?" * 12)
-        for row, case in self._cases.values():
-            whole = storable_rows([(*row[:-1], pack(case), row[-1])])
-            connection.executemany(f"INSERT INTO cases VALUES ({marks})", whole)
-        connection.executemany(
-            "INSERT INTO attempts (id, case_ref, attempt, state, changed, judges) VALUES (?, ?, ?, 'waiting', 0, ?)",
-            [(ref, *values) for ref, values in self._attempts.items()],
-        )
+        for plan in self._plans:
+            count = 0
+            for ref, _, item, number, _ in plan.attempts():
+                self._whose[ref] = item.case.case_id, number, item.agent, item.model
+                count += 1
+            plan.write(connection, count)
         again = [row["id"] for row in self._before.get("attempts", []) if row["id"] not in self._earlier]
         connection.executemany(
             "UPDATE attempts SET state = 'waiting', outcome = NULL WHERE id = ?", [(ref,) for ref in again]
@@ -144,22 +144,34 @@ class HeldResults:
 
     def _whole(self, source: sqlite3.Connection) -> Iterator[tuple[Ended, bool]]:
         """What has ended, with a body each; whether it is the one that it had."""
-        for ref, one in self._ended.items():
-            body = one.body or _body_of(source, ref)
+        for ref, kept in self._ended.items():
+            one = _whole(kept)
+            body = self._bodies.get(ref) or _body_of(source, ref)
             if body is not None:
                 yield dataclasses.replace(one, body=body), True
                 continue
             yield dataclasses.replace(one, body=self._bare_body(ref, one.values[0], one.values[2])), False
 
     def _bare_body(self, ref: int, outcome: Any, message: str | None) -> bytes:
-        whose = self._whose.get(ref)
-        if whose is None:
-            case_ref, number, _ = self._attempts[ref]
-            row, _ = self._cases[case_ref]
-            whose = row[1], number, row[5], row[6]
-        case_id, number, agent, model = whose
+        case_id, number, agent, model = self._whose[ref]
         note = Entry(turn=1, kind="note", text=_WITHOUT)
         return pack(Attempt(case_id, number, outcome, agent, model, message=message or "", transcript=[note]))
+
+
+def _small(attempt: Ended) -> bytes | Ended:
+    """An attempt without its body, in a third of the memory; as it is where something in it cannot be packed."""
+    bare = dataclasses.replace(attempt, body=b"")
+    try:
+        return _encoder.encode((bare.turn, *bare.values))
+    except (TypeError, ValueError, OverflowError, msgspec.MsgspecError):
+        return bare
+
+
+def _whole(kept: bytes | Ended) -> Ended:
+    if isinstance(kept, Ended):
+        return kept
+    turn, *values = msgspec.msgpack.decode(kept)
+    return Ended(tuple(values), b"", turn)
 
 
 def _reading(database: Path) -> sqlite3.Connection:

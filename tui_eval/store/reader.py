@@ -7,7 +7,7 @@ import os
 import sqlite3
 import time
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar, get_args
 from urllib.parse import quote
@@ -118,9 +118,7 @@ class RunReader:
 
     def cases(self) -> list[StoredCase]:
         """Every case of the run, in its order."""
-        return [
-            self._case(row) for row in self._all(f"SELECT {self._case_columns} FROM cases ORDER BY id", ())
-        ]
+        return _each(self._case, self._all(f"SELECT {self._case_columns} FROM cases ORDER BY id", ()))
 
     def cases_of(self, case_id: str) -> list[StoredCase]:
         """The rows of one case: one for each agent and model that it was run with."""
@@ -146,12 +144,8 @@ class RunReader:
     def attempts(self, case_ref: int | None = None) -> list[AttemptRow]:
         """Attempts of one case, or all, in the order of case and attempt."""
         where, values = ("WHERE case_ref = ?", (case_ref,)) if case_ref is not None else ("", ())
-        return [
-            self._attempt(row)
-            for row in self._all(
-                f"SELECT {self._attempt_columns} FROM attempts {where} ORDER BY case_ref, attempt, id", values
-            )
-        ]
+        statement = f"SELECT {self._attempt_columns} FROM attempts {where} ORDER BY case_ref, attempt, id"
+        return _each(self._attempt, self._all(statement, values))
 
     def _case(self, row: tuple[Any, ...]) -> StoredCase:
         case = StoredCase(*row)
@@ -314,6 +308,14 @@ class RunReader:
     def _one(self, statement: str, values: tuple) -> tuple | None:
         rows = self._all(statement, values)
         return rows[0] if rows else None
+
+
+def _each(made: Callable[[tuple[Any, ...]], T], rows: list[tuple]) -> list[T]:
+    """What is made of each row; a row goes when it is made, so that a long list is not held twice."""
+    found: list[Any] = rows
+    for place, row in enumerate(rows):
+        found[place] = made(row)
+    return found
 
 
 def _figures(row: AttemptRow) -> AttemptRow:

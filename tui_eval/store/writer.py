@@ -12,32 +12,17 @@ from typing import Any
 import msgspec
 
 from tui_eval import causes
-from tui_eval.case_names import variant_of
 from tui_eval.guard import figures
-from tui_eval.model import Attempt, Case
+from tui_eval.model import Attempt
 from tui_eval.store.answers import answer_mark
 from tui_eval.store.encoding import encode_json, pack
 from tui_eval.store.failure_modes import Assessment
 from tui_eval.store.held_results import HeldResults
-from tui_eval.store.pending import Ended, storable_rows, unkept
+from tui_eval.store.pending import Ended, unkept
+from tui_eval.store.planned_cases import Plan, PlannedCase
 from tui_eval.store.run_folders import RunLock, StoreError, moved_to
 from tui_eval.store.schema import SCHEMA_VERSION, TABLES, RunInfo, RunState, add_columns
 from tui_eval.store.write_thread import WriteThread, connect
-
-
-class PlannedCase(msgspec.Struct):
-    """A case that a run will execute with one agent, `attempts` times from `first_attempt` on. Of a case whose
-    recorded answers are judged again, `judges` says which each attempt judges (`AttemptRow.judges`), and
-    `numbers` the numbers of the attempts, where they do not follow one another."""
-
-    case: Case
-    agent: str
-    model: str | None
-    attempts: int
-    required: int
-    first_attempt: int = 1
-    judges: list[str] = []
-    numbers: list[int] = []
 
 
 class Packed(msgspec.Struct, frozen=True):
@@ -131,42 +116,14 @@ class RunWriter:
 
     def plan(self, planned: Sequence[PlannedCase]) -> list[list[int]]:
         """Record what will be executed; returns the attempt ids of each planned case, in order."""
-        case_rows: list[tuple[Any, ...]] = []
-        attempt_rows: list[tuple[Any, ...]] = []
-        references: list[list[int]] = []
-        for item in planned:
-            case = item.case
-            case_ref = self._next_case
-            self._next_case += 1
-            case_rows.append(
-                (
-                    case_ref, case.case_id, case.suite, case.name, case.format, item.agent, item.model,
-                    case.content_hash, min(item.attempts, figures.MOST), min(item.required, figures.MOST), pack(case),
-                    variant_of(case, item.agent),
-                )
-            )  # fmt: skip
-            ids: list[int] = []
-            numbers = item.numbers or range(item.first_attempt, item.first_attempt + item.attempts)
-            for place, number in enumerate(numbers):
-                judges = item.judges[place] if place < len(item.judges) else ""
-                self._changed += 1
-                attempt_rows.append((self._next_attempt, case_ref, number, "waiting", self._changed, judges))
-                ids.append(self._next_attempt)
-                self._next_attempt += 1
-                self._held.planned_attempt(ids[-1], case_ref, number, judges)
-            self._held.planned((*case_rows[-1][:-2], case_rows[-1][-1]), case)
-            references.append(ids)
-
-        def write(connection: sqlite3.Connection) -> None:
-            connection.executemany(
-                f"INSERT INTO cases VALUES ({','.join('?' * 12)})", storable_rows(case_rows)
-            )
-            connection.executemany(
-                "INSERT INTO attempts (id, case_ref, attempt, state, changed, judges) VALUES (?, ?, ?, ?, ?, ?)",
-                attempt_rows,
-            )
-
-        self._thread.add(write)
+        plan = Plan(list(planned), self._next_case, self._next_attempt)
+        references = plan.references()
+        count = sum(map(len, references))
+        self._next_case += len(plan.cases)
+        self._next_attempt += count
+        self._changed = changed = self._changed + count
+        self._held.planned(plan)
+        self._thread.add(lambda connection: plan.write(connection, changed))
         return references
 
     def started(self, attempt_ref: int, at: float) -> None:
@@ -256,6 +213,10 @@ class RunWriter:
             with contextlib.suppress(sqlite3.Error), contextlib.closing(connect(self.folder)) as connection:
                 _write_info(connection, self.info)
         self._lock.release()
+
+    def forget(self) -> None:
+        """After `close`: hold nothing of the run any more."""
+        self._held.clear()
 
     def _say(self, key: str, value: Any) -> None:
         self._held.said(key, value)

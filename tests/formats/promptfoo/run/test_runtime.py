@@ -114,8 +114,8 @@ async def test_attempts_of_a_conversation_are_apart(tmp_path: Path) -> None:
 async def test_a_row_run_again_gets_the_rows_before_it(tmp_path: Path) -> None:
     root = suite(tmp_path, CHAT)
     active = await asyncio.to_thread(prepare, RunRequest(paths=[str(root)]))
-    await active.execute()
     row = next(job.case.case_id for job in active.jobs if job.case.vars["q"] == "b" and job.agent == "second")
+    await active.execute()
     attempts, _ = await run(root, case_ids=[row], linked_to=active.run_id)
     assert [attempt.response_text for attempt in attempts] == ["a>a;b"]
     alone, _ = await run(root, case_ids=[row])
@@ -273,8 +273,9 @@ async def test_a_resumed_comparison_has_all_columns(tmp_path: Path) -> None:
 async def test_one_column_run_again_is_compared_with_the_others(tmp_path: Path) -> None:
     root = suite(tmp_path, COMPARED)
     active = await asyncio.to_thread(prepare, RunRequest(paths=[str(root)]))
-    await active.execute()
     ids = [job.case.case_id for job in active.jobs]
+    await active.execute()
+    assert not active.jobs and not active.tickets, "what has ended is not held"
     for case_id, outcome in zip(ids, ("passed", "failed", "failed"), strict=True):
         (attempt,), _ = await run(root, case_ids=[case_id], linked_to=active.run_id)
         assert attempt.outcome == outcome, attempt.message

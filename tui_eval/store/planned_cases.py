@@ -1,0 +1,95 @@
+"""What a run is to execute, and its rows: those of `cases`, and those of `attempts` that wait."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from typing import Any
+
+import msgspec
+
+from tui_eval.case_names import variant_of
+from tui_eval.guard import figures
+from tui_eval.model import Case
+from tui_eval.store.encoding import pack
+from tui_eval.store.pending import storable_rows
+
+_AT_ONCE = 500
+"""Rows that are made before they are written: packed, a large suite takes more memory than it does."""
+
+
+class PlannedCase(msgspec.Struct):
+    """A case that a run will execute with one agent, `attempts` times from `first_attempt` on. Of a case whose
+    recorded answers are judged again, `judges` says which each attempt judges (`AttemptRow.judges`), and
+    `numbers` the numbers of the attempts, where they do not follow one another."""
+
+    case: Case
+    agent: str
+    model: str | None
+    attempts: int
+    required: int
+    first_attempt: int = 1
+    judges: Sequence[str] = ()
+    numbers: Sequence[int] = ()
+
+    @property
+    def attempt_numbers(self) -> Sequence[int]:
+        """The number of each attempt."""
+        return self.numbers or range(self.first_attempt, self.first_attempt + self.attempts)
+
+
+class Plan(msgspec.Struct, frozen=True):
+    """Cases that were planned together. Their ids follow one another, and so do those of their attempts."""
+
+    cases: list[PlannedCase]
+    first_case: int
+    first_attempt: int
+
+    def references(self) -> list[list[int]]:
+        """The attempt ids of each case, in order."""
+        found: list[list[int]] = []
+        following = self.first_attempt
+        for item in self.cases:
+            count = len(item.attempt_numbers)
+            found.append(list(range(following, following + count)))
+            following += count
+        return found
+
+    def attempts(self) -> Iterator[tuple[int, int, PlannedCase, int, str]]:
+        """Of each attempt its id, the id of its case, that case, its number and what it judges."""
+        ref = self.first_attempt
+        for case_ref, item in enumerate(self.cases, self.first_case):
+            for place, number in enumerate(item.attempt_numbers):
+                judges = item.judges[place] if place < len(item.judges) else ""
+                yield ref, case_ref, item, number, judges
+                ref += 1
+
+    def write(self, connection: sqlite3.Connection, changed: int) -> None:
+        """All rows, within the caller's transaction; the last attempt's change has the number `changed`.
+
+        Raises:
+            sqlite3.Error: they cannot be written.
+        """
+        cases = (_case_row(ref, item) for ref, item in enumerate(self.cases, self.first_case))
+        statement = f"INSERT INTO cases VALUES ({', '.join('?' * 12)})"
+        while rows := list(islice(cases, _AT_ONCE)):
+            connection.executemany(statement, storable_rows(rows))
+        first = changed - sum(len(item.attempt_numbers) for item in self.cases) + 1
+        connection.executemany(
+            "INSERT INTO attempts (id, case_ref, attempt, state, changed, judges)"
+            " VALUES (?, ?, ?, 'waiting', ?, ?)",
+            (
+                (ref, case_ref, number, change, judges)
+                for change, (ref, case_ref, _, number, judges) in enumerate(self.attempts(), first)
+            ),
+        )
+
+
+def _case_row(ref: int, item: PlannedCase) -> tuple[Any, ...]:
+    case = item.case
+    return (
+        ref, case.case_id, case.suite, case.name, case.format, item.agent, item.model, case.content_hash,
+        min(item.attempts, figures.MOST), min(item.required, figures.MOST), pack(case),
+        variant_of(case, item.agent),
+    )  # fmt: skip
