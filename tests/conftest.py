@@ -24,6 +24,10 @@ worker stands idle while another one is in the middle of a long file."""
 
 HERE = Path(__file__).parent
 
+os.environ.setdefault("TUI_EVAL_TOUR", "0")
+"""Every home of a test is that of a person who starts for the first time: none of them needs the tour, which would
+take their first key."""
+
 
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
     """`-n auto`, which pyproject.toml sets; `-n` on the command line decides otherwise.

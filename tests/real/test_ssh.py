@@ -33,7 +33,7 @@ class Server:
 
     def open(self, folder: Path, *arguments: str) -> Terminal:
         """`tui-eval` in that folder, over ssh, on a terminal of 80x24."""
-        environment = f"PYTHONPATH={ROOT} XDG_STATE_HOME={folder}/.state XDG_CONFIG_HOME={folder}/.config"
+        environment = f"TUI_EVAL_TOUR=0 PYTHONPATH={ROOT} XDG_STATE_HOME={folder}/.state XDG_CONFIG_HOME={folder}/.config"
         remote = f"cd {folder} && {environment} {sys.executable} -m tui_eval {' '.join(arguments)}"
         options = [
             "StrictHostKeyChecking=no",

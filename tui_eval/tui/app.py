@@ -105,11 +105,11 @@ class EvalApp(TypingAhead, FrameApp, inherit_bindings=False):
         self.register_theme(themes.LIGHT)
         self._collecting = Collecting(lambda: self.keys_taken)
         self.appearance = Appearance(self, core, no_color=no_color)
-        made = Controllers(self, core, wanted, self.appearance)
+        made = Controllers(self, core, wanted, self.appearance, lambda: self.keys_taken == 0)
         self.handlers, self.services = made.handlers, made.services
         self.places, self.suites, self.saved = made.places, made.suites, made.saved
         self.runs, self.front_run, self.watching = made.runs, made.front_run, made.watching
-        self._quit, self.other_engines = made.quit, made.other_engines
+        self._quit, self.other_engines, self.mouse = made.quit, made.other_engines, made.mouse
         self.handlers.add({"redraw": self.action_redraw})
         self.appearance.begin()
 
@@ -139,6 +139,7 @@ class EvalApp(TypingAhead, FrameApp, inherit_bindings=False):
         self._collecting.begin()
         self.set_interval(QUIET, self._collecting.look)
         self.appearance.take_keys()
+        self.mouse.begin()
         self.call_after_refresh(self._begin)
 
     def get_default_screen(self) -> Screen[Any]:

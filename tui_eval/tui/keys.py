@@ -121,6 +121,8 @@ KEYS: tuple[Key, ...] = (
     ),
     Key("place.grid", "M", "grid: tests by prompts and agents", "everywhere", "list"),
     Key("place.settings", "comma", "your settings: theme, keys, filters", "everywhere"),
+    Key("mouse", "T", "take the mouse, or leave it to the terminal", "everywhere"),
+    Key("tour", "ctrl+g", "the tour: the five keys of the loop", "everywhere"),
     Key("log", "l", "log: errors with details", "everywhere"),
     Key("help", "question_mark", "help for this place", "everywhere", "help"),
     Key("redraw", "ctrl+l", "paint the screen anew, where something wrote over it", "everywhere"),

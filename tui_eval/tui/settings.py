@@ -2,6 +2,7 @@
 
     theme: nord
     notify: notify-send "$TUI_EVAL_SUMMARY"
+    mouse: true
     keymap:
       case.rerun: [r, f5]
       quit: ctrl+q
@@ -25,7 +26,7 @@ from tui_eval.tui.keys import KEYS, Key, written
 from tui_eval.tui.keys_case import CASE_KEYS, QUERY_KEYS
 from tui_eval.tui.keys_runs import RUN_PLACES
 
-KNOWN = ("theme", "keymap", "notify", "filters")
+KNOWN = ("theme", "keymap", "notify", "filters", "mouse")
 _NAMES = frozenset(key.value for key in Keys)
 _MODIFIED = re.compile(r"(?:(?:ctrl|shift|alt|super)\+)*(.+)")
 _TOGETHER = (
@@ -47,6 +48,8 @@ class Settings:
     theme: str = ""
     notify: str = ""
     """A shell command for the end of a run while the app is not looked at."""
+    mouse: bool = False
+    """Whether the app takes the mouse from the terminal."""
     filters: dict[str, str] = field(default_factory=dict)
     """Filter expressions by name."""
     keymap: dict[str, str] = field(default_factory=dict)
@@ -56,7 +59,7 @@ class Settings:
         """Read the file again; what it says now holds for all who have these settings."""
         fresh = read_settings()
         self.theme, self.notify, self.filters = fresh.theme, fresh.notify, fresh.filters
-        self.keymap, self.problems = fresh.keymap, fresh.problems
+        self.keymap, self.mouse, self.problems = fresh.keymap, fresh.mouse, fresh.problems
 
 
 def settings_file() -> Path:
@@ -95,6 +98,11 @@ def read_settings(file: Path | None = None) -> Settings:
             setattr(settings, name, values[name])
         elif values.get(name) is not None:
             settings.problems.append(f"{file}: {name}: must be text")
+    mouse = values.get("mouse")
+    if isinstance(mouse, bool):
+        settings.mouse = mouse
+    elif mouse is not None:
+        settings.problems.append(f"{file}: mouse: must be true or false")
     filters = values.get("filters") or {}
     if isinstance(filters, dict):
         settings.filters = {str(name): str(text) for name, text in filters.items()}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,7 @@ from tui_eval.tui.controllers.comparing import CompareController
 from tui_eval.tui.controllers.editing import EditController
 from tui_eval.tui.controllers.front_run import FrontRun
 from tui_eval.tui.controllers.human_notes import NoteController
+from tui_eval.tui.controllers.mouse import MouseController
 from tui_eval.tui.controllers.other_engines import OtherEngines
 from tui_eval.tui.controllers.places import PlaceController
 from tui_eval.tui.controllers.quit import QuitController
@@ -23,6 +24,7 @@ from tui_eval.tui.controllers.save_conversation import SaveController
 from tui_eval.tui.controllers.saved_elsewhere import SavedElsewhere
 from tui_eval.tui.controllers.step_case import StepController
 from tui_eval.tui.controllers.suites import SuiteController
+from tui_eval.tui.controllers.tour import TourController
 from tui_eval.tui.controllers.watch import WatchController
 from tui_eval.tui.handlers import Handlers
 from tui_eval.tui.keys import KEYS
@@ -34,9 +36,16 @@ from tui_eval.tui.services import AppServices, Core
 class Controllers:
     """All of an app's, with the services that its screens are given."""
 
-    def __init__(self, app: App[Any], core: Core, paths: Sequence[Path], appearance: Appearance) -> None:
-        """`paths`: where suites are looked for."""
-        self._app, self._core = app, core
+    def __init__(
+        self,
+        app: App[Any],
+        core: Core,
+        paths: Sequence[Path],
+        appearance: Appearance,
+        untouched: Callable[[], bool],
+    ) -> None:
+        """`paths`: where suites are looked for; `untouched`: whether no key has been pressed yet."""
+        self._app, self._core, self._appearance = app, core, appearance
         keys = (*KEYS, *CASE_KEYS, *QUERY_KEYS, *RUN_PLACES)
         self.handlers = Handlers(app, keys, lambda: core.notices.say("not here"))
         self.places = places = PlaceController(app, core)
@@ -54,7 +63,7 @@ class Controllers:
             runs=self.runs,
             notes=NoteController(core, places, recorded),
             do=self.handlers.do,
-            take_settings=appearance.take_settings,
+            take_settings=self._take_settings,
             status=self._status,
         )
         self.saved = SavedElsewhere(core, self.suites)
@@ -62,6 +71,9 @@ class Controllers:
         editing = EditController(services, self.saved)
         saving = SaveController(services, recorded, self.saved, lambda *line: places.suites.bring(*line))
         self.suites.on_read.append(saving.read)
+        self.mouse = MouseController(app, core)
+        tour = TourController(core, places, untouched)
+        self.suites.on_read.append(tour.read)
         self.quit = QuitController(app, core, places, self.runs, self._remember)
         for controller in (
             places,
@@ -73,9 +85,16 @@ class Controllers:
             CompareController(services),
             AcceptController(services, recorded, self.saved, editing.edit_case),
             StepController(core, places, self.runs, self.front_run),
+            self.mouse,
+            tour,
             self.quit,
         ):
             self.handlers.add(controller.handlers())
+
+    def _take_settings(self) -> None:
+        """The settings file has changed."""
+        self._appearance.take_settings()
+        self.mouse.take_settings()
 
     def _status(self) -> str:
         """The end of every footer: what runs, unless the screen is about that, and what is watched."""

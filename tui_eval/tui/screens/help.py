@@ -96,7 +96,14 @@ def help_paragraphs(
         ("text", "12s/30s  how long it runs, of its time limit; with ! that is nearly over"),
         ("text", ""),
         ("text", f"The manual: {palette}, then the word help (getting started, assertions, safety …)."),
-        ("dim", f"This is the help for: {place}. Select text with the mouse as in any terminal."),
+        (
+            "dim",
+            f"This is the help for: {place}. The mouse is the terminal's and selects text, unless you asked for it",
+        ),
+        (
+            "dim",
+            f"({_keys(keys_of('mouse')[0], symbols)}, or mouse: true in your settings): then hold shift to select.",
+        ),
         ("text", ""),
         ("title", "Names for keymap: in your settings.yaml"),
     ]

@@ -26,6 +26,7 @@ SCREENS = {
     "change": "change:ChangeScreen",
     "run dialog": "run_dialog:RunDialog",
     "save dialog": "save_case:SaveDialog",
+    "tour": "tour_screen:TourScreen",
     "first agent": "agent_question:FirstAgent",
     "agent": "agent_question:AgentQuestion",
 }

@@ -15,6 +15,7 @@ EXAMPLE = """\
 #
 # theme: tui-eval-light
 # notify: notify-send "tui-eval" "$TUI_EVAL_SUMMARY"
+# mouse: true
 # filters:
 #   slow: failed duration:>5s
 # keymap:
@@ -47,6 +48,11 @@ def settings_paragraphs(
         if now.fast
         else "a slow line (SSH): no animation; tui-eval --local leaves it"
     )
+    mouse = (
+        "the app's: click, double click opens, wheel; hold shift to select text (T: the terminal's)"
+        if settings.mouse
+        else "the terminal's: it selects text; T takes it for now, mouse: true in the file for good"
+    )
     shown += [
         ("text", ""),
         ("key", f"theme\x00{_one_line(now.theme)} ({by_file})"),
@@ -55,6 +61,7 @@ def settings_paragraphs(
             "key",
             f"notify\x00{_one_line(settings.notify) or 'the bell only; a command here runs when a run ends'}",
         ),
+        ("key", f"mouse\x00{mouse}"),
         ("text", ""),
         ("title", "Filters with names"),
     ]

@@ -509,6 +509,10 @@ class CaseList(CaseLines):
                 return True
         return False
 
+    def opened(self) -> None:
+        """Clicked twice."""
+        self.open()
+
     # -- keys
 
     def handlers(self) -> Mapping[str, Handler]:

@@ -206,6 +206,17 @@ class DataGrid(LinePane):
         self.refresh()
         return self.view.frozen
 
+    def clicked(self, row: int, x: int) -> None:
+        """The cell that is clicked; in the one table, where columns stand beside each other."""
+        super().clicked(row, x)
+        if self.view is None or self.sides:
+            return
+        start = joined_rows.margin(self.view)
+        for column, _, width in self.shown_columns():
+            if start <= x < start + width + GAP:
+                self.to_column(column)
+            start += width + GAP
+
     def to_column(self, column: int) -> None:
         """Put the cursor on a column and bring it into view."""
         if self.view is None or not self.view.columns:

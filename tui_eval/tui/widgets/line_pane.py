@@ -17,7 +17,16 @@ from rich.style import Style
 from textual.app import App
 from textual.binding import Binding, BindingType
 from textual.color import Color
-from textual.events import Blur, DescendantBlur, DescendantFocus, Focus, Resize
+from textual.events import (
+    Blur,
+    Click,
+    DescendantBlur,
+    DescendantFocus,
+    Focus,
+    MouseScrollDown,
+    MouseScrollUp,
+    Resize,
+)
 from textual.geometry import Region, Size
 from textual.message import Message
 from textual.scroll_view import ScrollView
@@ -347,6 +356,44 @@ class LinePane(ScrollView, can_focus=True, inherit_bindings=False):
         self.refresh_row(self.cursor)
         if self.parent is not None:
             self.parent.post_message(DescendantBlur(self))
+
+    # -- the mouse, where the app has it
+
+    WHEEL = 3
+    """Rows of one step of the wheel."""
+
+    def on_click(self, event: Click) -> None:
+        """The row that is clicked gets the cursor; clicked twice, it is opened."""
+        place = event.get_content_offset(self)
+        if place is None or not self.can_focus or self.scroll_offset.y + place.y >= self.row_count:
+            return
+        event.stop()
+        self.clicked(self.scroll_offset.y + place.y, place.x)
+        if event.chain == 2:
+            self.open()
+
+    def clicked(self, row: int, x: int) -> None:
+        """The cursor goes to a row; `x` is the column of the screen in it."""
+        self.move_to(row)
+
+    def on_mouse_scroll_down(self, event: MouseScrollDown) -> None:
+        """The wheel."""
+        self._wheel(event, self.WHEEL)
+
+    def on_mouse_scroll_up(self, event: MouseScrollUp) -> None:
+        """The wheel."""
+        self._wheel(event, -self.WHEEL)
+
+    def _wheel(self, event: MouseScrollDown | MouseScrollUp, rows: int) -> None:
+        """Other rows are in view, and the cursor stays among them."""
+        event.stop()
+        event.prevent_default()
+        height = max(self.scrollable_content_region.height, 1)
+        first = max(0, min(self.scroll_offset.y + rows, self.row_count - height))
+        self.scroll_to(y=first, animate=False, immediate=True, force=True)
+        self.move_to(max(first, min(self.cursor, first + height - 1)))
+
+    # -- moving by keys
 
     def handlers(self) -> Mapping[str, Handler]:
         """What its keys do."""

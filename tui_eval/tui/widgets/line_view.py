@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from functools import partial
 
+from textual.events import Click, MouseScrollDown, MouseScrollUp
 from textual.geometry import Region
 from textual.strip import Strip
 from textual.widget import Widget
@@ -93,6 +94,38 @@ class LineView(Widget, can_focus=True):
         self._painted.clear()
         self.show_cursor()
         self.refresh()
+
+    # -- the mouse, where the app has it
+
+    WHEEL = 3
+    """Lines of one step of the wheel."""
+
+    def on_click(self, event: Click) -> None:
+        """The line that is clicked gets the cursor; clicked twice, it is opened."""
+        place = event.get_content_offset(self)
+        if place is None or not self.has_cursor or self.top + place.y >= self.line_count:
+            return
+        event.stop()
+        self.touched = True
+        self.show_cursor(self.top + place.y)
+        if event.chain == 2:
+            self.opened()
+
+    def opened(self) -> None:
+        """A line was clicked twice."""
+
+    def on_mouse_scroll_down(self, event: MouseScrollDown) -> None:
+        """The wheel."""
+        self._wheel(event, self.WHEEL)
+
+    def on_mouse_scroll_up(self, event: MouseScrollUp) -> None:
+        """The wheel."""
+        self._wheel(event, -self.WHEEL)
+
+    def _wheel(self, event: MouseScrollDown | MouseScrollUp, lines: int) -> None:
+        event.stop()
+        event.prevent_default()
+        self._leap(lines)
 
     # -- moving
 

@@ -11,6 +11,7 @@ from collections.abc import Callable
 
 from rich.segment import Segment
 from rich.style import Style
+from textual.events import Click
 from textual.geometry import Region
 from textual.message import Message
 from textual.strip import Strip
@@ -272,6 +273,16 @@ class StreamGrid(StreamLines):
         self.selected = target
         self._heads()
         return True
+
+    def on_click(self, event: Click) -> None:
+        """The pane that is clicked gets the keys."""
+        for number, pane in enumerate(self.panes):
+            x, y, width, height = pane.area
+            if x <= event.x < x + width and y <= event.y < y + height:
+                event.stop()
+                self.selected = number
+                self._heads()
+                break
 
     def toggle_follow(self) -> bool:
         """Follow the tail, or stay."""
