@@ -381,7 +381,13 @@ async def test_pausing_starts_nothing_new(project) -> None:
     reader = RunReader(active.writer.folder)
     await until(lambda: reader.info().state == "paused")
     assert not running.done()
+    info = reader.info()
+    assert info.paused_at and info.elapsed(info.paused_at + 900) == info.elapsed(
+        info.paused_at
+    )  # its clock stands
     await active.runner.pause(False)
+    await until(lambda: reader.info().state != "paused")
+    assert reader.info().paused_at is None and reader.info().paused_for > 0
     assert await running == "finished"
 
 

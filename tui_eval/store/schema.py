@@ -89,7 +89,8 @@ class RunInfo(msgspec.Struct, omit_defaults=True):
     run it adds attempts to or reruns a part of. `provenance` holds versions, command, git commit,
     dirty flag, agents' configuration hashes and the model names that servers returned. `metrics` are
     the sums of promptfoo's columns with what is derived from them. `place` is where its attempts are executed, for
-    a person; empty: by the engine itself.
+    a person; empty: by the engine itself. `paused_at` is since when it is paused (None: it is not), `paused_for` the
+    seconds for which it was before.
     """
 
     id: str
@@ -106,6 +107,13 @@ class RunInfo(msgspec.Struct, omit_defaults=True):
     provenance: dict[str, Any] = {}
     metrics: list[dict[str, Any]] = []
     place: str = ""
+    paused_at: float | None = None
+    paused_for: float = 0.0
+
+    def elapsed(self, now: float) -> float:
+        """Seconds that it took, or has taken: a clock that stands while the run is paused."""
+        end = self.finished_at or self.paused_at or now
+        return max(0.0, end - self.started_at - self.paused_for)
 
 
 class StoredCase(msgspec.Struct):

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import contextlib
 import sqlite3
+import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -182,6 +183,12 @@ class RunWriter:
 
     def state(self, state: RunState, finished_at: float | None = None) -> None:
         """The run's state changes (`finished_at`: seconds since the epoch, at its end)."""
+        info, now = self.info, time.time()
+        if state == "paused":
+            info.paused_at = info.paused_at or now
+        elif info.paused_at is not None:
+            info.paused_for += max(0.0, (finished_at or now) - info.paused_at)
+            info.paused_at = None
         self.info.state = state
         self.info.finished_at = finished_at
         self._say("info", _info_text(self.info))

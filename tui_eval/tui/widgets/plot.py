@@ -1,15 +1,15 @@
-"""Plots over all runs in large: textual-plotext's where that is installed (extra `plots`), else blocks."""
+"""Plots over all runs in large: bars with a scale and dates where there is room for them, else as beside a run."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from importlib.util import find_spec
 
-from tui_eval.extras import adding
+from tui_eval.tui.state.case.case_history import columns
 from tui_eval.tui.state.runs.trends import (
     FIGURES,
     LABEL,
+    MARKS,
     SCALE,
     WHOLE,
     Point,
@@ -18,11 +18,12 @@ from tui_eval.tui.state.runs.trends import (
     series,
     trend_lines,
 )
-from tui_eval.tui.state.text.lines import Line, Span, fit, text_lines
+from tui_eval.tui.state.text.lines import Line, Mark, Span, fit, marked
 
+BROADEST = 8
+"""Columns of one run where there are few, with the gap to the next."""
 LEAST_HEIGHT, LEAST_WIDTH = 7, 40
 """Lines and columns below which a plot with axes says less than blocks."""
-WITHOUT = f"Plots with axes need the extra `plots`: {adding('plots')}"
 
 
 def figures(points: Sequence[Point]) -> list[str]:
@@ -55,8 +56,7 @@ def plot_lines(
         return [(Span("Plots begin with the second run.", "muted"),)]
     blocks_room = max(width - LABEL - SCALE, 6)
     many = sum(not only or one.name == only for one in series(points, whole=bool(only)))
-    axes = unicode and height // many >= LEAST_HEIGHT and width >= LEAST_WIDTH
-    large = axes and find_spec("plotext") is not None
+    large = unicode and height // many >= LEAST_HEIGHT and width >= LEAST_WIDTH
     shown, per = condensed(points, width - 12 if large else blocks_room, here)
     words = f"{len(points):,} runs, oldest at the left{of}"
     words += f", means of {per}" if per > 1 else ""
@@ -66,11 +66,11 @@ def plot_lines(
     own = next((point for point in points if point.run_id == here), None)
     room = height - 1
     if large:
-        at = next((i for i, point in enumerate(shown, 1) if point.run_id == here), None)
+        at = next((i for i, point in enumerate(shown) if point.run_id == here), None)
         told = {one.name: one.values[0] for one in series([own], whole=True)} if own is not None else {}
         for one, high in zip(found, _heights(room, len(found)), strict=True):
             value = told.get(one.name)
-            words = f"  this run {one.show(value)}, at the line" if value is not None else ""
+            words = f"  this run {one.show(value)}, ▲" if value is not None else ""
             head: Line = (Span(one.name, "heading" if only else "strong"), Span(words, "muted"))
             if only:
                 lines = [fit((*head, *lines[0][1:]), width)]
@@ -78,14 +78,12 @@ def plot_lines(
                 lines.append(fit(head, width))
             lines += _with_axes(one, shown, width, high - (not only), at)
         return lines
-    if axes:
-        lines.append(fit((Span(WITHOUT, "note"),), width))
-        room -= 1
     if only:
         shown = [_alone(point, only) for point in shown]
     if own is not None and only:
         own = _alone(own, only)
-    heights = _heights(room - 1, len(found))
+    signs = any(point.outcome for point in shown)
+    heights = _heights(room - 1 - signs, len(found))
     return lines + trend_lines(shown, width, heights, here, own, whole=bool(only))
 
 
@@ -99,40 +97,46 @@ def _alone(point: Point, name: str) -> Point:
     """A run with this figure only; one of the whole run in the place of its like of an attempt."""
     field = next(field for known, field, _ in (*FIGURES, *WHOLE) if known == name)
     bare = Point(point.run_id, point.at, None, None, None, None)
-    return bare._replace(**{field: getattr(point, field)})
+    return bare._replace(outcome=point.outcome, **{field: getattr(point, field)})
 
 
 def _with_axes(one: Series, points: Sequence[Point], width: int, height: int, at: int | None) -> list[Line]:
-    """One plot by plotext, as text without its colours; a line through the column pointed at. Nothing in it
-    is foreign text: the ticks are numbers and dates."""
-    import plotext  # imported late: an extra, and slow
+    """One plot with a scale at its left and dates below: a bar for each run, on the line under them how its cases
+    came out, `▲` where the run is that is pointed at."""
+    known = [value for value in one.values if value is not None]
+    top = (one.top if one.top is not None else max(known)) or 1.0
+    rows = max(height - 2, 1)
+    rows -= rows % 2 if rows > 2 else 0  # so that a line is the half
+    ticks = {0: one.show(top), rows // 2: one.show(top * (rows - rows // 2) / rows)} if rows > 1 else {}
+    ticks[rows - 1] = one.show(0.0) if rows > 1 else one.show(top)
+    edge = max(map(len, ticks.values()))
+    wide = min(max((width - edge - 1) // len(points), 1), BROADEST)
+    bar = wide - 1 if wide > 1 else 1
+    style = "passed" if one.name == "pass rate" else "code"
+    lines: list[Line] = []
+    for number, row in enumerate(columns([*one.values, top], rows)):
+        bars: Line = (Span("".join(f"{step * bar:<{wide}}" for step in row[:-1]), style),)
+        if at is not None:
+            bars = marked(bars, [Mark(at * wide, at * wide + bar, "strong note")])
+        sign = "┤" if number in ticks else "│"
+        lines.append(fit((Span(f"{ticks.get(number, ''):>{edge}}{sign}", "muted"), *bars), width))
+    axis = [Span(" " * edge + "└", "muted")]
+    for number, point in enumerate(points):
+        sign = ("▲" if number == at and wide < 2 else "") or MARKS.get(point.outcome, "─")
+        axis.append(Span(sign, point.outcome if sign in MARKS.values() else "muted"))
+        rest = "▲" if number == at and wide > 1 else ""
+        axis += [Span(rest, "note"), Span("─" * (wide - 1 - len(rest)), "muted")]
+    return [*lines, fit(tuple(axis), width), fit(_dates(points, wide, edge + 1), width)]
 
-    known = [(number, value) for number, value in enumerate(one.values, 1) if value is not None]
-    plotext.clear_figure()
-    plotext.theme("clear")
-    plotext.limit_size(False, False)  # the pane is given, whatever size of terminal is guessed
-    plotext.plot_size(width, height)
-    plotext.plot([x for x, _ in known], [y for _, y in known], marker="braille")
-    if at is not None:
-        plotext.vline(at)
-    top = one.top if one.top is not None else max(y for _, y in known) or 1.0
-    plotext.xlim(1, len(points))
-    plotext.ylim(0, top)
-    plotext.yticks([0, top / 2, top], [one.show(value) for value in (0.0, top / 2, top)])
-    plotext.xticks(*_dates(points, width))
-    text = plotext.uncolorize(plotext.build())
-    return [fit(line, width) for line in text_lines(text.rstrip("\n"), "code")]
 
-
-def _dates(points: Sequence[Point], width: int) -> tuple[list[float], list[str]]:
-    """Where dates stand below a plot, each once: at most one in fifteen columns."""
-    most = max(min(width // 15, len(points)), 2)
-    places = sorted({1 + round(i * (len(points) - 1) / (most - 1)) for i in range(most)})
-    ticks: list[float] = []
-    names: list[str] = []
-    for place in places:
-        name = time.strftime("%d %b", time.localtime(points[place - 1].at))
-        if not names or names[-1] != name:
-            ticks.append(float(place))
-            names.append(name)
-    return ticks, names
+def _dates(points: Sequence[Point], wide: int, edge: int) -> Line:
+    """The days of the runs below their bars, each once, as many as there is room for."""
+    text = " " * edge
+    last = ""
+    for number, point in enumerate(points):
+        name = time.strftime("%d %b", time.localtime(point.at))
+        place = edge + number * wide
+        if name != last and (place >= len(text) + 2 or not number):
+            text = f"{text:<{place}}{name}"
+            last = name
+    return (Span(text, "muted"),)

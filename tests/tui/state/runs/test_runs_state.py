@@ -166,6 +166,34 @@ def test_linked_runs_are_not_points_of_their_own():
     ]
 
 
+def of(line: RunLine, what: str, **changes: Any) -> RunLine:
+    summary = msgspec.structs.replace(line.run, what=what, **changes)
+    return msgspec.structs.replace(line, run=summary)
+
+
+def test_reruns_of_a_part_and_steps_are_not_points_either():
+    whole = [of(run(number), "s.yaml (100 cases)") for number in (1, 2)]
+    part = [of(run(3), "s.yaml (1 case)"), of(run(4), "s.yaml (49 cases)")]
+    grown = of(run(5), "s.yaml (60 cases)")
+    other = of(run(6), "other.yaml (1 case)")
+    step = of(run(7), "s.yaml (1 case)", passed=0, failed=0, errors=0)
+    found = [point.run_id for point in points([*whole, *part, grown, other, step])]
+    assert found == [one.run.id for one in (*whole, grown, other)]
+
+
+def test_bars_stand_apart_and_say_how_cases_came_out():
+    ended = [("failed", 0.5), ("passed", 1.0), ("error", 0.2)]
+    runs = [
+        Point(str(n), n, rate, None, None, None, outcome=outcome) for n, (outcome, rate) in enumerate(ended)
+    ]
+    bars, signs = [plain(line) for line in trend_lines(runs, 60, 1, "1")]
+    assert [len(bar) for bar in bars[11:23].split()] == [3, 3, 3]
+    assert signs[11:].split() == ["✗", "✓▲", "!", "▲", "this", "run"] and signs[15:17] == "✓▲"
+    many = [Point(str(n), n, 0.5, None, None, None, outcome="failed") for n in range(25)]
+    *_, signs, pointer = [plain(line) for line in trend_lines(many, 60, 1, "3")]
+    assert signs[11:36] == "✗" * 25 and pointer.index("▲") == 14
+
+
 def test_a_pass_rate_has_its_scale_up_to_all():
     lines = trend_lines([Point("a", 0, 0.5, None, None, None), Point("b", 1, 0.5, None, None, None)], 60, 2)
     assert plain(lines[0])[10:18].strip() == "" and "top 100%" in plain(lines[0])
@@ -185,19 +213,15 @@ def many_points(number: int) -> list[Point]:
 
 
 @pytest.mark.parametrize(("width", "height"), [(118, 38), (78, 22), (58, 14)])
-@pytest.mark.parametrize("extra", [True, False])
 @pytest.mark.parametrize("only", ["", "tokens"])
-def test_large_plots_hold_all_runs_in_the_room_there_is(width, height, extra, only, monkeypatch):
-    if not extra:
-        monkeypatch.setattr(plot, "find_spec", lambda name: None)
+def test_large_plots_hold_all_runs_in_the_room_there_is(width, height, only):
     found = plot_lines(many_points(300), width, height, "r7", only=only)
     text = "\n".join(plain(line) for line in found)
     assert all(width_of(line) <= width for line in found) and len(found) <= height
     assert "300 runs" in text and ("means of" in text or width < 60)
     assert "tokens" in text and ("latency" in text) == (not only)
     axes = (height // (1 if only else 4)) >= plot.LEAST_HEIGHT
-    assert ("┤" in text) == (axes and extra)
-    assert (plot.WITHOUT[:40] in text) == (axes and not extra)
+    assert ("┤" in text) == axes
     shown = "this run" in text
     assert shown and (f"{plot.series(many_points(300))[2].values[7]:.0f}" in text)
 

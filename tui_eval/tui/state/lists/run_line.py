@@ -61,6 +61,12 @@ class RunLine(msgspec.Struct, frozen=True):
         return places if mark and cases.endswith(("case)", "cases)")) else self.run.what
 
     @property
+    def case_count(self) -> int:
+        """How many cases; 0 where that is not known."""
+        number = self.cases.replace(",", "")
+        return int(number) if number.isdecimal() else 0
+
+    @property
     def cases(self) -> str:
         """How many cases, as text; empty where that is not known."""
         return self.run.what[len(self.places) :].strip(" ()").partition(" ")[0]
@@ -169,16 +175,20 @@ def holds(one: RunLine, words: str) -> bool:
 
 
 def points(lines: Sequence[RunLine]) -> list[Point]:
-    """The runs for the plots, oldest first; those that add to others are left out."""
-    return [
-        _point(one)
-        for one in sorted(lines, key=lambda line: line.run.id)
-        if not one.run.linked_to and one.judged
+    """The runs for the plots, oldest first: whole ones. Those that add to others are left out, steps, and reruns of a
+    part of the cases: fewer than half of those that the largest run of the same suites had."""
+    alone = [
+        one for one in sorted(lines, key=lambda line: line.run.id) if not one.run.linked_to and one.judged
     ]
+    largest: dict[str, int] = {}
+    for one in alone:
+        largest[one.places] = max(largest.get(one.places, 0), one.case_count)
+    return [_point(one) for one in alone if 2 * one.case_count >= largest[one.places]]
 
 
 def _point(one: RunLine) -> Point:
     run, tokens = one.run, one.tokens
+    outcomes = (("failed", run.failed), ("error", run.errors), ("passed", run.passed))
     return Point(
         run.id,
         run.started_at,
@@ -189,6 +199,7 @@ def _point(one: RunLine) -> Point:
         run.cost,
         tokens,
         None if run.finished_at is None else run.finished_at - run.started_at,
+        next((name for name, number in outcomes if number), ""),
     )
 
 

@@ -83,10 +83,8 @@ def figures_line(run: RunView, symbols: Symbols, now: float, width: int) -> Part
     if counts.cached:
         saved = f" ({formatting.cost(counts.saved)} saved)" if counts.saved > 0 else ""
         facts.append(f"{counts.cached:,} cached{saved}")
-    if info.started_at:
-        end = info.finished_at or (now if run.active else None)
-        if end is not None:
-            facts.append(formatting.clock(end - info.started_at))
+    if info.started_at and (info.finished_at or run.active):
+        facts.append(formatting.clock(info.elapsed(now)))
     if run.active:
         rate = run.tokens_per_second(now)
         if rate >= 1:

@@ -234,7 +234,7 @@ class RunView:
         counts = self.counts
         if not counts.done or counts.done >= counts.total or not self.info.started_at:
             return None
-        return (now - self.info.started_at) / counts.done * (counts.total - counts.done)
+        return self.info.elapsed(now) / counts.done * (counts.total - counts.done)
 
     # -- inside
 

@@ -42,6 +42,8 @@ def action_of(one: RunLine, ours: Collection[str]) -> str:
     """What can be done with a run in its state; `ours` are runs of this app's own engine."""
     if one.damaged:
         return "damaged: D deletes it; other runs are none the worse"
+    if one.run.state == "paused" and one.run.id in ours:
+        return "paused: enter follows it, P there goes on"
     if one.active:
         return "enter follows it" if one.run.id in ours else "running elsewhere: enter attaches to it"
     if one.run.state == "interrupted":
@@ -103,7 +105,8 @@ def _head(one: RunLine, facts: RunFacts | None, width: int, ours: Collection[str
     info = facts.info if facts is not None else None
     glyph, style = outcome_sign(run)
     end = run.finished_at
-    took = f", took {formatting.clock(end - run.started_at)}" if end and run.started_at else ""
+    seconds = (end or 0.0) - run.started_at if info is None else info.elapsed(end or 0.0)
+    took = f", took {formatting.clock(seconds)}" if end and run.started_at else ""
     when = time.strftime(WHEN, time.localtime(run.started_at))
     lines: list[Line] = [
         (Span(f"{glyph} {run.state}", style), Span(f"  {one_line(run.id)}", "strong")),

@@ -25,7 +25,7 @@ BUCKETS = 6
 
 class Point(NamedTuple):
     """One run in the plots: share of attempts passed (0–1), what an attempt takes (USD, ms, tokens) and what
-    the whole run took (USD, tokens, seconds); None: unknown."""
+    the whole run took (USD, tokens, seconds); None: unknown. `outcome` is that of its cases, the worst first."""
 
     run_id: str
     at: float
@@ -36,6 +36,7 @@ class Point(NamedTuple):
     whole_cost: float | None = None
     whole_tokens: float | None = None
     seconds: float | None = None
+    outcome: str = ""
 
 
 class Series(NamedTuple):
@@ -47,6 +48,8 @@ class Series(NamedTuple):
     top: float | None = None
 
 
+MARKS = {"failed": "✗", "error": "!", "passed": "✓"}
+"""What stands under a run's bars: how its cases came out, the worst first."""
 FIGURES: tuple[tuple[str, str, Callable[[float], str]], ...] = (
     ("pass rate", "pass_rate", share),
     ("latency", "latency_ms", duration),
@@ -95,8 +98,10 @@ def _mean_of(group: Sequence[Point], here: str) -> Point:
         known = [value for value in values if value is not None]
         return sum(known) / len(known) if known else None
 
-    # The fields after the id and the time, each for itself.
-    return Point(run_id, group[0].at, *(mean(values) for values in list(zip(*group, strict=True))[2:]))
+    # The fields between the time and the outcome, each for itself.
+    means = [mean(values) for values in list(zip(*group, strict=True))[2:-1]]
+    worst = next((one for one in MARKS if any(point.outcome == one for point in group)), "")
+    return Point(run_id, group[0].at, *means, worst)
 
 
 def trend_lines(
@@ -125,10 +130,34 @@ def trend_lines(
     heights = [height] * len(found) if isinstance(height, int) else list(height)
     for one, high in zip(found, heights, strict=False):
         lines += _series_lines(one, high, wide, at, told.get(one.name), width)
-    if at is not None:  # not by its colour alone
-        pointer = (Span(" " * (LABEL + at * wide)), Span("▲" * wide, "note"), Span(" this run", "muted"))
+    signs = any(point.outcome for point in newest)
+    if signs:
+        here_too = wide > 1 and at is not None
+        line = (Span(" " * LABEL), *_marks(newest, wide, at if here_too else None))
+        lines.append(fit((*line, Span(" ▲ this run" if here_too else "", "muted")), width))
+    if at is not None and not (signs and wide > 1):  # not by its colour alone
+        pointer = (
+            Span(" " * (LABEL + at * wide)),
+            Span("▲" * _bar(wide), "note"),
+            Span(" this run", "muted"),
+        )
         lines.append(fit(pointer, width))
     return lines
+
+
+def _bar(wide: int) -> int:
+    """Cells of a run's bar: where there is room, a gap tells it from the next."""
+    return wide - 1 if wide > 1 else wide
+
+
+def _marks(points: Sequence[Point], wide: int, at: int | None) -> Line:
+    """How the cases of each run came out, below its bars; `▲` beside that of the run that is pointed at."""
+    marks: list[Span] = []
+    for number, point in enumerate(points):
+        marks.append(Span(MARKS.get(point.outcome, " "), point.outcome))
+        pointer = "▲" if number == at else ""
+        marks.append(Span(f"{pointer:<{wide - 1}}", "note"))
+    return tuple(marks)
 
 
 def _series_lines(
@@ -141,10 +170,13 @@ def _series_lines(
     for number, row in enumerate(_scaled(one, height)):
         last = number == height - 1
         text: Line = (
-            Span("".join(step * wide for step in row), "passed" if one.name == "pass rate" else "code"),
+            Span(
+                "".join(f"{step * _bar(wide):<{wide}}" for step in row),
+                "passed" if one.name == "pass rate" else "code",
+            ),
         )
         if at is not None:
-            text = marked(text, [Mark(at * wide, (at + 1) * wide, "strong note")])
+            text = marked(text, [Mark(at * wide, at * wide + _bar(wide), "strong note")])
         own_words = f"this run {here}" if here else ""
         words = ", ".join(filter(None, (here, top)))
         scale = words if height == 1 else top if number == 0 else own_words if last else ""
