@@ -39,6 +39,17 @@ def test_a_query_whose_columns_have_other_names_is_right_all_the_same() -> None:
     assert found.blame == "retold" and found.renamed == {"STATUS": "status", "sum(amount)": "revenue"}
 
 
+def test_a_query_whose_columns_are_called_otherwise_is_not_blamed_on_the_answer() -> None:
+    own = [{"status": row["status"], "total": row["revenue"]} for row in ANSWER]
+    found = conclude(EXPECTED, own, own)
+    assert found.blame == "query"
+    assert (
+        found.line
+        == "its query gives the right rows but for names (revenue as total); the answer has its rows"
+    )
+    assert conclude(EXPECTED, own, ANSWER).blame == "neither"
+
+
 def test_a_wrong_query_whose_columns_have_other_names_is_known_in_the_answer() -> None:
     own = pl.DataFrame({"status": ["open", "paid"], "sum(amount)": [1.0, 2.0]})
     found = conclude(EXPECTED, own, OTHER)

@@ -82,6 +82,11 @@ def conclude(
     if best.passed:
         if right.passed:
             return Conclusion("neither", "the agent's query and its answer give the expected rows", renamed)
+        if renamed and compare(answer, _typed(own, {}), settings, _names(given)).passed:
+            names = ", ".join(f"{wanted} as {name}" for name, wanted in list(renamed.items())[:3])
+            more = f" and {len(renamed) - 3} more" if len(renamed) > 3 else ""
+            line = f"its query gives the right rows but for names ({names}{more}); the answer has its rows"
+            return Conclusion("query", line, renamed)
         return Conclusion("retold", "its query gives the right rows: the answer retold them wrongly", renamed)
     if right.passed:
         return Conclusion(

@@ -220,6 +220,7 @@ async def test_without_rows_it_says_so(project: Path) -> None:
         await pilot.press("4")
         await sees(pilot, "There are no rows: the expected query failed, and")
         await sees(pilot, "at tests/a.yaml:7:9")
+        await sees(pilot, "not given as rows.")  # on its second line, too
 
 
 async def test_where_nobody_was_asked_it_says_so(project: Path) -> None:

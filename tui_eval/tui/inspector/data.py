@@ -297,7 +297,7 @@ class DataTab(SearchedRows):
             self._say(f"{words}  the first rows stand here already" if self.grid.view is not None else words)
 
     def _say(self, words: str) -> None:
-        self._top(".summary", [(Span(words, "muted"),)], 1)
+        self._top(".summary", [(Span(words, "muted"),)] if words else [], 1)
 
     def _top(self, name: str, lines: list[Line], most: int) -> None:
         """Lines above the rows, as many rows of the screen as they need."""
@@ -330,7 +330,8 @@ class DataTab(SearchedRows):
             self.grid.focus()
         self.set_class(bool(words), "-words")
         if words:
-            blocks.append(Block("words", "note", "", partial(text_lines, words, "muted")))
+            self.text.styles.height = "1fr"
+            blocks.append(Block("words", "note", "rows", partial(text_lines, words, "muted")))
         if details is not None and words:
             blocks += sql_blocks(details)
         self.text.set_blocks(blocks, keep=False)

@@ -204,6 +204,13 @@ ORDERS: Rows = [
 ]  # fmt: skip
 
 
+def test_where_there_is_room_cells_that_were_cut_get_it() -> None:
+    rows = [{"id": n, "share": 1 / (n + 2)} for n in range(1, 4)]
+    view = view_of(rows, [{**row, "share": row["share"] * 100} for row in rows])
+    assert "0.3333333333333333→33.33333333333333" in "\n".join(drawn(view, 80))
+    assert "…→" in "\n".join(drawn(view, 46))
+
+
 def test_each_row_stands_once_the_key_first_with_arrows_where_cells_differ() -> None:
     answer = [
         {**ORDERS[0], "amount": 24.0},

@@ -19,6 +19,8 @@ WIDEST = 24
 """Columns of the screen that a column of data takes at most; the line below shows all of a cell."""
 WIDEST_BOTH = 34
 """And where both values of a cell stand in it."""
+WIDEST_IN_ROOM = 64
+"""And where there is room left beside all columns."""
 NARROWEST = 6
 """And at least, where there is not enough room for its values."""
 SAMPLE = 100
@@ -40,7 +42,7 @@ class DataColumn:
 
     `missing`: the answer lacks it; `apart`: in how many rows it differs; `kind`: its type in a word, with the
     answer's where that is another (`integer→text`); `days`: it holds dates, whose midnight is not shown; `least`: the
-    width below which it is not drawn.
+    width below which it is not drawn; `most`: the width from which on more shows no more.
     """
 
     name: str
@@ -53,6 +55,7 @@ class DataColumn:
     kind: str = ""
     days: bool = False
     least: int = NARROWEST
+    most: int = 0
 
     def filled(self, text: str, width: int = 0) -> str:
         """A text cut or filled to the column's width, numbers at the right with their points in line."""
@@ -182,7 +185,8 @@ def _column(head: TableColumn, cells: Sequence[TableCell]) -> tuple[DataColumn, 
     once = max((cell_len(value_text(cell.text)) for cell in cells if cell.state != "differs"), default=1)
     once = max(min(max(once, cell_len(title) + head.missing), most), cell_len(kind))
     joined = max(once, min(needed, 2 * most if moments else WIDEST_BOTH))
-    return one, replace(one, width=joined, least=max(least, needed) if moments else least)
+    roomy = min(max(joined, needed), WIDEST_IN_ROOM)
+    return one, replace(one, width=joined, least=max(least, needed) if moments else least, most=roomy)
 
 
 def _places(values: Sequence[str]) -> int:
@@ -196,7 +200,7 @@ def squeezed(
     joined: Sequence[DataColumn], single: Sequence[DataColumn], places: Sequence[int], room: int, gap: int
 ) -> list[tuple[int, DataColumn]]:
     """Columns that are wide since they hold both values of cells, cut where all columns fit then: the widest first,
-    none below what one side's values take.
+    none below what one side's values take. Where there is room left, those that were cut get it.
 
     Args:
         single: The same columns as wide as one side's values.
@@ -212,6 +216,11 @@ def squeezed(
             columns[place] = replace(columns[place], width=columns[place].width - 1)
             spare[place] -= 1
             over -= 1
+    for place in places:
+        more = min(joined[place].most - columns[place].width, -over)
+        if more > 0:
+            columns[place] = replace(columns[place], width=columns[place].width + more)
+            over += more
     return list(columns.items())
 
 

@@ -152,13 +152,13 @@ def explain(view: DataView, shown: int, at: int, room: int = LONGEST) -> list[Li
 
 
 def _without_midnight(view: DataView, cell: Cell) -> Cell:
-    """A cell of a column of dates, as the table shows it; as it came where that is all that tells both sides apart."""
+    """A cell of a column of dates or timestamps, as the table shows it; as it came where that is all that tells both sides apart."""
     from tui_eval.frames.one_table import plain_moment  # late: polars
 
     head = next((column for column in view.columns if column.name == cell.column), None)
-    if head is None or not head.days:
+    if head is None or not (head.days or head.kind.startswith("timestamp")):
         return cell
-    texts = plain_moment(cell.expected, True), plain_moment(cell.actual, True)
+    texts = plain_moment(cell.expected, head.days), plain_moment(cell.actual, head.days)
     return (
         cell
         if texts[0] == texts[1] and cell.expected != cell.actual
