@@ -58,8 +58,10 @@ async def test_rows_stand_in_the_table_and_may_be_compared(project: Path, size: 
     app = host(project, with_query(RETOLD, WRONG))
     async with app.run_test(size=size) as pilot:
         screen = await asking(pilot, app, project)
+        await sees(pilot, "enter run it", "↑ earlier", "esc back")  # c would be a letter of the query
         await typed(pilot, screen, "select status, sum(amount) as total from orders group by 1 order by 1")
         await until(pilot, lambda: screen.found is not None and screen.grid.view is not None)
+        await sees(pilot, "tab prompt", "c compare")
         await sees(pilot, "3 rows in")
         assert "lost" in screen_text(app) and screen.grid.has_focus
         await pilot.press("c")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import ClassVar
 
@@ -18,7 +19,7 @@ from tui_eval.tui.handlers import Handler
 from tui_eval.tui.keys import Key, bindings
 from tui_eval.tui.keys_case import QUERY_KEYS
 from tui_eval.tui.loaders.tried_query import QueryPlace, TriedQuery, against_expected, tried
-from tui_eval.tui.screens.place import Place, keys_in, keys_of
+from tui_eval.tui.screens.place import Place, keys_in, keys_of, labelled
 from tui_eval.tui.screens.query_prompt import QueryPrompt
 from tui_eval.tui.state.data.data_view import DataView
 from tui_eval.tui.state.data.fault_view import fault_view
@@ -31,6 +32,11 @@ from tui_eval.tui.widgets.line_pane import LinePane
 
 _LOW = 16
 """Rows of the screen up to which the line under the rows is left out."""
+_TYPED = (
+    Key("", "enter", "run the query", "query", "run it"),
+    Key("", "up", "the query before", "query", "earlier"),
+)
+"""Keys of the prompt itself, for the footer."""
 TICK = 1.0
 """Seconds between two words about a query that runs."""
 
@@ -89,8 +95,15 @@ class QueryScreen(Place, inherit_bindings=False):
             self._cancel.set()
 
     def hints(self) -> Sequence[Key]:
-        """Few keys."""
-        return [*QUERY_KEYS[:3], *keys_of("back", "help", "quit")]
+        """Few keys: where a query is typed, those that are no letters of it."""
+        if isinstance(self.focused, DataGrid):
+            return [*labelled(QUERY_KEYS[:3], "query.pane", "prompt"), *keys_of("back", "help", "quit")]
+        rows = [replace(QUERY_KEYS[0], label="rows")] if not self.has_class("-empty") else []
+        return [*_TYPED, *rows, *keys_of("back")]
+
+    def on_descendant_focus(self) -> None:
+        """Other keys do something."""
+        self.query_one(KeyHints).show(self.hints())
 
     @property
     def grid(self) -> DataGrid:
