@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import getpass
 import os
+import shlex
 import shutil
 import signal
 import subprocess
@@ -33,8 +34,14 @@ class Server:
 
     def open(self, folder: Path, *arguments: str) -> Terminal:
         """`tui-eval` in that folder, over ssh, on a terminal of 80x24."""
-        environment = f"TUI_EVAL_TOUR=0 PYTHONPATH={ROOT} XDG_STATE_HOME={folder}/.state XDG_CONFIG_HOME={folder}/.config"
-        remote = f"cd {folder} && {environment} {sys.executable} -m tui_eval {' '.join(arguments)}"
+        return self._login(folder, f"cd {folder} && {_program(folder, *arguments)}")
+
+    def open_in_tmux(self, folder: Path, socket: Path, *arguments: str) -> Terminal:
+        """The same in a pane of tmux there, whose server is at this socket; the session is called `app`."""
+        program = shlex.quote(f"cd {folder} && {_program(folder, *arguments)}")
+        return self._login(folder, f"tmux -S {socket} -f /dev/null new-session -s app {program}")
+
+    def _login(self, folder: Path, remote: str) -> Terminal:
         options = [
             "StrictHostKeyChecking=no",
             "UserKnownHostsFile=/dev/null",
@@ -45,6 +52,12 @@ class Server:
         for option in options:
             command += ["-o", option]
         return Terminal([*command, f"{getpass.getuser()}@127.0.0.1", remote], folder)
+
+
+def _program(folder: Path, *arguments: str) -> str:
+    homes = f"XDG_STATE_HOME={folder}/.state XDG_CONFIG_HOME={folder}/.config"
+    environment = f"TUI_EVAL_TOUR=0 PYTHONUTF8=1 PYTHONPATH={ROOT} {homes}"
+    return f"{environment} {sys.executable} -m tui_eval {' '.join(arguments)}"
 
 
 @pytest.fixture(scope="module")

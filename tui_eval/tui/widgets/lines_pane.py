@@ -74,6 +74,12 @@ class LinesPane(LineView):
             self._wrap()
         super().on_resize()
 
+    def strip_at(self, y: int) -> Strip:
+        """What belongs on one line of the screen; a frame that comes before word of the width is wrapped to it too."""
+        if self.size.width != self._width:
+            self._wrap()
+        return super().strip_at(y)
+
     def _wrap(self) -> None:
         self._width = self.size.width
         lines: list[tuple[str, str] | Line] = []
