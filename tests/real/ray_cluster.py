@@ -1,47 +1,62 @@
-"""A Ray cluster of several nodes on this machine, and an agent that counts what it was asked."""
+"""A Ray cluster of several nodes on this machine."""
 
 from __future__ import annotations
 
-import asyncio
 import os
+import secrets
+import shutil
 import signal
-from collections import Counter
+import socket
+import subprocess
+import sys
+import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from importlib import import_module
 from pathlib import Path
 from typing import Any, TypeVar
 
-from aiohttp import web
-
-from tests.servers.openai import OpenAIServer
+import pytest
 
 T = TypeVar("T")
-STORE = 80 * 2**20
-"""Bytes of each node's object store: the least that Ray takes."""
+NODE = {"object_store_memory": 80 * 2**20}
+"""Of each node: the least of an object store that Ray takes."""
 _TRIES = 6
+_MARK, _HEAD = "RAY_TUI_EVAL_TESTS", "RAY_TUI_EVAL_HEAD"
+"""Variables by which processes of these tests, and of one head, are told from others of this machine."""
 
 
 class RayCluster:
-    """A head without processors and nodes with one each; `address` is what `--on` takes."""
+    """A head without processors, and nodes that tests add; `address` is what `--on` takes."""
 
     def __init__(self) -> None:
         made = import_module("ray.cluster_utils").Cluster
         self._cluster: Any = _patiently(
             lambda: made(
                 initialize_head=True,
-                head_node_args={"num_cpus": 0, "object_store_memory": STORE, "include_dashboard": False},
+                head_node_args={"num_cpus": 0, "include_dashboard": False, **NODE},
             )
         )
+        self._nodes: list[tuple[int, Any]] = []
         self.address: str = self._cluster.address
         self.session: str = self._cluster.head_node.get_session_dir_path()
 
-    def add_node(self) -> Any:
-        """One more node with a processor. In the main thread: Ray sets a signal."""
-        return _patiently(lambda: self._cluster.add_node(num_cpus=1, object_store_memory=STORE, wait=False))
+    def have_node(self, processors: int = 1) -> Any:
+        """The node with so many processors, beside no other one."""
+        if [count for count, _ in self._nodes] != [processors]:
+            for _, node in list(self._nodes):
+                self.remove_node(node)
+            self.add_node(processors)
+        return self._nodes[0][1]
+
+    def add_node(self, processors: int = 1) -> None:
+        """One more node. In the main thread: Ray sets a signal."""
+        node = _patiently(lambda: self._cluster.add_node(num_cpus=processors, wait=False, **NODE))
+        self._nodes.append((processors, node))
 
     def remove_node(self, node: Any) -> None:
         """Take a node away, as when its machine is switched off."""
+        self._nodes = [one for one in self._nodes if one[1] is not node]
         self._cluster.remove_node(node, allow_graceful=False)
 
     def end_head(self) -> None:
@@ -53,6 +68,54 @@ class RayCluster:
         """End what is left of it."""
         with suppress(Exception):
             self._cluster.shutdown()
+
+
+class StartedHead:
+    """A machine on which `ray start --head` was called, with two processors: `address` and `client` are what `--on`
+    takes. It asks for a token, as each does where one lies."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = tempfile.mkdtemp(prefix="ray-", dir="/tmp")  # a socket's path must be short
+        self.token = folder / "token"
+        self.token.write_text(secrets.token_hex(32))
+        with socket.create_server(("127.0.0.1", 0)) as free:
+            port = free.getsockname()[1]
+        command = [
+            sys.executable, "-m", "ray.scripts.scripts", "start", "--head", "--node-ip-address=127.0.0.1", "--port=0",
+            f"--ray-client-server-port={port}", "--num-cpus=2", "--include-dashboard=false", f"--temp-dir={self._folder}",
+            f"--object-store-memory={NODE['object_store_memory']}", "--disable-usage-stats",
+        ]  # fmt: skip
+        environ = {name: value for name, value in os.environ.items() if name != "RAY_AUTH_MODE"}
+        environ |= {"RAY_AUTH_TOKEN_PATH": str(self.token), _HEAD: self._folder}
+
+        def start() -> None:
+            done = subprocess.run(command, env=environ, capture_output=True, text=True, timeout=200)
+            if done.returncode:
+                self._end_processes()
+                raise RuntimeError(f"timed out during startup: {done.stdout}{done.stderr}")
+
+        _patiently(start)
+        self.address = Path(self._folder, "ray_current_cluster").read_text()
+        self.client = f"ray://127.0.0.1:{port}"
+
+    def end_client_servers(self) -> None:
+        """Take away what `ray://` is answered by."""
+        for process in self._processes():
+            if b"ray.util.client.server" in _command(process):
+                kill(process)
+
+    def end(self) -> None:
+        """End what was started, and only that."""
+        self._end_processes()
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    def _end_processes(self) -> None:
+        for process in self._processes():
+            with suppress(ProcessLookupError):
+                kill(process)
+
+    def _processes(self) -> list[int]:
+        return _marked(_HEAD, self._folder)
 
 
 def _patiently(start: Callable[[], T]) -> T:
@@ -67,45 +130,36 @@ def _patiently(start: Callable[[], T]) -> T:
 
 
 @contextmanager
-def without_proxies() -> Iterator[None]:
-    """Ray's own connections must not go through one."""
-    kept = {name: os.environ.pop(name) for name in list(os.environ) if "proxy" in name.lower()}
-    try:
+def environment() -> Iterator[None]:
+    """Ray's own connections do not go through a proxy, and its processes are known as those of these tests."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name in [name for name in os.environ if "proxy" in name.lower()]:
+            patch.delenv(name)
+        patch.setenv(_MARK, str(os.getpid()))
         yield
-    finally:
-        os.environ.update(kept)
 
 
-class GatedServer(OpenAIServer):
-    """Answers `allowed` messages and keeps the others waiting; counts how often each was asked and answered."""
-
-    def __init__(self) -> None:
-        super().__init__(log=False)
-        self.allowed = 0
-        self.asks: Counter[str] = Counter()
-        self.answers: Counter[str] = Counter()
-
-    async def complete(self, request: web.Request) -> web.StreamResponse:
-        """One answer, when it is its turn."""
-        message = (await request.json())["messages"][-1]["content"]
-        self.asks[message] += 1
-        # Another thread opens the gate.
-        while self.answers.total() >= self.allowed:
-            await asyncio.sleep(0.02)
-            if request.transport is None or request.transport.is_closing():  # who asked has been killed
-                return web.Response()
-        self.answers[message] += 1
-        return await super().complete(request)
+def workers() -> list[int]:
+    """The process ids of the workers of these tests."""
+    return [one for one in _marked(_MARK, str(os.getpid())) if _command(one).startswith(b"ray::RayWorker")]
 
 
-def workers_of_this_machine() -> list[int]:
-    """The process ids of the workers that run here."""
+def _marked(name: str, value: str) -> list[int]:
+    """The processes that have a variable of this value in their environment."""
+    mark = f"{name}={value}".encode()
     found: list[int] = []
     for folder in Path("/proc").iterdir():
         with suppress(OSError):
-            if folder.name.isdigit() and (folder / "cmdline").read_bytes().startswith(b"ray::RayWorker"):
+            if folder.name.isdigit() and mark in (folder / "environ").read_bytes().split(b"\0"):
                 found.append(int(folder.name))
     return found
+
+
+def _command(process: int) -> bytes:
+    try:
+        return Path(f"/proc/{process}/cmdline").read_bytes()
+    except OSError:
+        return b""
 
 
 def kill(process: int) -> None:

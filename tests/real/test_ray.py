@@ -7,20 +7,25 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
 pytest.importorskip("ray", reason="Ray is not installed: pip install -e '.[ray]'")
 
-from tests.real.ray_cluster import GatedServer, RayCluster, kill, without_proxies, workers_of_this_machine
+from tests.real.ray_cluster import RayCluster, StartedHead, environment, kill, workers
+from tests.servers.gated import GatedServer
 from tests.support import place_contract
+from tests.support.app_host import running_app, screen_text
+from tests.support.app_host import until as in_app
 from tests.support.place_contract import contract
 from tests.support.waiting import until
 from tui_eval.engine.after.resuming import resume
 from tui_eval.engine.places.ray_place import RayPlace
 from tui_eval.engine.prepare import prepare
 from tui_eval.engine.request import RunRequest
+from tui_eval.engine.service.client import EngineClient, EngineError
 from tui_eval.store.reader import RunReader
 from tui_eval.store.run_folders import Store
 
@@ -28,11 +33,13 @@ pytestmark = pytest.mark.real
 SECRET = "sk-of-the-environment-5d2f81"
 AT_ONCE = 8
 CASES = 120
+LONG = 240
+"""Seconds for what is a matter of seconds: a busy machine."""
 
 
 @pytest.fixture(scope="module", autouse=True)
 def direct() -> Iterator[None]:
-    with without_proxies():
+    with environment():
         yield
 
 
@@ -58,7 +65,7 @@ def server() -> Iterator[GatedServer]:
 def project(folder: Path, server: GatedServer, cases: int = CASES) -> Path:
     """Cases that are told apart by their message, of an agent whose key is in the environment."""
     (folder / "tui_eval.yaml").write_text(
-        f"agents:\n  helper: {{type: openai, base_url: '{server.base}', model: m, api_key: '${{RAY_TEST_KEY}}'}}\n"
+        f"agents:\n  helper: {{type: openai, base_url: '{server.base}', model: m, api_key: '${{HELPER_KEY}}'}}\n"
     )
     lines = "".join(
         f"  - {{name: case {n}, input: message {n}, expected: {{should_contain: [message {n}]}}}}\n"
@@ -98,11 +105,135 @@ async def test_ray_is_a_place(tmp_path: Path) -> None:
         assert made.attempt.ran_on.startswith("worker ")
 
 
+@pytest.fixture
+def processors(cluster: RayCluster) -> RayCluster:
+    """The cluster with one node of two processors."""
+    cluster.have_node(processors=2)
+    return cluster
+
+
+@pytest.mark.parametrize("promise", place_contract.RUNS, ids=lambda promise: promise.__name__)
+async def test_runs_on_a_cluster(promise, processors: RayCluster, tmp_path: Path) -> None:
+    await promise(place_contract.There(tmp_path, processors.address, processors=2))
+
+
+async def test_a_process_with_the_connection_that_is_killed_interrupts_the_run(
+    processors: RayCluster, server: GatedServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It holds nothing that is not with the engine: the run goes on there, with another one."""
+    monkeypatch.setenv("HELPER_KEY", SECRET)
+    request = RunRequest(
+        paths=[str(project(tmp_path, server, 12))], on=processors.address, concurrency=4, trust=True
+    )
+    run = await asyncio.to_thread(prepare, request)
+    assert run.writer is not None
+    folder = run.writer.folder
+    server.allowed = 4
+    running = asyncio.ensure_future(run.execute())
+    await until(lambda: running.done() or len(ended(folder)) >= 4, LONG)
+    place = run.runner.place
+    assert isinstance(place, RayPlace) and place._process is not None
+    kill(place._process.pid)
+    assert await asyncio.wait_for(running, LONG) == "interrupted"
+    assert str(run.runner.stopped_because).startswith("ray: the connection has ended (code -9)")
+    done = set(ended(folder))
+    server.allowed = 10**6
+    again = await asyncio.to_thread(resume, folder, overrides=RunRequest(on=processors.address, trust=True))
+    assert await again.execute() == "finished"
+    assert set(ended(folder).values()) == {"passed"}
+    assert len(ended(folder)) == 12
+    assert {message: server.asks[message] for message in done} == dict.fromkeys(done, 1)
+
+
+def test_an_attempt_that_loses_worker_after_worker_is_an_error_and_ray_says_nothing(
+    processors: RayCluster, server: GatedServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is given back twice; what another terminal sees meanwhile is the run as it is."""
+    monkeypatch.setenv("HELPER_KEY", SECRET)
+    project(tmp_path, server, 2)
+    arguments = ["run", ".", "--trust", "--on", processors.address, "-j", "1"]
+    with (tmp_path.parent / "said.txt").open("w+b") as said:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "tui_eval", *arguments], cwd=tmp_path, stdout=said, stderr=said
+        )
+        attached = None
+        try:
+            for asked in (1, 2, 3):
+                asyncio.run(
+                    until(
+                        lambda asked=asked: (
+                            process.poll() is not None or (server.asks["message 0"] >= asked and workers())
+                        ),
+                        LONG,
+                    )
+                )
+                assert process.poll() is None
+                if attached is None:
+                    command = [sys.executable, "-m", "tui_eval", "attach", "--display", "plain"]
+                    attached = subprocess.Popen(
+                        command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+                    )
+                for worker in workers():
+                    kill(worker)
+            server.allowed = 10**6
+            assert process.wait(LONG) == 1
+            assert attached is not None
+            seen, _ = attached.communicate(timeout=LONG)
+        finally:
+            for one in (process, attached):
+                if one is not None and one.poll() is None:
+                    one.kill()
+        said.seek(0)
+        text = said.read().decode()
+    (folder,) = Store(tmp_path).run_folders()
+    assert ended(folder) == {"message 0": "error", "message 1": "passed"}
+    assert server.asks == {"message 0": 3, "message 1": 1}
+    assert "worker lost, 3 times: worker 3 on " in text
+    assert "1 passed, 0 failed, 1 error" in text
+    assert [word for word in ("raylet", "INFO", "WARN", "Traceback", "(pid=") if word in text] == []
+    assert "case 1" in seen and "passed" in seen
+
+
+async def test_the_app_runs_adds_and_runs_again_on_ray(
+    processors: RayCluster, server: GatedServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With the real engine, and `run: {on: …}` in tui_eval.yaml."""
+    monkeypatch.setenv("HELPER_KEY", SECRET)
+    server.allowed = 10**6
+    root = project(tmp_path, server, 2)
+    with (root / "tui_eval.yaml").open("a") as file:
+        file.write(f"run: {{on: '{processors.address}'}}\n")
+    engine = EngineClient(root)
+    try:
+        async with running_app(root, (140, 40), engine=engine, trust=True) as (app, pilot):
+            await pilot.press("a")
+            await in_app(
+                lambda: app.state.run is not None and "· ray · 2 nodes · " in screen_text(app), pilot, LONG
+            )
+            await in_app(lambda: app.state.run.counts.done == 2 and not app.state.run.active, pilot, LONG)
+            for key, runs in (("plus", 2), ("r", 3)):
+                await pilot.press(key)
+                await in_app(
+                    lambda runs=runs: len(app.state.group.runs) == runs and not app.runs.running, pilot, LONG
+                )
+    finally:
+        with suppress(EngineError):
+            await engine.shutdown()
+        await engine.close()
+    attempts = []
+    for folder in Store(root).run_folders():
+        reader = RunReader(folder)
+        attempts += [reader.attempt(row.id) for row in reader.attempts()]
+        reader.close()
+    assert len(attempts) == 4
+    assert {(one.outcome, one.ran_on[:7]) for one in attempts if one is not None} == {("passed", "worker ")}
+
+
 async def test_workers_and_nodes_come_and_go_and_nothing_that_ended_is_asked_again(
     cluster: RayCluster, server: GatedServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("RAY_TEST_KEY", SECRET)
-    first = cluster.add_node()
+    monkeypatch.setenv("HELPER_KEY", SECRET)
+    first = cluster.have_node()
     request = RunRequest(
         paths=[str(project(tmp_path, server))],
         on=cluster.address,
@@ -115,27 +246,27 @@ async def test_workers_and_nodes_come_and_go_and_nothing_that_ended_is_asked_aga
     folder = run.writer.folder
     server.allowed = 20
     running = asyncio.ensure_future(run.execute())
-    await until(lambda: running.done() or len(ended(folder)) >= 20, 240)
+    await until(lambda: running.done() or len(ended(folder)) >= 20, LONG)
     before = dict(server.asks)
     done = set(ended(folder))
     assert len(done) == 20
     assert len(before) == 20 + AT_ONCE
 
-    for process in workers_of_this_machine():
+    for process in workers():
         kill(process)
-    await until(lambda: running.done() or server.asks.total() >= 20 + 2 * AT_ONCE, 240)  # given back
+    await until(lambda: running.done() or server.asks.total() >= 20 + 2 * AT_ONCE, LONG)  # given back
     server.allowed = 50
-    await until(lambda: running.done() or len(ended(folder)) >= 50, 240)
+    await until(lambda: running.done() or len(ended(folder)) >= 50, LONG)
     assert {message: server.asks[message] for message in done} == dict.fromkeys(done, 1)
     done = set(ended(folder))
     asked = {message: server.asks[message] for message in done}
 
     cluster.add_node()
-    await until(lambda: running.done() or "2 workers" in run.runner.place.words, 240)
+    await until(lambda: running.done() or "2 workers" in run.runner.place.words, LONG)
     assert run.runner.place.words == "ray · 3 nodes · 2 workers"
     cluster.remove_node(first)
     server.allowed = 10**6
-    assert await asyncio.wait_for(running, 240) == "finished"
+    assert await asyncio.wait_for(running, LONG) == "finished"
     assert {message: server.asks[message] for message in done} == asked
     assert max(server.asks.values()) <= 3
     outcomes = ended(folder)
@@ -157,8 +288,8 @@ def test_ray_keeps_no_secret(cluster: RayCluster) -> None:
 async def test_a_head_that_is_gone_interrupts_the_run_and_it_is_gone_on_with_elsewhere(
     cluster: RayCluster, server: GatedServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("RAY_TEST_KEY", SECRET)
-    cluster.add_node()
+    monkeypatch.setenv("HELPER_KEY", SECRET)
+    cluster.have_node()
     request = RunRequest(
         paths=[str(project(tmp_path, server))],
         on=cluster.address,
@@ -171,10 +302,10 @@ async def test_a_head_that_is_gone_interrupts_the_run_and_it_is_gone_on_with_els
     folder = run.writer.folder
     server.allowed = 20
     running = asyncio.ensure_future(run.execute())
-    await until(lambda: running.done() or len(ended(folder)) >= 20, 240)
+    await until(lambda: running.done() or len(ended(folder)) >= 20, LONG)
     done = set(ended(folder))
     cluster.end_head()
-    assert await asyncio.wait_for(running, 240) == "interrupted"
+    assert await asyncio.wait_for(running, LONG) == "interrupted"
     assert run.runner.stopped_because is not None
     assert run.runner.stopped_because.startswith("ray: ")
     assert set(ended(folder)) == done
@@ -189,10 +320,53 @@ async def test_a_head_that_is_gone_interrupts_the_run_and_it_is_gone_on_with_els
     assert {message: server.asks[message] for message in done} == dict.fromkeys(done, 1)
 
 
+async def test_rays_client_and_an_address_of_a_machine_that_was_started_by_hand(
+    server: GatedServer,
+    tmp_path: Path,
+    tmp_path_factory: pytest.TempPathFactory,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """`ray://` streams, loses a worker, and is gone; the run goes on at the address of the machine."""
+    head = StartedHead(tmp_path_factory.mktemp("token"))
+    try:
+        monkeypatch.setenv("HELPER_KEY", SECRET)
+        monkeypatch.setenv("RAY_AUTH_TOKEN_PATH", str(head.token))
+        request = RunRequest(
+            paths=[str(project(tmp_path, server, 40))], on=head.client, concurrency=AT_ONCE, trust=True
+        )
+        run = await asyncio.to_thread(prepare, request)
+        assert run.writer is not None
+        folder = run.writer.folder
+        server.allowed = 10
+        running = asyncio.ensure_future(run.execute())
+        await until(lambda: running.done() or len(ended(folder)) >= 10, LONG)
+        assert not running.done(), run.runner.stopped_because
+        for worker in workers():
+            kill(worker)
+        await until(lambda: running.done() or server.asks.total() == 10 + 2 * AT_ONCE, LONG)  # given back
+        server.allowed = 20
+        await until(lambda: running.done() or len(ended(folder)) >= 20, LONG)
+        done = set(ended(folder))
+        assert set(ended(folder).values()) == {"passed"}
+        head.end_client_servers()
+        assert await asyncio.wait_for(running, LONG) == "interrupted"
+        assert set(ended(folder)) == done
+        server.allowed = 10**6
+        overrides = RunRequest(on=head.address, trust=True, concurrency=AT_ONCE)
+        again = await asyncio.to_thread(resume, folder, overrides=overrides)
+        assert await again.execute() == "finished"
+        outcomes = ended(folder)
+        assert len(outcomes) == 40
+        assert set(outcomes.values()) == {"passed"}
+        assert {message: server.asks[message] for message in done} == dict.fromkeys(done, 1)
+    finally:
+        head.end()
+
+
 def test_a_run_whose_engine_is_killed_is_gone_on_with_here(
     server: GatedServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("RAY_TEST_KEY", SECRET)
+    monkeypatch.setenv("HELPER_KEY", SECRET)
     project(tmp_path, server, 40)
     server.allowed = 10
     command = [sys.executable, "-m", "tui_eval", "run", ".", "--trust", "--on", "ray", "-j", "4"]
@@ -205,13 +379,13 @@ def test_a_run_whose_engine_is_killed_is_gone_on_with_here(
         found = list(folders.glob("*/run.db"))
         return process.poll() is not None or (bool(found) and len(ended(found[0].parent)) >= 10)
 
-    asyncio.run(until(ten, 240))
+    asyncio.run(until(ten, LONG))
     assert process.poll() is None, errors.read_text()
     process.kill()
     process.wait()
     folder = next(folders.glob("*/run.db")).parent
     done = set(ended(folder))
-    asyncio.run(until(lambda: not workers_of_this_machine(), 60))
+    asyncio.run(until(lambda: not workers(), 60))
     server.allowed = 10**6
     command = [sys.executable, "-m", "tui_eval", "resume", "--trust", "--on", "here"]
     finished = subprocess.run(

@@ -128,8 +128,9 @@ class LiveRun:
         said: str = "hi",
         cost: float = 0.01,
         evidence: list[Evidence] | None = None,
+        ran_on: str = "",
     ) -> None:
-        """An attempt ends; `evidence` is what a verdict of its rests on."""
+        """An attempt ends; `evidence` is what a verdict of its rests on, `ran_on` the worker."""
         self.writer.done(
             self.refs[case][attempt],
             Attempt(
@@ -142,6 +143,7 @@ class LiveRun:
                 cost=cost,
                 started_at=time.time() - 1,
                 duration_ms=1000.0,
+                ran_on=ran_on,
                 transcript=[Entry(1, "user", text="hello"), Entry(1, "assistant", text=said)],
                 response_text=said if said != "hi" else "",
                 verdicts=[Verdict("contains", False, reason=message, evidence=evidence)] if evidence else [],

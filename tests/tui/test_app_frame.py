@@ -18,7 +18,7 @@ from tui_eval.tui.pointer import CasePointer
 from tui_eval.tui.screens.dialogs import AskScreen
 from tui_eval.tui.screens.help import PaperScreen
 from tui_eval.tui.screens.prompt import Prompt
-from tui_eval.tui.screens.run_dialog import RunDialog
+from tui_eval.tui.screens.run_dialog import FIELDS, RunDialog
 from tui_eval.tui.screens.run_screen import RunScreen
 from tui_eval.tui.screens.suites_screen import SuitesScreen
 from tui_eval.tui.widgets.case_list import CaseList
@@ -162,6 +162,17 @@ async def test_the_run_dialog_counts_and_asks(tmp_path):
             app.services.engines.own.requests[0].attempts,
             app.services.engines.own.requests[0].threshold,
         ) == (5, 0.8)
+
+
+async def test_the_run_dialog_takes_where_it_runs(tmp_path):
+    async with running_app(project(tmp_path)) as (app, pilot):
+        await pilot.press("A")
+        await until(lambda: isinstance(app.screen, RunDialog), pilot)
+        await pilot.press(*["tab"] * [name for name, *_ in FIELDS].index("on"), *"ray:/h", "enter")
+        await until(lambda: "on: must be here, ray (one on this machine)" in screen_text(app), pilot)
+        await pilot.press("backspace", *"/head:10001", "enter")
+        await until(lambda: app.services.engines.own.requests, pilot)
+        assert app.services.engines.own.requests[0].on == "ray://head:10001"
 
 
 async def test_x_cancels_the_case_and_capital_x_asks(tmp_path):

@@ -123,9 +123,9 @@ def prepare(
             *(msgspec.structs.replace(rule, compat=request.compat) for rule in config.suites),
             SuiteRule(path="*", compat=request.compat),
         ]
-    check_place(request, config)
     config.typed = typed_options(request)
     trust = trust_for(config.root, request.trust, request.agreed)
+    check_place(request, config, trust)
     read_withheld(config, trust)
     loaded = (cache or SuiteCache()).load(paths, config, trust)
     problems = [*config.problems, *(problem for suite in loaded for problem in suite.problems)]

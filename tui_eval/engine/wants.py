@@ -32,6 +32,7 @@ from tui_eval.config.project import (
     rule_for,
 )
 from tui_eval.engine import grader_choice, replayed
+from tui_eval.engine.places.chosen_place import place_wanted
 from tui_eval.engine.plan import Job, plan
 from tui_eval.engine.request import RunRequest
 from tui_eval.formats import format_of
@@ -69,6 +70,7 @@ def wants(suites: Iterable[Suite], config: Config, trust: Trust) -> list[str]:
     if trust.granted:
         return []
     found = _Wants(config, trust)
+    found.place()
     for section in config.nao.withheld.values() if config.nao is not None else ():
         found.withheld(section)
     for suite in suites:
@@ -109,8 +111,9 @@ def wants_of_jobs(
 
 
 def wants_of_all(config: Config) -> list[str]:
-    """What every agent, judge and database of the configuration would require, whoever uses them."""
+    """What the place, and every agent, judge and database, of the configuration would require, whoever uses them."""
     found = _Wants(config, Trust())
+    found.place()
     for spec in (*config.agents.values(), *([config.judge] if config.judge else [])):
         found.agent(spec)
     for spec in config.databases.values():
@@ -189,6 +192,11 @@ class _Wants:
                 trust.agreed |= {needs.what}
             except Exception:  # what is wrong with it is said by `check`, or when it is run
                 return
+
+    def place(self) -> None:
+        """Where attempts run, by the configuration."""
+        if (wanted := place_wanted(self.config.run.on)) is not None:
+            self.add(wanted)
 
     def job(self, job: Job, typed_judge: str | None = None) -> None:
         """Who is asked and who judges, and the databases behind both; what the case itself holds is the suite's."""

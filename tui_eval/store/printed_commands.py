@@ -27,6 +27,9 @@ def resume_command(reference: str | Path, options: Mapping[str, Any]) -> str:
     judge = options.get("judge")
     if isinstance(judge, str) and by_typing(judge):
         words += ["--judge", judge]
+    on = options.get("on")
+    if isinstance(on, str) and on not in ("here", "ray"):  # a cluster is trusted where it is typed
+        words += ["--on", on]
     return shlex.join([*words, *_trust(options)])
 
 

@@ -4,27 +4,31 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from tests.support import place_contract
 from tests.support.place_contract import contract
+from tui_eval.config.project import ConfigError, load
+from tui_eval.engine.after.resuming import resume
 from tui_eval.engine.places.attempt_place import Made, PlaceLost
+from tui_eval.engine.places.chosen_place import check_place
 from tui_eval.engine.places.here import Here
+from tui_eval.engine.prepare import prepare
+from tui_eval.engine.request import RunRequest
 from tui_eval.engine.schedule import Ticket
+from tui_eval.engine.wants import wants
+from tui_eval.formats.reading import load_all as read_suites
+from tui_eval.guard.trust import Trust, fingerprint
 from tui_eval.model import Attempt
+from tui_eval.store.printed_commands import resume_command
 from tui_eval.store.reader import RunReader
+from tui_eval.store.run_folders import Store
 
 
-@pytest.mark.parametrize(
-    "promise",
-    [
-        place_contract.executes_to_the_end,
-        place_contract.cancels_and_keeps_what_there_was,
-        place_contract.ends_in_time,
-    ],
-)
+@pytest.mark.parametrize("promise", place_contract.ATTEMPTS, ids=lambda promise: promise.__name__)
 async def test_the_engines_own_loop_is_a_place(promise, tmp_path: Path) -> None:
     with contract(tmp_path) as given:
         await given.place.open(lambda: None)
@@ -33,6 +37,11 @@ async def test_the_engines_own_loop_is_a_place(promise, tmp_path: Path) -> None:
         finally:
             await given.place.close()
             await given.run.environment.close()
+
+
+@pytest.mark.parametrize("promise", place_contract.RUNS, ids=lambda promise: promise.__name__)
+async def test_runs_on_the_engines_own_loop(promise, tmp_path: Path) -> None:
+    await promise(place_contract.There(tmp_path))
 
 
 class Losing(Here):
@@ -95,3 +104,48 @@ async def test_a_run_is_cancelled_while_its_place_is_opened(tmp_path: Path) -> N
             await asyncio.sleep(0)
         assert await run.runner.cancel() == 3
         assert await asyncio.wait_for(task, 10) == "cancelled"
+
+
+CLUSTER = "ray://127.0.0.1:1"
+
+
+async def test_a_cluster_that_a_file_names_needs_trust(tmp_path: Path) -> None:
+    """Who holds it gets the environment, and answers with what is unpickled."""
+    for name, text in place_contract.FILES.items():
+        (tmp_path / name).write_text(text)
+    (tmp_path / "tui_eval.yaml").write_text(f"{place_contract.CONFIG}run: {{on: '{CLUSTER}'}}\n")
+    with pytest.raises(
+        ConfigError, match=rf"^needs trust: .*{CLUSTER}.*--on {CLUSTER}; to run here: --on here"
+    ):
+        prepare(RunRequest(paths=[str(tmp_path)]))
+    assert list(Store(tmp_path).run_folders()) == []
+    config = load([tmp_path])
+    found = wants(read_suites([tmp_path], config, Trust()), config, Trust())
+    (wanted,) = [what for what in found if CLUSTER in what]
+    for request, trust in (
+        (RunRequest(on=CLUSTER), Trust()),
+        (RunRequest(), Trust(agreed=frozenset({wanted}))),
+        (RunRequest(), Trust(agreed=frozenset({fingerprint(wanted)}))),
+        (RunRequest(on="here"), Trust()),
+    ):
+        try:
+            check_place(request, config, trust)
+        except ConfigError as error:
+            assert "needs the extra ray" in str(error)
+
+
+async def test_a_cluster_in_the_record_of_a_run_is_not_typed(tmp_path: Path) -> None:
+    """A run's folder can come from anywhere."""
+    with contract(tmp_path) as given:
+        run = given.run
+        assert run.writer is not None
+        run.writer.info.options |= {"on": CLUSTER, "trust": False}
+        run.writer.update_info()
+        folder = run.writer.folder
+        run.writer.state("interrupted", 1.0)
+        run.writer.flush()
+    with pytest.raises(ConfigError, match=f"needs trust: .*--on {CLUSTER}"):
+        resume(folder)
+    with closing(RunReader(folder)) as reader:
+        told = resume_command(folder.name, reader.info().options)
+    assert told == f"tui-eval resume {folder.name} --on {CLUSTER}"

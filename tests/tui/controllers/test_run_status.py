@@ -69,3 +69,22 @@ async def test_a_run_in_front_that_is_gone_on_with_elsewhere_is_followed_again(t
         run.done(2, "passed")
         run.finish()
         await until(lambda: app.state.run.counts.done == 3 and app.state.run.info.state == "finished", pilot)
+
+
+async def test_a_run_elsewhere_says_where_and_raw_which_worker(tmp_path):
+    root = project(tmp_path)
+    run = LiveRun(root, NAMES)
+    run.info.place = "ray · 3 nodes · 24 workers"
+    run.writer.update_info()
+    run.start(0)
+    run.done(0, "failed", "no", ran_on="worker 7 on 10.0.0.4 (node 5d2f81)")
+    async with running_app(root, (120, 40), open_run=run.folder) as (app, pilot):
+        await until(lambda: "ray · 3 nodes · 24 workers" in screen_text(app), pilot)
+        run.info.place = "ray · 2 nodes · 16 workers"
+        run.writer.update_info()
+        await until(lambda: "ray · 2 nodes · 16 workers" in screen_text(app), pilot)
+        await pilot.press("enter")
+        await until(lambda: "Raw" in screen_text(app), pilot)
+        await pilot.press("5")
+        await until(lambda: "ran on worker 7 on 10.0.0.4 (node 5d2f81)" in screen_text(app), pilot)
+        run.finish()

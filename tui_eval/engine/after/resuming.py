@@ -96,9 +96,9 @@ def resume(
     config = load([root], request.config_file, root=root)
     spent = _spent_before(attempts, rows, info)
     _refuse_at_a_limit(folder, info, request, attempts, spent, cost_limit(request, config))
-    check_place(request, config)
     config.typed = typed_options(request)
     trust = trust_for(config.root, request.trust, request.agreed)
+    check_place(request, config, trust, typed=bool(overrides.on))
     read_withheld(config, trust)
     whole = msgspec.structs.replace(
         request, shard=None, case_ids=None, select=[], filter_pattern=None, filter_metadata=[],

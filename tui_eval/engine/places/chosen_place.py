@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from tui_eval.config.config_schema import Wrong, where
 from tui_eval.config.project import Config, ConfigError
+from tui_eval.guard.trust import NeedsTrust, Trust
 
 if TYPE_CHECKING:
     from tui_eval.engine.places.attempt_place import AttemptPlace
@@ -15,8 +16,17 @@ if TYPE_CHECKING:
     from tui_eval.store.writer import RunWriter
 
 
-def check_place(request: RunRequest, config: Config) -> None:
-    """Say before anything is made that attempts cannot run there.
+def place_wanted(on: str) -> str | None:
+    """The name of running attempts on a cluster that a file names, for who asks for trust; None: it is this machine.
+    The cluster gets the environment with its secrets, and what it answers can be code."""
+    return (
+        None if on in ("here", "ray") else f"run attempts on the Ray cluster {on}, which gets the environment"
+    )
+
+
+def check_place(request: RunRequest, config: Config, trust: Trust, *, typed: bool = True) -> None:
+    """Say before anything is made that attempts cannot run there. `typed`: the person has named the request's place,
+    not the record of a run.
 
     Raises:
         ConfigError: one line that says why.
@@ -26,6 +36,12 @@ def check_place(request: RunRequest, config: Config) -> None:
         where(on)
     except Wrong as wrong:
         raise ConfigError(f"--on: {wrong}") from None
+    wanted = place_wanted(on)
+    if wanted is not None and not (typed and request.on):
+        try:
+            trust.require(wanted)
+        except NeedsTrust as needs:
+            raise ConfigError(f"{needs}; to agree to just that: --on {on}; to run here: --on here") from None
     if on != "here":
         from tui_eval.engine.places.ray_place import check_ray
 
@@ -39,9 +55,9 @@ def place_of(
     concurrency: int,
     say: Callable[[str], None],
 ) -> AttemptPlace | None:
-    """The place of a run; None: here, where a person also steps through a case, and answers are judged again."""
+    """The place of a run; None: here."""
     on = _on(request, environment.config)
-    if on == "here" or writer is None or request.step or request.rescores:
+    if on == "here" or writer is None:
         return None
     from tui_eval.engine.places.ray_place import RayPlace
 
@@ -51,4 +67,5 @@ def place_of(
 
 
 def _on(request: RunRequest, config: Config) -> str:
-    return request.on or config.run.on
+    """A person steps here, and answers are judged again here."""
+    return "here" if request.step or request.rescores else request.on or config.run.on

@@ -176,8 +176,27 @@ def _connected(asked: Connect) -> Any:
             ray.shutdown()
             ray.init(address="local", **own, **quiet)
     else:
-        ray.init(address=asked.address, **quiet)
+        try:
+            ray.init(address=asked.address, **quiet)
+        except Exception:
+            if not _with_token():
+                raise
+            traceback.print_exc()
+            ray.shutdown()
+            ray.init(address=asked.address, **quiet)
     return ray
+
+
+def _with_token() -> bool:
+    """Show Ray's token from now on, where there is one and nobody has decided about it. `ray start` asks for it wherever
+    a token lies, while who connects to an address shows it only when told to; and one of a cluster that asks for none
+    has workers that cannot begin."""
+    kept = os.environ.get("RAY_AUTH_TOKEN_PATH") or os.path.expanduser("~/.ray/auth_token")
+    if "RAY_AUTH_MODE" in os.environ or not (os.environ.get("RAY_AUTH_TOKEN") or os.path.exists(kept)):
+        return False
+    os.environ["RAY_AUTH_MODE"] = "token"
+    import_module("ray._raylet").Config.initialize("")  # it has been read already
+    return True
 
 
 def main() -> None:
