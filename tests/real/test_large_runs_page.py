@@ -8,6 +8,7 @@ import os
 import re
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -43,10 +44,12 @@ def project(tmp_path: Path) -> Path:
     return root
 
 
-def shell(script: str, cwd: Path, *, how: tuple[str, ...] = ("bash", "-e"), **environ: str) -> int:
+def shell(
+    script: str, cwd: Path, environ: dict[str, str] | None = None, how: Sequence[str] = ("bash", "-e")
+) -> int:
     """The exit code of a script, as its machine would run it."""
     path = f"{cwd.parent / 'bin'}:{os.environ['PATH']}"
-    values = {**os.environ, "PATH": path, **environ}
+    values = {**os.environ, "PATH": path, **(environ or {})}
     done = subprocess.run(
         [*how, "-c", script], cwd=cwd, env=values, capture_output=True, text=True, timeout=300
     )
@@ -87,9 +90,9 @@ def test_the_indexed_job_of_kubernetes(project: Path, tmp_path: Path) -> None:
     shared = tmp_path / "shared"
     shared.mkdir()
     script = script.replace("))/20", f"))/{PARTS}").replace("/shared/", f"{shared}/")
-    how = tuple(part for part in pod["command"] if part != "-c")
+    how = [part for part in pod["command"] if part != "-c"]
     for index in range(PARTS):
-        assert shell(script, project, how=how, JOB_COMPLETION_INDEX=str(index)) == 0
+        assert shell(script, project, {"JOB_COMPLETION_INDEX": str(index)}, how) == 0
         (project / ".tui-eval").rename(tmp_path / f"pod-{index}")  # each has a disk of its own
     assert shell(f"tui-eval merge {shared}/shards -o results.json", project) == 1
     all_there(project / "results.json")
@@ -98,9 +101,13 @@ def test_the_indexed_job_of_kubernetes(project: Path, tmp_path: Path) -> None:
 def test_the_array_of_slurm(project: Path) -> None:
     script = example("Slurm: an array")
     for task in range(1, PARTS + 1):
-        environ = {"SLURM_ARRAY_TASK_ID": str(task), "SLURM_ARRAY_TASK_COUNT": str(PARTS)}
+        environ = {
+            "SLURM_ARRAY_TASK_ID": str(task),
+            "SLURM_ARRAY_TASK_COUNT": str(PARTS),
+            "SLURM_SUBMIT_DIR": str(project),
+        }
         # What `srun` starts is the command that follows it.
-        code = shell(f'srun() {{ "$@"; }}\n{script}', project, SLURM_SUBMIT_DIR=str(project), **environ)
+        code = shell(f'srun() {{ "$@"; }}\n{script}', project, environ)
         assert code == 0
     runs = sorted(path.parent.name for path in project.glob(".tui-eval/runs/*/run.db"))
     assert len(runs) == PARTS
