@@ -144,6 +144,12 @@ def workers() -> list[int]:
     return [one for one in _marked(_MARK, str(os.getpid())) if _command(one).startswith(b"ray::RayWorker")]
 
 
+def connections() -> list[int]:
+    """The process ids of those that hold the connections of these tests' engines."""
+    marked = _marked(_MARK, str(os.getpid()))
+    return [one for one in marked if b"tui_eval.engine.places.ray_driver" in _command(one)]
+
+
 def _marked(name: str, value: str) -> list[int]:
     """The processes that have a variable of this value in their environment."""
     mark = f"{name}={value}".encode()

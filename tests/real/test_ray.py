@@ -14,7 +14,7 @@ import pytest
 
 pytest.importorskip("ray", reason="Ray is not installed: pip install -e '.[ray]'")
 
-from tests.real.ray_cluster import RayCluster, StartedHead, environment, kill, workers
+from tests.real.ray_cluster import RayCluster, StartedHead, connections, environment, kill, workers
 from tests.servers.gated import GatedServer
 from tests.support import place_contract
 from tests.support.app_host import running_app, screen_text
@@ -131,9 +131,8 @@ async def test_a_process_with_the_connection_that_is_killed_interrupts_the_run(
     server.allowed = 4
     running = asyncio.ensure_future(run.execute())
     await until(lambda: running.done() or len(ended(folder)) >= 4, LONG)
-    place = run.runner.place
-    assert isinstance(place, RayPlace) and place._process is not None
-    kill(place._process.pid)
+    (connection,) = connections()
+    kill(connection)
     assert await asyncio.wait_for(running, LONG) == "interrupted"
     assert str(run.runner.stopped_because).startswith("ray: the connection has ended (code -9)")
     done = set(ended(folder))
