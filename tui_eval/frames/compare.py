@@ -41,6 +41,7 @@ class FrameComparison:
 
 NEAR_MISS = "values differ (within nao's tolerance)"
 ORDER_DIFFERS = "match (row order differs)"
+OUT_OF_ORDER = "row order differs"
 
 
 def compare(
@@ -117,7 +118,7 @@ def _compare(
         sequence = [one for one in pairs if one.name in order_columns] or pairs
         if not _in_sequence(sequence):
             if settings.ordered:
-                result = failed("row order differs", one_by_one=True)
+                result = failed(OUT_OF_ORDER, one_by_one=True)
                 result.text = _order_text(pairs, settings, (len(wanted), len(given)))
                 return result
             return FrameComparison(True, ORDER_DIFFERS)

@@ -269,7 +269,8 @@ def table_cell(status: Status, cell: Cell, column: TableColumn) -> TableCell:
     if column.missing or cell.why == "column missing":
         return TableCell("lacking", expected, None, cell.why)
     if cell.same:
-        return TableCell("near" if cell.why else "same", expected, actual, cell.why)
+        near = cell.why and expected != actual  # `2024-05-20` for a date is how JSON writes it
+        return TableCell("near" if near else "same", expected, actual, cell.why if near else "")
     if expected == actual:  # what was left out is what differs
         expected, actual = cell.expected, cell.actual
     quote = expected == actual or {cell.kinds[0], cell.kinds[1]} == {

@@ -36,6 +36,7 @@ async def judged(
     root: Path = Path(),
     compat: Any = "documented",
     ran: list[str] | None = None,
+    comparison: dict[str, Any] | None = None,
 ) -> Judgement:
     async def run(database: str | None, query: str) -> SqlResult:
         if ran is not None:
@@ -51,6 +52,7 @@ async def judged(
     case = Case(
         "t.yml::n", "n", "t.yml", "nao", turns=[Turn("?")], assertions=[Assertion("sql", sql, "rows", line=3)]
     )
+    case.comparison = comparison
     services = JudgeServices(run_sql=run, agent_sql=run, rows=answer, root=root)
     return await judge(JudgeInput(case, transcript=transcript, compat=compat, services=services))
 
@@ -108,6 +110,16 @@ async def test_what_passed_or_has_no_query_of_the_agent_runs_nothing_more() -> N
         ran: list[str] = []
         found = await judged(EXPECTED, own, rows, ran=ran)
         assert found.data is not None and "conclusion" not in found.data.settings and len(ran) == 1
+
+
+async def test_rows_in_another_order_are_not_called_other_values() -> None:
+    found = await judged(
+        f"{EXPECTED} order by orders desc, status", None, RIGHT[::-1], comparison={"ordered": True}
+    )
+    assert found.outcome == "failed" and found.message == "row order differs"
+    told = found.verdicts[0].evidence
+    assert told is not None and told[0].rule == "row order differs"
+    assert told[0].text is not None and told[0].text.startswith("the same rows in another order: ")
 
 
 async def test_it_is_concluded_by_the_rules_of_the_case() -> None:

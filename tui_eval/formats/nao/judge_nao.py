@@ -330,7 +330,11 @@ def _rows_told(comparison: FrameComparison, answer: RowsAnswer) -> list[Evidence
 def _fact_of_rows(comparison: FrameComparison) -> tuple[str, str]:
     """What is wrong with the rows in few words, and without its figures: what they have in common where that is
     found (`amount ×100 in 13 of 113 rows`), else how many differ in what; nothing where rows are many."""
+    from tui_eval.frames.compare import OUT_OF_ORDER
+
     difference = comparison.difference
+    if comparison.message == OUT_OF_ORDER:  # cell by cell all of them would differ
+        return comparison.text or OUT_OF_ORDER, OUT_OF_ORDER
     if difference is None or sum(difference.lengths) * max(1, len(difference.pairs)) > DIAGNOSED_CELLS:
         return "", ""
     from tui_eval.frames.diagnosis import diagnosis_of, what

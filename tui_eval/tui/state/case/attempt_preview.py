@@ -75,7 +75,7 @@ def preview_lines(content: CaseContent, *, passed: bool = True) -> list[Line]:
 def _verdict(verdict: Verdict, attempt: Attempt) -> Iterator[Line]:
     """A verdict with what it saw, a part of a set indented."""
     word = word_of(verdict)
-    for number, line in enumerate(brief(verdict, lambda: in_short(verdict, attempt), keys="enter d")):
+    for number, line in enumerate(brief(verdict, lambda: in_short(verdict, attempt))):
         head = Span(f"{GLYPHS[word]} ", word) if not number else Span("  ")
         yield (head, *line)
 

@@ -167,11 +167,9 @@ def title(verdict: Verdict, room: int = 70) -> Line:
     return tuple(spans)
 
 
-def brief(
-    verdict: Verdict, why: Callable[[], Iterator[Line]] | None = None, keys: str = "d"
-) -> Iterator[Line]:
+def brief(verdict: Verdict, why: Callable[[], Iterator[Line]] | None = None) -> Iterator[Line]:
     """What stands beside a turn: what is asserted, and why it did not hold; `why` shows that in what
-    the agent did, `keys` lead to the rows from where this is shown."""
+    the agent did."""
     indent = "  " if verdict.set is not None else ""
     head = title(verdict)
     reason = reason_of(verdict)
@@ -185,7 +183,7 @@ def brief(
     if about_rows(verdict):
         if (fact := causes.words_of(verdict)) and fact not in reason:
             yield (Span(indent), *next(iter(text_lines(fact))))
-        yield (Span(indent), Span(f"{keys} shows which cells differ", "muted"))
+        yield (Span(indent), Span("d shows which cells differ", "muted"))
     elif verdict.judge is not None:
         yield from _judges_words(verdict, indent)
 
