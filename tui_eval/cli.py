@@ -200,8 +200,7 @@ def rescore_command(
     run: str, outputs: tuple[Path, ...], display: str, env_files: tuple[str, ...], **options: Any
 ) -> int:
     """Judge the recorded answers of a run anew, calling no agent; a new run, linked to it."""
-    from tui_eval.commands.rescore import rescore
-    from tui_eval.commands.run_suites import read_env_files
+    from tui_eval.commands.run_suites import read_env_files, rescore
     from tui_eval.engine.request import RunRequest
 
     read_env_files(env_files)

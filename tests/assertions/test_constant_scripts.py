@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tui_eval.constant_scripts import constant, passes
+from tui_eval.vacuity import constant, passes
 
 CONSTANT = [
     ("javascript", "true", True),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tui_eval.assertions.query import reads_no_table
+from tui_eval.formats.nao.judge_nao import reads_no_table
 
 
 @pytest.mark.parametrize(

@@ -40,7 +40,7 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
     first, second = page_runs.pair(root)
     rich, both = page_runs.rich(root), page_runs.agents(root)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("tui_eval.reports.page_trace.MOST_SPANS", 8)
+        patch.setattr("tui_eval.reports.page.MOST_SPANS", 8)
         found["run"] = _exported(rich, root / "run.html")
         patch.setattr("tui_eval.reports.page.WHOLE", 1)
         found["run_of_very_many_attempts"] = _exported(both, root / "short.html")

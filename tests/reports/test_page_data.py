@@ -13,7 +13,7 @@ from tui_eval.guard.text import CONTROL_TABLE
 from tui_eval.model import Attempt, DataDetails, Entry
 from tui_eval.reports import page, rows_shown
 from tui_eval.reports.html_templates import environment
-from tui_eval.reports.page_data import data_shown
+from tui_eval.reports.page import data_shown
 from tui_eval.store.reader import RunReader
 
 TOLD = {"comparison": "row 2 differs", "expected_data": [{"a": 1}], "actual_data": [{"a": 2}]}

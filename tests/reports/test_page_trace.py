@@ -6,7 +6,7 @@ import msgspec
 
 from tui_eval.model import Trace, TraceSpan
 from tui_eval.reports.html_templates import environment
-from tui_eval.reports.page_trace import MOST_SPANS, trace_shown
+from tui_eval.reports.page import MOST_SPANS, trace_shown
 
 
 def trace_html(trace: dict | None) -> str:

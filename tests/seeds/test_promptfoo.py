@@ -15,7 +15,7 @@ from tests.seeds.support import Document, by_name, evaluate, messages, write
 from tests.servers import OpenAIServer, Planned
 from tui_eval.config.project import load
 from tui_eval.formats import reading
-from tui_eval.formats.promptfoo.read import test_tables
+from tui_eval.formats.promptfoo.read import test_sources
 from tui_eval.guard.trust import Trust
 
 
@@ -352,7 +352,7 @@ class Sheet(BaseHTTPRequestHandler):
 async def test_google_sheets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     server = ThreadingHTTPServer(("127.0.0.1", 0), Sheet)
     threading.Thread(target=server.serve_forever, daemon=True).start()
-    monkeypatch.setattr(test_tables, "GOOGLE", f"http://127.0.0.1:{server.server_port}")
+    monkeypatch.setattr(test_sources, "GOOGLE", f"http://127.0.0.1:{server.server_port}")
     try:
         project(tmp_path, "tests: https://docs.google.com/spreadsheets/d/abc123/edit?gid=7#gid=7\n")
         document = await run(tmp_path, trust=True)

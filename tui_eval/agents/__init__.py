@@ -13,8 +13,15 @@ import importlib
 
 from tui_eval import extensions
 from tui_eval.agents.base import Agent, AgentError, Capabilities, Request, Services, Session, SessionContext
-from tui_eval.agents.choose import for_embeddings, for_provider, for_scores, from_argument, from_file
-from tui_eval.agents.models.default_graders import default_embeddings, default_grader
+from tui_eval.agents.choose import (
+    default_embeddings,
+    default_grader,
+    for_embeddings,
+    for_provider,
+    for_scores,
+    from_argument,
+    from_file,
+)
 from tui_eval.agents.promptfoo.promptfoo_env import with_env
 from tui_eval.config.project import AgentSpec, ConfigError
 

@@ -2,24 +2,35 @@
 
 from __future__ import annotations
 
+import asyncio
 import shlex
 import sys
+import tempfile
 import time
 from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import msgspec
 
 from tui_eval import vacuity
 from tui_eval.commands.expected_sql import ExpectedSql
 from tui_eval.commands.listing import load_paths
 from tui_eval.commands.odd_values import odd_values
-from tui_eval.commands.output import EXIT_NOTHING, EXIT_OK, EXIT_USAGE, counted, say
+from tui_eval.commands.output import EXIT_NOTHING, EXIT_OK, EXIT_USAGE, CommandError, counted, say
 from tui_eval.commands.readiness import not_ready
 from tui_eval.commands.unjudgeable import unjudgeable
+from tui_eval.config.project import AgentSpec, ConfigError, load
+from tui_eval.engine.prepare import NothingToRun, prepare
+from tui_eval.engine.request import RunRequest
+from tui_eval.engine.selection import SelectionError
 from tui_eval.engine.wants import wants
 from tui_eval.formats import format_of
 from tui_eval.guard.text import visible
 from tui_eval.guard.trust import fingerprints, in_order
 from tui_eval.guard.trust_store import trust_for
 from tui_eval.model import Problem, Suite
+from tui_eval.store.reader import RunReader
+from tui_eval.store.run_folders import Store, StoreError
 
 _SHOWN = 20
 """Notes of one kind that are printed with their places; of more, how many there are."""
@@ -53,8 +64,6 @@ def check(
 
         problems += leaks(loaded, config, trusted, expected)
     if without_answer:
-        from tui_eval.commands.vacuous import vacuous
-
         problems += vacuous(paths, config_file, trust)
     errors, notes = _print(problems)
     if told := _trust_line(wants(loaded, config, trusted), paths, configs, config_file):
@@ -142,3 +151,63 @@ def _idle(loaded: Sequence[Suite]) -> Iterator[Problem]:
         for case, part in vacuity.distinct(suite.cases):
             path = case.file or case.suite
             yield Problem(path, part.line or case.line, part.key, part.message, part.cure, level="note")
+
+
+# -- `tui-eval check --vacuous`: the cases that pass against an agent that answers nothing.
+
+
+_SILENT = "an agent that answers nothing"
+
+
+def vacuous(paths: Sequence[str], config_file: str | None, trust: bool) -> list[Problem]:
+    """A note for each case that passes without an answer. Nothing is kept, no model is asked, and a case
+    with a recorded output is left out, since it has no agent.
+
+    Raises:
+        CommandError: the suites cannot be run at all.
+    """
+    config = load([Path(path).absolute() for path in paths or ["."]], config_file)
+    config.agents[_SILENT] = AgentSpec(_SILENT, "silent", typed=True)
+    # What a judge would say of no answer is not worth its price.
+    config.judge = None
+    config.suites = [msgspec.structs.replace(rule, judge=None) for rule in config.suites]
+    request = RunRequest(
+        paths=list(paths), agents=[_SILENT], models=["none"], attempts=1, trust=trust, config_file=config_file
+    )
+    with tempfile.TemporaryDirectory(prefix="tui-eval-") as folder:
+        try:
+            active = prepare(request, config=config, store=Store(Path(folder)))
+        except NothingToRun:
+            return []
+        except (SelectionError, ConfigError, StoreError) as error:
+            raise CommandError(str(error)) from None
+        active.environment.asks_models = False
+        asyncio.run(active.execute())
+        assert active.writer is not None
+        reader = RunReader(active.writer.folder)
+        try:
+            return _passing(reader)
+        finally:
+            reader.close()
+
+
+def _passing(reader: RunReader) -> list[Problem]:
+    notes: list[Problem] = []
+    passed = {row.case_ref: row.message for row in reader.attempts() if row.outcome == "passed"}
+    for row in reader.cases():
+        if row.id not in passed:
+            continue
+        case = reader.case(row.id)
+        if case.provider_output not in (None, ""):
+            continue
+        why = ": nothing is asserted" if passed[row.id] == "nothing asserted" else ""
+        notes.append(
+            Problem(
+                path=case.file or case.suite,
+                line=case.line,
+                key=case.name,
+                message=f"passes against an agent that answers nothing{why}",
+                level="note",
+            )
+        )
+    return notes

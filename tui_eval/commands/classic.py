@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 
 from tui_eval.commands.output import say
 from tui_eval.commands.progress import Progress
 from tui_eval.engine.plan import Job
 from tui_eval.guard.text import visible
 from tui_eval.model import Attempt
-from tui_eval.reports import classic_report
 
 
 class ClassicProgress(Progress):
@@ -24,7 +24,7 @@ class ClassicProgress(Progress):
         self._jobs: list[Job] = []
         self._names: list[str] = []
         self._attempts: dict[int, list[Attempt]] = {}
-        self._results: list[classic_report.ClassicResult] = []
+        self._results: list[ClassicResult] = []
         self._next = 0
         self._open = False
 
@@ -63,23 +63,141 @@ class ClassicProgress(Progress):
         if self._open:
             say("not run")
         runs = max((job.attempts for job in self._jobs), default=1)
-        say(classic_report.report(self._results, runs))
+        say(report(self._results, runs))
         if left := len(self._jobs) - len(self._results):
             say(f"Not run: {left}")
 
     def _begin(self) -> None:
         if not self._open and self._next < len(self._jobs):
-            self._write(classic_report.running(self._names[self._next]))
+            self._write(running(self._names[self._next]))
             self._open = True
 
     def _end(self, job: Job, attempts: list[Attempt]) -> None:
         attempts.sort(key=lambda attempt: attempt.attempt)
         kept = [attempt for attempt in attempts if attempt.outcome != "cancelled"]
-        result = classic_report.result_of(self._names[self._next], kept, job.required)
+        result = result_of(self._names[self._next], kept, job.required)
         self._results.append(result)
-        say(classic_report.ended(result, job.attempts))
+        say(ended(result, job.attempts))
         self._next += 1
         self._open = False
 
     def _write(self, text: str) -> None:
         say(visible(text), end="", to=sys.stdout)
+
+
+# -- The StartToAgent guide's console report, to the byte (seed 001, "Building an eval harness").
+#
+# The guide runs each case once. Asked for several runs (`--runs N`) a line says how many passed, the tokens
+# are those of all runs, and each failure text stands once with the number of runs it was seen in.
+
+
+_RULE = "=" * 60
+
+
+@dataclass(slots=True)
+class ClassicResult:
+    """One case as the guide's `EvalResult` has it. `runs` counts those that ended, `failures` holds
+    the texts in order, `seen` in how many runs each of them was."""
+
+    name: str
+    passed: bool
+    failures: list[str] = field(default_factory=list)
+    seen: list[int] = field(default_factory=list)
+    input_tokens: int = 0
+    output_tokens: int = 0
+    runs: int = 1
+    runs_passed: int = 0
+
+
+def result_of(name: str, attempts: Sequence[Attempt], required: int) -> ClassicResult:
+    """What came of a case's attempts (those that ended)."""
+    passed = sum(attempt.outcome == "passed" for attempt in attempts)
+    result = ClassicResult(
+        visible(name, newlines=False), passed >= required, runs=len(attempts), runs_passed=passed
+    )
+    counts: dict[str, int] = {}
+    for attempt in attempts:
+        given, answered = tokens_of(attempt)
+        result.input_tokens += given
+        result.output_tokens += answered
+        texts = failures_of(attempt)
+        # The guide lists a text as often as it fails within one run; over several runs each stands once.
+        for text in texts if len(attempts) == 1 else dict.fromkeys(texts):
+            counts[text] = counts.get(text, 0) + 1
+            if len(attempts) == 1 or counts[text] == 1:
+                result.failures.append(text)
+    result.seen = [counts[text] for text in result.failures]
+    return result
+
+
+def failures_of(attempt: Attempt) -> list[str]:
+    """An attempt's failure texts; what could not be run or judged counts as one, being no pass."""
+    texts = [attempt.error] if attempt.error else []
+    for verdict in attempt.verdicts:
+        if verdict.passed is True:
+            continue
+        # All tools that were not called are one text, as the guide prints a set of them.
+        if verdict.type == "tools_used" and verdict.reason in texts:
+            continue
+        texts.append(verdict.reason)
+    if not texts and attempt.outcome != "passed":
+        texts.append(attempt.message or attempt.outcome)
+    return [visible(text, newlines=False) for text in texts]
+
+
+def tokens_of(attempt: Attempt) -> tuple[int, int]:
+    """Input and output tokens: what the agent's metadata says (the guide's contract), else its usage."""
+    usage = attempt.usage
+    named = {
+        "input_tokens": usage.input_tokens if usage else None,
+        "output_tokens": usage.output_tokens if usage else None,
+    }
+    for key in named:
+        said = [
+            value
+            for reply in attempt.replies
+            if reply.metadata
+            and isinstance(value := reply.metadata.get(key), int)
+            and not isinstance(value, bool)
+        ]
+        if said:
+            named[key] = sum(said)
+    return named["input_tokens"] or 0, named["output_tokens"] or 0
+
+
+def running(name: str) -> str:
+    """What stands on the screen while a case runs; no line end."""
+    return f"  Running: {visible(name, newlines=False)}... "
+
+
+def ended(result: ClassicResult, runs: int = 1) -> str:
+    """The rest of that line. `runs` is how many were asked for."""
+    issues = f"{len(result.failures)} issues"
+    if runs == 1:
+        return "PASS" if result.passed else f"FAIL ({issues})"
+    share = f"{result.runs_passed}/{result.runs} runs passed"
+    if result.passed:
+        return f"PASS ({share})"
+    return f"FAIL ({share}, {issues})"
+
+
+def report(results: Sequence[ClassicResult], runs: int = 1) -> str:
+    """The guide's `print_report`, its empty line before included; without the last line end."""
+    passed = sum(result.passed for result in results)
+    given = sum(result.input_tokens for result in results)
+    answered = sum(result.output_tokens for result in results)
+    lines = [
+        "",
+        _RULE,
+        f"Results: {passed}/{len(results)} passed",
+        f"Tokens:  {given:,} input / {answered:,} output",
+        _RULE,
+    ]
+    for result in results:
+        if result.passed:
+            continue
+        lines += ["", f"FAILED: {result.name}"]
+        for text, count in zip(result.failures, result.seen, strict=True):
+            times = f" ({count} of {result.runs} runs)" if runs > 1 else ""
+            lines.append(f"  - {text}{times}")
+    return "\n".join(lines)

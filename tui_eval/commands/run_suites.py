@@ -32,11 +32,12 @@ from tui_eval.commands.output import (
 from tui_eval.commands.progress import Progress
 from tui_eval.config.project import ConfigError, kept_by_link, state_dir
 from tui_eval.engine.active_run import ActiveRun
+from tui_eval.engine.after.rescoring import rescore as prepare_rescore
 from tui_eval.engine.after.resuming import resume
 from tui_eval.engine.prepare import NothingToRun, prepare
 from tui_eval.engine.request import RunRequest
 from tui_eval.engine.selection import SelectionError
-from tui_eval.engine.service.foreground import leave_threads, reachable
+from tui_eval.engine.service.process import leave_threads, reachable
 from tui_eval.engine.wants import wants_of_jobs
 from tui_eval.formats import format_of
 from tui_eval.guard.paths import inside
@@ -417,3 +418,18 @@ def _temporary_folder():
         yield folder
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+
+
+# -- `tui-eval rescore`: recorded answers judged anew, with tables as after a run.
+
+
+def rescore(reference: str, overrides: RunRequest, display: str, outputs: Sequence[Path]) -> int:
+    """Judge a run's answers again as a new run; the exit code is the new run's."""
+    progress = Progress(display)
+    try:
+        folder = find_run(reference)
+    except StoreError as error:
+        raise CommandError(str(error)) from None
+    return execute_run(
+        lambda: prepare_rescore(folder, overrides=overrides, on_done=progress.ended), progress, outputs
+    )

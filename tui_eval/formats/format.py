@@ -222,7 +222,7 @@ class Format:
     async def before_asking(self, evidence: JudgeInput) -> Judgement | None:
         """The judgement where it is known before anybody is asked that nothing can be judged; None: ask. There are no
         replies in `evidence` yet."""
-        from tui_eval.assertions.beforehand import hopeless
+        from tui_eval.assertions.judging import hopeless
 
         return hopeless(evidence, self.check_beforehand)
 
@@ -233,7 +233,7 @@ class Format:
             CannotJudge, NeedsTrust: it comes to nothing whatever is answered.
         """
         if self.asks_a_judge(assertion.type):
-            from tui_eval.assertions.beforehand import judge_there
+            from tui_eval.assertions.judging import judge_there
 
             judge_there(assertion, evidence, self.named_grader(assertion, evidence.case))
 

@@ -4,6 +4,7 @@ disk (`write_thread`), so that calls return at once and a token never costs a co
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import sqlite3
 import time
 from collections.abc import Callable, Sequence
@@ -15,7 +16,6 @@ import msgspec
 from tui_eval import causes
 from tui_eval.guard import figures
 from tui_eval.model import Attempt
-from tui_eval.store.answers import answer_mark
 from tui_eval.store.encoding import encode_json, pack
 from tui_eval.store.failure_modes import Assessment
 from tui_eval.store.held_results import HeldResults
@@ -276,3 +276,20 @@ def _cause(attempt: Attempt) -> tuple[str, str]:
         return causes.cause_of(attempt), causes.alike(attempt)
     except Exception:  # a reason in few words is never worth an attempt
         return "", ""
+
+
+# -- Whether two attempts answered the same, without reading what they answered: a fingerprint in their row.
+
+
+_SLICE = 1 << 20
+
+
+def answer_mark(attempt: Attempt) -> str:
+    """A fingerprint of the last answer, white space at its ends left out; empty where nothing was answered."""
+    if attempt.outcome not in ("passed", "failed") or not (attempt.replies or attempt.response_text):
+        return ""
+    text = attempt.response_text.strip()
+    mark = hashlib.blake2b(digest_size=8)
+    for start in range(0, len(text), _SLICE):
+        mark.update(text[start : start + _SLICE].encode("utf-8", "surrogatepass"))
+    return mark.hexdigest()

@@ -11,9 +11,9 @@ from tests.support import TESTS
 from tui_eval import causes
 from tui_eval.assertions import JudgeInput, Judgement, JudgeServices, RowsAnswer
 from tui_eval.assertions.judge_input import CannotJudge
-from tui_eval.assertions.query import columns_named
 from tui_eval.config.project import DatabaseSpec
 from tui_eval.formats import judge
+from tui_eval.formats.nao.judge_nao import columns_named
 from tui_eval.frames.sql import SqlResult, execute
 from tui_eval.model import Assertion, Case, Entry, Turn
 

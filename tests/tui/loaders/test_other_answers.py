@@ -12,10 +12,9 @@ from tests.support.app_host import LiveRun, project, running_app, screen_text, u
 from tests.tui.screens.test_compare_screen import compared
 from tests.tui.screens.test_runs_screen import NAMES, SIZES, sees
 from tui_eval.model import Outcome
-from tui_eval.store.answers import answer_mark
 from tui_eval.store.reader import RunReader
 from tui_eval.store.schema import RunInfo
-from tui_eval.store.writer import RunWriter
+from tui_eval.store.writer import RunWriter, answer_mark
 from tui_eval.tui.loaders.compare_loader import Half
 from tui_eval.tui.screens.compare_screen import CompareScreen
 

@@ -13,7 +13,7 @@ import pytest
 
 from tests.support import TESTS
 from tests.support.promptfoo_files import Make, errors
-from tui_eval.formats.promptfoo.read import test_sources, test_tables
+from tui_eval.formats.promptfoo.read import test_sources
 
 HEAD = "providers: [echo]\nprompts: ['{{q}}']\n"
 SHEET = "https://docs.google.com/spreadsheets/d/abc-1_2/edit"
@@ -60,7 +60,7 @@ class Answers(BaseHTTPRequestHandler):
 def google(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
     server = ThreadingHTTPServer(("127.0.0.1", 0), Answers)
     threading.Thread(target=server.serve_forever, daemon=True).start()
-    monkeypatch.setattr(test_tables, "GOOGLE", f"http://127.0.0.1:{server.server_port}")
+    monkeypatch.setattr(test_sources, "GOOGLE", f"http://127.0.0.1:{server.server_port}")
     monkeypatch.setattr(test_sources, "SERVER", f"http://127.0.0.1:{server.server_port}")
     Answers.asked = []
     yield Answers.asked

@@ -4,22 +4,16 @@ from __future__ import annotations
 
 import gc
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from tui_eval.config.project import Config, rule_for
-from tui_eval.formats.promptfoo.read import (
-    matrix_filters,
-    promptfoo_types,
-    scenarios,
-    suite_prompts,
-    suite_providers,
-    suite_tracing,
-)
+from tui_eval.formats.promptfoo.read import promptfoo_types, scenarios, suite_prompts, suite_providers
 from tui_eval.formats.promptfoo.read.combined import combined
 from tui_eval.formats.promptfoo.read.env_files import env_files, fill_all, own_env
 from tui_eval.formats.promptfoo.read.matrix_cases import CaseMaker, columns
+from tui_eval.formats.promptfoo.read.promptfoo_types import names
 from tui_eval.formats.promptfoo.read.references import References
 from tui_eval.formats.promptfoo.read.render import filter_file
 from tui_eval.formats.promptfoo.read.suite_cases import all_cases
@@ -36,6 +30,7 @@ from tui_eval.formats.promptfoo.read.test_sources import Sources
 from tui_eval.guard.trust import Trust, script
 from tui_eval.model import Case, Suite
 from tui_eval.nunjucks.suite_environment import SuiteEnvironment
+from tui_eval.suites.sampling import sample
 
 CONFIG_TIME = 60.0
 """Seconds that a configuration in JavaScript may take."""
@@ -215,8 +210,8 @@ class ConfigReader:
             if data.get(key) is not None:
                 settings[key] = data[key]
         if data.get("tracing") is not None:
-            suite_tracing.check(data["tracing"], reading, self.line_of)
-        matrix_filters.untold(typed, reading, self.line_of)
+            check(data["tracing"], reading, self.line_of)
+        untold(typed, reading, self.line_of)
         self._filters(data.get("nunjucksFilters"))
         self._extensions(data.get("extensions"))
         for key, message in IGNORED.items():
@@ -315,7 +310,7 @@ class ConfigReader:
             message = "there are none: one case without variables is run, as in promptfoo"
             reading.problem(reading.name, self.line_of("tests"), "tests", message, level="note")
         chunks = [*chunks, scenarios.read(reading, data.get("scenarios"), sources, self.line_of, default)]
-        chunks = matrix_filters.narrowed(chunks, self.suite.settings, reading, self.line_of)
+        chunks = narrowed(chunks, self.suite.settings, reading, self.line_of)
         maker = CaseMaker(reading, columns(found, asked, reference=reading.reference), self.suite.settings)
         return all_cases(maker, chunks, default)
 
@@ -361,3 +356,164 @@ class ConfigReader:
         if self.reading.reference and default is not None and default.options is not None:
             return {}  # the tool drops them there
         return {name: value for name, value in found.items() if isinstance(value, str)}
+
+
+# -- What a suite says under `tracing`: keys that are slips, values that cannot be, what has no effect here.
+
+
+_TOP = ("enabled", "failOnReceiverStartFailure", "commandToolNames", "otlp", "storage", "forwarding")
+_HTTP = ("enabled", "port", "host", "acceptFormats", "redactAttributes")
+_FORMATS = ("json", "protobuf")
+_LARGEST_PORT = 65_535
+
+
+def check(value: Any, reading: SuiteReading, line_of: LineOf) -> None:
+    """Put what is wrong with `tracing` among the problems of a suite."""
+    at: tuple[Any, ...] = ("tracing",)
+    tracing = _mapping(value, at, reading, line_of)
+    reading.check_keys(tracing, _TOP, reading.name, line_of, at)
+    _flags(tracing, ("enabled", "failOnReceiverStartFailure"), at, reading, line_of)
+    _names(tracing, "commandToolNames", at, reading, line_of)
+    otlp = _mapping(tracing.get("otlp"), (*at, "otlp"), reading, line_of)
+    reading.check_keys(otlp, ("http", "grpc"), reading.name, line_of, (*at, "otlp"))
+    http, place = otlp.get("http"), (*at, "otlp", "http")
+    http = _mapping(http, place, reading, line_of)
+    reading.check_keys(http, _HTTP, reading.name, line_of, place)
+    _flags(http, ("enabled",), place, reading, line_of)
+    port = http.get("port")
+    whole = isinstance(port, int) and not isinstance(port, bool) and 0 < port <= _LARGEST_PORT
+    if port is not None and not whole:
+        _problem(f"must be a port, not {brief(port)}", (*place, "port"), reading, line_of)
+    if http.get("host") is not None and not isinstance(http["host"], str):
+        _problem(f"must be an address, not {brief(http['host'])}", (*place, "host"), reading, line_of)
+    for format_ in _names(http, "acceptFormats", place, reading, line_of):
+        if format_ not in _FORMATS:
+            told = f"must be {' or '.join(_FORMATS)}, not {brief(format_)}"
+            _problem(told, (*place, "acceptFormats"), reading, line_of)
+    _names(http, "redactAttributes", place, reading, line_of)
+    _without_effect(tracing, otlp, reading, line_of)
+
+
+def _without_effect(
+    tracing: dict[str, Any], otlp: dict[str, Any], reading: SuiteReading, line_of: LineOf
+) -> None:
+    on = tracing.get("enabled") is True
+    grpc, forwarding = otlp.get("grpc"), tracing.get("forwarding")
+    if on and isinstance(grpc, dict) and grpc.get("enabled") is True:
+        told = "is ignored: spans are received over HTTP (otlp.http), as in promptfoo"
+        _problem(told, ("tracing", "otlp", "grpc"), reading, line_of, note=True)
+    if on and isinstance(forwarding, dict) and forwarding.get("enabled") is True:
+        told = "is ignored: spans are kept with the run and go nowhere else"
+        _problem(told, ("tracing", "forwarding"), reading, line_of, note=True)
+    if on and "http" not in otlp:
+        told = "no spans are received: write otlp: {http: {enabled: true, port: 4318}}"
+        _problem(told, ("tracing",), reading, line_of, note=True)
+
+
+def _flags(
+    given: dict[str, Any], keys: tuple[str, ...], at: tuple[Any, ...], reading: SuiteReading, line_of: LineOf
+) -> None:
+    for key in keys:
+        if given.get(key) is not None and not isinstance(given[key], bool):
+            _problem(f"must be true or false, not {brief(given[key])}", (*at, key), reading, line_of)
+
+
+def _names(
+    given: dict[str, Any], key: str, at: tuple[Any, ...], reading: SuiteReading, line_of: LineOf
+) -> list[str]:
+    value = given.get(key)
+    if value is None:
+        return []
+    if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
+        _problem(f"must be a list of texts, not {brief(value)}", (*at, key), reading, line_of)
+        return []
+    return value
+
+
+def _mapping(value: Any, at: tuple[Any, ...], reading: SuiteReading, line_of: LineOf) -> dict[str, Any]:
+    if value is not None and not isinstance(value, dict):
+        _problem(f"must be a mapping, not {brief(value)}", at, reading, line_of)
+    return value if isinstance(value, dict) else {}
+
+
+def _problem(
+    message: str, at: tuple[Any, ...], reading: SuiteReading, line_of: LineOf, *, note: bool = False
+) -> None:
+    level = "note" if note else "error"
+    reading.problem(reading.name, line_of(*at), dotted_key(at), message, level=level)
+
+
+# -- Which tests `commandLineOptions` and `evaluateOptions` leave: a range, a sample (formats/promptfoo.md
+# 1.1 and 10).
+
+
+HONOURED = names(
+    """
+    repeat maxConcurrency delay cache vars envPath envFile filterRange filterSample filterSampleSeed
+    promptPrefix promptSuffix
+    """
+)
+"""Keys of `commandLineOptions` that change what is run here."""
+
+PRESENTATION = names(
+    """
+    table tableCellMaxLength write share verbose grader tags progressBar generateSuggestions
+    suggestionsCount output interactiveProviders remote watch description retryErrors
+    """
+)
+"""Those that concern how promptfoo shows and keeps results."""
+
+_RANGE = re.compile(r"(\d{1,9})?:(\d{1,9})?\Z")
+
+
+def narrowed(
+    chunks: Sequence[Sequence[PromptfooTest]],
+    settings: Mapping[str, Any],
+    reading: SuiteReading,
+    line_of: LineOf,
+) -> Sequence[Sequence[PromptfooTest]]:
+    """The tests within `filterRange`, then `filterSample` of them, in their order."""
+    typed, evaluate = settings.get("commandLineOptions") or {}, settings.get("evaluateOptions") or {}
+    where = "commandLineOptions" if typed.get("filterRange") is not None else "evaluateOptions"
+    given = typed.get("filterRange", evaluate.get("filterRange"))
+    if given is not None:
+        found = _RANGE.match(str(given).strip())
+        if found is None:
+            reading.problem(
+                reading.name, line_of(where, "filterRange"), f"{where}.filterRange",
+                f"must be START:END, not {brief(given)}", "0:10 are the first ten tests",
+            )  # fmt: skip
+        else:
+            every = [test for tests in chunks for test in tests]
+            start, stop = int(found[1] or 0), int(found[2]) if found[2] else len(every)
+            chunks = [every[start:stop]]
+    size = typed.get("filterSample")
+    if size is None:
+        return chunks
+    if isinstance(size, bool) or not isinstance(size, int) or size < 0:
+        reading.problem(
+            reading.name, line_of("commandLineOptions", "filterSample"), "commandLineOptions.filterSample",
+            f"must be a number of tests, not {brief(size)}",
+        )  # fmt: skip
+        return chunks
+    every = [test for tests in chunks for test in tests]
+    seed = typed.get("filterSampleSeed")
+    if seed is None:
+        reading.problem(
+            reading.name, line_of("commandLineOptions", "filterSample"), "commandLineOptions.filterSample",
+            "promptfoo draws another sample each time, here it is always the same one",
+            "give filterSampleSeed to choose which", level="note",
+        )  # fmt: skip
+    chosen = sample(len(every), size, str(0 if seed is None else seed))
+    return [[every[index] for index in sorted(chosen)]]
+
+
+def untold(typed: Mapping[str, Any], reading: SuiteReading, line_of: LineOf) -> None:
+    """Notes of the keys of `commandLineOptions` that have no effect from there."""
+    for key in typed:
+        if key in HONOURED or key in PRESENTATION:
+            continue
+        reading.problem(
+            reading.name, line_of("commandLineOptions", key), f"commandLineOptions.{key}",
+            "has no effect here, as in promptfoo", "give it on the command line", level="note",
+        )  # fmt: skip

@@ -14,9 +14,10 @@ import urllib.request
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
-from urllib.parse import parse_qsl, urlencode
+from urllib.parse import parse_qs, parse_qsl, urlencode, urlsplit
 
-from tui_eval.formats.promptfoo.read import csv_rows, test_generators, test_tables
+from tui_eval.extras import adding
+from tui_eval.formats.promptfoo.read import csv_rows
 from tui_eval.formats.promptfoo.read.promptfoo_types import JAVASCRIPT
 from tui_eval.formats.promptfoo.read.references import References
 from tui_eval.formats.promptfoo.read.suite_file import (
@@ -28,7 +29,8 @@ from tui_eval.formats.promptfoo.read.suite_file import (
     is_pattern,
 )
 from tui_eval.formats.promptfoo.read.suite_tests import PromptfooTest, TestReader
-from tui_eval.guard.trust import NeedsTrust
+from tui_eval.formats.promptfoo.read.test_rows import CsvError, records
+from tui_eval.guard.trust import NeedsTrust, script
 from tui_eval.suites.functions import function_line
 
 # -- Tests from datasets of Hugging Face: each row's columns are variables (formats/promptfoo.md 4.5).
@@ -187,12 +189,12 @@ class Sources:
                 return [rows(self.reading, text, self.line_of(*at))]
             except Missing as error:
                 return self._wrong(at, str(error))
-        if not test_tables.is_google_sheet(text):
+        if not is_google_sheet(text):
             return self._wrong(
                 at, f"tests are not fetched from {brief(text)}", "save them as a CSV or JSON file"
             )
         try:
-            return [test_tables.google_sheet(self.reading, text)]
+            return [google_sheet(self.reading, text)]
         except Missing as error:
             return self._wrong(at, str(error))
 
@@ -212,11 +214,11 @@ class Sources:
         if kind == "csv":
             return csv_rows.read(self.reading, name, self.reading.text(path))
         if kind == "py" or kind in JAVASCRIPT:
-            values = test_generators.run(self.reading, path, function, self._config(config))
-            line = function_line(path, function or (test_generators.DEFAULT_FUNCTION if kind == "py" else ""))
+            values = run_generator(self.reading, path, function, self._config(config))
+            line = function_line(path, function or (DEFAULT_FUNCTION if kind == "py" else ""))
             return self._values(values, name, lambda *_: line, listed=listed, depth=depth)
         if kind in ("xlsx", "xls"):
-            return test_tables.workbook(self.reading, path, function)
+            return workbook(self.reading, path, function)
         if kind == "jsonl":
             return self._lines(path, name, listed=listed)
         if kind == "json":
@@ -308,3 +310,157 @@ def _numbered(tests: list[PromptfooTest]) -> list[PromptfooTest]:
         if not test.description:
             test.row = f"Row #{number}"
     return tests
+
+
+# -- Tests made by a person's Python or JavaScript (formats/promptfoo.md 4.4).
+
+
+DEFAULT_FUNCTION = "generate_tests"
+GENERATOR_LIMIT = 60.0
+"""Seconds that a generator may take."""
+
+
+def run_generator(reading: SuiteReading, path: Path, function: str | None, config: Any) -> list[Any]:
+    """What the function returns, a list of tests; it is called with `config` only if one is given.
+
+    A JavaScript file may also export the list itself.
+
+    Raises:
+        Missing: it needs trust, fails, or returns no list; the text says which.
+    """
+    from tui_eval.scripting.script_host import ScriptError
+
+    javascript = path.suffix[1:].lower() in JAVASCRIPT
+    name = function or ("" if javascript else DEFAULT_FUNCTION)
+    shown = reading.relative(path) + (f":{name}" if name else "")
+    try:
+        reading.trust.require(script(path, reading.root))
+    except NeedsTrust as error:
+        raise Missing(str(error)) from None
+    reading.saw(path)
+    arguments = [] if config is None else [config]
+    try:
+        if javascript:
+            result = reading.node().value_sync(
+                path,
+                name,
+                arguments,
+                timeout=GENERATOR_LIMIT,
+                cwd=reading.base,
+                reference=os.path.relpath(path, reading.base),
+            )
+        else:
+            result = reading.python().call_sync(path, name, arguments, timeout=GENERATOR_LIMIT)
+    except ScriptError as error:
+        raise Missing(f"{shown}: {error}", error.raised_at) from None
+    if not isinstance(result.value, list):
+        raise Missing(f"{shown} must return a list of tests, not {brief(result.value)}")
+    return result.value
+
+
+# -- Tables that are no CSV files: sheets of workbooks, and Google Sheets by their CSV export
+# (formats/promptfoo.md 4.5). Their cells are texts, so their tests are read as those of a CSV.
+
+
+GOOGLE = "https://docs.google.com"
+"""Where Google Sheets are fetched from."""
+
+LARGEST_FETCH = 64 * 2**20
+
+_SHEET_URL = re.compile(r"https://docs\.google\.com/spreadsheets/d/([\w-]{1,200})(?:[/?#]|\Z)")
+
+
+def workbook(reading: SuiteReading, path: Path, sheet: str | None) -> Sequence[PromptfooTest]:
+    """The tests of one sheet: the first, one by name, or one by number from 1.
+
+    Raises:
+        Missing: no such sheet, no rows below the header, no workbook, or the extra is not installed.
+    """
+    name = reading.relative(path)
+    try:
+        import fastexcel
+    except ImportError:
+        raise Missing(f"{name}: spreadsheets need the extra xlsx: {adding('xlsx')}") from None
+    reading.saw(path)
+    try:
+        book = fastexcel.read_excel(str(path))
+        chosen = _sheet(book.sheet_names, sheet, name)
+        frame = book.load_sheet(chosen, header_row=None, dtypes="string").to_polars()
+    except Missing:
+        raise
+    except BaseException as error:  # its reader can panic, which is no Exception
+        if isinstance(error, (KeyboardInterrupt, SystemExit)):
+            raise
+        raise Missing(f"{name} cannot be read as a workbook: {' '.join(str(error).split())[:300]}") from None
+    found = [["" if cell is None else str(cell) for cell in row] for row in frame.iter_rows()]
+    found = [row for row in found if any(row)]
+    if len(found) < 2:
+        raise Missing(f'{name}: sheet "{chosen}" is empty or contains no valid data rows')
+    try:
+        return csv_rows.table(reading, f"{name}#{chosen}", found)
+    except CsvError as error:
+        raise Missing(f"{name}#{chosen}: {error}") from None
+
+
+def _sheet(names: list[str], wanted: str | None, path: str) -> str:
+    if not names:
+        raise Missing(f"{path} has no sheets")
+    if not wanted:
+        return names[0]
+    if wanted in names:
+        return wanted
+    if wanted.isascii() and wanted.isdigit() and 1 <= int(wanted[:6]) <= len(names):
+        return names[int(wanted) - 1]
+    raise Missing(f"{path}: there is no sheet {brief(wanted)}; there are: {', '.join(names)}")
+
+
+def is_google_sheet(url: str) -> bool:
+    """Whether a URL is that of a Google Sheet."""
+    return _SHEET_URL.match(url) is not None
+
+
+def google_sheet(reading: SuiteReading, url: str) -> Sequence[PromptfooTest]:
+    """The tests of a Google Sheet that is shared with everyone who has the link.
+
+    Raises:
+        Missing: it needs trust (fetching while a suite is loaded), or cannot be fetched.
+    """
+    found = _SHEET_URL.match(url)
+    if found is None:
+        raise Missing(f"{brief(url)} is no Google Sheet")
+    try:
+        reading.trust.require(f"fetch {url}")
+    except NeedsTrust as error:
+        raise Missing(str(error)) from None
+    parts = urlsplit(url)
+    gid = (parse_qs(parts.query).get("gid") or parse_qs(parts.fragment).get("gid") or [""])[0]
+    export = f"{GOOGLE}/spreadsheets/d/{found[1]}/export?format=csv" + (
+        f"&gid={gid}" if gid.isdigit() else ""
+    )
+    text = _fetch(export, url)
+    try:
+        cells, lines = records(text)
+        return csv_rows.table(reading, url, cells, lines)
+    except CsvError as error:
+        raise Missing(f"{url}: {error}") from None
+
+
+def _fetch(export: str, url: str) -> str:
+    cure = "share it with everyone who has the link, or save it as a CSV file"
+    try:
+        with urllib.request.urlopen(export, timeout=TIME_LIMIT) as answer:
+            body = answer.read(LARGEST_FETCH + 1)
+            kind = answer.headers.get_content_type()
+    except urllib.error.HTTPError as error:
+        raise Missing(f"{url} cannot be fetched (HTTP {error.code}); {cure}") from None
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "reason", error)
+        raise Missing(f"{url} cannot be fetched: {' '.join(str(reason).split())}") from None
+    if kind == "text/html":
+        raise Missing(f"{url} asks for a login; {cure}")
+    if len(body) > LARGEST_FETCH:
+        raise Missing(f"{url} is larger than {LARGEST_FETCH // 2**20} MB")
+    try:
+        return body.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise Missing(f"{url} is not UTF-8 text") from None
