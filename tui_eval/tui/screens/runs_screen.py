@@ -207,7 +207,7 @@ class RunsScreen(Place, inherit_bindings=False):
         self.table.empty = (
             "No run yet: a runs all cases, U goes to the suites." if self._loaded_once else self.table.empty
         )
-        shown = [one for one in self.lines if not (self.whole_only and one.run.linked_to)]
+        shown = [one for one in self.lines if not (self.whole_only and one.above)]
         shown = [one for one in shown if holds(one, self.filter)]
         if self.lines and not shown:
             held = "holds these words: F clears the filter" if self.filter else "is a whole one"

@@ -171,14 +171,22 @@ def of(line: RunLine, what: str, **changes: Any) -> RunLine:
     return msgspec.structs.replace(line, run=summary)
 
 
-def test_reruns_of_a_part_and_steps_are_not_points_either():
+def test_reruns_of_a_part_stand_under_their_run_and_are_no_points():
     whole = [of(run(number), "s.yaml (100 cases)") for number in (1, 2)]
     part = [of(run(3), "s.yaml (1 case)"), of(run(4), "s.yaml (49 cases)")]
-    grown = of(run(5), "s.yaml (60 cases)")
+    shrunk = of(run(5), "s.yaml (60 cases)")
     other = of(run(6), "other.yaml (1 case)")
     step = of(run(7), "s.yaml (1 case)", passed=0, failed=0, errors=0)
-    found = [point.run_id for point in points([*whole, *part, grown, other, step])]
-    assert found == [one.run.id for one in (*whole, grown, other)]
+    named = of(run(8), "s.yaml (2 cases)", agents="somebody else")
+    runs = [*whole, *part, shrunk, other, step, named]
+    assert [point.run_id for point in points(runs)] == [one.run.id for one in (*whole, shrunk, other, named)]
+    listed = under_their_runs(runs[::-1])
+    assert [one.run.id for one in listed] == [
+        one.run.id for one in (named, shrunk, step, other, whole[1], *part, whole[0])
+    ]
+    assert ["↳" in plain(row_line(one, 80, NOW)) for one in listed] == [0, 0, 1, 0, 0, 1, 1, 0]
+    (detail,) = [row for row in detail_rows(listed[2], None, [], 80) if "a part of" in plain(row.line)]
+    assert shrunk.run.id in plain(detail.line)
 
 
 def test_bars_stand_apart_and_say_how_cases_came_out():

@@ -27,12 +27,19 @@ _ENDING = re.compile(r"\.(ya?ml|hocon|json|csv)(?=, |$)")
 
 
 class RunLine(msgspec.Struct, frozen=True):
-    """One line of the list: the summary, mean latency in ms, tokens, and how many runs add to it."""
+    """One line of the list: the summary, mean latency in ms, tokens, and how many runs add to it. `part_of` is the run
+    of which a part of the cases was run again, where it is linked to none (`parts`)."""
 
     run: RunSummary
     latency_ms: float | None = None
     tokens: int | None = None
     linked: int = 0
+    part_of: str = ""
+
+    @property
+    def above(self) -> str:
+        """The run that it stands under; empty: a whole one."""
+        return self.run.linked_to or self.part_of
 
     @property
     def judged(self) -> int:
@@ -87,15 +94,34 @@ def outcome_sign(run: RunSummary) -> tuple[str, str]:
     return "–", "muted"
 
 
+def parts(lines: Sequence[RunLine]) -> list[RunLine]:
+    """The same with what each is a part of: a run that is linked to none, of fewer than half of the cases that the
+    last whole run of the same suites and agents had before it. A case that is run again, or stepped through, while no
+    run is in front is such a one."""
+    whole: dict[tuple[str, str], RunLine] = {}
+    found = list(lines)
+    for number in sorted(range(len(found)), key=lambda place: found[place].run.id):
+        one = found[number]
+        if not one.run.linked_to and not one.damaged:
+            last = whole.get((one.places, one.run.agents))
+            if last is not None and 2 * one.case_count < last.case_count:
+                one = msgspec.structs.replace(one, part_of=last.run.id)
+            else:
+                whole[one.places, one.run.agents] = one
+        found[number] = one
+    return found
+
+
 def under_their_runs(lines: Sequence[RunLine]) -> list[RunLine]:
     """Reruns and steps below the run they belong to, in the order they were made; the runs by the newest of what
     belongs to each, newest first. One whose run is not listed stands by itself."""
+    lines = parts(lines)
     by_id = {one.run.id: one for one in lines}
 
     def root(one: RunLine) -> str:
         seen = {one.run.id}
-        while one.run.linked_to in by_id and one.run.linked_to not in seen:
-            one = by_id[one.run.linked_to]
+        while one.above in by_id and one.above not in seen:
+            one = by_id[one.above]
             seen.add(one.run.id)
         return one.run.id
 
@@ -136,7 +162,7 @@ def row_line(one: RunLine, width: int, now: float, marks: Collection[str] = ()) 
     )
     if run.state != "finished":
         line = (*line, Span(f"{run.state} ", style))
-    if run.linked_to:
+    if one.above:
         line = (*line, Span("↳ ", "note"))
     return fit((*line, *_what(one, width - width_of(line))), width)
 
@@ -176,14 +202,12 @@ def holds(one: RunLine, words: str) -> bool:
 
 def points(lines: Sequence[RunLine]) -> list[Point]:
     """The runs for the plots, oldest first: whole ones. Those that add to others are left out, steps, and reruns of a
-    part of the cases: fewer than half of those that the largest run of the same suites had."""
-    alone = [
-        one for one in sorted(lines, key=lambda line: line.run.id) if not one.run.linked_to and one.judged
+    part of the cases."""
+    return [
+        _point(one)
+        for one in sorted(parts(lines), key=lambda line: line.run.id)
+        if not one.above and one.judged
     ]
-    largest: dict[str, int] = {}
-    for one in alone:
-        largest[one.places] = max(largest.get(one.places, 0), one.case_count)
-    return [_point(one) for one in alone if 2 * one.case_count >= largest[one.places]]
 
 
 def _point(one: RunLine) -> Point:

@@ -132,6 +132,8 @@ def _head(one: RunLine, facts: RunFacts | None, width: int, ours: Collection[str
         lines.append((Span(" · ".join(word for word in usage if word), "muted"),))
     if run.linked_to:
         lines.append((Span(f"↳ adds to run {one_line(run.linked_to)}", "note"),))
+    elif one.part_of:
+        lines.append((Span(f"↳ a part of what run {one_line(one.part_of)} ran", "note"),))
     if one.linked:
         lines.append((Span(f"{one.linked} run{'s' * (one.linked > 1)} add to it", "note"),))
     if info is not None and info.note:
