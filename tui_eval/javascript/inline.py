@@ -102,7 +102,7 @@ async def evaluate(
     except NodeMissing as error:
         raise JavaScriptError(f"{said}; {name} is node's: {error}") from None
     except ScriptError as error:
-        raise JavaScriptError(str(error)) from None
+        raise JavaScriptError(str(error), error.code) from None
     return answer.value
 
 

@@ -40,6 +40,7 @@ MOMENT = 0.5
 ASIDE = 8
 """Evaluations that take longer and run at once."""
 _START = 60.0
+_NO_MEMORY = ("InternalError: out of memory", "MemoryError")
 _PATIENCE = 10
 _IDENTIFIER = re.compile(r"[A-Za-z_$][A-Za-z0-9_$]*\Z")
 _DECLARATION = re.compile(r"(?:const|let|var)\s")
@@ -48,13 +49,16 @@ _DECLARATION = re.compile(r"(?:const|let|var)\s")
 class JavaScriptError(Exception):
     """JavaScript failed; one line, as `TypeError: x is not a function`. `code` as in evidence (`causes`)."""
 
-    code = "script-raised"
+    def __init__(self, message: str, code: str = "script-raised") -> None:
+        super().__init__(message)
+        self.code = code
 
 
 class JavaScriptTimeout(JavaScriptError):
     """JavaScript did not end in time."""
 
-    code = "script-time-limit"
+    def __init__(self, message: str) -> None:
+        super().__init__(message, "script-time-limit")
 
 
 def function_body(code: str) -> str:
@@ -171,7 +175,7 @@ class JavaScriptHost:
             try:
                 self._quick.submit(self._in_a_moment, job)
             except RuntimeError:
-                raise JavaScriptError("JavaScript was closed") from None
+                raise JavaScriptError("JavaScript was closed", "worker-lost") from None
             try:
                 answer = await asyncio.wrap_future(job.answer)
             except asyncio.CancelledError:
@@ -202,7 +206,7 @@ class JavaScriptHost:
             self._slow.submit(self._to_the_end, job, process if goes_on else None)
         except RuntimeError:
             self._forget(process)
-            job.fail("JavaScript was closed")
+            job.fail("JavaScript was closed", "worker-lost")
 
     def _to_the_end(self, job: _Job, process: _Process | None) -> None:
         """In a thread of those aside: what is left of its time, or all of it from the beginning."""
@@ -225,7 +229,7 @@ class JavaScriptHost:
             if before is not None:
                 self._processes.discard(before)
             if self._closed:
-                raise JavaScriptError("JavaScript was closed")
+                raise JavaScriptError("JavaScript was closed", "worker-lost")
             process = _Process()
             self._processes.add(process)
         return process
@@ -343,7 +347,7 @@ class _Job:
         try:
             yield
         except JavaScriptError as error:
-            self.fail(str(error))
+            self.fail(str(error), error.code)
         except Exception as error:
             self.fail(f"{type(error).__name__}: {error}")
 
@@ -386,9 +390,9 @@ class _Job:
             self._process = None
         self._turn(False)
 
-    def fail(self, message: str) -> None:
+    def fail(self, message: str, code: str = "script-raised") -> None:
         """It ends with an error."""
-        self._set({"kind": "error", "message": message})
+        self._set({"kind": "error", "message": message, "code": code})
 
     def _over(self, process: _Process, answer: bytes | None) -> None:
         with self._lock:
@@ -400,7 +404,7 @@ class _Job:
         if answer is None:
             self._set({"kind": "timeout"})
         else:
-            self.fail("the JavaScript process ended (out of memory, or closed)")
+            self.fail("the JavaScript process ended (out of memory, or closed)", "worker-lost")
 
     def _set(self, answer: dict[str, Any]) -> None:
         with contextlib.suppress(InvalidStateError):  # nobody waits any more
@@ -424,7 +428,9 @@ def _value(answer: dict[str, Any], seconds: float) -> Any:
         return float(answer["value"].replace("Infinity", "inf"))
     if kind == "timeout":
         raise JavaScriptTimeout(f"did not end within {seconds:g} s")
-    raise JavaScriptError((answer["message"].strip().splitlines() or ["an error without a text"])[0][:1000])
+    message = (answer["message"].strip().splitlines() or ["an error without a text"])[0][:1000]
+    code = answer.get("code", "script-raised")
+    raise JavaScriptError(message, "script-memory-limit" if message in _NO_MEMORY else code)
 
 
 def _null_for_undefined(value: Any) -> None:

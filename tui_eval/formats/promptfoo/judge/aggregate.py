@@ -21,7 +21,7 @@ from tui_eval.assertions.outcome import OPEN, message_of
 from tui_eval.formats.promptfoo.judge import code, expected_values, judge_assertion, registry
 from tui_eval.formats.promptfoo.judge.assertion_call import Result
 from tui_eval.formats.promptfoo.judge.case_output import case_output
-from tui_eval.formats.promptfoo.judge.code import ScriptFailed
+from tui_eval.formats.promptfoo.judge.code import ScriptFailed, ScriptLost
 from tui_eval.formats.promptfoo.judge.script_results import is_grading, numbers
 from tui_eval.guard import figures
 from tui_eval.guard.trust import NeedsTrust
@@ -54,6 +54,7 @@ async def own_score(
 
     Raises:
         NeedsTrust: it is code of a folder that is not trusted.
+        ScriptLost: it came to no end.
     """
     reference = evidence.case.options.get("assertScoringFunction")
     if not isinstance(reference, str) or not reference:
@@ -80,6 +81,8 @@ async def own_score(
         context["threshold"] = evidence.case.threshold
     try:
         value = await _call(reference, [named, context], evidence)
+    except ScriptLost:
+        raise
     except (ScriptFailed, CannotJudge) as error:
         return OwnScore(False, 0.0, f"{_ERROR}{error}")
     if isinstance(value, dict) and is_grading(value) and figures.is_finite(score := value["score"]):
@@ -245,7 +248,7 @@ async def _own_score(judgement: Judgement, evidence: JudgeInput) -> None:
         return
     try:
         own = await own_score(evidence, judgement.named_scores, judgement.verdicts)
-    except NeedsTrust as error:
+    except (NeedsTrust, ScriptLost) as error:
         judgement.outcome, judgement.score, judgement.message = "error", 0.0, str(error)
         judgement.evidence = [seen.error(error)]
         return

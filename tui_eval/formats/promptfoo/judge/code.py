@@ -33,7 +33,8 @@ from tui_eval.javascript import values as js
 from tui_eval.javascript.inline import better_in_node, needs_node
 
 if TYPE_CHECKING:
-    from tui_eval.javascript.isolate import JavaScriptHost
+    from tui_eval.javascript.isolate import JavaScriptError, JavaScriptHost
+    from tui_eval.scripting.script_host import ScriptError
 
 
 # -- What every script of a promptfoo suite is given, and how it fails; whatever its language.
@@ -41,6 +42,18 @@ if TYPE_CHECKING:
 
 class ScriptFailed(Exception):
     """A script threw; the text is one line."""
+
+
+class ScriptLost(CannotJudge):
+    """A script came to no end of its own: no memory was left, or its process ended. It has judged nothing."""
+
+
+_LOST = frozenset({"script-memory-limit", "worker-lost"})
+
+
+def _failure(error: JavaScriptError | ScriptError) -> ScriptFailed | ScriptLost:
+    """What a script's end is to an assertion."""
+    return ScriptLost(str(error), error.code) if error.code in _LOST else ScriptFailed(str(error))
 
 
 def context_of(evidence: JudgeInput, config: Any = None) -> dict[str, Any]:
@@ -183,6 +196,7 @@ async def run_javascript(
 
     Raises:
         ScriptFailed: it threw, or took too long.
+        ScriptLost: it came to no end.
         CannotJudge: there is no isolate.
         NeedsTrust: it needs node, and the folder is not trusted.
     """
@@ -196,7 +210,7 @@ async def run_javascript(
     try:
         value = await evaluate(code, variables, host, services.node, require, services.base, timeout=seconds)
     except JavaScriptError as error:
-        raise ScriptFailed(str(error)) from error
+        raise _failure(error) from error
     return UNSET if value is js.UNDEFINED else value
 
 
@@ -209,7 +223,7 @@ async def _call_javascript(
     try:
         value = await host.call(source, function, arguments)
     except JavaScriptError as error:
-        raise ScriptFailed(str(error)) from error
+        raise _failure(error) from error
     return UNSET if value is js.UNDEFINED else value
 
 
@@ -227,6 +241,7 @@ async def run_python(
 
     Raises:
         ScriptFailed: it raised, or took too long.
+        ScriptLost: it came to no end.
         NeedsTrust: the folder is not trusted.
     """
     evidence.services.trust.require(f"run inline Python of {evidence.case.suite}: {inline(shown)}")
@@ -253,7 +268,7 @@ async def call_file(
     """Call a suite's script with the output and the context; a script's failure is its result.
 
     Raises:
-        CannotJudge: the script failed.
+        CannotJudge: the script failed; ScriptLost: it came to no end.
         NeedsTrust: Python of a folder that is not trusted.
     """
     arguments = [output, context_of(evidence, config)]
@@ -263,6 +278,8 @@ async def call_file(
         )
     except ScriptFailed as error:
         raise CannotJudge(f"{path.name}: {error}", "script-failed") from error
+    except ScriptLost as error:
+        raise ScriptLost(f"{path.name}: {error}", error.code) from error
 
 
 async def call_file_with(
@@ -272,6 +289,7 @@ async def call_file_with(
 
     Raises:
         ScriptFailed: it threw.
+        ScriptLost: it came to no end.
         CannotJudge: a language that is not run here.
         NeedsTrust: Python of a folder that is not trusted.
     """
@@ -311,7 +329,7 @@ async def _call_node(path: Path, function: str | None, arguments: Sequence[Any],
     except NodeMissing as error:
         raise CannotJudge(f"{path.name}: {error}", "script-failed") from error
     except ScriptError as error:
-        raise ScriptFailed(str(error)) from error
+        raise _failure(error) from error
     return UNSET if answer.value is None else answer.value
 
 
@@ -327,4 +345,4 @@ async def _call_python(path: Path, function: str, arguments: Sequence[Any], evid
         )
         return answer.value
     except ScriptError as error:
-        raise ScriptFailed(str(error)) from error
+        raise _failure(error) from error

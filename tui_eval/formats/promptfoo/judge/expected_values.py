@@ -11,7 +11,7 @@ from msgspec import UNSET
 from tui_eval.assertions.judge_input import CannotJudge, JudgeInput
 from tui_eval.formats.promptfoo.judge import code
 from tui_eval.formats.promptfoo.judge.assertion_files import read
-from tui_eval.formats.promptfoo.judge.code import ScriptFailed
+from tui_eval.formats.promptfoo.judge.code import ScriptFailed, ScriptLost
 from tui_eval.guard.paths import confine
 from tui_eval.javascript import values as js
 from tui_eval.nunjucks.templates import TemplateError, including, is_partial, render_value
@@ -63,6 +63,8 @@ async def from_file(reference: str, evidence: JudgeInput, output: Any, config: A
     if target.suffix in _OUR_SCRIPTS:
         try:
             value = await code.call_file(target, function, evidence, output, config, default="get_assert")
+        except ScriptLost:
+            raise
         except CannotJudge as error:
             if target.suffix not in (".py", ".rb") or not target.exists():
                 raise
@@ -184,7 +186,7 @@ async def transformed(
             value = await code.run_javascript(
                 body, {"output": output, "context": context}, evidence, shown=transform
             )
-    except ScriptFailed as error:
+    except (ScriptFailed, ScriptLost) as error:
         raise CannotJudge(f"Transform failed ([inline transform]: {shown}): {error}", "transform") from error
     if value is None or value is UNSET:
         raise CannotJudge(f"Transform function did not return a value: {shown}", "transform")

@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 from tui_eval.assertions import evidence as seen
 from tui_eval.assertions.judge_input import CannotJudge
 from tui_eval.formats.promptfoo.judge.assertion_call import PASSED, AssertionCall, Result, invariant
-from tui_eval.formats.promptfoo.judge.code import ScriptFailed, context_of
+from tui_eval.formats.promptfoo.judge.code import ScriptFailed, ScriptLost, context_of
 from tui_eval.formats.promptfoo.judge.script_results import script_failed, verdict_of_value
 from tui_eval.guard import figures
 from tui_eval.guard.trust import inline
@@ -156,6 +156,7 @@ async def run_ruby(given: dict[str, Any], folder: Path) -> Any:
     Raises:
         CannotJudge: there is no Ruby here.
         ScriptFailed: it raised, or took too long.
+        ScriptLost: it came to no end.
     """
     program = shutil.which("ruby")
     if program is None:
@@ -174,5 +175,10 @@ async def run_ruby(given: dict[str, Any], folder: Path) -> Any:
     _, mark, answer = out.decode("utf-8", "replace").rpartition("\x01")
     if code or not mark:
         lines = err.decode("utf-8", "replace").strip().splitlines()
-        raise ScriptFailed(lines[0] if lines else f"exit code {code}")
+        why = lines[0] if lines else f"exit code {code}"
+        if b"NoMemoryError" in err:
+            raise ScriptLost(why, "script-memory-limit")
+        if code < 0:
+            raise ScriptLost(f"the ruby process ended ({why})", "worker-lost")
+        raise ScriptFailed(why)
     return json.loads(answer)[0]

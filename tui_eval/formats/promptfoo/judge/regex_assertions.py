@@ -52,7 +52,9 @@ async def _later(call: AssertionCall) -> Result:
         return _result(call, False, [])
     found = [(answer["start"], answer["end"])]
     if len(call.text) <= patterns.LONGEST:
-        with contextlib.suppress(ScriptFailed):  # the verdict stands; the rest may take too long to tell
+        with contextlib.suppress(
+            ScriptFailed, CannotJudge
+        ):  # the verdict stands; the rest may take too long to tell
             found = await code.run_javascript(patterns.ALL, variables, call.evidence, seconds=_MARKING)
     return _result(call, True, patterns.from_units(call.text, found))
 
