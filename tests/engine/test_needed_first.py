@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from tests.engine.test_runs import go
-from tui_eval.formats.promptfoo.judge import json_schema, registry
+from tui_eval.formats.promptfoo.judge import json_schema, registry, schema_library
 
 LIBRARIES = ("jsonschema", "sqlglot", "html5lib", "snowballstemmer", "polars", "aiohttp")
 RUN = """
@@ -42,12 +42,14 @@ ASSERTIONS = {
 }
 
 
-def imported(root: Path, assertions: list[dict]) -> dict[str, list[bool]]:
+def imported(
+    root: Path, assertions: list[dict], libraries: tuple[str, ...] = LIBRARIES
+) -> dict[str, list[bool]]:
     tests = [{"vars": {"q": "{}"}, "assert": [one]} for one in assertions]
     document = {"prompts": ["{{q}}"], "providers": ["echo"], "tests": tests}
     (root / "promptfooconfig.yaml").write_text(yaml.safe_dump(document))
     done = subprocess.run(
-        [sys.executable, "-c", RUN % (LIBRARIES,)], cwd=root, capture_output=True, text=True, timeout=120
+        [sys.executable, "-c", RUN % (libraries,)], cwd=root, capture_output=True, text=True, timeout=120
     )
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)["found"]
@@ -65,6 +67,11 @@ def test_the_agent_of_a_grader_is_imported_where_something_is_graded(tmp_path: P
     assert imported(tmp_path, [named])["aiohttp"] == [False, False]
 
 
+def test_a_schema_needs_no_grammar_of_the_formats_that_are_not_asked(tmp_path: Path) -> None:
+    slow = ("jsonschema", "rfc3987_syntax", "lark", "arrow")
+    assert list(imported(tmp_path, [ASSERTIONS["jsonschema"]], slow)) == ["jsonschema"]
+
+
 def test_what_no_case_needs_is_not_imported(tmp_path: Path) -> None:
     found = imported(tmp_path, [{"type": "contains", "value": "{"}, {"type": "is-json"}])
     assert not found.keys() & {*ASSERTIONS, "polars"}
@@ -72,7 +79,7 @@ def test_what_no_case_needs_is_not_imported(tmp_path: Path) -> None:
 
 def test_every_check_that_names_a_library_is_one_of_ours() -> None:
     assert registry._LIBRARIES.keys() <= set(registry._MODULES.values())
-    assert registry.libraries("not-is-json", True)[1:] == ["jsonschema"]
+    assert registry.libraries("not-is-json", True)[1:] == [schema_library.__name__]
     assert not registry.libraries("is-json", False)[1:] and not registry.libraries("human", True)
 
 

@@ -133,7 +133,7 @@ _TEXTS_of_json_formats: dict[str, Callable[[str], bool]] = {
 @lru_cache(maxsize=1)
 def checker() -> Any:
     """jsonschema's checker with these formats; those not told here are as jsonschema has them."""
-    import jsonschema
+    from tui_eval.formats.promptfoo.judge.schema_library import jsonschema
 
     made = jsonschema.FormatChecker(formats=())
     made.checkers = dict(jsonschema.Draft7Validator.FORMAT_CHECKER.checkers)
@@ -532,7 +532,7 @@ def _first_error(validator: Any, value: Any) -> Any:
 
 @lru_cache(maxsize=256)
 def _check(schema_text: str) -> None:
-    import jsonschema
+    from tui_eval.formats.promptfoo.judge.schema_library import jsonschema
 
     schema = js.parse_json(schema_text)
     if isinstance(schema, bool):
@@ -629,7 +629,9 @@ def _validator(schema_text: str) -> Any:
 
 def _made(schema: Any, matches: Matches) -> Any:
     """A validator of draft 07 with Ajv's liberties: `nullable`, keywords beside `$ref`, limits of formats."""
-    from jsonschema import Draft7Validator, ValidationError, validators
+    from tui_eval.formats.promptfoo.judge.schema_library import jsonschema
+
+    ValidationError = jsonschema.ValidationError
 
     def pattern(_: Any, wanted: str, instance: Any, __: Any) -> Iterator[Any]:
         if isinstance(instance, str) and not matches(wanted, instance):
@@ -663,8 +665,8 @@ def _made(schema: Any, matches: Matches) -> Any:
         "type": kind,
         **{key: _limit for key in _LIMITS},
     }
-    given: Any = Draft7Validator
-    made: Any = validators.create(
+    given: Any = jsonschema.Draft7Validator
+    made: Any = jsonschema.validators.create(
         meta_schema=given.META_SCHEMA,
         validators={**given.VALIDATORS, **own},
         type_checker=given.TYPE_CHECKER,
@@ -680,11 +682,11 @@ def _all_keywords(schema: Any) -> Any:
 
 
 def _limit(validator: Any, wanted: str, instance: Any, schema: dict[str, Any]) -> Iterator[Any]:
-    from jsonschema import ValidationError
+    from tui_eval.formats.promptfoo.judge.schema_library import jsonschema
 
     for key in _LIMITS.keys() & schema.keys():
         sign, holds = _LIMITS[key]
         if schema[key] is wanted and isinstance(instance, str):
             ours, theirs = (order(schema["format"], text) for text in (instance, wanted))
             if ours is not None and theirs is not None and not holds((ours > theirs) - (ours < theirs)):
-                yield ValidationError(f"should be {sign} {wanted}")
+                yield jsonschema.ValidationError(f"should be {sign} {wanted}")

@@ -80,8 +80,8 @@ CHECKS: dict[str, Check | str] = {
 
 _MODULES = {kind: str(where).partition(":")[0] for kind, where in CHECKS.items()}
 _LIBRARIES: dict[str, tuple[str, ...]] = {
-    "json_schema": ("jsonschema",),
-    "function_calls": ("jsonschema",),
+    "json_schema": (f"{_HERE}.schema_library",),
+    "function_calls": (f"{_HERE}.schema_library",),
     "sql_assertions": ("sqlglot",),
     "similarity": ("rapidfuzz.distance",),
     "meteor": ("snowballstemmer",),
