@@ -12,14 +12,15 @@ import argparse
 import json
 import os
 import statistics
+import sys
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.benchmarks.support import Cost, measure, mock, openai, project, tui_eval
+from tests.benchmarks.support import in_turns, mock, openai, project, ratio, tui_eval
 
-Tool = Callable[[Path, str, int, int], Sequence[str]]
+Tool = Callable[[Path, str, int, int], Sequence[str | Path]]
 """Writes the suite into a folder and gives the command: folder, server's address, cases, connections."""
 
 _TASK = """
@@ -59,6 +60,28 @@ def ours(folder: Path, url: str, cases: int, connections: int) -> Sequence[str]:
     return tui_eval("run", ".", "-j", str(connections))
 
 
+def plain(folder: Path, url: str, cases: int, connections: int) -> Sequence[str | Path]:
+    """The same requests without anything else: a script over aiohttp."""
+    return [sys.executable, Path(__file__).with_name("plain_client.py"), url, str(cases), str(connections)]
+
+
+def named(surroundings: Mapping[str, str]) -> dict[str, Tool]:
+    """The peers whose commands the environment names; sets what they need to be quiet and to ask the mock."""
+    tools: dict[str, Tool] = {}
+    if command := surroundings.get("BENCHMARK_PROMPTFOO"):
+        tools["promptfoo"] = promptfoo(str(Path(command).absolute()))
+    if command := surroundings.get("BENCHMARK_INSPECT"):
+        tools["Inspect"] = inspect(str(Path(command).absolute()))
+    if tools:
+        os.environ |= {
+            "OPENAI_API_KEY": "none",
+            "PROMPTFOO_DISABLE_TELEMETRY": "1",
+            "PROMPTFOO_DISABLE_UPDATE": "1",
+            "PROMPTFOO_CONFIG_DIR": tempfile.mkdtemp(prefix="promptfoo-"),
+        }
+    return tools
+
+
 def promptfoo(command: str) -> Tool:
     """promptfoo, its cache off, its database on."""
 
@@ -96,47 +119,36 @@ def inspect(command: str) -> Tool:
     return prepared
 
 
-def run(tool: Tool, load: Load, times: int) -> tuple[Cost, str]:
-    """The median of some runs after one that is not counted, and what to say of them: a tool that ended with
-    an error of its own (promptfoo 0.121.20 does at times, when it closes its log) is measured all the same.
-    """
-    with tempfile.TemporaryDirectory() as temporary, mock("openai", "--delay", str(load.delay)) as url:
-        folder = Path(temporary)
-        command = tool(folder, url, load.cases, load.connections)
-        costs = [measure(command, folder) for _ in range(times + 1)][1:]
-        failed = sum(cost.code != 0 for cost in costs)
-    cost = Cost(
-        statistics.median(cost.wall for cost in costs),
-        statistics.median(cost.cpu for cost in costs),
-        max(cost.memory for cost in costs),
-        0,
-    )
-    return cost, f" (ended with an error in {failed} of {times} runs)" if failed else ""
-
-
 def main() -> None:
-    """Measure every load with every tool that is named, and print a Markdown table."""
+    """Measure every load with every tool that is named, in turns, and print a Markdown table."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--promptfoo", metavar="COMMAND")
-    parser.add_argument("--inspect", metavar="COMMAND")
+    parser.add_argument("--promptfoo", metavar="COMMAND", default="")
+    parser.add_argument("--inspect", metavar="COMMAND", default="")
     parser.add_argument("--times", type=int, default=3)
     options = parser.parse_args()
-    os.environ |= {
-        "OPENAI_API_KEY": "none",
-        "PROMPTFOO_DISABLE_TELEMETRY": "1",
-        "PROMPTFOO_DISABLE_UPDATE": "1",
-        "PROMPTFOO_CONFIG_DIR": tempfile.mkdtemp(prefix="promptfoo-"),
-    }
-    tools: dict[str, Tool] = {"tui-eval": ours}
-    if options.promptfoo:
-        tools["promptfoo"] = promptfoo(str(Path(options.promptfoo).absolute()))
-    if options.inspect:
-        tools["Inspect"] = inspect(str(Path(options.inspect).absolute()))
-    print("| load | tool | wall s | CPU s | memory MB |\n|---|---|---|---|---|")
+    others = named({"BENCHMARK_PROMPTFOO": options.promptfoo, "BENCHMARK_INSPECT": options.inspect})
+    tools: dict[str, Tool] = {"aiohttp script": plain, "tui-eval": ours, **others}
+    print("| load | tool | wall s | × script | CPU s | × script | memory MB |\n|---|---|---|---|---|---|---|")
     for load in LOADS:
-        for name, tool in tools.items():
-            cost, remark = run(tool, load, options.times)
-            figures = f"{cost.wall:.2f} | {cost.cpu:.2f} | {cost.memory:.0f}"
+        with tempfile.TemporaryDirectory() as temporary, mock("openai", "--delay", str(load.delay)) as url:
+            commands: dict[str, tuple[Sequence[str | Path], Path]] = {}
+            for number, (name, tool) in enumerate(tools.items()):
+                folder = Path(temporary) / str(number)
+                folder.mkdir()
+                commands[name] = tool(folder, url, load.cases, load.connections), folder
+            costs = in_turns(commands, options.times)
+        for name, own in costs.items():
+            wall, cpu = (
+                statistics.median(getattr(cost, figure) for cost in own) for figure in ("wall", "cpu")
+            )
+            base = costs["aiohttp script"]
+            # promptfoo 0.121.20 ends with an error of its own at times, when it closes its log.
+            failed = sum(cost.code != 0 for cost in own)
+            remark = f" (ended with an error in {failed} of {len(own)} runs)" if failed else ""
+            figures = (
+                f"{wall:.2f} | {ratio(own, base, 'wall'):.2f} | {cpu:.2f} | {ratio(own, base, 'cpu'):.2f} | "
+                f"{max(cost.memory for cost in own):.0f}"
+            )
             print(f"| {load.name} | {name}{remark} | {figures} |", flush=True)
 
 

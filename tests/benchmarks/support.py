@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
+import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,16 +28,44 @@ class Cost:
 def measure(command: Sequence[str | Path], cwd: Path) -> Cost:
     """Run to the end. CPU is that of this process alone and of the children it waited for."""
     log = cwd / "measured.log"
+    # Compiled modules are kept, as they are where it is installed.
+    surroundings = {key: text for key, text in os.environ.items() if key != "PYTHONDONTWRITEBYTECODE"}
     with log.open("wb") as out:
         began = time.perf_counter()
         process = subprocess.Popen(
-            [str(part) for part in command], cwd=cwd, stdin=subprocess.DEVNULL, stdout=out, stderr=out
+            [str(part) for part in command],
+            cwd=cwd,
+            stdin=subprocess.DEVNULL,
+            stdout=out,
+            stderr=out,
+            env=surroundings,
         )
         _, status, usage = os.wait4(process.pid, 0)
         wall = time.perf_counter() - began
     process.returncode = os.waitstatus_to_exitcode(status)
     return Cost(
         wall, usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024, os.waitstatus_to_exitcode(status)
+    )
+
+
+def in_turns(
+    commands: Mapping[str, tuple[Sequence[str | Path], Path]], times: int = 5
+) -> dict[str, list[Cost]]:
+    """What each command costs in its folder, one after the other and that several times, after a round that is not
+    counted: what else the machine does meets all of them."""
+    costs: dict[str, list[Cost]] = {name: [] for name in commands}
+    for turn in range(times + 1):
+        for name, (command, folder) in commands.items():
+            cost = measure(command, folder)
+            if turn:
+                costs[name].append(cost)
+    return costs
+
+
+def ratio(costs: Sequence[Cost], base: Sequence[Cost], figure: str) -> float:
+    """How many times a figure (`cpu`, `wall`, `memory`) is that of the base: the median over the turns."""
+    return statistics.median(
+        getattr(own, figure) / getattr(other, figure) for own, other in zip(costs, base, strict=True)
     )
 
 
