@@ -171,6 +171,8 @@ def _execute(
             check_writable(path)
         except ExportError as error:
             raise CommandError(str(error)) from None
+    # Most of what is read lives as long as the run: looking it over again and again costs a twentieth of the CPU.
+    gc.set_threshold(50_000, 20, 20)
     try:
         active = prepare_run()
     except NothingToRun as error:
@@ -203,7 +205,6 @@ def _execute(
         len(active.tickets), info.agents, info.scripted, info.id if keep else "", shard_words(info.provenance)
     )
     progress.expect(active.jobs)
-    # What was read lives as long as the run: looking it over again and again costs a twentieth of the CPU.
     gc.freeze()
     gc.set_threshold(10_000, 20, 20)
     beside = _folders_beside(active)

@@ -264,7 +264,7 @@ class Runner:
 
     def _settled(self, ticket: Ticket, attempt: Attempt, packed: Packed | None = None) -> None:
         if self.writer is not None:
-            self.writer.done(ticket.attempt_ref, attempt, packed)
+            self.writer.done(ticket.attempt_ref, attempt, packed or Packed.of(attempt))
         if self._on_done is not None:
             self._on_done(ticket.job, ticket.number, attempt)
         if self.limits.fail_fast and attempt.outcome in ("failed", "error"):

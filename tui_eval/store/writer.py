@@ -37,8 +37,7 @@ class Packed(msgspec.Struct, frozen=True):
     @classmethod
     def of(cls, attempt: Attempt) -> Packed:
         """That of a finished attempt, secrets taken out. For texts of megabytes it takes a second, in any
-        thread."""
-        figures.attempt(attempt)
+        thread. Its figures have been checked (`guard.figures`)."""
         try:
             return cls(attempt, pack(attempt), answer_mark(attempt))
         except Exception as error:  # whatever is in it, the other attempts are not to suffer
@@ -166,7 +165,7 @@ class RunWriter:
 
     def done(self, attempt_ref: int, attempt: Attempt, packed: Packed | None = None) -> None:
         """The attempt has ended; its live text goes, its body stays. `packed` is what `Packed.of` made of it."""
-        packed = packed or Packed.of(attempt)
+        packed = packed or Packed.of(figures.attempt(attempt))
         attempt = packed.attempt
         usage = attempt.usage
         self._changed += 1

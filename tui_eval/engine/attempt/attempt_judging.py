@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Awaitable, Callable
+from functools import lru_cache
 from typing import Any
 
 from tui_eval import causes, formats
@@ -45,6 +46,7 @@ EVERYTHING = Reports(True, True, True, True, True, calls_in_metadata=True)
 """What a recorded output reports: nobody says that it cannot, but text alone tells of no tools."""
 
 
+@lru_cache(64)
 def reports_of(flags: Capabilities) -> Reports:
     """What an agent can report, as the assertions want to know it."""
     return Reports(**{field.name: getattr(flags, field.name) for field in dataclasses.fields(Reports)})

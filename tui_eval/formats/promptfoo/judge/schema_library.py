@@ -27,5 +27,6 @@ def _as_if_not_installed(names: tuple[str, ...]) -> Iterator[None]:
 
 with _as_if_not_installed(_NOT_ASKED):
     import jsonschema
+    import jsonschema.validators
 
 __all__ = ["jsonschema"]
