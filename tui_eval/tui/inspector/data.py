@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from types import MappingProxyType
@@ -133,6 +133,8 @@ TELL = 0.2
 _LOW = 16
 """Rows of a tab from which on lines above the rows may wrap."""
 _BOXES = (".summary", ".diagnosis", ".modes", ".titles", ".explained")
+_SOME = 12
+"""Lines below the rows from which on the queries stand there beside each other though not all of them fit."""
 _BESIDE = 14
 """Columns that the text pane needs beside its text."""
 
@@ -541,6 +543,7 @@ class DataTab(SearchedRows):
             return
         width = max(self.size.width - _BESIDE, 8)
         blocks: list[Block] = []
+        beside: Sequence[Block] = ()
         if view is not None and self._below == "cell" and (cell := self.cell()) is not None:
             blocks = cell_blocks(cell, self.rendered)
         elif view is not None and self._below in ("sql", "room") and self._details is not None:
@@ -554,8 +557,12 @@ class DataTab(SearchedRows):
         )
         rows = len(view) if view is not None else 0
         if self._below == "room" and self._details is not None and rows + wanted >= free:
-            blocks = sql_blocks(self._details, self.rendered)  # as it is written takes fewer lines
-            wanted = rows_of(blocks, width)
+            left = free - rows - 1
+            if beside and left >= _SOME:  # what does not fit of both queries is scrolled to
+                wanted = left
+            else:  # as it is written takes fewer lines
+                blocks = sql_blocks(self._details, self.rendered)
+                wanted = rows_of(blocks, width)
         fits = bool(blocks) and rows + wanted < free
         self.set_class(fits if self._below == "room" else bool(blocks), "-below")
         pane.styles.height = max(min(wanted, max(free - rows - 1, free // 2)), 1)

@@ -170,3 +170,16 @@ async def test_the_line_stands_above_the_rows_and_s_shows_both(
         await sees(pilot, "GROUP BY", "both")
         await pilot.press("tab", "o")
         await until(pilot, lambda: "group by" in screen_text(app))
+
+
+async def test_both_queries_stand_in_the_room_that_is_left_though_not_all_of_them_fits(
+    project: Path, tmp_path: Path
+) -> None:
+    tests = "".join(f" and amount <> {number}" for number in range(100, 130))
+    app = host(tmp_path, with_query(RETOLD, f"{WRONG.partition(' ORDER')[0]} HAVING count(*) > 0{tests}"))
+    app.state.config = load(root=project)
+    async with app.run_test(size=(120, 40)) as pilot:
+        await opened(pilot)
+        await sees(pilot, "the agent's, by run_sql", "AND amount <> 100")
+        shown = screen_text(app)
+        assert "paid" in shown and "AND amount <> 129" not in shown
