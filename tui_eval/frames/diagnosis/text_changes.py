@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator
 
 import polars as pl
 
+from tui_eval.frames.alignment import loose_texts
 from tui_eval.frames.diagnosis.changes import ValueChange, series, true
-from tui_eval.frames.difference import loose_texts
 
 _NOTHING = ("null", "none", "nan", "n/a", "na", "nil", "-", "--", "missing", "unknown", "undefined", "(null)")
 
