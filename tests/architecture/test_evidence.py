@@ -23,7 +23,7 @@ ENGINES = (
 PROSE = ("message", "reason", "error")
 """Fields whose words are for people alone."""
 DRAWN = (
-    "state/case/assertions_view.py", "state/case/budget_lines.py", "state/case/calls_evidence.py",
+    "state/case/assertions_view.py", "state/case/calls_evidence.py",
     "state/case/case_content.py", "state/case/case_details.py", "state/case/explain.py", "state/case/history_view.py",
     "state/case/structure_evidence.py", "state/case/text_evidence.py", "state/case/tools_view.py",
     "state/case/verdict_lines.py", "state/compare/compare_view.py", "state/lists/case_tree.py",

@@ -18,7 +18,7 @@ from tui_eval.tui.screens.change import ChangeScreen
 from tui_eval.tui.screens.save_case import FormatRow, SaveDialog
 from tui_eval.tui.state.case.save_choice import SaveChoice, SaveOffer
 from tui_eval.tui.state.runs.search_view import FoundEntry, row_line
-from tui_eval.tui.state.step.step_view import expected
+from tui_eval.tui.state.runs.step_view import expected
 from tui_eval.tui.state.text.lines import end_of, plain, width_of
 
 

@@ -28,6 +28,7 @@ from tui_eval.store.schema import LiveRow, RunInfo
 from tui_eval.store.writer import PlannedCase, RunWriter
 from tui_eval.tui.inspector.data import DataTab
 from tui_eval.tui.inspector.tools_tab import ToolsTab
+from tui_eval.tui.inspector.transcript import Outline
 from tui_eval.tui.keys import KEYS
 from tui_eval.tui.keys_case import CASE_KEYS, SHARED_KEYS
 from tui_eval.tui.messages import LiveText, RunChanged
@@ -36,7 +37,6 @@ from tui_eval.tui.state.app_state import CaseItem
 from tui_eval.tui.state.runs.run_view import RunView
 from tui_eval.tui.terminal import clipboard, pager
 from tui_eval.tui.terminal import editor as editing
-from tui_eval.tui.widgets.outline import Outline
 from tui_eval.tui.widgets.text_pane import SEARCHING, TextPane
 
 SIZES = [(80, 24), (120, 40)]

@@ -9,7 +9,7 @@ from textual.widgets import Input
 
 from tests.support.app_host import running_app, screen_text, until
 from tui_eval.help import page, pages
-from tui_eval.tui.screens.manual_screen import ManualScreen
+from tui_eval.tui.screens.help import ManualScreen
 from tui_eval.tui.state.manual_view import manual_paragraphs
 
 TEXT = """\

@@ -9,7 +9,7 @@ import pytest
 from tui_eval.config.project import load
 from tui_eval.formats import reading
 from tui_eval.guard.trust import Trust
-from tui_eval.tui.state.agent_files import agent_files, function_line, function_of, provider_files
+from tui_eval.tui.state.case_agent import agent_files, function_line, function_of, provider_files
 
 FILES = {
     "guide.yaml": "# a\nagent: x\ntest_cases:\n\n  - name: CASE one\n    input: a\n  - input: b   # CASE\n",

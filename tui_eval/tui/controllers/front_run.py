@@ -10,9 +10,10 @@ import time
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from textual.app import App
+from textual.timer import Timer
 
 from tui_eval.case_names import full_name
 from tui_eval.config.project import state_dir
@@ -23,12 +24,11 @@ from tui_eval.store.schema import FOR_PERSON, AttemptRow
 from tui_eval.store.write_thread import FULL, LEFT_OUT
 from tui_eval.tui.background import run_in_thread
 from tui_eval.tui.controllers.places import PlaceController
-from tui_eval.tui.controllers.run_status import RunStatus
 from tui_eval.tui.controllers.suites import SuiteController
 from tui_eval.tui.loaders.follower import Follower, RunNews, older_runs, trust_wanted
 from tui_eval.tui.messages import LiveText, RunChanged, SuitesChanged
 from tui_eval.tui.services import Core
-from tui_eval.tui.state.runs.run_facts import summary
+from tui_eval.tui.state.runs.run_facts import status_words, summary
 from tui_eval.tui.state.runs.run_group import RunGroup
 from tui_eval.tui.state.runs.run_view import RunView
 
@@ -378,3 +378,55 @@ class DiskTrouble:
                 notices.say("there is room again: everything the run found is kept")
             in_front = run is self._core.state.run
             self._places.post(RunChanged([], True, "" if in_front else run.info.id))
+
+
+# -- The one line that says, on every screen, what runs: drawn anew about once a second while something
+# does.
+
+
+EVERY = 1.0
+"""Seconds between two looks while a run goes on."""
+
+
+class Footers(Protocol):
+    """What shows the words."""
+
+    def show_status(self) -> None:
+        """Draw the end of every footer anew."""
+        ...
+
+
+class RunStatus:
+    """Says how far the run in front is, and has the footers drawn anew when that changes; rests while none is at
+    work, so that an idle line carries nothing."""
+
+    def __init__(self, core: Core, footers: Footers) -> None:
+        self._core, self._footers = core, footers
+        self._timer: Timer | None = None
+        self._told = ""
+
+    @property
+    def words(self) -> str:
+        """`● 36/109 ✓31 ✗5 ~29s L`; empty where nothing runs."""
+        run = self._core.state.run
+        return status_words(run, self._core.symbols, time.time()) if run is not None else ""
+
+    def begin(self) -> None:
+        """A run has news: look from now on, until it has ended."""
+        if self._timer is None and self._active:
+            self._timer = self._core.tasks.every(EVERY, self._look)
+            self._look()
+
+    @property
+    def _active(self) -> bool:
+        run = self._core.state.run
+        return run is not None and run.active
+
+    def _look(self) -> None:
+        if not self._active and self._timer is not None:
+            self._timer.stop()
+            self._timer = None
+        words = self.words
+        if words != self._told:
+            self._told = words
+            self._footers.show_status()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 from typing import Any, Protocol
 
 from textual.timer import Timer
@@ -18,7 +19,9 @@ from tui_eval.tui.pointer import CasePointer
 from tui_eval.tui.services import AppServices
 from tui_eval.tui.state.case.case_content import CaseContent, foreseen
 from tui_eval.tui.state.case.case_history import CasePast
+from tui_eval.tui.state.data.data_view import fault_of
 from tui_eval.tui.state.runs.linked_lists import merged
+from tui_eval.yaml.scalar_places import place_in_file
 
 PATIENCE = 0.4
 """Seconds of reading after which it is said that something is being read."""
@@ -203,3 +206,30 @@ class CaseReader:
         elif self.content.attempt is None:
             self.content.row = fresh
         self._screen.show_head()
+
+
+# -- Where an expected query failed, looked for in its file as it is now.
+
+
+def place_of_fault(content: CaseContent, root: Path) -> tuple[str, int] | None:
+    """The file (from `root`) and the line in which the expected query of an attempt failed; None: it did not, or that
+    is not known. Where the file has another query by now, the line that was recorded."""
+    details = content.attempt.data if content.attempt is not None else None
+    fault = fault_of(details) if details is not None else None
+    if details is None or fault is None or content.case is None:
+        return None
+    name = (
+        content.case.file or content.case.suite
+    )  # the record may be somebody else's: it names no file to open
+    if fault.get("file") != name:
+        return None
+    recorded = fault.get("file_line")
+    try:
+        text = (root / name).read_text("utf-8-sig")
+    except (OSError, ValueError):
+        return None
+    line, column = fault.get("line"), fault.get("column")
+    if isinstance(line, int) and isinstance(column, int):
+        found = place_in_file(text, "sql", details.reference_sql or "", line, column)
+        recorded = found[0] if found is not None else recorded
+    return (name, recorded) if isinstance(recorded, int) else None

@@ -25,13 +25,12 @@ from tui_eval.tui.inspector.tools_tab import ToolsTab
 from tui_eval.tui.inspector.transcript import TranscriptTab
 from tui_eval.tui.keys import Key, bindings
 from tui_eval.tui.keys_case import CASE_KEYS, CASE_OPEN_KEYS, SHARED_KEYS
-from tui_eval.tui.loaders.fault_place import place_of_fault
 from tui_eval.tui.messages import LiveText, RunChanged, Said
 from tui_eval.tui.pointer import CasePointer
 from tui_eval.tui.screens.case_copier import CaseCopier
 from tui_eval.tui.screens.case_finder import CaseFinder
 from tui_eval.tui.screens.case_notes import CaseNotes
-from tui_eval.tui.screens.case_reader import CaseReader
+from tui_eval.tui.screens.case_reader import CaseReader, place_of_fault
 from tui_eval.tui.screens.place import Place, keys_in, keys_of
 from tui_eval.tui.state.case.case_content import CaseContent, deciding, head
 from tui_eval.tui.state.case.case_tabs import next_filled, tab_line

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 from textual import on
 from textual.app import ComposeResult
@@ -25,9 +25,10 @@ from tui_eval.tui.loaders.compare_loader import (
     other_half,
 )
 from tui_eval.tui.messages import RunChanged
+from tui_eval.tui.notices import Notices
 from tui_eval.tui.pointer import CasePointer
 from tui_eval.tui.screens.place import Place, keys_in, keys_of
-from tui_eval.tui.screens.row_finder import RowFinder
+from tui_eval.tui.screens.prompt import Prompt, Prompts
 from tui_eval.tui.state.compare.compare_news import CompareNews, news_since
 from tui_eval.tui.state.compare.compare_view import CompareRow, folded, row_line, rows, summary_lines
 from tui_eval.tui.state.text.lines import one_line
@@ -320,3 +321,60 @@ def _name(half: Half, agents: bool) -> str:
     more = f" +{len(half.linked) - 1} linked" if len(half.linked) > 1 else ""
     what = f" · {half.what}" if half.what else ""
     return f"{half.folder.name}{f' {half.column}' if half.column else ''}{more}{what}"
+
+
+# -- `/ n N` on a screen whose list is a `RowTable`: the next row that holds the words.
+
+
+class RowFinder:
+    """Finds in what rows say."""
+
+    def __init__(
+        self, table: RowTable, words_of: Callable[[Any], str], prompts: Prompts, notices: Notices
+    ) -> None:
+        """`words_of` gives what a row says, as it came; nothing for a heading."""
+        self._table, self._words_of = table, words_of
+        self._prompts, self._notices = prompts, notices
+        self.found = ""
+        """What is looked for."""
+        self._start = 0
+        self._said: tuple[list[Any], list[str]] = ([], [])
+        """The rows looked through last, and what they say: each letter typed looks through all of them."""
+
+    async def ask(self) -> None:
+        """Ask what to find."""
+        if not self._prompts.open:
+            self._start = self._table.cursor
+            prompt = Prompt("/", self.found, "find in names and reasons; enter keeps, n and N go on")
+            await self._prompts.ask(prompt, self._left, self._typed)
+
+    async def find_next(self, step: int) -> None:
+        """The next match, or the one before; comes round at the end."""
+        if not self.found:
+            await self.ask()
+        elif not self._find(self._table.cursor + step, step):
+            self._notices.say(f"not found: {self.found}")
+
+    def _find(self, start: int, step: int) -> bool:
+        wanted, rows = self.found.casefold(), self._table.rows
+        if not wanted:
+            return False
+        if self._said[0] is not rows:
+            self._said = (rows, [self._words_of(row).casefold() for row in rows])
+        said = self._said[1]
+        for distance in range(len(rows)):
+            at = (start + step * distance) % len(rows)
+            if wanted in said[at]:
+                self._table.move_to(at)
+                return True
+        return False
+
+    def _typed(self, text: str) -> None:
+        self.found = text
+        if not self._find(self._start, 1):
+            self._table.move_to(self._start)
+
+    def _left(self, text: str, kept: bool) -> None:
+        self.found = text if kept else ""
+        if not kept:
+            self._table.move_to(self._start)

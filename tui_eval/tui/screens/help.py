@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 
 from textual.app import ComposeResult
 
+from tui_eval import help as manual
+from tui_eval.tui.background import run_in_thread
 from tui_eval.tui.keys import Key
 from tui_eval.tui.screens.place import Place, keys_in, keys_of, labelled
+from tui_eval.tui.state.manual_view import manual_paragraphs
 from tui_eval.tui.state.text.formatting import Symbols
 from tui_eval.tui.widgets.bars import FactsBar, KeyHints
 from tui_eval.tui.widgets.lines_pane import LinesPane
@@ -115,3 +119,31 @@ def help_paragraphs(
 def _keys(key: Key, symbols: Symbols) -> str:
     """A row's keys; arrows by name where the terminal has none: `>` is a key of its own."""
     return key.all_shown if symbols.unicode else key.all_shown.translate(ARROWS)
+
+
+# -- A page of the manual, read where one works.
+
+
+class ManualScreen(PaperScreen, inherit_bindings=False):
+    """One page; the palette has them all."""
+
+    TITLE = "Manual"
+
+    def __init__(self, page: str, title: str) -> None:
+        super().__init__(title, lambda: self._shown)
+        self._page = page
+        self._shown: Paragraphs = []
+
+    def on_mount(self) -> None:
+        """Read the page, then show it."""
+        super().on_mount()
+        run_in_thread(self.app, partial(_read, self._page), self._take, name="manual")
+
+    def _take(self, paragraphs: Paragraphs) -> None:
+        self._shown = paragraphs
+        if self.is_mounted:
+            self.renew()
+
+
+def _read(page: str) -> Paragraphs:
+    return manual_paragraphs(manual.page(page))

@@ -21,7 +21,7 @@ SCREENS = {
     "settings": "settings_place:SettingsScreen",
     "paper": "help:PaperScreen",
     "help": "help:HelpScreen",
-    "manual": "manual_screen:ManualScreen",
+    "manual": "help:ManualScreen",
     "ask": "dialogs:AskScreen",
     "change": "change:ChangeScreen",
     "run dialog": "run_dialog:RunDialog",

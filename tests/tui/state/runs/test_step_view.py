@@ -8,7 +8,7 @@ from tests.tui.state.case.test_case_state import row
 from tui_eval.model import Assertion, Case, Turn
 from tui_eval.store.schema import AttemptRow
 from tui_eval.tui.state.runs.run_view import LiveAttempt, LivePiece
-from tui_eval.tui.state.step.step_view import expected, step_view
+from tui_eval.tui.state.runs.step_view import expected, step_view
 
 
 def running(detail: str) -> AttemptRow:
