@@ -7,7 +7,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 
 import pytest
@@ -84,6 +84,15 @@ def ended(folder: Path) -> dict[str, str | None]:
         return {names[row.case_ref].replace("case", "message"): row.outcome for row in done}
     finally:
         reader.close()
+
+
+def finished(root: Path) -> int:
+    """How many runs of a project have."""
+    count = 0
+    for folder in Store(root).run_folders():
+        with closing(RunReader(folder)) as reader:
+            count += reader.info().state == "finished"
+    return count
 
 
 async def test_ray_is_a_place(tmp_path: Path) -> None:
@@ -210,11 +219,10 @@ async def test_the_app_runs_adds_and_runs_again_on_ray(
                 lambda: app.state.run is not None and "· ray · 2 nodes · " in screen_text(app), pilot, LONG
             )
             await in_app(lambda: app.state.run.counts.done == 2 and not app.state.run.active, pilot, LONG)
+            await in_app(lambda: finished(root) == 1 and not app.runs.running, pilot, LONG)
             for key, runs in (("plus", 2), ("r", 3)):
                 await pilot.press(key)
-                await in_app(
-                    lambda runs=runs: len(app.state.group.runs) == runs and not app.runs.running, pilot, LONG
-                )
+                await in_app(lambda runs=runs: finished(root) == runs and not app.runs.running, pilot, LONG)
     finally:
         with suppress(EngineError):
             await engine.shutdown()
@@ -245,11 +253,11 @@ async def test_workers_and_nodes_come_and_go_and_nothing_that_ended_is_asked_aga
     folder = run.writer.folder
     server.allowed = 20
     running = asyncio.ensure_future(run.execute())
-    await until(lambda: running.done() or len(ended(folder)) >= 20, LONG)
-    before = dict(server.asks)
+    await until(
+        lambda: running.done() or (len(ended(folder)), server.asks.total()) == (20, 20 + AT_ONCE), LONG
+    )
     done = set(ended(folder))
     assert len(done) == 20
-    assert len(before) == 20 + AT_ONCE
 
     for process in workers():
         kill(process)
@@ -338,7 +346,9 @@ async def test_rays_client_and_an_address_of_a_machine_that_was_started_by_hand(
         folder = run.writer.folder
         server.allowed = 10
         running = asyncio.ensure_future(run.execute())
-        await until(lambda: running.done() or len(ended(folder)) >= 10, LONG)
+        await until(
+            lambda: running.done() or (len(ended(folder)), server.asks.total()) == (10, 10 + AT_ONCE), LONG
+        )
         assert not running.done(), run.runner.stopped_because
         for worker in workers():
             kill(worker)

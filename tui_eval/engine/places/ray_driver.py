@@ -25,6 +25,8 @@ _NOBODY = 300.0
 _REFUSALS = 3
 """Workers that could not begin, one after the other, after which none can."""
 _LEAVING = 5.0
+_ANSWER = 10.0
+"""Seconds in which a cluster says whether it asks for a token."""
 _STORE = 200 * 2**20
 """Bytes of Ray's object store on this machine: batches pass through it, nothing stays."""
 
@@ -163,6 +165,8 @@ def _line(error: BaseException) -> str:
 
 def _connected(asked: Connect) -> Any:
     """Ray, connected."""
+    if asked.address:
+        _show_token(asked.address)  # Ray looks when it is imported
     ray = import_module("ray")
     quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": "ERROR"}
     if asked.package:
@@ -176,27 +180,24 @@ def _connected(asked: Connect) -> Any:
             ray.shutdown()
             ray.init(address="local", **own, **quiet)
     else:
-        try:
-            ray.init(address=asked.address, **quiet)
-        except Exception:
-            if not _with_token():
-                raise
-            traceback.print_exc()
-            ray.shutdown()
-            ray.init(address=asked.address, **quiet)
+        ray.init(address=asked.address, **quiet)
     return ray
 
 
-def _with_token() -> bool:
-    """Show Ray's token from now on, where there is one and nobody has decided about it. `ray start` asks for it wherever
-    a token lies, while who connects to an address shows it only when told to; and one of a cluster that asks for none
-    has workers that cannot begin."""
+def _show_token(address: str) -> None:
+    """Show Ray's token where the cluster asks for one, one lies here, and nobody has decided about it: `ray start`
+    makes a cluster that asks for it wherever one lies, and who connects to an address shows it only when told to."""
     kept = os.environ.get("RAY_AUTH_TOKEN_PATH") or os.path.expanduser("~/.ray/auth_token")
     if "RAY_AUTH_MODE" in os.environ or not (os.environ.get("RAY_AUTH_TOKEN") or os.path.exists(kept)):
-        return False
-    os.environ["RAY_AUTH_MODE"] = "token"
-    import_module("ray._raylet").Config.initialize("")  # it has been read already
-    return True
+        return
+    grpc = import_module("grpc")
+    asked = "RayletDriver/ClusterInfo" if address.startswith("ray://") else "NodeInfoGcsService/CheckAlive"
+    try:
+        with grpc.insecure_channel(address.removeprefix("ray://")) as channel:
+            channel.unary_unary(f"/ray.rpc.{asked}")(b"", timeout=_ANSWER)
+    except grpc.RpcError as error:
+        if error.code() is grpc.StatusCode.UNAUTHENTICATED:
+            os.environ["RAY_AUTH_MODE"] = "token"
 
 
 def main() -> None:

@@ -66,7 +66,7 @@ def check_ray(address: str) -> None:
     Raises:
         ConfigError: one line that says what to install.
     """
-    wanted = ["ray", *(["grpc"] if address.startswith("ray://") else [])]
+    wanted = ["ray", *(["grpc"] if address else [])]
     if any(importlib.util.find_spec(name) is None for name in wanted):
         raise ConfigError(f"{address or 'ray'} needs the extra ray: {adding('ray')}")
 
