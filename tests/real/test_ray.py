@@ -208,7 +208,7 @@ async def test_the_app_runs_adds_and_runs_again_on_ray(
     """With the real engine, and `run: {on: …}` in tui_eval.yaml."""
     monkeypatch.setenv("HELPER_KEY", SECRET)
     server.allowed = 10**6
-    root = project(tmp_path, server, 2)
+    root = project(tmp_path, server, 1)
     with (root / "tui_eval.yaml").open("a") as file:
         file.write(f"run: {{on: '{processors.address}'}}\n")
     engine = EngineClient(root)
@@ -218,7 +218,7 @@ async def test_the_app_runs_adds_and_runs_again_on_ray(
             await in_app(
                 lambda: app.state.run is not None and "· ray · 2 nodes · " in screen_text(app), pilot, LONG
             )
-            await in_app(lambda: app.state.run.counts.done == 2 and not app.state.run.active, pilot, LONG)
+            await in_app(lambda: app.state.run.counts.done == 1 and not app.state.run.active, pilot, LONG)
             await in_app(lambda: finished(root) == 1 and not app.runs.running, pilot, LONG)
             for key, runs in (("plus", 2), ("r", 3)):
                 await pilot.press(key)
@@ -232,7 +232,7 @@ async def test_the_app_runs_adds_and_runs_again_on_ray(
         reader = RunReader(folder)
         attempts += [reader.attempt(row.id) for row in reader.attempts()]
         reader.close()
-    assert len(attempts) == 4
+    assert len(attempts) == 3
     assert {(one.outcome, one.ran_on[:7]) for one in attempts if one is not None} == {("passed", "worker ")}
 
 
