@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import socket
 import ssl
 import subprocess
@@ -198,3 +199,21 @@ def test_importing_what_speaks_http_reads_no_authorities() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert done.stdout == "0\n", done.stderr
+
+
+async def test_a_blank_in_a_query_is_sent_as_browsers_send_it() -> None:
+    async def path_of(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        seen.append((await reader.readuntil(b"\r\n\r\n")).split(b" ")[1])
+        writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
+        await writer.drain()
+        writer.close()
+
+    seen: list[bytes] = []
+    async with await asyncio.start_server(path_of, "127.0.0.1", 0) as server:
+        client = HttpClient("http://127.0.0.1")
+        call = client.call("GET", f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/é?q=a b+c%2B")
+        async for _ in call.open():
+            pass
+        await call.close()
+        await client.close()
+    assert seen == [b"/%C3%A9?q=a%20b+c%2B"]

@@ -197,7 +197,7 @@ class Connections:
             try:
                 if not url.isprintable():
                     raise ValueError("it has characters that cannot be seen")
-                known = URL(url)
+                known = URL(url.replace(" ", "%20"))  # yarl would make a plus of it
             except (TypeError, ValueError) as error:
                 raise AgentError(
                     f"{one_line(url)} is not a URL: {one_line(str(error))}",
