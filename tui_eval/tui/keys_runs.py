@@ -88,8 +88,12 @@ GRID_KEYS: tuple[Key, ...] = (
         "grid",
         "only differing",
     ),
+    Key("grid.figure", "s", "the figure in the cells: time, cost, score, tokens", "grid", "figure"),
 )
 """Keys of the grid."""
+
+PANE_KEYS: tuple[Key, ...] = tuple(key for key in KEYS if key.id == "list.pane_size")
+"""The key of the pane with the attempt under the cursor."""
 
 RUN_PLACES: tuple[Key, ...] = (*RUNS_KEYS, *COMPARE_KEYS, *SIDES_KEYS, *SEARCH_KEYS, *GRID_KEYS)
 

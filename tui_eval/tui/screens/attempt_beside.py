@@ -1,10 +1,10 @@
-"""What stands beside (or below) a list of cases: the attempt under the cursor, those of all rows of its test, or how
-its case is defined."""
+"""What stands beside (or below) a list: the attempt under the cursor; of a list of cases also those of all rows of its
+test, or how its case is defined."""
 
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, Protocol
 
@@ -12,7 +12,7 @@ from textual.timer import Timer
 
 from tui_eval.guard.text import visible
 from tui_eval.tui.handlers import Handler
-from tui_eval.tui.loaders.case_loader import load, where_is
+from tui_eval.tui.loaders.case_loader import Where, load, where_is
 from tui_eval.tui.pointer import CasePointer
 from tui_eval.tui.services import AppServices
 from tui_eval.tui.state.case.attempt_preview import answers_lines, preview_lines
@@ -34,13 +34,8 @@ SIZES = ("", "-large", "-hidden")
 """The classes of a screen by how much of it the pane takes."""
 
 
-class BesideScreen(Protocol):
-    """What this asks of the screen it stands in."""
-
-    @property
-    def case_list(self) -> CaseList:
-        """The list."""
-        ...
+class PaneScreen(Protocol):
+    """What a pane with attempts asks of the screen it stands in."""
 
     @property
     def beside(self) -> LinesPane:
@@ -63,6 +58,15 @@ class BesideScreen(Protocol):
         """Call this once, in so many seconds."""
         ...
 
+
+class BesideScreen(PaneScreen, Protocol):
+    """What this asks of a screen with a list of cases."""
+
+    @property
+    def case_list(self) -> CaseList:
+        """The list."""
+        ...
+
     def all_entries(self) -> Iterable[CaseRow]:
         """Every case, shown or not."""
         ...
@@ -72,22 +76,98 @@ class BesideScreen(Protocol):
         ...
 
 
+class ShownAttempts:
+    """Reads attempts in a thread and shows them in a screen's pane; keeps those read last. The one way in which an
+    attempt comes to stand beside a list."""
+
+    def __init__(self, screen: PaneScreen, services: AppServices, again: Callable[[], None]) -> None:
+        """`again` shows what is under the cursor, when the pane has another size."""
+        self._screen, self._services, self._again = screen, services, again
+        self._kept: OrderedDict[Hashable, list[Line]] = OrderedDict()
+        self._wanted: Hashable = None
+        self._size = 0
+
+    def resize(self) -> None:
+        """More of the pane, none of it, or as it was."""
+        self._size = (self._size + 1) % len(SIZES)
+        for number, name in enumerate(SIZES):
+            if name:
+                self._screen.set_class(number == self._size, name)
+        self._screen.call_after_refresh(self._again)
+
+    def none(self, head: Sequence[tuple[str, str]] = ()) -> None:
+        """No attempt, only these paragraphs."""
+        self._wanted = None
+        if self._screen.beside.display:
+            self._screen.beside.show(head)
+
+    def show(
+        self,
+        key: Hashable,
+        places: Sequence[tuple[str, Where]],
+        head: Sequence[tuple[str, str]],
+        otherwise: Callable[[], None],
+        *,
+        turn: int | None = None,
+    ) -> None:
+        """The attempt of the one place, or those of several under their labels, below these paragraphs; `key` is the
+        same as long as they are. `otherwise` shows something else where there is none, and until it has been read;
+        `turn` is the one that is looked at."""
+        pane = self._screen.beside
+        self._wanted = None
+        if not pane.display:
+            return
+        if key in self._kept:
+            self._kept.move_to_end(key)
+            if self._kept[key]:
+                pane.show(head, self._kept[key])
+            else:
+                otherwise()
+            return
+        self._wanted = key
+
+        def read() -> list[Line]:
+            if len(places) == 1:
+                return preview_lines(load(places[0][1]), turn=turn)
+            return answers_lines([(label, load(where)) for label, where in places])
+
+        take = partial(self._read, key, list(head), otherwise)
+        self._services.tasks.thread(read, take, name="attempt")
+        self._screen.set_timer(PATIENCE, partial(self._late, key, otherwise))
+
+    def _read(
+        self, key: Hashable, head: list[tuple[str, str]], otherwise: Callable[[], None], lines: list[Line]
+    ) -> None:
+        self._kept[key] = lines
+        while len(self._kept) > KEPT:
+            self._kept.popitem(last=False)
+        if key != self._wanted or not self._screen.has("LinesPane"):
+            return
+        self._wanted = None
+        if lines:
+            self._screen.beside.show(head, lines)
+        else:  # its run is gone, or holds no attempt of it that ended
+            otherwise()
+
+    def _late(self, key: Hashable, otherwise: Callable[[], None]) -> None:
+        if key == self._wanted and self._screen.has("LinesPane"):
+            otherwise()
+
+
 class AttemptBeside:
-    """Reads the attempt under the cursor, in a thread, and shows it; keeps those read last."""
+    """What stands beside a list of cases."""
 
     def __init__(self, screen: BesideScreen, services: AppServices, now: Callable[[], float]) -> None:
         self._screen, self._services, self._now = screen, services, now
-        self._kept: OrderedDict[tuple[Any, ...], list[Line]] = OrderedDict()
-        self._wanted: tuple[Any, ...] = ()
+        self._attempts = ShownAttempts(screen, services, self.show)
         self._defined = self._together = False
-        self._size = 0
 
     def handlers(self) -> Mapping[str, Handler]:
         """What its keys do."""
         return {
             "list.definition": self.other,
             "list.siblings": self.together,
-            "list.pane_size": self.resize,
+            "list.pane_size": self._attempts.resize,
         }
 
     def other(self) -> None:
@@ -102,51 +182,28 @@ class AttemptBeside:
         self._services.notices.say("the answers of all rows of a test" if self._together else "the attempt")
         self.show()
 
-    def resize(self) -> None:
-        """More of the pane, none of it, or as it was."""
-        self._size = (self._size + 1) % len(SIZES)
-        for number, name in enumerate(SIZES):
-            if name:
-                self._screen.set_class(number == self._size, name)
-        self._screen.call_after_refresh(self.show)
-
     def show(self) -> None:
         """Show what is under the cursor, where the pane is seen."""
-        pane, cases = self._screen.beside, self._screen.case_list
-        self._wanted = ()
-        if not pane.display:
+        if not self._screen.beside.display:
             return
-        line = cases.current_line
+        line = self._screen.case_list.current_line
         entry = line.telling if line is not None else None
         if line is None:
-            pane.show([])
+            self._attempts.none()
             return
         if self._defined or entry is None or entry.status not in ENDED:
-            self._describe(line)
+            self._attempts.none(self._described(line))
             return
         rows = self._rows_of_test(entry) if self._together else [entry]
-        head = self._head(entry, rows)
         key = tuple(
             (self._screen.pointer_of(row), row.finished_at, row.attempts, row.message) for row in rows
         )
-        if key in self._kept:
-            self._kept.move_to_end(key)
-            pane.show(head, self._kept[key] or ())
-            return
-        self._wanted = key
         state, pointer_of = self._services.state, self._screen.pointer_of
         places = [
             (row.variant or row.agent or row.name, where_is(state, pointer_of(row), family=False))
             for row in rows
         ]
-
-        def read() -> list[Line]:
-            if len(places) == 1:
-                return preview_lines(load(places[0][1]))
-            return answers_lines([(label, load(where)) for label, where in places])
-
-        self._services.tasks.thread(read, partial(self._read, key, line, head), name="attempt")
-        self._screen.set_timer(PATIENCE, partial(self._late, key, line))
+        self._attempts.show(key, places, self._head(entry, rows), partial(self._describe, line))
 
     def _rows_of_test(self, entry: CaseRow) -> list[CaseRow]:
         """The rows of its test that have ended, itself where it is the only one."""
@@ -159,24 +216,9 @@ class AttemptBeside:
             return entry_head(rows[0], self._services.symbols)
         return [("title", visible(entry.name, newlines=False))]
 
-    def _read(
-        self, key: tuple[Any, ...], line: TreeLine, head: list[tuple[str, str]], lines: list[Line]
-    ) -> None:
-        self._kept[key] = lines
-        while len(self._kept) > KEPT:
-            self._kept.popitem(last=False)
-        if key != self._wanted or not self._screen.has("LinesPane"):
-            return
-        self._wanted = ()
-        if lines:
-            self._screen.beside.show(head, lines)
-        else:  # its run is gone, or holds no attempt of it that ended
-            self._describe(line)
-
-    def _late(self, key: tuple[Any, ...], line: TreeLine) -> None:
-        if key == self._wanted and self._screen.has("LinesPane"):
-            self._describe(line)
+    def _described(self, line: TreeLine) -> list[tuple[str, str]]:
+        below = partial(self._screen.case_list.below, line)
+        return describe(line, self._services.symbols, self._now(), below)
 
     def _describe(self, line: TreeLine) -> None:
-        below = partial(self._screen.case_list.below, line)
-        self._screen.beside.show(describe(line, self._services.symbols, self._now(), below))
+        self._screen.beside.show(self._described(line))

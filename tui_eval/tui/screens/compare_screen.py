@@ -10,11 +10,13 @@ from textual import on
 from textual.app import ComposeResult
 from textual.events import ScreenResume
 
+from tui_eval.case_names import full_name
 from tui_eval.reports.run_comparison import CHANGES, Change, RunComparison
 from tui_eval.tui.background import run_in_thread, stands
 from tui_eval.tui.handlers import Handler
 from tui_eval.tui.keys import Key, bindings
-from tui_eval.tui.keys_runs import COMPARE_KEYS, COMPARE_OPEN_KEYS
+from tui_eval.tui.keys_runs import COMPARE_KEYS, COMPARE_OPEN_KEYS, PANE_KEYS
+from tui_eval.tui.loaders.case_loader import Where
 from tui_eval.tui.loaders.compare_loader import (
     Compared,
     Half,
@@ -27,14 +29,16 @@ from tui_eval.tui.loaders.compare_loader import (
 from tui_eval.tui.messages import RunChanged
 from tui_eval.tui.notices import Notices
 from tui_eval.tui.pointer import CasePointer
+from tui_eval.tui.screens.attempt_below import BREAKPOINTS, AttemptBelow, LookedAt
 from tui_eval.tui.screens.place import Place, keys_in, keys_of
 from tui_eval.tui.screens.prompt import Prompt, Prompts
 from tui_eval.tui.state.compare.compare_news import CompareNews, news_since
-from tui_eval.tui.state.compare.compare_view import CompareRow, folded, row_line, rows, summary_lines
+from tui_eval.tui.state.compare.compare_view import CompareRow, called, folded, row_line, rows, summary_lines
 from tui_eval.tui.state.text.lines import one_line
 from tui_eval.tui.widgets.bars import FactsBar, KeyHints
 from tui_eval.tui.widgets.line_label import LineLabel
 from tui_eval.tui.widgets.line_pane import LinePane
+from tui_eval.tui.widgets.lines_pane import AttemptPane, LinesPane
 from tui_eval.tui.widgets.run_table import RowTable
 
 STYLES = {"regressed": "bad", "fixed": "good", "flaky": "warn"}
@@ -50,8 +54,12 @@ class CompareScreen(Place, inherit_bindings=False):
     """Facts of both, then the cases by change; enter shows the two transcripts."""
 
     TITLE = "Compare"
-    BINDINGS: ClassVar = bindings("compare", COMPARE_KEYS)
-    KEY_SECTIONS = (("Compare", (*COMPARE_OPEN_KEYS, *COMPARE_KEYS)), ("Moving", keys_in("moving")))
+    BINDINGS: ClassVar = [*bindings("compare", COMPARE_KEYS), *bindings("screen", PANE_KEYS)]
+    KEY_SECTIONS = (
+        ("Compare", (*COMPARE_OPEN_KEYS, *COMPARE_KEYS, *PANE_KEYS)),
+        ("Moving", keys_in("moving")),
+    )
+    VERTICAL_BREAKPOINTS = BREAKPOINTS
     DEFAULT_CSS = """
     CompareScreen LineLabel { height: 3; background: $panel; padding: 0 1; }
     CompareScreen RowTable { height: 1fr; }
@@ -71,11 +79,13 @@ class CompareScreen(Place, inherit_bindings=False):
         """Runs that have ended since, and may count with those compared."""
         self._generation = 0
         self.table = RowTable(row_line, lambda row: row.key, to_column=self._fold, empty="Reading both runs.")
+        self.below = AttemptBelow(self, self.services, self._looked_at)
         self.finder = RowFinder(self.table, words_of, self.prompts, self.services.notices)
 
     def handlers(self) -> Mapping[str, Handler]:
-        """What its keys for finding do."""
+        """What its keys for finding do, and that of the pane."""
         return {
+            **self.below.handlers(),
             "compare.changed": self._toggle_changed,
             "compare.swap": self._swap,
             "compare.later": partial(self._against_other, 1),
@@ -94,6 +104,7 @@ class CompareScreen(Place, inherit_bindings=False):
         yield FactsBar()
         yield LineLabel()
         yield self.table
+        yield AttemptPane()
         yield KeyHints(self.hints())
 
     def on_mount(self) -> None:
@@ -120,7 +131,9 @@ class CompareScreen(Place, inherit_bindings=False):
 
         def read() -> tuple[Compared, list[CompareRow]]:
             compared = load_comparison(self.services.state.root, self.before, self.after)
-            return compared, rows(compared.comparison, agents=self.agents)
+            return compared, rows(
+                compared.comparison, agents=self.agents, name_of=self.services.state.name_of
+            )
 
         take, failed = partial(self._take, generation, keep), partial(self._failed, generation)
         run_in_thread(self.app, read, take, failed, name="compare", opens=not keep)
@@ -209,6 +222,7 @@ class CompareScreen(Place, inherit_bindings=False):
         label = self.query_one(LineLabel)
         label.styles.height = len(lines)
         label.set_lines(lines)
+        self.below.show()
 
     def on_resize(self) -> None:
         """The facts depend on the width."""
@@ -229,6 +243,39 @@ class CompareScreen(Place, inherit_bindings=False):
             if row.case is not None and row.case.case_id == pointer.case_id:
                 self.table.move_to(number)
                 return
+
+    # -- the answers of the case under the cursor
+
+    @property
+    def beside(self) -> LinesPane:
+        """The pane below the cases."""
+        return self.query_one(LinesPane)
+
+    @on(LinePane.Moved)
+    def _moved(self, event: LinePane.Moved) -> None:
+        event.stop()
+        self.below.moved()
+
+    def _looked_at(self) -> LookedAt | None:
+        """The answers of both sides, that of the second first."""
+        row: CompareRow | None = self.table.current
+        if row is None or row.case is None:
+            return None
+        item = self.services.state.by_id.get(row.case.case_id)
+        case = item.case if item is not None else None
+        words = ("second", "first") if self.agents else ("after", "before")
+        places: list[tuple[str, Where]] = []
+        for word, half, one in zip(
+            words, (self.after, self.before), (row.case.after, row.case.before), strict=True
+        ):
+            if one is None:
+                continue
+            at = half.linked[-1] if half.linked else half.folder
+            pointer = CasePointer(one.case_id, one.agent, one.model, at.name)
+            label = f"{word}: {half.column}" if self.agents else f"{word}: {at.name}"
+            places.append((label, Where(pointer, at, None, case)))
+        head = [("title", one_line(full_name(called(row.case, self.services.state.name_of), row.case.mark)))]
+        return LookedAt((row.key, tuple(place.pointer for _, place in places)), places, head)
 
     # -- keys
 
@@ -311,7 +358,7 @@ def words_of(row: CompareRow) -> str:
     if row.case is None:
         return ""
     told = [one.message for one in (row.case.before, row.case.after) if one is not None]
-    return "\n".join([row.case.name, row.case.suite, *told])
+    return "\n".join([row.name, row.case.mark, row.case.suite, *told])
 
 
 def _name(half: Half, agents: bool) -> str:

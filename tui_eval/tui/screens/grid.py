@@ -12,16 +12,21 @@ from textual.timer import Timer
 
 from tui_eval.tui.handlers import Handler
 from tui_eval.tui.keys import Key, bindings
-from tui_eval.tui.keys_runs import GRID_KEYS, GRID_OPEN_KEYS
+from tui_eval.tui.keys_runs import GRID_KEYS, GRID_OPEN_KEYS, PANE_KEYS
+from tui_eval.tui.loaders.case_loader import where_is
 from tui_eval.tui.messages import RunChanged, SuitesChanged
 from tui_eval.tui.pointer import CasePointer
-from tui_eval.tui.screens.list_place import ListPlace
+from tui_eval.tui.screens.attempt_below import BREAKPOINTS, AttemptBelow, LookedAt
+from tui_eval.tui.screens.attempt_beside import ENDED
+from tui_eval.tui.screens.list_place import ListPlace, now
 from tui_eval.tui.screens.place import Place, keys_in, keys_of
+from tui_eval.tui.state.case.case_details import describe_entry, entry_head
 from tui_eval.tui.state.compare.grid_view import (
     Grid,
     GridTest,
     column_of,
     differs,
+    figures_known,
     grid,
     metric_lines,
     row_line,
@@ -34,6 +39,7 @@ from tui_eval.tui.state.text.lines import Line
 from tui_eval.tui.widgets.bars import FactsBar, KeyHints
 from tui_eval.tui.widgets.line_label import LineLabel
 from tui_eval.tui.widgets.line_pane import LinePane
+from tui_eval.tui.widgets.lines_pane import AttemptPane, LinesPane
 from tui_eval.tui.widgets.run_table import RowTable
 
 FLUSH = 0.5
@@ -47,8 +53,12 @@ class GridScreen(Place, inherit_bindings=False):
 
     TITLE = "Grid"
     kind = "grid"
-    BINDINGS: ClassVar = bindings("grid", GRID_KEYS)
-    KEY_SECTIONS = (("The grid", (*GRID_OPEN_KEYS, *GRID_KEYS)), ("Moving", keys_in("moving")))
+    BINDINGS: ClassVar = [*bindings("grid", GRID_KEYS), *bindings("screen", PANE_KEYS)]
+    KEY_SECTIONS = (
+        ("The grid", (*GRID_OPEN_KEYS, *GRID_KEYS, *PANE_KEYS)),
+        ("Moving", keys_in("moving")),
+    )
+    VERTICAL_BREAKPOINTS = BREAKPOINTS
     DEFAULT_CSS = """
     GridScreen LineLabel { background: $panel; }
     GridScreen .heads { height: auto; }
@@ -62,6 +72,9 @@ class GridScreen(Place, inherit_bindings=False):
         self.grid = Grid([], [])
         self.column = 0
         self.only = False
+        self.figure = "time"
+        """What a cell says beside its outcome."""
+        self.below = AttemptBelow(self, self.services, self._looked_at)
         self._first = 0
         self._timer: Timer | None = None
         self._seen: list[tuple] = []
@@ -74,7 +87,7 @@ class GridScreen(Place, inherit_bindings=False):
 
     def _draw(self, test: GridTest, width: int) -> Line:
         here = self.table.current is test
-        return row_line(self.grid, test, width, self._first, self.column if here else -1)
+        return row_line(self.grid, test, width, self._first, self.column if here else -1, self.figure)
 
     def compose(self) -> ComposeResult:
         """Facts, headings, tests, scores, keys."""
@@ -82,6 +95,7 @@ class GridScreen(Place, inherit_bindings=False):
         yield LineLabel(classes="heads")
         yield self.table
         yield LineLabel(classes="metrics")
+        yield AttemptPane()
         yield KeyHints(self.hints())
 
     def on_mount(self) -> None:
@@ -91,6 +105,7 @@ class GridScreen(Place, inherit_bindings=False):
         self.renew()
         if pointer is not None:
             self.call_after_refresh(self.go_to, pointer)
+        self.call_after_refresh(self.below.show)
 
     def hints(self) -> Sequence[Key]:
         """Seven keys."""
@@ -130,6 +145,7 @@ class GridScreen(Place, inherit_bindings=False):
             parts.append(("dim", "  every test has one column: A runs with several agents"))
         self.query_one(FactsBar).show(parts)
         self._heads()
+        self.below.show()
 
     def _heads(self) -> None:
         width = self.table.text_width
@@ -185,10 +201,44 @@ class GridScreen(Place, inherit_bindings=False):
     def handlers(self) -> Mapping[str, Handler]:
         """What its keys do."""
         return {
+            **self.below.handlers(),
+            "grid.figure": self._next_figure,
             "grid.next": partial(self.to_column, 1),
             "grid.previous": partial(self.to_column, -1),
             "grid.differing": self._toggle_differing,
         }
+
+    @property
+    def beside(self) -> LinesPane:
+        """The pane below the tests."""
+        return self.query_one(LinesPane)
+
+    @on(LinePane.Moved)
+    def _moved(self, event: LinePane.Moved) -> None:
+        event.stop()
+        self.below.moved()
+
+    def _looked_at(self) -> LookedAt | None:
+        """The answer in the cell."""
+        cell = self.cell
+        if cell is None:
+            return LookedAt((), [], otherwise=[("dim", "this test has no case in this column")])
+        symbols, state = self.services.symbols, self.services.state
+        pointer = self._place.pointer_of(cell)
+        key = (pointer, cell.finished_at, cell.attempts, cell.message)
+        places = [("", where_is(state, pointer, family=False))] if cell.status in ENDED else []
+        head = entry_head(cell, symbols)
+        return LookedAt(
+            key, places, head, describe_entry(cell, symbols, now())[len(head if places else ()) :]
+        )
+
+    def _next_figure(self) -> None:
+        """Another figure in the cells."""
+        known = figures_known(self.grid)
+        self.figure = known[(known.index(self.figure) + 1) % len(known)] if self.figure in known else "time"
+        words = "no other figure is known" if len(known) < 2 else f"each cell's {self.figure}"
+        self.services.notices.say(words)
+        self.table.refresh()
 
     def _toggle_differing(self) -> None:
         """Only tests whose columns came out differently, or all."""
@@ -211,6 +261,8 @@ class GridScreen(Place, inherit_bindings=False):
         elif before[0] != self.column:
             self.table.refresh_row(self.table.cursor)
         self._heads()
+        if before[0] != self.column:
+            self.below.moved()
 
     @on(LinePane.Opened)
     def _opened(self, event: LinePane.Opened) -> None:

@@ -17,21 +17,24 @@ from tui_eval.tui.background import run_in_thread, stands
 from tui_eval.tui.front import RunsMeant
 from tui_eval.tui.handlers import Handler
 from tui_eval.tui.keys import Key, bindings
-from tui_eval.tui.keys_runs import RUNS_KEYS, RUNS_OPEN_KEYS
+from tui_eval.tui.keys_runs import PANE_KEYS, RUNS_KEYS, RUNS_OPEN_KEYS
+from tui_eval.tui.loaders.case_loader import Where
 from tui_eval.tui.loaders.runs_loader import load_facts, load_runs
 from tui_eval.tui.messages import RunChanged, SuitesChanged
 from tui_eval.tui.pointer import CasePointer
+from tui_eval.tui.screens.attempt_below import BREAKPOINTS, AttemptBelow, LookedAt
 from tui_eval.tui.screens.list_place import now
 from tui_eval.tui.screens.place import Place, keys_in, keys_of, labelled
 from tui_eval.tui.screens.prompt import Prompt
 from tui_eval.tui.screens.run_deletion import RunDeletion
 from tui_eval.tui.screens.run_plots import RunPlots
 from tui_eval.tui.state.lists.run_line import RunLine, holds, row_line, titles
-from tui_eval.tui.state.runs.runs_view import DetailRow, RunFacts, detail_rows
-from tui_eval.tui.state.text.lines import fit, one_line
+from tui_eval.tui.state.runs.runs_view import DetailRow, RunFacts, detail_rows, example_of, mode_line
+from tui_eval.tui.state.text.lines import fit, one_line, plain
 from tui_eval.tui.widgets.bars import FactsBar, KeyHints
 from tui_eval.tui.widgets.line_label import LineLabel
 from tui_eval.tui.widgets.line_pane import LinePane
+from tui_eval.tui.widgets.lines_pane import AttemptPane, LinesPane
 from tui_eval.tui.widgets.run_table import RowTable
 
 REST = 0.15
@@ -42,26 +45,38 @@ NO_RUN = labelled(keys_of("run.all", "place.suites", "help", "quit"), "place.sui
 
 
 class RunsScreen(Place, inherit_bindings=False):
-    """The list at the left, the run under the cursor at the right; one at a time on a narrow screen."""
+    """The list at the left, the run under the cursor at the right with an attempt of it that failed; on a narrow
+    screen that attempt below the list, or the run's figures alone."""
 
     TITLE = "Runs"
     kind = "runs"
-    BINDINGS: ClassVar = bindings("runs", RUNS_KEYS)
+    BINDINGS: ClassVar = [*bindings("runs", RUNS_KEYS), *bindings("screen", PANE_KEYS)]
+    VERTICAL_BREAKPOINTS = BREAKPOINTS
     HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (100, "-wide")]
     KEY_SECTIONS = (
-        ("Runs", (*RUNS_OPEN_KEYS, *RUNS_KEYS)),
+        ("Runs", (*RUNS_OPEN_KEYS, *RUNS_KEYS, *PANE_KEYS)),
         ("Moving", keys_in("moving")),
     )
     DEFAULT_CSS = """
     RunsScreen .body { height: 1fr; }
     RunsScreen .list { width: 56%; }
-    RunsScreen .detail { width: 44%; background: $surface; padding: 0 1; }
-    RunsScreen.-narrow .list { width: 100%; }
-    RunsScreen.-narrow .detail { display: none; width: 100%; }
-    RunsScreen.-narrow.-detail .detail { display: block; }
-    RunsScreen.-narrow.-detail .list { display: none; }
-    RunsScreen.-plots .list { display: none; }
-    RunsScreen.-plots .detail { display: block; width: 100%; }
+    RunsScreen .side { width: 44%; }
+    RunsScreen .detail { height: 1fr; background: $surface; padding: 0 1; }
+    RunsScreen.-narrow .body { layout: vertical; }
+    RunsScreen.-narrow .list { width: 100%; height: 1fr; }
+    RunsScreen.-narrow .side { width: 100%; height: 8; }
+    RunsScreen.-narrow AttemptPane { height: 1fr; }
+    RunsScreen.-narrow .detail { display: none; }
+    RunsScreen.-narrow.-roomy .side { height: 40%; }
+    RunsScreen.-narrow.-large .side { height: 70%; }
+    RunsScreen.-narrow.-hidden .side, RunsScreen.-narrow.-short .side { display: none; }
+    RunsScreen.-narrow.-short.-large .side { display: block; }
+    RunsScreen.-narrow.-short.-detail .side, RunsScreen.-narrow.-short.-plots .side { display: block; }
+    RunsScreen.-narrow.-hidden.-detail .side, RunsScreen.-narrow.-hidden.-plots .side { display: block; }
+    RunsScreen.-narrow.-detail .list, RunsScreen.-plots .list { display: none; }
+    RunsScreen.-narrow.-detail .side, RunsScreen.-plots .side { display: block; width: 100%; height: 1fr; }
+    RunsScreen.-narrow.-detail .detail, RunsScreen.-plots .detail { display: block; }
+    RunsScreen.-narrow.-detail AttemptPane, RunsScreen.-plots AttemptPane { display: none; }
     """
 
     def __init__(self) -> None:
@@ -74,6 +89,7 @@ class RunsScreen(Place, inherit_bindings=False):
         """Words that the runs shown hold."""
         self.whole_only = False
         self.plots = RunPlots(self, self.services)
+        self.below = AttemptBelow(self, self.services, self._looked_at)
         self._deletion = RunDeletion(self, self.services)
         self.facts: dict[str, RunFacts] = {}
         """Figures of runs, as far as they have been read."""
@@ -93,6 +109,7 @@ class RunsScreen(Place, inherit_bindings=False):
     def handlers(self) -> Mapping[str, Handler]:
         """What the keys of the plots and of deleting do."""
         return {
+            **self.below.handlers(),
             **self.plots.handlers(),
             **self._deletion.handlers(),
             "runs.search": self._ask_search,
@@ -113,7 +130,9 @@ class RunsScreen(Place, inherit_bindings=False):
             with Vertical(classes="list"):
                 yield LineLabel(classes="titles")
                 yield self.table
-            yield self.detail
+            with Vertical(classes="side"):
+                yield self.detail
+                yield AttemptPane()
         yield KeyHints(self.hints())
 
     def on_mount(self) -> None:
@@ -245,8 +264,9 @@ class RunsScreen(Place, inherit_bindings=False):
 
     def _show_detail(self) -> None:
         one = self.chosen
-        if not self.detail.display:
+        if not self.has("AttemptPane") or not (self.detail.display or self.beside.display):
             return
+        self.below.show()
         width = self.detail.text_width
         if one is None:
             self.detail.set_rows([], keep=False)
@@ -306,10 +326,39 @@ class RunsScreen(Place, inherit_bindings=False):
     def _moved(self, event: LinePane.Moved) -> None:
         event.stop()
         if event.pane is not self.table:
+            self.below.moved()
             return
         if self._rest is not None:
             self._rest.stop()
         self._rest = self.set_timer(REST, self._show_detail)
+
+    # -- an attempt that failed
+
+    @property
+    def beside(self) -> LinesPane:
+        """The pane below the figures, or below the list."""
+        return self.query_one(LinesPane)
+
+    def _looked_at(self) -> LookedAt | None:
+        """An example of the failures under the cursor in the figures, else of the most frequent."""
+        one = self.chosen
+        if one is None:
+            return None
+        facts = self.facts.get(one.run.id)
+        row: DetailRow | None = self.detail.current if self.detail.has_focus else None
+        found = example_of(facts, row.example if row is not None else None)
+        if found is None:
+            rows = detail_rows(one, facts, (), max(self.size.width - 4, 20), ours=self._ours())
+            said = [("text", plain(row.line)) for row in rows] if not self.detail.display else []
+            return LookedAt(one.run.id, [], otherwise=said or [("dim", "no attempt that failed")])
+        mode, example = found
+        state = self.services.state
+        item = state.by_id.get(example.case_id)
+        name = item.name if item is not None else example.case_id.partition("::")[2]
+        pointer = CasePointer(example.case_id, run_id=one.run.id, attempt_ref=example.attempt_ref)
+        head = [("bad", plain(mode_line(mode, 200)).strip()), ("title", one_line(name))]
+        place = Where(pointer, self.folder_of(one.run.id), None, item.case if item is not None else None)
+        return LookedAt(pointer, [("", place)], head)
 
     # -- keys
 

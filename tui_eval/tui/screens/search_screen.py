@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import ClassVar
@@ -11,19 +12,23 @@ from typing import ClassVar
 from textual import on
 from textual.app import ComposeResult
 
+from tui_eval.case_names import full_name
 from tui_eval.guard.text import visible
 from tui_eval.tui.background import run_in_thread, stands
 from tui_eval.tui.handlers import Handler
 from tui_eval.tui.keys import Key, bindings
-from tui_eval.tui.keys_runs import OPEN_KEYS, SEARCH_KEYS
+from tui_eval.tui.keys_runs import OPEN_KEYS, PANE_KEYS, SEARCH_KEYS
+from tui_eval.tui.loaders.case_loader import where_is
 from tui_eval.tui.loaders.runs_loader import Everywhere, find, find_everywhere
 from tui_eval.tui.pointer import CasePointer
+from tui_eval.tui.screens.attempt_below import BREAKPOINTS, AttemptBelow, LookedAt
 from tui_eval.tui.screens.place import Place, keys_in, keys_of
 from tui_eval.tui.screens.prompt import Prompt
 from tui_eval.tui.state.runs.search_view import FoundEntry, SoughtPlace, place_of, row_line
-from tui_eval.tui.state.text.lines import Line
+from tui_eval.tui.state.text.lines import Line, one_line
 from tui_eval.tui.widgets.bars import FactsBar, KeyHints
 from tui_eval.tui.widgets.line_pane import LinePane
+from tui_eval.tui.widgets.lines_pane import AttemptPane, LinesPane
 from tui_eval.tui.widgets.run_table import RowTable
 
 WAITING = "Searching."
@@ -55,8 +60,10 @@ class SearchScreen(Place, inherit_bindings=False):
     """Results, best first: case, turn, who said it, the words with what stands around them."""
 
     TITLE = "Search"
-    BINDINGS: ClassVar = bindings("search", SEARCH_KEYS)
-    KEY_SECTIONS = (("Results", (*OPEN_KEYS, *SEARCH_KEYS)), ("Moving", keys_in("moving")))
+    BINDINGS: ClassVar = [*bindings("search", SEARCH_KEYS), *bindings("screen", PANE_KEYS)]
+    KEY_SECTIONS = (("Results", (*OPEN_KEYS, *SEARCH_KEYS, *PANE_KEYS)), ("Moving", keys_in("moving")))
+    VERTICAL_BREAKPOINTS = BREAKPOINTS
+    DEFAULT_CSS = "SearchScreen RowTable { height: 1fr; }"
 
     def __init__(self, folder: Path, words: str) -> None:
         super().__init__()
@@ -65,17 +72,20 @@ class SearchScreen(Place, inherit_bindings=False):
         self.table = ResultTable(
             self._draw, lambda row: (row[0].run_id, row[0].hit.attempt_ref, row[1]), empty=WAITING
         )
+        self.below = AttemptBelow(self, self.services, self._looked_at)
         self._search = 0
         self._told = 0.0
         self._everywhere = False
 
     def _draw(self, row: tuple[FoundEntry, int], width: int) -> Line:
-        return row_line(row[0], row[1], width)
+        case = row[0].case
+        return row_line(row[0], row[1], width, self.services.state.name_of(case.case_id, case.name))
 
     def compose(self) -> ComposeResult:
-        """Facts, results, keys."""
+        """Facts, results, the attempt of the one under the cursor, keys."""
         yield FactsBar()
         yield self.table
+        yield AttemptPane()
         yield KeyHints(self.hints())
 
     def on_mount(self) -> None:
@@ -143,6 +153,7 @@ class SearchScreen(Place, inherit_bindings=False):
     def handlers(self) -> Mapping[str, Handler]:
         """What its keys do."""
         return {
+            **self.below.handlers(),
             "search.again": self._ask,
             "search.runs": self._toggle_runs,
         }
@@ -164,6 +175,7 @@ class SearchScreen(Place, inherit_bindings=False):
     def _show(self, found: list[FoundEntry], words: str) -> None:
         self._bar(words if found else "")
         self.table.set_rows([(one, line) for one in found for line in (0, 1)], keep=False)
+        self.below.show()
 
     async def _ask(self) -> None:
         """Ask for other words."""
@@ -183,6 +195,29 @@ class SearchScreen(Place, inherit_bindings=False):
         """The case of the result under the cursor."""
         row = self.table.current
         return place_of(row[0], self._folder.name) if row is not None else None
+
+    @property
+    def beside(self) -> LinesPane:
+        """The pane below the results."""
+        return self.query_one(LinesPane)
+
+    @on(LinePane.Moved)
+    def _moved(self, event: LinePane.Moved) -> None:
+        event.stop()
+        self.below.moved()
+
+    def _looked_at(self) -> LookedAt | None:
+        """The attempt of the result, in the turn where the words stand."""
+        row, pointer = self.table.current, self.current()
+        if row is None or pointer is None:
+            return None
+        state, turn = self.services.state, row[0].hit.turn
+        where = where_is(state, pointer, family=False)
+        if not self._everywhere:  # also a run from elsewhere
+            where = replace(where, folder=self._folder)
+        case = row[0].case
+        name = full_name(state.name_of(case.case_id, case.name), case.variant)
+        return LookedAt((pointer, turn), [("", where)], [("title", one_line(name))], turn=turn)
 
     @on(LinePane.Opened)
     def _opened(self, event: LinePane.Opened) -> None:

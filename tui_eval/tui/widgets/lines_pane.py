@@ -138,6 +138,20 @@ class LinesPane(LineView):
         super().notify_style_update()
 
 
+class AttemptPane(LinesPane):
+    """The attempt under the cursor below a table: more of it (`-large`), nothing (`-hidden`), nothing by itself on a
+    screen of few lines (`-short`)."""
+
+    SCOPED_CSS = False
+    DEFAULT_CSS = """
+    AttemptPane { height: 8; border-top: solid $surface-lighten-2; background: $surface; }
+    .-roomy AttemptPane { height: 40%; }
+    .-short AttemptPane { display: none; }
+    .-large AttemptPane { display: block; height: 70%; }
+    .-hidden AttemptPane { display: none; }
+    """
+
+
 def _keys(style: str, key: str, words: str, width: int) -> list[tuple[str, str]]:
     """A key in a column of its own, its words beside it, also where they take several lines."""
     column = max(KEY_COLUMN, cell_len(key) + 1)

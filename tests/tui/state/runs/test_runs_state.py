@@ -15,7 +15,14 @@ from tui_eval.store.full_text import Hit
 from tui_eval.store.schema import RunInfo, RunSummary, StoredCase
 from tui_eval.tui.keys import KEYS
 from tui_eval.tui.keys_runs import COMPARE_KEYS, GRID_KEYS, RUN_PLACES, RUNS_KEYS, SIDES_KEYS
-from tui_eval.tui.state.compare.grid_view import cell_line, grid, metric_lines, title_lines
+from tui_eval.tui.state.compare.grid_view import (
+    cell_line,
+    figures_known,
+    grid,
+    metric_lines,
+    title_lines,
+    total_line,
+)
 from tui_eval.tui.state.compare.grid_view import row_line as grid_row
 from tui_eval.tui.state.lists.case_entry import CaseRow
 from tui_eval.tui.state.lists.run_line import RunLine, alike, outcome_sign, points, row_line, under_their_runs
@@ -338,14 +345,32 @@ def test_columns_are_told_apart_and_no_time_is_cut(width):
         )
     found = grid(entries)
     agents, prompts = map(plain, title_lines(found, width, 0, 0))
-    assert "copywriter" in agents and "terse" in prompts and "friendly" in prompts
-    assert ("→" in agents) == (width < 120)
+    assert "copywr" in agents and "terse" in prompts and "friendly" in prompts
+    assert "→" not in agents and ("copywriter" in agents) == (width > 60)
     row = plain(grid_row(found, found.tests[0], width, 0))
     assert "684ms" in row and "684…" not in row
     assert all(
         width_of(line) <= width
         for line in (*title_lines(found, width, 0, 0), grid_row(found, found.tests[0], width, 0))
     )
+
+
+def test_seven_columns_stand_in_eighty_cells_with_outcome_figure_and_pass_rate():
+    entries = [
+        promptfoo("a test whose name is longer than there is room", prompt, who, status="failed", duration_ms=684.0, cost=0.0123)
+        for who in ("openai:chat:gpt-4.1", "openai:chat:gpt-4.1-mini", "anthropic:claude-sonnet-4-20250514")
+        for prompt in ("prompts/terse.txt", "prompts/polite.txt", "prompts/chat.json")
+    ][:7]  # fmt: skip
+    found = grid(entries)
+    heads = [plain(line) for line in title_lines(found, 80, 0, 0)]
+    assert len(heads) == 2 and not any("→" in head for head in heads)
+    shown = [tuple(head[16 + 9 * n : 25 + 9 * n].strip() for head in heads) for n in range(7)]
+    assert len(set(shown)) == 7
+    row = plain(grid_row(found, found.tests[0], 80, 0))
+    assert row.count("✗ 684ms") == 7 and len(row) <= 80
+    assert plain(grid_row(found, found.tests[0], 80, 0, figure="cost")).count("✗ 0.0123") == 7
+    assert plain(total_line(found, 80, 0)).count("0/1 0%") == 7
+    assert figures_known(found) == ["time", "cost"]
 
 
 @pytest.mark.parametrize("width", [80, 120])
@@ -355,7 +380,7 @@ def test_heads_say_where_providers_differ(width, names):
     found = grid([promptfoo("t", prompt, who) for who in names for prompt in ("p1.txt", "p2.txt")])
     agents, prompts = map(plain, title_lines(found, width, 0, 0))
     shown = agents.replace("→", "").split()[1:]
-    assert len(shown) == len(prompts.split()) == (3 if width == 80 else 4)
+    assert len(shown) == len(prompts.split()) == 4
     assert shown[0] == shown[1] != shown[2] and names[0].endswith(shown[0].lstrip("…"))
     assert names[1].endswith(shown[2].lstrip("…")) and prompts.split()[:2] == ["p1", "p2"]
 

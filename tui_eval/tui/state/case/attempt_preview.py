@@ -35,9 +35,9 @@ def answers_lines(answers: Sequence[tuple[str, CaseContent]]) -> list[Line]:
     return lines
 
 
-def preview_lines(content: CaseContent, *, passed: bool = True) -> list[Line]:
+def preview_lines(content: CaseContent, *, passed: bool = True, turn: int | None = None) -> list[Line]:
     """The attempt that was read, for a pane beside the list: outcome and facts, failed verdicts with the values
-    they saw, the reply of the turn where it went wrong (else of the last), what passed (where `passed`). Empty where there is no
+    they saw, the reply of `turn`, else of the one where it went wrong, else of the last, what passed (where `passed`). Empty where there is no
     attempt that ended. May take long for long replies: call it in a thread."""
     attempt = content.attempt
     if attempt is None:
@@ -62,7 +62,7 @@ def preview_lines(content: CaseContent, *, passed: bool = True) -> list[Line]:
     left = len(failed) + len(unjudged) - MOST_VERDICTS
     if left > 0:
         lines.append((Span(f"and {left:,} more that did not pass", "muted"),))
-    lines += _said(attempt, [*failed, *unjudged])
+    lines += _said(attempt, [*failed, *unjudged], turn)
     if good:
         lines.append(())
         for verdict in good[:MOST_VERDICTS]:
@@ -80,12 +80,14 @@ def _verdict(verdict: Verdict, attempt: Attempt) -> Iterator[Line]:
         yield (head, *line)
 
 
-def _said(attempt: Attempt, wrong: Sequence[Verdict]) -> Iterator[Line]:
-    """What was asked and answered in the turn of the first verdict that did not pass, else in the last."""
+def _said(attempt: Attempt, wrong: Sequence[Verdict], looked_at: int | None) -> Iterator[Line]:
+    """What was asked and answered in the turn looked at, else in that of the first verdict that did not pass, else in
+    the last."""
     turns = sorted({entry.turn for entry in attempt.transcript})
     if not turns:
         return
     turn = next((v.turn for v in wrong if v.turn in turns), None) or turns[-1]
+    turn = looked_at if looked_at in turns else turn
     entries = [entry for entry in attempt.transcript if entry.turn == turn]
     looks = [v for v in attempt.verdicts if v.turn == turn or v.turn is None]
     several = len({entry.agent for entry in entries if entry.agent}) > 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 from tui_eval.reports.run_comparison import (
@@ -38,6 +39,7 @@ class CompareRow(NamedTuple):
     case: CaseChange | None
     number: int = 0
     words: str = ""
+    name: str = ""
     news: CompareNews | None = None
 
     @property
@@ -49,9 +51,15 @@ class CompareRow(NamedTuple):
         return (self.change, self.case.case_id, one.agent if one else "", (one.model if one else "") or "")
 
 
-def rows(comparison: RunComparison, *, only_changed: bool = False, agents: bool = False) -> list[CompareRow]:
+def rows(
+    comparison: RunComparison,
+    *,
+    only_changed: bool = False,
+    agents: bool = False,
+    name_of: Callable[[str, str], str] = lambda _, name: name,
+) -> list[CompareRow]:
     """Headings with their cases, regressed first; `only_changed` leaves out what is as it was, `agents`
-    says that two agents are compared."""
+    says that two agents are compared, `name_of` what lists call a case of this id and name."""
     by_change: dict[Change, list[CaseChange]] = {change: [] for change in CHANGES}
     for case in comparison.cases:
         by_change[case.change].append(case)
@@ -63,7 +71,7 @@ def rows(comparison: RunComparison, *, only_changed: bool = False, agents: bool 
         if change == "unchanged" and comparison.other_answers:
             words += f"; of {OTHER_ANSWER} {comparison.other_answers:,} the answer differs"
         found.append(CompareRow(change, None, len(cases), words))
-        found += [CompareRow(change, case) for case in cases]
+        found += [CompareRow(change, case, name=called(case, name_of)) for case in cases]
     return found
 
 
@@ -115,6 +123,11 @@ def usual_line(comparison: RunComparison) -> Line:
     return (Span("an attempt  ", "label"), Span(" · ".join(parts), "muted")) if parts else ()
 
 
+def called(change: CaseChange, name_of: Callable[[str, str], str]) -> str:
+    """What lists call a case that both runs recorded under its name."""
+    return name_of(change.case_id, change.name)
+
+
 def ratio(one: CaseSummary | None) -> str:
     """Attempts passed of those ended: `2/3`."""
     return f"{one.passed}/{one.attempts}" if one is not None else "–"
@@ -149,7 +162,7 @@ def row_line(row: CompareRow, width: int) -> Line:
     mark = fit(mark, room // 2)
     if row.news is not None:
         mark = (*mark, Span(f" {row.news.words}", row.news.style))
-    name = fit((Span(one_line(case.name)),), room - width_of(mark))
+    name = fit((Span(one_line(row.name or case.name)),), room - width_of(mark))
     pad = Span(" " * max(room - width_of(name) - width_of(mark), 0))
     line: Line = (Span(f"   {glyph} ", style), *name, *mark, pad, Span(" "), *right)
     bad = next((one for one in (after, before) if one and one.outcome != "passed"), None)

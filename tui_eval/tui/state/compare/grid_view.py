@@ -14,14 +14,22 @@ from tui_eval.store.column_names import column_agent, in_columns
 from tui_eval.store.summary import share
 from tui_eval.tui.state.case.verdict_lines import GLYPHS
 from tui_eval.tui.state.lists.case_entry import CaseRow
-from tui_eval.tui.state.text.formatting import duration
+from tui_eval.tui.state.text.formatting import cost, duration
 from tui_eval.tui.state.text.lines import Line, Span, fit, one_line, plain, width_of
 
 Column = tuple[str, str, str]
 """Agent, model and prompt; empty where there is none."""
 
-CELL = 17
-"""Columns of the screen for a cell: an outcome with its time, and a space."""
+CELL = 9
+"""Columns of the screen for a cell at least: the outcome's glyph with a figure, and a space."""
+WORDY = 17
+"""From so many on a cell says its outcome as a word too."""
+NAME = 15
+"""Columns of the screen for a test's name at least."""
+SOUNDED = 2_000
+"""Tests whose names say how much room names need."""
+FIGURES = ("time", "cost", "score", "tokens")
+"""What a cell can say beside its outcome."""
 ENDED = ("passed", "failed", "error")
 """Statuses that count in a column's share."""
 
@@ -141,14 +149,16 @@ def _end(text: str, width: int) -> str:
 
 def widths(found: Grid, width: int, first: int) -> tuple[int, int, int]:
     """Columns of the screen for the test's name and for each cell, and how many cells fit, from the
-    column `first`. Names get what is left over where every column is in sight."""
-    left = max(min(width // 3, 40), 12)
+    column `first`. What is left over goes to the names as far as they need it, then to the cells."""
     many = max(len(found.columns) - first, 1)
-    room = width - left - 2  # the arrow to columns out of sight
-    fits = max(min(room // CELL, many), 1)
-    each = max(min(room // fits, 30), 2)
-    if fits == len(found.columns):
-        left = max(left, min(width - each * fits - 1, 60))
+    room = width - 2  # the arrow to columns out of sight
+    fits = max(min((room - NAME) // CELL, many), 1)
+    spare = max(room - NAME - fits * CELL, 0)
+    longest = max((cell_len(one_line(test.name)) + 1 for test in found.tests[:SOUNDED]), default=0)
+    wanted = max(min(longest, 60) - NAME, 0)
+    wordy = fits * (WORDY - CELL)
+    left = NAME + (min(wanted, spare - wordy) if spare >= wordy + wanted // 2 else min(wanted, spare))
+    each = max(min((room - left) // fits, 30), 2)
     return left, each, fits
 
 
@@ -181,13 +191,15 @@ def total_line(found: Grid, width: int, first: int) -> Line:
     return fit(line, width)
 
 
-def row_line(found: Grid, test: GridTest, width: int, first: int, chosen: int = -1) -> Line:
-    """One test: its name, then glyph, word and attempts of each cell; `chosen` is the cursor's column."""
+def row_line(
+    found: Grid, test: GridTest, width: int, first: int, chosen: int = -1, figure: str = "time"
+) -> Line:
+    """One test: its name, then glyph, word, attempts and a figure of each cell; `chosen` is the cursor's column."""
     left, each, fits = widths(found, width, first)
     name = fit((Span(one_line(test.name)),), left - 1)
     line: Line = (*name, Span(" " * (left - width_of(name))))
     for index in range(first, min(first + fits, len(found.columns))):
-        text = cell_line(test.cells.get(found.columns[index]))
+        text = cell_line(test.cells.get(found.columns[index]), figure, words=each >= WORDY)
         if width_of(text) > each - 1:  # of a time that is cut nobody knows the unit
             text = fit(text[:1], each - 1)
         if index == chosen:
@@ -196,8 +208,8 @@ def row_line(found: Grid, test: GridTest, width: int, first: int, chosen: int = 
     return fit(line, width)
 
 
-def cell_line(cell: CaseRow | None) -> Line:
-    """A cell: glyph and word, attempts where there are several, duration, the agent where it is not the
+def cell_line(cell: CaseRow | None, figure: str = "time", *, words: bool = True) -> Line:
+    """A cell: glyph (and word), attempts where there are several, the figure, the agent where it is not the
     column's (a test with a provider of its own)."""
     if cell is None:
         return (Span("–", "muted"),)
@@ -205,11 +217,30 @@ def cell_line(cell: CaseRow | None) -> Line:
         return (Span("not run", "muted"),)
     glyph = GLYPHS.get(cell.status, "●")
     ended = sum(letter in "pfec" for letter in cell.attempts)
-    words = f" {cell.attempts.count('p')}/{ended}" if ended > 1 else ""
-    took = f" {duration(cell.duration_ms)}" if cell.duration_ms is not None else ""
+    many = f" {cell.attempts.count('p')}/{ended}" if ended > 1 else ""
+    said = figure_of(cell, figure) if words else figure_of(cell, figure).lstrip("$")
     style = cell.status if cell.status in GLYPHS else "running"
     agent = f" {one_line(cell.agent)}" if cell.agent != column_of(cell)[0] else ""
-    return (Span(f"{glyph} {cell.status}{words}", style), Span(f"{took}{agent}", "muted"))
+    outcome = f"{glyph} {cell.status}{many}" if words else f"{glyph}{many}"
+    return (Span(outcome, style), Span(f"{f' {said}' if said else ''}{agent if words else ''}", "muted"))
+
+
+def figure_of(cell: CaseRow, figure: str) -> str:
+    """The figure of a cell that was chosen; empty where it is not known."""
+    match figure:
+        case "cost":
+            return cost(cell.cost)
+        case "score":
+            return f"{cell.score:.2f}" if cell.score is not None else ""
+        case "tokens":
+            return f"{cell.tokens:,}" if cell.tokens is not None else ""
+    return duration(cell.duration_ms) if cell.duration_ms is not None else ""
+
+
+def figures_known(found: Grid) -> list[str]:
+    """The figures that any cell has; time where none has any."""
+    cells = [cell for test in found.tests for cell in test.cells.values()]
+    return [one for one in FIGURES if one == "time" or any(figure_of(cell, one) for cell in cells)]
 
 
 def metric_lines(metrics: Sequence[Mapping[str, Any]], width: int) -> list[Line]:

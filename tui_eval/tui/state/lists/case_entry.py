@@ -52,6 +52,8 @@ class CaseRow:
     duration_ms: float | None = None
     tokens: int | None = None
     cost: float | None = None
+    score: float | None = None
+    """Mean of its attempts' scores, of a run in front."""
     cached: int = 0
     """Attempts with answers from the cache, which cost nothing now."""
     message: str = ""

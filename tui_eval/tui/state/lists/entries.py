@@ -188,6 +188,8 @@ def _from_group(entry: CaseRow, group: RunGroup, key: str) -> None:
         if row.input_tokens is not None or row.output_tokens is not None
     ]
     entry.tokens = figures.total(tokens, "tokens")
+    scores = [row.score for row in done if row.score is not None]
+    entry.score = sum(scores) / len(scores) if scores else None
     costs = [row.cost for row in rows if row.cost is not None]
     entry.cost = sum(costs) if costs else None
     entry.cached = sum(row.cached > 0 for row in done)

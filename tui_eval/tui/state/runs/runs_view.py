@@ -160,6 +160,15 @@ def _modes(assessment: Assessment | None, width: int) -> list[DetailRow]:
     return rows
 
 
+def example_of(
+    facts: RunFacts | None, wanted: FailedAttempt | None
+) -> tuple[FailureMode, FailedAttempt] | None:
+    """How `wanted` failed, or the first attempt of the most frequent way to fail; None where none is known."""
+    modes = facts.assessment.modes if facts is not None and facts.assessment is not None else []
+    pairs = [(mode, example) for mode in modes for example in mode.examples[:1]]
+    return next((pair for pair in pairs if pair[1] == wanted), next(iter(pairs), None))
+
+
 def mode_line(mode: FailureMode, width: int) -> Line:
     """One way to fail: count, share, what failed (or the judge's words for it)."""
     cases = f" in {mode.cases} cases" if mode.cases > 1 else ""

@@ -67,14 +67,14 @@ def _holds(block: Block, sought: str) -> bool:
     return sought.lower() in said.lower()
 
 
-def row_line(found: FoundEntry, line: int, width: int) -> Line:
-    """The first (0) or second (1) line of a result."""
+def row_line(found: FoundEntry, line: int, width: int, called: str = "") -> Line:
+    """The first (0) or second (1) line of a result; `called`: what lists call its case."""
     if line:
         return fit((Span("    "), *from_first(excerpt(found.hit), max(width - 4, 8))), width)
     hit = found.hit
     glyph = GLYPHS.get(found.outcome, " ")
     place = f"  attempt {found.attempt}, turn {hit.turn}, {KINDS.get(hit.kind, hit.kind)}"
-    name = one_line(full_name(found.case.name, found.case.variant))
+    name = one_line(full_name(called or found.case.name, found.case.variant))
     run = (Span(f"  {when(found.run_id)}", "label"),) if found.run_id else ()
     head: Line = (
         Span(f"{glyph} ", found.outcome or "muted"),

@@ -1,0 +1,89 @@
+"""The attempt under the cursor stands below (or beside) Compare, the search's results, the grid and Runs too."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.app_host import project, running_app, screen_text, until
+from tests.tui.screens.test_compare_screen import run_of_agents
+from tui_eval.tui.loaders.compare_loader import Half
+from tui_eval.tui.screens.compare_screen import CompareScreen
+from tui_eval.tui.screens.grid import GridScreen
+from tui_eval.tui.screens.runs_screen import RunsScreen
+from tui_eval.tui.screens.search_screen import SearchScreen
+
+SIZES = pytest.mark.parametrize("size", [(80, 24), (120, 40)], ids=["80x24", "120x40"])
+OUTCOMES = {"a": ["passed", "failed", "passed"], "b": ["failed", "failed", "passed"]}
+
+
+def below(app: Any) -> str:
+    """What the pane shows."""
+    pane = app.screen.beside
+    width = pane.size.width
+    return "\n".join(pane.draw(index, width).text for index in range(pane.line_count))
+
+
+async def sees(app: Any, pilot: Any, *texts: str) -> None:
+    await until(lambda: all(text in below(app) for text in texts), pilot)
+
+
+@SIZES
+async def test_compare_shows_the_answers_of_both_sides(tmp_path: Path, size: tuple[int, int]) -> None:
+    root = project(tmp_path)
+    folder = run_of_agents(root, OUTCOMES)
+    async with running_app(root, size) as (app, pilot):
+        app.push_screen(CompareScreen(Half(folder, "a"), Half(folder, "b")))
+        await until(lambda: isinstance(app.screen, CompareScreen) and app.screen.comparison, pilot)
+        await sees(app, pilot, "second: b", "b says failed", "first: a", "a says passed")
+        name = app.screen.current().case_id
+        await pilot.press("j", "j")
+        await until(lambda: app.screen.current() and app.screen.current().case_id != name, pilot)
+        await sees(app, pilot, app.screen.current().case_id.partition("::")[2])
+
+
+@SIZES
+async def test_a_search_shows_the_attempt_of_each_result(tmp_path: Path, size: tuple[int, int]) -> None:
+    root = project(tmp_path)
+    folder = run_of_agents(root, {"a": ["passed", "failed", "passed"]})
+    async with running_app(root, size) as (app, pilot):
+        app.push_screen(SearchScreen(folder, "says"))
+        await until(lambda: isinstance(app.screen, SearchScreen) and app.screen.table.rows, pilot)
+        await sees(app, pilot, "a says")
+        before = below(app)
+        await pilot.press("j")
+        await until(lambda: below(app) != before, pilot)
+        await sees(app, pilot, "a says")
+
+
+@SIZES
+async def test_the_grid_shows_the_answer_of_the_cell(tmp_path: Path, size: tuple[int, int]) -> None:
+    root = project(tmp_path)
+    folder = run_of_agents(root, OUTCOMES)
+    async with running_app(root, size, open_run=folder) as (app, pilot):
+        await until(lambda: app.state.run is not None and app.state.rows, pilot)
+        await pilot.press("L", "M")
+        await until(lambda: isinstance(app.screen, GridScreen) and app.screen.table.rows, pilot)
+        await until(lambda: " says " in below(app), pilot)
+        agent = "a" if "a says" in below(app) else "b"
+        await pilot.press("tab" if agent == "a" else "shift+tab")
+        await sees(app, pilot, f"{'b' if agent == 'a' else 'a'} says")
+
+
+@SIZES
+async def test_runs_show_an_attempt_that_failed_and_one_key_hides_it(
+    tmp_path: Path, size: tuple[int, int]
+) -> None:
+    root = project(tmp_path)
+    run_of_agents(root, OUTCOMES)
+    async with running_app(root, size) as (app, pilot):
+        await pilot.press("H")
+        await until(lambda: isinstance(app.screen, RunsScreen) and app.screen.table.rows, pilot)
+        await sees(app, pilot, " says failed")
+        assert " says failed" in screen_text(app)
+        await pilot.press("V", "V")
+        await until(lambda: " says failed" not in screen_text(app), pilot)
+        await pilot.press("V")
+        await until(lambda: " says failed" in screen_text(app), pilot)
