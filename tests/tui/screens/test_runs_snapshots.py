@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.app_host import FakeEngine, project, until
+from tests.support.app_host import FakeEngine, project, screen_text, until
 from tests.support.attempts import START, case_for, text_failure
 from tests.support.settling import rested
 from tui_eval.model import Attempt, Entry
@@ -105,7 +105,7 @@ def test_runs(snap_compare, root, size):
 
     async def before(pilot):
         await to_runs(app, pilot)
-        await until(lambda: app.screen.facts or size[0] < 100, pilot)
+        await until(lambda: "should_contain" in screen_text(app), pilot)
         await rested(pilot)
 
     assert snap_compare(app, terminal_size=size, run_before=before)
@@ -119,6 +119,7 @@ def test_figures(snap_compare, root, size):
         await to_runs(app, pilot)
         await pilot.press("tab")
         await until(lambda: app.screen.facts, pilot)
+        await until(lambda: "should_contain" in screen_text(app) or size[0] < 100, pilot)
         await rested(pilot)
 
     assert snap_compare(app, terminal_size=size, run_before=before)
@@ -133,6 +134,7 @@ def test_compare(snap_compare, root, size, place):
         await to_runs(app, pilot)
         await pilot.press("j", "space", "g", "space", "c")
         await until(lambda: isinstance(app.screen, CompareScreen) and app.screen.comparison, pilot)
+        await until(lambda: "should_contain" in screen_text(app), pilot)
         if place == "sides":
             await pilot.press("enter")
             await until(lambda: isinstance(app.screen, SidesScreen), pilot)
@@ -148,6 +150,7 @@ def test_grid(snap_compare, root, size):
     async def before(pilot):
         await until(lambda: not app.state.loading, pilot)
         await pilot.press("M")
+        await until(lambda: "nothing asserted" in screen_text(app), pilot)
         await rested(pilot)
 
     assert snap_compare(app, terminal_size=size, run_before=before)

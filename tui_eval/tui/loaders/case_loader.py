@@ -83,7 +83,9 @@ def _read(reader: RunReader, where: Where, content: CaseContent) -> None:
             for row in rows
             if pointer.agent in (None, row.agent) and (pointer.model is None or pointer.model == row.model)
         ]
-        if pointer.agent is None and pointer.attempt_ref is not None:  # the attempt says which column is meant
+        if (
+            pointer.agent is None and pointer.attempt_ref is not None
+        ):  # the attempt says which column is meant
             held = {one.case_ref for one in reader.attempts_with([pointer.attempt_ref])}
             fitting = [row for row in rows if row.id in held] or fitting
         found = next(iter(fitting or rows), None)
