@@ -9,6 +9,9 @@ from pathlib import Path
 PACKAGE = Path(__file__).parents[2] / "tui_eval"
 MODULES = sorted(PACKAGE.rglob("*.py"))
 LONGEST = 800
+SHORT, SHORT_ONES, MOST = 60, 70, 580
+"""A module of fewer lines is seldom a concept: no more such, and no more modules, besides `__init__`s. Both figures only
+go down; who needs another module looks first for one that belongs to its one user."""
 
 
 def test_every_package_says_what_lives_there_and_what_may_not() -> None:
@@ -29,6 +32,13 @@ def test_every_folder_of_modules_is_a_package() -> None:
 def test_no_module_is_longer_than_a_concept() -> None:
     long = {str(file.relative_to(PACKAGE)): length for file in MODULES if (length := _lines(file)) > LONGEST}
     assert not long
+
+
+def test_modules_do_not_multiply() -> None:
+    modules = [file for file in MODULES if not file.name.startswith("__")]
+    short = sorted(str(file.relative_to(PACKAGE)) for file in modules if _lines(file) < SHORT)
+    assert len(short) <= SHORT_ONES, short
+    assert len(modules) <= MOST, len(modules)
 
 
 def test_no_two_modules_have_one_name() -> None:

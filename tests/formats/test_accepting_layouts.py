@@ -12,7 +12,7 @@ from tui_eval.formats import reading
 from tui_eval.formats.accepting import Proposal, propose, write
 from tui_eval.guard.trust import Trust
 from tui_eval.model import Attempt, Case, DataDetails, Entry, Verdict
-from tui_eval.suites.accepted_texts import nearest
+from tui_eval.suites.accepted_values import nearest
 from tui_eval.yaml.yaml_edit import EditError
 
 ANSWER = "Well, the price is 89 euros."

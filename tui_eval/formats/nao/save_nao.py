@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tui_eval.model import Assertion
-from tui_eval.suites.saved_talk import SavedCall, Talk, tools_of
-from tui_eval.suites.saved_texts import QUOTED, flow, keyed
+from tui_eval.suites.saved_talk import QUOTED, SavedCall, Talk, flow, keyed, tools_of
 from tui_eval.yaml.yaml_edit import block, scalar
 
 _LONGEST_ARGUMENT = 60

@@ -7,8 +7,7 @@ import re
 from typing import Any
 
 from tui_eval.model import Attempt, Case, Verdict
-from tui_eval.suites.accepted_texts import nearest
-from tui_eval.suites.accepted_values import EditedValue, answer_to, shown
+from tui_eval.suites.accepted_values import EditedValue, answer_to, nearest, shown
 from tui_eval.yaml.yaml_edit import EditError
 
 

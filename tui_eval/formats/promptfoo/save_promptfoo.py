@@ -9,8 +9,7 @@ from typing import Any
 from msgspec import UNSET, structs
 
 from tui_eval.model import Assertion
-from tui_eval.suites.saved_talk import Talk
-from tui_eval.suites.saved_texts import QUOTED, indented, keyed, listed, with_item
+from tui_eval.suites.saved_talk import QUOTED, Talk, indented, keyed, listed, with_item
 from tui_eval.yaml.yaml_edit import EditError, YamlText, scalar
 
 

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from tui_eval.model import Attempt, Case, Verdict
-from tui_eval.suites.accepted_texts import nearest
-from tui_eval.suites.accepted_values import EditedValue, answer_to, drop, only, plain, put
+from tui_eval.suites.accepted_values import EditedValue, answer_to, drop, nearest, only, plain, put
 from tui_eval.yaml.yaml_edit import EditError, YamlText
 
 

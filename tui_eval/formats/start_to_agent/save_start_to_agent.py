@@ -7,8 +7,7 @@ from typing import Any
 
 from tui_eval.formats.start_to_agent.read_start_to_agent import LISTS
 from tui_eval.model import Assertion
-from tui_eval.suites.saved_talk import Talk, tools_of
-from tui_eval.suites.saved_texts import QUOTED, flow, indented, keyed, listed, with_item
+from tui_eval.suites.saved_talk import QUOTED, Talk, flow, indented, keyed, listed, tools_of, with_item
 from tui_eval.yaml.yaml_edit import EditError, YamlText, scalar
 
 
