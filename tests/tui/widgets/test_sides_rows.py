@@ -69,6 +69,10 @@ async def test_the_rows_of_two_attempts_are_compared_in_one_table(
             ["−", "4", "2018-01-04", "40.0"],
             ["+", "9", "2018-01-01", "10.0"],
         ]
+        if size[1] > 16:
+            await pilot.press("enter")
+            await sees(pilot, "▎ before     20.0", "▎ after      40.0")
+            await pilot.press("enter")
         await pilot.press("right_curly_bracket")
         await sees(pilot, "− the one after lacks this row")
         await pilot.press("i")

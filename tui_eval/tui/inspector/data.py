@@ -545,7 +545,7 @@ class DataTab(SearchedRows):
         blocks: list[Block] = []
         beside: Sequence[Block] = ()
         if view is not None and self._below == "cell" and (cell := self.cell()) is not None:
-            blocks = cell_blocks(cell, self.rendered)
+            blocks = cell_blocks(cell, self.rendered, view.names)
         elif view is not None and self._below in ("sql", "room") and self._details is not None:
             queries = self.queries if self.rendered else None
             beside = query_blocks(queries, width) if queries is not None else ()

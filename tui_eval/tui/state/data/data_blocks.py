@@ -123,13 +123,19 @@ def sql_blocks(details: DataDetails, rendered: bool = True, queries: Sequence[Bl
     return blocks
 
 
-def cell_blocks(cell: Cell, rendered: bool = True) -> list[Block]:
-    """Both values of a cell in full; texts that are alike with the words that differ marked."""
+def cell_blocks(
+    cell: Cell, rendered: bool = True, names: tuple[str, str] = ("expected", "actual")
+) -> list[Block]:
+    """Both values of a cell in full; texts that are alike with the words that differ marked.
+
+    Args:
+        names: What the sides are called.
+    """
     expected, actual = cell.expected, cell.actual
-    sides: list[tuple[str, str | None, str]] = [("expected", expected, "muted"), ("actual", actual, "muted")]
+    sides: list[tuple[str, str | None, str]] = [(names[0], expected, "muted"), (names[1], actual, "muted")]
     marked: dict[str, list[Line]] = {}
     if expected and actual and not cell.same and set(cell.kinds) == {"text"}:
-        marked["expected"], marked["actual"] = difference(expected, actual)
+        marked[names[0]], marked[names[1]] = difference(expected, actual)
     blocks: list[Block] = []
     for label, text, style in sides:
         if text is None:
