@@ -223,6 +223,66 @@ async def test_a_rerun_of_columns_that_was_interrupted_goes_on_in_those_columns(
     assert asked == [("suite.yaml::slow two", "other")]
 
 
+async def test_a_model_whose_name_waited_for_trust_is_found_again_under_its_name(
+    project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Before anybody agreed the column was called `openai:${THE_MODEL}`; after it the same column is `openai:big`."""
+    monkeypatch.setenv("THE_MODEL", "big")
+    config = (
+        "agents:\n  helper: {type: scripted, script: agent.script.yaml}\n"
+        "  analyst: {type: nao, url: 'http://127.0.0.1:1', token: of-a-person}\n"
+        "suites: [{path: 'tests/**', agent: analyst}]\n"
+    )
+    root = project(
+        suite=suite_of("one", "slow two"), script=SLOW, config=config,
+        **{"nao_config.yaml": "project_name: x\ntest: {models: [\"openai:{{ env('THE_MODEL') }}\"]}\n"},
+        **{"tests/rows.yaml": "name: rows\nprompt: which?\nassertions: [{type: tool_call, tool: x}]\n"},
+    )  # fmt: skip
+    active = await asyncio.to_thread(prepare, RunRequest(paths=[str(root)], concurrency=1))
+    running = asyncio.create_task(active.execute())
+    assert active.writer is not None
+    folder = active.writer.folder
+    await until(lambda: RunReader(folder).attempts()[1].state == "running")
+    await active.runner.interrupt()
+    assert await running == "interrupted"
+    assert [case.model for case in RunReader(folder).cases()] == [None, None, "openai:${THE_MODEL}"]
+    (root / "agent.script.yaml").write_text("default: {say: ok}\n")
+    asked: list[tuple[str, str | None]] = []
+    again = await asyncio.to_thread(
+        resume,
+        folder,
+        overrides=RunRequest(trust=True),
+        on_done=lambda job, n, a: asked.append((job.case.name, job.model)),
+    )
+    assert await again.execute() == "finished"
+    assert asked == [("slow two", None), ("rows", "openai:big")]
+    reader = RunReader(folder)
+    assert [case.model for case in reader.cases()] == [None, None, "openai:big"]
+    assert "trust" not in reader.attempts()[2].message
+
+
+async def test_a_run_that_went_on_with_trust_needs_it_to_go_on_once_more(project) -> None:
+    """Else the command that a second interruption prints would keep errors `needs trust` as results."""
+    root = project(suite=suite_of("slow one", "slow two"), script=SLOW)
+    active = await asyncio.to_thread(prepare, RunRequest(paths=[str(root)], concurrency=1))
+    assert active.writer is not None
+    folder = active.writer.folder
+    for overrides in (None, RunRequest(trust=True)):
+        if overrides is not None:
+            active = await asyncio.to_thread(resume, folder, overrides=overrides)
+        running = asyncio.create_task(active.execute())
+        await until(lambda: RunReader(folder).attempts()[0].state == "running")
+        await active.runner.interrupt()
+        assert await running == "interrupted"
+    (root / "agent.script.yaml").write_text("default: {say: ok}\n")
+    with pytest.raises(SelectionError, match=f"tui-eval resume {folder.name} --trust"):
+        await asyncio.to_thread(resume, folder)
+    assert [row.state for row in RunReader(folder).attempts()] == ["waiting"] * 2
+    again = await asyncio.to_thread(resume, folder, overrides=RunRequest(trust=True))
+    assert await again.execute() == "finished"
+    assert [row.outcome for row in RunReader(folder).attempts()] == ["passed"] * 2
+
+
 async def test_fail_fast_and_cost_limit_leave_the_rest_unrun(project) -> None:
     root = project()
     active, reader = await go(root, fail_fast=True, concurrency=1, select=["says sorry", "remembers"])

@@ -65,6 +65,15 @@ class HeldResults:
         """Cases with the attempts that are to come."""
         self._plans.append(plan)
 
+    def model(self, case_ref: int, model: str) -> None:
+        """The model of a case that an earlier process wrote is called so now."""
+        for row in self._before["cases"]:
+            if row["id"] == case_ref:
+                row["model"] = model
+        for row in self._before["attempts"]:
+            if row["case_ref"] == case_ref and (whose := self._whose.get(row["id"])) is not None:
+                self._whose[row["id"]] = (*whose[:3], model)
+
     def said(self, key: str, value: Any) -> None:
         """A value of `meta`."""
         self._meta[key] = value

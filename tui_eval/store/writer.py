@@ -126,6 +126,15 @@ class RunWriter:
         self._thread.add(lambda connection: plan.write(connection, changed))
         return references
 
+    def model(self, case_ref: int, model: str) -> None:
+        """The model of a case that an earlier process recorded is called so now."""
+        self._held.model(case_ref, model)
+        self._thread.add(
+            lambda connection: connection.execute(
+                "UPDATE cases SET model = ? WHERE id = ?", (model, case_ref)
+            )
+        )
+
     def started(self, attempt_ref: int, at: float) -> None:
         """The attempt has begun (`at`: seconds since the epoch)."""
         self._update(attempt_ref, state="running", started_at=at, detail="")

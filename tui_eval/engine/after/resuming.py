@@ -9,7 +9,7 @@ from pathlib import Path
 
 import msgspec
 
-from tui_eval.config.project import find_root, load, read_withheld
+from tui_eval.config.project import Config, find_root, load, read_withheld
 from tui_eval.engine.active_run import UNFINISHED_COST, ActiveRun, cost_limit
 from tui_eval.engine.attempt.continuing import place
 from tui_eval.engine.kept_cases import is_masked, restored
@@ -32,6 +32,7 @@ from tui_eval.engine.trust_given import check_given
 from tui_eval.engine.wants import wants_of_jobs
 from tui_eval.formats import format_of, reading
 from tui_eval.guard import figures
+from tui_eval.guard.trust import Trust
 from tui_eval.guard.trust_store import trust_for
 from tui_eval.model import Attempt, Case, Suite
 from tui_eval.store.missing_cases import is_only_named
@@ -92,6 +93,13 @@ def resume(
     # What a run's folder says of trust was not said by the person: it can come from anywhere.
     request.trust = overrides.trust
     this_time, request.agreed = request.agreed, overrides.agreed
+    # The commands printed from now on need what this time needed.
+    if overrides.trust:
+        info.options["trust"] = True
+    if overrides.agreed:
+        info.options["agreed"] = list(dict.fromkeys([*this_time, *overrides.agreed]))
+    if overrides.judge:
+        info.options["judge"] = overrides.judge
     root = root_of(folder)
     config = load([root], request.config_file, root=root)
     spent = _spent_before(attempts, rows, info)
@@ -99,7 +107,7 @@ def resume(
     config.typed = typed_options(request)
     trust = trust_for(config.root, request.trust, request.agreed)
     check_place(request, config, trust, typed=bool(overrides.on))
-    read_withheld(config, trust)
+    read_now = _models_read(config, trust)
     whole = msgspec.structs.replace(
         request, shard=None, case_ids=None, select=[], filter_pattern=None, filter_metadata=[],
         filter_first_n=None, failed_only=False, changed_only=False, filter_range=None, filter_sample=None, filter_prompts=None,
@@ -116,12 +124,17 @@ def resume(
     with_hooks(list(cases.values()), settings, environment)  # what they prepare is needed again
     jobs: list[Job] = []
     references: list[list[int]] = []
+    renamed: dict[int, str] = {}
     for ref, case in cases.items():
         row = rows[ref]
         again = plan([case], config, whole, dict, settings)
-        job = next((job for job in again if same_column(job, row.agent, row.model)), None)
+        model = read_now.get(row.model or "", row.model)
+        job = next((job for job in again if same_column(job, row.agent, model)), None)
         if job is None:
-            raise SelectionError(f"run {info.id}: its agent {row.agent} is no longer configured")
+            asked = f"{row.agent} with {row.model}" if row.model else row.agent
+            raise SelectionError(f"run {info.id}: its agent {asked} is no longer configured")
+        if model != row.model and job.model:
+            renamed[ref] = job.model
         for attempt in (item for item in open_attempts if item.case_ref == ref):
             jobs.append(msgspec.structs.replace(job, attempts=1, first_attempt=attempt.attempt))
             references.append([attempt.id])
@@ -145,11 +158,24 @@ def resume(
     now = time.time()
     environment.begin(max((moment for moment in ended if moment < now + SET_BACK_MOST), default=now))
     writer = RunWriter(folder, info)
+    for ref, model in renamed.items():
+        writer.model(ref, model)
     active = ActiveRun(config, request, jobs, environment, writer, [], on_start, on_done)
     active.runner.earlier = earlier
     active.runner.go_on_from(spent)
     active.tickets = active.runner.tickets(references)
     return active
+
+
+def _models_read(config: Config, trust: Trust) -> dict[str, str]:
+    """Read what of nao_config.yaml has been trusted meanwhile; the models by what they were called before, as
+    `openai:${MODEL}`, where that has another name now."""
+    before = config.nao.models if config.nao is not None else []
+    read_withheld(config, trust)
+    now = config.nao.models if config.nao is not None else []
+    if len(now) != len(before):
+        return {}
+    return {str(old): str(new) for old, new in zip(before, now, strict=True) if old != new}
 
 
 def _refuse(folder: Path, overrides: RunRequest) -> None:
