@@ -28,7 +28,7 @@ from tui_eval.tui.screens.place import Place, keys_in, keys_of, labelled
 from tui_eval.tui.screens.prompt import Prompt
 from tui_eval.tui.screens.run_deletion import RunDeletion
 from tui_eval.tui.screens.run_plots import RunPlots
-from tui_eval.tui.state.lists.run_line import RunLine, holds, row_line, titles
+from tui_eval.tui.state.lists.run_line import RunLine, begun_apart, holds, row_line, titles
 from tui_eval.tui.state.runs.runs_view import DetailRow, RunFacts, detail_rows, example_of, mode_line
 from tui_eval.tui.state.text.lines import fit, one_line, plain
 from tui_eval.tui.widgets.bars import FactsBar, KeyHints
@@ -88,6 +88,8 @@ class RunsScreen(Place, inherit_bindings=False):
         self.filter = ""
         """Words that the runs shown hold."""
         self.whole_only = False
+        self._begun: dict[str, str] = {}
+        """When runs began that read the same."""
         self.plots = RunPlots(self, self.services)
         self.below = AttemptBelow(self, self.services, self._looked_at)
         self._deletion = RunDeletion(self, self.services)
@@ -99,7 +101,7 @@ class RunsScreen(Place, inherit_bindings=False):
         self._generation = 0
         self._loaded_once = False
         self.table = RowTable(
-            lambda row, width: row_line(row, width, now(), self.marks),
+            lambda row, width: row_line(row, width, now(), self.marks, self._begun.get(row.run.id, "")),
             lambda row: row.run.id,
             empty="Reading the runs.",
             classes="runs",
@@ -231,6 +233,7 @@ class RunsScreen(Place, inherit_bindings=False):
         if self.lines and not shown:
             held = "holds these words: F clears the filter" if self.filter else "is a whole one"
             self.table.empty = f"No run {held}{', i shows all runs' if self.whole_only else ''}."
+        self._begun = begun_apart(shown)
         self.table.set_rows(shown)
         if not shown:
             self.table.relayout()

@@ -22,6 +22,7 @@ from tui_eval.tui.state.lists.case_entry import CaseRow, Extent
 from tui_eval.tui.state.lists.case_tree import Tree, TreeLine
 from tui_eval.tui.state.lists.entries import ATTEMPT_STATUSES
 from tui_eval.tui.state.lists.reasons import line_reason, short_detail
+from tui_eval.tui.state.lists.telling_apart import NOT_AT_ALL, cut, shares
 from tui_eval.tui.state.text import formatting
 from tui_eval.tui.state.text.stream_text import wrap
 from tui_eval.tui.widgets.line_view import LineView
@@ -251,12 +252,12 @@ class CaseLines(LineView):
             said.append((f" {word}", style))
             room -= cell_len(word) + 1
         aside, message = self._aside(shown, entry)
-        variant = visible(clip(entry.variant, 100), newlines=False) if called == entry.name else ""
-        variant = f"{self.symbols.dot}{variant}" if variant else ""
-        wide = cell_len(name) + cell_len(variant)
+        told = (entry.variant if called == entry.name else "", shown.beside)
+        parted = [visible(clip(one, 100), newlines=False) for one in told]
+        wide = cell_len(name) + sum(cell_len(one) + cell_len(self.symbols.dot) for one in parted if one)
         # A reason begins in one column, later only where that shows a whole name and all of it; where a case
         # comes from is said in what its name leaves.
-        least = max(NAME, room * 3 // 5)
+        least = max(NAME, room - 2 - ASIDE if shown.beside and parted[0] else room * 3 // 5)
         spare = columns.attempts + 1 if columns.attempts and len(entry.attempts) < 2 else 0
         room += spare
         beside = wide if not message or wide <= room - 2 - cell_len(aside) else least
@@ -271,9 +272,9 @@ class CaseLines(LineView):
             left = room - wide - 2
             # Where a case comes from is told by the end of its path, in a column of its own.
             shown_aside = fit(aside, left) if message else fit(tail(aside, left), left, right=True)
-            parts += [*self._named(name, variant, wide), (f"  {shown_aside}", self.style("dim"))]
+            parts += [*self._named(shown, name, parted, wide), (f"  {shown_aside}", self.style("dim"))]
         else:
-            parts += self._named(name, variant, room)
+            parts += self._named(shown, name, parted, room)
         parts += said
         if columns.attempts and not spare:
             parts.append((" ", base))
@@ -314,11 +315,15 @@ class CaseLines(LineView):
             words = entry.suite
         return visible(clip(" ".join(words[:400].split()), 200), newlines=False), message
 
-    def _named(self, name: str, variant: str, width: int) -> list[tuple[str, Style]]:
-        """A name and what tells it from others, in so many cells; what is looked for is marked in it."""
-        if cell_len(name) + cell_len(variant) > width:
-            variant = fit(variant, min(cell_len(variant), max(width * 3 // 5, width - cell_len(name))))
-        name = fit(name, min(cell_len(name), max(0, width - cell_len(variant))))
+    def _named(self, shown: TreeLine, name: str, parted: list[str], width: int) -> list[tuple[str, Style]]:
+        """A name and what tells it from others (of its test, of other suites), in so many cells, cut where that tells
+        nothing; what is looked for is marked in it."""
+        dot = self.symbols.dot
+        told = [(name, shown.differs), (parted[0], shown.variant_differs), (parted[1], NOT_AT_ALL)]
+        room = width - cell_len(dot) * sum(bool(text) for text in parted)
+        cells = shares([cell_len(text) for text, _ in told], room)
+        name, *parted = (cut(text, differs, each) for (text, differs), each in zip(told, cells, strict=True))
+        variant = "".join(f"{dot}{text}" for text in parted if text)
         left = width - cell_len(name)
         rest = [(fit(variant, left), self.style("dim"))]
         at = name.lower().find(self.needle) if self.needle else -1
@@ -385,7 +390,7 @@ class CaseLines(LineView):
         if len(indent) + 2 + used + len(tail) + 12 > width:
             tail = ""
         room = max(4, width - len(indent) - 2 - used - len(tail))
-        name = fit(visible(clip(shown.name, 400), newlines=False), room)
+        name = fit(cut(visible(clip(shown.name, 400), newlines=False), shown.differs, room), room)
         parts = [(f"{indent}{fold} ", dim), (name, self.style("folder")), (tail, dim), *right]
         return parts
 

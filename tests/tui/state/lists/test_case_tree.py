@@ -60,6 +60,13 @@ def test_alike_rows_fold_and_what_passed_or_waits_stands_in_one_line_at_the_end(
     ]
 
 
+def test_a_fold_says_what_its_rows_share_where_their_reasons_differ_in_figures():
+    rows = [row("Two", f"p{n}", "failed", f"lacks x; {n} < 4 is false") for n in (5, 6)]
+    for one in rows:
+        one.alike = "lacks x"
+    assert seen(build(rows, [], View()))[1] == ("  Two", "all 2 lacks x")
+
+
 def test_what_is_folded_unfolds_and_is_found():
     tree = build(ROWS, [], View())
     four = next(one for one in ROWS if one.name == "Four")

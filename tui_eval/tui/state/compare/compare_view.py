@@ -20,6 +20,7 @@ from tui_eval.store.summary import CaseSummary, share
 from tui_eval.tui.state.case.verdict_lines import GLYPHS as OUTCOME_GLYPHS
 from tui_eval.tui.state.compare.compare_news import CompareNews
 from tui_eval.tui.state.lists.reasons import reason_in_line
+from tui_eval.tui.state.lists.telling_apart import NOT_AT_ALL, Differs, cut, differences, suites_apart
 from tui_eval.tui.state.text.formatting import cost, counted, duration
 from tui_eval.tui.state.text.lines import Line, Span, fit, one_line, width_of
 
@@ -40,6 +41,9 @@ class CompareRow(NamedTuple):
     number: int = 0
     words: str = ""
     name: str = ""
+    differs: Differs = NOT_AT_ALL
+    mark: str = ""
+    """What tells the case from others of its name: prompt and agent, its suite."""
     news: CompareNews | None = None
 
     @property
@@ -71,7 +75,13 @@ def rows(
         if change == "unchanged" and comparison.other_answers:
             words += f"; of {OTHER_ANSWER} {comparison.other_answers:,} the answer differs"
         found.append(CompareRow(change, None, len(cases), words))
-        found += [CompareRow(change, case, name=called(case, name_of)) for case in cases]
+        names = [called(case, name_of) for case in cases]
+        told, parts = differences(names), zip(names, cases, strict=True)
+        ends = suites_apart([(name, case.mark, case.suite) for name, case in parts])
+        found += [
+            CompareRow(change, case, 0, "", name, told.get(name, NOT_AT_ALL), f"{case.mark} {end}".strip())
+            for name, case, end in zip(names, cases, ends, strict=True)
+        ]
     return found
 
 
@@ -158,11 +168,11 @@ def row_line(row: CompareRow, width: int) -> Line:
         Span(f"{took:<7}" if width >= 90 and not other else "", "muted"),
     )
     room = max((width - width_of(right) - 6) if width < 100 else width * 2 // 5, 8)
-    mark: Line = (Span(f" {one_line(case.mark, 60)}", "label"),) if case.mark else ()
+    mark: Line = (Span(f" {one_line(row.mark or case.mark, 60)}", "label"),) if row.mark or case.mark else ()
     mark = fit(mark, room // 2)
     if row.news is not None:
         mark = (*mark, Span(f" {row.news.words}", row.news.style))
-    name = fit((Span(one_line(row.name or case.name)),), room - width_of(mark))
+    name: Line = (Span(cut(one_line(row.name or case.name), row.differs, max(room - width_of(mark), 0))),)
     pad = Span(" " * max(room - width_of(name) - width_of(mark), 0))
     line: Line = (Span(f"   {glyph} ", style), *name, *mark, pad, Span(" "), *right)
     bad = next((one for one in (after, before) if one and one.outcome != "passed"), None)

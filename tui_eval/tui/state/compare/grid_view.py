@@ -14,6 +14,7 @@ from tui_eval.store.column_names import column_agent, in_columns
 from tui_eval.store.summary import share
 from tui_eval.tui.state.case.verdict_lines import GLYPHS
 from tui_eval.tui.state.lists.case_entry import CaseRow
+from tui_eval.tui.state.lists.telling_apart import NOT_AT_ALL, Differs, cut, differences, suites_apart
 from tui_eval.tui.state.text.formatting import cost, duration
 from tui_eval.tui.state.text.lines import Line, Span, fit, one_line, plain, width_of
 
@@ -49,6 +50,9 @@ class GridTest:
     name: str
     suite: str
     cells: dict[Column, CaseRow] = field(default_factory=dict)
+    called: str = ""
+    """Its name, with what tells it from one of the same name."""
+    differs: Differs = NOT_AT_ALL
 
 
 @dataclass(slots=True)
@@ -86,8 +90,26 @@ def grid(cells: Iterable[CaseRow], columns: Iterable[Column] = ()) -> Grid:
         dict(zip(names, shorten(names), strict=True))
         for names, shorten in zip(parts, (short_providers, short_providers, short_prompts), strict=True)
     )
+    _tell_apart(list(tests.values()))
     columns = sorted(found, key=lambda column: order.get(column, len(order)))
     return Grid(columns, list(tests.values()), (agents, models, prompts))
+
+
+def _tell_apart(tests: Sequence[GridTest]) -> None:
+    """Let no two rows be called the same."""
+    ends = suites_apart([(test.name, "", test.suite) for test in tests])
+    for test, end in zip(tests, ends, strict=True):
+        test.called = f"{end} · {test.name}" if end else test.name
+    same: dict[str, int] = {}
+    for test in tests:
+        same[test.called] = same.get(test.called, 0) + 1
+    for test in tests:
+        if same[test.called] > 1:
+            cell = next(iter(test.cells.values()))
+            test.called = f"{test.called} · {cell.test or cell.case_id.partition('::')[2]}"
+    found = differences([test.called for test in tests])
+    for test in tests:
+        test.differs = found.get(test.called, NOT_AT_ALL)
 
 
 def _test_key(cell: CaseRow) -> str:
@@ -154,7 +176,7 @@ def widths(found: Grid, width: int, first: int) -> tuple[int, int, int]:
     room = width - 2  # the arrow to columns out of sight
     fits = max(min((room - NAME) // CELL, many), 1)
     spare = max(room - NAME - fits * CELL, 0)
-    longest = max((cell_len(one_line(test.name)) + 1 for test in found.tests[:SOUNDED]), default=0)
+    longest = max((cell_len(one_line(test.called)) + 1 for test in found.tests[:SOUNDED]), default=0)
     wanted = max(min(longest, 60) - NAME, 0)
     wordy = fits * (WORDY - CELL)
     left = NAME + (min(wanted, spare - wordy) if spare >= wordy + wanted // 2 else min(wanted, spare))
@@ -196,7 +218,7 @@ def row_line(
 ) -> Line:
     """One test: its name, then glyph, word, attempts and a figure of each cell; `chosen` is the cursor's column."""
     left, each, fits = widths(found, width, first)
-    name = fit((Span(one_line(test.name)),), left - 1)
+    name = fit((Span(cut(one_line(test.called or test.name), test.differs, left - 1)),), left - 1)
     line: Line = (*name, Span(" " * (left - width_of(name))))
     for index in range(first, min(first + fits, len(found.columns))):
         text = cell_line(test.cells.get(found.columns[index]), figure, words=each >= WORDY)

@@ -16,6 +16,7 @@ from typing import Literal
 
 from tui_eval.model import Problem, Suite
 from tui_eval.tui.state.lists.case_entry import CaseRow, Extent, extent_of
+from tui_eval.tui.state.lists.telling_apart import NOT_AT_ALL, Differs, differences, suites_apart
 from tui_eval.tui.state.text.formatting import SEVERITY
 
 LineKind = Literal["folder", "suite", "group", "test", "fold", "case", "problem"]
@@ -43,6 +44,12 @@ class TreeLine:
     members: Sequence[CaseRow] = ()
     status: str = ""
     """Of a fold of tests that passed or wait, this outcome."""
+    differs: Differs = NOT_AT_ALL
+    """Where its name differs from those of the lines beside it."""
+    variant_differs: Differs = NOT_AT_ALL
+    """The same of what tells its row from others of its test."""
+    beside: str = ""
+    """What tells it from a line beside it of the same name, of another suite."""
     _telling: CaseRow | None = None
     _summary: CaseRow | None = None
 
@@ -61,6 +68,13 @@ class TreeLine:
     def holds_lines(self) -> bool:
         """Whether it can be folded."""
         return self.kind in ("folder", "suite", "group", "test", "fold")
+
+    @property
+    def suite_path(self) -> str:
+        """The suite of the row, or of the test; empty for other lines."""
+        if self.entry is not None:
+            return self.entry.suite
+        return self.members[0].suite if self.kind == "test" else ""
 
     @property
     def telling(self) -> CaseRow | None:
@@ -184,6 +198,7 @@ def build(entries: Iterable[CaseRow], suites: Iterable[Suite], view: View) -> Tr
             TreeLine("case", entry.key, 0, entry.name, entry, None, None, "", False, _NONE)
             for entry in chosen
         ]
+        _tell_apart(lines)
         index = {line.key: number for number, line in enumerate(lines)}
         return Tree(lines, chosen, len({entry.case_id for entry in entries}), index, {}, extent_of(chosen))
     making = _Lines(view)
@@ -193,6 +208,7 @@ def build(entries: Iterable[CaseRow], suites: Iterable[Suite], view: View) -> Tr
         making.tests("", chosen, 0, (), hidden=False)
     else:
         making.files(chosen, suites, filtered=accept is not None)
+    _tell_apart(making.lines)
     index = {line.key: number for number, line in enumerate(making.lines)}
     return Tree(
         making.lines,
@@ -202,6 +218,33 @@ def build(entries: Iterable[CaseRow], suites: Iterable[Suite], view: View) -> Tr
         making.above,
         extent_of(making.shown),
     )
+
+
+def _tell_apart(lines: Iterable[TreeLine]) -> None:
+    """Let each line know in what it differs from those beside it."""
+    found: dict[str, list[TreeLine]] = {}
+    for line in lines:
+        found.setdefault(line.above[-1].key if line.above else "", []).append(line)
+    for group in found.values():
+        if len(group) < 2:
+            continue
+        names = differences([line.name for line in group])
+        variants = differences([line.entry.variant for line in group if line.entry is not None])
+        cases = [line for line in group if line.kind in ("case", "test")]
+        told = [(line.name, line.entry.variant if line.entry else "", line.suite_path) for line in cases]
+        for line in group:
+            line.differs = names.get(line.name, NOT_AT_ALL)
+            if line.entry is not None and variants:
+                line.variant_differs = variants.get(line.entry.variant, NOT_AT_ALL)
+        for line, end in zip(cases, suites_apart(told), strict=True):
+            line.beside = end
+        same: dict[tuple[str, str], set[str]] = {}
+        tests = [line for line in cases if line.kind == "test"]
+        for line in tests:
+            same.setdefault((line.name, line.beside), set()).add(line.members[0].test)
+        for line in tests:
+            if len(same[line.name, line.beside]) > 1:  # a name that a test has, and another is called by
+                line.beside = f"{line.beside} {line.members[0].test or 'named'}".strip()
 
 
 def summary_row(line: TreeLine) -> CaseRow:
@@ -239,11 +282,17 @@ def summary_row(line: TreeLine) -> CaseRow:
         trend=(),
         started_at=None,
         ends_at=None,
-        cause=(worst.cause if len(causes) == 1 else f"{len(causes)} reasons") if line.folded else "",
+        cause=(_shared_reason(same) if len(causes) == 1 else f"{len(causes)} reasons") if line.folded else "",
         message=worst.message if line.folded else "",
         tokens=int(tokens) if tokens is not None else None,
         **figures,
     )
+
+
+def _shared_reason(rows: Sequence[CaseRow]) -> str:
+    """Why rows that failed alike do not pass: in the words of each where they are the same, else in those that leave
+    out in what they differ."""
+    return rows[0].cause if len({one.cause for one in rows}) == 1 else _why(rows[0])
 
 
 def _total(values: Iterable[float | None]) -> float | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Collection, Sequence
 
 import msgspec
@@ -138,8 +139,29 @@ def titles(width: int) -> Line:
     return fit((Span(head, "muted"),), width)
 
 
-def row_line(one: RunLine, width: int, now: float, marks: Collection[str] = ()) -> Line:
-    """One run: mark, state, age, attempts by outcome, pass rate, cost, what and with which agent."""
+def begun_apart(lines: Sequence[RunLine]) -> dict[str, str]:
+    """When runs began that would read the same but for their age, by id; with seconds where it takes them, else the
+    end of the id."""
+    alike: dict[tuple[object, ...], list[RunSummary]] = {}
+    for one in lines:
+        run = one.run
+        said = (run.state, run.passed, run.failed, run.errors, run.cost, run.what, run.agents, one.above)
+        alike.setdefault(said, []).append(run)
+    found: dict[str, str] = {}
+    for runs in alike.values():
+        for form in ("%H:%M", "%H:%M:%S", "") if len(runs) > 1 else ():
+            told = [
+                time.strftime(form, time.localtime(run.started_at)) if form else run.id[-5:] for run in runs
+            ]
+            if len(set(told)) == len(runs) or not form:
+                found.update((run.id, words) for run, words in zip(runs, told, strict=True))
+                break
+    return found
+
+
+def row_line(one: RunLine, width: int, now: float, marks: Collection[str] = (), begun: str = "") -> Line:
+    """One run: mark, state, age, attempts by outcome, pass rate, cost, what and with which agent; `begun` is when,
+    where another reads the same."""
     run = one.run
     glyph, style = outcome_sign(run)
     line: Line = (
@@ -164,6 +186,8 @@ def row_line(one: RunLine, width: int, now: float, marks: Collection[str] = ()) 
         line = (*line, Span(f"{run.state} ", style))
     if one.above:
         line = (*line, Span("↳ ", "note"))
+    if begun:
+        line = (*line, Span(f"{begun} ", "muted"))
     return fit((*line, *_what(one, width - width_of(line))), width)
 
 

@@ -1,0 +1,139 @@
+"""No two rows of different cases read the same: whatever the matrix, the grouping, the order and the width."""
+
+from __future__ import annotations
+
+import msgspec
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from rich.cells import cell_len
+from rich.style import Style
+
+from tui_eval.store.schema import RunSummary
+from tui_eval.tui.state.compare.grid_view import grid
+from tui_eval.tui.state.compare.grid_view import row_line as grid_row
+from tui_eval.tui.state.lists.case_entry import CaseRow
+from tui_eval.tui.state.lists.case_tree import GROUPINGS, View, build
+from tui_eval.tui.state.lists.entries import _told_apart
+from tui_eval.tui.state.lists.run_line import RunLine, begun_apart, row_line
+from tui_eval.tui.state.lists.telling_apart import NOT_AT_ALL, cut, differences
+from tui_eval.tui.state.text.formatting import Symbols
+from tui_eval.tui.state.text.lines import plain
+from tui_eval.tui.widgets.case_list import CaseLines
+
+WORDS = ("refund", "the capital of France", "17 * 23", "größe", "日本の首都", "x" * 30)
+BEGINNINGS = ("", "What is ", "Answer in one sentence, as politely as you can and without any apology: ")
+PROMPTS = ("brief.txt", "polite.txt", "chat.json")
+AGENTS = ("openai:gpt-4.1", "openai:gpt-4.1-mini", "http")
+STATUSES = ("passed", "failed", "error", "waiting", "running", "")
+CAUSES = ('lacks "2 years"', "178 < 140 is false", "refused :8941")
+SUITES = ("shop/promptfooconfig.yaml", "desk/promptfooconfig.yaml", "desk/old.yaml")
+
+
+class Painted(CaseLines):
+    """A list that is drawn without an app."""
+
+    @property
+    def rich_style(self) -> Style:
+        return Style()
+
+    def style(self, name: str) -> Style:
+        return Style()
+
+
+@st.composite
+def matrices(draw: st.DrawFn) -> list[CaseRow]:
+    """Tests of several suites, some of the same name, by prompts and agents; each came out in some way."""
+    rows: list[CaseRow] = []
+    beginning = draw(st.sampled_from(BEGINNINGS))
+    names = draw(st.lists(st.sampled_from(WORDS), min_size=1, max_size=5, unique=True))
+    prompts = PROMPTS[: draw(st.integers(1, 3))]
+    agents = AGENTS[: draw(st.integers(1, 3))]
+    for suite in SUITES[: draw(st.integers(1, 3))]:
+        for name in names:
+            for prompt in prompts:
+                for agent in agents:
+                    status = draw(st.sampled_from(STATUSES))
+                    cause = draw(st.sampled_from(CAUSES)) if status in ("failed", "error") else ""
+                    called = f"{beginning}{name}?"
+                    case_id = f"{suite}::{called}::{prompt}"
+                    variant = prompt if len(prompts) > 1 else ""
+                    rows.append(
+                        CaseRow(
+                            f"{case_id}\n{agent}", case_id, called, suite, "promptfoo", status, agent,
+                            cause=cause, alike=cause, variant=variant,
+                        )
+                    )  # fmt: skip
+    return _told_apart(rows)
+
+
+views = st.builds(
+    View,
+    sort=st.sampled_from(("file", "name", "outcome")),
+    failures_first=st.booleans(),
+    grouping=st.sampled_from(GROUPINGS),
+)
+
+
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(rows=matrices(), view=views, unfolded=st.booleans(), width=st.sampled_from((80, 120)))
+def test_no_two_lines_of_a_list_read_the_same(
+    rows: list[CaseRow], view: View, unfolded: bool, width: int
+) -> None:
+    """Under the line that holds them: the same row may stand under two causes or suites, which are seen."""
+    tree = build(rows, [], view)
+    while unfolded and any(line.folded for line in tree.lines):
+        view.unfolded |= {line.key for line in tree.lines if line.folded}
+        tree = build(rows, [], view)
+    painted = Painted("run", Symbols())
+    painted.cases = tree
+    seen: dict[tuple[str, str], str] = {}
+    for index, line in enumerate(tree.lines):
+        holder = line.above[-1].key if line.above else ""
+        # Outcome and reason may be alike: what stands before the reason has to differ.
+        text = painted.draw(index, width).text.strip()
+        assert (holder, text) not in seen, (text, seen[holder, text], line.key)
+        seen[holder, text] = line.key
+
+
+@settings(max_examples=100, deadline=None)
+@given(rows=matrices(), width=st.sampled_from((80, 120)))
+def test_no_two_rows_of_a_grid_are_called_the_same(rows: list[CaseRow], width: int) -> None:
+    rows = [
+        one for one in rows if PROMPTS[0] in one.case_id
+    ]  # each case is a row: prompts are columns of promptfoo's
+    for one in rows:
+        one.status = "passed"
+    found = grid(rows)
+    texts = [plain(grid_row(found, test, width, 0)).partition("✓")[0] for test in found.tests]
+    assert len(set(texts)) == len(texts), texts
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    beginning=st.sampled_from(BEGINNINGS),
+    middle=st.lists(st.integers(0, 300), min_size=2, max_size=12, unique=True),
+    end=st.sampled_from(("", "?", " of the northern hemisphere, as of the first of January")),
+    width=st.integers(24, 60),
+)
+def test_names_that_differ_are_cut_where_they_do_not(
+    beginning: str, middle: list[int], end: str, width: int
+) -> None:
+    names = [f"{beginning}{number}{end}" for number in middle]
+    told = differences(names)
+    shown = [cut(name, told.get(name, NOT_AT_ALL), width) for name in names]
+    assert len(set(shown)) == len(shown), shown
+    assert all(cell_len(text) <= width for text in shown)
+
+
+def test_runs_that_read_the_same_say_when_they_began() -> None:
+    def run(number: int, **more: object) -> RunLine:
+        facts = RunSummary(
+            f"20260101-00000{number}-aaa{number}", "finished", 1_760_000_000.0 + number, None, ". (48 cases)",
+            "a", 48, 13, 29, 6, 0, None, None,
+        )  # fmt: skip
+        return RunLine(msgspec.structs.replace(facts, **more))
+
+    runs = [run(1), run(2), run(2, id="20260101-000002-bbbb"), run(3, passed=14)]
+    begun = begun_apart(runs)
+    texts = [plain(row_line(one, 80, 1_760_009_999.0, (), begun.get(one.run.id, ""))) for one in runs]
+    assert len(set(texts)) == len(texts) and runs[3].run.id not in begun
