@@ -356,6 +356,7 @@ async def test_rays_client_and_an_address_of_a_machine_that_was_started_by_hand(
         server.allowed = 20
         await until(lambda: running.done() or len(ended(folder)) >= 20, LONG)
         done = set(ended(folder))
+        asked = {message: server.asks[message] for message in done}
         assert set(ended(folder).values()) == {"passed"}
         head.end_client_servers()
         assert await asyncio.wait_for(running, LONG) == "interrupted"
@@ -367,7 +368,7 @@ async def test_rays_client_and_an_address_of_a_machine_that_was_started_by_hand(
         outcomes = ended(folder)
         assert len(outcomes) == 40
         assert set(outcomes.values()) == {"passed"}
-        assert {message: server.asks[message] for message in done} == dict.fromkeys(done, 1)
+        assert {message: server.asks[message] for message in done} == asked
     finally:
         head.end()
 

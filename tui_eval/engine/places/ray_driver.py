@@ -160,7 +160,10 @@ def _line(error: BaseException) -> str:
     """What Ray says in one line; of an error on a worker, the error."""
     cause = getattr(error, "cause", None) or error
     lines = [line.strip() for line in str(cause).splitlines() if line.strip()]
-    return f"{type(cause).__name__}: {lines[0][:300]}" if lines else type(cause).__name__
+    if not lines:
+        return type(cause).__name__
+    said = f"{lines[0]} {lines[-1]}" if lines[0].endswith(":") and len(lines) > 1 else lines[0]
+    return f"{type(cause).__name__}: {said[:300]}"
 
 
 def _connected(asked: Connect) -> Any:
@@ -180,7 +183,11 @@ def _connected(asked: Connect) -> Any:
             ray.shutdown()
             ray.init(address="local", **own, **quiet)
     else:
-        ray.init(address=asked.address, **quiet)
+        try:
+            ray.init(address=asked.address, **quiet)
+        except ConnectionAbortedError:  # the server that `ray://` starts for each client has 30 s, too
+            traceback.print_exc()
+            ray.init(address=asked.address, **quiet)
     return ray
 
 
