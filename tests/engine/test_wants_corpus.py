@@ -140,6 +140,7 @@ FILES = {
     "t.txt": "{{ env.WANTED }}",
 }
 NOT_HERE = {
+    "engine/places/chosen_place.py:check_place": "refuses the whole run before anything is made",
     "agents/models/lite_llm.py:__init__": "LiteLLM is installed apart",
     "agents/nao/nao_auth.py:__init__": "the sign-in of a person's own home",
     "agents/entry_options.py:usual_secret": "NAO_PASSWORD alone",
@@ -186,6 +187,7 @@ def root(tmp_path: Path, url: str, monkeypatch: pytest.MonkeyPatch) -> Path:
         path.chmod(0o755)
 
     write("tui_eval.yaml", CONFIG)
+    write("nao_config.yaml", "project_name: n\ntest:\n  models: [\"{{ env('WANTED') }}\"]\n")
     for agent in AGENTS:
         write(f"{agent}.yaml", GUIDE.format(agent=agent))
     write("tests/rows.yaml", "name: rows\nprompt: p\nsql: SELECT 1\ndatabase: outside\nagent: code\n")
