@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.support.judged_evidence import evidenced
-from tui_eval.model import Attempt, Case, DataDetails, Entry, Exchange, Reply, Turn, Usage, Verdict
+from tui_eval.model import Attempt, Case, DataDetails, Entry, Evidence, Exchange, Reply, Turn, Usage, Verdict
 
 HOSTILE = (
     "\x1b]52;c;aGFjaw==\x07 \x1b[2J \x1bP1$r\x1b\\ \x9b31m \x9d0;t\x9c \x00\x0e\x7f\r\x08 "
@@ -400,6 +400,49 @@ def multi_agent_in_time() -> Attempt:
         Entry(1, "assistant", agent=front, text="Yes, as special baggage.", started_at=START + 3.9, duration_ms=1400),
     ]  # fmt: skip
     return attempt
+
+
+def chat_prompt() -> Attempt:
+    """promptfoo: a chat prompt, and a reply that says what was wanted in another unit."""
+    prompt = """[
+  {"role": "system", "content": "You are the support desk of a shop.\\nStay polite."},
+  {"role": "user", "content": "Hello"},
+  {"role": "assistant", "content": "Good day, how can I help?"},
+  {"role": "user", "content": "How long is the warranty of Model X?"}
+]"""
+    reply = "Thank you for asking.\n\nThe warranty covers **24 months** from the day of purchase.\nYou can extend it by one year."
+    return evidenced(
+        Attempt(
+            case_id="suites/promptfooconfig.yaml::warranty[prompt=chat.json]",
+            attempt=1,
+            outcome="failed",
+            agent="small",
+            transcript=[Entry(1, "user", text=prompt), Entry(1, "assistant", text=reply, duration_ms=370)],
+            replies=[Reply(1, reply, latency_ms=370)],
+            response_text=reply,
+            verdicts=[
+                Verdict("icontains", True, "text", "warranty", reply, 1, line=7),
+                Verdict("contains", False, "text", "2 years", reply, 0, "lacks it", line=8),
+                Verdict(
+                    "javascript",
+                    False,
+                    "text",
+                    "output.length < 80",
+                    reply,
+                    0,
+                    "Custom function returned false\noutput.length < 80",
+                    line=9,
+                    evidence=[
+                        Evidence(
+                            "rule", "is-false", "111 < 80", rule="output.length < 80", expected=80, actual=111
+                        )
+                    ],
+                ),
+            ],
+            prompt_sent=prompt,
+            duration_ms=376,
+        )
+    )
 
 
 def judged() -> Attempt:

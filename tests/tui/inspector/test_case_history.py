@@ -187,15 +187,15 @@ def test_calls_and_hand_offs_as_bars_beside_each_other() -> None:
     shown = bars(attempt)
     assert [(bar.label, bar.start, bar.end, bar.depth) for bar in shown] == [
         ("→ a", 0, 3000, 0),
-        ("→ b", 0, 4000, 0),
         ("look", 1000, 3000, 1),
+        ("→ b", 0, 4000, 0),
         ("see", 1000, 4000, 1),
         ("front", 4000, 5000, 0),
     ]
     total, label = span_of(shown), label_width(shown, 60)
     lines = said(bar_line(bar, total, 60, label) for bar in shown)
     assert all(len(line) <= 60 for line in lines) and lines[3].startswith("!")
-    assert lines[2].index("█") == lines[3].index("█") < lines[4].index("█")
+    assert lines[1].index("█") == lines[3].index("█") < lines[4].index("█")
     assert said([scale_line(total, 60, label)])[0].rstrip().endswith("5.0s")
     assert "reports no times" in said([scale_line(span_of(bars(Attempt("s", 1, "passed"))), 60, 9)])[0]
 

@@ -104,13 +104,66 @@ def test_a_call_without_end_and_one_of_no_length_are_told_apart() -> None:
 def test_bars_say_whose_call_it_is_and_what_was_wrong_with_it() -> None:
     shown = bars(multi_agent_in_time())
     calls = {bar.label: bar for bar in shown if bar.call is not None}
-    assert {label: bar.agent for label, bar in calls.items()} == {"find_rule": "baggage", "fee_table": "fees"}
+    assert [(bar.label, bar.depth) for bar in shown] == [
+        ("→ baggage", 0),
+        ("find_rule", 1),
+        ("baggage", 1),
+        ("→ fees", 0),
+        ("fee_table", 1),
+        ("airline_policy", 0),
+    ]
+    told_of_no_hand_off = multi_agent_in_time()
+    del told_of_no_hand_off.transcript[1:3]
+    shown = bars(told_of_no_hand_off)
+    calls = {bar.label: bar for bar in shown if bar.call is not None}
     line = said([bar_line(calls["find_rule"], span_of(shown), 80, label_width(shown, 80))])[0]
     assert "find_rule baggage" in line
     wrong = SpanBar("x", "tool_call", 0, 0.0, 5.0, wrong=True)
     assert said([bar_line(wrong, 10.0, 60, 10)])[0].startswith("✗ x")
     only_one = bars(hallucinated_argument())
     assert [(bar.agent, bar.failed, bar.wrong) for bar in only_one] == [("", False, True)]
+
+
+async def test_bars_of_a_helper_fold_by_their_keys(tmp_path: Path) -> None:
+    app = host(tmp_path, multi_agent_in_time())
+    async with app.run_test(size=(80, 24)) as pilot:
+        screen = await loaded(pilot)
+        await pilot.press("2", "s", "g", "j")
+        tab = screen.tab
+        assert isinstance(tab, ToolsTab)
+        await until(pilot, lambda: len(tab.table.bars) == 6 and tab.table.cursor == 1)
+        await pilot.press("left")
+        await sees(pilot, "→ baggage ▸")
+        assert [bar.label for bar in tab.table.bars] == ["→ baggage", "→ fees", "fee_table", "airline_policy"]
+        await pilot.press("right_parenthesis")
+        await until(pilot, lambda: tab.table.call is not None and len(tab.table.bars) == 6)
+        await pilot.press("g", "left")
+        await until(pilot, lambda: len(tab.table.bars) == 4)
+        await pilot.press("right")
+        await until(pilot, lambda: len(tab.table.bars) == 6)
+        await pilot.press("left", "left")
+        await sees(pilot, "nothing to fold here")
+
+
+async def test_a_helper_folds_in_the_transcript_and_a_search_unfolds_it(tmp_path: Path) -> None:
+    app = host(tmp_path, multi_agent_in_time())
+    async with app.run_test(size=(80, 24)) as pilot:
+        screen = await loaded(pilot)
+        pane = screen.tab.text
+        assert pane is not None and pane.jump_to_key("e3")
+        await sees(pilot, "find_rule", "answered As special baggage.")
+        await pilot.press("left")
+        await until(pilot, lambda: pane.block is not None and pane.block.key == "e1")
+        await pilot.press("left")
+        await sees(pilot, "2 parts folded: → unfolds")
+        assert "find_rule" not in screen_text(app)
+        await pilot.press("slash", *"find_rule", "enter")
+        await sees(pilot, 'find_rule  {"item"')
+        assert pane.jump_to_key("e1")
+        await pilot.press("enter")
+        await sees(pilot, "2 parts folded: → unfolds")
+        await pilot.press("enter")
+        await until(pilot, lambda: "parts folded" not in screen_text(app))
 
 
 @pytest.mark.parametrize("size", SIZES)

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.attempts import (
+    chat_prompt,
     hallucinated_argument,
     judged,
     missing_row,
@@ -29,6 +30,9 @@ TABS = {
     "data": (missing_row, "4"),
     "raw": (text_failure, "5"),
     "times": (multi_agent_in_time, "s"),
+    "network": (multi_agent_in_time, "1"),
+    "chat": (chat_prompt, "1"),
+    "nearest": (chat_prompt, "3"),
 }
 
 
@@ -53,8 +57,8 @@ def test_tab(snap_compare, tmp_path: Path, tab: str, size: tuple[int, int]) -> N
             await pilot.press("2")
         if key != "1":
             await pilot.press(key)
-        if isinstance(screen.tab, DataTab):
-            await until(pilot, lambda: screen.tab.view is not None and screen.tab.queries is not None)
+        if isinstance(data := screen.tab, DataTab):
+            await until(pilot, lambda: data.view is not None and data.queries is not None)
         await until(pilot, lambda: screen.tab.main.row_count > 0)
         if key == "3":
             await until(pilot, lambda: screen.content.past is not None)

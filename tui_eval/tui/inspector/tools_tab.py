@@ -13,17 +13,28 @@ from textual.app import ComposeResult
 from textual.containers import Vertical
 from textual.timer import Timer
 
-from tui_eval.model import Attempt, Entry
+from tui_eval.model import Attempt
 from tui_eval.tui.background import run_in_thread, stands
 from tui_eval.tui.inspector.tab import REST, InspectorTab
+from tui_eval.tui.messages import Said
+from tui_eval.tui.state.case.agent_tree import answer_to
 from tui_eval.tui.state.case.case_content import CaseContent
-from tui_eval.tui.state.case.entry_blocks import entry_block
+from tui_eval.tui.state.case.entry_blocks import entry_block, prompt_blocks
 from tui_eval.tui.state.case.span_view import span_blocks, spans_of
 from tui_eval.tui.state.case.tools_search import next_with
 from tui_eval.tui.state.case.tools_view import CallRow, detail, rows
 from tui_eval.tui.state.case.transcript_view import is_large
 from tui_eval.tui.state.case.verdict_lines import GLYPHS
-from tui_eval.tui.state.case.waterfall import SpanBar, bar_line, bars, label_width, scale_line, span_of
+from tui_eval.tui.state.case.waterfall import (
+    SpanBar,
+    bar_line,
+    bars,
+    label_width,
+    members,
+    scale_line,
+    span_of,
+    unfolded,
+)
 from tui_eval.tui.state.text.blocks import Block, with_heads
 from tui_eval.tui.state.text.lines import Line, Span, fit, pattern, width_of
 from tui_eval.tui.widgets.line_label import LineLabel
@@ -114,6 +125,7 @@ class ToolsTab(InspectorTab):
     def _made(self, generation: int, attempt: Attempt, keep: bool, calls: list[CallRow]) -> None:
         if generation == self._generation and stands(self):
             self._attempt, self._calls = attempt, calls
+            self.table.closed.clear()
             self._draw(keep=keep)
 
     def _draw(self, *, keep: bool) -> None:
@@ -170,8 +182,7 @@ class ToolsTab(InspectorTab):
         if bar is not None and bar.span is not None:
             make = partial(span_blocks, bar.span, rendered=rendered)
         elif row is None and bar is not None and bar.entry >= 0:
-            entry = attempt.transcript[bar.entry]
-            make = partial(_of_entry, bar.entry, entry, rendered)
+            make = partial(_of_entry, bar.entry, attempt, rendered)
         else:
             make = partial(detail, attempt, row, rendered=rendered, only_failing=only)
         if row is None or row.length <= AT_ONCE:
@@ -318,8 +329,11 @@ class ToolsTab(InspectorTab):
         self._detail(keep=False)
 
 
-def _of_entry(index: int, entry: Entry, rendered: bool) -> list[Block]:
-    return [entry_block(index, entry, {}, rendered=rendered, several=True)]
+def _of_entry(index: int, attempt: Attempt, rendered: bool) -> list[Block]:
+    entry = attempt.transcript[index]
+    answer = answer_to(attempt.transcript, index) if entry.kind == "hand_off" else None
+    messages = prompt_blocks(index, entry, rendered)
+    return messages or [entry_block(index, entry, {}, rendered=rendered, several=True, answer=answer)]
 
 
 # -- The table of tool calls: number, turn, name, duration, size, arguments or error; or bars over time.
@@ -332,13 +346,16 @@ class CallTable(LinePane):
         super().__init__()
         self.rows: Sequence[CallRow] = ()
         self.bars: Sequence[SpanBar] = ()
+        self._all_bars: Sequence[SpanBar] = ()
+        self.closed: set[int] = set()
+        """Hand-offs, by their entries' places, whose helpers are folded away."""
         self._name_width = 10
         self._label = 10
         self._total = 0.0
 
     def set_bars(self, shown: Sequence[SpanBar], cursor: int | None = None) -> None:
         """Show bars over time instead, hand-offs and replies among them; none: the calls again."""
-        self.bars = shown
+        self._all_bars, self.bars = shown, unfolded(shown, self.closed)
         if cursor is not None:
             self.cursor = max(0, min(cursor, (len(shown) or len(self.rows)) - 1))
         self.relayout()
@@ -356,9 +373,14 @@ class CallTable(LinePane):
         return self.bars[self.cursor] if self.bars else None
 
     def move_to_call(self, index: int) -> None:
-        """Put the cursor on a call."""
+        """Put the cursor on a call, unfolded if need be."""
         if self.bars:
             wanted = self.rows[index]
+            if self.closed and not any(
+                bar.call is not None and bar.call.number == wanted.number for bar in self.bars
+            ):
+                self.closed.clear()
+                self.set_bars(self._all_bars)
             index = next(
                 (
                     i
@@ -379,11 +401,40 @@ class CallTable(LinePane):
 
     def set_rows(self, rows: Sequence[CallRow], cursor: int | None = None) -> None:
         """Show other calls."""
-        self.rows, self.bars = rows, ()
+        self.rows, self.bars, self._all_bars = rows, (), ()
         self._name_width = min(max((cell_len(row.name) for row in rows), default=4), 28)
         if cursor is not None:
             self.cursor = max(0, min(cursor, len(rows) - 1))
         self.relayout()
+
+    def unfold(self) -> None:
+        """Show again what a helper did."""
+        bar = self.bar
+        if bar is None or not bar.closed:
+            self.post_message(Said("all of this is shown"))
+            return
+        self.closed.discard(bar.entry)
+        self.set_bars(self._all_bars)
+
+    def fold(self) -> None:
+        """Fold away what the helper did to whom this is a hand-off, or whose part this is."""
+        bar = self.bar
+        if bar is None or bar.closed:
+            self.post_message(Said("nothing to fold here"))
+            return
+        here = next((i for i, one in enumerate(self._all_bars) if one is bar), 0)
+        head = (
+            here
+            if members(self._all_bars, here)
+            else next((i for i in range(here - 1, -1, -1) if here in members(self._all_bars, i)), None)
+        )
+        if head is None:
+            self.post_message(Said("nothing to fold here"))
+            return
+        place = self._all_bars[head].entry
+        self.closed.add(place)
+        self.set_bars(self._all_bars)
+        self.move_to(next((i for i, one in enumerate(self.bars) if one.entry == place), 0))
 
     def reveal(self) -> None:
         """Bring the cursor into view, once the height is known."""

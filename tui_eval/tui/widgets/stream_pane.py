@@ -147,7 +147,7 @@ def head_text(
     called: tuple[str, str] | None = None,
 ) -> str:
     """`● case name · agent · turn 2 · 1,234 tok · 12s of 30s`, the name cut first, what tells the case from others
-    of the same name last. `called`: name and variant as the list beside it has them. While a tool is at work, its
+    of the same name last; the agent where there are several and nothing else names it. `called`: name and variant as the list beside it has them. While a tool is at work, its
     name and for how long (`search 3s`); when the time limit is near, how much is left (`5s left`)."""
     row = run.attempts.get(pane.ref) if run else None
     if run is None or row is None:
@@ -157,7 +157,10 @@ def head_text(
     status = (row.outcome or "cancelled") if row.state == "done" else row.state
     facts: list[tuple[int, str]] = []
     """How much each matters, and its words."""
-    if case is not None and case.agent and width >= 50:
+    name, variant = called or ((case.name, case.variant) if case else ("", ""))
+    # The line above all panes names an agent that they share, the variant one that tells rows apart.
+    shared = len(run.info.agents) < 2
+    if case is not None and case.agent and width >= 50 and not shared and case.agent not in variant:
         facts.append((1, clip(visible(case.agent, newlines=False), 18)))
     if row.turn and (row.turn > 1 or width >= 50):
         facts.append((2, f"turn {row.turn}" if width >= 50 else f"t{row.turn}"))
@@ -180,7 +183,6 @@ def head_text(
     if not pane.follow:
         facts.append((9, "t follows"))
     tail = _that_fit(facts, symbols.dot, width - 12)
-    name, variant = called or ((case.name, case.variant) if case else ("", ""))
     name = visible(clip(name, 400), newlines=False)
     telling = f"{symbols.dot}{visible(clip(variant, 100), newlines=False)}" if variant else ""
     if row.attempt > 1 or (case and case.attempts > 1):

@@ -13,7 +13,15 @@ from textual.message import Message
 
 from tui_eval.tui.background import run_in_thread, stands
 from tui_eval.tui.messages import Said
-from tui_eval.tui.state.text.block_layout import BlockHit, Layout, Layouter, find_all, weight, with_marks
+from tui_eval.tui.state.text.block_layout import (
+    BlockHit,
+    Layout,
+    Layouter,
+    find_all,
+    heads_of,
+    weight,
+    with_marks,
+)
 from tui_eval.tui.state.text.blocks import Block, Reached
 from tui_eval.tui.state.text.lines import Line, Mark, Span, fit, pattern
 from tui_eval.tui.widgets.line_pane import LinePane
@@ -60,6 +68,7 @@ class BlockPane(LinePane):
         self._marks = {}
         if not keep:
             self._layouter.folded.clear()
+            self._layouter.closed.clear()
             self.cursor = 0
             self.scroll_to(y=0, animate=False, immediate=True, force=True)
         self._lay_out()
@@ -150,6 +159,7 @@ class BlockPane(LinePane):
         """Put the cursor on a block (on one of its lines)."""
         if not self.size.height:
             self._waiting = partial(self.jump_to, index, line)
+        self._open_groups(index)
         if self._layout.firsts:
             self.following = False
             self.move_to(self._layout.row_of(index, line), top=True)
@@ -213,24 +223,59 @@ class BlockPane(LinePane):
 
     # -- folding, wrapping
 
+    def _open_groups(self, index: int) -> None:
+        """Unfold the groups that a block stands in."""
+        keys = {self.blocks[head].key for head in heads_of(self.blocks, index)} & self._layouter.closed
+        if keys:
+            self._layouter.closed -= keys
+            self._lay_out()
+
+    def _close(self, closed: bool) -> bool:
+        """Fold the group under the cursor away, or unfold it; False where that changes nothing."""
+        block = self.block
+        if block is None or not block.group or (block.key in self._layouter.closed) is closed:
+            return False
+        index = self.block_index
+        self._layouter.closed ^= {block.key}
+        self._lay_out()
+        self.move_to(self._layout.firsts[index])
+        return True
+
+    def _to_head(self) -> bool:
+        """From a part of a group to its head; False where it is in none."""
+        heads = heads_of(self.blocks, self.block_index) if self.block is not None else []
+        if heads:
+            self.move_to(self._layout.firsts[heads[0]])
+        return bool(heads)
+
     def open(self) -> None:
-        """Enter folds or unfolds the block under the cursor, else tells the tab."""
-        if not self._fold(None):
+        """Enter folds or unfolds the block under the cursor, or its group, else tells the tab."""
+        block = self.block
+        closed = block is not None and block.key in self._layouter.closed
+        if not (closed and self._close(False)) and not self._fold(None) and not self._close(True):
             super().open()
 
     def unfold(self) -> None:
         """Right unfolds; in long lines it goes sideways."""
         if not self._layouter.wrapped:
             self.scroll_to(x=self.scroll_offset.x + 20, animate=False, immediate=True)
-        elif not self._fold(False):
+        elif not self._close(False) and not self._fold(False):
             self.post_message(Said("all of this is shown"))
 
     def fold(self) -> None:
         """Left folds; in long lines it goes sideways."""
         if not self._layouter.wrapped:
             self.scroll_to(x=max(self.scroll_offset.x - 20, 0), animate=False, immediate=True)
+        elif (not self._unfolded and self._close(True)) or (not self._unfolded and self._to_head()):
+            return
         elif not self._fold(True):
             self.post_message(Said("too short to fold"))
+
+    @property
+    def _unfolded(self) -> bool:
+        """Whether the block under the cursor is one that folds, and is not folded."""
+        block = self.block
+        return block is not None and block.foldable and not self._layouter.is_folded(block)
 
     def _fold(self, folded: bool | None) -> bool:
         block = self.block
@@ -352,6 +397,7 @@ class TextPane(BlockPane):
 
     def _arrive(self, hit: BlockHit, there: Reached | None) -> None:
         block = self.blocks[hit.block]
+        self._open_groups(hit.block)
         if there is not None:
             block.show(there)
         if self._layouter.is_folded(block):

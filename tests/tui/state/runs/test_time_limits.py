@@ -165,3 +165,17 @@ def test_a_finished_pane_ends_with_its_verdict_and_one_line():
 def test_figures_stay_within_their_column():
     for spent, limit in ((0, 30), (599, 600), (3600, 7200), (35999, 36000)):
         assert len(f"{formatting.clock(spent)}/{span(limit)}!") <= 14
+
+
+def test_a_head_names_the_agent_where_there_are_several_and_nothing_else_does():
+    view, pane = running(), Pane(1, (0, 0, 80, 10), StreamText(80))
+    view.cases[1] = StoredCase(1, "s::a", "s", "a case", "nao", "bot", None, "h", 1, 1)
+    for agents, called, told in (
+        (["bot"], None, False),
+        (["bot", "other"], None, True),
+        (["bot", "other"], ("a case", "bot terse"), False),
+        (["bot", "other"], ("a case", "terse"), True),
+    ):
+        view.info.agents = agents
+        head = head_text(pane, view, SYMBOLS, 112.0, False, called)
+        assert ("bot · turn 1" in head) is told and head.count("bot") <= 1, head

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from inspect import isawaitable
 from math import isfinite
 from typing import Any
@@ -11,7 +12,7 @@ from msgspec import UNSET
 from tui_eval.assertions import evidence as seen
 from tui_eval.assertions.judge_input import CannotJudge, JudgeInput, Judgement
 from tui_eval.assertions.judging import added_handler, clip_actual, error_verdict
-from tui_eval.formats.promptfoo.judge import expected_values, registry
+from tui_eval.formats.promptfoo.judge import expected_values, registry, script_source
 from tui_eval.formats.promptfoo.judge.assertion_call import AssertionCall, Result
 from tui_eval.formats.promptfoo.judge.case_output import case_output
 from tui_eval.guard import figures
@@ -44,13 +45,14 @@ async def judge_output(assertion: Assertion, evidence: JudgeInput, output: Any) 
     reply = evidence.reply() or Reply(turn=1)
     if assertion.transform:
         output = await expected_values.transformed(assertion.transform, output, evidence)
-    value, from_script = assertion.value, False
+    value, from_script, file = assertion.value, False, ""
     if evidence.reference and (evidence.case.file or "").endswith(_LISTS):
         value = await expected_values.loaded_early(value, evidence)
     if value is not UNSET:
         if expected_values.is_file(value) and "{{" in value:
             value = expected_values.rendered(value, evidence)
         if expected_values.is_file(value):
+            file = value
             try:
                 value, from_script = await expected_values.from_file(
                     value, evidence, output, assertion.config
@@ -71,6 +73,10 @@ async def judge_output(assertion: Assertion, evidence: JudgeInput, output: Any) 
     answer = check(call)
     result = await answer if isawaitable(answer) else answer
     result.score = figures.as_float(result.score)
+    if from_script and result.passed is False and kind in _SCRIPTS and result.evidence:
+        path, function = expected_values.split_reference(file)
+        place, root = expected_values.place(path, evidence), evidence.services.root
+        await asyncio.to_thread(script_source.add_place, result.evidence, place, root, function, value)
     return verdict_from(call, result), result
 
 

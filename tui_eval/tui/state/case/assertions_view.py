@@ -33,8 +33,8 @@ def build(
     case: Case | None = None,
     room: int = 12,
 ) -> list[Block]:
-    """All verdicts, those that failed first, under a rule per turn; below those on a reply's text that failed the
-    reply itself, what they looked for marked in it.
+    """All verdicts, those that failed first, under a rule per turn; below the first that did not hold
+    for a reply's text the reply itself, what all of them looked for marked in it.
 
     Args:
         only_failing: Without what passed.
@@ -48,7 +48,7 @@ def build(
     ordered = failed_first(enumerate(attempt.verdicts))
     several = bool(ordered) and not ordered[0][1].passed
     replies = _replies(attempt) if rendered else {}
-    last = {verdict.turn: index for index, verdict in ordered if verdict.passed is not True}
+    shown: set[int | None] = set()
     good = False
     for index, verdict in ordered:
         good = bool(verdict.passed) if verdict.set is None else good
@@ -82,7 +82,8 @@ def build(
                 version=int(past is not None),
             )
         )
-        if last.get(verdict.turn) == index and verdict.turn in replies:
+        if verdict.turn in replies and verdict.turn not in shown and _is_wrong_text(verdict):
+            shown.add(verdict.turn)
             blocks.append(replies[verdict.turn](room))
     if not blocks:
         if attempt.verdicts:
@@ -99,8 +100,7 @@ def _replies(attempt: Attempt) -> dict[int | None, Callable[[int], Block]]:
     """By turn, the reply that verdicts on its text did not hold for, as a block for so many lines."""
     wrong: dict[int | None, Verdict] = {}
     for verdict in attempt.verdicts:
-        figure = budget_of(verdict.type) or budget_of(verdict.target)
-        if verdict.passed is False and not (figure or about_rows(verdict) or about_tools(verdict)):
+        if _is_wrong_text(verdict):
             wrong.setdefault(verdict.turn, verdict)
     made: dict[int | None, Callable[[int], Block]] = {}
     for turn, verdict in wrong.items():
@@ -109,6 +109,12 @@ def _replies(attempt: Attempt) -> dict[int | None, Callable[[int], Block]]:
             looks = [one for one in attempt.verdicts if one.turn == turn]
             made[turn] = partial(_reply, turn, text, Expectations(looks, attempt))
     return made
+
+
+def _is_wrong_text(verdict: Verdict) -> bool:
+    """Whether it did not hold, and is about what was said."""
+    figure = budget_of(verdict.type) or budget_of(verdict.target)
+    return verdict.passed is False and not (figure or about_rows(verdict) or about_tools(verdict))
 
 
 def _reply(turn: int | None, text: str, marks: Expectations, room: int) -> Block:

@@ -35,7 +35,7 @@ FOLDS = {
     "reasoning": 3,
     "tool_call": 12,
     "tool_result": 8,
-    "hand_off": 6,
+    "hand_off": 12,
     "note": 6,
 }
 """Lines that are shown of each kind while it is folded; kinds that are not named never fold."""
@@ -68,8 +68,17 @@ def entry_block(
     rendered: bool = True,
     marks: Expectations | None = None,
     several: bool = False,
+    *,
+    depth: int = 0,
+    answer: Entry | None = None,
 ) -> Block:
-    """The block of one entry; `several` names the agent that speaks."""
+    """The block of one entry.
+
+    Args:
+        several: Name the agent that speaks.
+        depth: How many hand-offs it stands below.
+        answer: What the helper of a hand-off answered.
+    """
     head = [Span(one_line(entry.agent, 80), "agent")] if several and entry.agent else []
     failing = entry.kind == "error" or bool(entry.error)
     source: Callable[[], Iterator[Line]]
@@ -82,9 +91,11 @@ def entry_block(
         source = partial(_result_lines, entry, call, rendered)
         length = _length(entry.result) + len(entry.text)
     elif entry.kind == "hand_off":
-        source = partial(_hand_off_lines, entry, rendered)
+        source = partial(_hand_off_lines, entry, rendered, answer, depth > 0)
+        length = _length(entry.arguments) + (len(answer.text) if answer is not None else 0)
     else:
         source = partial(_text_lines, entry, rendered, marks, head)
+    source = partial(_indented, source, depth) if depth else source
     label = LABELS.get(entry.kind, entry.kind)
     style = f"role-{entry.kind}"
     if entry.kind == "tool_result" and entry.error:
@@ -101,7 +112,13 @@ def entry_block(
         failing,
         entry.call_id,
         raw=_raw(entry),
+        depth=depth,
     )
+
+
+def _indented(source: Callable[[], Iterator[Line]], depth: int) -> Iterator[Line]:
+    for line in source():
+        yield (Span("  " * depth), *line)
 
 
 def _raw(entry: Entry) -> str:
@@ -160,13 +177,26 @@ def _result_lines(entry: Entry, call: PairedCall | None, rendered: bool) -> Iter
         yield (Span("nothing", "muted"),)
 
 
-def _hand_off_lines(entry: Entry, rendered: bool) -> Iterator[Line]:
-    agent = f"{one_line(entry.agent, 80)} " if entry.agent else ""
-    yield (Span(agent, "agent"), Span("→ ", "muted"), Span(one_line(entry.name or entry.text, 80), "strong"))
+def _hand_off_lines(entry: Entry, rendered: bool, answer: Entry | None, nested: bool) -> Iterator[Line]:
+    """To whom, what was asked and what came back; nested below its caller, names are those within the caller."""
+    agent = f"{one_line(entry.agent, 80)} " if entry.agent and not nested else ""
+    name = entry.name.removeprefix(f"{entry.agent}.") if nested else entry.name
+    yield (Span(agent, "agent"), Span("→ ", "muted"), Span(one_line(name or entry.text, 80), "strong"))
     if entry.arguments not in (None, {}, ""):
-        yield from value_lines(entry.arguments, rendered=rendered)
+        arguments = parsed(entry.arguments) if rendered else entry.arguments
+        line = json_inline(arguments, 80) if rendered else None
+        lines = iter([line]) if line is not None else value_lines(arguments, rendered=rendered)
+        yield from (lines if answer is None else _headed("asked", lines))
     if entry.text and entry.name:
         yield from text_lines(entry.text)
+    if answer is not None:
+        text = answer.text.rstrip("\n")
+        yield from _headed("answered", reply_lines(text) if rendered else text_lines(text))
+
+
+def _headed(word: str, lines: Iterator[Line]) -> Iterator[Line]:
+    for number, line in enumerate(lines):
+        yield (Span(f"{word if not number else '':<9}", "label"), *line)
 
 
 def _length(value: Any) -> int:

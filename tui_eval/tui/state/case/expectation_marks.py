@@ -14,6 +14,7 @@ from typing import NamedTuple
 from tui_eval.model import Attempt, Evidence, Verdict
 from tui_eval.tui.state.case.reply import reply_text
 from tui_eval.tui.state.text.lines import Line, Mark, marked, one_line, plain
+from tui_eval.tui.state.text.meaning import same_meaning
 from tui_eval.tui.state.text.text_difference import NearMiss, near_miss
 
 WANTED = ("contained", "prefix")
@@ -49,6 +50,28 @@ def _numbered(seen: Sequence[Evidence], reply: str) -> frozenset[int] | None:
     return frozenset(numbers) if len(numbers) == len(wanted) else None
 
 
+def synonyms_of(attempt: Attempt | None) -> list[list[str]]:
+    """Texts that the suite lists as meaning the same: those of which an assertion asks for any, and a variable
+    `synonyms` (lists, or a word with its list)."""
+    if attempt is None:
+        return []
+    found: list[list[str]] = []
+    for verdict in attempt.verdicts:
+        if "-any" in verdict.type:
+            listed = verdict.expected.split(",") if isinstance(verdict.expected, str) else verdict.expected
+            found.append([one for one in listed if isinstance(one, str)] if isinstance(listed, list) else [])
+    named = attempt.vars.get("synonyms")
+    lists = [[word, *_texts(more)] for word, more in named.items()] if isinstance(named, dict) else named
+    found += [_texts(one) for one in lists] if isinstance(lists, list) else []
+    return [one for one in found if len(one) > 1]
+
+
+def _texts(listed: object) -> list[str]:
+    if isinstance(listed, str):
+        return [listed]
+    return [one for one in listed if isinstance(one, str)] if isinstance(listed, list) else []
+
+
 def places_of(wanted: str, text: str) -> list[tuple[int, int]]:
     """Where a text stands."""
     found: list[tuple[int, int]] = []
@@ -75,6 +98,7 @@ class Expectations:
     def __init__(self, verdicts: Sequence[Verdict], attempt: Attempt | None = None) -> None:
         self._found: list[_Sought] = []
         self._missing: list[str] = []
+        self._synonyms = synonyms_of(attempt)
         for verdict in verdicts:
             reply = reply_text(attempt, verdict) if attempt is not None else ""
             groups: dict[tuple[str, str], list[Evidence]] = {}
@@ -133,6 +157,18 @@ class Expectations:
         near: dict[int, list[Mark]] = {}
         for wanted in self._missing:
             if any(wanted.lower() in text.lower() for text in texts):
+                continue
+            same = next(
+                (
+                    (number, place)
+                    for number, text in enumerate(texts[:500])
+                    if (place := same_meaning(wanted, text, self._synonyms)) is not None
+                ),
+                None,
+            )
+            if same is not None:
+                number, place = same
+                near.setdefault(number, []).append(Mark(place.start, place.end, "hit-near"))
                 continue
             best: tuple[NearMiss, int] | None = None
             for number, text in enumerate(texts[:500]):

@@ -60,7 +60,7 @@ def in_short(verdict: Verdict, attempt: Attempt) -> Iterator[Line]:
     """The same in at most four lines, for the Transcript."""
     if verdict.passed is not False:
         return
-    line = nearest_line(verdict, reply_text(attempt, verdict))
+    line = nearest_line(verdict, reply_text(attempt, verdict), attempt)
     if line is not None:
         yield line
     elif calls_of(verdict):

@@ -11,10 +11,12 @@ from tui_eval.tui.state.case.expectation_marks import (
     WANTED,
     places_of,
     stands,
+    synonyms_of,
     text_pieces,
 )
 from tui_eval.tui.state.text.json_lines import dumped
 from tui_eval.tui.state.text.lines import Line, Mark, Span, marked, one_line
+from tui_eval.tui.state.text.meaning import same_meaning
 from tui_eval.tui.state.text.text_difference import near_miss
 
 AROUND = 24
@@ -85,7 +87,7 @@ def _explained(
         yield (Span("· ", "muted"), Span(f'"{wanted}"', "strong"), Span(words, "muted"))
     else:
         ignoring_case = bool(one.rule)
-        yield from _missing(wanted, shown, ignoring_case)
+        yield from _missing(wanted, shown, ignoring_case, attempt)
         if attempt is not None:
             yield from elsewhere(wanted, attempt, ignoring_case)
 
@@ -154,14 +156,18 @@ def _unmatched(piece: Evidence, text: str) -> Iterator[Line]:
         yield from _missing(wanted, text, False)
 
 
-def nearest_line(verdict: Verdict, reply: str) -> Line | None:
-    """The nearest miss of the first text that is missing, on one line; None where there is none."""
+def nearest_line(verdict: Verdict, reply: str, attempt: Attempt | None = None) -> Line | None:
+    """What means the same as the first text that is missing, else its nearest miss, on one line; None where there is
+    neither."""
     if verdict.passed is not False:
         return None
     one = next((piece for piece in text_pieces(verdict) if piece.code == "not-contained"), None)
     if one is None:
         return None
     shown, wanted = one_line(reply[:LONGEST]), one_line(one.text)
+    if (same := same_meaning(wanted, shown, synonyms_of(attempt))) is not None:
+        found = Span(shown[same.start : same.end], "hit-near")
+        return (Span("nearest ", "muted"), found, Span(f"  {same.how}", "muted"))
     miss = near_miss(wanted, shown, ignoring_case=bool(one.rule)) if _worth(wanted) else None
     if miss is None:
         return None
@@ -189,7 +195,16 @@ def _found(wanted: str, places: list[tuple[int, int]], text: str, forbidden: boo
         )
 
 
-def _missing(wanted: str, text: str, ignoring_case: bool) -> Iterator[Line]:
+def _missing(wanted: str, text: str, ignoring_case: bool, attempt: Attempt | None = None) -> Iterator[Line]:
+    if (same := same_meaning(wanted, text, synonyms_of(attempt))) is not None:
+        yield (
+            Span("✗ ", "failed"),
+            Span(f'"{wanted}"', "strong"),
+            Span(f" is not there; the nearest is {same.how}:", "muted"),
+        )
+        place = _excerpt(text, same.start, same.end, [Mark(0, 10**6, "hit-near")])
+        yield (Span("  reply   ", "label"), *place)
+        return
     miss = near_miss(wanted, text, ignoring_case=ignoring_case) if _worth(wanted) else None
     head = (Span("✗ ", "failed"), Span(f'"{wanted}"', "strong"))
     if miss is None:

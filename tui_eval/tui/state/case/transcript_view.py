@@ -10,11 +10,12 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from tui_eval.model import Attempt, Entry, Verdict
+from tui_eval.tui.state.case.agent_tree import reading_order, short_name
 from tui_eval.tui.state.case.chat_prompt import asked
 from tui_eval.tui.state.case.entry_blocks import LABELS, entry_block, prompt_blocks
 from tui_eval.tui.state.case.expectation_marks import Expectations
 from tui_eval.tui.state.case.explain import in_short
-from tui_eval.tui.state.case.tool_pairing import PairedCall, calls_of, in_reading_order
+from tui_eval.tui.state.case.tool_pairing import PairedCall, calls_of
 from tui_eval.tui.state.case.verdict_lines import GLYPHS, brief, failed_first, label_of, word_of
 from tui_eval.tui.state.text.blocks import Block
 from tui_eval.tui.state.text.formatting import cost, duration, tokens
@@ -61,7 +62,6 @@ def build(attempt: Attempt, *, rendered: bool = True, only_failing: bool = False
     entries = attempt.transcript
     turns = sorted({entry.turn for entry in entries} | {v.turn for v in attempt.verdicts if v.turn})
     several = len({entry.agent for entry in entries if entry.agent}) > 1
-    calls = calls_of(entries)
     whole = [(i, v) for i, v in enumerate(attempt.verdicts) if v.turn is None]
     for turn in turns:
         verdicts = [(i, v) for i, v in enumerate(attempt.verdicts) if v.turn == turn]
@@ -76,15 +76,23 @@ def build(attempt: Attempt, *, rendered: bool = True, only_failing: bool = False
         looks = [v for v in attempt.verdicts if v.turn == turn or (v.turn is None and turn == turns[-1])]
         _add_turn(view, attempt, turn, [e for _, e in of_turn], verdicts)
         reply = _replying_agent(of_turn)
-        for index, entry in in_reading_order(of_turn):
+        order = reading_order(of_turn)
+        calls = {order[place][0]: call for place, call in calls_of([entry for _, entry, _ in order]).items()}
+        for index, entry, node in order:
             if messages := prompt_blocks(index, entry, rendered):
                 view.blocks += messages
                 continue
             marks = (
                 Expectations(looks, attempt) if entry.kind == "assistant" and entry.agent == reply else None
             )
-            view.blocks.append(entry_block(index, entry, calls, rendered, marks, several))
-            _outline_entry(view, view.blocks[-1], entry, calls.get(index))
+            handed = node.index == index
+            depth = node.depth - handed
+            answer = entries[node.answer] if handed and node.answer is not None else None
+            named = several and not depth
+            block = entry_block(index, entry, calls, rendered, marks, named, depth=depth, answer=answer)
+            block.group = handed and bool(node.children)
+            view.blocks.append(block)
+            _outline_entry(view, block, entry, calls.get(index))
         view.blocks.extend(_verdict_block(i, v, attempt) for i, v in verdicts)
     _add_end(view, attempt, failed_first((i, v) for i, v in whole if not (only_failing and v.passed)))
     return view
@@ -198,12 +206,19 @@ def _outline_entry(view: Transcript, block: Block, entry: Entry, call: PairedCal
         text = one_line(entry.name, 80)
         view.outline.append(
             OutlineItem(
-                block.key, 1, text, took, "!" if failed else "", "error" if failed else "", entry.turn
+                block.key,
+                block.depth + 1,
+                text,
+                took,
+                "!" if failed else "",
+                "error" if failed else "",
+                entry.turn,
             )
         )
     elif entry.kind == "hand_off":
+        name = short_name(entry.name) if block.depth else entry.name
         view.outline.append(
-            OutlineItem(block.key, 1, f"→ {one_line(entry.name, 80)}", "", "", "agent", entry.turn)
+            OutlineItem(block.key, block.depth + 1, f"→ {one_line(name, 80)}", "", "", "agent", entry.turn)
         )
     elif entry.kind == "error":
         view.outline.append(

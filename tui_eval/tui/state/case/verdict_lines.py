@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
 from typing import Any
 
 from tui_eval import causes
@@ -111,7 +112,19 @@ def failed_first(verdicts: Iterable[tuple[int, Verdict]]) -> list[tuple[int, Ver
 def expected_label(verdict: Verdict) -> str:
     """What the value that an assertion gives is to it: code that runs, what a judge goes by, else what is expected."""
     kind = verdict.type.removeprefix("not-").partition(":")[0]
-    return _GIVEN.get(kind, "expected")
+    label = _GIVEN.get(kind, "expected")
+    return "returned" if label == "script" and not isinstance(verdict.expected, str) else label
+
+
+def source_lines(verdict: Verdict) -> Iterator[Line]:
+    """Where in a script's file what it came out by was returned: file, line and the line itself."""
+    for one in verdict.evidence or ():
+        if one.kind == "rule" and one.path and verdict.passed is False and expected_label(verdict) in _CODE:
+            place = f"{one.path}:{one.row}" if one.row else one.path
+            yield (Span(one_line(place, 80), "strong"), Span(f"  {one_line(one.rule, 160)}", "code"))
+
+
+_CODE = ("script", "returned")
 
 
 _GIVEN = {
@@ -160,6 +173,8 @@ def title(verdict: Verdict, room: int = 70) -> Line:
     if isinstance(expected, dict) and isinstance(expected.get("tool"), str):
         spans.append(Span(" " + one_line(expected["tool"], 60)))
         expected = expected.get("args")
+    if expected_label(verdict) == "returned":
+        expected = None
     if expected is not None and expected is not UNSET and not about_rows(verdict):
         spans.append(Span(" " + short(expected, max(room - sum(len(s.text) for s in spans), 16))))
     if verdict.metric:
@@ -179,6 +194,7 @@ def brief(verdict: Verdict, why: Callable[[], Iterator[Line]] | None = None) -> 
     if reason:
         for line in text_lines(reason):
             yield (Span(indent), *line) if indent else line
+    yield from _indented(partial(source_lines, verdict), indent)
     yield from _indented(why, indent)
     if about_rows(verdict):
         if (fact := causes.words_of(verdict)) and fact not in reason:
@@ -239,6 +255,7 @@ def in_full(
     if verdict.reason and not (verdict.passed and lines and len(verdict.reason) > SHORT):
         reason = reason_of(verdict) if rendered else verdict.reason
         yield from text_lines(reason, "" if verdict.passed else word_of(verdict))
+    yield from source_lines(verdict)
     if about_rows(verdict) and not verdict.passed:
         yield (Span("d shows which cells differ", "muted"),)
     else:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from tui_eval.model import Attempt, Entry, TraceSpan
+from tui_eval.tui.state.case.agent_tree import reading_order, short_name
 from tui_eval.tui.state.case.span_view import depths, failed, shift_of, spans_of
 from tui_eval.tui.state.case.tools_view import CallRow, rows
 from tui_eval.tui.state.text.formatting import duration
@@ -19,7 +20,7 @@ _EIGHTHS = " ▏▎▍▌▋▊▉█"
 @dataclass(frozen=True, slots=True)
 class SpanBar:
     """A call, hand-off, reply or span. `start` and `end` are milliseconds from the attempt's beginning (None:
-    not known), `depth` how deep its agent stands, `call` its row in the table of calls (None: none),
+    not known), `depth` below how many hand-offs it stands, `call` its row in the table of calls (None: none),
     `entry` its place in the transcript, `span` the span that it is. `failed`: it ended in an error, `wrong`:
     an assertion on it did not pass. `agent` is whose call it is, where several call tools."""
 
@@ -35,11 +36,41 @@ class SpanBar:
     span: TraceSpan | None = None
     wrong: bool = False
     agent: str = ""
+    closed: bool = False
+    """What stands below it is folded away."""
+
+
+def members(bars: Sequence[SpanBar], head: int) -> range:
+    """The places of the bars that stand below a hand-off."""
+    end = head + 1
+    if bars[head].kind == "hand_off":
+        while (
+            end < len(bars) and bars[end].kind not in ("turn", "span") and bars[end].depth > bars[head].depth
+        ):
+            end += 1
+    return range(head + 1, end)
+
+
+def unfolded(bars: Sequence[SpanBar], closed: Collection[int]) -> list[SpanBar]:
+    """The bars that are shown where those below some hand-offs, by their entries' places, are folded away; such a
+    hand-off tells of what failed below it."""
+    shown: list[SpanBar] = []
+    at = 0
+    while at < len(bars):
+        bar, below = bars[at], members(bars, at)
+        if bar.entry in closed and below:
+            failed, wrong = any(bars[i].failed for i in below), any(bars[i].wrong for i in below)
+            bar = replace(bar, closed=True, failed=bar.failed or failed, wrong=bar.wrong or wrong)
+            at = below.stop - 1
+        shown.append(bar)
+        at += 1
+    return shown
 
 
 def bars(attempt: Attempt, calls: Sequence[CallRow] | None = None) -> list[SpanBar]:
-    """All calls, hand-offs, replies and spans in the order they began; those without a time stand where
-    they are in the transcript, spans after it.
+    """All calls, hand-offs, replies and spans in the order they began, under the turns where there are several; those
+    without a time stand where they are in the transcript, spans after it. In a network of agents a helper's stand
+    below the hand-off to it.
 
     Args:
         calls: The attempt's calls, where they are known already.
@@ -53,18 +84,19 @@ def bars(attempt: Attempt, calls: Sequence[CallRow] | None = None) -> list[SpanB
     if starts and attempt.started_at:
         starts.append(attempt.started_at)
     zero: float = min(starts, default=0.0)
-    depths = _depths(entries)
+    order = _places(entries)
     made: list[tuple[int, SpanBar]] = []
     for row in calls:
         entry = row.call.entry
         start, took = _since(entry, zero), row.call.duration_ms
         end = start + took if start is not None and took is not None else None
         place = row.call.call if row.call.call is not None else row.call.result or 0
-        agent = one_line(entry.agent.rsplit(".", 1)[-1], 40) if several else ""
+        depth = order[place][1]
+        agent = one_line(short_name(entry.agent), 40) if several and not depth else ""
         bar = SpanBar(
             row.name,
             "tool_call",
-            depths.get(entry.agent, 0),
+            depth,
             start,
             end,
             row.turn,
@@ -76,22 +108,52 @@ def bars(attempt: Attempt, calls: Sequence[CallRow] | None = None) -> list[SpanB
     for index, entry in enumerate(entries):
         if entry.kind == "hand_off":
             start, end = _since(entry, zero), _hand_off_end(entries, index, zero)
-            label = f"→ {one_line(entry.name or entry.text, 60)}"
-            depth = depths.get(entry.agent, 0)
+            depth = order[index][1] - 1 if entry.name else order[index][1]
+            name = short_name(entry.name) if depth else entry.name
+            label = f"→ {one_line(name or entry.text, 60)}"
             made.append((index, SpanBar(label, "hand_off", depth, start, end, entry.turn, entry=index)))
         elif entry.kind == "assistant" and entry.duration_ms:
             start = _since(entry, zero)
             end = start + entry.duration_ms if start is not None else None
-            label = one_line(entry.agent.rsplit(".", 1)[-1], 60) or "reply"
-            depth = depths.get(entry.agent, 0)
+            label = one_line(short_name(entry.agent), 60) or "reply"
+            depth = order[index][1]
             made.append((index, SpanBar(label, "assistant", depth, start, end, entry.turn, entry=index)))
     made += [(len(entries) + number, bar) for number, bar in enumerate(_span_bars(attempt, zero, shift))]
+    if any(entry.kind == "hand_off" for entry in entries):
+        last = len(entries)
+        nested = sorted(made, key=lambda item: (order.get(item[0], (last, 0))[0], item[0]))
+        return _under_turns([bar for _, bar in nested], entries)
     known: float = 0.0
-    order: list[tuple[float, int, SpanBar]] = []
+    begun: list[tuple[float, int, SpanBar]] = []
     for place, bar in sorted(made, key=lambda item: item[0]):
         known = bar.start if bar.start is not None else known
-        order.append((known, place, bar))
-    return [bar for _, _, bar in sorted(order, key=lambda item: item[:2])]
+        begun.append((known, place, bar))
+    return _under_turns([bar for _, _, bar in sorted(begun, key=lambda item: item[:2])], entries)
+
+
+def _places(entries: Sequence[Entry]) -> dict[int, tuple[int, int]]:
+    """Of each entry, by its place in the transcript, the place in which it is read, and below how many hand-offs it
+    stands; of a hand-off itself one more."""
+    of_turn: dict[int, list[tuple[int, Entry]]] = {}
+    for index, entry in enumerate(entries):
+        of_turn.setdefault(entry.turn, []).append((index, entry))
+    order = [one for turn in sorted(of_turn) for one in reading_order(of_turn[turn], answers=True)]
+    return {index: (number, node.depth) for number, (index, _, node) in enumerate(order)}
+
+
+def _under_turns(made: Sequence[SpanBar], entries: Sequence[Entry]) -> list[SpanBar]:
+    """A line for each turn before its bars, where there are several; it leads to what was asked."""
+    if len({bar.turn for bar in made if bar.turn}) < 2:
+        return list(made)
+    shown: list[SpanBar] = []
+    turn = 0
+    for bar in made:
+        if bar.turn and bar.turn != turn:
+            turn = bar.turn
+            said = (i for i, entry in enumerate(entries) if entry.turn == turn and entry.kind == "user")
+            shown.append(SpanBar(f"turn {turn}", "turn", 0, None, None, turn, entry=next(said, -1)))
+        shown.append(bar)
+    return shown
 
 
 def _span_bars(attempt: Attempt, zero: float, shift: float) -> Iterator[SpanBar]:
@@ -107,12 +169,6 @@ def _span_bars(attempt: Attempt, zero: float, shift: float) -> Iterator[SpanBar]
 
 def _since(entry: Entry, zero: float) -> float | None:
     return (entry.started_at - zero) * 1000 if entry.started_at else None
-
-
-def _depths(entries: Sequence[Entry]) -> dict[str, int]:
-    """How deep each agent stands, from the dotted origin; the front one at 0."""
-    agents = {entry.agent for entry in entries if entry.agent}
-    return {agent: sum(1 for other in agents if agent.startswith(other + ".")) for agent in agents}
 
 
 def _hand_off_end(entries: Sequence[Entry], index: int, zero: float) -> float | None:
@@ -162,6 +218,8 @@ def label_width(shown: Sequence[SpanBar], width: int) -> int:
 
 def _label(bar: SpanBar) -> Line:
     weight = {"hand_off": "agent", "assistant": "role-assistant", "span": "muted"}.get(bar.kind, "strong")
+    if bar.closed:
+        return (Span(bar.label, weight), Span(" ▸", "muted"))
     return (
         (Span(bar.label, weight), Span(f" {bar.agent}", "muted")) if bar.agent else (Span(bar.label, weight),)
     )
@@ -169,6 +227,12 @@ def _label(bar: SpanBar) -> Line:
 
 def bar_line(bar: SpanBar, total: float, width: int, label: int) -> Line:
     """One bar: name, how long, and where it lies between the beginning and the end."""
+    if bar.kind == "turn":
+        return (
+            Span("── ", "muted"),
+            Span(bar.label, "strong"),
+            Span(f" {'─' * max(width - len(bar.label) - 4, 0)}", "muted"),
+        )
     glyph = Span("! ", "error") if bar.failed else Span("✗ ", "failed") if bar.wrong else Span("  ")
     name = fit((glyph, Span("  " * min(bar.depth, 4)), *_label(bar)), label)
     took = duration(bar.end - bar.start) if bar.start is not None and bar.end is not None else "–"

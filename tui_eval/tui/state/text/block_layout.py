@@ -64,6 +64,28 @@ class Layout:
         return shown[max(at, 0)] if shown else first
 
 
+def members(blocks: Sequence[Block], head: int) -> range:
+    """The places of the blocks that belong to a group."""
+    end = head + 1
+    while end < len(blocks) and blocks[end].depth > blocks[head].depth:
+        end += 1
+    return range(head + 1, end)
+
+
+def heads_of(blocks: Sequence[Block], index: int) -> list[int]:
+    """The places of the groups that a block stands in, the innermost first."""
+    found: list[int] = []
+    depth = blocks[index].depth
+    for place in range(index - 1, -1, -1):
+        if not depth:
+            break
+        if blocks[place].depth < depth:
+            depth = blocks[place].depth
+            if blocks[place].group:
+                found.append(place)
+    return found
+
+
 class Layouter:
     """Lays blocks out and remembers each block's rows until it, its fold or the width changes."""
 
@@ -71,6 +93,8 @@ class Layouter:
         self.width = 80
         self.wrapped = True
         self.folded: dict[str, bool] = {}
+        self.closed: set[str] = set()
+        """Keys of groups whose blocks are folded away."""
         self._cache: dict[str, tuple[tuple[object, ...], list[tuple[int, int, int, Line]]]] = {}
 
     def is_folded(self, block: Block) -> bool:
@@ -81,12 +105,20 @@ class Layouter:
         """The rows of all blocks at the present width."""
         rows: list[LayoutRow] = []
         firsts: list[int] = []
+        closed: int | None = None
         for index, block in enumerate(blocks):
             firsts.append(len(rows))
+            if closed is not None and block.depth > closed:
+                continue
             first = True
             for line, start, indent, spans in self._block_rows(block):
                 rows.append(LayoutRow(index, line, start, indent, spans, first))
                 first = False
+            closed = block.depth if block.group and block.key in self.closed else None
+            if closed is not None:
+                count = len(members(blocks, index))
+                words = f"{'  ' * (block.depth + 1)}… {count} part{'s' * (count != 1)} folded: → unfolds"
+                rows.append(LayoutRow(index, -1, 0, 0, (Span(words, "muted"),), False))
         return Layout(blocks, rows, firsts, self.width)
 
     def _block_rows(self, block: Block) -> list[tuple[int, int, int, Line]]:

@@ -44,6 +44,7 @@ class Block:
     `label_style` its style. `source` makes the lines; `fold` is the number of lines shown while
     folded (0: never folded) and `size` its characters where known. `failing` marks what `i` keeps. `raw`
     is the text that the lines are made of where that is long: a search looks there before it makes lines.
+    Blocks of a greater `depth` that follow one that is a `group` belong to it, and fold away with it.
     `gap` are the lines, from one up to before another, that are left out where a place far down is shown.
     """
 
@@ -62,6 +63,8 @@ class Block:
     limit: int = CLIP
     raw: str = ""
     gap: tuple[int, int] = (0, 0)
+    depth: int = 0
+    group: bool = False
     _lines: list[Line] | None = field(default=None, repr=False)
     _head: list[Line] | None = field(default=None, repr=False)
 
