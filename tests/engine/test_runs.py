@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from tests.support.waiting import Clock, until
+from tui_eval.commands.output import CommandError
+from tui_eval.commands.run_suites import resume_run
 from tui_eval.engine.active_run import ActiveRun
 from tui_eval.engine.after.resuming import resume
 from tui_eval.engine.attempt.time_limits import TimeLimits
@@ -281,6 +285,21 @@ async def test_a_run_that_went_on_with_trust_needs_it_to_go_on_once_more(project
     again = await asyncio.to_thread(resume, folder, overrides=RunRequest(trust=True))
     assert await again.execute() == "finished"
     assert [row.outcome for row in RunReader(folder).attempts()] == ["passed"] * 2
+
+
+async def test_a_run_that_was_killed_before_its_plan_stood_is_not_called_complete(project) -> None:
+    root = project(suite=suite_of("one"))
+    _, reader = await go(root)
+    with closing(sqlite3.connect(reader.folder / "run.db")) as database:
+        for table in ("attempts", "bodies", "cases"):
+            database.execute(f"DELETE FROM {table}")
+        database.commit()
+    with pytest.raises(SelectionError, match="nothing of it has run; start it anew"):
+        resume(reader.folder)
+    report = root / "out.junit.xml"
+    with pytest.raises(CommandError, match="start it anew"):
+        await asyncio.to_thread(resume_run, str(reader.folder), RunRequest(), "none", [report])
+    assert not report.exists()
 
 
 async def test_fail_fast_and_cost_limit_leave_the_rest_unrun(project) -> None:

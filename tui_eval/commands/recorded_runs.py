@@ -199,7 +199,10 @@ def follow(reference: str) -> int:
             warn(f"incomplete: {reader.info().note}")
             return EXIT_FAILED
         if state == "interrupted":
-            warn(f"the run was interrupted; go on with: {resume_command(info.id, info.options)}")
+            if reader.cases():
+                warn(f"the run was interrupted; go on with: {resume_command(info.id, info.options)}")
+            else:
+                warn("the run was interrupted before what it was to run was written down; start it anew")
             return EXIT_FAILED
         return code_of(summaries, None)
     finally:

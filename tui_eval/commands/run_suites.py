@@ -93,8 +93,10 @@ def _complete(folder: Path, outputs: Sequence[Path]) -> int | None:
     except StoreError as error:
         raise CommandError(str(error)) from None
     try:
-        attempts = reader.attempts()
-        named = {case.id for case in reader.cases() if is_only_named(case)}
+        attempts, cases = reader.attempts(), reader.cases()
+        if not cases and not gap_of(reader.info()):
+            return None  # it ended before its plan stood
+        named = {case.id for case in cases if is_only_named(case)}
         left = [row for row in attempts if row.state != "done"]
         if any(row.case_ref not in named for row in left):
             return None

@@ -78,6 +78,11 @@ def resume(
         cases: dict[int, Case] = {ref: reader.case(ref) for ref in {row.case_ref for row in open_attempts}}
     finally:
         reader.close()
+    if not rows:
+        raise SelectionError(
+            f"run {info.id} ended before what it was to run was written down: nothing of it has run; start it anew "
+            f"with tui-eval run"
+        )
     if not open_attempts:
         raise NothingToRun(f"run {info.id} is complete: every attempt has a result")
     request = request_of(info)
