@@ -10,6 +10,7 @@ import pytest
 from tests.support.app_host import project, running_app, screen_text, until
 from tests.tui.screens.test_compare_screen import run_of_agents
 from tui_eval.tui.loaders.compare_loader import Half
+from tui_eval.tui.screens import attempt_beside
 from tui_eval.tui.screens.compare_screen import CompareScreen
 from tui_eval.tui.screens.grid import GridScreen
 from tui_eval.tui.screens.runs_screen import RunsScreen
@@ -87,3 +88,27 @@ async def test_runs_show_an_attempt_that_failed_and_one_key_hides_it(
         await until(lambda: " says failed" not in screen_text(app), pilot)
         await pilot.press("V")
         await until(lambda: " says failed" in screen_text(app), pilot)
+
+
+async def test_the_attempts_around_the_cursor_are_read_ahead(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """So that the key that goes to one paints it with the cursor."""
+    read: list[str] = []
+    load = attempt_beside.load
+
+    def counted(where: Any) -> Any:
+        read.append(where.pointer.case_id)
+        return load(where)
+
+    monkeypatch.setattr(attempt_beside, "load", counted)
+    root = project(tmp_path)
+    folder = run_of_agents(root, {"a": ["failed", "failed", "failed"]})
+    async with running_app(root, (80, 24), open_run=folder) as (app, pilot):
+        await until(lambda: app.state.run is not None and app.state.rows, pilot)
+        await pilot.press("L")
+        await until(
+            lambda: getattr(app.screen, "kind", "") == "run" and app.screen.case_list.cases.lines, pilot
+        )
+        await pilot.press("j")
+        await until(lambda: len(set(read)) >= 2, pilot)

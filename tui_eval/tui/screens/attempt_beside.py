@@ -84,6 +84,7 @@ class ShownAttempts:
         """`again` shows what is under the cursor, when the pane has another size."""
         self._screen, self._services, self._again = screen, services, again
         self._kept: OrderedDict[Hashable, list[Line]] = OrderedDict()
+        self._coming: set[Hashable] = set()
         self._wanted: Hashable = None
         self._size = 0
 
@@ -135,12 +136,32 @@ class ShownAttempts:
         self._services.tasks.thread(read, take, name="attempt")
         self._screen.set_timer(PATIENCE, partial(self._late, key, otherwise))
 
-    def _read(
-        self, key: Hashable, head: list[tuple[str, str]], otherwise: Callable[[], None], lines: list[Line]
-    ) -> None:
+    def show_known(self, key: Hashable, head: Callable[[], list[tuple[str, str]]]) -> None:
+        """Show this attempt where it has been read."""
+        if self._kept.get(key) and self._screen.has("LinesPane") and self._screen.beside.display:
+            self._screen.beside.show(head(), self._kept[key])
+
+    def ahead(self, key: Hashable, where: Where) -> None:
+        """Read what the cursor may come to next, so that it is there with the key that goes to it."""
+        if key in self._kept or key in self._coming:
+            return
+        self._coming.add(key)
+
+        def take(lines: list[Line]) -> None:
+            self._coming.discard(key)
+            self._keep(key, lines)
+
+        self._services.tasks.thread(lambda: preview_lines(load(where)), take, name="attempt ahead")
+
+    def _keep(self, key: Hashable, lines: list[Line]) -> None:
         self._kept[key] = lines
         while len(self._kept) > KEPT:
             self._kept.popitem(last=False)
+
+    def _read(
+        self, key: Hashable, head: list[tuple[str, str]], otherwise: Callable[[], None], lines: list[Line]
+    ) -> None:
+        self._keep(key, lines)
         if key != self._wanted or not self._screen.has("LinesPane"):
             return
         self._wanted = None
@@ -195,15 +216,36 @@ class AttemptBeside:
             self._attempts.none(self._described(line))
             return
         rows = self._rows_of_test(entry) if self._together else [entry]
-        key = tuple(
-            (self._screen.pointer_of(row), row.finished_at, row.attempts, row.message) for row in rows
-        )
+        key = tuple(map(self._key_of, rows))
         state, pointer_of = self._services.state, self._screen.pointer_of
         places = [
             (row.variant or row.agent or row.name, where_is(state, pointer_of(row), family=False))
             for row in rows
         ]
         self._attempts.show(key, places, self._head(entry, rows), partial(self._describe, line))
+        if not self._together:
+            self._read_ahead()
+
+    def _key_of(self, row: CaseRow) -> Hashable:
+        return (self._screen.pointer_of(row), row.finished_at, row.attempts, row.message)
+
+    def _read_ahead(self) -> None:
+        """The attempts of the lines around the cursor."""
+        cases = self._screen.case_list
+        lines = cases.cases.lines
+        for at in (cases.cursor + 1, cases.cursor + 2, cases.cursor - 1):
+            entry = lines[at].telling if 0 <= at < len(lines) else None
+            if entry is not None and entry.status in ENDED:
+                where = where_is(self._services.state, self._screen.pointer_of(entry), family=False)
+                self._attempts.ahead((self._key_of(entry),), where)
+
+    def show_known(self) -> None:
+        """The attempt of the line under the cursor, where it has been read."""
+        line = self._screen.case_list.current_line
+        entry = line.telling if line is not None else None
+        if entry is None or self._defined or self._together or entry.status not in ENDED:
+            return
+        self._attempts.show_known((self._key_of(entry),), lambda: self._head(entry, [entry]))
 
     def _rows_of_test(self, entry: CaseRow) -> list[CaseRow]:
         """The rows of its test that have ended, itself where it is the only one."""

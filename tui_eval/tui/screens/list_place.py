@@ -225,6 +225,11 @@ class ListPlace(Place, inherit_bindings=False):
         """The pane beside the list, or below it."""
         return self.query_one(LinesPane)
 
+    def at_once(self) -> None:
+        """An attempt that has been read is painted with the cursor, not a frame later."""
+        if time.monotonic() - self._moved_at > REST:
+            self.preview.show_known()
+
     @on(CaseList.Moved)
     def _moved(self) -> None:
         """One step shows at once what is under the cursor; of many in a row only the last does."""

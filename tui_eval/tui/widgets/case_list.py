@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import astuple, dataclass
 from typing import Literal
 
@@ -432,6 +432,9 @@ class CaseList(CaseLines):
             """Only the newest counts."""
             return isinstance(message, CaseList.Moved)
 
+    at_once: Callable[[], None] | None = None
+    """Called with every move, before it is painted."""
+
     # -- what it shows
 
     @property
@@ -489,7 +492,9 @@ class CaseList(CaseLines):
         return True
 
     def moved(self) -> None:
-        """Tell the screen."""
+        """Tell the screen: at once what can be painted in the same frame, and by message the rest."""
+        if self.at_once is not None:
+            self.at_once()
         self.post_message(self.Moved())
 
     def find(self, needle: str, step: int, *, start: int | None = None) -> bool:
