@@ -418,8 +418,9 @@ def _free(word: str) -> Callable[[Sequence[Evidence]], str]:
 
 
 def _status(pieces: Sequence[Evidence]) -> str:
-    said = general(pieces[0].text)
-    return ": ".join(filter(None, (str(pieces[0].actual or "HTTP"), said)))
+    status = str(pieces[0].actual or "HTTP")
+    said = general(pieces[0].text.removeprefix(status))
+    return ": ".join(filter(None, (status, said)))
 
 
 _ALIKE: dict[str, Callable[[Sequence[Evidence]], str]] = {

@@ -25,7 +25,7 @@ from tui_eval.scripting.python.python_host import PythonHost
 from tui_eval.store.encoding import encode_json
 
 CODES = {
-    'nao sql': ('rows', 'values differ'),
+    'nao sql': ('rows', 'revenue 4792.0→5280.85 in 1 of 3 rows'),
     'nao tool_call args': ('wrong-arguments', 'lookup_order(order ≠ "48214": "48213")'),
     'nao tool_call never': ('not-called', 'look_up_order not called'),
     'nao tool_call count': ('under', '2 < 5 calls of lookup_order'),
