@@ -202,6 +202,8 @@ class CaseScreen(Place, inherit_bindings=False):
         self._words = ""
         self.show_tab(keep=keep)
         self.show_head()
+        if self.content.running and self._begin == "difference":
+            return  # there is none before the attempt's end
         begin, self._begin = self._begin, "as before"
         if begin == "difference":
             self._to_difference()
