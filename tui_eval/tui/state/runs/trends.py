@@ -101,7 +101,7 @@ def _mean_of(group: Sequence[Point], here: str) -> Point:
     # The fields between the time and the outcome, each for itself.
     means = [mean(values) for values in list(zip(*group, strict=True))[2:-1]]
     worst = next((one for one in MARKS if any(point.outcome == one for point in group)), "")
-    return Point(run_id, group[0].at, *means)._replace(outcome=worst)
+    return Point._make((run_id, group[0].at, *means, worst))
 
 
 def trend_lines(
