@@ -165,6 +165,13 @@ def _field(one: Evidence) -> str:
         return f"{where}not expected"
     if one.code == "same":
         return f"{where}= {shown(one.actual)}"
+    if (
+        isinstance(one.expected, str)
+        and isinstance(one.actual, str)
+        and _only_blanks(one.expected, one.actual)
+    ):
+        wanted, given = _with_blanks(one.expected, one.actual)
+        return f"{where}≠ {quoted(wanted)}: {quoted(given)} (blanks)"
     if not where and isinstance(one.expected, str) and isinstance(one.actual, str):
         wanted, given = _from_difference(one.expected, one.actual)
         if wanted and given and wanted != given:  # else the marks around them tell
@@ -174,6 +181,22 @@ def _field(one: Evidence) -> str:
 
 _SHARED = 16
 _BEFORE = 8
+_BLANKS = str.maketrans({" ": "·", "\t": "⇥", "\n": "↵", "\r": "␍"})
+
+
+def _only_blanks(expected: str, actual: str) -> bool:
+    """Whether two texts differ in nothing that would be seen on a line."""
+    return expected != actual and expected.split() == actual.split()
+
+
+def _with_blanks(expected: str, actual: str) -> tuple[str, str]:
+    """Two texts from shortly before where they part, their blanks to be seen."""
+    same = next((at for at, (a, b) in enumerate(zip(expected, actual, strict=False)) if a != b), None)
+    same = min(len(expected), len(actual)) if same is None else same
+    first = max(0, same - _BEFORE)
+    begin = "…" if first else ""
+    wanted, given = (text[first : same + _SHARED].translate(_BLANKS) for text in (expected, actual))
+    return begin + wanted, begin + given
 
 
 def _from_difference(expected: str, actual: str) -> tuple[str, str]:

@@ -222,3 +222,20 @@ def test_an_older_verdict_has_its_prose() -> None:
     attempt = Attempt("s::n", 1, "failed", verdicts=[verdict])
     assert causes.words_of(verdict) == "Expected output to contain x" and causes.code_of(verdict) == ""
     assert causes.cause_of(attempt) == ""  # its message says it
+
+
+@pytest.mark.parametrize(
+    ("expected", "actual", "words"),
+    [
+        ("Bonjour", "Bonjour ", '≠ "Bonjour": "Bonjour·" (blanks)'),
+        ("a b", "a  b", '≠ "a·b": "a··b" (blanks)'),
+        ("one\ntwo", "one two", '≠ "one↵two": "one·two" (blanks)'),
+        ("a long beginning, then", "a long beginning, then\r\n", '≠ "…ng,·then": "…ng,·then␍↵" (blanks)'),
+        ("Bonjour", "Bonsoir", "≠ Bonjour: Bonsoir"),
+    ],
+)
+def test_texts_that_differ_in_blanks_alone_do_not_read_the_same(
+    expected: str, actual: str, words: str
+) -> None:
+    piece = Evidence("field", "differs", path="$", expected=expected, actual=actual)
+    assert causes.words_of_pieces([piece]) == words
