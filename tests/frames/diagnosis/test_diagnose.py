@@ -633,3 +633,30 @@ def test_a_condition_holds_in_the_rows_that_it_names(lines: list[tuple[str, int,
         there = set(holds.get_column("id").to_list())
         assert len(wrong & there) == finding.explained and len(there - wrong) == finding.parameters["wrong"]
         assert finding.total == len(wrong)
+
+
+def test_a_measure_that_is_unique_by_chance_is_no_join_that_fans_out() -> None:
+    """As many rows as expected: one number became another one's, nothing was joined."""
+    expected = pl.DataFrame({"status": list("aabbc"), "n": [3, 9, 4, 8, 6]})
+    found = diagnose(expected, expected.with_columns(n=pl.Series([3, 9, 4, 9, 6])))
+    assert "fan_out" not in [finding.code for finding in found.findings], found.lines
+    more = diagnose(expected, pl.concat([expected, pl.DataFrame({"status": ["d"], "n": [9]})]))
+    assert more.lines == ["n, unique in expected, repeats once: a join fans out"]
+
+
+def test_without_a_key_no_column_is_called_right_but_in_the_wrong_rows() -> None:
+    """Quantities were changed at random; rows aligned by content pair some of them so that n differs."""
+    numbers = random.Random(286)
+    expected = pl.DataFrame(
+        {
+            "status": [numbers.choice("abc") for _ in range(200)],
+            "n": [numbers.randrange(100) for _ in range(200)],
+            "quantity": [numbers.randrange(1, 8) for _ in range(200)],
+        }
+    )
+    for seed in range(20):
+        numbers = random.Random(seed)
+        changed = [numbers.randrange(1, 8) if numbers.random() < 0.6 else n for n in expected["quantity"]]
+        found = diagnose(expected, expected.with_columns(quantity=pl.Series(changed)))
+        assert not found.key
+        assert "permuted" not in [finding.code for finding in found.findings], found.lines

@@ -287,7 +287,11 @@ def _changes(facts: _Facts, others: OtherColumns, name: str) -> Iterator[ValueCh
         yield from _tried((time_changes, text_changes), e_wrong, a_wrong)
     yield from (change for change in moved if change.code == "other_column")
     if name not in facts.difference.key and int(flags.sum()) >= 3:
-        yield from displaced(e.gather(facts.e_rows), a.gather(facts.a_rows), flags)
+        for change in displaced(e.gather(facts.e_rows), a.gather(facts.a_rows), flags):
+            # rows aligned by content: what is left over was paired so that other columns agree, which puts
+            # a column that is right into other rows
+            if facts.difference.key or change.code != "permuted":
+                yield change
 
 
 _Way = Callable[[pl.Series, pl.Series], Iterator[ValueChange]]

@@ -52,7 +52,10 @@ def row_findings(difference: Difference) -> Iterator[tuple[Finding, float]]:
     repeats = difference.repeats if difference.key_unique_in_expected else pl.Series([], dtype=pl.UInt32)
     if len(repeats):
         rows = a_rows.gather(repeats).cast(pl.UInt32)
-        yield _fan_out(difference, rows, len(extra)), 1.0
+        found = _fan_out(difference, rows, len(extra))
+        # a join that fans out gives more rows; where there are no more, a value was changed into another one's
+        if found.parameters["alike"] or difference.lengths[1] > difference.lengths[0]:
+            yield found, 1.0
         extra = extra.filter(~extra.is_in(rows.implode()))
     elif not difference.key:
         yield from _repeated(difference, missing, extra)
@@ -60,9 +63,9 @@ def row_findings(difference: Difference) -> Iterator[tuple[Finding, float]]:
     if limited is not None and limited[1] >= 1.0:
         yield limited
         return
-    found = list(_filters(difference, missing, extra, every_extra=len(extra) + len(repeats)))
-    yield from found
-    if limited is not None and not found:
+    filters = list(_filters(difference, missing, extra, every_extra=len(extra) + len(repeats)))
+    yield from filters
+    if limited is not None and not filters:
         yield limited
 
 
