@@ -7,13 +7,17 @@ import json
 import os
 import signal
 import sys
+import tempfile
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
 
 import msgspec
 import pytest
 
 from tests.support.waiting import connected, until
 from tui_eval.engine.request import RunRequest
+from tui_eval.engine.service import process
 from tui_eval.engine.service.client import EngineClient, EngineError
 from tui_eval.store.reader import RunReader
 
@@ -140,3 +144,25 @@ async def test_refusals_are_one_line(project) -> None:
     with pytest.raises(EngineError, match="no engine"):
         await EngineClient(root).attach(root)
     await client.close()
+
+
+def test_a_client_that_is_there_when_a_foreground_run_ends_causes_no_traceback(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The app looks at a run of `tui-eval run`, which ends: nothing but its own lines stands on stderr."""
+    said: list[dict[str, Any]] = []
+
+    async def run(folder: Path) -> None:
+        asyncio.get_running_loop().set_exception_handler(lambda _, context: said.append(context))
+        active = cast("Any", SimpleNamespace(run_id="one", writer=None))
+        async with process.reachable(active):
+            (socket,) = folder.glob("run-*.sock")
+            reader, writer = await asyncio.open_unix_connection(str(socket))
+            writer.write(b'{"id": 1, "op": "hello"}\n')
+            assert json.loads(await reader.readline())["ok"]
+
+    with tempfile.TemporaryDirectory() as name:  # a short one: a socket's path has room for 100 letters
+        folder = Path(name)
+        monkeypatch.setattr(process, "runtime_folder", lambda: folder)
+        asyncio.run(run(folder))
+    assert said == []

@@ -106,6 +106,8 @@ class EngineServer:
                 await writer.drain()
         except (ConnectionError, ValueError):
             pass
+        except asyncio.CancelledError:
+            pass  # the loop ends while a client is still there: asyncio 3.11 prints a traceback of that
         finally:
             self._connections -= 1
             writer.close()
