@@ -45,6 +45,33 @@ def test_show_says_it_above_the_rows() -> None:
     assert "×100" not in attempt_text(right, "revenue")
 
 
+def test_show_says_of_what_there_is_more() -> None:
+    made = wrong()
+    assert made.data is not None
+    expected = [{"id": n, "amo|unt": n + 0.25} for n in range(1, 24)]
+    made.data.expected, made.data.actual = expected, [dict(row, **{"amo|unt": 0.5}) for row in expected]
+    assert " · key: id, 3 more rows\n" in attempt_text(made, "revenue")
+
+
+def test_markdown_says_how_many_cases_it_shows_no_rows_of(tmp_path: Path) -> None:
+    writer = RunWriter(Store(tmp_path).create_folder("run"), RunInfo(id="run", agents=["a"], started_at=1.0))
+    planned = [
+        PlannedCase(Case(f"t.yml::r{n}", f"r{n}", "t.yml", "nao", turns=[Turn("?")]), "a", None, 1, 1)
+        for n in range(53)
+    ]
+    for number, (ref,) in enumerate(writer.plan(planned)):
+        writer.done(ref, wrong(f"t.yml::r{number}"))
+    writer.close()
+    reader = RunReader(Store(tmp_path).runs_folder / "run")
+    try:
+        export(reader, tmp_path / "run.md")
+    finally:
+        reader.close()
+    text = (tmp_path / "run.md").read_text()
+    assert text.count(": rows</summary>") == 20
+    assert "The rows of 33 more cases are not shown here; no cause was looked for in 3 of these." in text
+
+
 def test_markdown_says_it_beside_the_reason(tmp_path: Path) -> None:
     run_id = new_run_id()
     writer = RunWriter(

@@ -114,7 +114,8 @@ def _rows(attempt: Attempt, folder: Path | None) -> list[str]:
     lines += [shown.order] if shown.order else []
     lines = [visible(line, newlines=False) for line in lines]
     if (table := shown.table or shown.answer) is not None:
-        more = f", {table.more_rows:,} more" if table.more_rows else ""
+        rows = "row" if table.more_rows == 1 else "rows"
+        more = f", {table.more_rows:,} more {rows}" if table.more_rows else ""
         more += f", {table.more_columns:,} more columns" if table.more_columns else ""
         lines.append(visible(table.line, newlines=False) + more)
         lines += table_lines(table, terminal_width())

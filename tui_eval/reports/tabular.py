@@ -92,7 +92,7 @@ def write_markdown(reader: RunReader, path: Path) -> None:
     ]
     lines += [f"{_text(info.note)}.", ""] if info.note else []
     if bad:
-        found = _rows_of_cases(reader)
+        found, unread = _rows_of_cases(reader)
         lines += ["| case | agent | model | outcome | why |", "|---|---|---|---|---|"]
         lines += [
             f"| {_text(full_name(item.name, item.variant))} | {_column(item)} | {_outcome(item)} | {_why(item, found)} |"
@@ -102,8 +102,16 @@ def write_markdown(reader: RunReader, path: Path) -> None:
         folded = [
             (item, found[key]) for item in bad if (key := (item.case_id, item.agent, item.model)) in found
         ]
-        for item, shown in [one for one in folded if one[1].table or one[1].fault][:_MOST_TABLES]:
+        folded = [one for one in folded if one[1].table or one[1].fault]
+        for item, shown in folded[:_MOST_TABLES]:
             lines += _details(item, shown)
+        if rest := len(folded[_MOST_TABLES:]) + unread:
+            others = "1 more case is" if rest == 1 else f"{rest:,} more cases are"
+            words = f"; no cause was looked for in {unread:,} of these" if unread else ""
+            lines += [
+                f"The rows of {others} not shown here{words}. `tui-eval show {info.id} CASE` shows them.",
+                "",
+            ]
     if passed:
         lines += [
             f"<details><summary>{len(passed):,} passed</summary>",
@@ -126,17 +134,21 @@ ColumnKey = tuple[str, str, str | None]
 """Case, agent and model."""
 
 
-def _rows_of_cases(reader: RunReader) -> dict[ColumnKey, RowsShown]:
-    """What is shown of the rows of the first attempt that failed or could not be judged, by its column."""
+def _rows_of_cases(reader: RunReader) -> tuple[dict[ColumnKey, RowsShown], int]:
+    """What is shown of the rows of the first attempt that failed or could not be judged, by its column; and of how
+    many further columns of such suites nothing was read."""
     found: dict[ColumnKey, RowsShown] = {}
     looked: set[int] = set()
+    formats: set[str] = set()
+    unread: dict[int, str] = {}
     cases = {row.id: row for row in reader.cases()}
     for row in reader.attempts():
         case = cases.get(row.case_ref)
         if case is None or row.state != "done" or row.outcome == "passed" or row.case_ref in looked:
             continue
         if len(looked) == _MOST_DIAGNOSES:
-            break
+            unread[row.case_ref] = case.format
+            continue
         looked.add(row.case_ref)
         attempt = reader.attempt(row.id)
         if attempt is None or attempt.data is None:
@@ -144,7 +156,8 @@ def _rows_of_cases(reader: RunReader) -> dict[ColumnKey, RowsShown]:
         shown = rows_shown(attempt.data, reader.folder, rows=_TABLE_ROWS, attempt=attempt)
         if any(shown):
             found[case.case_id, case.agent, case.model] = shown
-    return found
+            formats.add(case.format)
+    return found, sum(format_name in formats for format_name in unread.values())
 
 
 def _details(item: CaseSummary, shown: RowsShown) -> list[str]:
