@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from typing import Any
 
 import pytest
@@ -170,3 +171,10 @@ def test_rows_alone_stand_in_their_order_with_no_key_and_no_marks() -> None:
     assert [column.name for column in made.columns] == ["status", "id"] and not made.difference.key
     assert [made.row(n).cells[0].text for n in range(3)] == ["b", "a", "b"] and marks(made) == [" "] * 3
     assert len(OneTable(alone([]))) == 0
+
+
+def test_whole_money_that_json_gives_as_a_float_is_not_marked_as_written_otherwise() -> None:
+    expected = [{"id": 1, "v": Decimal("803.00")}, {"id": 2, "v": Decimal("47.10")}, {"id": 3, "v": 1.0}]
+    actual = [{"id": 1, "v": 803.0}, {"id": 2, "v": 47.1}, {"id": 3, "v": 1.0000001}]
+    made = OneTable(align(expected, actual))
+    assert [made.row(n).cells[1].state for n in range(3)] == ["same", "same", "near"]

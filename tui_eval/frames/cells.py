@@ -118,9 +118,16 @@ def compared(name: str, one: ColumnPair, expected: Any, actual: Any, same: bool)
     return Cell(name, *texts, False, _why(one, expected, actual), kinds)
 
 
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float | Decimal) and not isinstance(value, bool)
+
+
 def _near(one: ColumnPair, expected: Any, actual: Any) -> str:
-    """How equal cells that are written otherwise stand to each other."""
+    """How equal cells that are written otherwise stand to each other; empty where two numbers are the same one:
+    JSON has only one way to write 803.00."""
     found = _distance(one, expected, actual)
+    if found is not None and not found[0] and _is_number(expected) and _is_number(actual):
+        return ""
     if found is None or not found[0].is_finite() or not found[0]:
         return "the same, written otherwise"
     return f"off by {_short(found[0])}, allowed {float(found[1]):.3g}"
