@@ -105,6 +105,19 @@ def test_without_a_key_a_missing_row_is_not_paired_with_one_that_has_nothing_in_
     assert sorted(row[0] for row in shown(found)) == ["extra", "missing", "missing", "same"]
 
 
+def test_rows_that_name_others_throughout_are_missing_and_too_many() -> None:
+    """A top five from the other end: no customer of them is expected, whatever they spent."""
+    expected = [{"customer_id": number, "total": 900.5 - number} for number in (26, 7, 31, 2, 19)]
+    actual = [{"customer_id": number, "total": 10.25 + number} for number in (44, 45, 46, 47, 48)]
+    assert sorted(row[0] for row in shown(align(expected, actual))) == ["extra"] * 5 + ["missing"] * 5
+
+
+def test_rows_that_are_named_otherwise_belong_together_by_what_else_they_have() -> None:
+    expected = [{"country": name, "n": n} for name, n in (("France", 1.5), ("Norway", 2.5), ("Italy", 7.25))]
+    actual = [{"country": name, "n": n} for name, n in (("NO", 2.5), ("IT", 7.25), ("FR", 1.5))]
+    assert [row[0] for row in shown(align(expected, actual))] == ["different"] * 3
+
+
 def test_the_key_is_unique_in_expected_not_in_the_answer() -> None:
     """`amount` is unique in the answer alone: it says nothing of which rows were meant."""
     expected = [{"city": "Lyon", "n": 1}, {"city": "Oslo", "n": 1}, {"city": "Rome", "n": 2}]

@@ -130,10 +130,20 @@ def align_rows(
         alike = _alike(pairs, e_left, a_left, 1 if as_many else (len(pairs) + 1) // 2)
         e_left = e_left.filter(~e_left.is_in(alike.get_column("e").implode()))
         a_left = a_left.filter(~a_left.is_in(alike.get_column("a").implode()))
-        # where rows are missing, one that has nothing in common with another stays apart from it
-        rest = pl.concat([alike, _by_content(pairs, e_left, a_left) if as_many else _apart(e_left, a_left)])
+        # where rows are missing, or others are named, one that has nothing in common with another stays apart from it
+        paired = as_many and not _named_otherwise(pairs)
+        rest = pl.concat([alike, _by_content(pairs, e_left, a_left) if paired else _apart(e_left, a_left)])
     table = pl.concat([same, rest])
     return _in_place(_rows(*_repeated(pairs, table)))
+
+
+def _named_otherwise(pairs: list[ColumnPair]) -> bool:
+    """Whether both sides name each row of theirs in a column, which would be the key had they one name in common:
+    the five customers with the least in place of the five with the most."""
+    names = [one for one in pairs if not one.tolerant and one.expected.kind != "null"]
+    return len(pairs) > 1 and any(
+        len(one.e_key) > 1 and _unique(one.e_key) and _unique(one.a_key) for one in names
+    )
 
 
 _ROWS = {"e": pl.UInt32, "a": pl.UInt32, "at": pl.Int64}
