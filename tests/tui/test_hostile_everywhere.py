@@ -156,6 +156,7 @@ VISITS: tuple[tuple[str, list[str], str], ...] = (
     ("the editor", ["e", "E", ESC], "evil"),
     ("watching", ["W", "W", "W"], "evil"),
     ("palette", ["\x10", "evil", ESC, ESC], "evil"),
+    ("the tour", ["\x07", "j"], "evil"),
     ("runs", ["H"], "passed failed"),
     ("figures and plots", ["\t", "j", "j", "G", "\t", "v", ">", ">", ESC], "passed failed"),
     ("deleting", ["D", ESC, "O", ESC, "f", "evil", ESC], "passed failed"),
