@@ -107,3 +107,43 @@ def test_the_end_of_a_run_and_its_last_changes_are_told(followed):
     for news in [*ear.news, ear.follower.take()]:
         outcomes |= {row.id: row.outcome for row in news.attempts.values()}
     assert set(outcomes.values()) == {"failed", "passed"}
+
+
+def test_a_run_is_not_said_to_have_ended_before_its_last_attempts_are(tmp_path, monkeypatch):
+    """An app that is quicker than the follower's thread takes a step for one that came to nothing, and hears no more
+    of it."""
+    monkeypatch.setattr(follower, "INFO_SECONDS", 0.0)
+    run = LiveRun(tmp_path, ["one"])
+    known: dict[int, str | None] = {}
+    ended: list[dict[int, str | None]] = []
+
+    class Quick:
+        def call_later(self, callback, *_args, **_kwargs) -> bool:
+            news = followed.take()  # at once, in the follower's thread
+            known.update({row.id: row.outcome for row in news.attempts.values()})
+            if news.view is not None:
+                seen.set()
+            if news.info is not None and news.info.state == "finished":
+                ended.append(dict(known))
+            return True
+
+        def take_news(self) -> None: ...
+
+    seen = threading.Event()
+    followed = Follower(Quick(), run.folder)
+    run.start(0)
+    run.writer.flush()
+    changes, may_read = RunReader.changes, threading.Event()
+
+    def once_ended(reader: RunReader, since: int = 0):
+        assert may_read.wait(30)
+        return changes(reader, since)
+
+    followed.start()
+    assert seen.wait(30)
+    monkeypatch.setattr(RunReader, "changes", once_ended)
+    run.done(0, "failed", "no")
+    run.finish()
+    may_read.set()
+    followed.wait(30)
+    assert ended == [{run.refs[0][0]: "failed"}]

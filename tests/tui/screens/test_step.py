@@ -199,6 +199,49 @@ async def test_an_agent_that_fails_in_the_second_turn(tmp_path: Path, step: str,
         assert "ended: error" in text and words in text and "fine" in text and "begin" in text
 
 
+@pytest.mark.parametrize("key", ["question_mark", "l"])
+async def test_a_turn_that_ends_behind_help_or_the_log_is_seen_afterwards(tmp_path: Path, key: str) -> None:
+    async with app_on(tmp_path) as (app, pilot):
+        await pilot.press("b")
+        await waiting(app, pilot, 1)
+        step = app.screen
+        await pilot.press(key)
+        await until(lambda: app.screen is not step, pilot)
+        await app.services.engines.own.step(step.run_id, next(iter(app.state.run.attempts)), "send")
+        await until(lambda: _waits_before(app, 2), pilot)
+        await pilot.press("escape")
+        await waiting(app, pilot, 2)
+        assert "you said one" in screen_text(app) and "turn 2 of 3 would be sent" in screen_text(app)
+
+
+def _waits_before(app: Any, turn: int) -> bool:
+    run = app.state.run
+    row = next(iter(run.attempts.values()))
+    pieces = run.live[row.id].pieces if row.id in run.live else []
+    return row.detail.endswith(f"turn {turn}") and any(
+        p.kind == "step" and p.name == str(turn) for p in pieces
+    )
+
+
+async def test_a_decision_that_does_not_reach_the_engine_can_be_made_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with app_on(tmp_path) as (app, pilot):
+        await pilot.press("b")
+        await waiting(app, pilot, 1)
+
+        async def gone(*_: Any, **__: Any) -> None:
+            raise EngineError("no answer from the engine")
+
+        with monkeypatch.context() as patched:
+            patched.setattr(app.services.engines.own, "step", gone)
+            await pilot.press("enter")
+            await until(lambda: logged(app, "no answer from the engine"), pilot)
+        assert "turn 1 of 3 would be sent" in screen_text(app)
+        await pilot.press("enter")
+        await waiting(app, pilot, 2)
+
+
 async def test_what_was_read_for_a_screen_that_is_taken_away_is_for_nobody(tmp_path: Path) -> None:
     async with app_on(tmp_path) as (app, pilot):
         await pilot.press("b")

@@ -132,7 +132,7 @@ class Follower:
         with self._lock:
             self._news.view = view
         self._tell()
-        active = info.state in ("running", "paused")
+        began_active = active = info.state in ("running", "paused")
         info_due = time.monotonic() + INFO_SECONDS
         stamp, read_due = -1, 0.0
         while active and not self._stop.wait(max(LOOK_SECONDS, read_due - time.monotonic())):
@@ -141,11 +141,11 @@ class Follower:
                 active = fresh.state in ("running", "paused")
                 if not active:
                     stamp = -1  # the last news, wherever they are kept
-                if fresh != info:
-                    info = fresh
+                if fresh != info and active:
                     with self._lock:
                         self._news.info = fresh
                     self._tell()
+                info = fresh
                 info_due = time.monotonic() + INFO_SECONDS
             now = reader.stamp()
             if now == stamp:
@@ -172,6 +172,12 @@ class Follower:
                 news.live.extend(news_live)
             if news_live:
                 seq = news_live[-1].seq
+            if active:
+                self._tell()
+        if began_active and not active:
+            # Together with the last changes: whoever hears that it has ended concludes from what it has.
+            with self._lock:
+                self._news.info = info
             self._tell()
 
     def _tell(self) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import replace
 from functools import partial
 
@@ -115,8 +115,11 @@ class StepScreen(Place, inherit_bindings=False):
         yield KeyHints(self._keys())
 
     def on_mount(self) -> None:
-        """Show what is known already."""
+        """The keys move in the conversation."""
         self.query_one(StepConversation).focus()
+
+    def on_screen_resume(self) -> None:
+        """What is known already, or has happened while help or the log stood before it."""
         self.renew()
 
     @property
@@ -233,21 +236,15 @@ class StepScreen(Place, inherit_bindings=False):
             return
         self._reading = True
 
-        def read() -> Attempt | None:
-            try:
-                reader = RunReader(run.folder)
-            except StoreError:  # nothing was sent: there is nothing to remember
-                return Attempt(
-                    self.pointer.case_id, row.attempt, row.outcome or "cancelled", message=row.message
-                )
-            try:
-                return reader.attempt(row.id)
-            finally:
-                reader.close()
+        def read() -> Attempt:
+            with suppress(StoreError), closing(RunReader(run.folder)) as reader:
+                if (attempt := reader.attempt(row.id)) is not None:
+                    return attempt
+            # Nothing was sent, so nothing is remembered (or somebody has deleted the run): how it ended is known.
+            return Attempt(self.pointer.case_id, row.attempt, row.outcome or "cancelled", message=row.message)
 
-        def take(attempt: Attempt | None) -> None:
+        def take(attempt: Attempt) -> None:
             self.attempt = attempt
-            self._reading = attempt is not None
             self.renew()
 
         run_in_thread(self.app, read, take, name="step")
@@ -267,9 +264,16 @@ class StepScreen(Place, inherit_bindings=False):
             return
         self._decided = self.view.waits
         self._set_editing(False)
-        core = self.services
-        core.tasks.soon(core.engines.of(run).step(self.run_id, row.id, action, text))
+        self.services.tasks.soon(self._ask_engine(run, row, action, text))
         self.renew()
+
+    async def _ask_engine(self, run: RunView, row: AttemptRow, action: str, text: str | None) -> None:
+        try:
+            await self.services.engines.of(run).step(self.run_id, row.id, action, text)
+        except Exception:
+            self._decided = 0  # it did not arrive: the turn waits still
+            self.renew()
+            raise
 
     def handlers(self) -> Mapping[str, Handler]:
         """What its keys do."""
