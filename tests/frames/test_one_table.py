@@ -5,11 +5,13 @@ from __future__ import annotations
 from decimal import Decimal
 from typing import Any
 
+import polars as pl
 import pytest
 
 from tui_eval.frames.comparison_rules import ComparisonSettings
 from tui_eval.frames.difference import align, alone
 from tui_eval.frames.one_table import OneTable, table_of_details
+from tui_eval.frames.value_texts import plain_moment
 from tui_eval.model import DataDetails
 
 TYPES = {"order_id": "INTEGER", "order_date": "DATE", "amount": "DOUBLE", "note": "VARCHAR"}
@@ -145,14 +147,44 @@ def test_dates_of_rows_without_types_are_dates_too() -> None:
     assert [cell.text for cell in made.row(1).cells] == ["2", "2018-01-02", "2018-01-02 08:00:00"]
 
 
+@pytest.mark.parametrize(
+    "day",
+    [
+        "2018-01-02",
+        "2018-01-02T00:00:00",
+        "2018-01-02 00:00:00",
+        "2018-01-02T00:00:00.000Z",
+        "2018-01-02 00:00",
+    ],
+)
+def test_an_answers_date_is_shown_as_a_date_however_it_is_written(day: str) -> None:
+    expected = [{"id": n, "day": f"2018-01-0{n}T00:00:00"} for n in (1, 2, 3)]
+    answer = [expected[1] | {"id": 1, "day": day}, *expected[1:]]
+    found = align(expected, answer, None, None, {"day": "DATE"})
+    assert OneTable(found).row(0).cells[1].text == "2018-01-01→2018-01-02"
+    assert "day: expected 2018-01-01, actual 2018-01-02" in found.render()
+    assert "00:00" not in align(expected, expected[1:], None, None, {"day": "DATE"}).render()
+
+
+def test_a_text_that_only_begins_like_a_time_stays_as_it_is() -> None:
+    assert plain_moment("2018-01-02The rest", False) == "2018-01-02The rest"
+    assert plain_moment("2018-01-02T08:30:00", True) == "2018-01-02 08:30:00"
+
+
 def test_the_head_says_of_which_other_kind_the_answer_is() -> None:
     rows = [{"id": n, "v": n / 2, "w": n} for n in range(3)]
     made = OneTable(align(rows, [{"id": str(row["id"]), "v": row["w"], "w": row["v"]} for row in rows]))
     assert [(column.kind, column.given) for column in made.columns] == [
         ("integer", "text"),
-        ("number", ""),
-        ("integer", ""),
+        ("number", "integer"),
+        ("integer", "number"),
     ]
+    whole = [{"i": n, "f": float(n)} for n in range(3)]
+    swapped = OneTable(align(whole, [{"i": float(n), "f": n} for n in range(3)]))
+    assert [column.given for column in swapped.columns] == ["", ""]  # JSON's 3.0 is 3
+    prices = pl.DataFrame({"p": [1.25, 2.5]}, schema={"p": pl.Decimal(9, 2)})
+    assert OneTable(align(prices, [{"p": 1.25}, {"p": 2.5}])).columns[0].given == ""
+    assert OneTable(align(prices, [{"p": 1}, {"p": 3}])).columns[0].given == "integer"
     days = [{"id": 1, "day": "2018-01-01"}]
     typed = align(days, days, None, None, {"day": "DATE"})
     assert OneTable(typed).columns[1].given == ""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -14,7 +15,8 @@ from tui_eval.frames.comparison_rules import ComparisonSettings
 from tui_eval.frames.matching import row_hashes
 from tui_eval.frames.pairing import pair
 from tui_eval.frames.pairs import ColumnPair, pair_same
-from tui_eval.frames.typed_columns import ReadColumn, column, column_names, from_cells
+from tui_eval.frames.typed_columns import ReadColumn, column, column_names, from_cells, holds_days
+from tui_eval.frames.value_texts import plain_moment
 
 if TYPE_CHECKING:
     from tui_eval.frames.sql import SqlResult
@@ -377,9 +379,18 @@ class Difference:
             lines.append(f"{len(rows)} of {len(self)} rows differ")
         return "\n".join(lines)
 
+    @cached_property
+    def _days(self) -> frozenset[str]:
+        """The columns in which only dates are expected."""
+        return frozenset(name for name, one in self._pairs.items() if holds_days(one.expected))
+
     def _lines(self, index: int) -> list[str]:
         found = self.row(index)
-        cells = [cell for cell in found.cells if cell.column not in self.missing_columns]
+        cells = [
+            _of_days(cell) if cell.column in self._days else cell
+            for cell in found.cells
+            if cell.column not in self.missing_columns
+        ]
         if found.status == "extra":
             return [f"extra row {_one(found.actual_index)}: {_values(cells, 'actual')}"]
         if found.status == "missing":
@@ -457,6 +468,14 @@ def _status(e_row: int | None, a_row: int | None, apart: bool) -> Status:
 def _lacks(column: bool, e_row: int | None, a_row: int | None) -> str:
     """Why there is nothing to compare a cell with."""
     return "column missing" if column else "extra row" if e_row is None else "missing row"
+
+
+def _of_days(cell: Cell) -> Cell:
+    """A cell of a column of dates without midnights; as it came where these are all that tells its sides apart."""
+    texts = plain_moment(cell.expected, True), plain_moment(cell.actual, True)
+    return (
+        cell if texts[0] == texts[1] and not cell.same else replace(cell, expected=texts[0], actual=texts[1])
+    )
 
 
 def _one(index: int | None) -> int:

@@ -12,11 +12,14 @@ from typing import TYPE_CHECKING, Literal
 
 import polars as pl
 
+from tui_eval.frames.typed_columns import holds_days, whole_numbers
+from tui_eval.frames.value_texts import plain_moment
 from tui_eval.guard.text import clip
 
 if TYPE_CHECKING:
     from tui_eval.frames.cells import AlignedRow, Cell, Status
     from tui_eval.frames.difference import Difference
+    from tui_eval.frames.pairs import ColumnPair
     from tui_eval.frames.typed_columns import ReadColumn
     from tui_eval.model import DataDetails
 
@@ -24,7 +27,6 @@ CellState = Literal["same", "near", "differs", "missing", "extra", "lacking"]
 """`near`: equal within the tolerance, or written otherwise; `lacking`: the answer has no such column."""
 ARROW = "→"
 _MARKS = {"same": " ", "different": "≠", "missing": "−", "extra": "+"}
-_MIDNIGHT = "T00:00:00"
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,13 +103,15 @@ class OneTable:
     def _head(self, name: str, apart: int) -> TableColumn:
         one = self.difference.pairs.get(name)
         column = one.expected if one is not None else self.difference.lacking.get(name)
-        days = column is not None and _days(column)
+        days = column is not None and holds_days(column)
         kind = _kind(column, days)
         numeric = kind in ("integer", "decimal", "number")
-        other = _kind(one.actual, _days(one.actual)) if one is not None else ""
-        given = (
-            "" if other in (kind, "null", "") or kind in ("null", "") or _stands_for(kind, other) else other
-        )
+        given = ""
+        if one is not None:
+            other = _kind(one.actual, holds_days(one.actual))
+            nothing = {kind, other} & {"null", ""}
+            if other != kind and not nothing and not _stands_for(kind, other, one):
+                given = other
         return TableColumn(
             name, kind, name in self.difference.key, name in self.lacking, apart, days, numeric, given
         )
@@ -292,41 +296,18 @@ def _quoted(text: str | None, kind: str, always: bool) -> str | None:
     return f'"{text}"'
 
 
-def plain_moment(text: str | None, days: bool) -> str | None:
-    """A text as it is shown: a date without its midnight where the column has only dates, a timestamp with a blank for its T."""
-    if text is None or len(text) < 11 or text[10] != "T" or not text[:4].isdigit() or text[4] != "-":
-        return text
-    if days and text[10:] in (_MIDNIGHT, f"{_MIDNIGHT}+00:00"):
-        return text[:10]
-    return f"{text[:10]} {text[11:]}"
-
-
-_DAY = r"^\d{4,}-\d\d-\d\d(?:[T ]00:00:00(?:\.0+)?)?(?:Z|\+00:00)?$"
-_LOOKED_AT = 1000
-
-
-def _days(column: ReadColumn) -> bool:
-    """Whether all values of a column are dates, or midnights."""
-    if column.kind not in ("time", "text"):
-        return False
-    if column.type_name.upper() == "DATE":
-        return True
-    if column.series is None or column.series.dtype != pl.String:
-        return False
-    text = pl.col("t")
-    for known in (column.series.head(_LOOKED_AT).drop_nulls(), column.series.drop_nulls()):
-        if not len(known) or not pl.DataFrame({"t": known}).select(text.str.contains(_DAY).all()).item():
-            return False
-    return True
-
-
-_ALIKE = ({"integer", "number", "decimal"}, {"date", "timestamp"})
+_NUMBERS = {"integer", "number", "decimal"}
+"""Kinds of which JSON has one: `3` and `3.0` are the same."""
 _AS_TEXT = ("date", "timestamp", "time", "decimal", "interval")
 """Kinds that JSON can only write as texts."""
 
 
-def _stands_for(kind: str, other: str) -> bool:
-    return any({kind, other} <= alike for alike in _ALIKE) or (other == "text" and kind in _AS_TEXT)
+def _stands_for(kind: str, other: str, one: ColumnPair) -> bool:
+    """Whether values of another kind may be those that are expected: numbers may where both sides are whole, or
+    neither is."""
+    if {kind, other} <= _NUMBERS:
+        return whole_numbers(one.expected) == whole_numbers(one.actual)
+    return other == "text" and kind in _AS_TEXT
 
 
 _WORDS = {

@@ -40,6 +40,18 @@ class Conclusion:
     line: str
     renamed: Mapping[str, str] = field(default_factory=dict)
 
+    @property
+    def short(self) -> str:
+        """The line for a narrow screen, the step that went wrong first."""
+        return _SHORT.get(self.blame) or self.line
+
+
+_SHORT: dict[Blame, str] = {
+    "query": "its query is wrong, the answer has its rows",
+    "retold": "retold wrongly: its query gives the right rows",
+    "both": "its query is wrong, and the answer differs from it",
+}
+
 
 def conclude(
     expected: SqlResult | pl.DataFrame | Sequence[dict[str, Any]],

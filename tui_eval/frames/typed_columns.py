@@ -286,3 +286,34 @@ def _times(series: pl.Series) -> pl.Series:
     return pl.Series(
         series.name, [None if t is None else readings[t] for t in series.to_list()], dtype=pl.String
     )
+
+
+_ONLY_DAY = r"^\d{4,}-\d\d-\d\d(?:[T ]00:00(?::00(?:\.0+)?)?)?(?:Z|\+00:00)?$"
+_LOOKED_AT = 1000
+
+
+def holds_days(column: ReadColumn) -> bool:
+    """Whether all values of a column are dates, or midnights."""
+    if column.kind not in ("time", "text"):
+        return False
+    if column.type_name.upper() == "DATE":
+        return True
+    if column.series is None or column.series.dtype != pl.String:
+        return False
+    text = pl.col("t")
+    for known in (column.series.head(_LOOKED_AT).drop_nulls(), column.series.drop_nulls()):
+        if not len(known) or not pl.DataFrame({"t": known}).select(text.str.contains(_ONLY_DAY).all()).item():
+            return False
+    return True
+
+
+def whole_numbers(column: ReadColumn) -> bool:
+    """Whether a column of numbers has no value with a fraction."""
+    values = column.series
+    if values is None or column.integral or (column.kind == "exact" and not column.scale):
+        return True
+    if column.kind == "exact":
+        unit = pl.lit(10**column.scale, dtype=values.dtype)
+        part = pl.DataFrame({"v": values}).select((pl.col("v") % unit != 0).any()).item()
+        return not part
+    return bool((values == values.round()).all())

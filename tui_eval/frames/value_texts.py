@@ -38,6 +38,19 @@ def instant(text: str) -> str | None:
     return stem + (f".{fraction}" if fraction else "") + ("+00:00" if zone else "")
 
 
+_MIDNIGHT = re.compile(r"(\d{4,}-\d\d-\d\d)T00:00:00(?:\+00:00)?", re.ASCII)
+
+
+def plain_moment(text: str | None, days: bool) -> str | None:
+    """A text as it is shown: a date without its midnight, however that is written, where the column has only dates; a
+    timestamp with a blank for its T."""
+    if text is None or len(text) < 11 or text[10] not in "T " or (known := instant(text)) is None:
+        return text
+    if days and (found := _MIDNIGHT.fullmatch(known)) is not None:
+        return found[1]
+    return f"{text[:10]} {text[11:]}"
+
+
 _CLOCK = re.compile(r"(\d\d:\d\d)(?::(\d\d)(?:\.(\d{1,9}))?)?", re.ASCII)
 
 

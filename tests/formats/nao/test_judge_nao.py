@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import polars as pl
@@ -82,6 +83,14 @@ async def test_rows_match_beside_a_tool_call() -> None:
     assert (found.data.reference_sql, found.data.verification_sql) == ("select 1 as x", "select 1")
     assert found.verdicts[1].reason == "match (the verification query reads no table)"
     assert found.verdicts[1].expected == {"x": 1}
+
+
+async def test_a_date_of_one_row_has_no_midnight() -> None:
+    result = replace(table(day=["2018-01-01T00:00:00"]), types={"day": "DATE"})
+    answer = RowsAnswer([{"day": "2018-01-02 00:00:00"}])
+    verdict = (await judge(JudgeInput(case(SQL), services=services(answer, result)))).verdicts[0]
+    assert (verdict.expected, verdict.actual) == ({"day": "2018-01-01"}, {"day": "2018-01-02"})
+    assert "expected 2018-01-01, actual 2018-01-02" in verdict.reason and "00:00" not in verdict.reason
 
 
 async def test_rows_differ_and_say_where() -> None:

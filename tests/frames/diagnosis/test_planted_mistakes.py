@@ -198,6 +198,11 @@ PLANTED = {
         "select order_date as period, sum(amount) as revenue from orders group by 1",
         "granularity", "too fine: summed by month of period",
     ),
+    "day by day of a column called month": (
+        "select status, date_trunc('month', order_date) as month, sum(amount) as revenue from orders group by all",
+        "select status, order_date as month, sum(amount) as revenue from orders group by all",
+        "granularity", "too fine: summed by status and month, the",
+    ),
     "by method too": (
         "select status, sum(p.amount) as revenue from orders join stg_payments p using (order_id) group by 1",
         "select status, payment_method, sum(p.amount) as revenue from orders join stg_payments p using (order_id) group by all",

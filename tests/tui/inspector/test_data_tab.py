@@ -184,6 +184,26 @@ async def test_a_missing_row_an_extra_one_and_a_repeat_stand_in_their_place(tmp_
         await sees(pilot, "×2 the answer has this key twice")
 
 
+async def test_a_line_that_is_too_long_where_rows_are_few_goes_on_below(tmp_path: Path) -> None:
+    rows = [{"id": n, "name": f"n{n}", "v": n * 2.0} for n in range(1, 21)]
+    answer = [{**row, "v": row["v"] * (n % 3 + 2)} for n, row in enumerate(rows)]
+    app = host(tmp_path, attempt_of(rows, answer, key=["id"]))
+    async with app.run_test(size=(60, 16)) as pilot:
+        await opened(pilot)
+        await sees(pilot, "→ v whole multiples (×2 to ×4)", "as a join does?")
+        assert "…" not in "".join(line for line in lines(app) if line.startswith("→"))
+
+
+async def test_a_cell_in_full_shows_a_date_as_one_until_it_is_asked_for_raw(tmp_path: Path) -> None:
+    rows = [{"id": n, "day": f"2018-01-0{n}T00:00:00"} for n in (1, 2)]
+    app = host(tmp_path, attempt_of(rows, [rows[0], {**rows[1], "day": "2018-01-05 00:00:00"}]))
+    async with app.run_test(size=(80, 24)) as pilot:
+        _, tab = await opened(pilot)
+        await pilot.press("enter")
+        await until(pilot, lambda: "2018-01-05" in tab.text.rows_text())
+        assert "00:00" not in tab.text.rows_text()
+
+
 def test_what_is_not_made_to_its_end_leaves_no_file(tmp_path: Path) -> None:
     attempt = attempt_of([{"a": n} for n in range(18)], [{"a": n} for n in range(100, 118)])
     assert attempt.data is not None

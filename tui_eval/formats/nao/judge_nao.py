@@ -193,10 +193,11 @@ async def _judge_sql(assertion: Assertion, evidence: JudgeInput, judgement: Judg
         await _concluded(data, answer, result, settings, evidence)
     if "truncated" in data.settings:
         judgement.frames = await in_thread(lambda: _whole(answer, result))
+    types = result.types if result is not None else {}
     summary = _summary(
-        data.expected, result.frame.height if result is not None else len(answer.expected or ())
+        data.expected, result.frame.height if result is not None else len(answer.expected or ()), types
     )
-    given = None if answer.rows is None else _summary(data.actual, len(answer.rows))
+    given = None if answer.rows is None else _summary(data.actual, len(answer.rows), types)
     if comparison.passed is None:
         told = [seen.rule("cannot-judge", comparison.message)]
         verdict = error_verdict(assertion, comparison.message, told, actual=given)
@@ -454,10 +455,15 @@ def _frame(records: list[dict[str, Any]]) -> Any:
     return pl.DataFrame(columns)
 
 
-def _summary(records: list[dict[str, Any]] | None, count: int) -> Any:
-    """One small row itself, else how many rows there are."""
+def _summary(records: list[dict[str, Any]] | None, count: int, types: Mapping[str, str]) -> Any:
+    """One small row itself, dates without a midnight, else how many rows there are."""
     if records and count == 1 and len(records[0]) <= 5:
-        return records[0]
+        from tui_eval.frames.value_texts import plain_moment
+
+        return {
+            name: plain_moment(value, True) if types.get(name) == "DATE" and isinstance(value, str) else value
+            for name, value in records[0].items()
+        }
     return f"{count:,} row{'' if count == 1 else 's'}"
 
 

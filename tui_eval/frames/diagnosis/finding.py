@@ -174,10 +174,18 @@ def _filter(word: str, guess: str) -> Callable[[Finding], str]:
     return words
 
 
+def _grouped_by(columns: tuple[str, ...], unit: str) -> str:
+    """What rows are grouped by; with a `unit`, the first column is a time, of which that is taken."""
+    if not unit:
+        return names_of(columns)
+    time, *others = columns
+    period = unit if time.casefold() == unit else f"{unit} of {name_of(time)}"
+    return names_of([*others, period])
+
+
 def _granularity(finding: Finding) -> str:
     p = finding.parameters
-    by = f" by {p['unit']} of {names_of(p['by'])}" if p.get("unit") else f" by {names_of(p['by'])}"
-    by = by if p.get("by") else ""
+    by = f" by {_grouped_by(p['by'], p.get('unit') or '')}" if p.get("by") else ""
     measure = names_of(finding.columns)
     if p["finer"]:
         grouped = f"; it is grouped by {names_of(p['grouped'])} too" if p.get("grouped") else ""

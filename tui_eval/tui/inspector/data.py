@@ -41,12 +41,12 @@ from tui_eval.tui.state.data.data_view import (
     make,
     was_not_asked,
 )
-from tui_eval.tui.state.data.data_words import shortened
+from tui_eval.tui.state.data.data_words import shortened, without_midnight
 from tui_eval.tui.state.data.fault_view import fault_view
 from tui_eval.tui.state.data.queries_view import Queries, concluded, query_blocks
 from tui_eval.tui.state.text.blocks import Block
 from tui_eval.tui.state.text.formatting import counted
-from tui_eval.tui.state.text.lines import Line, Span, fit, text_lines, wrap
+from tui_eval.tui.state.text.lines import Line, Span, fit, in_rows, text_lines, wrap
 from tui_eval.tui.widgets.data_grid import DataGrid
 from tui_eval.tui.widgets.line_label import LineLabel
 from tui_eval.tui.widgets.line_pane import LinePane
@@ -179,7 +179,7 @@ class DataTab(SearchedRows):
         self._generation = 0
         self._told: list[Line] = []
         self.words_found: list[Line] = []
-        self._concluded: list[Line] = []
+        self._concluded: Conclusion | None = None
         self._asked: Asked | None = None
         self.queries: Queries | None = None
         self._cancel = threading.Event()
@@ -229,7 +229,7 @@ class DataTab(SearchedRows):
         self._modes(self._generation, [])
         self._cancel.set()
         self._cancel = threading.Event()
-        self._asked, self.queries, self._concluded = None, None, []
+        self._asked, self.queries, self._concluded = None, None, None
         self.remove_class("-fault")
         self._diagnosed(self._generation, [])
         self._words(content)
@@ -430,9 +430,16 @@ class DataTab(SearchedRows):
     def _above(self) -> None:
         """The diagnosis, and what came of the agent's query."""
         low = self.size.height <= _LOW  # where rows would be crowded out, the strongest alone
-        fault = self.has_class("-fault")
-        lines = [*(self.words_found[:1] if low and not fault else self.words_found), *self._concluded]
-        self._top(".diagnosis", lines, len(lines) if low or fault else 5)
+        if self.has_class("-fault"):
+            self._top(".diagnosis", self.words_found, len(self.words_found))
+        elif low:
+            width = max(self.size.width, 1)
+            lines = [*self.words_found[:1], *concluded(self._concluded, width)]
+            self._top(
+                ".diagnosis", [row for line in lines for row in in_rows(line, width, 2)], 2 * len(lines)
+            )
+        else:
+            self._top(".diagnosis", [*self.words_found, *concluded(self._concluded)], 5)
         self._beneath()
 
     # -- the queries of both sides
@@ -465,7 +472,7 @@ class DataTab(SearchedRows):
         """Say where the answer went wrong."""
         if generation != self._generation or not stands(self):
             return
-        self._concluded = concluded(conclusion)
+        self._concluded = conclusion
         self._above()
 
     def _modes(self, generation: int, lines: list[Line]) -> None:
@@ -545,7 +552,8 @@ class DataTab(SearchedRows):
         blocks: list[Block] = []
         beside: Sequence[Block] = ()
         if view is not None and self._below == "cell" and (cell := self.cell()) is not None:
-            blocks = cell_blocks(cell, self.rendered, view.names)
+            shown = without_midnight(view, cell) if self.rendered else cell
+            blocks = cell_blocks(shown, self.rendered, view.names)
         elif view is not None and self._below in ("sql", "room") and self._details is not None:
             queries = self.queries if self.rendered else None
             beside = query_blocks(queries, width) if queries is not None else ()

@@ -172,6 +172,16 @@ async def test_the_line_stands_above_the_rows_and_s_shows_both(
         await until(pilot, lambda: "group by" in screen_text(app))
 
 
+async def test_in_few_rows_and_columns_the_step_that_went_wrong_is_said_first(
+    project: Path, tmp_path: Path
+) -> None:
+    app = host(tmp_path, with_query(RETOLD, WANTED.replace("status,", "status ,")))
+    app.state.config = load(root=project)
+    async with app.run_test(size=(60, 16)) as pilot:
+        await opened(pilot)
+        await sees(pilot, "SQL retold wrongly: its query gives the right rows\n")
+
+
 async def test_both_queries_stand_in_the_room_that_is_left_though_not_all_of_them_fits(
     project: Path, tmp_path: Path
 ) -> None:

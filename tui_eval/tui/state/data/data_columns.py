@@ -68,7 +68,7 @@ class DataColumn:
 
     def text_of(self, value: str | None) -> str:
         """A cell's value on one line, its beginning where it is long; of days no midnight."""
-        from tui_eval.frames.one_table import plain_moment  # late: polars
+        from tui_eval.frames.value_texts import plain_moment  # late: polars
 
         return value_text(plain_moment(value, self.days))
 

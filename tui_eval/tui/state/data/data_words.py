@@ -118,11 +118,11 @@ def explain(view: DataView, shown: int, at: int, room: int = LONGEST) -> list[Li
     if not len(view) or not view.columns:
         return [(Span("no rows to show", "muted"),)]
     row = view.row(shown)
-    cell = _without_midnight(view, row.cells[at])
+    cell = without_midnight(view, row.cells[at])
     number = row.expected_index if row.expected_index is not None else row.actual_index or 0
     named = ", ".join(
         f"{one_line(c.column, 20)}={one_line(c.expected if c.expected is not None else c.actual, 24)}"
-        for c in (_without_midnight(view, one) for one in row.cells if one.column in view.key)
+        for c in (without_midnight(view, one) for one in row.cells if one.column in view.key)
     )
     head: list[Span] = [
         Span(one_line(cell.column, 40), "strong"),
@@ -151,9 +151,9 @@ def explain(view: DataView, shown: int, at: int, room: int = LONGEST) -> list[Li
     return [tuple(head), *_sides(view, cell, row.status == "different" or cell.same, room)]
 
 
-def _without_midnight(view: DataView, cell: Cell) -> Cell:
+def without_midnight(view: DataView, cell: Cell) -> Cell:
     """A cell of a column of dates or timestamps, as the table shows it; as it came where that is all that tells both sides apart."""
-    from tui_eval.frames.one_table import plain_moment  # late: polars
+    from tui_eval.frames.value_texts import plain_moment  # late: polars
 
     head = next((column for column in view.columns if column.name == cell.column), None)
     if head is None or not (head.days or head.kind.startswith("timestamp")):

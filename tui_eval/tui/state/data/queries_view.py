@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
+from rich.cells import cell_len
+
 from tui_eval.agent_query import AgentQuery
 from tui_eval.tui.state.data.data_blocks import sql_lines
 from tui_eval.tui.state.text.blocks import Block
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
 NARROW = 44
 """Columns of the screen below which the lines of both queries stand under each other."""
 _LONGEST = 400
+_BEFORE = "SQL "
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,12 +45,19 @@ class Queries:
         return bool(self.lines) and all(line.same for line in self.lines)
 
 
-def concluded(conclusion: Conclusion | None) -> list[Line]:
-    """The line that says where the answer went wrong: in the query, or in what was made of its rows."""
+def concluded(conclusion: Conclusion | None, width: int = 0) -> list[Line]:
+    """The line that says where the answer went wrong: in the query, or in what was made of its rows.
+
+    Args:
+        width: Columns of a screen that has few rows: what does not fit into one is said in fewer words (0: all is said).
+    """
     if conclusion is None:
         return []
     style = {"unknown": "muted", "neither": "passed"}.get(conclusion.blame, "strong")
-    return [(Span("SQL ", "note"), Span(one_line(conclusion.line, _LONGEST), style))]
+    words = one_line(conclusion.line, _LONGEST)
+    if width and cell_len(words) + len(_BEFORE) > width:
+        words = one_line(conclusion.short, _LONGEST)
+    return [(Span(_BEFORE, "note"), Span(words, style))]
 
 
 def query_blocks(queries: Queries, width: int) -> list[Block]:

@@ -184,6 +184,15 @@ def fit(line: Line, width: int) -> Line:
     return (*cut(line, 0, end), Span("…", "muted"))
 
 
+def in_rows(line: Line, width: int, most: int) -> list[Line]:
+    """The rows that a line takes at a width; of more than so many the last is cut."""
+    rows = wrap(line, width)
+    if len(rows) <= most:
+        return [row for _, _, row in rows]
+    rest = cut(line, rows[most - 1][0], len(plain(line)))
+    return [*(row for _, _, row in rows[: most - 1]), fit(rest, width)]
+
+
 def end_of(text: str, width: int) -> str:
     """The end of a text in `width` cells, the cut marked with an ellipsis."""
     if cell_len(text) <= width:
