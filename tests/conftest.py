@@ -6,6 +6,7 @@ import contextlib
 import gc
 import importlib
 import os
+import sys
 from pathlib import Path
 
 import pytest
@@ -23,6 +24,11 @@ LONG_FOLDERS = ("tui", "reliability", "commands", "engine", "scripting", "agents
 worker stands idle while another one is in the middle of a long file."""
 
 HERE = Path(__file__).parent
+
+if os.environ.pop("PYTHONDONTWRITEBYTECODE", None):
+    # Images for containers set it. Here every worker and each of some thousand processes would then compile the
+    # whole package anew: a third of what the suite takes.
+    sys.dont_write_bytecode = False
 
 os.environ.setdefault("TUI_EVAL_TOUR", "0")
 """Every home of a test is that of a person who starts for the first time: none of them needs the tour, which would

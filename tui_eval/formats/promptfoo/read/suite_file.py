@@ -69,11 +69,15 @@ def no_line(*_: Any) -> int:
 
 
 class Missing(Exception):
-    """A file that cannot be had; the text says why, in one line. `raised_at` as in `ScriptError`."""
+    """A file that cannot be had; the text says why, in one line. `raised_at` as in `ScriptError`; `code` is
+    `no-file` where nothing stands at its path."""
 
-    def __init__(self, message: str, raised_at: tuple[str, int] | None = None) -> None:
+    def __init__(
+        self, message: str, raised_at: tuple[str, int] | None = None, code: Literal["no-file", ""] = ""
+    ) -> None:
         super().__init__(message)
         self.raised_at = raised_at
+        self.code = code
 
 
 class SuiteReading:
@@ -169,7 +173,7 @@ class SuiteReading:
             if path.is_dir():
                 raise Missing(f"{plain} is a folder")
             if not path.exists():
-                raise Missing(f"there is no file {plain}")
+                raise Missing(f"there is no file {plain}", code="no-file")
             if not path.is_file():
                 raise Missing(f"{plain} is no ordinary file")
         except NeedsTrust as error:

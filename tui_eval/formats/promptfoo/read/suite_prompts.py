@@ -81,8 +81,7 @@ def read(reading: SuiteReading, value: Any, line_of: LineOf) -> list[PromptTempl
             result.extend(_read_one(reading, entry))
         except Missing as error:
             if str(error):
-                missing = str(error).startswith("there is no file")
-                cure = "paths are relative to the configuration's folder" if missing else ""
+                cure = "paths are relative to the configuration's folder" if error.code == "no-file" else ""
                 reading.problem(reading.name, line_of(*at), dotted_key(at), str(error), cure)
     return result
 
