@@ -145,6 +145,28 @@ async def test_bars_of_a_helper_fold_by_their_keys(tmp_path: Path) -> None:
         await sees(pilot, "nothing to fold here")
 
 
+async def test_the_table_of_calls_is_indented_under_who_called_and_folds(tmp_path: Path) -> None:
+    app = host(tmp_path, multi_agent_in_time())
+    async with app.run_test(size=(100, 24)) as pilot:
+        screen = await loaded(pilot)
+        await pilot.press("2")
+        tab = screen.tab
+        assert isinstance(tab, ToolsTab)
+        await until(pilot, lambda: len(tab.table.bars) == 4 and not tab.table.timed)
+        lines = screen_text(app).splitlines()
+        handed = next(line for line in lines if "1  → baggage" in line)
+        assert handed.rstrip().endswith("19  = As special baggage.")
+        assert any("1    1    find_rule" in line for line in lines), "indented"
+        await pilot.press("g", "left")
+        await sees(pilot, "→ baggage ▸")
+        assert len(tab.table.bars) == 3
+        await sees(pilot, "answered As special baggage.")
+        await pilot.press("right_parenthesis")  # from call to call, unfolded if need be
+        await until(pilot, lambda: tab.table.call is not None and len(tab.table.bars) == 4)
+        await pilot.press("s")
+        await until(pilot, lambda: tab.table.timed)
+
+
 async def test_a_helper_folds_in_the_transcript_and_a_search_unfolds_it(tmp_path: Path) -> None:
     app = host(tmp_path, multi_agent_in_time())
     async with app.run_test(size=(80, 24)) as pilot:
@@ -176,10 +198,10 @@ async def test_the_foot_and_the_keys_of_tools(tmp_path: Path, size: tuple[int, i
         assert isinstance(tab, ToolsTab)
         await until(pilot, lambda: "s times" in screen_text(app) and ") next call" in screen_text(app))
         assert "? help" in screen_text(app)
-        await pilot.press("g", "right_parenthesis")
+        await pilot.press("g", "right_parenthesis", "right_parenthesis")
         assert tab.table.call_index == 1
         await pilot.press("left_parenthesis", "s")
-        assert tab.table.bars and tab.table.call_index == 0
+        assert tab.table.timed and tab.table.call_index == 0
         await pilot.press("right_parenthesis")
         await sees(pilot, "no table of 2026")
         assert max(len(line) for line in screen_text(app).splitlines()) <= size[0]

@@ -29,6 +29,7 @@ from tui_eval.tui.state.case.waterfall import (
     SpanBar,
     bar_line,
     bars,
+    calls_by_agent,
     label_width,
     members,
     scale_line,
@@ -36,6 +37,7 @@ from tui_eval.tui.state.case.waterfall import (
     unfolded,
 )
 from tui_eval.tui.state.text.blocks import Block, with_heads
+from tui_eval.tui.state.text.formatting import duration, size
 from tui_eval.tui.state.text.lines import Line, Span, fit, pattern, width_of
 from tui_eval.tui.widgets.line_label import LineLabel
 from tui_eval.tui.widgets.line_pane import LinePane
@@ -61,7 +63,8 @@ class ToolsTab(InspectorTab):
     def foot_of(self, content: CaseContent) -> tuple[str, ...]:
         """Without calls there is nothing to go through."""
         attempt = content.attempt
-        called = attempt is not None and any(entry.kind == "tool_call" for entry in attempt.transcript)
+        kinds = {entry.kind for entry in attempt.transcript} if attempt is not None else ()
+        called = "tool_call" in kinds or "hand_off" in kinds
         return super().foot_of(content) if called else ()
 
     def __init__(self) -> None:
@@ -133,13 +136,15 @@ class ToolsTab(InspectorTab):
         first = next((i for i, row in enumerate(calls) if row.verdict in ("failed", "error") or row.error), 0)
         # Without calls there is nothing but spans to show.
         timed = self.timed or (not calls and attempt is not None and bool(spans_of(attempt)))
-        shown = bars(attempt, calls) if attempt is not None and timed else []
+        handed = attempt is not None and any(entry.kind == "hand_off" for entry in attempt.transcript)
+        shown = bars(attempt, calls) if attempt is not None and (timed or handed) else []
+        shown = shown if timed else calls_by_agent(shown)
         if not calls and not shown and self.table.has_focus:
             self.text.focus()
         self.set_class(not calls and not shown, "-empty")
         self.table.set_rows(calls, None if keep else first)
         if shown:
-            self.table.set_bars(shown)
+            self.table.set_bars(shown, timed=timed)
             if not keep and calls:
                 self.table.move_to_call(first)
         self._sized()
@@ -160,7 +165,7 @@ class ToolsTab(InspectorTab):
     def _sized(self) -> None:
         """The table takes as many rows as there are calls, up to a third of the tab; bars up to two."""
         table = self.table
-        most = self.size.height * 2 // 3 if table.bars else self.size.height // 3
+        most = self.size.height * 2 // 3 if table.timed else self.size.height // 3
         table.styles.height = max(1, min(table.row_count, most))
         self.query_one(LineLabel).set_lines([self.table.title(self.size.width)])
         self.call_after_refresh(table.reveal)
@@ -221,9 +226,9 @@ class ToolsTab(InspectorTab):
             self.text.focus()
 
     def call(self, step: int) -> str:
-        """To the next or previous call."""
-        wanted = self.table.call_index + step
-        if not self.table.rows or not 0 <= wanted < len(self.table.rows):
+        """To the next or previous call, as they stand there."""
+        wanted = self.table.call_from_here(step)
+        if wanted is None:
             return "no later tool call" if step > 0 else "no earlier tool call"
         self.table.move_to_call(wanted)
         return ""
@@ -340,12 +345,14 @@ def _of_entry(index: int, attempt: Attempt, rendered: bool) -> list[Block]:
 
 
 class CallTable(LinePane):
-    """One row per call; the cursor's row is the call shown below."""
+    """One row per call; the cursor's row is the call shown below. In a network of agents hand-offs have rows too, and
+    what a helper called stands indented below the hand-off to it. `timed`: bars over time are drawn instead."""
 
     def __init__(self) -> None:
         super().__init__()
         self.rows: Sequence[CallRow] = ()
         self.bars: Sequence[SpanBar] = ()
+        self.timed = False
         self._all_bars: Sequence[SpanBar] = ()
         self.closed: set[int] = set()
         """Hand-offs, by their entries' places, whose helpers are folded away."""
@@ -353,11 +360,14 @@ class CallTable(LinePane):
         self._label = 10
         self._total = 0.0
 
-    def set_bars(self, shown: Sequence[SpanBar], cursor: int | None = None) -> None:
-        """Show bars over time instead, hand-offs and replies among them; none: the calls again."""
+    def set_bars(self, shown: Sequence[SpanBar], *, timed: bool) -> None:
+        """Show hand-offs and calls instead, what helpers did below the hand-offs to them; `timed`: as bars over time,
+        replies and spans among them."""
+        self.timed = timed
         self._all_bars, self.bars = shown, unfolded(shown, self.closed)
-        if cursor is not None:
-            self.cursor = max(0, min(cursor, (len(shown) or len(self.rows)) - 1))
+        if not timed:
+            names = (width_of((Span(bar.label),)) + 2 * min(bar.depth, 4) + 2 for bar in shown)
+            self._name_width = min(max(names, default=4), 28)
         self.relayout()
 
     @property
@@ -380,7 +390,7 @@ class CallTable(LinePane):
                 bar.call is not None and bar.call.number == wanted.number for bar in self.bars
             ):
                 self.closed.clear()
-                self.set_bars(self._all_bars)
+                self.set_bars(self._all_bars, timed=self.timed)
             index = next(
                 (
                     i
@@ -390,6 +400,16 @@ class CallTable(LinePane):
                 self.cursor,
             )
         self.move_to(index)
+
+    def call_from_here(self, step: int) -> int | None:
+        """The number, from 0, of the next or previous call as they are shown, folded ones too; None: there is none."""
+        if not self.bars:
+            return wanted if 0 <= (wanted := self.cursor + step) < len(self.rows) else None
+        here = next((i for i, bar in enumerate(self._all_bars) if bar.entry == self.bars[self.cursor].entry), 0)
+        places = range(here + 1, len(self._all_bars)) if step > 0 else range(here - 1, -1, -1)
+        calls = (call for place in places if (call := self._all_bars[place].call) is not None)
+        found = next(calls, None)
+        return found.number - 1 if found is not None else None
 
     @property
     def call_index(self) -> int:
@@ -401,7 +421,7 @@ class CallTable(LinePane):
 
     def set_rows(self, rows: Sequence[CallRow], cursor: int | None = None) -> None:
         """Show other calls."""
-        self.rows, self.bars, self._all_bars = rows, (), ()
+        self.rows, self.bars, self._all_bars, self.timed = rows, (), (), False
         self._name_width = min(max((cell_len(row.name) for row in rows), default=4), 28)
         if cursor is not None:
             self.cursor = max(0, min(cursor, len(rows) - 1))
@@ -414,7 +434,7 @@ class CallTable(LinePane):
             self.post_message(Said("all of this is shown"))
             return
         self.closed.discard(bar.entry)
-        self.set_bars(self._all_bars)
+        self.set_bars(self._all_bars, timed=self.timed)
 
     def fold(self) -> None:
         """Fold away what the helper did to whom this is a hand-off, or whose part this is."""
@@ -433,7 +453,7 @@ class CallTable(LinePane):
             return
         place = self._all_bars[head].entry
         self.closed.add(place)
-        self.set_bars(self._all_bars)
+        self.set_bars(self._all_bars, timed=self.timed)
         self.move_to(next((i for i, one in enumerate(self.bars) if one.entry == place), 0))
 
     def reveal(self) -> None:
@@ -448,7 +468,7 @@ class CallTable(LinePane):
 
     def title(self, width: int) -> Line:
         """The line above the rows, at the width that the tab has."""
-        if self.bars:
+        if self.timed:
             return scale_line(self._total, self.text_width, self._label)
         return self._line(
             "", "#", "turn", "tool", "time", "size", (Span("arguments", "muted"),), "muted", "muted", width
@@ -456,22 +476,36 @@ class CallTable(LinePane):
 
     def row_line(self, row: int) -> Line:
         """One call, or one bar."""
-        if self.bars:
+        if self.timed:
             return bar_line(self.bars[row], self._total, self.text_width, self._label)
-        call = self.rows[row]
+        bar = self.bars[row] if self.bars else None
+        call = bar.call if bar is not None else self.rows[row]
+        if bar is not None and call is None:
+            return self._hand_off_line(bar)
+        assert call is not None
         last: Line = (Span(f"! {call.error}", "error"),) if call.error else (Span(call.arguments, "muted"),)
-        glyph = GLYPHS.get(call.verdict, "")
         return self._line(
-            glyph,
+            GLYPHS.get(call.verdict, ""),
             str(call.number),
             str(call.turn),
-            call.name,
+            "  " * min(bar.depth if bar is not None else 0, 4) + call.name,
             call.took,
             call.size,
             last,
             call.verdict,
             "strong",
         )
+
+    def _hand_off_line(self, bar: SpanBar) -> Line:
+        """What was asked of the helper, and its answer; where what it did is folded away, how that came out."""
+        outcome = "error" if bar.failed else "failed" if bar.wrong else ""
+        took = duration(bar.end - bar.start) if bar.start is not None and bar.end is not None else ""
+        head = f"{'  ' * min(bar.depth, 4)}{bar.label}{' ▸' if bar.closed else ''}"
+        asked = Span(f"{bar.asked}  " if bar.asked else "", "muted")
+        answer = (Span("= ", "muted"), Span(bar.answered)) if bar.answered else ()
+        size_of = size(bar.length) if bar.length else ""
+        glyph = GLYPHS.get(outcome, "")
+        return self._line(glyph, "", str(bar.turn), head, took, size_of, (asked, *answer), outcome, "agent")
 
     def _line(
         self,

@@ -5,10 +5,13 @@ from __future__ import annotations
 from tests.tui.state.case.test_case_why import said
 from tui_eval.model import Attempt, Entry
 from tui_eval.tui.state.case.agent_tree import answer_to, reading_order
+from tui_eval.tui.state.case.live_transcript import LiveTranscript
 from tui_eval.tui.state.case.transcript_view import build
-from tui_eval.tui.state.case.waterfall import bar_line, bars, members, unfolded
+from tui_eval.tui.state.case.waterfall import bar_line, bars, calls_by_agent, members, unfolded
+from tui_eval.tui.state.runs.run_view import LiveAttempt, LivePiece
 from tui_eval.tui.state.text.block_layout import Layouter, heads_of
 from tui_eval.tui.state.text.blocks import Block
+from tui_eval.tui.state.text.stream_text import StreamText, pieces_of
 
 
 def network() -> list[Entry]:
@@ -125,3 +128,110 @@ def test_bars_below_a_hand_off_fold_and_it_tells_of_what_failed_there() -> None:
     assert hotels.closed and hotels.failed and len(folded) == len(made) - 1
     assert "→ planner.hotels ▸" in said([bar_line(hotels, 1.0, 80, 30)])[0]
     assert unfolded(made, {12}) == made, "there is nothing to fold below it"
+
+
+# -- while it runs
+
+
+def live_network(count: int = 99) -> LiveAttempt:
+    """So many pieces of the network's first turn, as they come in."""
+    entries = [entry for entry in network() if entry.turn == 1]
+    return pieces_of(entries[:count])
+
+
+def test_a_helper_stands_below_its_hand_off_while_it_is_at_work() -> None:
+    live = LiveTranscript()
+    begun = live.update(live_network(7))
+    assert shown(begun.blocks) == [
+        (0, "user", "Plan it"),
+        (0, "hand-off", '→ planner.flights asked {"to": "LIS"} says Let me see.'),
+        (1, "hand-off", "→ fares"),
+        (0, "hand-off", '→ planner.hotels {"city": "Lisbon"}'),
+        (1, "call", "find 200ms"),
+        (1, "result", "down"),
+    ]
+    whole = live.update(live_network())
+    ended = build(attempt(network()[:11])).blocks
+    assert [line for line in shown(whole.blocks) if line[1] != "result"] == [
+        line for line in shown(ended) if line[1] != "! error"
+    ], "what stands there when it has ended stands there just before"
+    assert [block.group for block in whole.blocks if block.kind == "hand_off"] == [True, False, True]
+    assert [(item.depth, item.text) for item in whole.outline] == [
+        (0, "1 Plan it"), (1, "→ planner.flights"), (2, "→ fares"), (1, "→ planner.hotels"), (2, "find"),
+    ]  # fmt: skip
+
+
+def test_what_a_helper_says_is_its_answer_once_its_caller_goes_on() -> None:
+    def said_of(count: int) -> str:
+        return next(
+            words
+            for _, label, words in shown(LiveTranscript().update(live_network(count)).blocks)
+            if label == "hand-off"
+        )
+
+    assert said_of(10).endswith("says FR 1885.") and said_of(11).endswith("answered FR 1885.")
+
+
+def test_only_what_grew_is_laid_out_again_in_a_running_network() -> None:
+    live = LiveTranscript()
+    first = live.update(live_network(5)).blocks
+    second = live.update(live_network(6)).blocks
+    kept = {block.key for block in first for other in second if other is block}
+    assert kept == {block.key for block in first} and len(second) == len(first) + 1
+    third = live.update(live_network(10)).blocks  # the helper's last words stand in the hand-off
+    assert next(one.key for one, other in zip(third, second, strict=False) if one is not other) == "e1"
+
+
+def test_a_pane_indents_what_helpers_do_and_names_whoever_goes_on() -> None:
+    stream = StreamText(60)
+    whole = live_network()
+    for count in range(1, len(whole.pieces) + 1):  # piece by piece, as it comes
+        stream.feed(LiveAttempt(whole.pieces[:count]))
+    assert [line for _, line in stream.lines] == [
+        "> Plan it",
+        '→ flights {"to": "LIS"}',
+        '→ hotels {"city": "Lisbon"}',
+        "  hotels:",
+        "  ▸ find()",
+        "  flights:",
+        "  Let me see.",
+        "  → fares",
+        "  hotels:",
+        "  ◂ 200ms down",
+        "    fares:",
+        "    136 EUR.",
+        "  hotels:",
+        "  No hotel.",
+        "  flights:",
+        "  FR 1885.",
+        "Fly FR 1885.",
+    ]
+
+
+def test_a_helpers_text_that_arrives_in_pieces_stays_indented_in_a_pane() -> None:
+    hand_off = LivePiece(0, "hand_off", "", "", "boss.poet", "", 0.0)
+    text = "roses are red, violets are blue\n\nand so on and so forth"
+    live = LiveAttempt([hand_off, LivePiece(1, "assistant", "boss.poet", "", "", "", 0.0)])
+    stream = StreamText(20)
+    for letter in text:
+        live.pieces[1].text += letter
+        live.version += 1
+        stream.feed(live)
+    whole = StreamText(20)
+    whole.feed(live)
+    lines = [line for _, line in stream.lines]
+    assert lines == [line for _, line in whole.lines] and max(map(len, lines)) <= 20
+    assert lines[:4] == ["→ poet", "  poet:", "  roses are red,", "  violets are blue"]
+
+
+# -- the table of calls
+
+
+def test_calls_stand_below_the_hand_off_to_who_made_them() -> None:
+    calls = calls_by_agent(bars(attempt()))
+    assert [(bar.label, bar.depth) for bar in calls] == [
+        ("→ planner.flights", 0), ("→ fares", 1), ("→ planner.hotels", 0), ("find", 1), ("→ planner.visa", 0),
+    ]  # fmt: skip
+    assert (calls[0].asked, calls[0].answered, calls[0].length) == ('{"to": "LIS"}', "FR 1885.", 8)
+    alone = [Entry(1, "user", text="x"), Entry(1, "tool_call", name="find", call_id="1")]
+    assert calls_by_agent(bars(attempt(alone))) == [], "a table without hand-offs is as it was"

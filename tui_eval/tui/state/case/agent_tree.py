@@ -23,47 +23,64 @@ class AgentNode:
     depth: int = 0
     children: list[int | AgentNode] = field(default_factory=list)
     answer: int | None = None
+    caller: AgentNode | None = None
+    """Whose hand-off it is; None: the agent's in front."""
+
+
+class HandOffs:
+    """The hand-offs of a turn so far, and whose work is whose."""
+
+    def __init__(self) -> None:
+        self._called: list[tuple[str, str, AgentNode]] = []
+
+    def add(self, caller: str, name: str, index: int) -> AgentNode:
+        """A hand-off by `caller` to the agent `name`, at a place in the transcript."""
+        owner = self.owner(caller)
+        node = AgentNode(index, owner.depth + 1 if owner is not None else 1, caller=owner)
+        self._called.append((name, caller, node))
+        return node
+
+    def owner(self, agent: str) -> AgentNode | None:
+        """The newest hand-off to an agent: by its own name, by its caller's and its own, else to one that it is part
+        of; None: to the agent in front nothing was handed."""
+        if not agent:
+            return None
+        for name, caller, node in reversed(self._called):
+            if agent in (name, f"{caller}.{name}"):
+                return node
+        return next(
+            (
+                node
+                for name, caller, node in reversed(self._called)
+                if agent.startswith((f"{name}.", f"{caller}.{name}."))
+            ),
+            None,
+        )
 
 
 def agent_tree(entries: Sequence[tuple[int, Entry]]) -> AgentNode:
     """The entries of one turn, with their places, as a tree. What no hand-off of the turn accounts for belongs to the
     agent in front."""
     root = AgentNode()
-    called: list[tuple[str, AgentNode, Entry]] = []
+    handed = HandOffs()
+    nodes: list[AgentNode] = []
     said: dict[int, list[int]] = {}
     for index, entry in entries:
-        owner = _owner(entry.agent, called) or root
+        owner = handed.owner(entry.agent) or root
         if entry.kind == "hand_off" and entry.name:
-            node = AgentNode(index, owner.depth + 1)
+            node = handed.add(entry.agent, entry.name, index)
             owner.children.append(node)
-            called.append((entry.name, node, entry))
+            nodes.append(node)
             continue
         owner.children.append(index)
         if entry.kind == "assistant" and entry.text and owner is not root:
             said.setdefault(owner.index, []).append(index)
-    for _, node, _ in called:
+    for node in nodes:
         answers = [index for index in said.get(node.index, ()) if index in node.children]
         if answers:
             node.answer = answers[-1]
             node.children.remove(node.answer)
     return root
-
-
-def _owner(agent: str, called: Sequence[tuple[str, AgentNode, Entry]]) -> AgentNode | None:
-    """The newest hand-off to an agent: by its own name, by its caller's and its own, else to one that it is part of."""
-    if not agent:
-        return None
-    for name, node, entry in reversed(called):
-        if agent in (name, f"{entry.agent}.{name}"):
-            return node
-    return next(
-        (
-            node
-            for name, node, entry in reversed(called)
-            if agent.startswith((f"{name}.", f"{entry.agent}.{name}."))
-        ),
-        None,
-    )
 
 
 def reading_order(

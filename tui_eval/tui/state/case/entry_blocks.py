@@ -71,13 +71,15 @@ def entry_block(
     *,
     depth: int = 0,
     answer: Entry | None = None,
+    answered: str = "answered",
 ) -> Block:
     """The block of one entry.
 
     Args:
         several: Name the agent that speaks.
         depth: How many hand-offs it stands below.
-        answer: What the helper of a hand-off answered.
+        answer: What the helper of a hand-off answered, or says as yet.
+        answered: The word for that.
     """
     head = [Span(one_line(entry.agent, 80), "agent")] if several and entry.agent else []
     failing = entry.kind == "error" or bool(entry.error)
@@ -91,7 +93,7 @@ def entry_block(
         source = partial(_result_lines, entry, call, rendered)
         length = _length(entry.result) + len(entry.text)
     elif entry.kind == "hand_off":
-        source = partial(_hand_off_lines, entry, rendered, answer, depth > 0)
+        source = partial(_hand_off_lines, entry, rendered, answer, depth > 0, answered)
         length = _length(entry.arguments) + (len(answer.text) if answer is not None else 0)
     else:
         source = partial(_text_lines, entry, rendered, marks, head)
@@ -177,7 +179,9 @@ def _result_lines(entry: Entry, call: PairedCall | None, rendered: bool) -> Iter
         yield (Span("nothing", "muted"),)
 
 
-def _hand_off_lines(entry: Entry, rendered: bool, answer: Entry | None, nested: bool) -> Iterator[Line]:
+def _hand_off_lines(
+    entry: Entry, rendered: bool, answer: Entry | None, nested: bool, answered: str
+) -> Iterator[Line]:
     """To whom, what was asked and what came back; nested below its caller, names are those within the caller."""
     agent = f"{one_line(entry.agent, 80)} " if entry.agent and not nested else ""
     name = entry.name.removeprefix(f"{entry.agent}.") if nested else entry.name
@@ -191,7 +195,7 @@ def _hand_off_lines(entry: Entry, rendered: bool, answer: Entry | None, nested: 
         yield from text_lines(entry.text)
     if answer is not None:
         text = answer.text.rstrip("\n")
-        yield from _headed("answered", reply_lines(text) if rendered else text_lines(text))
+        yield from _headed(answered, reply_lines(text) if rendered else text_lines(text))
 
 
 def _headed(word: str, lines: Iterator[Line]) -> Iterator[Line]:

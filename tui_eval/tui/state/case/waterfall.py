@@ -10,6 +10,7 @@ from tui_eval.tui.state.case.agent_tree import reading_order, short_name
 from tui_eval.tui.state.case.span_view import depths, failed, shift_of, spans_of
 from tui_eval.tui.state.case.tools_view import CallRow, rows
 from tui_eval.tui.state.text.formatting import duration
+from tui_eval.tui.state.text.json_lines import parsed, short
 from tui_eval.tui.state.text.lines import Line, Span, fit, one_line, width_of
 
 LABEL = 40
@@ -38,6 +39,10 @@ class SpanBar:
     agent: str = ""
     closed: bool = False
     """What stands below it is folded away."""
+    asked: str = ""
+    answered: str = ""
+    length: int = 0
+    """Of a hand-off: its arguments and its helper's answer in short, and how long that is in characters."""
 
 
 def members(bars: Sequence[SpanBar], head: int) -> range:
@@ -111,7 +116,12 @@ def bars(attempt: Attempt, calls: Sequence[CallRow] | None = None) -> list[SpanB
             depth = order[index][1] - 1 if entry.name else order[index][1]
             name = short_name(entry.name) if depth else entry.name
             label = f"→ {one_line(name or entry.text, 60)}"
-            made.append((index, SpanBar(label, "hand_off", depth, start, end, entry.turn, entry=index)))
+            answer = order[index][2]
+            text = entries[answer].text if answer is not None else ""
+            bar = SpanBar(label, "hand_off", depth, start, end, entry.turn, entry=index)
+            asked = short(parsed(entry.arguments), 80) if entry.arguments not in (None, {}, "") else ""
+            bar = replace(bar, asked=asked, answered=one_line(text, 200).strip(), length=len(text))
+            made.append((index, bar))
         elif entry.kind == "assistant" and entry.duration_ms:
             start = _since(entry, zero)
             end = start + entry.duration_ms if start is not None else None
@@ -121,7 +131,7 @@ def bars(attempt: Attempt, calls: Sequence[CallRow] | None = None) -> list[SpanB
     made += [(len(entries) + number, bar) for number, bar in enumerate(_span_bars(attempt, zero, shift))]
     if any(entry.kind == "hand_off" for entry in entries):
         last = len(entries)
-        nested = sorted(made, key=lambda item: (order.get(item[0], (last, 0))[0], item[0]))
+        nested = sorted(made, key=lambda item: (order[item[0]][0] if item[0] in order else last, item[0]))
         return _under_turns([bar for _, bar in nested], entries)
     known: float = 0.0
     begun: list[tuple[float, int, SpanBar]] = []
@@ -131,14 +141,24 @@ def bars(attempt: Attempt, calls: Sequence[CallRow] | None = None) -> list[SpanB
     return _under_turns([bar for _, _, bar in sorted(begun, key=lambda item: item[:2])], entries)
 
 
-def _places(entries: Sequence[Entry]) -> dict[int, tuple[int, int]]:
+def calls_by_agent(shown: Sequence[SpanBar]) -> list[SpanBar]:
+    """Of these bars the calls and hand-offs, as a table of calls has them; none where nothing was handed on."""
+    if not any(bar.kind == "hand_off" for bar in shown):
+        return []
+    return [bar for bar in shown if bar.kind in ("tool_call", "hand_off")]
+
+
+def _places(entries: Sequence[Entry]) -> dict[int, tuple[int, int, int | None]]:
     """Of each entry, by its place in the transcript, the place in which it is read, and below how many hand-offs it
-    stands; of a hand-off itself one more."""
+    stands; of a hand-off itself one more, and the place of its answer."""
     of_turn: dict[int, list[tuple[int, Entry]]] = {}
     for index, entry in enumerate(entries):
         of_turn.setdefault(entry.turn, []).append((index, entry))
     order = [one for turn in sorted(of_turn) for one in reading_order(of_turn[turn], answers=True)]
-    return {index: (number, node.depth) for number, (index, _, node) in enumerate(order)}
+    return {
+        index: (number, node.depth, node.answer if node.index == index else None)
+        for number, (index, _, node) in enumerate(order)
+    }
 
 
 def _under_turns(made: Sequence[SpanBar], entries: Sequence[Entry]) -> list[SpanBar]:

@@ -12,6 +12,7 @@ from rich.cells import cell_len, chop_cells
 
 from tui_eval.guard.text import clip, visible
 from tui_eval.model import Entry
+from tui_eval.tui.state.case.agent_tree import HandOffs, short_name
 from tui_eval.tui.state.case.chat_prompt import asked
 from tui_eval.tui.state.runs.run_view import LiveAttempt, LivePiece
 from tui_eval.tui.state.text.formatting import duration
@@ -20,6 +21,10 @@ LINES_KEPT = 2_000
 VALUE_LIMIT = 300
 SMALL = 60
 """Cells below which a pane is small: prompts take two lines, arguments and results three."""
+DEEPEST = 4
+"""Hand-offs by which a line is indented at most."""
+_OF_HELPERS = ("tool_call", "tool_result", "hand_off", "error")
+"""Besides texts, what is said to be whose where a helper does it."""
 Styled = tuple[str, str]
 """A style's name and one line of text."""
 
@@ -70,6 +75,9 @@ class StreamText:
         self._open: tuple[int, int] | None = None
         self._started: dict[str, tuple[str, float]] = {}
         self._speaker = ""
+        self._handed = HandOffs()
+        self._indent = ""
+        """Before each line of the open piece: how far below the agent in front its speaker stands."""
 
     def feed(self, live: LiveAttempt) -> bool:
         """Take what is new; says whether any line changed."""
@@ -96,19 +104,30 @@ class StreamText:
             self.cut += drop
         return changed
 
-    def add(self, style: str, text: str) -> None:
+    def add(self, style: str, text: str, indent: str = "") -> None:
         """A line of the pane's own (its verdict), wrapped."""
         self._open = None
         for paragraph in text.split("\n"):
-            self.lines.extend((style, line) for line in wrap(paragraph, self.width))
+            lines = wrap(paragraph, self.width - len(indent))
+            self.lines.extend((style, f"{indent}{line}") for line in lines)
 
     def _begin(self, piece: LivePiece, number: int) -> None:
         self._open = None
-        if piece.kind in ("assistant", "reasoning"):
+        if piece.kind == "user":
+            self._handed, self._speaker = HandOffs(), ""
+        owner = self._handed.owner(piece.agent)
+        indent = self._indent = "  " * min(owner.depth if owner is not None else 0, DEEPEST)
+        speaks = piece.kind in ("assistant", "reasoning")
+        if speaks or (owner is not None and piece.kind in _OF_HELPERS):
             if piece.agent and piece.agent != self._speaker:
-                self.add("agent", f"{visible(piece.agent, newlines=False)}:")
+                # A helper's callers stand above it.
+                name = short_name(piece.agent) if owner is not None else piece.agent
+                self.add("agent", f"{visible(name, newlines=False)}:", indent)
             self._speaker = piece.agent
-            self.lines.append((_style(piece), ""))
+        elif piece.kind in _OF_HELPERS and piece.agent != self._speaker:
+            self._speaker = ""
+        if speaks:
+            self.lines.append((_style(piece), indent))
             self._append(_style(piece), piece.text)
             self._open = (number, len(piece.text))
             return
@@ -122,29 +141,34 @@ class StreamText:
             case "tool_call":
                 self._started[piece.call_id] = (name, piece.at)
                 # A name and arguments without a space do not leave their sign alone in a line.
-                first, *rest = wrap(f"{name}({text})", self.width - 2)
-                self.lines.append(("tool", f"{self._call} {first}"))
-                self.lines.extend(("tool", f"  {line}") for line in rest)
+                first, *rest = wrap(f"{name}({text})", self.width - 2 - len(indent))
+                self.lines.append(("tool", f"{indent}{self._call} {first}"))
+                self.lines.extend(("tool", f"{indent}  {line}") for line in rest)
             case "tool_result":
                 _, since = self._started.pop(piece.call_id, (name, piece.at))
                 took = duration(max(0.0, piece.at - since) * 1000)
-                self.add("result", f"{self._result} {took} {text}")
+                self.add("result", f"{self._result} {took} {text}", indent)
             case "hand_off":
-                self.add("handoff", f"{self._to} {name or text}")
+                asked_for = "" if text in ("", "null", "{}") else f" {text}"
+                to = f"{short_name(name)}{asked_for}" if name else text
+                self.add("handoff", f"{self._to} {to}", indent)
+                if piece.name:
+                    self._handed.add(piece.agent, piece.name, number)
             case "retry":
-                self.add("warn", text)
+                self.add("warn", text, indent)
             case "error":
-                self.add("bad", text)
+                self.add("bad", text, indent)
             case _:
-                self.add("dim", text)
+                self.add("dim", text, indent)
 
     def _append(self, style: str, fresh: str) -> None:
         fresh = visible(fresh).replace("\t", "    ")
         first, *rest = fresh.split("\n")
         _, tail = self.lines.pop()
-        self.lines.extend((style, line) for line in wrap(tail + first, self.width))
-        for paragraph in rest:
-            self.lines.extend((style, line) for line in wrap(paragraph, self.width))
+        indent = self._indent
+        for paragraph in (tail[len(indent) :] + first, *rest):
+            lines = wrap(paragraph, self.width - len(indent))
+            self.lines.extend((style, f"{indent}{line}") for line in lines)
 
 
 def pieces_of(transcript: list[Entry]) -> LiveAttempt:
@@ -166,7 +190,11 @@ def pieces_of(transcript: list[Entry]) -> LiveAttempt:
 
 
 def _words(entry: Entry) -> str:
-    value = {"tool_call": entry.arguments, "tool_result": entry.error or entry.result}.get(entry.kind)
+    value = {
+        "tool_call": entry.arguments,
+        "hand_off": entry.arguments,
+        "tool_result": entry.error or entry.result,
+    }.get(entry.kind)
     if value is None:
         return entry.text or entry.error or ""
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
