@@ -405,7 +405,9 @@ class CallTable(LinePane):
         """The number, from 0, of the next or previous call as they are shown, folded ones too; None: there is none."""
         if not self.bars:
             return wanted if 0 <= (wanted := self.cursor + step) < len(self.rows) else None
-        here = next((i for i, bar in enumerate(self._all_bars) if bar.entry == self.bars[self.cursor].entry), 0)
+        here = next(
+            (i for i, bar in enumerate(self._all_bars) if bar.entry == self.bars[self.cursor].entry), 0
+        )
         places = range(here + 1, len(self._all_bars)) if step > 0 else range(here - 1, -1, -1)
         calls = (call for place in places if (call := self._all_bars[place].call) is not None)
         found = next(calls, None)

@@ -175,6 +175,10 @@ class ShownAttempts:
             otherwise()
 
 
+SMALL = 10
+"""Lines below which the pane has no room for what the list says."""
+
+
 class AttemptBeside:
     """What stands beside a list of cases."""
 
@@ -255,7 +259,9 @@ class AttemptBeside:
 
     def _head(self, entry: CaseRow, rows: Sequence[CaseRow]) -> list[tuple[str, str]]:
         if len(rows) == 1:
-            return entry_head(rows[0], self._services.symbols)
+            head = entry_head(rows[0], self._services.symbols)
+            # Where a few lines are all there is, the line under the cursor has said the name.
+            return head[1:] if self._screen.beside.size.height < SMALL else head
         return [("title", visible(entry.name, newlines=False))]
 
     def _described(self, line: TreeLine) -> list[tuple[str, str]]:

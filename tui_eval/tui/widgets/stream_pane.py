@@ -168,8 +168,8 @@ def head_text(
     call = live.pieces[-1] if live and live.pieces and row.state == "running" else None
     calling = call is not None and call.kind == "tool_call"
     if call is not None and calling:
-        name = visible(call.name, newlines=False)
-        facts.append((7, f"{fit(name, min(cell_len(name), 16))} {formatting.clock(now - call.at)}"))
+        tool = visible(call.name, newlines=False)
+        facts.append((7, f"{fit(tool, min(cell_len(tool), 16))} {formatting.clock(now - call.at)}"))
     output = row.output_tokens or (round(live.characters / 4) if live and live.characters else None)
     if output and (not calling or width >= 50):
         facts.append((3, f"{output:,} tok" if row.output_tokens else f"~{output:,} tok"))

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from tests.tui.state.case.test_case_state import content
 from tests.tui.state.case.test_case_why import said
-from tui_eval.model import Attempt, Entry
+from tui_eval.model import Attempt, Entry, Verdict
 from tui_eval.tui.state.case.agent_tree import answer_to, reading_order
+from tui_eval.tui.state.case.attempt_preview import preview_lines
 from tui_eval.tui.state.case.live_transcript import LiveTranscript
 from tui_eval.tui.state.case.transcript_view import build
 from tui_eval.tui.state.case.waterfall import bar_line, bars, calls_by_agent, members, unfolded
@@ -235,3 +237,28 @@ def test_calls_stand_below_the_hand_off_to_who_made_them() -> None:
     assert (calls[0].asked, calls[0].answered, calls[0].length) == ('{"to": "LIS"}', "FR 1885.", 8)
     alone = [Entry(1, "user", text="x"), Entry(1, "tool_call", name="find", call_id="1")]
     assert calls_by_agent(bars(attempt(alone))) == [], "a table without hand-offs is as it was"
+
+
+# -- beside a list
+
+
+def test_beside_a_list_helpers_are_indented_and_a_hand_off_is_one_line_with_its_answer() -> None:
+    lines = [line.rstrip() for line in said(preview_lines(content(attempt()), turn=1))]
+    assert lines[lines.index("turn 1 of 2  > Plan it") :] == [
+        "turn 1 of 2  > Plan it",
+        '→ planner.flights {"to": "LIS"}  = FR 1885.',
+        "  Let me see.",
+        "  → fares  = 136 EUR.",
+        '→ planner.hotels {"city": "Lisbon"}  = No hotel.',
+        "  ↳ find",
+        "  down",
+        "Fly FR 1885.",
+    ]
+
+
+def test_beside_a_list_what_was_wanted_is_said_once() -> None:
+    wanted = Verdict("should_contain", False, expected="Ryanair", reason='lacks "Ryanair"')
+    failed = attempt()
+    failed.outcome, failed.verdicts = "failed", [wanted]
+    lines = [line.rstrip() for line in said(preview_lines(content(failed)))]
+    assert lines[1] == '✗ lacks "Ryanair"  should_contain' and sum("Ryanair" in line for line in lines) == 1

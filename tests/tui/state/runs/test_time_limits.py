@@ -10,7 +10,7 @@ from rich.cells import cell_len
 
 from tests.support.app_host import LiveRun, project, running_app, screen_text, until
 from tests.tui.state.lists.test_list_state import attempt_row
-from tui_eval.store.schema import RunInfo, StoredCase
+from tui_eval.store.schema import LiveRow, RunInfo, StoredCase
 from tui_eval.tui.screens.run_screen import RunScreen
 from tui_eval.tui.state.app_state import AppState
 from tui_eval.tui.state.case.case_details import describe_entry
@@ -74,6 +74,14 @@ def test_a_pane_tells_its_limit_and_what_is_left(width, now, end):
 def test_a_turn_after_the_first_is_told_in_narrow_panes_too():
     pane = Pane(1, (0, 0, 36, 10), StreamText(36))
     assert " t3 · " in head_text(pane, running(turn=3), SYMBOLS, 112.0, False)
+
+
+@pytest.mark.parametrize("width", [36, 50, 80])
+def test_a_head_names_its_case_while_a_tool_is_at_work(width):
+    view, pane = running(), Pane(1, (0, 0, width, 10), StreamText(width))
+    view.apply_live([LiveRow(1, 1, "tool_call", "", "{}", "get_order", "c1", 110.0)])
+    head = head_text(pane, view, SYMBOLS, 112.0, False)
+    assert head.startswith("● a case") and head.count("get_order 2s") == 1
 
 
 @pytest.mark.parametrize("width", [36, 44, 80])

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import chain
 
 from tui_eval.model import Attempt, Entry, Verdict
+from tui_eval.tui.state.case.agent_tree import reading_order, short_name
 from tui_eval.tui.state.case.case_content import CaseContent, outcome_style
 from tui_eval.tui.state.case.chat_prompt import asked
 from tui_eval.tui.state.case.entry_blocks import reply_lines
 from tui_eval.tui.state.case.expectation_marks import Expectations
 from tui_eval.tui.state.case.explain import in_short
 from tui_eval.tui.state.case.transcript_view import facts_of
-from tui_eval.tui.state.case.verdict_lines import GLYPHS, brief, title, word_of
+from tui_eval.tui.state.case.verdict_lines import GLYPHS, brief, reason_of, title, word_of
+from tui_eval.tui.state.text.json_lines import parsed, short
 from tui_eval.tui.state.text.lines import Line, Span, one_line, text_lines
 
 MOST_LINES = 400
@@ -20,6 +23,8 @@ MOST_VERDICTS = 30
 """Verdicts of each outcome that are shown."""
 ASKED = 100
 """Characters of a message to the agent: the answer is what one looks for."""
+DEEPEST = 4
+"""Hand-offs by which a line is indented at most."""
 CALL = 120
 """Cells of a tool call on its one line."""
 
@@ -73,48 +78,76 @@ def preview_lines(content: CaseContent, *, passed: bool = True, turn: int | None
 
 
 def _verdict(verdict: Verdict, attempt: Attempt) -> Iterator[Line]:
-    """A verdict with what it saw, a part of a set indented."""
+    """A verdict with what it saw, a part of a set indented. What was wanted is not said twice: there is little room."""
     word = word_of(verdict)
-    for number, line in enumerate(brief(verdict, lambda: in_short(verdict, attempt))):
+    lines = brief(verdict, lambda: in_short(verdict, attempt))
+    reason = reason_of(verdict)
+    if isinstance(verdict.expected, str) and f'"{verdict.expected}"' in reason and "\n" not in reason:
+        next(lines)
+        kind = "" if verdict.type in reason else f"  {one_line(verdict.type, 40)}"
+        first = next(lines, ())
+        lines = chain([(*first, Span(kind, "muted"))], lines)
+    for number, line in enumerate(lines):
         head = Span(f"{GLYPHS[word]} ", word) if not number else Span("  ")
         yield (head, *line)
 
 
 def _said(attempt: Attempt, wrong: Sequence[Verdict], looked_at: int | None) -> Iterator[Line]:
     """What was asked and answered in the turn looked at, else in that of the first verdict that did not pass, else in
-    the last."""
+    the last; what helpers did indented below their hand-off."""
     turns = sorted({entry.turn for entry in attempt.transcript})
     if not turns:
         return
     turn = next((v.turn for v in wrong if v.turn in turns), None) or turns[-1]
     turn = looked_at if looked_at in turns else turn
-    entries = [entry for entry in attempt.transcript if entry.turn == turn]
+    entries = [(place, entry) for place, entry in enumerate(attempt.transcript) if entry.turn == turn]
     looks = [v for v in attempt.verdicts if v.turn == turn or v.turn is None]
-    several = len({entry.agent for entry in entries if entry.agent}) > 1
-    replying = next((e.agent for e in reversed(entries) if e.kind == "assistant"), "")
+    several = len({entry.agent for _, entry in entries if entry.agent}) > 1
+    replying = next((e.agent for _, e in reversed(entries) if e.kind == "assistant"), "")
+    head = Span(f"turn {turn} of {turns[-1]}  ", "heading") if len(turns) > 1 else None
     yield ()
-    if len(turns) > 1:
-        yield (Span(f"turn {turn} of {turns[-1]}", "heading"),)
-    for entry in entries:
+    if head is not None and not any(entry.kind == "user" for _, entry in entries):
+        yield (head,)
+    for place, entry, node in reading_order(entries):
+        handed = node.index == place
+        depth = node.depth - handed
         if entry.kind == "user":
             first = one_line(" ".join(asked(entry.text).split()), ASKED)
-            yield (Span("> ", "role-user"), Span(first, "muted"))
-        elif entry.kind == "assistant" and entry.text:
-            if several and entry.agent:
-                yield (Span(one_line(entry.agent, 60), "agent"),)
-            marks = Expectations(looks, attempt) if entry.agent == replying else None
-            yield from _reply(entry, marks)
-        elif entry.kind == "tool_call":
-            arguments = one_line(str(entry.arguments or ""), CALL)
-            yield (
-                Span("↳ ", "role-tool_call"),
-                Span(one_line(entry.name, 60), "strong"),
-                Span(f" {arguments}", "muted"),
-            )
-        elif entry.kind == "hand_off":
-            yield (Span("→ ", "role-hand_off"), Span(one_line(entry.name or entry.text, 60), "strong"))
-        elif entry.kind == "error" or entry.error:
-            yield from text_lines(entry.error or entry.text, "error")
+            yield (*([head] if head is not None else []), Span("> ", "role-user"), Span(first, "muted"))
+            head = None
+            continue
+        answer = attempt.transcript[node.answer].text if handed and node.answer is not None else ""
+        marks = Expectations(looks, attempt) if entry.agent == replying else None
+        for line in _of_entry(entry, marks, several and not depth, answer, depth > 0):
+            yield (Span("  " * min(depth, DEEPEST)), *line) if depth else line
+
+
+def _of_entry(
+    entry: Entry, marks: Expectations | None, named: bool, answer: str, nested: bool
+) -> Iterator[Line]:
+    if entry.kind == "assistant" and entry.text:
+        if named and entry.agent:
+            yield (Span(one_line(entry.agent, 60), "agent"),)
+        yield from _reply(entry, marks)
+    elif entry.kind == "tool_call":
+        arguments = one_line(str(entry.arguments or ""), CALL)
+        yield (
+            Span("↳ ", "role-tool_call"),
+            Span(one_line(entry.name, 60), "strong"),
+            Span(f" {arguments}" if arguments else "", "muted"),
+        )
+    elif entry.kind == "hand_off":
+        name = short_name(entry.name) if nested else entry.name
+        asked_for = short(parsed(entry.arguments), CALL // 2) if entry.arguments not in (None, {}, "") else ""
+        answered = one_line(" ".join(answer.split()), CALL)
+        yield (
+            Span("→ ", "role-hand_off"),
+            Span(one_line(name or entry.text, 60), "strong"),
+            Span(f" {asked_for}" if asked_for else "", "muted"),
+            *((Span("  = ", "muted"), Span(answered)) if answered else ()),
+        )
+    elif entry.kind == "error" or entry.error:
+        yield from text_lines(entry.error or entry.text, "error")
 
 
 def _reply(entry: Entry, marks: Expectations | None) -> Iterator[Line]:
