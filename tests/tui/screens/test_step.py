@@ -177,7 +177,9 @@ async def test_a_long_conversation_stays_at_its_end(tmp_path: Path) -> None:
         await pilot.press("G", "enter")
         await until(lambda: app.screen.attempt is not None, pilot)
         await pilot.pause()
-        assert "failed: should_contain" in screen_text(app)
+        text = screen_text(app)
+        assert "failed: should_contain" in text and '✗ lacks "said thee"' in text
+        assert not logged(app, "run finished"), "it says itself how it ended"
 
 
 @pytest.mark.parametrize(

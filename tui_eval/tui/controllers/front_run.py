@@ -248,7 +248,7 @@ class FrontRun:
             self._notices.problem(
                 f"run {run.info.id} was interrupted: its engine has ended (H, then u goes on; {log})"
             )
-        elif rang and not self._shown:
+        elif rang and not self._shown and not run.info.options.get("step"):
             self._notices.say(f"run {summary(run)}")
         bad = [row.id for row in run.attempts.values() if row.outcome == "error"]
         for row in run.attempts.values():

@@ -260,8 +260,8 @@ class AttemptBeside:
     def _head(self, entry: CaseRow, rows: Sequence[CaseRow]) -> list[tuple[str, str]]:
         if len(rows) == 1:
             head = entry_head(rows[0], self._services.symbols)
-            # Where a few lines are all there is, the line under the cursor has said the name.
-            return head[1:] if self._screen.beside.size.height < SMALL else head
+            # Where a few lines are all there is, the list says what it is and where: a note is left.
+            return head[2:] if self._screen.beside.size.height < SMALL else head
         return [("title", visible(entry.name, newlines=False))]
 
     def _described(self, line: TreeLine) -> list[tuple[str, str]]:

@@ -130,7 +130,7 @@ def _of_entry(
             yield (Span(one_line(entry.agent, 60), "agent"),)
         yield from _reply(entry, marks)
     elif entry.kind == "tool_call":
-        arguments = one_line(str(entry.arguments or ""), CALL)
+        arguments = short(parsed(entry.arguments), CALL) if entry.arguments not in (None, {}, "") else ""
         yield (
             Span("↳ ", "role-tool_call"),
             Span(one_line(entry.name, 60), "strong"),

@@ -10,7 +10,7 @@ from tui_eval.guard.text import clip, visible
 from tui_eval.model import Assertion, Attempt, Case, Verdict
 from tui_eval.store.schema import AttemptRow
 from tui_eval.tui.state.case.case_details import assertion_text
-from tui_eval.tui.state.case.verdict_lines import title
+from tui_eval.tui.state.case.verdict_lines import reason_of, title
 from tui_eval.tui.state.runs.run_view import LiveAttempt, LivePiece
 from tui_eval.tui.state.text.stream_text import pieces_of
 
@@ -100,8 +100,8 @@ def _last(pieces: list[LivePiece]) -> list[Paragraph]:
 def _final(verdict: Verdict) -> Paragraph:
     mark, style = {True: ("✓", "good"), False: ("✗", "bad"), None: ("!", "bad")}[verdict.passed]
     words = "".join(span.text for span in title(verdict))
-    if not verdict.passed and verdict.reason:
-        words = _one(verdict.reason)
+    if not verdict.passed and (reason := reason_of(verdict)):
+        words = _one(reason)
     turn = f"turn {verdict.turn}: " if verdict.turn is not None else ""
     return style, f"{mark} {turn}{words}"
 
