@@ -23,12 +23,17 @@ LONG_FOLDERS = ("tui", "reliability", "commands", "engine", "scripting", "agents
 """Folders of tests with terminals and processes, begun first: what is left for the end are short files, and no
 worker stands idle while another one is in the middle of a long file."""
 
+APART = ("real", "benchmarks")
+"""Folders in which every test has one of these marks."""
+
 HERE = Path(__file__).parent
 
 if os.environ.pop("PYTHONDONTWRITEBYTECODE", None):
     # Images for containers set it. Here every worker and each of some thousand processes would then compile the
     # whole package anew: a third of what the suite takes.
     sys.dont_write_bytecode = False
+
+gc.disable()  # until all tests are collected: hardly anything of what they are is garbage
 
 os.environ.setdefault("TUI_EVAL_TOUR", "0")
 """Every home of a test is that of a person who starts for the first time: none of them needs the tour, which would
@@ -49,6 +54,15 @@ def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
     return min(max(WORKERS, os.cpu_count() or 1), MOST_WORKERS)
 
 
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Where nothing of them is asked for, `real` and `benchmarks` are not imported at all."""
+    usual = config.option.markexpr in config.getini("addopts")
+    whole = all(Path(argument) in (HERE, HERE.parent) for argument in map(os.path.abspath, config.args))
+    return (
+        True if usual and whole and collection_path.name in APART and collection_path.parent == HERE else None
+    )
+
+
 def pytest_collection(session: pytest.Session) -> None:
     """Each worker begins with modules of its own.
 
@@ -59,7 +73,14 @@ def pytest_collection(session: pytest.Session) -> None:
     if worker is None:
         return
     folders = [Path(argument) for argument in session.config.args if Path(argument).is_dir()]
-    modules = sorted({module.resolve() for folder in folders for module in folder.rglob("test_*.py")})
+    modules = sorted(
+        {
+            module.resolve()
+            for folder in folders
+            for module in folder.rglob("test_*.py")
+            if not {*APART} & {*module.parts}
+        }
+    )
     first = len(modules) * int(worker["workerid"].removeprefix("gw")) // worker["workercount"]
     for module in modules[first:] + modules[:first]:
         if module.is_relative_to(HERE):
@@ -81,6 +102,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 def pytest_collection_finish() -> None:
     """What all tests share lives until the end: nobody need look through it for garbage again and again."""
+    gc.enable()
     gc.collect()
     gc.freeze()
 

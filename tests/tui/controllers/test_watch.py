@@ -82,7 +82,9 @@ async def after(app: Any, pilot: Any, run_id: str) -> Any:
     return next(iter(app.state.run.attempts.values()))
 
 
-@pytest.mark.parametrize("save", [in_place, renamed_over, by_ed, away_and_back])
+@pytest.mark.parametrize(
+    "save", [in_place, renamed_over, pytest.param(by_ed, marks=pytest.mark.real), away_and_back]
+)
 async def test_every_way_to_save_is_seen_in_both_modes(tmp_path: Path, save) -> None:
     async with app_on(tmp_path) as (app, pilot):
         first = app.state.run.info.id

@@ -5,6 +5,8 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests.support.app_host import LiveRun, project
 from tests.support.attempts import text_failure
 from tests.support.terminal import Terminal
@@ -20,6 +22,7 @@ def sent(terminal: Terminal, keys: str, shows: str = "") -> int:
     return len(terminal.output) - before
 
 
+@pytest.mark.real
 def test_bytes_of_opening_tabs_and_cursor(tmp_path: Path, capfd) -> None:
     project(tmp_path)
     run = LiveRun(tmp_path, ["refund is approved"])

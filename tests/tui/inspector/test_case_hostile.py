@@ -43,7 +43,7 @@ def strips_text(app: App) -> str:
     return "".join(segment.text for strip in app.screen._compositor.render_strips() for segment in strip)
 
 
-@pytest.mark.parametrize("size", [(80, 24), (120, 40)])
+@pytest.mark.parametrize("size", [(80, 24), pytest.param((120, 40), marks=pytest.mark.real)])
 async def test_every_tab_shows_hostile_text_as_pictures(tmp_path: Path, size: tuple[int, int]) -> None:
     app = host(tmp_path, hostile())
     run_id = app.pointers[0].run_id

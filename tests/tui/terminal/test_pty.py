@@ -341,6 +341,7 @@ def test_ctrl_z_without_a_shell_is_no_trap(terminal):
     assert app.wait() == 0 and restored(app)
 
 
+@pytest.mark.real
 def test_a_storm_of_resizes_down_to_nearly_nothing_and_back(terminal, tmp_path):
     import fcntl
     import struct
@@ -428,6 +429,7 @@ def test_nothing_is_sent_while_nothing_happens_wherever_one_is(terminal, tmp_pat
     assert app.wait() == 0
 
 
+@pytest.mark.real
 def test_a_dialog_costs_its_own_size_and_not_the_screens(terminal, tmp_path):
     names = "".join(
         f"  - {{name: case {n} of many, input: x, expected: {{should_contain: [x]}}}}\n" for n in range(60)
