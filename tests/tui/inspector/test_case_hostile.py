@@ -73,10 +73,11 @@ async def test_every_tab_shows_hostile_text_as_pictures(tmp_path: Path, size: tu
             ["escape"],
         ):
             await pilot.press(*keys)
-            if isinstance(screen.tab, DataTab):
-                await until(pilot, lambda: screen.tab.view is not None)
-            if isinstance(screen.tab, HistoryTab):
-                await until(pilot, lambda: screen.tab.main.row_count > 0)
+            tab = screen.tab
+            if isinstance(tab, DataTab):
+                await until(pilot, lambda data=tab: data.view is not None)
+            if isinstance(tab, HistoryTab):
+                await until(pilot, lambda history=tab: history.main.row_count > 0)
             for more in (["g", "enter"], ["ctrl+d", "w", "right"], ["G", "w"]):
                 await pilot.press(*more)
                 text = strips_text(app)
