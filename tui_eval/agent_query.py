@@ -87,6 +87,17 @@ def agent_query(attempt: Attempt) -> AgentQuery | None:
     return query_behind(attempt.transcript, attempt.replies, verified, attempt.response_text)
 
 
+def queries_run(attempt: Attempt) -> int:
+    """How many different queries the agent ran that did not fail."""
+    failed = {entry.call_id for entry in attempt.transcript if entry.kind == "tool_result" and entry.error}
+    asked = (
+        _sql_of(entry.arguments)
+        for entry in attempt.transcript
+        if entry.kind == "tool_call" and not entry.error and entry.call_id not in failed
+    )
+    return len({" ".join(sql.split()) for sql in asked if sql is not None})
+
+
 def query_behind(
     transcript: list[Entry], replies: Sequence[Reply], verified: str | None = None, text: str = ""
 ) -> AgentQuery | None:

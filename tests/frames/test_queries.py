@@ -21,7 +21,7 @@ ANSWER, OTHER = EXPECTED.to_dicts(), [{"status": "open", "revenue": 1.0}, {"stat
         (EXPECTED, OTHER, "retold", "its query gives the right rows: the answer retold them wrongly"),
         (EXPECTED, None, "retold", "its query gives the right rows: the answer retold them wrongly"),
         (EXPECTED, ANSWER, "neither", "the agent's query and its answer give the expected rows"),
-        (WRONG, ANSWER, "lucky", "its query is wrong (values differ), the answer is right all the same"),
+        (WRONG, ANSWER, "lucky", "its query gives other rows (values differ), the answer is right all the same"),
         (WRONG, OTHER, "both", "its query is wrong: values differ; the answer has other rows than it, too"),
         (EXPECTED.head(1), OTHER, "both", "its query is wrong: row count: 1 vs 2; the answer has other rows than it, too"),
         ("Binder Error:\n no such column", OTHER, "unknown", "the agent's query cannot be run here: Binder Error: no such column"),

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     import polars as pl
 
     from tui_eval.frames.compare import FrameComparison
+    from tui_eval.frames.mended_queries import MendedQuery
     from tui_eval.frames.sql_result import SqlResult
     from tui_eval.model import DataDetails
 
@@ -33,19 +34,27 @@ class Conclusion:
     `blame` is `query` (its rows are not the expected ones, and the answer has them), `retold` (its rows are
     right, the answer has others), `both`, `lucky` (the query is wrong, the answer is right), `neither`, or
     `unknown`: it cannot be run or compared here, `line` says why. `renamed` are the
-    query's columns that were read as expected ones of other names.
+    query's columns that were read as expected ones of other names, `cause` the mistake that was found in it.
     """
 
     blame: Blame
     line: str
     renamed: Mapping[str, str] = field(default_factory=dict)
+    cause: str = ""
 
     @property
     def short(self) -> str:
         """The line for a narrow screen, the step that went wrong first."""
-        return _SHORT.get(self.blame) or self.line
+        return f"{_WRONG}{self.cause}" if self.cause else _SHORT.get(self.blame) or self.line
+
+    def caused_by(self, query: MendedQuery) -> Conclusion:
+        """The same, and the mistake without which the query gives the expected rows, in place of what differs."""
+        rest = self.line.rpartition("; ")[2]
+        words = f"{query.mistake} ({query.instead}, it gives the expected rows)"
+        return replace(self, line=f"{_WRONG}{words}; {rest}", cause=query.mistake)
 
 
+_WRONG = "its query is wrong: "
 _SHORT: dict[Blame, str] = {
     "query": "its query is wrong, the answer has its rows",
     "retold": "retold wrongly: its query gives the right rows",
@@ -102,16 +111,68 @@ def conclude(
         return Conclusion("retold", "its query gives the right rows: the answer retold them wrongly", renamed)
     if right.passed:
         return Conclusion(
-            "lucky", f"its query is wrong ({best.message}), the answer is right all the same", renamed
+            "lucky", f"its query gives other rows ({best.message}), the answer is right all the same", renamed
         )
     for mapping in _mappings(names, _names(given)):
         kept = [name for name in names if name in mapping.values() or name in _names(given)]
         if kept and compare(answer, _typed(own, mapping), settings, kept).passed:
-            return Conclusion(
-                "query", f"its query is wrong: {best.message}; the answer has its rows", mapping
-            )
-    return Conclusion(
-        "both", f"its query is wrong: {best.message}; the answer has other rows than it, too", renamed
+            return Conclusion("query", f"{_WRONG}{best.message}; the answer has its rows", mapping)
+    return Conclusion("both", f"{_WRONG}{best.message}; the answer has other rows than it, too", renamed)
+
+
+def to_mend(found: Conclusion, expected: str | None, own: str, dialect: str = "duckdb") -> list[MendedQuery]:
+    """The agent's query without its usual mistakes, where it is wrong: the caller runs them, and the first one that
+    `gives_expected` was the cause (`Conclusion.caused_by`)."""
+    if found.blame not in ("query", "both") or not found.line.startswith(_WRONG) or not expected:
+        return []
+    from tui_eval.frames.mended_queries import mended
+
+    return mended(own, expected, dialect)
+
+
+def gives_expected(
+    own: SqlResult,
+    expected: Any,
+    settings: ComparisonSettings | None = None,
+    columns: Sequence[str] | None = None,
+    *,
+    reference: bool = False,
+) -> bool:
+    """Whether a query gives the expected rows, by `conclude`'s rules."""
+    compare = _by_reference if reference else _by_documents
+    names = list(columns or _names(_frame(expected)))
+    given = (_typed(own, mapping) for mapping in _mappings(names, _names(_frame(own))))
+    return any(compare(one, expected, settings, columns).passed for one in given)
+
+
+def made_of(
+    own: SqlResult,
+    expected: Any,
+    renamed: Mapping[str, str],
+    settings: ComparisonSettings | None = None,
+    columns: Sequence[str] | None = None,
+) -> bool:
+    """Whether a right answer may have been made of the rows of a query that gives others: these have the expected ones
+    among them, are finer, or are rounded, scaled and the like; or it lacks some of their columns. Else the answer does
+    not come from it."""
+    from tui_eval.frames.diagnosis import diagnosis_of
+    from tui_eval.frames.difference import align
+
+    found = align(expected, _typed(own, renamed), settings, columns)
+    if found.missing_columns:
+        return True
+    e_rows, a_rows = found.aligned()
+    apart = set(found.differing_cells())
+    if not a_rows.null_count() and not apart:
+        return True
+    findings = diagnosis_of(found).findings
+    if any(one.code == "granularity" for one in findings):
+        return True
+    whole = [one for one in findings if one.conclusive and one.explained == one.total]
+    return (
+        not e_rows.null_count()
+        and not a_rows.null_count()
+        and apart <= {n for one in whole for n in one.columns}
     )
 
 
@@ -120,7 +181,8 @@ def kept_conclusion(details: DataDetails) -> Conclusion | None:
     kept = details.settings.get("conclusion")
     if not isinstance(kept, Mapping) or kept.get("blame") not in get_args(Blame):
         return None
-    return Conclusion(kept["blame"], " ".join(str(kept.get("line") or "").split()))
+    line, cause = (" ".join(str(kept.get(name) or "").split()) for name in ("line", "cause"))
+    return Conclusion(kept["blame"], line, cause=cause)
 
 
 def recorded_conclusion(

@@ -18,6 +18,7 @@ from tui_eval.model import Assertion, DataDetails, Evidence, Verdict
 
 if TYPE_CHECKING:
     from tui_eval.frames.compare import FrameComparison
+    from tui_eval.frames.queries import Conclusion
     from tui_eval.frames.sql import SqlResult
 
 
@@ -309,7 +310,33 @@ async def _concluded(
     found = await in_thread(
         lambda: conclude(expected, given, answer.rows, settings, columns, reference=evidence.reference)
     )
-    data.settings["conclusion"] = {"blame": found.blame, "line": found.line, "source": own.source}
+    if result is not None and not isinstance(given, str):
+        found = await _caused(found, data, own.sql, result, settings, evidence)
+    data.settings["conclusion"] = {"blame": found.blame, "line": found.line, "source": own.source} | (
+        {"cause": found.cause} if found.cause else {}
+    )
+
+
+async def _caused(
+    found: Conclusion, data: DataDetails, own: str, expected: SqlResult, settings: Any, evidence: JudgeInput
+) -> Conclusion:
+    """With the mistake of the agent's query, where it gives the expected rows without it."""
+    from tui_eval.frames.queries import gives_expected, to_mend
+
+    run, columns = evidence.services.agent_sql, data.columns or None
+    for query in await in_thread(lambda: to_mend(found, data.reference_sql, own)) if run is not None else ():
+        assert run is not None
+        try:
+            given = await run(evidence.case.database, query.sql)
+        except Exception:
+            continue  # what was made of it cannot be run: that says nothing
+        if await in_thread(
+            lambda given=given: gives_expected(
+                given, expected, settings, columns, reference=evidence.reference
+            )
+        ):
+            return found.caused_by(query)
+    return found
 
 
 def _rows_told(comparison: FrameComparison, answer: RowsAnswer) -> list[Evidence]:

@@ -445,7 +445,7 @@ class DataTab(SearchedRows):
     # -- the queries of both sides
 
     def _paired(self, generation: int, queries: Queries | None) -> None:
-        """Both queries are there: show them where SQL is shown, and run the agent's where rows differ."""
+        """Both queries are there: show them where SQL is shown, and run the agent's."""
         if generation != self._generation or not stands(self):
             return
         self.queries = queries
@@ -456,8 +456,6 @@ class DataTab(SearchedRows):
         """Run the agent's query, once both it and the difference of the rows are there."""
         view, queries, asked = self.view, self.queries, self._asked
         if view is None or queries is None or asked is None or asked.config is None:
-            return
-        if not (view.wrong or view.missing_columns):
             return
         self._asked = None
         run_in_thread(
@@ -472,6 +470,9 @@ class DataTab(SearchedRows):
         """Say where the answer went wrong."""
         if generation != self._generation or not stands(self):
             return
+        view = self.view
+        if view is not None and not (view.wrong or view.missing_columns) and conclusion.blame != "lucky":
+            return  # the rows are right: nothing is to be said but that they are not those of its query
         self._concluded = conclusion
         self._above()
 

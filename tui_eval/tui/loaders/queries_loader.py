@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tui_eval.agent_query import agent_query, rows_given
+from tui_eval.agent_query import agent_query, queries_run, rows_given
 from tui_eval.config.project import Config
 from tui_eval.guard.trust import Trust
 from tui_eval.model import Attempt, Case
@@ -60,7 +60,7 @@ def concluded_from(
     The expected query is run beside it: where it gives other rows than in the run, the database is another by now, and
     nothing can be said of the agent's.
     """
-    from tui_eval.frames.queries import Conclusion, conclude
+    from tui_eval.frames.queries import Conclusion, conclude, gives_expected, made_of, to_mend
 
     details = asked.attempt.data
     if details is None or details.expected is None:
@@ -86,7 +86,18 @@ def concluded_from(
             return Conclusion("unknown", words)
     own = expected if queries.same else _rows(spec, queries.own.sql, cancel)
     reference = details.settings.get("compat") == "reference"
-    return conclude(expected, own, given, settings, columns, reference=reference)
+    found = conclude(expected, own, given, settings, columns, reference=reference)
+    if found.blame == "lucky" and not isinstance(own, str):
+        several = queries_run(asked.attempt) > 1
+        if several or made_of(own, expected, found.renamed, settings, columns):
+            return Conclusion("unknown", "")  # the answer may have been worked out from what was asked for
+    for query in to_mend(found, queries.expected, queries.own.sql, _dialect(asked)):
+        made = _rows(spec, query.sql, cancel)
+        if not isinstance(made, str) and gives_expected(
+            made, expected, settings, columns, reference=reference
+        ):
+            return found.caused_by(query)
+    return found
 
 
 def _recorded(attempt: Attempt, queries: Queries) -> Conclusion | None:

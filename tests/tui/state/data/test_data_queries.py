@@ -182,6 +182,61 @@ async def test_in_few_rows_and_columns_the_step_that_went_wrong_is_said_first(
         await sees(pilot, "SQL retold wrongly: its query gives the right rows\n")
 
 
+FEWER = WRONG.replace("orders GROUP", "orders WHERE status <> 'paid' GROUP")
+
+
+def test_a_mistake_without_which_the_query_is_right_is_said(project: Path) -> None:
+    expected = WANTED.replace("by 1", "by total desc limit 1")
+    one = asked(
+        project, WRONG_ROWS[:1], WRONG.replace("BY 1", "BY total LIMIT 1"), [{"status": "open", "total": 30}]
+    )
+    assert one.attempt.data is not None
+    one.attempt.data.reference_sql = expected
+    blame, line = line_of(one)
+    assert blame == "query" and "it sorts by total ascending (descending, it gives the expected rows)" in line
+
+
+async def test_a_right_answer_that_is_not_from_its_query_is_said_quietly(
+    project: Path, tmp_path: Path
+) -> None:
+    attempt = with_query(RIGHT_ROWS, FEWER)
+    attempt.transcript = attempt.transcript[-1:]
+    app = host(tmp_path, attempt)
+    app.state.config = load(root=project)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await opened(pilot)
+        await sees(pilot, "SQL its query gives other rows (values differ), the answer is right all the same")
+
+
+@pytest.mark.parametrize(
+    "own",
+    [
+        WRONG,  # the expected rows are among its own
+        WANTED,
+        "SELECT status, sum(amount) / 10 AS total FROM orders WHERE status <> 'lost' GROUP BY status",
+        "SELECT status, amount AS total FROM orders WHERE status <> 'lost'",
+        "SELECT status FROM orders",
+    ],
+)
+def test_of_rows_that_an_answer_may_be_made_of_nothing_is_said(project: Path, own: str) -> None:
+    one = asked(project, RIGHT_ROWS, own)
+    one.attempt.transcript = one.attempt.transcript[-1:]
+    assert line_of(one) in (
+        ("unknown", ""),
+        ("neither", "the agent's query and its answer give the expected rows"),
+    )
+
+
+def test_of_several_queries_none_is_said_to_give_other_rows(project: Path) -> None:
+    one = asked(project, RIGHT_ROWS, FEWER)
+    one.attempt.transcript = one.attempt.transcript[-1:]
+    assert line_of(one)[0] == "lucky"
+    one.attempt.transcript.insert(
+        0, Entry(1, "tool_call", name="run_sql", arguments={"query": WANTED}, call_id="q0")
+    )
+    assert line_of(one) == ("unknown", "")
+
+
 async def test_both_queries_stand_in_the_room_that_is_left_though_not_all_of_them_fits(
     project: Path, tmp_path: Path
 ) -> None:

@@ -53,7 +53,9 @@ def concluded(conclusion: Conclusion | None, width: int = 0) -> list[Line]:
     """
     if conclusion is None:
         return []
-    style = {"unknown": "muted", "neither": "passed"}.get(conclusion.blame, "strong")
+    if not conclusion.line:
+        return []
+    style = {"unknown": "muted", "lucky": "muted", "neither": "passed"}.get(conclusion.blame, "strong")
     words = one_line(conclusion.line, _LONGEST)
     if width and cell_len(words) + len(_BEFORE) > width:
         words = one_line(conclusion.short, _LONGEST)
