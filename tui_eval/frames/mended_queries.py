@@ -44,7 +44,7 @@ def mended(own: str, expected: str, dialect: str = "duckdb") -> list[MendedQuery
 # -- the wrong end of a sorted result
 
 
-def _sorted(own: exp.Expression, expected: exp.Expression, dialect: str) -> Iterator[MendedQuery]:
+def _sorted(own: exp.Expr, expected: exp.Expr, dialect: str) -> Iterator[MendedQuery]:
     """The query with the order of the expected one."""
     if not isinstance(own, exp.Select) or not isinstance(expected, exp.Select):
         return
@@ -71,11 +71,11 @@ def _sorted(own: exp.Expression, expected: exp.Expression, dialect: str) -> Iter
     yield MendedQuery(made.sql(dialect), *words)
 
 
-def _terms(order: exp.Expression, query: exp.Select) -> list[tuple[str, bool]]:
+def _terms(order: exp.Expr, query: exp.Select) -> list[tuple[str, bool]]:
     return [(_name(term, query), bool(term.args.get("desc"))) for term in order.expressions]
 
 
-def _name(term: exp.Expression, query: exp.Select) -> str:
+def _name(term: exp.Expr, query: exp.Select) -> str:
     """What a query is sorted by: the name of one of its columns, else as it is written."""
     value = term.this
     if isinstance(value, exp.Literal) and value.is_int and 0 < int(value.this) <= len(query.selects):
@@ -91,8 +91,8 @@ def _names(query: exp.Select) -> list[str]:
 
 
 def _places(
-    wanted: exp.Expression, expected: exp.Select, own: exp.Select
-) -> Iterator[tuple[int, exp.Expression]]:
+    wanted: exp.Expr, expected: exp.Select, own: exp.Select
+) -> Iterator[tuple[int, exp.Expr]]:
     """The terms of the expected order with the places of their columns in the agent's query: by name, else by place
     where both have as many columns. One that it does not have ends them."""
     names, others = _names(own), _names(expected)
@@ -107,7 +107,7 @@ def _places(
 
 
 def _order_words(
-    order: exp.Expression | None, own: exp.Select, wanted: exp.Expression, expected: exp.Select
+    order: exp.Expr | None, own: exp.Select, wanted: exp.Expr, expected: exp.Select
 ) -> tuple[str, str] | None:
     """What the query is sorted by, and what it should be, by the first term in which they differ."""
     right = _terms(wanted, expected)
@@ -138,7 +138,7 @@ def _direction(descending: bool) -> str:
 # -- rows that a join repeats
 
 
-def _counted_once(own: exp.Expression, dialect: str) -> Iterator[MendedQuery]:
+def _counted_once(own: exp.Expr, dialect: str) -> Iterator[MendedQuery]:
     """The query with each row of one of its tables only once among what it sums up, for each of its tables."""
     for number, query in enumerate(own.find_all(exp.Select)):
         sources = _sources(query)
@@ -161,7 +161,7 @@ def _counted_once(own: exp.Expression, dialect: str) -> Iterator[MendedQuery]:
             )
 
 
-def _sources(query: exp.Select) -> dict[str, exp.Expression]:
+def _sources(query: exp.Select) -> dict[str, exp.Expr]:
     """What a query reads, by the name that it has there; empty where one has none."""
     origin = query.args.get("from_")
     if origin is None:
@@ -184,14 +184,14 @@ def _sums_up(query: exp.Select) -> bool:
     return bool(sums) and not odd
 
 
-def _counts(select: exp.Expression) -> bool:
+def _counts(select: exp.Expr) -> bool:
     """Whether its only star is that of count(*)."""
     stars = list(select.find_all(exp.Star))
     plain = all(isinstance(star.parent, exp.Count) for star in stars)
     return bool(stars) and plain and not select.find(exp.Window, exp.Subquery)
 
 
-def _summed(query: exp.Select, sources: dict[str, exp.Expression]) -> list[str]:
+def _summed(query: exp.Select, sources: dict[str, exp.Expr]) -> list[str]:
     """The tables whose columns are summed up; all where that is not said."""
     columns = [
         column
@@ -214,13 +214,13 @@ def _once(query: exp.Select, name: str, dialect: str) -> exp.Select | None:
         written = column.sql(dialect)
         return exp.column(columns.setdefault(written, f"value_{len(columns)}"))
 
-    def replaced(node: exp.Expression, *, own_names: bool) -> None:
+    def replaced(node: exp.Expr, *, own_names: bool) -> None:
         for column in list(node.find_all(exp.Column)):
             if own_names and not column.table and column.name.lower() in aliases:
                 continue
             column.replace(inner(column))
 
-    selects: list[exp.Expression] = []
+    selects: list[exp.Expr] = []
     for one in outer.selects:
         called = one.alias_or_name
         value = one.unalias().copy()
