@@ -90,9 +90,7 @@ def _names(query: exp.Select) -> list[str]:
     return [one.alias_or_name.lower() for one in query.selects]
 
 
-def _places(
-    wanted: exp.Expr, expected: exp.Select, own: exp.Select
-) -> Iterator[tuple[int, exp.Expr]]:
+def _places(wanted: exp.Expr, expected: exp.Select, own: exp.Select) -> Iterator[tuple[int, exp.Expr]]:
     """The terms of the expected order with the places of their columns in the agent's query: by name, else by place
     where both have as many columns. One that it does not have ends them."""
     names, others = _names(own), _names(expected)
