@@ -189,6 +189,10 @@ WIDE = {
         SHOP.select("status", c.share.round(0)), SHOP.select("status", c.share.round(0)).unique(maintain_order=True),
         "distinct", "missing rows repeat others",
     ),
+    "the other end": (
+        SHOP.sort("price", descending=True).head(7).select("name", "price"), SHOP.sort("price").head(7).select("name", "price"),
+        "other_end", "none of the 7 rows is right: sorted by price ascending, not descending, the answer has the other end",
+    ),
     "too fine": (
         SHOP.group_by("status").agg(c.price.sum()), SHOP.group_by("status", "country").agg(c.price.sum()),
         "granularity", "too fine: summed by status",
@@ -360,6 +364,7 @@ PHRASES = {
     "missing_groups": "groups without rows are left out",
     "limit": "expected rows and ends there: a LIMIT?",
     "no_limit": "the answer begins with the 5 expected rows and has 94 more",
+    "other_end": "rows is right: sorted by revenue ascending, not descending, the answer has the other end",
     "granularity": "too fine: summed by month",
 }
 """How the help page quotes the line of each kind; `…` stands for what lies between."""
@@ -367,7 +372,7 @@ VALUES = {
     "factor": 100.0, "unit": "hours where days are expected", "least": 2, "most": 2, "offset": -2.5, "digits": 0,
     "text": "N/A", "length": 9, "days": 1, "months": 1, "hours": [2.0], "seconds": 7.0, "with": "cost", "holds": "cost",
     "name": "net", "names": ("total",), "step": -1, "where": "status = 'returned'", "wrong": 0, "of": 99, "exact": True,
-    "alike": False, "rows": 10, "first": True, "finer": True, "by": ("at",), "grouped": (),
+    "descending": True, "alike": False, "rows": 10, "first": True, "finer": True, "by": ("at",), "grouped": (),
 }  # fmt: skip
 ODD: dict[str, dict[str, Any]] = {
     "rounded": {"digits": 1},
@@ -380,6 +385,7 @@ COLUMNS = {
     "factor": ("amount",),
     "one_column": ("amount",),
     "renamed": ("revenue",),
+    "other_end": ("revenue",),
     "swapped": ("price", "cost"),
 }
 COUNTS = {"fan_out": 13, "no_limit": 94}

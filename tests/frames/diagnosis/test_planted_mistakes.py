@@ -203,6 +203,16 @@ PLANTED = {
         "select status, order_date as month, sum(amount) as revenue from orders group by all",
         "granularity", "too fine: summed by status and month, the",
     ),
+    "the poorest ten": (
+        f"{PER_CUSTOMER.replace('by customer_id order by customer_id', 'by 1 order by revenue desc')} limit 10",
+        f"{PER_CUSTOMER.replace('by customer_id order by customer_id', 'by 1 order by revenue')} limit 10",
+        "other_end", "none of the 10 rows is right: sorted by revenue ascending, not descending",
+    ),
+    "the oldest payments": (
+        "select payment_id, order_id from stg_payments order by 1 desc limit 20",
+        "select payment_id, order_id from stg_payments order by 1 limit 20",
+        "other_end", "none of the 20 rows is right: sorted by payment_id ascending, not descending",
+    ),
     "by method too": (
         "select status, sum(p.amount) as revenue from orders join stg_payments p using (order_id) group by 1",
         "select status, payment_method, sum(p.amount) as revenue from orders join stg_payments p using (order_id) group by all",
@@ -357,6 +367,14 @@ H = "(order_id * 48271 % 65537)"
 C = "(customer_id * 48271 % 65537)"
 
 COUNTERPARTS = {
+    "other_end": (  # three are sorted by chance too often
+        f"{PER_CUSTOMER.replace('by customer_id order by customer_id', 'by 1 order by revenue desc')} limit 3",
+        f"{PER_CUSTOMER.replace('by customer_id order by customer_id', 'by 1 order by revenue')} limit 3",
+    ),
+    "other_end: not sorted": (
+        f"{PER_CUSTOMER.replace('by customer_id order by customer_id', 'by 1 order by revenue desc')} limit 8",
+        f"select * from ({PER_CUSTOMER}) where revenue < 20 limit 8",
+    ),
     "one_column": (
         ORDERS,
         ORDERS.replace("status, amount", f"(['placed','lost'])[1 + {H} % 2] as status, round({H} % 6007 / 61, 2) as amount"),
@@ -462,6 +480,7 @@ LISTED = {
     "filter too narrow": ("too_narrow",),
     "filter too wide": ("too_wide",),
     "LIMIT": ("limit", "no_limit"),
+    "LIMIT over the wrong end": ("other_end",),
     "granularity": ("granularity",),
 }
 

@@ -220,6 +220,15 @@ def _limit(finding: Finding) -> str:
     return f"the answer has exactly {p['rows']:,} of {p['of']:,} expected rows: a LIMIT?"
 
 
+def _other_end(finding: Finding) -> str:
+    ways = ("descending", "ascending")
+    wanted, given = ways if finding.parameters["descending"] else ways[::-1]
+    return (
+        f"none of the {finding.total:,} rows is right: sorted by {name_of(finding.columns[0])} {given}, "
+        f"not {wanted}, the answer has the other end"
+    )
+
+
 def _rounded(finding: Finding) -> str:
     return f"rounded {_digits(finding)} {rows_of(finding)}"
 
@@ -322,5 +331,6 @@ _SENTENCES: dict[str, Callable[[Finding], str]] = {
         f"the answer begins with the {f.parameters['rows']:,} expected rows and has {f.explained:,} more: "
         "its LIMIT is missing or larger"
     ),
+    "other_end": _other_end,
     "granularity": _granularity,
 }

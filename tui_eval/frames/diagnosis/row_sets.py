@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
 import polars as pl
 
-from tui_eval.frames.diagnosis.changes import choose, true
+from tui_eval.frames.diagnosis.changes import choose, number, true
 from tui_eval.frames.diagnosis.conditions import Condition, separate
 from tui_eval.frames.diagnosis.finding import Finding
+from tui_eval.frames.diagnosis.granularity import floats
 from tui_eval.frames.difference import Difference
 from tui_eval.frames.matching import row_hashes
 from tui_eval.frames.typed_columns import ReadColumn
@@ -40,6 +42,8 @@ _ROUND = {
 }
 
 _USUAL = (10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10_000, 50_000, 100_000)
+_NO_CHANCE = 2.0
+"""In how many orders values must be able to stand that are called sorted (decimal logarithm)."""
 _SELDOM = 1.5
 """How unlikely it must be that the rows which are there are the first ones by chance (decimal logarithm)."""
 
@@ -49,6 +53,8 @@ def row_findings(difference: Difference) -> Iterator[tuple[Finding, float]]:
     e_rows, a_rows = difference.aligned()
     missing = e_rows.filter(a_rows.is_null()).cast(pl.UInt32)
     extra = a_rows.filter(e_rows.is_null()).cast(pl.UInt32)
+    if len(missing) == difference.lengths[0] and len(extra) == difference.lengths[1]:
+        yield from _other_end(difference)
     repeats = difference.repeats if difference.key_unique_in_expected else pl.Series([], dtype=pl.UInt32)
     if len(repeats):
         rows = a_rows.gather(repeats).cast(pl.UInt32)
@@ -67,6 +73,39 @@ def row_findings(difference: Difference) -> Iterator[tuple[Finding, float]]:
     yield from filters
     if limited is not None and not filters:
         yield limited
+
+
+def _other_end(difference: Difference) -> Iterator[tuple[Finding, float]]:
+    """Where no row is right: the expected rows are sorted by a column, the answer's the other way, and begin at the
+    other end of it."""
+    expected, actual = difference.lengths
+    if expected != actual or expected < 3:
+        return
+    found: list[tuple[str, bool, float]] = []
+    tried = 0
+    for name, one in difference.pairs.items():
+        if one.expected.kind not in ("exact", "float") or one.actual.kind not in ("exact", "float"):
+            continue
+        e, a = floats(one.expected), floats(one.actual)
+        if e.null_count() or a.null_count() or e.n_unique() < 2:
+            continue
+        down = e.is_sorted(descending=True)
+        if not down and not e.is_sorted():
+            continue
+        tried += 1
+        beyond = number(a.max()) <= number(e.min()) if down else number(a.min()) >= number(e.max())
+        if a.is_sorted(descending=not down) and beyond:
+            found.append((name, down, _orders(a)))
+    for name, down, orders in found:
+        if orders >= _NO_CHANCE + math.log10(tried):
+            yield Finding("other_end", (name,), actual, actual, {"descending": down}), 1.0
+            return
+
+
+def _orders(values: pl.Series) -> float:
+    """In how many orders these values may stand (decimal logarithm)."""
+    equal = values.value_counts().get_column("count").to_list()
+    return (math.lgamma(len(values) + 1) - sum(math.lgamma(count + 1) for count in equal)) / math.log(10)
 
 
 def _fan_out(difference: Difference, rows: pl.Series, extra: int) -> Finding:
