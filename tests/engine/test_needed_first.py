@@ -78,7 +78,7 @@ def test_what_no_case_needs_is_not_imported(tmp_path: Path) -> None:
 
 
 def test_every_check_that_names_a_library_is_one_of_ours() -> None:
-    assert registry._LIBRARIES.keys() <= set(registry._MODULES.values())
+    assert registry.LIBRARIES.keys() <= set(registry.MODULES.values())
     assert registry.libraries("not-is-json", True)[1:] == [schema_library.__name__]
     assert not registry.libraries("is-json", False)[1:] and not registry.libraries("human", True)
 
@@ -88,13 +88,13 @@ async def test_a_large_document_is_compared_with_its_schema_off_the_loop(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pattern: str
 ) -> None:
     threads: list[bool] = []
-    compare = json_schema._first_error
+    compare = json_schema.first_error
 
     def watched(validator: object, value: object) -> object:
         threads.append(threading.current_thread() is threading.main_thread())
         return compare(validator, value)
 
-    monkeypatch.setattr(json_schema, "_first_error", watched)
+    monkeypatch.setattr(json_schema, "first_error", watched)
     schema = {"type": "array", "items": {"type": "string", "pattern": pattern}}
     tests = [
         {"vars": {"q": json.dumps(["x"] * count)}, "assert": [{"type": "is-json", "value": schema}]}

@@ -452,7 +452,7 @@ async def test_pausing_starts_nothing_new(project) -> None:
     root = project(suite=suite_of("a", "b", "c"))
     active = await asyncio.to_thread(prepare, RunRequest(paths=[str(root)], concurrency=1))
     first_done = asyncio.Event()
-    active.runner._on_done = lambda job, number, attempt: first_done.set()
+    active.runner.on_done = lambda job, number, attempt: first_done.set()
     running = asyncio.create_task(active.execute())
     await first_done.wait()
     await active.runner.pause(True)

@@ -73,7 +73,7 @@ async def test_requests_a_minute_are_requests(project, kind: str, monkeypatch: p
         config = f"agents:\n  helper: {{{helper}, rate: {{requests: 120}}}}\n"
         root: Path = project(suite=TURNS, script="speed: 0\ndefault: {say: ok}\n", config=config)
         active = await asyncio.to_thread(prepare, RunRequest(paths=[str(root)]))
-        active.runner._on_done = lambda _job, _number, attempt: walls.append(time.time() - attempt.started_at)
+        active.runner.on_done = lambda _job, _number, attempt: walls.append(time.time() - attempt.started_at)
         began = time.monotonic()
         assert await active.execute() == "finished"
         took = time.monotonic() - began

@@ -56,13 +56,13 @@ def test_a_process_that_ends_is_an_error_and_another_follows(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     shop = sqlite(tmp_path / "shop.db", ENDLESS.format("x"))
-    worker = sql_process._Worker()
+    worker = sql_process.SqlWorker()
     monkeypatch.setattr(sql_process, "_idle", [worker])
-    threading.Timer(0.5, worker._process.kill).start()
+    threading.Timer(0.5, worker.process.kill).start()
     with pytest.raises(SqlError, match="the process that executed the query ended"):
         execute(shop, "SELECT * FROM endless", timeout=600)
     assert rows(execute(shop, "SELECT id FROM orders")) == [{"id": 7}]
-    sql_process._end()
+    sql_process.end_idle()
 
 
 def test_a_process_that_does_not_hear_is_killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -130,4 +130,4 @@ def test_modules_of_the_folder_are_not_taken_for_libraries(
     shop = sqlite(tmp_path / "shop.db", "SELECT 1")
     assert rows(execute(shop, "SELECT id FROM orders")) == [{"id": 7}]
     assert not mark.exists()
-    sql_process._end()
+    sql_process.end_idle()

@@ -20,18 +20,18 @@ def test_without_the_extra_the_error_names_it(monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_numeric_text_becomes_exact_decimals() -> None:
-    found = postgres._numeric(pl.Series("n", ["1.50", None, "-1200000"]))
+    found = postgres.exact_decimals(pl.Series("n", ["1.50", None, "-1200000"]))
     assert found.to_list() == [Decimal("1.50"), None, Decimal("-1200000.00")]
     for texts in (["NaN"], ["abc"], ["1e-30"]):
-        assert postgres._numeric(pl.Series("n", texts)).dtype == pl.String
+        assert postgres.exact_decimals(pl.Series("n", texts)).dtype == pl.String
 
 
 def test_types_of_the_drivers_own_arrive_as_text_or_numbers() -> None:
     import duckdb
 
-    frame = postgres._arrived(pl.DataFrame({"a": [1, 2]}))
+    frame = postgres.arrived(pl.DataFrame({"a": [1, 2]}))
     assert frame.to_dict(as_series=False) == {"a": [1, 2]}
     strange = pl.DataFrame(duckdb.sql("SELECT 12::BIGNUM AS x"))
     if type(strange.schema["x"]).__name__ == "Extension":
         with pytest.raises(pl.exceptions.PolarsError):
-            postgres._arrived(strange)
+            postgres.arrived(strange)

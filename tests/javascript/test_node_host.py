@@ -165,7 +165,7 @@ async def test_lenient_names_and_the_current_folder(host: NodeHost, tmp_path: Pa
 
 async def test_typescript_or_why_not(host: NodeHost, tmp_path: Path) -> None:
     file = write(tmp_path, "t.ts", "export default (a: number): number => a + 1\n")
-    version = node_host._version(shutil.which("node") or "")
+    version = node_host.node_version(shutil.which("node") or "")
     if version >= (22, 6):
         assert (await host.call(file, "", [1])).value == 2
     else:
@@ -177,7 +177,7 @@ async def test_typescript_or_why_not(host: NodeHost, tmp_path: Path) -> None:
     ("version", "flags"), [((22, 6), 1), ((22, 18), 0), ((23, 0), 1), ((23, 6), 0), ((26, 1), 0)]
 )
 def test_flags_for_typescript(tmp_path: Path, version: tuple[int, int], flags: int) -> None:
-    assert len(node_host._typescript_flags("node", version, tmp_path)) == flags
+    assert len(node_host.typescript_flags("node", version, tmp_path)) == flags
 
 
 def test_tsx_of_the_project(tmp_path: Path) -> None:
@@ -185,7 +185,7 @@ def test_tsx_of_the_project(tmp_path: Path) -> None:
     loader.parent.mkdir(parents=True)
     loader.write_text("")
     node = str(tmp_path / "usr" / "bin" / "node")
-    assert node_host._typescript_flags(node, (20, 1), tmp_path / "sub") == ["--import", loader.as_uri()]
+    assert node_host.typescript_flags(node, (20, 1), tmp_path / "sub") == ["--import", loader.as_uri()]
     common = (
         tmp_path
         / "usr"
@@ -199,7 +199,7 @@ def test_tsx_of_the_project(tmp_path: Path) -> None:
     )
     common.parent.mkdir(parents=True)
     common.write_text("")
-    assert node_host._typescript_flags(node, (20, 1), tmp_path.parent) == ["--import", common.as_uri()]
+    assert node_host.typescript_flags(node, (20, 1), tmp_path.parent) == ["--import", common.as_uri()]
 
 
 async def test_without_node(host: NodeHost, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

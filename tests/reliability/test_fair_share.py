@@ -8,9 +8,7 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.support.agents import InPieces
-from tui_eval.agents.http.http_call import HttpCall
-from tui_eval.agents.http.http_client import HttpClient
+from tests.support.agents import opened_in_pieces
 
 MEGABYTES = 48
 
@@ -19,13 +17,6 @@ def _packed() -> list[bytes]:
     packer = zlib.compressobj(9, wbits=31)
     body = packer.compress(b"0" * MEGABYTES * 1_000_000) + packer.flush()
     return [body[start : start + 16_384] for start in range(0, len(body), 16_384)]
-
-
-def _call(pieces: Callable[[], list[bytes]], **headers: str) -> HttpCall:
-    call = HttpClient("http://127.0.0.1:9").call("GET", "http://127.0.0.1:9")
-    call._response = InPieces(pieces)  # type: ignore[assignment]
-    call.headers = headers
-    return call
 
 
 @pytest.mark.parametrize(
@@ -39,7 +30,7 @@ def _call(pieces: Callable[[], list[bytes]], **headers: str) -> HttpCall:
 async def test_a_body_that_is_always_there_lets_others_work(
     pieces: Callable[[], list[bytes]], headers: dict[str, str]
 ) -> None:
-    call = _call(pieces, **headers)
+    call = await opened_in_pieces(pieces, headers)
     turns = 0
 
     async def other() -> None:

@@ -81,21 +81,21 @@ def test_a_panic_of_the_library_ends_no_report(monkeypatch: pytest.MonkeyPatch) 
     def panics(*_: object) -> None:
         raise PanicException("at src/lib.rs")
 
-    monkeypatch.setattr(rows_shown, "_aligned", panics)
+    monkeypatch.setattr(rows_shown, "aligned_rows", panics)
     assert 'class="sides"' in data_html(TOLD, DataDetails(rows(1), rows(2), ["id", "value"]))
 
 
 def test_the_same_rows_are_aligned_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Attempts of one case often have one wrong answer, each with a query of its own."""
     aligned: list[DataDetails] = []
-    align = rows_shown._aligned
+    align = rows_shown.aligned_rows
 
     def counting(shown: rows_shown.RowsShown, data: DataDetails, *more: Any) -> rows_shown.RowsShown:
         aligned.append(data)
         return align(shown, data, *more)
 
-    monkeypatch.setattr(rows_shown, "_aligned", counting)
-    rows_shown._known.cache_clear()
+    monkeypatch.setattr(rows_shown, "aligned_rows", counting)
+    rows_shown.aligned_once.cache_clear()
     first = DataDetails(rows(7, 8), rows(7, 9), ["id", "value"], verification_sql="SELECT 1")
     again = DataDetails(rows(7, 8), rows(7, 9), ["id", "value"], verification_sql="SELECT 2")
     other = DataDetails(rows(7, 8), rows(7, 10), ["id", "value"])

@@ -54,7 +54,7 @@ def test_a_process_that_was_just_started_does_not_keep_a_run_alive(tmp_path: Pat
     lock = RunLock(folder)
     # Between its fork and its exec a process has all that is open here.
     child = subprocess.Popen(
-        [sys.executable, "-S", "-c", "input()"], stdin=subprocess.PIPE, pass_fds=[lock._handle]
+        [sys.executable, "-S", "-c", "input()"], stdin=subprocess.PIPE, pass_fds=[lock.fileno()]
     )
     try:
         lock.release()

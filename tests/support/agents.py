@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 from tui_eval.agents import Agent, Request, Services, SessionContext, create
+from tui_eval.agents.http.http_call import HttpCall
+from tui_eval.agents.http.http_client import HttpClient
 from tui_eval.config.project import AgentSpec
 from tui_eval.events import Event, Finished
 from tui_eval.guard.trust import Trust
@@ -35,10 +37,10 @@ class InPieces:
 
     status = 200
     reason = "OK"
-    raw_headers = ()
 
-    def __init__(self, pieces: Callable[[], list[bytes]]) -> None:
+    def __init__(self, pieces: Callable[[], list[bytes]], headers: Mapping[str, str]) -> None:
         self._pieces = pieces
+        self.raw_headers = tuple((name.encode(), value.encode()) for name, value in headers.items())
 
     @property
     def content(self) -> InPieces:
@@ -47,6 +49,22 @@ class InPieces:
     async def iter_chunked(self, size: int) -> AsyncIterator[bytes]:
         for piece in self._pieces():
             yield piece
+
+    async def request(self, *_: object, **__: object) -> InPieces:
+        """As a session of aiohttp's: itself is the answer to whatever is asked."""
+        return self
+
+
+async def opened_in_pieces(
+    pieces: Callable[[], list[bytes]], headers: Mapping[str, str] | None = None
+) -> HttpCall:
+    """A call whose answer is a body in these pieces."""
+    client = HttpClient("http://127.0.0.1:9")
+    client.sessions[False] = InPieces(pieces, headers or {})  # type: ignore[assignment]
+    call = client.call("GET", "http://127.0.0.1:9")
+    async for _ in call.open():
+        pass
+    return call
 
 
 async def talk(it: Agent, *turns: str | Request, **more: Any) -> tuple[list[Event], list[Reply]]:

@@ -16,10 +16,6 @@ from tui_eval import extensions, formats
 from tui_eval.formats import discovery
 
 PACKAGE = ROOT / "tests" / "data" / "fifth_format"
-_REMEMBERED = (
-    extensions._every, extensions.installed, formats.added_formats, formats._added, formats.format_of, discovery._endings, discovery._hints,
-)  # fmt: skip
-"""What is looked up once in a process."""
 
 
 def tui_eval(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
@@ -52,5 +48,8 @@ def installed(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 def _forget() -> None:
-    for remembered in _REMEMBERED:
-        remembered.cache_clear()
+    """What these modules look up once in a process."""
+    for module in (extensions, formats, discovery):
+        for value in vars(module).values():
+            if hasattr(value, "cache_clear"):
+                value.cache_clear()

@@ -69,7 +69,7 @@ class Runner:
             environment.run_id = writer.info.id
         self.place: AttemptPlace = place or Here(environment, writer, self.stepper)
         self._on_start = on_start
-        self._on_done = on_done
+        self.on_done = on_done
         self._tasks: dict[int, asyncio.Task[Made]] = {}
         self._cancelled: set[int] = set()
         self._left: dict[int, Attempt] = {}
@@ -265,8 +265,8 @@ class Runner:
     def _settled(self, ticket: Ticket, attempt: Attempt, packed: Packed | None = None) -> None:
         if self.writer is not None:
             self.writer.done(ticket.attempt_ref, attempt, packed or Packed.of(attempt))
-        if self._on_done is not None:
-            self._on_done(ticket.job, ticket.number, attempt)
+        if self.on_done is not None:
+            self.on_done(ticket.job, ticket.number, attempt)
         if self.limits.fail_fast and attempt.outcome in ("failed", "error"):
             self.stopped_because = f"--fail-fast: {attempt.case_id} {attempt.outcome}"
         elif self.limits.max_cost is not None and self._cost >= self.limits.max_cost:

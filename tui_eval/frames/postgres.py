@@ -71,7 +71,7 @@ def execute(database: DatabaseSpec, sql: str, *, timeout: float, cancel: threadi
     """
     with _cursor(database, timeout) as cursor, _Cancelling(cursor, cancel):
         cursor.execute(_readable(cursor, sql))
-        frame = _arrived(cursor.fetch_arrow())
+        frame = arrived(cursor.fetch_arrow())
     return SqlResult(frame.columns, frame, _ordered(sql), {}, ())
 
 
@@ -84,10 +84,10 @@ def _readable(cursor: Any, sql: str) -> str:
     try:
         row = f"FROM (SELECT q.* {nothing}) AS its_row"
         cursor.execute(f"SELECT ARRAY(SELECT json_object_keys(row_to_json(its_row))) {row}")
-        quoted = ['"' + name.replace('"', '""') + '"' for name in _arrived(cursor.fetch_arrow()).item()]
+        quoted = ['"' + name.replace('"', '""') + '"' for name in arrived(cursor.fetch_arrow()).item()]
         asked = ", ".join(f'pg_typeof(q.{name})::text AS "{i}"' for i, name in enumerate(quoted))
         cursor.execute(f"SELECT {asked} {nothing}")
-        types = _arrived(cursor.fetch_arrow()).row(0)
+        types = arrived(cursor.fetch_arrow()).row(0)
     except Exception:  # the query itself will tell what is wrong with it
         cursor.connection.rollback()
         return sql
@@ -105,7 +105,7 @@ def _readable(cursor: Any, sql: str) -> str:
     return f"SELECT {', '.join(parts)} FROM {query}"
 
 
-def _arrived(stream: Any) -> pl.DataFrame:
+def arrived(stream: Any) -> pl.DataFrame:
     """The Arrow stream as a frame; NUMERIC, which the driver sends as text of a type of its own,
     as exact decimals.
 
@@ -124,13 +124,14 @@ def _arrived(stream: Any) -> pl.DataFrame:
     for series in frame.get_columns():
         if type(series.dtype).__name__ == "Extension":
             stored = series.ext.storage()  # type: ignore[attr-defined]
-            plain.append(_numeric(stored) if stored.dtype == pl.String else stored.cast(pl.String))
+            plain.append(exact_decimals(stored) if stored.dtype == pl.String else stored.cast(pl.String))
         else:
             plain.append(series)
     return pl.DataFrame(plain)
 
 
-def _numeric(series: pl.Series) -> pl.Series:
+def exact_decimals(series: pl.Series) -> pl.Series:
+    """Numbers written as text, as decimals; the text where one of them is none or has too many places."""
     import polars as pl
 
     try:
@@ -193,7 +194,7 @@ def schema_text(database: DatabaseSpec) -> str:
             "WHERE table_schema NOT IN ('pg_catalog', 'information_schema') "
             "ORDER BY table_schema, table_name, ordinal_position"
         )
-        found = _arrived(cursor.fetch_arrow()).rows()
+        found = arrived(cursor.fetch_arrow()).rows()
     tables: dict[str, list[str]] = {}
     for schema, table, column, kind in found:
         name = table if schema == "public" else f"{schema}.{table}"

@@ -112,13 +112,13 @@ def frame_of(said: QueryAnswered) -> polars.DataFrame:
         raise SqlError(f"the rows could not be read: {one_line(problem)}") from None
 
 
-class _Worker:
+class SqlWorker:
     """One process, asked by one thread at a time."""
 
     def __init__(self) -> None:
         # -P: the folder that the program was started in is no place to import modules from. A session of its
         # own, so that Ctrl-C is the engine's alone.
-        self._process = subprocess.Popen(
+        self.process = subprocess.Popen(
             [sys.executable, "-P", "-m", "tui_eval.frames.sql_worker"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
@@ -130,7 +130,7 @@ class _Worker:
 
     @property
     def alive(self) -> bool:
-        return self._process.poll() is None
+        return self.process.poll() is None
 
     def ask(self, asked: QueryAsked, cancel: threading.Event | None) -> QueryAnswered:
         """The answer to a question.
@@ -147,9 +147,9 @@ class _Worker:
         Raises:
             SqlError: the process has ended.
         """
-        assert self._process.stdin is not None
+        assert self.process.stdin is not None
         try:
-            self._process.stdin.write(framed(msgspec.msgpack.encode(asked)))
+            self.process.stdin.write(framed(msgspec.msgpack.encode(asked)))
         except OSError:
             raise SqlError(self._lost(asked)) from None
 
@@ -181,8 +181,8 @@ class _Worker:
     def _read(
         self, length: int, end: float, cancel: threading.Event | None, late: str, lost: str
     ) -> bytearray:
-        assert self._process.stdout is not None
-        handle = self._process.stdout.fileno()
+        assert self.process.stdout is not None
+        handle = self.process.stdout.fileno()
         there = select.poll()
         there.register(handle, select.POLLIN | select.POLLHUP)
         found = bytearray()
@@ -202,31 +202,31 @@ class _Worker:
 
     def kill(self) -> None:
         """End it, whatever it does."""
-        self._process.kill()
-        self._process.wait()
-        for pipe in (self._process.stdin, self._process.stdout):
+        self.process.kill()
+        self.process.wait()
+        for pipe in (self.process.stdin, self.process.stdout):
             if pipe is not None:
                 with contextlib.suppress(OSError):
                     pipe.close()
 
 
 _lock = threading.Lock()
-_idle: list[_Worker] = []
+_idle: list[SqlWorker] = []
 
 
-def _taken() -> _Worker:
+def _taken() -> SqlWorker:
     """A process that waits, else a new one."""
     while True:
         with _lock:
             worker = _idle.pop() if _idle else None
         if worker is None:
-            return _Worker()
+            return SqlWorker()
         if worker.alive:
             return worker
         worker.kill()
 
 
-def _give_back(worker: _Worker) -> None:
+def _give_back(worker: SqlWorker) -> None:
     with _lock:
         if len(_idle) < _KEPT:
             _idle.append(worker)
@@ -235,7 +235,8 @@ def _give_back(worker: _Worker) -> None:
 
 
 @atexit.register
-def _end() -> None:
+def end_idle() -> None:
+    """End the processes that wait for a query."""
     with _lock:
         waiting, _idle[:] = _idle[:], []
     for worker in waiting:

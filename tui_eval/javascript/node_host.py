@@ -186,10 +186,10 @@ class NodeHost(ScriptHost):
         node = shutil.which("node")
         if node is None:
             raise NodeMissing("JavaScript files need node, and there is no node on PATH; install Node.js")
-        version = _version(node)
+        version = node_version(node)
         if version < OLDEST:
             raise NodeMissing(f"JavaScript files need node {OLDEST[0]} or later; {node} is {_shown(version)}")
-        flags = _typescript_flags(node, version, home) if typescript else []
+        flags = typescript_flags(node, version, home) if typescript else []
 
         def command(channel: int) -> list[str]:
             return [node, "--no-warnings", *flags, _WORKER, str(channel)]
@@ -207,7 +207,12 @@ def _placed(asked: dict[str, Any], cwd: Path | None) -> dict[str, Any]:
 
 
 @functools.cache
-def _version(node: str) -> tuple[int, int]:
+def node_version(node: str) -> tuple[int, int]:
+    """Which node this is, asked once.
+
+    Raises:
+        NodeMissing: it does not start, or is none.
+    """
     try:
         done = subprocess.run([node, "--version"], capture_output=True, text=True, timeout=20, check=False)
     except (OSError, subprocess.SubprocessError) as error:
@@ -218,7 +223,7 @@ def _version(node: str) -> tuple[int, int]:
     return int(found[1]), int(found[2])
 
 
-def _typescript_flags(node: str, version: tuple[int, int], folder: Path) -> list[str]:
+def typescript_flags(node: str, version: tuple[int, int], folder: Path) -> list[str]:
     """What makes node run TypeScript: nothing, its own flag, or a `tsx`: the project's, or one that
     is installed for all (promptfoo brings it).
 

@@ -81,8 +81,8 @@ def rows_shown(
         if shown.fault:
             return shown._replace(answer=_alone(data, rows, columns))
         if data.settings.get("truncated"):  # what is compared lies beside the record
-            return _aligned(shown, data, folder, rows, columns)
-        return _known(_SameRows(data), rows, columns)._replace(conclusion=shown.conclusion)
+            return aligned_rows(shown, data, folder, rows, columns)
+        return aligned_once(_SameRows(data), rows, columns)._replace(conclusion=shown.conclusion)
     except BaseException as problem:
         # Polars panics with a BaseException, which must not end a report
         if not isinstance(problem, Exception) and type(problem).__name__ != "PanicException":
@@ -113,11 +113,15 @@ class _SameRows:
 
 
 @lru_cache(maxsize=64)
-def _known(same: _SameRows, rows: int, columns: int) -> RowsShown:
-    return _aligned(RowsShown(), same.taken(), None, rows, columns)
+def aligned_once(same: _SameRows, rows: int, columns: int) -> RowsShown:
+    """As `aligned_rows`, for rows that were aligned before: attempts of a case often have one answer."""
+    return aligned_rows(RowsShown(), same.taken(), None, rows, columns)
 
 
-def _aligned(shown: RowsShown, data: DataDetails, folder: Path | None, rows: int, columns: int) -> RowsShown:
+def aligned_rows(
+    shown: RowsShown, data: DataDetails, folder: Path | None, rows: int, columns: int
+) -> RowsShown:
+    """Expected and actual rows beside each other, at most so many, with what is concluded from all of them."""
     from tui_eval.frames.diagnosis import diagnosis_of  # imported late: polars
     from tui_eval.frames.one_table import table_of_details
 

@@ -214,6 +214,10 @@ class RunLock:
         with contextlib.suppress(OSError):
             os.pwrite(self._handle, said.encode().ljust(_RESERVED), 0)
 
+    def fileno(self) -> int:
+        """The open file, as those of Python's say it."""
+        return self._handle
+
     def release(self) -> None:
         """Say that the run is no longer executed."""
         if self._handle >= 0:

@@ -16,10 +16,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.servers import JsonServer, Planned
-from tests.support.agents import InPieces, agent, services, talk
+from tests.support.agents import agent, opened_in_pieces, services, talk
 from tui_eval.agents import AgentError, create
 from tui_eval.agents.http.error_answers import explain, retry_after
-from tui_eval.agents.http.http_call import HttpCall
 from tui_eval.agents.http.http_client import HttpClient
 from tui_eval.agents.http.json_reply import MISSING, at_path
 from tui_eval.agents.http.late_authorities import authorities_read_late
@@ -32,26 +31,6 @@ EVENTS = 'data: {"a": 1}\n\n: note\n\nevent: x\r\ndata:two\r\ndata: lines\r\n\r\
 LINES = '{"a": 1}\n\n{"b": "€"}\r\n  \n{"c": 3}'
 
 
-class Cut:
-    """A session that answers with a body in the pieces given."""
-
-    def __init__(self, pieces: list[bytes]) -> None:
-        self.pieces = pieces
-
-    async def request(self, *_: object, **__: object) -> InPieces:
-        return InPieces(lambda: self.pieces)
-
-
-async def opened(pieces: list[bytes]) -> HttpCall:
-    """A call whose answer is a body in these pieces."""
-    client = HttpClient("http://127.0.0.1:9")
-    client._sessions[False] = Cut(pieces)  # type: ignore[assignment]
-    call = client.call("GET", "http://127.0.0.1:9")
-    async for _ in call.open():
-        pass
-    return call
-
-
 def cut(body: str, cuts: list[int]) -> list[bytes]:
     """A body cut at some places."""
     data = body.encode()
@@ -61,13 +40,13 @@ def cut(body: str, cuts: list[int]) -> list[bytes]:
 
 @given(st.lists(st.integers(0, 100)))
 async def test_events_however_they_are_cut(cuts: list[int]) -> None:
-    call = await opened(cut(EVENTS, cuts))
+    call = await opened_in_pieces(lambda: cut(EVENTS, cuts))
     assert [event async for event in call.events()] == ['{"a": 1}', "two\nlines", "€", "rest"]
 
 
 @given(st.lists(st.integers(0, 100)))
 async def test_lines_however_they_are_cut(cuts: list[int]) -> None:
-    call = await opened(cut(LINES, cuts))
+    call = await opened_in_pieces(lambda: cut(LINES, cuts))
     assert [line async for line in call.lines()] == ['{"a": 1}', '{"b": "€"}', '{"c": 3}']
 
 
@@ -75,14 +54,14 @@ async def test_long_lines_take_time_in_proportion() -> None:
     """Ten megabytes in 640 pieces: copying what waits at each piece would take minutes."""
     body = [b"data: ", *[b"x" * 16_000] * 640, b"\n\n"]
     began = time.process_time()
-    found = [event async for event in (await opened(body)).events()]
+    found = [event async for event in (await opened_in_pieces(lambda: body)).events()]
     assert len(found) == 1 and len(found[0]) == 640 * 16_000
-    assert [len(line) async for line in (await opened(body[1:])).lines()] == [640 * 16_000]
+    assert [len(line) async for line in (await opened_in_pieces(lambda: body[1:])).lines()] == [640 * 16_000]
     assert time.process_time() - began < 5
 
 
 async def test_events_of_a_body_that_was_read() -> None:
-    call = await opened([b"data: a\n\ndata: b"])
+    call = await opened_in_pieces(lambda: [b"data: a\n\ndata: b"])
     assert [event async for event in call.events(await call.read())] == ["a", "b"]
     assert "data: b" in call.exchanged().exchange.response
 

@@ -210,7 +210,7 @@ async def test_a_browser_sign_in_that_fails(server: NaoServer, monkeypatch: pyte
     with pytest.raises(AgentError, match="no nao credentials"):
         await it.prepare(None)
     with pytest.raises(AgentError, match=r"sign-in at .*: Invalid or expired authorization code"):
-        await it.credentials._exchange(it.client, "nope")  # type: ignore[attr-defined]
+        await it.credentials.exchange(it.client, "nope")  # type: ignore[attr-defined]
     await it.close()
 
 

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -91,17 +92,21 @@ async def test_a_place_that_cannot_be_opened_executes_nothing(tmp_path: Path) ->
 class Slow(Here):
     """Takes for ever to open."""
 
+    def __init__(self, *given: Any) -> None:
+        super().__init__(*given)
+        self.begun = asyncio.Event()
+
     async def open(self, changed: Callable[[], None]) -> None:
+        self.begun.set()
         await asyncio.Event().wait()
 
 
 async def test_a_run_is_cancelled_while_its_place_is_opened(tmp_path: Path) -> None:
     with contract(tmp_path) as given:
         run = given.run
-        run.runner.place = Slow(run.environment, run.writer)
+        run.runner.place = place = Slow(run.environment, run.writer)
         task = asyncio.ensure_future(run.execute())
-        while run.runner._opening is None:  # noqa: ASYNC110
-            await asyncio.sleep(0)
+        await asyncio.wait_for(place.begun.wait(), 60)
         assert await run.runner.cancel() == 3
         assert await asyncio.wait_for(task, 10) == "cancelled"
 

@@ -66,15 +66,15 @@ def test_rows_that_nothing_tells_from_the_others_have_no_condition(rows: pl.Seri
 
 def test_where_nothing_separates_rows_no_column_is_looked_at_whole(monkeypatch: pytest.MonkeyPatch) -> None:
     longest: list[int] = []
-    tests = conditions._tests
+    tests = conditions.best_tests
 
     def counted(name: str, values: pl.Series, *rest: object) -> object:
         longest.append(len(values))
         return tests(name, values, *rest)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(conditions, "_tests", counted)
+    monkeypatch.setattr(conditions, "best_tests", counted)
     assert diagnose(ORDERS, changed(pl.lit(_mixed % 7 == 3))).wrong
-    assert 0 < max(longest) <= 2 * conditions._SAMPLE
+    assert 0 < max(longest) <= 2 * conditions.SAMPLE
 
 
 def test_other_columns_are_compared_only_where_rows_differ(monkeypatch: pytest.MonkeyPatch) -> None:

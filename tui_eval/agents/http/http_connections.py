@@ -140,7 +140,8 @@ class Connections:
         self.pace = pace
         self.server_name = server_name
         self._context = context
-        self._sessions: dict[bool, aiohttp.ClientSession] = {}
+        self.sessions: dict[bool, aiohttp.ClientSession] = {}
+        """Those that are open, by whether they are for https."""
         self._proxy = proxy_for(url)
         self._urls: dict[str, URL] = {}
 
@@ -170,14 +171,14 @@ class Connections:
 
         They keep no cookies: an answer to one attempt must not sign in another.
         """
-        made = self._sessions.get(secure)
+        made = self.sessions.get(secure)
         if made is None:
             # Reading all certificate authorities takes 15 ms, needless for plain http.
             context = self._context or (
                 usual_authorities() if secure else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
             )
             proxy = URL(self._proxy) if self._proxy else None
-            made = self._sessions[secure] = aiohttp.ClientSession(
+            made = self.sessions[secure] = aiohttp.ClientSession(
                 connector=_Connector(limit=0, keepalive_timeout=60, ssl=context),
                 cookie_jar=aiohttp.DummyCookieJar(),
                 skip_auto_headers=("Content-Type",),
@@ -216,7 +217,7 @@ class Connections:
 
     async def close(self) -> None:
         """Close all connections."""
-        sessions, self._sessions = list(self._sessions.values()), {}
+        sessions, self.sessions = list(self.sessions.values()), {}
         for session in sessions:
             await session.close()
 

@@ -179,7 +179,7 @@ class Credentials:
                 token = await self._sign_in(client)
             elif self._tell is not None and not self._given:
                 await self._reach(client)
-                token = await sign_in(self.url, lambda code: self._exchange(client, code), self._tell)
+                token = await sign_in(self.url, lambda code: self.exchange(client, code), self._tell)
                 _approved[self.url] = {"Authorization": f"Bearer {token}"}
             elif self.headers:
                 raise AgentError(
@@ -208,7 +208,7 @@ class Credentials:
         finally:
             await call.close()
 
-    async def _exchange(self, client: HttpClient, code: str) -> str:
+    async def exchange(self, client: HttpClient, code: str) -> str:
         """The token for a code from the browser."""
         body = {"code": code}
         return await self._token(client, "/api/cli-auth/token", body, f"sign-in at {self.url}")

@@ -79,7 +79,7 @@ def separate(
     tests = [
         replace(test, rank=test.rank + (20 if name in last else 0))
         for name, values in series.items()
-        for test in _tests(name, values, _scale(columns[name]), wanted)
+        for test in best_tests(name, values, _scale(columns[name]), wanted)
     ]
     found = _best(tests, total, every)
     if found is not None:
@@ -88,7 +88,7 @@ def separate(
     return _two(series, scales, tests, wanted, total, every, max(tried, len(tests)))
 
 
-_SAMPLE = 1_500
+SAMPLE = 1_500
 """Rows of either kind that are looked at first, where there are many."""
 
 
@@ -107,10 +107,10 @@ def _on_a_sample(
     )
     some, sampled = wanted.gather(at), rows.gather(at)
     # twice what is allowed, and what the choice of rows may add
-    most = 2 * _NEARLY * total + 4 * math.sqrt(_NEARLY * total * max(every - total, total) / _SAMPLE)
+    most = 2 * _NEARLY * total + 4 * math.sqrt(_NEARLY * total * max(every - total, total) / SAMPLE)
     series = {name: _values(columns[name], sampled) for name in names}
     scales = {name: _scale(columns[name]) for name in names}
-    tests = [test for name in names for test in _tests(name, series[name], scales[name], some, weights)]
+    tests = [test for name in names for test in best_tests(name, series[name], scales[name], some, weights)]
     likely = {test.column for test in tests if _errors(test, total) <= most}
     found = [name for name in names if name in likely]
     if found:
@@ -124,7 +124,7 @@ def _on_a_sample(
             if name == test.column:
                 continue
             values = series[name].gather(inside)
-            seconds = _tests(name, values, scales[name], part, share)
+            seconds = best_tests(name, values, scales[name], part, share)
             if any(_errors(second, total) <= most for second in seconds):
                 likely |= {test.column, name}
     return [name for name in names if name in likely], len(tests)
@@ -132,7 +132,7 @@ def _on_a_sample(
 
 def _some(rows: pl.Series) -> pl.Series:
     """At most so many of the rows, from everywhere, by no rule that the rows may follow, too."""
-    return rows if len(rows) <= _SAMPLE else rows.sample(_SAMPLE, seed=11).sort()
+    return rows if len(rows) <= SAMPLE else rows.sample(SAMPLE, seed=11).sort()
 
 
 def _condition(tests: list[_Test], total: int) -> Condition:
@@ -174,7 +174,7 @@ def _two(
         for name, values in series.items():
             if name == test.column:
                 continue
-            for second in _tests(name, values.gather(inside), scales[name], part):
+            for second in best_tests(name, values.gather(inside), scales[name], part):
                 if _best([second], total, every, tried=max(tried, 1) * test.tried) is None:
                     continue
                 mask = pl.DataFrame({"at": inside.filter(second.mask)}).to_series()
@@ -199,7 +199,7 @@ def _values(column: ReadColumn, rows: pl.Series) -> pl.Series:
     return column.series.gather(rows)
 
 
-def _tests(
+def best_tests(
     name: str, values: pl.Series, scale: int, wanted: pl.Series, weights: pl.Series | None = None
 ) -> Iterator[_Test]:
     """The best tests of one column: one of its values or a few, all but one, a bound, a range.

@@ -444,7 +444,7 @@ def _conforming_now(call: AssertionCall, validator: Any, values: Sequence[Any], 
     """Whether any of the values conforms; the reason is what the last one lacks."""
     error: Any = None
     for value in values:
-        error = _first_error(validator, value)
+        error = first_error(validator, value)
         if error is None:
             break
     words = None if error is None else ajv_text(error)
@@ -521,11 +521,12 @@ def mismatch(schema: dict[str, Any], value: Any) -> str | None:
     """
     text = json.dumps(schema, sort_keys=True, default=str)
     _check(text)
-    error = _first_error(_validator(text), value)
+    error = first_error(_validator(text), value)
     return None if error is None else ajv_text(error)
 
 
-def _first_error(validator: Any, value: Any) -> Any:
+def first_error(validator: Any, value: Any) -> Any:
+    """The error that ajv would name; None where the value fits."""
     errors = sorted(validator.iter_errors(value), key=lambda error: len(error.absolute_schema_path))
     return errors[0] if errors else None
 

@@ -78,8 +78,9 @@ CHECKS: dict[str, Check | str] = {
     "conversation-relevance": "context:conversation_relevance",
 }
 
-_MODULES = {kind: str(where).partition(":")[0] for kind, where in CHECKS.items()}
-_LIBRARIES: dict[str, tuple[str, ...]] = {
+MODULES = {kind: str(where).partition(":")[0] for kind, where in CHECKS.items()}
+"""The module of each type."""
+LIBRARIES: dict[str, tuple[str, ...]] = {
     "json_schema": (f"{_HERE}.schema_library",),
     "function_calls": (f"{_HERE}.schema_library",),
     "sql_assertions": ("sqlglot",),
@@ -121,10 +122,10 @@ def split(kind: str) -> tuple[str, bool]:
 
 def libraries(kind: str, has_value: bool) -> list[str]:
     """The modules that judging a type needs: the check's own, and the libraries that it imports late."""
-    where = _MODULES.get(split(kind)[0])
+    where = MODULES.get(split(kind)[0])
     if where is None:
         return []
-    late = () if where in _WITH_VALUE and not has_value else _LIBRARIES.get(where, ())
+    late = () if where in _WITH_VALUE and not has_value else LIBRARIES.get(where, ())
     return [f"{_HERE}.{where}", *late]
 
 
