@@ -1,27 +1,34 @@
-"""The same suite in tui-eval, promptfoo and Inspect, against the same server, in one go: a table.
+"""promptfoo and Inspect beside tui-eval, with the same cases against the same server, what each records switched on.
 
-Peers are installed apart (`npm i promptfoo`, `pip install inspect-ai openai` in an environment of its own) and
-named here by their commands:
+They live outside of the project, in a folder of the cache; this puts them there (npm and PyPI, about 2 GB):
 
-    python -m tests.benchmarks.peers --promptfoo node_modules/.bin/promptfoo --inspect venv/bin/inspect
+    python -m tests.benchmarks.peers
+
+Others of their commands are named by BENCHMARK_PROMPTFOO and BENCHMARK_INSPECT; `none` leaves one out.
 """
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
-import statistics
+import re
+import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
-from tests.benchmarks.support import in_turns, mock, openai, project, ratio, tui_eval
+from tests.benchmarks.support import openai, project, tui_eval
 
 Tool = Callable[[Path, str, int, int], Sequence[str | Path]]
 """Writes the suite into a folder and gives the command: folder, server's address, cases, connections."""
+
+CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "tui-eval-benchmarks"
+COMMANDS = {
+    "promptfoo": ("BENCHMARK_PROMPTFOO", CACHE / "promptfoo" / "node_modules" / ".bin" / "promptfoo"),
+    "Inspect": ("BENCHMARK_INSPECT", CACHE / "inspect" / "bin" / "inspect"),
+}
+"""The variable that names a peer's command, and where it stands otherwise."""
 
 _TASK = """
 from inspect_ai import Task, task
@@ -37,23 +44,6 @@ def same():
 """
 
 
-@dataclass(frozen=True)
-class Load:
-    """So many cases, with so many connections, of an agent that takes `delay` seconds."""
-
-    name: str
-    cases: int
-    connections: int
-    delay: float = 0.0
-
-
-LOADS = (
-    Load("one case, start to end", 1, 1),
-    Load("1,000 cases, agent of 0 ms, 32 connections", 1000, 32),
-    Load("1,000 cases, agent of 200 ms, 100 connections", 1000, 100, 0.2),
-)
-
-
 def ours(folder: Path, url: str, cases: int, connections: int) -> Sequence[str]:
     """tui-eval, its store on and the reply streamed, as it is by default."""
     project(folder, cases, openai(url))
@@ -65,27 +55,32 @@ def plain(folder: Path, url: str, cases: int, connections: int) -> Sequence[str 
     return [sys.executable, Path(__file__).with_name("plain_client.py"), url, str(cases), str(connections)]
 
 
-def named(surroundings: Mapping[str, str]) -> dict[str, Tool]:
-    """The peers whose commands the environment names; sets what they need to be quiet and to ask the mock."""
+def found(surroundings: Mapping[str, str]) -> tuple[dict[str, Tool], list[str]]:
+    """The peers that are here, and a line for each that is not. Sets what they need to be quiet and to ask the mock."""
     tools: dict[str, Tool] = {}
-    if command := surroundings.get("BENCHMARK_PROMPTFOO"):
-        tools["promptfoo"] = promptfoo(str(Path(command).absolute()))
-    if command := surroundings.get("BENCHMARK_INSPECT"):
-        tools["Inspect"] = inspect(str(Path(command).absolute()))
+    absent: list[str] = []
+    for name, (variable, usual) in COMMANDS.items():
+        command = Path(surroundings.get(variable) or usual).absolute()
+        if command.is_file():
+            tools[name] = (promptfoo if name == "promptfoo" else inspect)(str(command))
+        else:
+            absent.append(
+                f"{name} is not measured: no {command} (python -m tests.benchmarks.peers puts it there)"
+            )
     if tools:
         os.environ |= {
             "OPENAI_API_KEY": "none",
             "PROMPTFOO_DISABLE_TELEMETRY": "1",
             "PROMPTFOO_DISABLE_UPDATE": "1",
-            "PROMPTFOO_CONFIG_DIR": tempfile.mkdtemp(prefix="promptfoo-"),
         }
-    return tools
+    return tools, absent
 
 
 def promptfoo(command: str) -> Tool:
     """promptfoo, its cache off, its database on."""
 
     def prepared(folder: Path, url: str, cases: int, connections: int) -> Sequence[str]:
+        os.environ["PROMPTFOO_CONFIG_DIR"] = tempfile.mkdtemp(prefix="promptfoo-", dir=folder)
         config = {
             "prompts": ["{{q}}"],
             "providers": [
@@ -119,37 +114,30 @@ def inspect(command: str) -> Tool:
     return prepared
 
 
+def versions() -> str:
+    """Of the peers that are here: `promptfoo 0.121.20, Inspect 0.3.285`."""
+    said = []
+    for name, (variable, usual) in COMMANDS.items():
+        command = Path(os.environ.get(variable) or usual).absolute()
+        if command.is_file():
+            done = subprocess.run([command, "--version"], capture_output=True, text=True, check=False)
+            number = re.search(r"\d+\.\d+[\w.]*", done.stdout)
+            said.append(f"{name} {number[0] if number else '(unknown version)'}")
+    return ", ".join(said)
+
+
 def main() -> None:
-    """Measure every load with every tool that is named, in turns, and print a Markdown table."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--promptfoo", metavar="COMMAND", default="")
-    parser.add_argument("--inspect", metavar="COMMAND", default="")
-    parser.add_argument("--times", type=int, default=3)
-    options = parser.parse_args()
-    others = named({"BENCHMARK_PROMPTFOO": options.promptfoo, "BENCHMARK_INSPECT": options.inspect})
-    tools: dict[str, Tool] = {"aiohttp script": plain, "tui-eval": ours, **others}
-    print("| load | tool | wall s | × script | CPU s | × script | memory MB |\n|---|---|---|---|---|---|---|")
-    for load in LOADS:
-        with tempfile.TemporaryDirectory() as temporary, mock("openai", "--delay", str(load.delay)) as url:
-            commands: dict[str, tuple[Sequence[str | Path], Path]] = {}
-            for number, (name, tool) in enumerate(tools.items()):
-                folder = Path(temporary) / str(number)
-                folder.mkdir()
-                commands[name] = tool(folder, url, load.cases, load.connections), folder
-            costs = in_turns(commands, options.times)
-        for name, own in costs.items():
-            wall, cpu = (
-                statistics.median(getattr(cost, figure) for cost in own) for figure in ("wall", "cpu")
-            )
-            base = costs["aiohttp script"]
-            # promptfoo 0.121.20 ends with an error of its own at times, when it closes its log.
-            failed = sum(cost.code != 0 for cost in own)
-            remark = f" (ended with an error in {failed} of {len(own)} runs)" if failed else ""
-            figures = (
-                f"{wall:.2f} | {ratio(own, base, 'wall'):.2f} | {cpu:.2f} | {ratio(own, base, 'cpu'):.2f} | "
-                f"{max(cost.memory for cost in own):.0f}"
-            )
-            print(f"| {load.name} | {name}{remark} | {figures} |", flush=True)
+    """Put both into the cache."""
+    (CACHE / "promptfoo").mkdir(parents=True, exist_ok=True)
+    environment = CACHE / "inspect"
+    for command in (
+        ["npm", "install", "--prefix", str(CACHE / "promptfoo"), "--no-audit", "--no-fund", "promptfoo"],
+        [sys.executable, "-m", "venv", str(environment)],
+        [str(environment / "bin" / "pip"), "install", "-q", "inspect-ai", "openai"],
+    ):
+        if subprocess.run(command, check=False).returncode:
+            sys.exit(f"not installed: {' '.join(command)}")
+    print(f"in {CACHE}: {versions()}")
 
 
 if __name__ == "__main__":

@@ -49,13 +49,17 @@ def measure(command: Sequence[str | Path], cwd: Path) -> Cost:
 
 
 def in_turns(
-    commands: Mapping[str, tuple[Sequence[str | Path], Path]], times: int = 5
+    commands: Mapping[str, tuple[Sequence[str | Path], Path]],
+    times: int = 5,
+    fewer: Mapping[str, int] | None = None,
 ) -> dict[str, list[Cost]]:
     """What each command costs in its folder, one after the other and that several times, after a round that is not
-    counted: what else the machine does meets all of them."""
+    counted: what else the machine does meets all of them. `fewer` names those that take part in the first turns only."""
     costs: dict[str, list[Cost]] = {name: [] for name in commands}
     for turn in range(times + 1):
         for name, (command, folder) in commands.items():
+            if turn > (fewer or {}).get(name, times):
+                continue
             cost = measure(command, folder)
             if turn:
                 costs[name].append(cost)
@@ -63,9 +67,9 @@ def in_turns(
 
 
 def ratio(costs: Sequence[Cost], base: Sequence[Cost], figure: str) -> float:
-    """How many times a figure (`cpu`, `wall`, `memory`) is that of the base: the median over the turns."""
+    """How many times a figure (`cpu`, `wall`, `memory`) is that of the base: the median over the turns of both."""
     return statistics.median(
-        getattr(own, figure) / getattr(other, figure) for own, other in zip(costs, base, strict=True)
+        getattr(own, figure) / getattr(other, figure) for own, other in zip(costs, base, strict=False)
     )
 
 
@@ -105,9 +109,3 @@ def project(folder: Path, cases: int, config: str) -> Path:
 def openai(url: str, options: str = "") -> str:
     """A configuration whose agent `bot` is the mock at `url`."""
     return f"agents:\n  bot: {{type: openai, base_url: '{url}/v1', model: mock{options}}}\n"
-
-
-def tell(capfd: object, text: str) -> None:
-    """Print a figure although pytest captures what tests print."""
-    with capfd.disabled():  # type: ignore[attr-defined]
-        print(f"\n  {text}", end="", flush=True)

@@ -19,11 +19,13 @@ from pathlib import Path
 import pytest
 from aiohttp import web
 
-from tests.benchmarks.support import ROOT, measure, mock, openai, project, tell, tui_eval
+from tests.benchmarks.figures import Figures
+from tests.benchmarks.support import ROOT, measure, mock, openai, project, tui_eval
 from tests.servers.openai import OpenAIServer
 from tests.support.terminal import Terminal
 
 pytestmark = pytest.mark.benchmark
+SECTION = "The app"
 SIZE = (120, 40)
 BARE = """
 from textual.app import App
@@ -90,7 +92,7 @@ def started(code: str | list[str], cwd: Path) -> Iterator[Screen]:
         screen.close()
 
 
-def test_first_paint(tmp_path: Path, capfd: object) -> None:
+def test_first_paint(tmp_path: Path, figures: Figures) -> None:
     project(tmp_path, 1000, "agents:\n  bot: {type: echo}\n")
     bare, frame, cases = [], [], []
     for _ in range(6):
@@ -100,15 +102,17 @@ def test_first_paint(tmp_path: Path, capfd: object) -> None:
             frame.append(screen.shown(b"tui-eval"))
             cases.append(screen.shown(b"case 0"))
     base, first, full = (statistics.median(times[1:]) for times in (bare, frame, cases))
-    tell(
-        capfd,
-        f"first paint on 1,000 cases: {first:.2f} s, the cases {full:.2f} s, bare app {base:.2f} s: "
-        f"{first / base:.1f} × and {full / base:.1f} ×",
+    figures.add(
+        SECTION,
+        "first paint on 1,000 cases, beside a Textual app that shows one line",
+        f"{first:.2f} s, {first / base:.1f} ×; the cases {full:.2f} s, {full / base:.1f} ×",
+        "2 ×",
+        first <= 2 * base,
     )
-    assert first <= 2 * base
+    figures.hold()
 
 
-def test_keys_among_100_000_cases(tmp_path: Path, capfd: object) -> None:
+def test_keys_among_100_000_cases(tmp_path: Path, figures: Figures) -> None:
     rows = "".join(f"question {i},answer {i}\n" for i in range(100_000))
     (tmp_path / "tests.csv").write_text(f"question,answer\n{rows}")
     (tmp_path / "promptfooconfig.yaml").write_text(
@@ -133,12 +137,17 @@ def test_keys_among_100_000_cases(tmp_path: Path, capfd: object) -> None:
         idle = screen.drain(5.0)
     taken.sort()
     middle, late = statistics.median(taken), taken[int(len(taken) * 0.99)]
-    tell(
-        capfd,
-        f"100,000 cases: shown after {loaded:.1f} s; key to first byte: median {middle:.1f} ms, "
-        f"p99 {late:.1f} ms, {statistics.median(sent):.0f} bytes; idle for 5 s: {idle} bytes",
+    figures.add(SECTION, "100,000 cases shown after", f"{loaded:.1f} s", timed=True)
+    figures.add(
+        SECTION,
+        "key to first byte among 100,000 cases",
+        f"median {middle:.1f} ms, p99 {late:.1f} ms, {statistics.median(sent):.0f} bytes",
+        "16 ms, 50 ms",
+        middle <= 16 and late <= 50,
+        timed=True,
     )
-    assert middle <= 16 and late <= 50 and idle == 0
+    figures.add(SECTION, "bytes while nothing happens", f"{idle}", "0", idle == 0)
+    figures.hold()
 
 
 class Clock(OpenAIServer):
@@ -190,7 +199,7 @@ def lags(screen: Screen, seconds: float) -> tuple[int, list[float]]:
     return count, ages
 
 
-def test_streaming(tmp_path: Path, capfd: object, clock: Clock) -> None:
+def test_streaming(tmp_path: Path, figures: Figures, clock: Clock) -> None:
     project(tmp_path, 16, openai(clock.url) + "run: {concurrency: 16}\n")
     with started(["."], tmp_path) as screen:
         screen.shown(b"case 0")
@@ -205,15 +214,24 @@ def test_streaming(tmp_path: Path, capfd: object, clock: Clock) -> None:
     assert len(clock.asked_at) == 16
     fresh = sorted(age for age in ages if age < 5000)
     late = fresh[int(len(fresh) * 0.95)]
-    tell(
-        capfd,
-        f"16 cases at 50 tokens/s: {count / 8 / 1000:.1f} kB/s, token to paint: median "
-        f"{statistics.median(fresh):.0f} ms, p95 {late:.0f} ms; no stream visible: {hidden:.2f} kB/s",
+    sent = count / 8 / 1000
+    load = "16 cases stream 50 tokens a second each, 120×40"
+    figures.add(SECTION, f"{load}: bytes", f"{sent:.1f} kB/s", "40 kB/s", sent <= 40)
+    figures.add(
+        SECTION,
+        f"{load}: token received to painted",
+        f"median {statistics.median(fresh):.0f} ms, p95 {late:.0f} ms",
+        "p95 350 ms",
+        late <= 350,
+        timed=True,
     )
-    assert count / 8 <= 40_000 and late <= 350 and hidden <= 2.0
+    figures.add(
+        SECTION, "the same with no stream in sight: bytes", f"{hidden:.2f} kB/s", "2 kB/s", hidden <= 2
+    )
+    figures.hold()
 
 
-def test_rerun_of_one_case(tmp_path: Path, capfd: object, clock: Clock) -> None:
+def test_rerun_of_one_case(tmp_path: Path, figures: Figures, clock: Clock) -> None:
     clock.tokens = 3
     project(tmp_path, 3, openai(clock.url))
     with started(["."], tmp_path) as screen:
@@ -235,11 +253,16 @@ def test_rerun_of_one_case(tmp_path: Path, capfd: object, clock: Clock) -> None:
             assert len(clock.asked_at) == known + 1, screen.seen[-3000:]
             taken.append((clock.asked_at[-1] - pressed) * 1000)
             screen.settle(1.0)
-    tell(
-        capfd,
-        f"rerun of one case: key to request {statistics.median(taken[1:]):.0f} ms (first {taken[0]:.0f})",
+    middle = statistics.median(taken[1:])
+    figures.add(
+        SECTION,
+        "rerun of one case: key to request sent",
+        f"{middle:.0f} ms",
+        "150 ms",
+        middle <= 150,
+        timed=True,
     )
-    assert statistics.median(taken[1:]) <= 150
+    figures.hold()
 
 
 def engine_of(app: int) -> int:
@@ -262,7 +285,7 @@ def cpu_of(pid: int) -> float:
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
-def test_the_app_watching_a_run(tmp_path: Path, capfd: object) -> None:
+def test_the_app_watching_a_run(tmp_path: Path, figures: Figures) -> None:
     with mock("openai") as url:
         config = openai(url) + "run: {concurrency: 32}\n"
         folder = project(tmp_path / "many", 1000, config)
@@ -278,9 +301,11 @@ def test_the_app_watching_a_run(tmp_path: Path, capfd: object) -> None:
             screen.settle(2.0)
             watched, viewer = cpu_of(engine) - before, cpu_of(screen.pid) - viewer
     headless = statistics.median(whole) - statistics.median(start)
-    tell(
-        capfd,
-        f"1,000 cases with the app watching: engine {watched:.2f} s CPU, headless {headless:.2f} s without "
-        f"start-up, {watched / headless:.2f} ×; the viewer {viewer:.2f} s",
+    figures.add(
+        SECTION,
+        "1,000 cases with the app watching: CPU of the engine, beside headless without its start",
+        f"{watched / headless:.2f} × ({watched:.2f} s; the app {viewer:.2f} s)",
+        "1.2 ×",
+        watched <= 1.2 * headless,
     )
-    assert watched <= 1.2 * headless
+    figures.hold()

@@ -14,7 +14,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.benchmarks.support import ROOT, tell
+from tests.benchmarks.figures import Figures
+from tests.benchmarks.support import ROOT
+from tests.benchmarks.test_app import SECTION
 from tests.support.app_host import LiveRun, project
 from tests.support.terminal import Terminal
 
@@ -94,7 +96,7 @@ def slow(folder: Path) -> Iterator[SlowTerminal]:
         terminal.close()
 
 
-def test_why_the_first_case_failed_in_three_keys(tmp_path: Path, capfd: object) -> None:
+def test_why_the_first_case_failed_in_three_keys(tmp_path: Path, figures: Figures) -> None:
     project(tmp_path)
     LiveRun(tmp_path, ["greets by name", "refund is approved"]).all_done(["passed", "failed"])
     with slow(tmp_path) as line:
@@ -116,10 +118,18 @@ def test_why_the_first_case_failed_in_three_keys(tmp_path: Path, capfd: object) 
         carried = line.carried
     shares = [max(0.0, wait - 2 * DELAY) * 1000 for wait in waits]
     own = shares[0] - sent / RATE * 1000
-    tell(
-        capfd,
-        f"150 ms and 64 kB/s: cases seen after {opened:.2f} s ({painted / 1000:.1f} kB), why the first failed "
-        f"after two keys; beyond the line's own 150 ms: {', '.join(f'{share:.0f}' for share in shares)} ms "
-        f"(of the first, {own:.0f} ms without the {sent / 1000:.1f} kB on the line; {carried / 1000:.1f} kB in all)",
+    line_of = "over a line of 150 ms and 64 kB/s"
+    figures.add(
+        SECTION, f"{line_of}: cases seen after", f"{opened:.2f} s ({painted / 1000:.1f} kB)", timed=True
     )
-    assert max(shares) <= 300
+    figures.add(
+        SECTION,
+        f"{line_of}: from `enter` to why the case failed, and back, beyond the line's own 150 ms",
+        f"{', '.join(f'{share:.0f}' for share in shares)} ms (of the first, {own:.0f} ms without the "
+        f"{sent / 1000:.1f} kB on the line)",
+        "300 ms",
+        max(shares) <= 300,
+        timed=True,
+    )
+    figures.add(SECTION, f"{line_of}: bytes of all of it", f"{carried / 1000:.1f} kB")
+    figures.hold()

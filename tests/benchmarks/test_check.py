@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.benchmarks.support import ROOT, tell
+from tests.benchmarks.figures import Figures
+from tests.benchmarks.support import ROOT
 
 pytestmark = pytest.mark.benchmark
 TESTS = 2_000
@@ -24,9 +25,7 @@ def _seconds(folder: Path, *words: str) -> float:
     return time.perf_counter() - began
 
 
-def test_checking_takes_at_most_half_of_what_running_takes(
-    tmp_path: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_checking_takes_at_most_half_of_what_running_takes(tmp_path: Path, figures: Figures) -> None:
     folder = tmp_path / "shop"
     shutil.copytree(ROOT / "tests" / "data" / "jaffle_shop", folder)
     for number in range(TESTS):
@@ -44,8 +43,11 @@ def test_checking_takes_at_most_half_of_what_running_takes(
     )
     checking = _seconds(folder, "check", ".")
     running = _seconds(folder, "run", ".", "--no-store", "--display", "none")
-    tell(
-        capfd,
-        f"check of {TESTS:,} nao tests: {checking:.1f} s, {checking / running:.2f} of running ({running:.1f} s)",
+    figures.add(
+        "Data",
+        f"`check` of {TESTS:,} nao tests, beside running them",
+        f"{checking / running:.2f} × ({checking:.1f} s)",
+        "0.5 ×",
+        checking <= 0.5 * running,
     )
-    assert checking <= 0.5 * running
+    figures.hold()

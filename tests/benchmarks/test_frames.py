@@ -1,17 +1,25 @@
-"""How fast and how large frame comparisons are (run alone: `-m benchmark`)."""
+"""How fast and how large frame comparisons are (design.md, Budgets)."""
 
 from __future__ import annotations
 
+import json
 import resource
+import subprocess
+import sys
 import time
 
 import polars as pl
 import pytest
 
+from tests.benchmarks.figures import Figures
+from tests.benchmarks.support import ROOT
 from tui_eval.frames import nao_reference
 from tui_eval.frames.compare import FrameComparison, compare
 
 pytestmark = pytest.mark.benchmark
+SECTION = "Data"
+REFERENCE = 20_000
+"""Rows that the reference's way compares within some seconds."""
 
 
 def table(rows: int) -> pl.DataFrame:
@@ -40,32 +48,61 @@ def timed(actual: object, expected: object) -> tuple[float, FrameComparison]:
     return time.perf_counter() - start, result
 
 
-@pytest.mark.parametrize("rows", [100_000, 1_000_000])
-def test_frames(rows: int) -> None:
+def comparisons(rows: int) -> list[float]:
+    """Seconds of a comparison in another order, with one wrong cell, and of floats without a key; then GB at the peak."""
     expected = table(rows)
+    took = {}
     for name, actual in variants(expected).items():
-        seconds, result = timed(actual, expected)
+        took[name], result = timed(actual, expected)
         assert result.passed is (name != "wrong")
-        print(f"{rows:,} × 10 {name}: {seconds:.3f} s")
-    keyless = expected.select("f0", "f1", "f2"), variants(expected)["noisy"].select("f0", "f1", "f2")
-    seconds, result = timed(keyless[1], keyless[0])
+    floats = ["f0", "f1", "f2"]
+    took["floats"], result = timed(variants(expected)["noisy"].select(floats), expected.select(floats))
     assert result.passed
-    print(f"{rows:,} × 3 floats, no key: {seconds:.3f} s")
-    print(f"largest so far: {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6:.2f} GB")
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
+    return [took["permuted"], took["wrong"], took["floats"], peak]
 
 
-def test_rows_of_json_and_the_reference() -> None:
+@pytest.mark.parametrize("rows", [100_000, 1_000_000])
+def test_frames(rows: int, figures: Figures) -> None:
+    """In a process of its own, whose memory is that of the comparison."""
+    code = f"import json; from {__name__} import comparisons; print(json.dumps(comparisons({rows})))"
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    permuted, wrong, floats, peak = json.loads(done.stdout)
+    figures.add(
+        SECTION,
+        f"comparing {rows:,} × 10 cells: in another order, with a wrong cell, 3 columns of floats without a key",
+        f"{permuted:.2f} s, {wrong:.2f} s, {floats:.2f} s; {peak:.1f} GB",
+        "3 s, 2 GB",
+        max(permuted, wrong, floats) <= 3 and peak <= 2,
+        timed=True,
+    )
+    figures.hold()
+
+
+def test_rows_of_json_and_the_reference(figures: Figures) -> None:
     expected = table(100_000)
-    actual = variants(expected)["permuted"].to_dicts()
-    seconds, result = timed(actual, expected)
+    seconds, result = timed(variants(expected)["permuted"].to_dicts(), expected)
     assert result.passed
-    print(f"100,000 × 10 rows against a frame: {seconds:.3f} s")
+    figures.add(SECTION, "comparing 100,000 × 10 cells of JSON with a frame", f"{seconds:.2f} s", timed=True)
+    some = table(REFERENCE)
+    other = variants(some)["permuted"]
+    timed(other, some)
+    ours, _ = timed(other, some)
     start = time.perf_counter()
-    assert nao_reference.compare(actual[:10_000], actual[:10_000][::-1]).passed
-    print(f"10,000 × 10 in the reference's way: {time.perf_counter() - start:.3f} s")
+    assert nao_reference.compare(other.to_dicts(), some.to_dicts()).passed
+    theirs = time.perf_counter() - start
+    figures.add(
+        SECTION,
+        f"comparing {REFERENCE:,} × 10 cells in another order, beside the reference's way",
+        f"{theirs / ours:,.0f} × faster ({ours:.3f} s, {theirs:.1f} s)",
+        "100 ×",
+        theirs / ours >= 100,
+    )
+    figures.hold()
 
 
-def test_the_diagnosis_of_a_hundred_thousand_rows() -> None:
+def test_the_diagnosis_of_a_hundred_thousand_rows(figures: Figures) -> None:
     from tui_eval.frames.diagnosis import diagnosis_of
     from tui_eval.frames.difference import align
 
@@ -88,16 +125,22 @@ def test_the_diagnosis_of_a_hundred_thousand_rows() -> None:
         "too wide a filter": expected,
         "everything": expected.with_columns(pl.exclude("id").shuffle(seed=5)),
     }
+    took: dict[str, float] = {}
     for name, actual in mistakes.items():
         wanted = expected.filter(pl.col("i0") > 90_000) if name == "too wide a filter" else expected
         difference = align(wanted, actual)
-        start = time.perf_counter()
         difference.aligned(), difference.same_cells()
         aligned = time.perf_counter()
         lines = diagnosis_of(difference).lines
-        seconds = time.perf_counter() - aligned
-        print(
-            f"100,000 × {expected.width} {name}: aligned {aligned - start:.3f} s, diagnosed {seconds:.3f} s: {lines}"
-        )
+        took[name] = time.perf_counter() - aligned
         assert lines or name in ("noise", "missing", "everything")
-        assert seconds <= 1.0
+    least, most = min(took, key=took.__getitem__), max(took, key=took.__getitem__)
+    figures.add(
+        SECTION,
+        f"what 100,000 × {expected.width} rows that differ have in common, by the mistake",
+        f"{took[least]:.2f} s ({least}) to {took[most]:.2f} s ({most})",
+        "1 s",
+        took[most] <= 1.0,
+        timed=True,
+    )
+    figures.hold()

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
+import random
 import subprocess
 import time
 from contextlib import closing
@@ -13,11 +15,14 @@ import pytest
 
 pytest.importorskip("ray", reason="Ray is not installed: pip install -e '.[ray]'")
 
-from tests.benchmarks.support import mock, openai, project, tell, tui_eval
+from tests.benchmarks.figures import Figures
+from tests.benchmarks.support import mock, openai, project, tui_eval
 from tui_eval.store.reader import RunReader
 
 pytestmark = pytest.mark.benchmark
+SECTION = "Ray on this machine"
 CASES = 4000
+WEIGHTY, WORDS = 1200, 2000
 AT_ONCE = 32
 WORKERS = 2
 FREE = 2 * WORKERS
@@ -34,15 +39,16 @@ class Driven:
 
 
 def driven(folder: Path, *options: str) -> Driven:
-    """A run to its end; starting Ray, and Python, does not count."""
+    """A run to its end; what comes before its first attempt (Python, the suite, Ray's start) does not count."""
     before = set(folder.glob(".tui-eval/runs/*"))
     with (folder / "measured.log").open("wb") as log:
         process = subprocess.Popen(
             tui_eval("run", ".", "--trust", "-j", str(AT_ONCE), *options), cwd=folder, stdout=log, stderr=log
         )
-        seconds = 0.0
+        spent: list[tuple[float, float]] = []
         while process.poll() is None:
-            seconds = max(seconds, _own_seconds(process.pid))
+            if seconds := _own_seconds(process.pid):
+                spent.append((time.time(), seconds))
             time.sleep(0.05)
     assert process.returncode == 0, (folder / "measured.log").read_text()[-2000:]
     (made,) = set(folder.glob(".tui-eval/runs/*")) - before
@@ -50,7 +56,9 @@ def driven(folder: Path, *options: str) -> Driven:
         rows = reader.attempts()
     begun = [row.started_at or 0.0 for row in rows]
     ended = [(row.started_at or 0.0) + (row.duration_ms or 0.0) / 1000 for row in rows]
-    return Driven(len(rows) / (max(ended) - min(begun)), seconds * 1000 / len(rows))
+    before_it = max(seconds for at, seconds in spent if at <= min(begun))
+    own = spent[-1][1] - before_it
+    return Driven(len(rows) / (max(ended) - min(begun)), own * 1000 / len(rows))
 
 
 def _own_seconds(process: int) -> float:
@@ -62,21 +70,58 @@ def _own_seconds(process: int) -> float:
     return (int(fields[11]) + int(fields[12])) / _TICKS
 
 
-@pytest.mark.parametrize("agent", ["echo", "a server that answers at once"])
-def test_ray_against_here(tmp_path: Path, capfd: object, agent: str, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture(autouse=True)
+def direct(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ray's own connections do not go through a proxy."""
     for name in [name for name in os.environ if "proxy" in name.lower()]:
         monkeypatch.delenv(name)
+
+
+def beside(figures: Figures, folder: Path, what: str, *, always: bool) -> None:
+    """A project's run here and on Ray. Its gain has a budget where there is a processor for every part, or `always`."""
+    here, ray = driven(folder), driven(folder, "--on", "ray")
+    gain = ray.throughput / here.throughput
+    owed = always or (os.cpu_count() or 1) >= FREE
+    figures.add(
+        SECTION,
+        f"{what}: throughput with two workers, beside here",
+        f"{gain:.2f} × ({ray.throughput:,.0f} and {here.throughput:,.0f} attempts a second)",
+        "1.6 ×" if owed else f"1.6 × from {FREE} processors on",
+        gain >= 1.6 if owed else None,
+    )
+    figures.add(
+        SECTION,
+        f"{what}: CPU of the engine's own process an attempt",
+        f"{ray.cpu:.2f} ms (here {here.cpu:.2f} ms)",
+        "0.4 ms",
+        ray.cpu <= 0.4,
+    )
+
+
+@pytest.mark.parametrize("agent", ["echo", "a server that answers at once"])
+def test_attempts_that_cost_next_to_nothing(tmp_path: Path, figures: Figures, agent: str) -> None:
     with mock("openai") as url:
         config = "agents:\n  bot: {type: echo}\n" if agent == "echo" else openai(url)
         folder = project(tmp_path, CASES, config)
-        here, ray = driven(folder), driven(folder, "--on", "ray")
-    ratio = ray.throughput / here.throughput
-    tell(
-        capfd,
-        f"{CASES:,} cases, {agent}, -j {AT_ONCE}, {os.cpu_count()} processors, load {os.getloadavg()[0]:.1f}: here "
-        f"{here.throughput:.0f} a second, {here.cpu:.2f} ms of the engine's CPU; ray {ray.throughput:.0f}, {ray.cpu:.2f} ms: "
-        f"{ratio:.2f} ×",
-    )
-    assert ray.cpu <= 0.4 + 2000 / CASES  # with up to 2 s for its start
-    if (os.cpu_count() or 1) >= FREE:
-        assert ratio >= 1.6
+        beside(figures, folder, f"{CASES:,} cases, {agent}, -j {AT_ONCE}", always=False)
+    figures.hold()
+
+
+def test_attempts_whose_judging_weighs(tmp_path: Path, figures: Figures) -> None:
+    """What an attempt's own work costs is shared by the workers; the engine's and Ray's part stays what it is."""
+    draw = random.Random(5)
+    words = [f"word{number}" for number in range(300)]
+
+    def text() -> str:
+        return " ".join(draw.choices(words, k=WORDS))
+
+    judged = [{"type": kind, "value": text(), "threshold": 0.0} for kind in ("rouge-n", "bleu", "gleu")]
+    tests = [{"vars": {"said": f"{number} {text()}"}} for number in range(WEIGHTY)]
+    suite = {
+        "prompts": ["{{said}}"], "providers": ["echo"], "tests": tests, "defaultTest": {"assert": judged},
+    }  # fmt: skip
+    (tmp_path / "promptfooconfig.json").write_text(json.dumps(suite))
+    (tmp_path / "tui_eval.yaml").write_text("{}\n")
+    what = f"{WEIGHTY:,} answers of {WORDS:,} words, each compared with three texts, -j {AT_ONCE}"
+    beside(figures, tmp_path, what, always=(os.cpu_count() or 1) >= WORKERS)
+    figures.hold()

@@ -9,6 +9,7 @@ import pytest
 from tui_eval import formats
 from tui_eval.config.project import AgentSpec, Config, SuiteRule
 from tui_eval.config.project import load as load_config
+from tui_eval.formats.discovery import LARGEST
 from tui_eval.formats.reading import discover, load, load_all, problems_of
 from tui_eval.guard.trust import Trust
 
@@ -376,3 +377,19 @@ def test_a_configuration_that_is_no_file_is_an_error(name: str, tmp_path: Path) 
         (told,) = load_config([tmp_path], root=tmp_path).problems
         assert told.level == "error" and name in str(told) and "no file" in str(told)
         place.rmdir() if place.is_dir() else place.unlink()
+
+
+def test_what_is_too_large_to_look_into_is_an_error_where_its_name_says_that_it_is_a_suite(
+    tmp_path: Path,
+) -> None:
+    """It would be missed otherwise; another file may be data, and is named by `check`."""
+    for name in ("promptfooconfig.json", "data.yaml"):
+        with (tmp_path / name).open("wb") as file:
+            file.truncate(LARGEST + 1)
+    found, problems = discover([tmp_path], tmp_path)
+    assert found == []
+    assert {(one.path, one.level) for one in problems} == {
+        ("promptfooconfig.json", "error"),
+        ("data.yaml", "note"),
+    }
+    assert {one.message for one in problems} == {"not read: larger than 64 MB"}

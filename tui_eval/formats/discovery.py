@@ -160,7 +160,9 @@ def _walk(folder: Path, root: Path, problems: list[Problem]) -> Iterator[Path]:
                         continue
                     shown = from_root(Path(entry.path), root)
                     what, cure = f"not read: larger than {LARGEST >> 20} MB", "name it outright to read it"
-                    problems.append(Problem(shown, 0, "", what, cure, "note"))
+                    # What is a suite by its name would be missed; another one may be data.
+                    level = "error" if _claimed(name) else "note"
+                    problems.append(Problem(shown, 0, "", what, cure, level))
             except OSError:
                 continue
 
