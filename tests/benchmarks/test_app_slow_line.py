@@ -64,7 +64,7 @@ class SlowTerminal(Terminal):
         while time.perf_counter() < end:
             while self._arriving and self._arriving[0][0] <= time.perf_counter():
                 data = self._arriving.popleft()[1]
-                self._stream.feed(data)
+                self.stream.feed(data)
                 got += data
             if got:
                 break
@@ -72,7 +72,7 @@ class SlowTerminal(Terminal):
         self.output += got
         return got
 
-    def press(self, keys: str, shows: str) -> float:
+    def pressed(self, keys: str, shows: str) -> float:
         """Seconds from a key press until the person sees this."""
         began = time.perf_counter()
         threading.Timer(DELAY, lambda: self.send(keys)).start()
@@ -110,10 +110,10 @@ def test_why_the_first_case_failed_in_three_keys(tmp_path: Path, figures: Figure
         line.send("]")
         line.quiet(0.4)
         before = line.carried
-        waits = [line.press("\r", "case 1 went wrong")]
+        waits = [line.pressed("\r", "case 1 went wrong")]
         sent = line.carried - before
         line.quiet(0.4)
-        waits.append(line.press("\x1b", "1 suite"))
+        waits.append(line.pressed("\x1b", "1 suite"))
         line.quiet(0.4)
         carried = line.carried
     shares = [max(0.0, wait - 2 * DELAY) * 1000 for wait in waits]
