@@ -21,6 +21,8 @@ import pytest
 T = TypeVar("T")
 NODE = {"object_store_memory": 80 * 2**20}
 """Of each node: the least of an object store that Ray takes."""
+HEAD = {"include_dashboard": False, "include_log_monitor": False, "no_monitor": True}
+"""No pages, lines of workers or autoscaler: processes of a second each to start."""
 _TRIES = 6
 _MARK, _HEAD = "RAY_TUI_EVAL_TESTS", "RAY_TUI_EVAL_HEAD"
 """Variables by which processes of these tests, and of one head, are told from others of this machine."""
@@ -34,7 +36,7 @@ class RayCluster:
         self._cluster: Any = _patiently(
             lambda: made(
                 initialize_head=True,
-                head_node_args={"num_cpus": 0, "include_dashboard": False, **NODE},
+                head_node_args={"num_cpus": 0, **HEAD, **NODE},
             )
         )
         self._nodes: list[tuple[int, Any]] = []

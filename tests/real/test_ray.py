@@ -95,11 +95,19 @@ def finished(root: Path) -> int:
     return count
 
 
-async def test_ray_is_a_place(tmp_path: Path) -> None:
+@pytest.fixture
+def processors(cluster: RayCluster) -> RayCluster:
+    """The cluster with one node of two processors."""
+    cluster.have_node(processors=2)
+    return cluster
+
+
+async def test_ray_is_a_place(processors: RayCluster, tmp_path: Path) -> None:
+    """That of a cluster; one on this machine is started by the run whose engine is killed, below."""
     with contract(tmp_path) as given:
         run = given.run
         assert run.writer is not None
-        run.runner.place = RayPlace("", 2, run.environment, run.writer, shared=True)
+        run.runner.place = RayPlace(processors.address, 2, run.environment, run.writer, shared=False)
         await run.runner.place.open(lambda: None)
         try:
             await place_contract.executes_to_the_end(given)
@@ -110,20 +118,45 @@ async def test_ray_is_a_place(tmp_path: Path) -> None:
         finally:
             await run.runner.place.close()
             await run.environment.close()
-        assert words.startswith("ray · 1 node · ")
+        assert words.startswith("ray · 2 nodes · ")
         assert made.attempt.ran_on.startswith("worker ")
-
-
-@pytest.fixture
-def processors(cluster: RayCluster) -> RayCluster:
-    """The cluster with one node of two processors."""
-    cluster.have_node(processors=2)
-    return cluster
 
 
 @pytest.mark.parametrize("promise", place_contract.RUNS, ids=lambda promise: promise.__name__)
 async def test_runs_on_a_cluster(promise, processors: RayCluster, tmp_path: Path) -> None:
     await promise(place_contract.There(tmp_path, processors.address, processors=2))
+
+
+def test_what_a_try_to_start_ray_left_behind_has_ended_before_the_next(tmp_path: Path) -> None:
+    """In a process of its own: it ends all that it has started."""
+    code = """
+import subprocess, sys
+import ray
+from tui_eval.engine.places.ray_driver import patiently
+tries = []
+def start():
+    tries.append(subprocess.Popen(["sh", "-c", "sleep 1000 & echo $!; wait"], stdout=subprocess.PIPE, text=True))
+    if len(tries) < 3:
+        raise RuntimeError("timed out during startup")
+patiently(start, lambda: None)
+below = [one.stdout.readline().strip() for one in tries]
+print([one.poll() for one in tries], *below)
+for one in tries:
+    one.kill()
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, timeout=LONG
+    )
+    assert done.stderr.count("RuntimeError: timed out during startup") == 2
+    codes, _, below = done.stdout.strip().partition("]")
+    assert codes == "[-9, -9, None"
+    first, second, third = (int(one) for one in below.split())
+    kill(third)
+    for gone in (first, second):
+        assert (
+            not Path(f"/proc/{gone}").exists()
+            or "Z" in Path(f"/proc/{gone}/stat").read_text().rpartition(")")[2]
+        )
 
 
 async def test_a_process_with_the_connection_that_is_killed_interrupts_the_run(
@@ -210,7 +243,7 @@ async def test_the_app_runs_adds_and_runs_again_on_ray(
     server.allowed = 10**6
     root = project(tmp_path, server, 1)
     with (root / "tui_eval.yaml").open("a") as file:
-        file.write(f"run: {{on: '{processors.address}'}}\n")
+        file.write(f"run: {{on: '{processors.address}', concurrency: 1}}\n")
     engine = EngineClient(root)
     try:
         async with running_app(root, (140, 40), engine=engine, trust=True) as (app, pilot):

@@ -39,6 +39,10 @@ FILES = {
 }
 
 
+LONG = 240
+"""Seconds for what is a matter of seconds: a busy machine."""
+
+
 @dataclass
 class Contract:
     """A run whose attempts a test gives to a place itself: of `helper`, `code` and `slow`, in this order."""
@@ -95,10 +99,10 @@ async def cancels_and_keeps_what_there_was(given: Contract) -> None:
     waits = given.run.tickets[2]
     left: dict[int, Attempt] = {}
     task = asyncio.ensure_future(given.place.attempt(waits, None, left))
-    await until(lambda: any("so far" in text for text in given.live(waits.attempt_ref)))
+    await until(lambda: any("so far" in text for text in given.live(waits.attempt_ref)), LONG)
     task.cancel()
     with suppress(asyncio.CancelledError):
-        await asyncio.wait_for(task, 10)
+        await asyncio.wait_for(task, LONG)
     assert task.cancelled()
     kept = left[waits.attempt_ref]
     assert kept.outcome == "cancelled"
@@ -108,7 +112,7 @@ async def cancels_and_keeps_what_there_was(given: Contract) -> None:
 async def ends_in_time(given: Contract) -> None:
     """An attempt that must have ended by a time has."""
     ends = asyncio.get_running_loop().time() + 1
-    made = await asyncio.wait_for(given.place.attempt(given.run.tickets[2], ends, {}), 30)
+    made = await asyncio.wait_for(given.place.attempt(given.run.tickets[2], ends, {}), LONG)
     assert made.attempt.outcome == "error"
     assert "timed out" in made.attempt.message
 
@@ -118,8 +122,6 @@ ATTEMPTS = (executes_to_the_end, cancels_and_keeps_what_there_was, ends_in_time)
 
 # -- Runs
 
-LONG = 240
-"""Seconds for what is a matter of seconds: a busy machine."""
 HELPER = "agents:\n  helper: {{type: openai, base_url: '{0}', model: m{1}}}\n"
 PAID = "default: {say: ok, cost: 0.01}\n"
 
@@ -222,12 +224,12 @@ async def asks_again_when_told_to(there: There) -> None:
     with GatedServer(allowed=100, refusals=1) as server:
         there.asks(server)
         there.cases("one")
-        run = await there.run()
+        run = await there.run(concurrency=1)
         assert await run.execute() == "finished"
         assert (outcomes(run), server.asks["one"]) == (["passed"], 2)
         there.asks(server, run="run: {retries: 0}\n")
         there.cases("two")
-        run = await there.run()
+        run = await there.run(concurrency=1)
         assert await run.execute() == "finished"
         assert (outcomes(run), server.asks["two"]) == (["error"], 1)
 
@@ -237,7 +239,7 @@ async def ends_at_the_time_limit(there: There) -> None:
     with GatedServer() as server:
         there.asks(server)
         there.cases("not answered")
-        run = await there.run(timeout=2)
+        run = await there.run(concurrency=1, timeout=2)
         assert await run.execute() == "finished"
     (late,) = kept(run)
     assert late is not None and (late.outcome, late.error) == ("error", "timed out after 2 s")

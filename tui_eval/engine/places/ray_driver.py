@@ -8,6 +8,7 @@ import os
 import shutil
 import sys
 import traceback
+from collections.abc import Callable
 from contextlib import suppress
 from importlib import import_module
 from typing import Any, BinaryIO
@@ -24,6 +25,8 @@ _NOBODY = 300.0
 """Seconds without a worker after which nobody comes any more: a cluster that grows takes minutes."""
 _REFUSALS = 3
 """Workers that could not begin, one after the other, after which none can."""
+_STARTS = 4
+"""How often Ray is started on this machine until it is up."""
 _LEAVING = 5.0
 _ANSWER = 10.0
 """Seconds in which a cluster says whether it asks for a token."""
@@ -176,12 +179,7 @@ def _connected(asked: Connect) -> Any:
         quiet["runtime_env"] = {"working_dir": asked.package}
     if not asked.address:
         own = {"_node_ip_address": "127.0.0.1", "include_dashboard": False, "object_store_memory": _STORE}
-        try:
-            ray.init(address="local", **own, **quiet)
-        except Exception:  # it gives its own processes 30 s, which a busy machine may need for one of them
-            traceback.print_exc()
-            ray.shutdown()
-            ray.init(address="local", **own, **quiet)
+        patiently(lambda: ray.init(address="local", **own, **quiet), ray.shutdown)
     else:
         try:
             ray.init(address=asked.address, **quiet)
@@ -189,6 +187,28 @@ def _connected(asked: Connect) -> Any:
             traceback.print_exc()
             ray.init(address=asked.address, **quiet)
     return ray
+
+
+def patiently(start: Callable[[], Any], shutdown: Callable[[], Any]) -> None:
+    """Start Ray on this machine. It gives its own processes 30 s, which a busy machine may need for one of them; what it
+    has started until then goes on, and takes the next try's time."""
+    for _ in range(_STARTS - 1):
+        try:
+            start()
+            return
+        except Exception:
+            traceback.print_exc()
+            shutdown()
+            end_children()
+    start()
+
+
+def end_children() -> None:
+    """End what this process has started, and what that has."""
+    for process in import_module("psutil").Process().children(recursive=True):
+        with suppress(Exception):  # it has ended by itself
+            process.kill()
+            process.wait(_LEAVING)
 
 
 def _show_token(address: str) -> None:

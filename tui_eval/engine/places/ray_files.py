@@ -43,16 +43,17 @@ def packed_project(config: Config, masker: Masker, folder: Path) -> SentFiles:
     with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as package:
         for path in _files(root, config.file):
             name = str(path.relative_to(root))
-            body = path.read_bytes()
-            total += len(body)
+            size = path.stat().st_size
+            total += size
             top = name.partition("/")[0]
-            sizes[top] = sizes.get(top, 0) + len(body)
+            sizes[top] = sizes.get(top, 0) + size
             if total > LARGEST:
                 most = sorted(sizes, key=lambda one: -sizes[one])[:3]
                 raise OSError(
                     f"they are more than {LARGEST // 2**20} MB (most of it in {', '.join(most)}); put the project on a "
                     "folder that all machines share, and say `run: {files: shared}` in tui_eval.yaml"
                 )
+            body = path.read_bytes()
             if masker and len(body) <= _LOOKED_AT:
                 text = body.decode("utf-8", "replace")
                 if masker.text(text) != text:

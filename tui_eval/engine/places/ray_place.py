@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 GIVEN_BACK = 2
 """How often an attempt whose worker was lost is given to another one."""
-_CANCELLING = 3.0
+_CANCELLING = 10.0
 """Seconds in which a worker says what there was of an attempt that is cancelled."""
 _LEAVING = 15.0
 _LARGE = 1 << 20
@@ -57,7 +57,10 @@ _MACHINES = ("RAY_", "LC_", "XDG_", "PYTHON", "LD_", "CUDA_", "NVIDIA_", "CONDA"
 _QUIET = {
     "RAY_USAGE_STATS_ENABLED": "0",
     "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
+    "RAY_CLIENT_SERVER_CHECK_CHANNEL_TIMEOUT_S": "120",
+    "RAY_NUM_REDIS_GET_RETRIES": "60",
 }
+"""What Ray does not do for us, and the seconds that it gives its processes on a busy machine."""
 
 
 def check_ray(address: str) -> None:
