@@ -121,13 +121,20 @@ class StartedHead:
 
 
 def _patiently(start: Callable[[], T]) -> T:
-    """Ray gives each of its nodes 30 seconds, in which a busy machine does not always start one."""
+    """Ray gives each of its nodes 30 seconds, in which a busy machine does not always start one. What it has started
+    until then goes on, and would take the next try's time."""
+    own = import_module("psutil").Process()
     for _ in range(_TRIES - 1):
+        before = own.children(recursive=True)
         try:
             return start()
         except Exception as error:
             if "timed out during startup" not in str(error):
                 raise
+            for left in own.children(recursive=True):
+                if left not in before:
+                    with suppress(Exception):  # it has ended by itself
+                        left.kill()
     return start()
 
 
