@@ -19,7 +19,8 @@ from tui_eval.tui.screens.save_case import FormatRow, SaveDialog
 from tui_eval.tui.state.case.save_choice import SaveChoice, SaveOffer
 from tui_eval.tui.state.runs.search_view import FoundEntry, row_line
 from tui_eval.tui.state.runs.step_view import expected
-from tui_eval.tui.state.text.lines import end_of, plain, width_of
+from tui_eval.tui.state.text.cells import end_of
+from tui_eval.tui.state.text.lines import plain, width_of
 
 
 async def test_the_bar_of_a_transcript_opened_far_down_stands_there(tmp_path: Path) -> None:

@@ -20,9 +20,9 @@ from tui_eval.tui.state.app_state import AppState
 from tui_eval.tui.state.lists.case_entry import CaseRow
 from tui_eval.tui.state.lists.case_tree import View, build
 from tui_eval.tui.state.lists.suites_facts import SuitesFacts, facts_line
+from tui_eval.tui.state.text.cells import end_of, middle
 from tui_eval.tui.state.text.formatting import Symbols
 from tui_eval.tui.widgets.case_list import CaseList
-from tui_eval.tui.widgets.painting import middle, tail
 
 SIZES = pytest.mark.parametrize("size", [(60, 16), (80, 24), (120, 40)], ids=["60x16", "80x24", "120x40"])
 WIDE = "緑茶を日本語で 🍵 Émile 가나다"
@@ -157,10 +157,10 @@ async def test_without_colours_one_sees_where_one_types_and_what_is_chosen(tmp_p
 
 
 def test_the_end_of_a_text_is_cut_by_cells():
-    assert tail("abc", 3) == "abc" and tail("abcdef", 3) == "…ef"
+    assert end_of("abc", 3) == "abc" and end_of("abcdef", 3) == "…ef"
     path = "run some/long/folder/check_the_answer.py"
     assert middle(path, 40) == path and middle(path, 28) == "run some/…heck_the_answer.py"
-    assert tail("日本語", 5) == "…本語" and tail("日本語", 4) == "…語" and tail("日", 1) == "…"
+    assert end_of("日本語", 5) == "…本語" and end_of("日本語", 4) == "…語" and end_of("日", 1) == "…"
 
 
 def test_what_was_asked_for_stays_in_the_line_at_the_top():

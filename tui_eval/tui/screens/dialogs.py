@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-from rich.cells import chop_cells
 from rich.text import Text
 from textual.app import ComposeResult
 from textual.binding import Binding
@@ -14,7 +13,7 @@ from textual.screen import ModalScreen
 from textual.widgets import Static
 
 from tui_eval.guard.text import visible
-from tui_eval.tui.widgets.painting import fit
+from tui_eval.tui.state.text.cells import chop, fit
 
 MOST_LINES = 12
 """Lines of a list in a question, where there is room."""
@@ -151,5 +150,5 @@ class AskScreen(ModalScreen[str | None]):
 
 def _wrapped(item: str, width: int) -> list[str]:
     """An item's lines, those after the first set in; nothing of it is left out."""
-    first, *rest = chop_cells(item, max(width - len(_HANGING), 1)) or [""]
+    first, *rest = chop(item, max(width - len(_HANGING), 1))
     return [f"  {first}", *(f"{_HANGING}{line}" for line in rest)]

@@ -9,7 +9,6 @@ from contextlib import closing, suppress
 from dataclasses import replace
 from functools import partial
 
-from rich.cells import cell_len
 from textual import on
 from textual.app import ComposeResult
 from textual.binding import Binding
@@ -28,8 +27,9 @@ from tui_eval.tui.pointer import CasePointer
 from tui_eval.tui.screens.place import Place, keys_in, keys_of
 from tui_eval.tui.state.runs.run_view import RunView
 from tui_eval.tui.state.runs.step_view import StepView, expected, step_view
+from tui_eval.tui.state.text.cells import shorten
 from tui_eval.tui.state.text.lines import Line
-from tui_eval.tui.widgets.bars import FactsBar, KeyHints, fit
+from tui_eval.tui.widgets.bars import FactsBar, KeyHints
 from tui_eval.tui.widgets.lines_pane import LinesPane
 
 INTERRUPTED = "interrupted: its engine has ended (the log, l, says more); b begins anew"
@@ -212,9 +212,7 @@ class StepScreen(Place, inherit_bindings=False):
 
     @property
     def _shown_name(self) -> str:
-        return fit(
-            name := visible(self._name, newlines=False), min(cell_len(name), max(12, self.size.width - FACTS))
-        )
+        return shorten(visible(self._name, newlines=False), max(12, self.size.width - FACTS))
 
     def _keys(self) -> list[Key]:
         table = {key.id: key for key in KEYS}

@@ -11,7 +11,7 @@ from textual.strip import Strip
 from textual.widget import Widget
 
 from tui_eval.tui.keys import Key
-from tui_eval.tui.widgets.painting import changed_cells, fit, ink, line
+from tui_eval.tui.widgets.painting import changed_cells, ink, line
 
 Part = tuple[str, str]
 """A style's name and a text."""
@@ -116,6 +116,3 @@ class KeyHints(Widget):
         while keys and room(gap) > width:
             keys.remove(next((key for key in reversed(keys) if key.id != "help"), keys[-1]))
         return keys, gap
-
-
-__all__ = ["FactsBar", "KeyHints", "Part", "fit"]

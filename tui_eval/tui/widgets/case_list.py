@@ -24,9 +24,9 @@ from tui_eval.tui.state.lists.entries import ATTEMPT_STATUSES
 from tui_eval.tui.state.lists.reasons import line_reason, short_detail
 from tui_eval.tui.state.lists.telling_apart import NOT_AT_ALL, cut, shares
 from tui_eval.tui.state.text import formatting
-from tui_eval.tui.state.text.stream_text import wrap
+from tui_eval.tui.state.text.cells import end_of, fit, wrap
 from tui_eval.tui.widgets.line_view import LineView
-from tui_eval.tui.widgets.painting import fit, ink, line, tail
+from tui_eval.tui.widgets.painting import ink, line
 
 # -- How a line of the list of cases is drawn: outcome, name, note, trend and figures in columns.
 
@@ -271,7 +271,7 @@ class CaseLines(LineView):
                 wide = max(wide, min(NAME, room - spare - 2 - ASIDE))
             left = room - wide - 2
             # Where a case comes from is told by the end of its path, in a column of its own.
-            shown_aside = fit(aside, left) if message else fit(tail(aside, left), left, right=True)
+            shown_aside = fit(aside, left) if message else fit(end_of(aside, left), left, right=True)
             parts += [*self._named(shown, name, parted, wide), (f"  {shown_aside}", self.style("dim"))]
         else:
             parts += self._named(shown, name, parted, room)

@@ -12,12 +12,11 @@ from bisect import bisect_left
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from rich.cells import cell_len, set_cell_size
-
 from tui_eval.tui.state.data import joined_rows
-from tui_eval.tui.state.data.data_columns import NARROWEST, DataColumn, laid_out, placed, squeezed
+from tui_eval.tui.state.data.data_columns import NARROWEST, DataColumn, laid_out, squeezed
 from tui_eval.tui.state.data.data_view import DataView
 from tui_eval.tui.state.data.joined_rows import GAP, MARK_STYLES
+from tui_eval.tui.state.text.cells import cell_len, fit
 from tui_eval.tui.state.text.formatting import counted
 from tui_eval.tui.state.text.lines import Line, Span, width_of
 from tui_eval.tui.widgets.line_pane import LinePane
@@ -124,7 +123,7 @@ class DataGrid(LinePane):
                     "strong" + (" missing" if lacks else "") + (" hit-here" if index == self.column else "")
                 )
                 title = ("−" if lacks else "") + column.title
-                spans += [Span(placed(title, width, right=column.right), style)]
+                spans += [Span(fit(title, width, right=column.right), style)]
                 spans += [Span("≠" + " " * (GAP - 1) if column.apart else " " * GAP, "differs")]
             names.append(spans)
         bar = Span(" │ ", "muted")
@@ -281,7 +280,7 @@ def _padded(spans: list[Span], width: int) -> Line:
     for text, style in spans:
         length = cell_len(text)
         if length >= width:
-            line.append(Span(set_cell_size(text, width), style))
+            line.append(Span(fit(text, width, sign=""), style))
             return tuple(line)
         line.append(Span(text, style))
         width -= length

@@ -8,12 +8,12 @@ from rich.cells import cell_len
 from rich.style import Style
 from textual.strip import Strip
 
+from tui_eval.tui.state.text.cells import fit, wrap
 from tui_eval.tui.state.text.lines import Line, Span, letters
 from tui_eval.tui.state.text.lines import wrap as wrap_line
-from tui_eval.tui.state.text.stream_text import wrap
 from tui_eval.tui.widgets.line_pane import style_of
 from tui_eval.tui.widgets.line_view import LineView
-from tui_eval.tui.widgets.painting import fit, ink, line
+from tui_eval.tui.widgets.painting import ink, line
 
 STYLES = ("title", "text", "dim", "label", "code", "good", "bad", "warn", "item", "key")
 

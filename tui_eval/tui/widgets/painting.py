@@ -1,44 +1,13 @@
-"""Small helpers to build a line of exactly so many cells."""
+"""Pieces of styled text as a strip of cells, and which cells of two strips differ."""
 
 from __future__ import annotations
 
 from functools import lru_cache
 
-from rich.cells import cell_len, set_cell_size
+from rich.cells import cell_len
 from rich.segment import Segment
 from rich.style import Style
 from textual.strip import Strip
-
-
-def fit(text: str, width: int, *, right: bool = False) -> str:
-    """The text in exactly `width` cells, cut with `…` or filled up with spaces (at the left where
-    `right`). Cells, not characters: wide ones count two."""
-    if width <= 0:
-        return ""
-    size = cell_len(text)
-    if size == width:
-        return text
-    if size > width:
-        return set_cell_size(text, width - 1) + "…" if width > 1 else set_cell_size(text, width)
-    return " " * (width - size) + text if right else text + " " * (width - size)
-
-
-def tail(text: str, width: int) -> str:
-    """The end of a text in at most `width` cells, `…` before it where something was cut."""
-    if cell_len(text) <= width:
-        return text
-    while text and cell_len(text) >= width:
-        text = text[1:]
-    return f"…{text}"
-
-
-def middle(text: str, width: int) -> str:
-    """Beginning and end of a text in at most `width` cells, `…` where something between them was cut: of a
-    path, what it is done with and the name of the file."""
-    if cell_len(text) <= width:
-        return text
-    front = set_cell_size(text, max(0, (width - 1) // 3)).rstrip()
-    return front + tail(text, width - cell_len(front))
 
 
 def line(parts: list[tuple[str, Style]], width: int, base: Style) -> Strip:

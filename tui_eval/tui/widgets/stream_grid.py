@@ -21,9 +21,10 @@ from tui_eval.tui.state.runs import stream_layout
 from tui_eval.tui.state.runs.run_view import RunView
 from tui_eval.tui.state.runs.stream_layout import Slots
 from tui_eval.tui.state.text import formatting
+from tui_eval.tui.state.text.cells import fit
 from tui_eval.tui.state.text.stream_text import StreamText
 from tui_eval.tui.widgets.line_view import LineView
-from tui_eval.tui.widgets.painting import fit, ink, line
+from tui_eval.tui.widgets.painting import ink, line
 from tui_eval.tui.widgets.stream_pane import HEAD_STATUSES, Area, Pane, head_text, pad, text_width
 
 # -- How streaming panes are drawn: their heads and texts side by side, only what changed.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from rich.cells import cell_len, set_cell_size
+from rich.cells import cell_len
 
 from tui_eval.guard.text import clip, visible
 from tui_eval.model import Entry
@@ -13,8 +13,8 @@ from tui_eval.store.schema import AttemptRow
 from tui_eval.tui.state.lists.reasons import reason_in_line
 from tui_eval.tui.state.runs.run_view import RunView
 from tui_eval.tui.state.text import formatting
+from tui_eval.tui.state.text.cells import fit, shorten
 from tui_eval.tui.state.text.stream_text import StreamText, Styled, pieces_of
-from tui_eval.tui.widgets.painting import fit
 
 Area = tuple[int, int, int, int]
 """x, y, width, height in cells."""
@@ -102,7 +102,7 @@ class Pane:
             # One line: all of it is a key away, what was said before it is looked for here.
             words = visible(reason_in_line(row.cause, row.message), newlines=False)
             if words != said:
-                self.text.add("text", fit(words, self.text.width).rstrip())
+                self.text.add("text", shorten(words, self.text.width))
 
     def _new_cells(self, before: int, old_last: Styled) -> Iterator[tuple[int, int, int]]:
         """Only the cells of the last lines that are new: (x, y, width)."""
@@ -196,7 +196,7 @@ def head_text(
         )
     room = width - 4 - cell_len(tail)
     if room < 8:
-        tail = set_cell_size(tail, max(0, min(cell_len(tail), width - 12)))
+        tail = shorten(tail, max(0, width - 12), sign="")
         room = width - 4 - cell_len(tail)
     return f"{symbols.glyphs.get(status, ' ')} {_named(name, telling, room)}  {tail}"
 

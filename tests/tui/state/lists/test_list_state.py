@@ -20,7 +20,8 @@ from tui_eval.tui.state.runs import stream_layout
 from tui_eval.tui.state.runs.run_group import RunGroup
 from tui_eval.tui.state.runs.run_view import LiveAttempt, LivePiece, RunView, case_outcome
 from tui_eval.tui.state.text import formatting
-from tui_eval.tui.state.text.stream_text import StreamText, wrap
+from tui_eval.tui.state.text.cells import wrap
+from tui_eval.tui.state.text.stream_text import StreamText
 
 
 def entry(name: str, status: str = "", suite: str = "a/s.yaml", **more) -> CaseRow:

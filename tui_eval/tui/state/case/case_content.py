@@ -21,8 +21,9 @@ from tui_eval.tui.state.case.noting import note_sign
 from tui_eval.tui.state.case.transcript_view import Transcript, facts_of
 from tui_eval.tui.state.case.verdict_lines import GLYPHS, about_rows
 from tui_eval.tui.state.runs.linked_lists import stability, together
+from tui_eval.tui.state.text.cells import end_of
 from tui_eval.tui.state.text.formatting import cost, duration
-from tui_eval.tui.state.text.lines import Line, Span, end_of, fit, one_line, text_lines, width_of, wrap
+from tui_eval.tui.state.text.lines import Line, Span, fit, one_line, text_lines, width_of, wrap
 
 SHORTEST = 12
 """Characters of a suite's name below which its end says nothing."""

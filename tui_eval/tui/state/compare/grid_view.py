@@ -7,14 +7,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from rich.cells import cell_len
-
 from tui_eval.case_names import short_prompts, short_providers
 from tui_eval.store.column_names import column_agent, in_columns
 from tui_eval.store.summary import share
 from tui_eval.tui.state.case.verdict_lines import GLYPHS
 from tui_eval.tui.state.lists.case_entry import CaseRow
 from tui_eval.tui.state.lists.telling_apart import NOT_AT_ALL, Differs, cut, differences, suites_apart
+from tui_eval.tui.state.text.cells import cell_len, end_of
 from tui_eval.tui.state.text.formatting import cost, duration
 from tui_eval.tui.state.text.lines import Line, Span, fit, one_line, plain, width_of
 
@@ -156,17 +155,9 @@ def _cut(names: Sequence[str], width: int) -> list[str]:
     for short, name in zip(cut, names, strict=True):
         meant.setdefault(short, set()).add(name)
     return [
-        short if len(meant[short]) == 1 else _end(name, width) for short, name in zip(cut, names, strict=True)
+        short if len(meant[short]) == 1 else end_of(name, width)
+        for short, name in zip(cut, names, strict=True)
     ]
-
-
-def _end(text: str, width: int) -> str:
-    """The end of a text in `width` cells."""
-    if cell_len(text) <= width:
-        return text
-    while text and cell_len(text) > width - 1:
-        text = text[1:]
-    return f"…{text}"
 
 
 def widths(found: Grid, width: int, first: int) -> tuple[int, int, int]:

@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from rich.cells import cell_len, set_cell_size
-
+from tui_eval.tui.state.text.cells import cell_len, fit, shorten
 from tui_eval.tui.state.text.lines import dotted, one_line
 from tui_eval.tui.state.text.text_difference import common
 
@@ -64,7 +63,7 @@ class DataColumn:
             lacking = self.places - len(found[1] or "") + (found[1] is None)
             if cell_len(text) + lacking <= width:
                 text += " " * lacking
-        return placed(text, width, right=self.right)
+        return fit(text, width, right=self.right)
 
     def text_of(self, value: str | None) -> str:
         """A cell's value on one line, its beginning where it is long; of days no midnight."""
@@ -86,10 +85,10 @@ def both_fitted(expected: str, actual: str, width: int) -> tuple[str, str]:
         wanted, given = _shorter_texts(expected, actual)
     half = room // 2
     if cell_len(wanted) <= half:
-        return wanted, _cut(given, room - cell_len(wanted))
+        return wanted, shorten(given, room - cell_len(wanted))
     if cell_len(given) <= room - half:
-        return _cut(wanted, room - cell_len(given)), given
-    return _cut(wanted, half), _cut(given, room - half)
+        return shorten(wanted, room - cell_len(given)), given
+    return shorten(wanted, half), shorten(given, room - half)
 
 
 def _moments_fitted(wanted: str, given: str, room: int) -> tuple[str, str]:
@@ -116,19 +115,6 @@ def _shorter_texts(expected: str, actual: str) -> tuple[str, str]:
         return value_text(expected), value_text(actual)
     wanted, given = (dotted(text[cut : cut + _LONGEST]) for text in (expected, actual))
     return f"…{wanted}", f"…{given}"
-
-
-def _cut(text: str, width: int) -> str:
-    return text if cell_len(text) <= width else set_cell_size(text, max(width - 1, 0)) + "…"
-
-
-def placed(text: str, width: int, *, right: bool = False) -> str:
-    """A text cut or filled to a width."""
-    length = cell_len(text)
-    if length > width:
-        return set_cell_size(text, max(width - 1, 0)) + "…"
-    pad = " " * (width - length)
-    return pad + text if right else text + pad
 
 
 def value_text(text: str | None) -> str:

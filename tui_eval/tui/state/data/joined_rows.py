@@ -9,9 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from rich.cells import cell_len, set_cell_size
-
-from tui_eval.tui.state.data.data_columns import ARROW, DataColumn, both_fitted, placed, value_text
+from tui_eval.tui.state.data.data_columns import ARROW, DataColumn, both_fitted, value_text
+from tui_eval.tui.state.text.cells import cell_len, fit
 from tui_eval.tui.state.text.lines import Line, Span, width_of
 
 if TYPE_CHECKING:
@@ -47,9 +46,9 @@ def head(view: DataView, shown: Shown, here: int, width: int, beyond: Line = ())
     for index, column, room in shown:
         style = ("missing " if column.missing else "") + "strong" + (" hit-here" if index == here else "")
         title = ("−" if column.missing else "") + column.title
-        names += [Span(placed(title, room, right=column.right), style)]
+        names += [Span(fit(title, room, right=column.right), style)]
         names += [Span("≠" + " " * (GAP - 1) if column.apart else " " * GAP, "differs")]
-        kinds += [Span(placed(column.kind, room, right=column.right) + " " * GAP, "muted")]
+        kinds += [Span(fit(column.kind, room, right=column.right) + " " * GAP, "muted")]
     left = cropped(kinds, max(width - width_of(beyond), 0))
     gap = Span(" " * max(width - width_of(left) - width_of(beyond), 0))
     return [cropped(names, width), (*left, gap, *beyond)]
@@ -60,7 +59,7 @@ def cropped(spans: Sequence[Span], width: int) -> Line:
     line: list[Span] = []
     for text, style in spans:
         room = width - cell_len(text)
-        line.append(Span(text if room >= 0 else set_cell_size(text, width), style))
+        line.append(Span(text if room >= 0 else fit(text, width, sign=""), style))
         if room <= 0:
             break
         width = room
@@ -75,11 +74,11 @@ def row_line(view: DataView, row: AlignedRow, shown: Shown, here: int | None) ->
     """
     mark = view.mark(row)
     style = MARK_STYLES.get(mark[0], "note")
-    spans = [Span(placed(mark, view.mark_width + 1), style)]
+    spans = [Span(fit(mark, view.mark_width + 1), style)]
     if not view.key:
         number = row.actual_index if row.expected_index is None else row.expected_index
         room = margin(view) - view.mark_width - 1
-        spans.append(Span(placed(f"{(number or 0) + 1:,} ", room, right=True), "muted"))
+        spans.append(Span(fit(f"{(number or 0) + 1:,} ", room, right=True), "muted"))
     for at, column, width in shown:
         spans += _cell(view.table.cell(row, at), column, width, at == here)
     return tuple(spans)

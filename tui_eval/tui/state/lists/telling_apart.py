@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
-from rich.cells import cell_len, set_cell_size
+from tui_eval.tui.state.text.cells import cell_len, end_of, shorten
 
 _ALIKE = 4
 """Characters that names must have in common at their beginning before what they share is left out."""
@@ -56,13 +56,13 @@ def cut(text: str, differs: Differs, width: int) -> str:
     if cell_len(text) <= width:
         return text
     if width < 6 or cell_len(text[: differs.own + 1]) < width:
-        return _begin(text, width)
-    front = set_cell_size(text, max((width - 1) // 3, _ALIKE)).rstrip()
+        return shorten(text, width)
+    front = shorten(text, max((width - 1) // 3, _ALIKE), sign="").rstrip()
     rest = text[max(differs.shared, len(front)) :]
     room = width - cell_len(front) - 1
     if cell_len(rest) > room:
         half = max((room - 1) // 2, 1)
-        rest = f"{set_cell_size(rest, room - 1 - half)}…{_end(rest, half)}"
+        front, rest = f"{front}…{shorten(rest, room - 1 - half, sign='')}", end_of(rest, half, sign="")
     return f"{front}…{rest}"
 
 
@@ -77,17 +77,6 @@ def shares(wanted: Sequence[int], room: int) -> list[int]:
         if given[number] == longest:
             given[number] -= 1
     return given
-
-
-def _begin(text: str, width: int) -> str:
-    return set_cell_size(text, width - 1) + "…" if width > 1 else set_cell_size(text, max(width, 0))
-
-
-def _end(text: str, width: int) -> str:
-    left = len(text)
-    while left > 0 and cell_len(text[left - 1 :]) <= width:
-        left -= 1
-    return text[left:]
 
 
 def suites_apart(rows: Sequence[tuple[str, str, str]]) -> list[str]:

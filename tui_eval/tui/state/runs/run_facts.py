@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from rich.cells import cell_len, set_cell_size
-
 from tui_eval.guard.text import clip, visible
 from tui_eval.store.shard_runs import shard_words
 from tui_eval.store.write_thread import FULL, LEFT_OUT
 from tui_eval.tui.state.runs.run_view import RunView
 from tui_eval.tui.state.text import formatting
+from tui_eval.tui.state.text.cells import cell_len, shorten
 from tui_eval.tui.state.text.formatting import Symbols
 
 Parts = list[tuple[str, str]]
@@ -103,7 +102,7 @@ def figures_line(run: RunView, symbols: Symbols, now: float, width: int) -> Part
         if wide > room:
             if least is None or room < least + len(symbols.dot):
                 return
-            text = set_cell_size(text, room - len(symbols.dot) - 1) + "…"
+            text = shorten(text, room - len(symbols.dot))
             wide = room
         parts.append((style, f"{symbols.dot}{text}"))
         room -= wide

@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
 from typing import NamedTuple
 
 from rich.cells import cell_len, get_character_cell_size
 
 from tui_eval.guard.text import clip, visible
+from tui_eval.tui.state.text.cells import breaks, reach
 
 TAB = "    "
 AT_ONCE = 100_000
@@ -111,9 +113,8 @@ def wrap(line: Line, width: int, most: int = 0) -> list[tuple[int, int, Line]]:
     """The rows a line takes at a width: the character each begins at, the blanks put before it, and
     what it shows.
 
-    Breaks after a blank where there is one in the second half of the row. Rows after the first are
-    indented as the line is (or, where it begins with a span of style `label`, as wide as that is), up
-    to a third of the width. `most`: no more rows than so many are made (0: all).
+    Rows after the first are indented as the line is (or, where it begins with a span of style `label`, as wide
+    as that is), up to a third of the width. `most`: no more rows than so many are made (0: all).
     """
     text = plain(line)
     if len(text) * 2 <= width or cell_len(text) <= width:
@@ -122,20 +123,11 @@ def wrap(line: Line, width: int, most: int = 0) -> list[tuple[int, int, Line]]:
     hanging = len(line[0].text) if line[0].style == "label" else len(text) - len(text.lstrip(" "))
     indent = min(hanging, width // 3)
     rows: list[tuple[int, int, Line]] = []
-    start = 0
     piece = _cutter(line)
-    while start < len(text) and not 0 < most <= len(rows):
-        room = width if not rows else width - indent
-        end = _fits(text, start, room)
-        if end < len(text) and text[end] != " ":
-            blank = text.rfind(" ", start + (end - start) // 2, end)
-            end = blank + 1 if blank >= 0 else end
-        row = piece(start, end)
+    for start, end in islice(breaks(text, width, indent), most or None):
         before = indent if rows else 0
+        row = piece(start, end)
         rows.append((start, before, (Span(" " * before), *row) if before else row))
-        start = end
-        if start < len(text) and text[start] == " " and text[start : start + 2] != "  ":
-            start += 1
     return rows
 
 
@@ -162,26 +154,11 @@ def _cutter(line: Line) -> Callable[[int, int], Line]:
     return piece
 
 
-def _fits(text: str, start: int, width: int) -> int:
-    """The end of the longest piece from `start` that fits into `width` cells (at least one)."""
-    piece = text[start : start + width]
-    if piece.isascii():
-        return start + len(piece)
-    cells = 0
-    for index, character in enumerate(piece):
-        cells += get_character_cell_size(character)
-        if cells > width:
-            return start + max(index, 1)
-    return start + len(piece)
-
-
 def fit(line: Line, width: int) -> Line:
     """The line cut to `width` cells, the cut marked with an ellipsis."""
     if width_of(line) <= width:
         return line
-    text = plain(line)
-    end = _fits(text, 0, max(width - 1, 0)) if width > 1 else 0
-    return (*cut(line, 0, end), Span("…", "muted"))
+    return (*cut(line, 0, reach(plain(line), 0, width - 1)), Span("…", "muted"))
 
 
 def in_rows(line: Line, width: int, most: int) -> list[Line]:
@@ -191,16 +168,6 @@ def in_rows(line: Line, width: int, most: int) -> list[Line]:
         return [row for _, _, row in rows]
     rest = cut(line, rows[most - 1][0], len(plain(line)))
     return [*(row for _, _, row in rows[: most - 1]), fit(rest, width)]
-
-
-def end_of(text: str, width: int) -> str:
-    """The end of a text in `width` cells, the cut marked with an ellipsis."""
-    if cell_len(text) <= width:
-        return text
-    end = text[-max(width - 1, 0) :] if width > 1 else ""
-    while cell_len(end) > max(width - 1, 0):
-        end = end[1:]
-    return f"…{end}"
 
 
 _LETTERS = {

@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import json
 
-from rich.cells import cell_len, chop_cells
-
 from tui_eval.guard.text import clip, visible
 from tui_eval.model import Entry
 from tui_eval.tui.state.case.agent_tree import HandOffs, short_name
 from tui_eval.tui.state.case.chat_prompt import asked
 from tui_eval.tui.state.runs.run_view import LiveAttempt, LivePiece
+from tui_eval.tui.state.text.cells import wrap
 from tui_eval.tui.state.text.formatting import duration
 
 LINES_KEPT = 2_000
@@ -27,37 +26,6 @@ _OF_HELPERS = ("tool_call", "tool_result", "hand_off", "error")
 """Besides texts, what is said to be whose where a helper does it."""
 Styled = tuple[str, str]
 """A style's name and one line of text."""
-
-
-def wrap(text: str, width: int) -> list[str]:
-    """One paragraph wrapped at spaces to lines of at most `width` cells; never empty. Joined, the
-    lines give the text back except for the spaces at which it was broken."""
-    width = max(1, width)
-    if len(text) <= width and cell_len(text) <= width:
-        return [text]
-    bare = text.lstrip(" ")
-    indent = min(len(text) - len(bare), width // 2)
-    lines: list[str] = []
-    line, cells = " " * indent, indent
-    fresh = True
-    for word in bare.split(" "):
-        size = cell_len(word)
-        joined = cells + size + (0 if fresh else 1)
-        if joined <= width:
-            line = f"{line}{word}" if fresh else f"{line} {word}"
-            cells, fresh = joined, False
-            continue
-        if not fresh:
-            lines.append(line)
-        fresh = False
-        if size <= width:
-            line, cells = word, size
-        else:
-            pieces = chop_cells(word, width)
-            lines.extend(pieces[:-1])
-            line, cells = pieces[-1], cell_len(pieces[-1])
-    lines.append(line)
-    return lines
 
 
 class StreamText:
