@@ -19,7 +19,7 @@ from tui_eval.tui.screens.save_case import FormatRow, SaveDialog
 from tui_eval.tui.state.case.save_choice import SaveChoice, SaveOffer
 from tui_eval.tui.state.runs.search_view import FoundEntry, row_line
 from tui_eval.tui.state.runs.step_view import expected
-from tui_eval.tui.state.text.cells import end_of
+from tui_eval.tui.state.text.fitting import end_of
 from tui_eval.tui.state.text.lines import plain, width_of
 
 

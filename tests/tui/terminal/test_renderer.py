@@ -15,7 +15,7 @@ from textual._compositor import ChopsUpdate, LayoutUpdate
 from textual.geometry import Region
 from textual.strip import Strip
 
-from tui_eval.tui.state.text.cells import fit
+from tui_eval.tui.state.text.fitting import fit
 from tui_eval.tui.terminal.renderer import Painted
 from tui_eval.tui.terminal.sgr import NO_PEN, change, pen_of
 from tui_eval.tui.widgets.painting import changed_cells

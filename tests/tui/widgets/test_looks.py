@@ -20,7 +20,7 @@ from tui_eval.tui.state.app_state import AppState
 from tui_eval.tui.state.lists.case_entry import CaseRow
 from tui_eval.tui.state.lists.case_tree import View, build
 from tui_eval.tui.state.lists.suites_facts import SuitesFacts, facts_line
-from tui_eval.tui.state.text.cells import end_of, middle
+from tui_eval.tui.state.text.fitting import end_of, middle
 from tui_eval.tui.state.text.formatting import Symbols
 from tui_eval.tui.widgets.case_list import CaseList
 

@@ -13,7 +13,7 @@ from textual.screen import ModalScreen
 from textual.widgets import Static
 
 from tui_eval.guard.text import visible
-from tui_eval.tui.state.text.cells import chop, fit
+from tui_eval.tui.state.text.fitting import chop, fit
 
 MOST_LINES = 12
 """Lines of a list in a question, where there is room."""

@@ -27,7 +27,7 @@ from tui_eval.tui.pointer import CasePointer
 from tui_eval.tui.screens.place import Place, keys_in, keys_of
 from tui_eval.tui.state.runs.run_view import RunView
 from tui_eval.tui.state.runs.step_view import StepView, expected, step_view
-from tui_eval.tui.state.text.cells import shorten
+from tui_eval.tui.state.text.fitting import shorten
 from tui_eval.tui.state.text.lines import Line
 from tui_eval.tui.widgets.bars import FactsBar, KeyHints
 from tui_eval.tui.widgets.lines_pane import LinesPane

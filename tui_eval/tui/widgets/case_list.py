@@ -24,7 +24,7 @@ from tui_eval.tui.state.lists.entries import ATTEMPT_STATUSES
 from tui_eval.tui.state.lists.reasons import line_reason, short_detail
 from tui_eval.tui.state.lists.telling_apart import NOT_AT_ALL, cut, shares
 from tui_eval.tui.state.text import formatting
-from tui_eval.tui.state.text.cells import end_of, fit, wrap
+from tui_eval.tui.state.text.fitting import end_of, fit, wrap
 from tui_eval.tui.widgets.line_view import LineView
 from tui_eval.tui.widgets.painting import ink, line
 

@@ -16,7 +16,7 @@ from tui_eval.tui.state.data import joined_rows
 from tui_eval.tui.state.data.data_columns import NARROWEST, DataColumn, laid_out, squeezed
 from tui_eval.tui.state.data.data_view import DataView
 from tui_eval.tui.state.data.joined_rows import GAP, MARK_STYLES
-from tui_eval.tui.state.text.cells import cell_len, fit
+from tui_eval.tui.state.text.fitting import cell_len, fit
 from tui_eval.tui.state.text.formatting import counted
 from tui_eval.tui.state.text.lines import Line, Span, width_of
 from tui_eval.tui.widgets.line_pane import LinePane

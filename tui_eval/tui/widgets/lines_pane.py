@@ -8,7 +8,7 @@ from rich.cells import cell_len
 from rich.style import Style
 from textual.strip import Strip
 
-from tui_eval.tui.state.text.cells import fit, wrap
+from tui_eval.tui.state.text.fitting import fit, wrap
 from tui_eval.tui.state.text.lines import Line, Span, letters
 from tui_eval.tui.state.text.lines import wrap as wrap_line
 from tui_eval.tui.widgets.line_pane import style_of

@@ -21,7 +21,7 @@ from tui_eval.tui.state.runs import stream_layout
 from tui_eval.tui.state.runs.run_view import RunView
 from tui_eval.tui.state.runs.stream_layout import Slots
 from tui_eval.tui.state.text import formatting
-from tui_eval.tui.state.text.cells import fit
+from tui_eval.tui.state.text.fitting import fit
 from tui_eval.tui.state.text.stream_text import StreamText
 from tui_eval.tui.widgets.line_view import LineView
 from tui_eval.tui.widgets.painting import ink, line

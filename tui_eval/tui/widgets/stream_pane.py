@@ -13,7 +13,7 @@ from tui_eval.store.schema import AttemptRow
 from tui_eval.tui.state.lists.reasons import reason_in_line
 from tui_eval.tui.state.runs.run_view import RunView
 from tui_eval.tui.state.text import formatting
-from tui_eval.tui.state.text.cells import fit, shorten
+from tui_eval.tui.state.text.fitting import fit, shorten
 from tui_eval.tui.state.text.stream_text import StreamText, Styled, pieces_of
 
 Area = tuple[int, int, int, int]

@@ -20,7 +20,7 @@ from tui_eval.tui.state.runs import stream_layout
 from tui_eval.tui.state.runs.run_group import RunGroup
 from tui_eval.tui.state.runs.run_view import LiveAttempt, LivePiece, RunView, case_outcome
 from tui_eval.tui.state.text import formatting
-from tui_eval.tui.state.text.cells import wrap
+from tui_eval.tui.state.text.fitting import wrap
 from tui_eval.tui.state.text.stream_text import StreamText
 
 

@@ -21,7 +21,7 @@ from tui_eval.tui.state.case.noting import note_sign
 from tui_eval.tui.state.case.transcript_view import Transcript, facts_of
 from tui_eval.tui.state.case.verdict_lines import GLYPHS, about_rows
 from tui_eval.tui.state.runs.linked_lists import stability, together
-from tui_eval.tui.state.text.cells import end_of
+from tui_eval.tui.state.text.fitting import end_of
 from tui_eval.tui.state.text.formatting import cost, duration
 from tui_eval.tui.state.text.lines import Line, Span, fit, one_line, text_lines, width_of, wrap
 

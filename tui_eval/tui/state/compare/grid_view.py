@@ -13,7 +13,7 @@ from tui_eval.store.summary import share
 from tui_eval.tui.state.case.verdict_lines import GLYPHS
 from tui_eval.tui.state.lists.case_entry import CaseRow
 from tui_eval.tui.state.lists.telling_apart import NOT_AT_ALL, Differs, cut, differences, suites_apart
-from tui_eval.tui.state.text.cells import cell_len, end_of
+from tui_eval.tui.state.text.fitting import cell_len, end_of
 from tui_eval.tui.state.text.formatting import cost, duration
 from tui_eval.tui.state.text.lines import Line, Span, fit, one_line, plain, width_of
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from tui_eval.tui.state.text.cells import cell_len, fit, shorten
+from tui_eval.tui.state.text.fitting import cell_len, fit, shorten
 from tui_eval.tui.state.text.lines import dotted, one_line
 from tui_eval.tui.state.text.text_difference import common
 

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from tui_eval.tui.state.data.data_columns import ARROW, DataColumn, both_fitted, value_text
-from tui_eval.tui.state.text.cells import cell_len, fit
+from tui_eval.tui.state.text.fitting import cell_len, fit
 from tui_eval.tui.state.text.lines import Line, Span, width_of
 
 if TYPE_CHECKING:

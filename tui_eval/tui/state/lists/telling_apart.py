@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
-from tui_eval.tui.state.text.cells import cell_len, end_of, shorten
+from tui_eval.tui.state.text.fitting import cell_len, end_of, shorten
 
 _ALIKE = 4
 """Characters that names must have in common at their beginning before what they share is left out."""

@@ -9,7 +9,7 @@ from tui_eval.store.shard_runs import shard_words
 from tui_eval.store.write_thread import FULL, LEFT_OUT
 from tui_eval.tui.state.runs.run_view import RunView
 from tui_eval.tui.state.text import formatting
-from tui_eval.tui.state.text.cells import cell_len, shorten
+from tui_eval.tui.state.text.fitting import cell_len, shorten
 from tui_eval.tui.state.text.formatting import Symbols
 
 Parts = list[tuple[str, str]]

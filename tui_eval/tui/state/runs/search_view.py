@@ -15,7 +15,7 @@ from tui_eval.store.schema import StoredCase
 from tui_eval.tui.pointer import CasePointer
 from tui_eval.tui.state.case.verdict_lines import GLYPHS
 from tui_eval.tui.state.text.blocks import Block
-from tui_eval.tui.state.text.cells import end_of
+from tui_eval.tui.state.text.fitting import end_of
 from tui_eval.tui.state.text.lines import Line, Span, fit, one_line, plain, width_of
 
 

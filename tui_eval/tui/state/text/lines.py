@@ -15,7 +15,7 @@ from typing import NamedTuple
 from rich.cells import cell_len, get_character_cell_size
 
 from tui_eval.guard.text import clip, visible
-from tui_eval.tui.state.text.cells import breaks, reach
+from tui_eval.tui.state.text.fitting import breaks, reach
 
 TAB = "    "
 AT_ONCE = 100_000

@@ -13,7 +13,7 @@ from tui_eval.model import Entry
 from tui_eval.tui.state.case.agent_tree import HandOffs, short_name
 from tui_eval.tui.state.case.chat_prompt import asked
 from tui_eval.tui.state.runs.run_view import LiveAttempt, LivePiece
-from tui_eval.tui.state.text.cells import wrap
+from tui_eval.tui.state.text.fitting import wrap
 from tui_eval.tui.state.text.formatting import duration
 
 LINES_KEPT = 2_000

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from rich.cells import cell_len
 
-from tui_eval.tui.state.text.cells import chop, end_of, fit, reach, shorten, wrap
+from tui_eval.tui.state.text.fitting import chop, end_of, fit, reach, shorten, wrap
 from tui_eval.tui.state.text.lines import Span, plain
 from tui_eval.tui.state.text.lines import wrap as wrap_line
 
