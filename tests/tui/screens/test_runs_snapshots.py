@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import time
 from pathlib import Path
 from typing import Any
@@ -66,14 +67,15 @@ def attempts(number: int) -> list[Attempt]:
     return found
 
 
-@pytest.fixture
-def root(tmp_path: Path) -> Path:
+@pytest.fixture(scope="module")
+def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A project with five runs, the fourth cut off."""
-    project(tmp_path, {"promptfooconfig.yaml": PROMPTS})
+    folder = tmp_path_factory.mktemp("project")
+    project(folder, {"promptfooconfig.yaml": PROMPTS})
     for number in range(5):
         run_id = f"2026060{number + 1}-120000-abc{number}"
         writer = RunWriter(
-            Store(tmp_path).create_folder(run_id),
+            Store(folder).create_folder(run_id),
             RunInfo(run_id, started_at=START + 86400 * number, paths=["suites"], agents=["support"]),
         )
         grouped = [attempts(number)[i : i + 2] for i in range(0, 16, 2)]
@@ -85,7 +87,13 @@ def root(tmp_path: Path) -> Path:
         if number != 3:
             writer.state("finished", START + 86400 * number + 95)
         writer.close()
-    return tmp_path
+    return folder
+
+
+@pytest.fixture
+def root(written: Path, tmp_path: Path) -> Path:
+    """The project, of this test alone."""
+    return shutil.copytree(written, tmp_path / "project")
 
 
 def app_of(root: Path) -> Any:
