@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -41,14 +41,16 @@ class InPieces:
     def __init__(self, pieces: Callable[[], list[bytes]], headers: Mapping[str, str]) -> None:
         self._pieces = pieces
         self.raw_headers = tuple((name.encode(), value.encode()) for name, value in headers.items())
+        self._left: Iterator[bytes] | None = None
 
     @property
     def content(self) -> InPieces:
         return self
 
-    async def iter_chunked(self, size: int) -> AsyncIterator[bytes]:
-        for piece in self._pieces():
-            yield piece
+    async def read(self, size: int) -> bytes:
+        if self._left is None:
+            self._left = iter([piece for piece in self._pieces() if piece])
+        return next(self._left, b"")
 
     async def request(self, *_: object, **__: object) -> InPieces:
         """As a session of aiohttp's: itself is the answer to whatever is asked."""

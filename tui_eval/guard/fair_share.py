@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar, copy_context
@@ -155,11 +155,11 @@ class Share:
         elif seconds < SLICE / 4 and size >= self._size:
             self._size = min(LARGEST, self._size * 2)
 
-    def cut(self, piece: bytes) -> Iterator[bytes]:
+    def cut(self, piece: bytes) -> Iterable[bytes]:
         """The piece in pieces that cost little enough each."""
-        if len(piece) <= self._size:
-            yield piece
-            return
+        return (piece,) if len(piece) <= self._size else self._smaller(piece)
+
+    def _smaller(self, piece: bytes) -> Iterator[bytes]:
         start = 0
         while start < len(piece):
             end = start + self._size

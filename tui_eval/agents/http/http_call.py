@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 import zlib
-from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Iterator, Mapping
 from contextlib import aclosing, suppress
 from typing import TYPE_CHECKING
 
@@ -70,15 +70,15 @@ class Unpacking:
         if named:
             self._unpacker = zlib.decompressobj(_GZIP_OR_ZLIB)
 
-    def pieces(self, data: bytes) -> Iterator[bytes]:
+    def pieces(self, data: bytes) -> Iterable[bytes]:
         """What these bytes stand for, at most `PIECE` bytes at once.
 
         Raises:
             AgentError: they are damaged.
         """
-        if not self._packed:
-            yield data
-            return
+        return self._unpacked(data) if self._packed else (data,)
+
+    def _unpacked(self, data: bytes) -> Iterator[bytes]:
         try:
             while data:
                 if self._unpacker.eof:  # several members, one after the other (RFC 1952 2.2)
@@ -132,30 +132,19 @@ _ANSWERED = ("reply", "answer", "output", "text", "response", "content", "choice
 _BLANK_LINES = (b"\n\n", b"\n\r\n", b"\r\r")
 
 
-async def data_of(chunks: AsyncIterator[bytes]) -> AsyncIterator[list[str]]:
-    """The data of the events whose blank line has come with a piece of the body.
-
-    An event that the end of the body cuts off before its blank line counts too (the standard drops it,
-    servers end like that).
-    """
-    waiting = bytearray()
-    async for chunk in chunks:
-        seen = max(0, len(waiting) - 2)  # a blank line may be cut in two
-        waiting += chunk
-        end = max(
-            place + len(line) if (place := waiting.rfind(line, seen)) >= 0 else 0 for line in _BLANK_LINES
-        )
-        if end:
-            body = bytes(waiting[:end])
-            del waiting[:end]
-            yield await _all(body)
-    if waiting:
-        yield await _all(bytes(waiting) + b"\n\n")
+def _until_blank_line(waiting: bytearray, chunk: bytes) -> bytes:
+    """What is whole now that a chunk has come; `waiting` keeps the rest."""
+    seen = max(0, len(waiting) - 2)  # a blank line may be cut in two
+    waiting += chunk
+    end = max(place + len(line) if (place := waiting.rfind(line, seen)) >= 0 else 0 for line in _BLANK_LINES)
+    body = bytes(waiting[:end])
+    del waiting[:end]
+    return body
 
 
 async def _all(body: bytes) -> list[str]:
     """As `all_data`; an event so long that reading it would keep the loop is read in a thread."""
-    return list(all_data(body)) if len(body) < _LONG else await in_thread(lambda: list(all_data(body)))
+    return all_data(body) if len(body) < _LONG else await in_thread(lambda: all_data(body))
 
 
 async def failure_in(body: bytes) -> str | None:
@@ -180,10 +169,9 @@ def _failure_in(body: bytes) -> str | None:
     return None if heard else "its stream of events is empty"
 
 
-def all_data(body: bytes) -> Iterator[str]:
+def all_data(body: bytes) -> list[str]:
     """The data of the events of a piece of a body that ends with an event."""
-    for _, data in _events(body):
-        yield data
+    return [data for _, data in _events(body)]
 
 
 def _events(body: bytes) -> Iterator[tuple[str, str]]:
@@ -192,6 +180,10 @@ def _events(body: bytes) -> Iterator[tuple[str, str]]:
     if "\r" in text:
         text = text.replace("\r\n", "\n").replace("\r", "\n")
     for event in text.split("\n\n"):
+        if event.startswith("data: ") and "\n" not in event:  # nearly all are
+            if len(event) > 6:
+                yield "", event[6:]
+            continue
         name, data = "", []
         for line in event.split("\n"):
             field, _, value = line.partition(":")
@@ -245,7 +237,7 @@ class HttpCall:
         self.started_at = time.time()
         self._began = time.perf_counter()
         self._sent = {**without(client.headers, headers), **headers} if headers else {**client.headers}
-        if body is not None and not any(name.lower() == "content-type" for name in self._sent):
+        if body is not None and "content-type" not in map(str.lower, self._sent):
             self._sent["Content-Type"] = "application/json"
         self._response: aiohttp.ClientResponse | None = None
         self._received: list[bytes] = []
@@ -327,7 +319,7 @@ class HttpCall:
         received, share = self._received, Share()
         unpacking = Unpacking(self.headers.get("content-encoding", ""), self.url)
         try:
-            async for packed in response.content.iter_chunked(_AT_ONCE):
+            while packed := await response.content.read(_AT_ONCE):
                 share.arrived(len(packed))
                 for unpacked in unpacking.pieces(packed):
                     if self._kept < KEPT:
@@ -380,11 +372,20 @@ class HttpCall:
                 yield data
 
     async def batches(self) -> AsyncIterator[list[str]]:
-        """As `events`, those together that arrived together."""
-        async for batch in data_of(self.chunks()):
-            if batch:
+        """As `events`, those together whose blank line has come with a piece of the body.
+
+        An event that the end of the body cuts off before its blank line counts too (the standard drops it,
+        servers end like that).
+        """
+        waiting = bytearray()
+        async for chunk in self.chunks():
+            body = chunk if not waiting and chunk.endswith(b"\n\n") else _until_blank_line(waiting, chunk)
+            if body and (batch := await _all(body)):
                 self._heard = True
                 yield batch
+        if waiting and (batch := await _all(bytes(waiting) + b"\n\n")):
+            self._heard = True
+            yield batch
 
     def unfinished(self, what: str, answer: str) -> AgentError:
         """Why its events are no whole `what`: they end too early, or there are none. `answer`: what was said."""
@@ -439,16 +440,16 @@ class HttpCall:
     def exchanged(self, note: str = "") -> Exchanged:
         """This request and what came back so far, clipped, without credentials."""
         self._reported = True
-        headers = "".join(f"{name}: {_shown(name, value)}\n" for name, value in self._sent.items())
         body = (self.body or b"")[:KEPT].decode("utf-8", "replace")
-        answer = "".join(f"{name}: {_shown(name, value)}\n" for name, value in self.headers.items())
         received = b"".join(self._received)[:KEPT].decode("utf-8", "replace")
         clipped = f"cut at {KEPT // 1000} kB of {self._kept // 1000} kB" if self._kept > KEPT else ""
         return Exchanged(
             Exchange(
                 turn=self.turn,
-                request=f"{self.method} {self.url}\n{headers}\n{without_sly_data(body)}",
-                response=f"{answer}\n{without_sly_data(received)}" if self.status is not None else "",
+                request=f"{self.method} {self.url}\n{_shown(self._sent)}\n{without_sly_data(body)}",
+                response=f"{_shown(self.headers)}\n{without_sly_data(received)}"
+                if self.status is not None
+                else "",
                 status=self.status,
                 started_at=self.started_at,
                 duration_ms=round((time.perf_counter() - self._began) * 1000, 1),
@@ -486,5 +487,8 @@ def _decoded(raw: bytes) -> str:
         return raw.decode("latin-1")
 
 
-def _shown(name: str, value: str) -> str:
-    return "•••" if name.lower() in SENSITIVE else value
+def _shown(headers: Mapping[str, str]) -> str:
+    """Headers without credentials, a line each."""
+    return "".join(
+        [f"{name}: {'•••' if name.lower() in SENSITIVE else value}\n" for name, value in headers.items()]
+    )

@@ -63,8 +63,11 @@ class _Chunk(msgspec.Struct):
     def failed(self) -> bool:
         """Whether it says an error: under `error` (OpenAI, LiteLLM), in a choice (OpenRouter), or as an object
         that is one (vLLM, FastChat, a web framework's `detail`)."""
-        if self.error or any(choice.error for choice in self.choices or ()):
+        if self.error:
             return True
+        for choice in self.choices or ():
+            if choice.error:
+                return True
         told = self.object == "error" or self.message or self.detail or self.error_code
         return bool(told) and not self.choices
 

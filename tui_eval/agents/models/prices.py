@@ -99,7 +99,7 @@ def cost_of(
 ) -> float | None:
     """USD by the name that the server gave the model, else by the one that was asked for."""
     found = cost(named, usage, prices)
-    return cost(asked, usage, prices) if found is None else found
+    return cost(asked, usage, prices) if found is None and asked != named else found
 
 
 def _undated(model: str) -> str:
