@@ -34,12 +34,12 @@ class _Head(msgspec.Struct):
 
 def has_long(attempt: Attempt) -> bool:
     """Whether an attempt has texts that are kept apart."""
-    return (
-        any(len(entry.text) > LONG for entry in attempt.transcript)
-        or any(len(reply.text) > LONG for reply in attempt.replies)
-        or len(attempt.response_text) > LONG
-        or any(isinstance(entry.result, str) and len(entry.result) > LONG for entry in attempt.transcript)
-    )
+    if len(attempt.response_text) > LONG:
+        return True
+    for entry in attempt.transcript:
+        if len(entry.text) > LONG or (isinstance(entry.result, str) and len(entry.result) > LONG):
+            return True
+    return any(len(reply.text) > LONG for reply in attempt.replies)
 
 
 def pack(attempt: Attempt, encode: Callable[[Any], bytes]) -> bytes:

@@ -45,7 +45,10 @@ class WriteThread:
         self._pending = Pending()
         self._live = PendingText()
         self._live_due = 0.0
-        self._wake = threading.Condition()
+        self._lock = (
+            threading.RLock()
+        )  # taken by itself where many records come: a Condition does that in Python
+        self._wake = threading.Condition(self._lock)
         self._closing = False
         self._busy = False
         self._urgent = False
@@ -69,13 +72,13 @@ class WriteThread:
 
     def add(self, operation: Operation) -> None:
         """Do this with the database."""
-        with self._wake:
+        with self._lock:
             self._news()
             self._pending.operations.append(operation)
 
     def update(self, ref: int, columns: dict[str, Any]) -> None:
         """New values of a running attempt."""
-        with self._wake:
+        with self._lock:
             self._news()
             known = self._pending.columns.get(ref)
             if known is None:
@@ -85,7 +88,7 @@ class WriteThread:
 
     def live(self, ref: int, kind: str, text: str, agent: str, name: str, call_id: str) -> None:
         """Text of a running attempt."""
-        with self._wake:
+        with self._lock:
             if self._live.add(ref, kind, text, agent, name, call_id) and not self._live_due:
                 self._live_due = time.monotonic() + _LIVE_SECONDS
                 self._wake.notify()
@@ -93,7 +96,7 @@ class WriteThread:
     def ended(self, attempt: Ended) -> None:
         """An attempt has ended; its live text goes."""
         ref = attempt.ref
-        with self._wake:
+        with self._lock:
             self._news()
             steps = self._pending.columns.pop(ref, {})
             attempt.turn = steps.get("turn")
@@ -104,7 +107,8 @@ class WriteThread:
                 )
 
     def _news(self) -> None:
-        if not self._pending:
+        pending = self._pending
+        if not (pending.operations or pending.columns or pending.ended):
             self._wake.notify()
 
     def flush(self, timeout: float) -> bool:
