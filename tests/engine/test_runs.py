@@ -140,11 +140,14 @@ async def test_the_nearest_limit_is_told_and_waiting_for_the_rate_puts_it_off() 
             told.append(None if seconds is None else round(seconds))
 
     limits = TimeLimits(Job(timeout=40.0, **JOB), None, False, Told())  # type: ignore[arg-type]
-    async with limits.attempt():
+
+    async def whole() -> None:
         async with limits.turn(1, None):
             limits.hold(5.0)
         async with limits.turn(2, 10.0):
             pass
+
+    await limits.attempt(whole)
     assert told == [40, 45, 10, 45]
 
 

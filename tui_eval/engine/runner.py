@@ -188,9 +188,9 @@ class Runner:
             try:
                 await self._attempt(ticket)
             finally:
-                await schedule.done(ticket)
+                schedule.done(ticket)
             if self.stopped_because is not None:
-                await schedule.end()
+                schedule.end()
 
     async def _attempt(self, ticket: Ticket) -> None:
         job = ticket.job
@@ -297,7 +297,7 @@ class Runner:
                 self._opening.cancel()
             attempt_refs = {ticket.attempt_ref for ticket in schedule.waiting} | set(self._tasks)
         self._cancelled |= attempt_refs
-        dropped = await schedule.drop(attempt_refs)
+        dropped = schedule.drop(attempt_refs)
         for ticket in dropped:
             self._ended(ticket, _cancelled(ticket.job, ticket.number, self.environment.now(), 0.0))
         running = [task for ref, task in self._tasks.items() if ref in attempt_refs]
@@ -312,14 +312,14 @@ class Runner:
         if self._opening is not None:
             self._opening.cancel()
         if self._schedule is not None:
-            await self._schedule.end()
+            self._schedule.end()
         for task in list(self._tasks.values()):
             task.cancel()
 
     async def pause(self, paused: bool) -> None:
         """Start nothing new while paused."""
         if self._schedule is not None:
-            await self._schedule.pause(paused)
+            self._schedule.pause(paused)
         if self.writer is not None:
             self.writer.state("paused" if paused else "running")
 

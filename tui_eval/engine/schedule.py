@@ -6,6 +6,7 @@ import asyncio
 import time
 from collections import deque
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 from tui_eval.agents.pace import Pace
@@ -83,7 +84,7 @@ class Schedule:
             if group.limit == 1:
                 # One after the other: the first attempts of all, then the second ones.
                 group.waiting = deque(sorted(group.waiting, key=lambda ticket: (ticket.number, ticket.order)))
-        self._news = asyncio.Condition()
+        self._news = asyncio.Event()
         self._paused = False
         self._ended = False
         self._cancelled: set[int] = set()
@@ -116,27 +117,21 @@ class Schedule:
 
     async def next(self) -> Ticket | None:
         """The next ticket that may start now; waits while none may; None when there are no more."""
-        async with self._news:
-            while True:
-                if self._ended or not any(queue.waiting for queue in self._queues()):
-                    return None
-                ticket, pause = self._ready()
-                if ticket is not None:
-                    lane, group = self._lane(ticket), self._group(ticket)
-                    (lane if group is None else group).waiting.popleft()
-                    lane.running += 1
-                    if group is not None:
-                        group.running += 1
-                    lane.pace.reserve()
-                    return ticket
-                if pause is None:
+        while not self._ended and any(queue.waiting for queue in self._queues()):
+            ticket, pause = self._ready()
+            if ticket is not None:
+                lane, group = self._lane(ticket), self._group(ticket)
+                (lane if group is None else group).waiting.popleft()
+                lane.running += 1
+                if group is not None:
+                    group.running += 1
+                lane.pace.reserve()
+                return ticket
+            self._news.clear()
+            with suppress(TimeoutError):
+                async with asyncio.timeout(pause):
                     await self._news.wait()
-                else:
-                    try:
-                        async with asyncio.timeout(pause):
-                            await self._news.wait()
-                    except TimeoutError:
-                        pass
+        return None
 
     def _ready(self) -> tuple[Ticket | None, float | None]:
         if self._paused:
@@ -176,34 +171,30 @@ class Schedule:
             lane.spent = max(0.0, lane.spent - gone * lane.tokens / 60) + tokens
             lane.spent_at = moment
 
-    async def done(self, ticket: Ticket) -> None:
+    def done(self, ticket: Ticket) -> None:
         """The ticket's attempt has ended; another may start."""
-        async with self._news:
-            self._lane(ticket).running -= 1
-            group = self._group(ticket)
-            if group is not None:
-                group.running -= 1
-                group.not_before = time.monotonic() + group.pause
-            self._news.notify_all()
+        self._lane(ticket).running -= 1
+        group = self._group(ticket)
+        if group is not None:
+            group.running -= 1
+            group.not_before = time.monotonic() + group.pause
+        self._news.set()
 
-    async def pause(self, paused: bool) -> None:
+    def pause(self, paused: bool) -> None:
         """Hand out nothing new while paused; what runs goes on."""
-        async with self._news:
-            self._paused = paused
-            self._news.notify_all()
+        self._paused = paused
+        self._news.set()
 
-    async def end(self) -> None:
+    def end(self) -> None:
         """Hand out nothing more."""
-        async with self._news:
-            self._ended = True
-            self._news.notify_all()
+        self._ended = True
+        self._news.set()
 
-    async def drop(self, attempt_refs: set[int]) -> list[Ticket]:
+    def drop(self, attempt_refs: set[int]) -> list[Ticket]:
         """Take these attempts out before they start; returns those that were still waiting."""
-        async with self._news:
-            dropped: list[Ticket] = []
-            for queue in self._queues():
-                dropped.extend(ticket for ticket in queue.waiting if ticket.attempt_ref in attempt_refs)
-                queue.waiting = deque(t for t in queue.waiting if t.attempt_ref not in attempt_refs)
-            self._news.notify_all()
-            return dropped
+        dropped: list[Ticket] = []
+        for queue in self._queues():
+            dropped.extend(ticket for ticket in queue.waiting if ticket.attempt_ref in attempt_refs)
+            queue.waiting = deque(t for t in queue.waiting if t.attempt_ref not in attempt_refs)
+        self._news.set()
+        return dropped

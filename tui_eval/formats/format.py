@@ -10,6 +10,7 @@ from __future__ import annotations
 import importlib
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
@@ -545,7 +546,10 @@ class Format:
 def late(reference: str) -> Any:
     """What `module:name` stands for, its module imported now."""
     module, _, name = reference.partition(":")
-    return getattr(importlib.import_module(module), name)
+    return getattr(_module(module), name)
+
+
+_module = cache(importlib.import_module)
 
 
 CaseJudge = Callable[["JudgeInput"], Awaitable["Judgement"]]

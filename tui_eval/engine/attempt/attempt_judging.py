@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Awaitable, Callable
 from functools import lru_cache
-from typing import Any
 
 from tui_eval import causes, formats
 from tui_eval.agents import with_env
@@ -54,10 +53,10 @@ def reports_of(flags: Capabilities) -> Reports:
 
 async def judged(
     job: Job,
-    environment: RunContext,
     collector: Collector,
     conversation: Conversation,
     reports: Reports,
+    services: JudgeServices,
     *,
     spent_ms: float,
     trace: Trace | None,
@@ -68,6 +67,7 @@ async def judged(
     collector.close()
     usage, cost = collector.usage()
     rows = _Rows(job, list(collector.replies), ask)
+    services.rows = rows.of
     evidence = JudgeInput(
         case=job.case,
         replies=rows.replies,
@@ -81,7 +81,7 @@ async def judged(
         prompt_sent=conversation.prompt,
         test=formats.format_of(job.case.format).test_for_scripts(job.case),
         compat=job.compat,
-        services=judge_services(job, environment, rows.of),
+        services=services,
         trace=trace,
         unknown=collector.unknown_figures,
     )
@@ -92,9 +92,9 @@ async def judged(
     return _with_problems(judgement, job.case, job.compat)
 
 
-async def known_before(job: Job, environment: RunContext) -> Judgement | None:
+async def known_before(job: Job, services: JudgeServices) -> Judgement | None:
     """The judgement of an attempt of which nothing could be judged, whatever its agent said; None: it is to be asked."""
-    evidence = JudgeInput(case=job.case, compat=job.compat, services=judge_services(job, environment))
+    evidence = JudgeInput(case=job.case, compat=job.compat, services=services)
     return await formats.format_of(job.case.format).before_asking(evidence)
 
 
@@ -166,8 +166,8 @@ def _with_problems(judgement: Judgement, case: Case, compat: Compat) -> Judgemen
     return judgement
 
 
-def judge_services(job: Job, environment: RunContext, rows: Any = None) -> JudgeServices:
-    """The services for judging a job's attempt; `rows` asks its agent for rows."""
+def judge_services(job: Job, environment: RunContext) -> JudgeServices:
+    """The services for judging a job's attempt, but for its rows."""
     ask_judge, judge_name = environment.judge(job.judge)
     env = job.settings.get("env")
     has_database = environment.has_database(job.database)
@@ -187,7 +187,6 @@ def judge_services(job: Job, environment: RunContext, rows: Any = None) -> Judge
         agent_sql=(lambda name, sql: environment.agent_sql(name or job.database, sql))
         if has_database
         else None,
-        rows=rows,
         python=environment.python,
         javascript=environment.javascript,
         node=environment.node,

@@ -7,18 +7,25 @@ import random
 import re
 import time
 from collections.abc import Awaitable, Callable
-from contextlib import asynccontextmanager
+from functools import cached_property
 from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
 
 from tui_eval import agents
 from tui_eval.agents.base import Agent, AgentError, Request, Session, SessionContext
-from tui_eval.assertions.judge_input import Judgement, Reports
+from tui_eval.assertions.judge_input import Judgement, JudgeServices, Reports
 from tui_eval.assertions.outcome import message_of, outcome_of, share_passed
 from tui_eval.config.project import AgentSpec, ConfigError
 from tui_eval.engine.attempt import continuing
-from tui_eval.engine.attempt.attempt_judging import EVERYTHING, Ask, judged, known_before, reports_of
+from tui_eval.engine.attempt.attempt_judging import (
+    EVERYTHING,
+    Ask,
+    judge_services,
+    judged,
+    known_before,
+    reports_of,
+)
 from tui_eval.engine.attempt.by_hand import ByHand
 from tui_eval.engine.attempt.collector import Collector
 from tui_eval.engine.attempt.extraction import last_reply
@@ -161,12 +168,15 @@ class Running:
             return known
         if agent is not None and job.spec is not None and not self._from_cache(job.spec):
             await self._prepare(agent)
-        async with self.limits.attempt():
-            return await self._converse_and_judge()
+        return await self.limits.attempt(self._converse_and_judge)
+
+    @cached_property
+    def _services(self) -> JudgeServices:
+        return judge_services(self.job, self.environment)
 
     async def _known_before(self) -> Judgement | None:
         before = time.perf_counter()
-        known = await known_before(self.job, self.environment)
+        known = await known_before(self.job, self._services)
         self.uncounted_ms += (time.perf_counter() - before) * 1000
         if known is not None:
             self.collector.take(Note("the agent was not asked: nothing that it answers could be judged"))
@@ -235,7 +245,8 @@ class Running:
         agent = self.environment.agent(spec)
         if format_of(case.format).asks_for_traces(case, job.settings):
             self.tracer = await self.environment.tracing.begin(case, job.settings, self._teller())
-        async with _closing(await self._open(agent, spec, self._context(conversation))) as session:
+        session = await self._open(agent, spec, self._context(conversation))
+        try:
             await self._converse(agent, session, conversation)
             self._spent_ms = (time.perf_counter() - self._clock) * 1000
             if isinstance(session, CachedSession):  # an answer took what it took when it was given
@@ -250,14 +261,16 @@ class Running:
                 return await self._send(session, request)
 
             return await self._judge(conversation, reports_of(agent.capabilities), ask)
+        finally:
+            await session.close()
 
     async def _judge(self, conversation: Conversation, reports: Reports, ask: Ask | None = None) -> Judgement:
         return await judged(
             self.job,
-            self.environment,
             self.collector,
             conversation,
             reports,
+            self._services,
             spent_ms=self._spent_ms,
             trace=self.trace,
             ask=ask,
@@ -418,11 +431,3 @@ def _figures(event: Event) -> None:
             exchange.duration_ms = figures.amount(exchange.duration_ms, "duration of a request")
         case _:
             pass
-
-
-@asynccontextmanager
-async def _closing(session: Session):
-    try:
-        yield session
-    finally:
-        await session.close()

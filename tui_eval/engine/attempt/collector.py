@@ -41,6 +41,8 @@ class Collector:
         self._held_ms = 0.0
         self._last_text: Entry | None = None
         self._usage: dict[int, tuple[Usage, float | None]] = {}
+        self._whole: tuple[Usage | None, float | None] | None = None
+        """What `usage` last said; None since there is more."""
         self._retrying = False
         self.unknown_figures: dict[str, str] = {}
         self._noted = 0
@@ -65,6 +67,7 @@ class Collector:
         """Recorded turns become the beginning of this attempt."""
         self.entries.extend(entries)
         self.replies.extend(map(figures.reply, replies))
+        self._whole = None
         self.tool_calls += sum(entry.kind == "tool_call" for entry in entries)
         self.turn = max((entry.turn for entry in entries), default=0)
         for entry in entries:
@@ -119,6 +122,7 @@ class Collector:
                 self._hold(event.seconds)
             case events.UsageReport():
                 self._usage[self.turn] = (event.usage, event.cost)
+                self._whole = None
                 self._progress()
             case events.Exchanged():
                 event.exchange.turn = event.exchange.turn or self.turn
@@ -183,7 +187,9 @@ class Collector:
 
     def usage(self) -> tuple[Usage | None, float | None]:
         """Tokens and cost (USD) of all turns; None where no turn said."""
-        return self._sums(frozenset())
+        if self._whole is None:
+            self._whole = self._sums(frozenset())
+        return self._whole
 
     def _sums(self, without: AbstractSet[int]) -> tuple[Usage | None, float | None]:
         parts: list[tuple[Usage | None, float | None]] = [
@@ -288,6 +294,7 @@ class Collector:
         if reply.latency_ms is None:
             reply.latency_ms = round((self._now() - self._turn_started) * 1000, 1)
         self.replies.append(reply)
+        self._whole = None
         self._progress()
         self._note_unknown()
 

@@ -4,13 +4,16 @@ waits for a worker which others hold, does not count, save against limits that c
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext, suppress
+from typing import TypeVar
 
 from tui_eval.engine.attempt.collector import Collector
 from tui_eval.engine.attempt.failure import AttemptFailed
 from tui_eval.engine.plan import Job
 from tui_eval.guard import fair_share
+
+T = TypeVar("T")
 
 
 class TimeLimits:
@@ -30,9 +33,8 @@ class TimeLimits:
         self.waited_ms = 0.0
         """Time that it waited for workers that others held."""
 
-    @asynccontextmanager
-    async def attempt(self) -> AsyncIterator[None]:
-        """The whole attempt runs inside.
+    async def attempt(self, whole: Callable[[], Awaitable[T]]) -> T:
+        """What the whole attempt comes to, within its limit.
 
         Raises:
             AttemptFailed: it took too long, or there is no time left to begin.
@@ -48,7 +50,7 @@ class TimeLimits:
         self._begin(scope)
         try:
             async with scope:
-                yield
+                return await whole()
         except TimeoutError:
             failure = self._failure(scope.when() or limit)
             self._collector.failed(str(failure))
