@@ -332,10 +332,12 @@ class RunScreen(ListPlace, inherit_bindings=False):
             first.append(("key", f"filter: {visible(self.expression, newlines=False)} "))
             first.append(("dim", f"({shown:,} shown, F clears)  "))
         used = sum(cell_len(text) for _, text in first)
-        second = [*first, *figures_line(run, services.symbols, now(), max(20, width - 2 - used))]
         group = services.state.group
+        several = group is not None and len(group.runs) > 1
+        room = max(20, width - 2 - used)
+        second = [*first, *figures_line(run, services.symbols, now(), room, alone=not several)]
         whole = None
-        if group is not None and len(group.runs) > 1:
+        if several:
             whole = Counter(entry.status for entry in self.arrangement.rows.values())
         bar.show(progress_line(run, services.symbols, width - 2, whole), second)
 

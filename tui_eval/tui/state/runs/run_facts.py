@@ -71,8 +71,12 @@ def _progress(
     return parts
 
 
-def figures_line(run: RunView, symbols: Symbols, now: float, width: int) -> Parts:
-    """Rate, tokens, cost, elapsed, left; who is asked, as far as there is room for it."""
+def figures_line(run: RunView, symbols: Symbols, now: float, width: int, *, alone: bool = True) -> Parts:
+    """Rate, tokens, cost, elapsed, left; who is asked, as far as there is room for it.
+
+    Args:
+        alone: Whether the list is of this run alone: each agent's passed ones are its attempts' here.
+    """
     counts = run.counts
     info = run.info
     facts: list[str] = []
@@ -118,11 +122,27 @@ def figures_line(run: RunView, symbols: Symbols, now: float, width: int) -> Part
     agents = visible(clip(", ".join(info.agents), 60), newlines=False)
     if info.scripted:
         add("warn", "scripted agent" if len(info.agents) < 2 else "scripted agents")
-    if agents:
+    by_agent = _by_agent(run, symbols) if alone else ""
+    if by_agent and cell_len(by_agent) + len(symbols.dot) <= room:
+        add("dim", by_agent)
+    elif agents:
         add("dim", agents, 10)
     if info.linked_to:
         add("dim", f"adds to {info.linked_to}")
     return parts
+
+
+def _by_agent(run: RunView, symbols: Symbols) -> str:
+    """Where several are asked, how many of each one's attempts have passed so far: `small ✓7/8, large ✓5/8`."""
+    asked = [name for name in run.info.agents if name in run.agents]
+    if len(asked) < 2 or len(asked) < len(run.info.agents):
+        return ""
+    glyph = symbols.glyphs["passed"]
+    figures = ((name, *run.agents[name]) for name in asked)
+    return ", ".join(
+        f"{visible(clip(name, 24), newlines=False)} {glyph}{passed:,}/{done:,}"
+        for name, done, passed in figures
+    )
 
 
 def status_words(run: RunView, symbols: Symbols, now: float) -> str:

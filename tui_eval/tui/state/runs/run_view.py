@@ -92,6 +92,9 @@ class RunView:
         """What the disk refuses while the run goes on."""
         self.version = 0
         """Grows with every change of an attempt."""
+        self.agents: dict[str, tuple[int, int]] = {}
+        """By agent how many of its attempts are done, and passed."""
+        self._counted: dict[int, str] = {}
         self._working: set[int] = set()
         self._arrivals: deque[tuple[float, int]] = deque()
 
@@ -242,6 +245,7 @@ class RunView:
         counts = self.counts
         counts.total += sign
         if row.state == "done":
+            self._count_agent(row, sign)
             counts.done += sign
             name = {"error": "errors"}.get(row.outcome or "cancelled", row.outcome or "cancelled")
             setattr(counts, name, getattr(counts, name) + sign)
@@ -255,6 +259,18 @@ class RunView:
             counts.cost = (counts.cost or 0.0) + sign * row.cost
         counts.cached += sign * (row.cached > 0)
         counts.saved += sign * (row.saved or 0.0)
+
+    def _count_agent(self, row: AttemptRow, sign: int) -> None:
+        """A case that comes to be known later is counted as it was before."""
+        case = self.cases.get(row.case_ref)
+        known = case.agent if case is not None else None
+        agent = self._counted.pop(row.id, None) if sign < 0 else known
+        if agent is None:
+            return
+        if sign > 0:
+            self._counted[row.id] = agent
+        done, passed = self.agents.get(agent, (0, 0))
+        self.agents[agent] = done + sign, passed + sign * (row.outcome == "passed")
 
 
 def case_outcome(outcomes: list[Outcome], required: int) -> Outcome:
