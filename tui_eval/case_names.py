@@ -155,8 +155,8 @@ def matrix_name(values: Mapping[str, Any]) -> str:
 
 
 def short_prompts(labels: Sequence[str]) -> list[str]:
-    """Short names of a suite's prompts, different where the labels are: of files without the folder and
-    ending that all of them have; of texts the beginning, without what all begin with."""
+    """Short names of a suite's prompts, different where the labels are: of files without the folder that
+    all of them have, and without endings where these tell nothing apart; of texts the beginning, without what all begin with."""
     files = [_FILE.match(label) for label in labels]
     if all(files):
         names = _bare([found[1] for found in files if found])
@@ -189,9 +189,11 @@ def _differ(names: Sequence[str], labels: Sequence[str]) -> bool:
 
 
 def _bare(names: list[str]) -> list[str]:
-    """Names of files without the folder and the ending that all of them have."""
+    """Names of files without the folder that all of them have, and without their endings where they differ then too."""
     if len({name.rpartition("/")[0] for name in names}) == 1:
         names = [name.rpartition("/")[2] for name in names]
     bare = [name.rpartition(".")[0] for name in names]
     same = len({name.rpartition(".")[2] for name in names}) == 1
-    return bare if same and all(bare) else names
+    functions = any(":" in name.rpartition(".")[2] for name in names)
+    told = same or (not functions and _differ(bare, names))
+    return bare if told and all(bare) else names

@@ -330,3 +330,11 @@ def test_nothing_is_proposed_from_an_answer_that_did_not_pass(
     assert "did not pass" in left_out(form, case, attempt)
     attempt.outcome = "passed"
     assert not left_out(form, case, attempt)
+
+
+def test_a_row_without_a_name_is_saved_under_its_first_variable(tmp_path: Path):
+    case = Case(
+        "s.yaml::Row #1", "Row #1", "s.yaml", "promptfoo", vars={"question": "How long is the warranty?"}
+    )
+    assert proposed_name(case, set()) == "How long is the warranty? (saved)"
+    assert proposed_path("promptfoo", case, tmp_path).endswith("how_long_is_the_warranty.yaml")

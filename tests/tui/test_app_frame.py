@@ -175,6 +175,24 @@ async def test_the_run_dialog_takes_where_it_runs(tmp_path):
         assert app.services.engines.own.requests[0].on == "ray://head:10001"
 
 
+async def test_x_on_a_line_of_several_tests_asks_first(tmp_path):
+    async with running_app(project(tmp_path)) as (app, pilot):
+        await pilot.press("a")
+        await until(lambda: app.state.run is not None and isinstance(app.screen, RunScreen), pilot)
+        await until(lambda: "3 waiting" in screen_text(app), pilot)
+        await pilot.press("g", "x")
+        await until(lambda: isinstance(app.screen, AskScreen) and "of 3 tests?" in screen_text(app), pilot)
+        await pilot.press("n")
+        await until(lambda: isinstance(app.screen, RunScreen), pilot)
+        assert not app.services.engines.own.cancelled
+        await pilot.press("x")
+        await until(lambda: isinstance(app.screen, AskScreen), pilot)
+        await pilot.press("y")
+        await until(lambda: app.services.engines.own.cancelled, pilot)
+        assert len(app.services.engines.own.cancelled[0][1]) == 3
+        app.services.engines.own.live.finish()
+
+
 async def test_x_cancels_the_case_and_capital_x_asks(tmp_path):
     async with running_app(project(tmp_path)) as (app, pilot):
         await pilot.press("a")

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from tui_eval import formats
 from tui_eval.agent_query import agent_query
+from tui_eval.case_names import is_unnamed, names_by_values
 from tui_eval.formats import format_of
 from tui_eval.model import Attempt, Case
 from tui_eval.suites.saved_talk import SavedCall, SavedReply, Talk
@@ -48,7 +49,7 @@ def talk_of(case: Case, attempt: Attempt, name: str = "") -> Talk:
     calls = [SavedCall(e.name, e.arguments) for e in attempt.transcript if e.kind == "tool_call" and e.name]
     agent = form.talk_agent(case, attempt)
     return Talk(
-        name or f"{case.name} (saved)", agent or case.agent or "my_agent", turns, calls,
+        name or f"{_called(case)} (saved)", agent or case.agent or "my_agent", turns, calls,
         own.sql if own is not None else None, case.connection, case.database, case,
         sent == [attempt.prompt_sent], not found_wrong(attempt),
     )  # fmt: skip
@@ -130,7 +131,7 @@ def appended(form: str, text: str, talk: Talk) -> str:
 def proposed_path(form: str, case: Case, root: Path) -> str:
     """A name for the new file, from the root, beside the case's own file; one that is free."""
     kind = format_of(form)
-    stem = re.sub(r"[^A-Za-z0-9]+", "_", case.name).strip("_").lower()[:40] or "saved"
+    stem = re.sub(r"[^A-Za-z0-9]+", "_", _called(case)).strip("_").lower()[:40] or "saved"
     folder = kind.saved_folder(Path(case.suite).parent)
     name, ending = kind.saved_name(stem), kind.saved_ending
     for number in range(1, 1000):
@@ -142,11 +143,17 @@ def proposed_path(form: str, case: Case, root: Path) -> str:
 
 def proposed_name(case: Case, names: Collection[str]) -> str:
     """A name for the new case beside those that there are."""
-    name = f"{case.name} (saved)"
+    called = _called(case)
+    name = f"{called} (saved)"
     return next(
-        (one for one in (name, *(f"{case.name} (saved {n})" for n in range(2, 1000))) if one not in names),
+        (one for one in (name, *(f"{called} (saved {n})" for n in range(2, 1000))) if one not in names),
         name,
     )
+
+
+def _called(case: Case) -> str:
+    """The case's name, of a row without one its first variable, as in lists."""
+    return names_by_values([case])[0] if is_unnamed(case) else case.name
 
 
 def own_suite(form: str, case: Case, attempt: Attempt, root: Path) -> str:

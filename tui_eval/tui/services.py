@@ -145,8 +145,8 @@ class Runs(Protocol):
     """What is asked of engines."""
 
     @property
-    def starting(self) -> bool:
-        """Whether a run is being planned."""
+    def opening(self) -> bool:
+        """Whether a run is planned, or read for the first time."""
         ...
 
     @property

@@ -215,6 +215,7 @@ async def test_an_attempt_without_an_answer_does_not_pass_by_being_left_out(proj
         ("passed", "passed"),
         ("error", "there is no recorded answer to judge (boom): run the case"),
     ]
+    assert rows_of(judged)[1].cause == rows_of(first)[1].cause != ""
     assert [one.outcome for one in load_together(counting_folders(root, first))] == ["passed", "error"]
 
 

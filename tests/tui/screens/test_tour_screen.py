@@ -14,6 +14,7 @@ from tests.tui.terminal.test_pty import START
 from tui_eval.guard.trust_store import state_home
 from tui_eval.tui import tour_seen
 from tui_eval.tui.keys import remap
+from tui_eval.tui.screens.dialogs import AskScreen
 from tui_eval.tui.screens.suites_screen import SuitesScreen
 from tui_eval.tui.screens.tour_screen import TourScreen
 
@@ -47,6 +48,21 @@ async def test_it_is_one_screen_and_any_key_ends_it_for_good(tmp_path: Path, siz
         assert isinstance(app.screen, SuitesScreen)
         await pilot.press("ctrl+g")  # the palette does the same
         await until(lambda: isinstance(app.screen, TourScreen), pilot)
+
+
+@pytest.mark.usefixtures("first_start")
+async def test_it_waits_for_the_answer_to_what_the_project_may_do(tmp_path: Path) -> None:
+    config = "prompts: ['{{q}}']\nproviders: [echo]\ntests:\n- vars: {q: hi}\n  assert: [{type: python, value: 'True'}]\n"
+    root = project(tmp_path, {"promptfooconfig.yaml": config})
+    async with running_app(root) as (app, pilot):
+        await until(lambda: isinstance(app.screen, AskScreen) and "Do you trust" in screen_text(app), pilot)
+        await until(lambda: app.state.rows and not app.state.loading, pilot)
+        await pilot.pause()
+        assert isinstance(app.screen, AskScreen) and tour_seen.is_wanted()
+        await pilot.press("n")
+        await until(lambda: isinstance(app.screen, TourScreen), pilot)
+        await pilot.press("x")
+        await until(lambda: isinstance(app.screen, SuitesScreen), pilot)
 
 
 @pytest.mark.usefixtures("first_start")

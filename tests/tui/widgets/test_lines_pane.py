@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from textual.app import App, ComposeResult
 
+from tests.support.app_host import until
+from tui_eval.tui.state.text.lines import Span
 from tui_eval.tui.widgets.lines_pane import LinesPane
 
 
@@ -29,3 +31,28 @@ async def test_the_first_frame_is_wrapped_to_the_width_there_is() -> None:
             "(none",
             "yet)",
         ]
+
+
+HEAD = [("title", "the warranty"), ("dim", "suite.yaml:3")]
+
+
+class Attempts(App[None]):
+    def compose(self) -> ComposeResult:
+        yield LinesPane()
+
+
+async def test_a_pane_of_few_lines_shows_what_it_was_given_in_brief() -> None:
+    async with Attempts().run_test(size=(40, 8)) as pilot:
+        pane = pilot.app.query_one(LinesPane)
+
+        def shows(*lines: str) -> bool:
+            return [pane.render_line(y).text.strip() for y in range(len(lines))] == list(lines)
+
+        pane.show(HEAD, [(Span("all of it"),)], [(Span("the fact"),)])
+        await until(lambda: shows("the warranty", "the fact", ""), pilot)
+        await pilot.resize_terminal(40, 20)
+        await until(lambda: shows("the warranty", "suite.yaml:3", "all of it"), pilot)
+        pane.show(HEAD, [(Span("a definition"),)])
+        await pilot.resize_terminal(40, 8)
+        await until(lambda: pane.size.height == 8, pilot)
+        assert shows("the warranty", "suite.yaml:3", "a definition")  # nothing was given in brief

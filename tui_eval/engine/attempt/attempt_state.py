@@ -291,7 +291,10 @@ class Running:
         try:
             answer = continuing.answered(recorded, conversation, self.job.case.format)
         except continuing.CannotContinue as why:
-            raise AttemptFailed(str(why), "cannot-continue") from None
+            failure = AttemptFailed(str(why), "cannot-continue")
+            if recorded.error is not None and recorded.evidence:
+                failure.evidence = recorded.evidence[0]  # why there is no answer is what lists say
+            raise failure from None
         self.collector.adopt(answer.entries, answer.replies)
         self.collector.take(Note(continuing.JUDGED_AGAIN))
         if recorded.message.startswith(continuing.BY_HAND):

@@ -58,7 +58,8 @@ class AcceptController:
                 self._notices.say("it has passed: there is nothing to change")
             else:
                 work = partial(propose, case, content.attempt, self.state.root)
-                shown = partial(self._show_proposal, content.name or case.name)
+                name = self.state.name_of(case.case_id, content.name or case.name)
+                shown = partial(self._show_proposal, name)
                 self._core.tasks.thread(work, shown, name="accept", opens=True)
 
         self._recorded.read(pointer, take)

@@ -254,9 +254,10 @@ class FrontRun:
         for row in run.attempts.values():
             if row.outcome == "error" and row.message:
                 case = run.cases.get(row.case_ref)
-                self._notices.log(
-                    "error", f"{full_name(case.name, case.variant) if case else row.case_ref}: {row.message}"
-                )
+                name = str(row.case_ref)
+                if case is not None:
+                    name = full_name(self.state.name_of(case.case_id, case.name), case.variant)
+                self._notices.log("error", f"{name}: {row.message}")
         self.refresh_history(sorted({row.case_id for row in run.cases.values()}))
         if bad:
             run_in_thread(

@@ -180,7 +180,7 @@ class PlaceController:
     def _go(self, target: CasePointer | None, otherwise: str) -> None:
         place = self.place
         if target is None:
-            self._core.notices.say(otherwise)
+            self._core.notices.say(f"{otherwise} so far: reading" if self._core.state.loading else otherwise)
         elif place is not None and not place.lists_cases:
             place.go_to(target)
 

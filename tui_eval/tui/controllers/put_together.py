@@ -74,6 +74,7 @@ class Controllers:
         self.mouse = MouseController(app, core)
         tour = TourController(core, places, untouched)
         self.suites.on_read.append(tour.read)
+        self.suites.on_answered.append(tour.answered)
         self.quit = QuitController(app, core, places, self.runs, self._remember)
         for controller in (
             places,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterable, Sequence
 from functools import partial
 from pathlib import Path
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
 
 MOST_ROWS = 50
 """Rows of a line that one key runs or judges one by one: each is a run of its own."""
+SLOW = 0.6
+"""Seconds after which a run that is still being planned is told of: of many cases nothing else is seen yet."""
 ASK_ABOVE_USD = 1.0
 """A run without a dialog that history says will cost more is asked about, once."""
 
@@ -69,6 +72,11 @@ class RunController:
     def running(self) -> bool:
         """Whether a run goes on."""
         return self.starting or bool(self.state.active)
+
+    @property
+    def opening(self) -> bool:
+        """Whether a run is planned, or read for the first time."""
+        return self.starting or bool(self._front_run.followers)
 
     # -- keys
 
@@ -138,7 +146,8 @@ class RunController:
         self._places.show("run dialog", choice, agents, estimate, what, answer=answer)
 
     def cancel_case(self) -> None:
-        """Cancel the attempts of the case, or of all rows of a test, that have not ended."""
+        """Cancel the attempts of the case, or of all rows of a test, that have not ended; of several tests after
+        asking."""
         refs: dict[str, list[int]] = {}
         for pointer in self._places.pointers():
             run = self.state.run_of(pointer.run_id)
@@ -152,10 +161,25 @@ class RunController:
         if not many:
             self._notices.say("this case is not running")
             return
-        for run_id, attempts in refs.items():
-            if attempts:
-                self.cancel(attempts, run_id)
-        self._notices.say("cancelling the case" if many == 1 else f"cancelling {many:,} attempts")
+
+        def cancel(value: str | None) -> None:
+            if value != "yes":
+                return
+            for run_id, attempts in refs.items():
+                if attempts:
+                    self.cancel(attempts, run_id)
+            self._notices.say("cancelling the case" if many == 1 else f"cancelling {many:,} attempts")
+
+        items = (self.state.item_of(pointer) for pointer in self._places.pointers())
+        tests = {(item.suite, item.name) for item in items if item is not None}
+        if len(tests) > 1:  # a fold of all that wait is one line, and nearly the run
+            self._places.ask(
+                f"Cancel {many:,} attempts of {len(tests):,} tests?",
+                [("y", "yes", "cancel them"), ("n", "no", "no")],
+                cancel,
+            )
+        else:
+            cancel("yes")
 
     def cancel_run(self) -> None:
         """Cancel the run, after asking."""
@@ -172,7 +196,7 @@ class RunController:
 
     def show(self) -> None:
         """The run in front; where none has been yet, one that is at work, else the newest."""
-        nothing = self.state.run is None and not self.starting and not self._front_run.followers
+        nothing = self.state.run is None and not self.opening
         if not (nothing and self._front_run.open_newest()):
             self._places.show_run()
 
@@ -314,7 +338,8 @@ class RunController:
         if in_their_columns:
             choice.agents = choice.models = ""
         if not entries:
-            self._notices.say("no case to run here")
+            reading = self.state.loading and not self.state.rows
+            self._notices.say("still reading the suites" if reading else "no case to run here")
             return
         request = self.request(entries, choice)
         self._columns(request, entries)
@@ -433,9 +458,11 @@ class RunController:
 
     async def _send(self, request: RunRequest, show: bool, said: str | None, aside: bool) -> None:
         self.starting = True
+        slow = asyncio.get_running_loop().call_later(SLOW, self._notices.say, "starting the run…")
         try:
             started = await self._core.engines.own.run(request)
         finally:
+            slow.cancel()
             self.starting = False
         for problem in started.problems:
             self._notices.log("error", problem)

@@ -44,6 +44,8 @@ class SuiteController:
         self.declined: frozenset[str] = frozenset()
         """What was asked about and not agreed to."""
         self.on_read: list[Callable[[Loaded], Any]] = []
+        self.on_answered: list[Callable[[], Any]] = []
+        """Called when the person has answered what the project may do."""
         """Called with every portion that was taken."""
 
     def load(self) -> None:
@@ -194,6 +196,8 @@ class SuiteController:
             return
 
         def answer(value: str | None) -> None:
+            for listener in self.on_answered:
+                listener()
             if value not in ("always", "once"):
                 return
             state.agreed |= frozenset(fresh)

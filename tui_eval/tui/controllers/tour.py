@@ -15,7 +15,7 @@ class TourController:
 
     def __init__(self, core: Core, places: PlaceStack, untouched: Callable[[], bool]) -> None:
         self._core, self._places, self._untouched = core, places, untouched
-        self._looked = False
+        self._looked = self._waits = False
 
     def handlers(self) -> dict[str, Handler]:
         """What its key does."""
@@ -29,10 +29,20 @@ class TourController:
 
         def take(wanted: bool) -> None:
             front = self._places.list_in_front
-            if wanted and self._untouched() and front is not None and front.kind == "suites":
+            if not wanted or not self._untouched() or front is None or front.kind != "suites":
+                return
+            self._waits = self._places.front is not front
+            if not self._waits:
                 self.show()
 
         self._core.tasks.thread(tour_seen.is_wanted, take, name="tour")
+
+    def answered(self) -> None:
+        """What the project may do was answered: two dialogs over each other would hide the question."""
+        front = self._places.list_in_front
+        if self._waits and self._places.front is front:
+            self._waits = False
+            self.show()
 
     def show(self) -> None:
         """The tour, dismissed for good by whatever key."""

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from functools import partial
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from textual.timer import Timer
 
@@ -15,7 +15,7 @@ from tui_eval.tui.handlers import Handler
 from tui_eval.tui.loaders.case_loader import Where, load, where_is
 from tui_eval.tui.pointer import CasePointer
 from tui_eval.tui.services import AppServices
-from tui_eval.tui.state.case.attempt_preview import answers_lines, preview_lines
+from tui_eval.tui.state.case.attempt_preview import answers_lines, brief_answers, brief_lines, preview_lines
 from tui_eval.tui.state.case.case_details import describe, entry_head
 from tui_eval.tui.state.lists.case_entry import CaseRow
 from tui_eval.tui.state.lists.case_tree import TreeLine
@@ -32,6 +32,18 @@ MOST_ANSWERS = 24
 """Rows of a test whose answers are shown one after the other."""
 SIZES = ("", "-large", "-hidden")
 """The classes of a screen by how much of it the pane takes."""
+
+
+class Told(NamedTuple):
+    """What was read of attempts: in full, and in brief for a pane of few lines."""
+
+    lines: list[Line]
+    brief: list[Line] | None = None
+
+
+def _told(where: Where, turn: int | None = None) -> Told:
+    content = load(where)
+    return Told(preview_lines(content, turn=turn), brief_lines(content, turn=turn))
 
 
 class PaneScreen(Protocol):
@@ -83,7 +95,7 @@ class ShownAttempts:
     def __init__(self, screen: PaneScreen, services: AppServices, again: Callable[[], None]) -> None:
         """`again` shows what is under the cursor, when the pane has another size."""
         self._screen, self._services, self._again = screen, services, again
-        self._kept: OrderedDict[Hashable, list[Line]] = OrderedDict()
+        self._kept: OrderedDict[Hashable, Told] = OrderedDict()
         self._coming: set[Hashable] = set()
         self._wanted: Hashable = None
         self._size = 0
@@ -120,17 +132,18 @@ class ShownAttempts:
             return
         if key in self._kept:
             self._kept.move_to_end(key)
-            if self._kept[key]:
-                pane.show(head, self._kept[key])
+            if self._kept[key].lines:
+                pane.show(head, *self._kept[key])
             else:
                 otherwise()
             return
         self._wanted = key
 
-        def read() -> list[Line]:
+        def read() -> Told:
             if len(places) == 1:
-                return preview_lines(load(places[0][1]), turn=turn)
-            return answers_lines([(label, load(where)) for label, where in places])
+                return _told(places[0][1], turn)
+            answers = [(label, load(where)) for label, where in places]
+            return Told(answers_lines(answers), brief_answers(answers))
 
         take = partial(self._read, key, list(head), otherwise)
         self._services.tasks.thread(read, take, name="attempt")
@@ -138,8 +151,9 @@ class ShownAttempts:
 
     def show_known(self, key: Hashable, head: Callable[[], list[tuple[str, str]]]) -> None:
         """Show this attempt where it has been read."""
-        if self._kept.get(key) and self._screen.has("LinesPane") and self._screen.beside.display:
-            self._screen.beside.show(head(), self._kept[key])
+        told = self._kept.get(key)
+        if told and told.lines and self._screen.has("LinesPane") and self._screen.beside.display:
+            self._screen.beside.show(head(), *told)
 
     def ahead(self, key: Hashable, where: Where) -> None:
         """Read what the cursor may come to next, so that it is there with the key that goes to it."""
@@ -147,26 +161,26 @@ class ShownAttempts:
             return
         self._coming.add(key)
 
-        def take(lines: list[Line]) -> None:
+        def take(told: Told) -> None:
             self._coming.discard(key)
-            self._keep(key, lines)
+            self._keep(key, told)
 
-        self._services.tasks.thread(lambda: preview_lines(load(where)), take, name="attempt ahead")
+        self._services.tasks.thread(partial(_told, where), take, name="attempt ahead")
 
-    def _keep(self, key: Hashable, lines: list[Line]) -> None:
-        self._kept[key] = lines
+    def _keep(self, key: Hashable, told: Told) -> None:
+        self._kept[key] = told
         while len(self._kept) > KEPT:
             self._kept.popitem(last=False)
 
     def _read(
-        self, key: Hashable, head: list[tuple[str, str]], otherwise: Callable[[], None], lines: list[Line]
+        self, key: Hashable, head: list[tuple[str, str]], otherwise: Callable[[], None], told: Told
     ) -> None:
-        self._keep(key, lines)
+        self._keep(key, told)
         if key != self._wanted or not self._screen.has("LinesPane"):
             return
         self._wanted = None
-        if lines:
-            self._screen.beside.show(head, lines)
+        if told.lines:
+            self._screen.beside.show(head, *told)
         else:  # its run is gone, or holds no attempt of it that ended
             otherwise()
 
@@ -260,8 +274,10 @@ class AttemptBeside:
     def _head(self, entry: CaseRow, rows: Sequence[CaseRow]) -> list[tuple[str, str]]:
         if len(rows) == 1:
             head = entry_head(rows[0], self._services.symbols)
-            # Where a few lines are all there is, the list says what it is and where: a note is left.
-            return head[2:] if self._screen.beside.size.height < SMALL else head
+            line = self._screen.case_list.current_line
+            own = line is not None and line.entry is not None
+            # Where a few lines are all there is, a row of its own says what it is; a line of several says it of none.
+            return head[1:] if own and self._screen.beside.size.height < SMALL else head
         return [("title", visible(entry.name, newlines=False))]
 
     def _described(self, line: TreeLine) -> list[tuple[str, str]]:

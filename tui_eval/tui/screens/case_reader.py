@@ -108,7 +108,7 @@ class CaseReader:
             self._runs_seen.add(state.run.info.id)
         item = state.by_id.get(pointer.case_id)
         case = item.case if item is not None else None
-        name = full_name(case.name, variant_of(case, pointer.agent)) if case is not None else ""
+        name = full_name(item.name, variant_of(case, pointer.agent)) if item and case else ""
         last = item.last_of(pointer.agent, pointer.model) if item is not None else None
         self.content = foreseen(pointer, state.attempts_of(pointer), last, name)
 
@@ -143,6 +143,7 @@ class CaseReader:
             return
         self._read = generation
         content.fresh = self.fresh
+        content.called = self._state.name_of(self.pointer.case_id, content.name)
         self.content = content
         self._reading_past = None
         self._screen.loaded(keep)

@@ -141,7 +141,7 @@ class GridScreen(Place, inherit_bindings=False):
         parts = [("title", "Grid"), ("dim", words)]
         if self.only:
             parts.append(("warn", f"  {len(shown):,} differ (i shows all)"))
-        if not self.grid.worth_it:
+        if self.grid.tests and not self.grid.worth_it:
             parts.append(("dim", "  every test has one column: A runs with several agents"))
         self.query_one(FactsBar).show(parts)
         self._heads()

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
-from time import monotonic
+from time import monotonic, thread_time
 from typing import Any, Protocol
 
 from textual.timer import Timer
@@ -24,6 +24,8 @@ MANY = 4_000
 """Entries from which on they are made, sorted and filtered in a thread."""
 PAUSE = 1.0
 """Seconds at least between two changes of a list's order that nobody asked for."""
+LONGEST_PAUSE = 10.0
+"""Seconds after which a list is put in order anew however much work that is."""
 GOES_ON = ("running", "retrying", "waiting")
 
 
@@ -133,25 +135,25 @@ class ListArrangement:
             old, self._late, self._others = self.rows, None, False
             self.rows = {entry.key: entry for entry in self._source.maker()()}
             hold(self.view, old, self.rows)
-        began = monotonic()
+        began = thread_time()
         keep = self._prepare() and keep
         tree = build(self.rows.values(), self._source.suites(), self.view)
         self._arrangement += 1
         self._take(tree, keep)
-        self._took(began)
+        self._took(thread_time() - began)
         return tree
 
-    def _took(self, began: float) -> None:
-        """Remember when the lines were made, and how long that took."""
-        self._arranged_at = monotonic()
-        self._cost = self._arranged_at - began
+    def _took(self, cost: float) -> None:
+        """Remember when the lines were made, and how much work that was: not how long it took on a busy machine, or
+        the failures of a large run would be seen minutes later."""
+        self._arranged_at, self._cost = monotonic(), cost
 
     def rearrange_soon(self, pause: float = PAUSE) -> None:
         """`rearrange`, at once where the last time was long ago, else after a while: while cases run many of them
         change, and the list neither jumps nor takes the keys' time."""
         if self._soon is not None:
             return
-        wait = self._arranged_at + max(pause, 20 * self._cost) - monotonic()
+        wait = self._arranged_at + pause_after(self._cost, pause) - monotonic()
         if wait <= 0:
             self._rearranged()
         else:
@@ -172,18 +174,18 @@ class ListArrangement:
             return
         self._arrangement += 1
         arrangement, changes, keep = self._arrangement, self._changes, self._prepare()
-        began = monotonic()
         entries, suites, view = list(self.rows.values()), list(self._source.suites()), self._snapshot()
 
-        def work() -> Tree:
+        def work() -> tuple[Tree, float]:
             with undisturbed():
-                return build(entries, suites, view)
+                began = thread_time()
+                return build(entries, suites, view), thread_time() - began
 
-        def take(tree: Tree) -> None:
+        def take(made: tuple[Tree, float]) -> None:
             if arrangement != self._arrangement or not self._screen.has():
                 return
-            self._take(tree, keep)
-            self._took(began)
+            self._take(made[0], keep)
+            self._took(made[1])
             if changes != self._changes and not view.flat:
                 self._screen.set_timer(1.0, self.rearrange)  # cases went on meanwhile: the folders' counts
 
@@ -341,6 +343,12 @@ class ListArrangement:
         self._from_top = view.flat or view.failures_first or view.grouping != "file"
         self.rearrange()
         self._services.notices.say(words)
+
+
+def pause_after(cost: float, least: float) -> float:
+    """Seconds to wait until a list whose order took so much work is put in order again: it takes a twentieth of the
+    time, but nobody waits for ever for the failures of a large run."""
+    return max(least, min(20 * cost, LONGEST_PAUSE))
 
 
 def hold(view: View, old: dict[str, CaseRow], new: dict[str, CaseRow]) -> None:

@@ -169,10 +169,12 @@ class RunScreen(ListPlace, inherit_bindings=False):
         self.streams.follow_run(run)
         self.case_list.empty = (
             ["Starting."]
-            if run is None and self.services.runs.starting
+            if run is None and self.services.runs.opening
             else ["No run yet.", "a runs all cases; U goes to the suites, H to earlier runs."]
             if run is None
             else ["Nothing matches the filter.", "F clears it, f changes it."]
+            if self.expression
+            else ["Starting."]
         )
         self.streams.empty = ["Waiting for the first words."] if run is not None else []
         group = self.services.state.group
@@ -318,7 +320,7 @@ class RunScreen(ListPlace, inherit_bindings=False):
         run = services.state.run
         bar = self.query_one(FactsBar)
         if run is None:
-            bar.show([("title", "no run yet")], [])
+            bar.show([("title", "starting" if services.runs.opening else "no run yet")], [])
             return
         width = self.size.width
         first: list[tuple[str, str]] = []

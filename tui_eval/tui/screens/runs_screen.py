@@ -12,6 +12,7 @@ from textual.app import ComposeResult
 from textual.containers import Horizontal, Vertical
 from textual.timer import Timer
 
+from tui_eval.case_names import full_name, variant_of
 from tui_eval.store.run_folders import Store
 from tui_eval.tui.background import run_in_thread, stands
 from tui_eval.tui.front import RunsMeant
@@ -357,7 +358,9 @@ class RunsScreen(Place, inherit_bindings=False):
         mode, example = found
         state = self.services.state
         item = state.by_id.get(example.case_id)
-        name = item.name if item is not None else example.case_id.partition("::")[2]
+        name = example.case_id.partition("::")[2]
+        if item is not None:
+            name = full_name(item.name, variant_of(item.case) if item.case is not None else "")
         pointer = CasePointer(example.case_id, run_id=one.run.id, attempt_ref=example.attempt_ref)
         head = [("bad", plain(mode_line(mode, 200)).strip()), ("title", one_line(name))]
         place = Where(pointer, self.folder_of(one.run.id), None, item.case if item is not None else None)

@@ -51,6 +51,9 @@ NAME = 18
 ASIDE = 12
 """Cells below which nothing is said beside a name."""
 
+REASON = 8
+"""The same of why it failed: `lacks "2…` says more than the end of a name."""
+
 
 @dataclass(frozen=True, slots=True)
 class CaseColumns:
@@ -93,7 +96,7 @@ def columns_for(
     return CaseColumns(
         word=WORD if extent.flaky and words else word,
         attempts=min(5, many) if width >= 84 else 0,
-        trend=(12 if width >= 100 else 6 if width >= 44 else 0) if extent.trend else 0,
+        trend=min(extent.trend, 12 if width >= 100 else 6 if width >= 44 else 0),
         age=4 if width >= 38 and extent.age else 0,
         duration=6 if width >= 52 and extent.duration else 0,
         cost=8 if width >= 100 and extent.cost else 0,
@@ -261,11 +264,11 @@ class CaseLines(LineView):
         spare = columns.attempts + 1 if columns.attempts and len(entry.attempts) < 2 else 0
         room += spare
         beside = wide if not message or wide <= room - 2 - cell_len(aside) else least
-        if aside and room - min(wide, beside) - 2 >= (min(ASIDE, cell_len(aside)) if message else ASIDE):
+        if aside and room - min(wide, beside) - 2 >= (min(REASON, cell_len(aside)) if message else ASIDE):
             wide = min(wide, beside)
             if entry.status == "retrying":  # its end, when it goes on, is what one looks for
                 wide = max(NAME // 2, min(wide, room - 2 - cell_len(aside)))
-            elif message and called == entry.name:
+            elif message and called == entry.name and shown.kind != "fold":
                 wide = max(wide, min(columns.name, least, room - spare - 2 - ASIDE))
             elif message:  # below its test's line: what tells it from its siblings is short
                 wide = max(wide, min(NAME, room - spare - 2 - ASIDE))
@@ -311,7 +314,8 @@ class CaseLines(LineView):
         elif entry.status == "retrying":
             words = short_detail(entry.detail)
         message = bool(words)
-        if not message and not any(line.path for line in shown.above) and shown.kind != "fold":
+        several = self.cases.extent.suites  # of one all are
+        if not message and several and not any(line.path for line in shown.above) and shown.kind != "fold":
             words = entry.suite
         return visible(clip(" ".join(words[:400].split()), 200), newlines=False), message
 
@@ -336,6 +340,8 @@ class CaseLines(LineView):
         """How long it took, or runs, with its time limit (`12s/30s`); whether that is nearly over, which `!`
         says too."""
         if not entry.started_at or entry.status not in ("running", "retrying"):
+            if not entry.duration_ms and entry.status in ("cancelled", "skipped"):
+                return "", False  # it never began
             return formatting.duration(entry.duration_ms), False
         now = self.now()
         words, late = (

@@ -43,22 +43,31 @@ class LinesPane(LineView):
     LinesPane .lines--warn { color: $text-warning; }
     """
     LIMIT = 5_000
+    FEW = 12
+    """Lines below which a pane shows what was given to it in brief."""
 
     def __init__(self, paragraphs: Sequence[tuple[str, str]] = (), *, classes: str | None = None) -> None:
         super().__init__(classes=classes)
         self._paragraphs = list(paragraphs)
         self._lines: list[Line] = []
+        self._brief: list[Line] | None = None
         self._wrapped: list[tuple[str, str] | Line] = []
         self._width = 0
+        self._is_brief = False
         self._spans: dict[str, Style] = {}
 
-    def show(self, paragraphs: Sequence[tuple[str, str]], lines: Sequence[Line] = ()) -> None:
+    def show(
+        self,
+        paragraphs: Sequence[tuple[str, str]],
+        lines: Sequence[Line] = (),
+        brief: Sequence[Line] | None = None,
+    ) -> None:
         """Show other paragraphs, and below them other styled lines, from the top; nothing is repainted where
-        they are the same."""
-        fresh, below = list(paragraphs), list(lines)
-        if fresh == self._paragraphs and below == self._lines and self._wrapped:
+        they are the same. A pane of few lines shows `brief` in their place, below the title alone."""
+        fresh, below, short = list(paragraphs), list(lines), None if brief is None else list(brief)
+        if (fresh, below, short) == (self._paragraphs, self._lines, self._brief) and self._wrapped:
             return
-        self._paragraphs, self._lines = fresh, below
+        self._paragraphs, self._lines, self._brief = fresh, below, short
         self._wrap()
         self.top = 0
         self.repaint()
@@ -69,8 +78,8 @@ class LinesPane(LineView):
         return len(self._wrapped)
 
     def on_resize(self) -> None:
-        """Wrap anew to another width."""
-        if self.size.width != self._width:
+        """Wrap anew to another width, and to few lines or many."""
+        if self.size.width != self._width or self._is_brief != self._in_brief:
             self._wrap()
         super().on_resize()
 
@@ -80,10 +89,18 @@ class LinesPane(LineView):
             self._wrap()
         return super().strip_at(y)
 
+    @property
+    def _in_brief(self) -> bool:
+        return self._brief is not None and 0 < self.size.height < self.FEW
+
     def _wrap(self) -> None:
         self._width = self.size.width
+        self._is_brief = self._in_brief
         lines: list[tuple[str, str] | Line] = []
-        for style, text in self._paragraphs:
+        paragraphs = self._paragraphs
+        if self._is_brief:
+            paragraphs = [one for one in paragraphs if one[0] != "dim"]
+        for style, text in paragraphs:
             for paragraph in text.split("\n"):
                 paragraph = paragraph.expandtabs(4)
                 if style == "item":
@@ -98,7 +115,7 @@ class LinesPane(LineView):
             if len(lines) > self.LIMIT:
                 lines = [*lines[: self.LIMIT], ("dim", "cut here")]
                 break
-        for one in self._lines:
+        for one in (self._brief or ()) if self._is_brief else self._lines:
             lines.extend(row for _, _, row in wrap_line(one, max(self._width - 1, 10)))
             if len(lines) > self.LIMIT:
                 break

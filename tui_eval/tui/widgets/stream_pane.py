@@ -7,17 +7,24 @@ from dataclasses import dataclass, field
 
 from rich.cells import cell_len
 
+from tui_eval.case_names import short_providers
 from tui_eval.guard.text import clip, visible
 from tui_eval.model import Entry
 from tui_eval.store.schema import AttemptRow
 from tui_eval.tui.state.lists.reasons import reason_in_line
 from tui_eval.tui.state.runs.run_view import RunView
 from tui_eval.tui.state.text import formatting
-from tui_eval.tui.state.text.fitting import fit, shorten
+from tui_eval.tui.state.text.fitting import fit, middle, shorten
 from tui_eval.tui.state.text.stream_text import StreamText, Styled, pieces_of
 
 Area = tuple[int, int, int, int]
 """x, y, width, height in cells."""
+NAMED = 6
+"""Cells of a case's name in a head, beside what tells it from others."""
+LEAST = 2
+"""Those that it keeps where what tells it from others would be cut."""
+FACT = 6
+"""Cells that the first of a head's facts has."""
 HEAD_STATUSES = ("passed", "failed", "error", "running", "retrying", "cancelled", "late")
 
 
@@ -160,7 +167,7 @@ def head_text(
     name, variant = called or ((case.name, case.variant) if case else ("", ""))
     # The line above all panes names an agent that they share, the variant one that tells rows apart.
     shared = len(run.info.agents) < 2
-    if case is not None and case.agent and width >= 50 and not shared and case.agent not in variant:
+    if case is not None and case.agent and width >= 50 and not shared and not _names(variant, case.agent):
         facts.append((1, clip(visible(case.agent, newlines=False), 18)))
     if row.turn and (row.turn > 1 or width >= 50):
         facts.append((2, f"turn {row.turn}" if width >= 50 else f"t{row.turn}"))
@@ -182,17 +189,20 @@ def head_text(
         facts.append((6, "pinned"))
     if not pane.follow:
         facts.append((9, "t follows"))
-    tail = _that_fit(facts, symbols.dot, width - 12)
     name = visible(clip(name, 400), newlines=False)
     telling = f"{symbols.dot}{visible(clip(variant, 100), newlines=False)}" if variant else ""
     if row.attempt > 1 or (case and case.attempts > 1):
         telling = f"{telling} #{row.attempt}"
+    # What tells its case from others has the room first, then the facts, then the name.
+    whole = width - 4 - cell_len(telling)
+    room = min(max(whole - cell_len(name), min(whole - NAMED, width // 3), FACT), width - 12)
+    tail = _that_fit(facts, symbols.dot, room)
     if status == "retrying" and row.detail:
         detail = visible(clip(row.detail, 60), newlines=False)
         tail = (
             f"{detail}{symbols.dot}{tail}"
             if width >= 60
-            else fit(detail, min(cell_len(detail), width * 3 // 5))
+            else fit(detail, min(cell_len(detail), max(whole - NAMED, FACT)))
         )
     room = width - 4 - cell_len(tail)
     if room < 8:
@@ -201,9 +211,14 @@ def head_text(
     return f"{symbols.glyphs.get(status, ' ')} {_named(name, telling, room)}  {tail}"
 
 
+def _names(variant: str, agent: str) -> bool:
+    """Whether what tells rows apart names the agent, in short perhaps."""
+    return agent in variant or short_providers([agent])[0] in variant
+
+
 def _named(name: str, telling: str, room: int) -> str:
     """Both in so many cells, the name cut first."""
-    telling = fit(telling, min(cell_len(telling), max(room * 2 // 3, room - cell_len(name))))
+    telling = middle(telling, max(room - min(LEAST, cell_len(name)), room * 2 // 3))
     return fit(f"{fit(name, min(cell_len(name), room - cell_len(telling)))}{telling}", room)
 
 

@@ -67,6 +67,12 @@ def test_a_fold_says_what_its_rows_share_where_their_reasons_differ_in_figures()
     assert seen(build(rows, [], View()))[1] == ("  Two", "all 2 lacks x")
 
 
+def test_of_a_test_that_is_shown_in_part_the_line_says_of_how_many():
+    rows = [row("Two", str(n), "failed" if n < 2 else "passed", "lacks x") for n in range(4)]
+    for view in (View(accept=lambda one: one.status == "failed"), View(grouping="cause")):
+        assert ("  Two", "2 of 4 lacks x") in seen(build(rows, [], view))
+
+
 def test_what_is_folded_unfolds_and_is_found():
     tree = build(ROWS, [], View())
     four = next(one for one in ROWS if one.name == "Four")

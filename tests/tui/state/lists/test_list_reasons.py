@@ -180,3 +180,19 @@ def test_outcomes_take_the_cells_of_the_longest():
     assert columns_for("suites", 80, extent_of([CaseRow("a", "a", "a", "s", "nao")])).word == 0
     extent = extent_of([LAMP])
     assert extent.widen(CaseRow("a", "a", "a", "s", "nao", "retrying")) and extent.word == len("retrying")
+
+
+def test_a_trend_of_two_runs_takes_no_room_from_the_reason():
+    row = CaseRow("a", "a", "a", "s", "nao", "failed", trend=(0.0, 1.0))
+    assert columns_for("suites", 120, extent_of([row])).trend == 2
+    row.trend = (1.0,) * 40
+    assert columns_for("suites", 120, extent_of([row])).trend == 12
+    assert columns_for("suites", 60, extent_of([row])).trend == 6
+
+
+def test_a_case_that_was_cancelled_before_it_began_took_no_time():
+    lines = CaseLines("run", Symbols())
+    row = CaseRow("a", "a", "a", "s", "nao", "cancelled", duration_ms=0.0)
+    assert lines.time_words(row, 6) == ("", False)
+    row.status = "passed"
+    assert lines.time_words(row, 6) == ("0ms", False)

@@ -15,7 +15,7 @@ from tui_eval.tui.state.lists.case_entry import CaseRow
 from tui_eval.tui.state.lists.case_tree import GROUPINGS, View, build
 from tui_eval.tui.state.lists.entries import _told_apart
 from tui_eval.tui.state.lists.run_line import RunLine, begun_apart, row_line
-from tui_eval.tui.state.lists.telling_apart import NOT_AT_ALL, cut, differences
+from tui_eval.tui.state.lists.telling_apart import NOT_AT_ALL, cut, differences, named_together
 from tui_eval.tui.state.text.formatting import Symbols
 from tui_eval.tui.state.text.lines import plain
 from tui_eval.tui.widgets.case_list import CaseLines
@@ -137,3 +137,32 @@ def test_runs_that_read_the_same_say_when_they_began() -> None:
     begun = begun_apart(runs)
     texts = [plain(row_line(one, 80, 1_760_009_999.0, (), begun.get(one.run.id, ""))) for one in runs]
     assert len(set(texts)) == len(texts) and runs[3].run.id not in begun
+
+
+MATRIX = [f"{model} {prompt}" for model in ("mini", "large") for prompt in ("terse", "friendly", "chat")]
+
+
+def test_rows_that_stand_together_are_called_by_the_model_or_prompt_they_share():
+    mini, large = MATRIX[:3], MATRIX[3:]
+    assert named_together(mini, MATRIX) == "mini"
+    assert named_together([mini[1], large[1]], MATRIX) == "friendly"
+    assert named_together(large[:2], MATRIX) == "large terse, friendly"
+    assert named_together([*mini, large[0]], MATRIX) == "mini; large terse"
+    assert named_together(MATRIX[:-1], MATRIX) == "all but large chat"
+    assert named_together(MATRIX, MATRIX) == "6 cases"
+    assert named_together(["terse", "chat"], ["terse", "chat", "friendly"]) == "terse, chat"
+    assert named_together(mini, [*MATRIX, "other terse"]) == "mini terse, friendly, chat"
+    assert (
+        named_together(["mini terse", "large terse"], [*MATRIX, "other terse"]) == "mini terse, large terse"
+    )
+
+
+@given(st.data())
+def test_different_rows_of_a_test_are_never_called_the_same(data: st.DataObject):
+    models = data.draw(st.lists(st.sampled_from(["a", "b c", "c", "a · b"]), min_size=1, unique=True))
+    prompts = data.draw(st.lists(st.sampled_from(["x", "y z", "z", "c"]), min_size=1, unique=True))
+    rows = list(dict.fromkeys(f"{model} {prompt}" for model in models for prompt in prompts))
+    some = st.lists(st.sampled_from(rows), min_size=1, unique=True)
+    one, other = data.draw(some), data.draw(some)
+    if {*one} != {*other} and len(one) == len(other):
+        assert named_together(one, rows) != named_together(other, rows)

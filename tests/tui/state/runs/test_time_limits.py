@@ -91,6 +91,23 @@ def test_a_head_keeps_what_tells_its_case_from_others_longest(width):
     assert head.startswith("● Back") and " · warm  " in head and cell_len(head) <= width
 
 
+@pytest.mark.parametrize("width", [36, 44, 74])
+def test_heads_of_rows_of_one_test_are_told_apart(width):
+    pane = Pane(1, (0, 0, width, 10), StreamText(width))
+    rows = [
+        f"atlas-{size} {prompt}" for size in ("mini", "large") for prompt in ("terse", "friendly", "chat")
+    ]
+    name = "How long can I return an item?"
+    heads = [head_text(pane, running(), SYMBOLS, 112.0, False, (name, row)) for row in rows]
+    assert len(set(heads)) == len(rows) and all("● H" in head and "12s" in head for head in heads)
+    assert all(row in head for row, head in zip(rows, heads, strict=True))
+    long = [
+        f"{model} {prompt}" for model in ("gpt-4.1-mini-2025", "gpt-4.1-2025") for prompt in ("terse", "warm")
+    ]
+    told = {head_text(pane, running(), SYMBOLS, 112.0, False, ("How long is it?", one)) for one in long}
+    assert len(told) == len(long)
+
+
 @pytest.mark.parametrize("width", [30, 36, 44])
 def test_a_narrow_head_leaves_facts_out_and_cuts_none(width):
     view = running(output_tokens=1234)

@@ -27,6 +27,10 @@ DEEPEST = 4
 """Hand-offs by which a line is indented at most."""
 CALL = 120
 """Cells of a tool call on its one line."""
+BRIEF_ASKED = 72
+"""Characters of a message to the agent in a pane of few lines, where it has one."""
+BRIEF_REPLY = 40
+"""Lines of a reply in such a pane, which can be scrolled."""
 
 
 def answers_lines(answers: Sequence[tuple[str, CaseContent]]) -> list[Line]:
@@ -40,6 +44,54 @@ def answers_lines(answers: Sequence[tuple[str, CaseContent]]) -> list[Line]:
     return lines
 
 
+def brief_answers(answers: Sequence[tuple[str, CaseContent]]) -> list[Line]:
+    """The same for a pane of few lines: what tells the row from the others stands beside its outcome."""
+    lines: list[Line] = []
+    for label, content in answers:
+        shown = brief_lines(content, passed=False)
+        if shown and content.attempt is not None:
+            state = content.attempt.outcome
+            head = (Span(f"{GLYPHS.get(state, '')} ", outcome_style(state)), Span(one_line(label), "heading"))
+            lines += [(*head, *shown[0][1:]), *shown[1:]]
+    return lines
+
+
+def brief_lines(content: CaseContent, *, passed: bool = True, turn: int | None = None) -> list[Line]:
+    """The same for a pane of few lines: each verdict's fact stands in its first line, and nothing stands between
+    the facts and the reply."""
+    attempt = content.attempt
+    if attempt is None:
+        return []
+    wrong = [v for v in attempt.verdicts if v.passed is False] + [
+        v for v in attempt.verdicts if v.passed is None
+    ]
+    lines = [_outcome(content, attempt), *_error(attempt, wrong)]
+    for verdict in wrong[:MOST_VERDICTS]:
+        lines += _verdict(verdict, attempt, fact=True)
+    said = [line for line in _said(attempt, wrong, turn, BRIEF_ASKED) if line]
+    lines += said[:BRIEF_REPLY]
+    good = [v for v in attempt.verdicts if v.passed] if passed else []
+    return [*lines, *((Span("✓ ", "passed"), *title(verdict)) for verdict in good[:MOST_VERDICTS])]
+
+
+def _outcome(content: CaseContent, attempt: Attempt) -> Line:
+    """How it came out, with the facts."""
+    state = attempt.outcome
+    many = len(content.placed)
+    which = f"attempt {content.number} of {many}" if many > 1 else ""
+    told = " · ".join(part for part in (facts_of(attempt), which) if part)
+    return (Span(f"{GLYPHS.get(state, '')} {state}", outcome_style(state)), Span(f"  {told}", "muted"))
+
+
+def _error(attempt: Attempt, wrong: Sequence[Verdict]) -> list[Line]:
+    """What hindered it, or why it did not pass where no verdict says so."""
+    if attempt.error:
+        return list(text_lines(attempt.error, "error"))
+    if attempt.message and attempt.outcome != "passed" and not wrong:
+        return list(text_lines(attempt.message, outcome_style(attempt.outcome)))
+    return []
+
+
 def preview_lines(content: CaseContent, *, passed: bool = True, turn: int | None = None) -> list[Line]:
     """The attempt that was read, for a pane beside the list: outcome and facts, failed verdicts with the values
     they saw, the reply of `turn`, else of the one where it went wrong, else of the last, what passed (where `passed`). Empty where there is no
@@ -47,21 +99,10 @@ def preview_lines(content: CaseContent, *, passed: bool = True, turn: int | None
     attempt = content.attempt
     if attempt is None:
         return []
-    state = attempt.outcome
-    facts = facts_of(attempt)
-    many = len(content.placed)
-    which = f"attempt {content.number} of {many}" if many > 1 else ""
-    told = " · ".join(part for part in (facts, which) if part)
-    lines: list[Line] = [
-        (Span(f"{GLYPHS.get(state, '')} {state}", outcome_style(state)), Span(f"  {told}", "muted"))
-    ]
     failed = [v for v in attempt.verdicts if v.passed is False]
     unjudged = [v for v in attempt.verdicts if v.passed is None]
     good = [v for v in attempt.verdicts if v.passed] if passed else []
-    if attempt.error:
-        lines += text_lines(attempt.error, "error")
-    elif attempt.message and state != "passed" and not failed and not unjudged:
-        lines += text_lines(attempt.message, outcome_style(state))
+    lines = [_outcome(content, attempt), *_error(attempt, [*failed, *unjudged])]
     for verdict in (*failed, *unjudged)[:MOST_VERDICTS]:
         lines += _verdict(verdict, attempt)
     left = len(failed) + len(unjudged) - MOST_VERDICTS
@@ -77,12 +118,14 @@ def preview_lines(content: CaseContent, *, passed: bool = True, turn: int | None
     return lines
 
 
-def _verdict(verdict: Verdict, attempt: Attempt) -> Iterator[Line]:
-    """A verdict with what it saw, a part of a set indented. What was wanted is not said twice: there is little room."""
+def _verdict(verdict: Verdict, attempt: Attempt, *, fact: bool = False) -> Iterator[Line]:
+    """A verdict with what it saw, a part of a set indented. What was wanted is not said twice: there is little room;
+    and not at all where only the `fact` is to be said."""
     word = word_of(verdict)
     lines = brief(verdict, lambda: in_short(verdict, attempt))
     reason = reason_of(verdict)
-    if isinstance(verdict.expected, str) and f'"{verdict.expected}"' in reason and "\n" not in reason:
+    told = fact or (isinstance(verdict.expected, str) and f'"{verdict.expected}"' in reason)
+    if reason and told and "\n" not in reason:
         next(lines)
         kind = "" if verdict.type in reason else f"  {one_line(verdict.type, 40)}"
         first = next(lines, ())
@@ -92,7 +135,9 @@ def _verdict(verdict: Verdict, attempt: Attempt) -> Iterator[Line]:
         yield (head, *line)
 
 
-def _said(attempt: Attempt, wrong: Sequence[Verdict], looked_at: int | None) -> Iterator[Line]:
+def _said(
+    attempt: Attempt, wrong: Sequence[Verdict], looked_at: int | None, longest: int = ASKED
+) -> Iterator[Line]:
     """What was asked and answered in the turn looked at, else in that of the first verdict that did not pass, else in
     the last; what helpers did indented below their hand-off."""
     turns = sorted({entry.turn for entry in attempt.transcript})
@@ -112,10 +157,12 @@ def _said(attempt: Attempt, wrong: Sequence[Verdict], looked_at: int | None) -> 
         handed = node.index == place
         depth = node.depth - handed
         if entry.kind == "user":
-            first = one_line(" ".join(asked(entry.text).split()), ASKED)
+            first = one_line(" ".join(asked(entry.text).split()), longest)
             yield (*([head] if head is not None else []), Span("> ", "role-user"), Span(first, "muted"))
             head = None
             continue
+        if entry.kind == "error" and (entry.error or entry.text) == attempt.error:
+            continue  # it stands above
         answer = attempt.transcript[node.answer].text if handed and node.answer is not None else ""
         marks = Expectations(looks, attempt) if entry.agent == replying else None
         for line in _of_entry(entry, marks, several and not depth, answer, depth > 0):

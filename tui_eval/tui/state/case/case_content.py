@@ -64,12 +64,14 @@ class CaseContent:
     replaces: tuple[str, int] | None = None
     transcript: Transcript | None = None
     explained: dict[int, tuple[Line, ...]] = field(default_factory=dict)
+    called: str = ""
+    """What lists call it, where that is not its name: a row of a table without one."""
 
     @property
     def title(self) -> str:
         """Its name with what tells it from others of its name."""
         variant = variant_of(self.case, self.agent) if self.case is not None else ""
-        return full_name(self.name, variant) or self.pointer.case_id
+        return full_name(self.called or self.name, variant) or self.pointer.case_id
 
     @property
     def placed(self) -> list[Placed]:

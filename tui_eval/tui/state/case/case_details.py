@@ -10,6 +10,7 @@ from typing import Any
 from msgspec import UNSET
 
 from tui_eval import vacuity
+from tui_eval.case_names import short_providers
 from tui_eval.formats import title_of
 from tui_eval.guard.text import clip, visible
 from tui_eval.model import Assertion, Case, Suite
@@ -121,6 +122,8 @@ def describe(
     """The paragraphs for a line of the list; `below` gives the cases that a folder or suite holds."""
     if line.kind == "case" and line.entry is not None:
         return describe_entry(line.entry, symbols, now)
+    if line.kind in ("test", "fold") and not line.status and line.members:
+        return _test(line, symbols)
     if line.kind == "problem" and line.problem is not None:
         problem = line.problem
         place = f"{problem.path}:{problem.line}" if problem.line else problem.path
@@ -150,6 +153,28 @@ def describe(
         ("text", f"{total:,} case{'s' * (total != 1)}{symbols.dot}{_counts(line)}"),
         *_failing(line, symbols, below),
     ]
+
+
+def _test(line: TreeLine, symbols: formatting.Symbols) -> list[Paragraph]:
+    """A test with several rows, or some of them: how they stand, which they are, and how the test is defined."""
+    first, total = line.members[0], len(line.members)
+    shown: list[Paragraph] = [("title", visible(first.name, newlines=False))]
+    case = first.case
+    place = f"{first.suite}:{case.line}" if case and case.line else first.suite
+    if case and case.line and case.file:
+        place = f"{first.suite}{symbols.dot}{case.file}:{case.line}"
+    shown.append(("dim", visible(f"{place}{symbols.dot}{title_of(first.format)}", newlines=False)))
+    shown += [("text", f"{total:,} cases{symbols.dot}{_counts(line)}")]
+    for entry in line.members[:LIST_LIMIT]:
+        glyph = symbols.glyphs.get(entry.status, "")
+        called = visible(entry.variant or entry.agent or entry.name, newlines=False)
+        shown.append(("item", f"{glyph} {called}".strip()))
+    if total > LIST_LIMIT:
+        shown.append(("dim", f"and {total - LIST_LIMIT:,} more"))
+    if case is not None:
+        alike = all(one.case is not None and one.case.turns == case.turns for one in line.members)
+        shown += _case(case, turns=alike)
+    return shown
 
 
 def _failing(
@@ -184,7 +209,9 @@ def entry_head(entry: CaseRow, symbols: formatting.Symbols) -> list[Paragraph]:
     if case and case.line and case.file:  # the line is one of a table, say
         place = f"{entry.suite}{symbols.dot}{case.file}:{case.line}"
     parts = [place, title_of(entry.format)]
-    parts += [part for part in (entry.agent, entry.model) if part]
+    model = "" if entry.agent.endswith(entry.model) else entry.model
+    named = bool(entry.agent) and short_providers([entry.agent])[0] in entry.variant
+    parts += [part for part in ("" if named else entry.agent, model) if part]
     shown.append(("dim", visible(symbols.dot.join(parts), newlines=False)))
     if entry.note is not None:
         style = {"right": "good", "wrong": "bad"}.get(entry.note.verdict or "", "text")
@@ -231,7 +258,8 @@ def _idle(case: Case) -> list[vacuity.Idle]:
     return [part for part in vacuity.idle_parts(case) if part.key][:LIST_LIMIT]
 
 
-def _case(case: Case) -> list[Paragraph]:
+def _case(case: Case, *, turns: bool = True) -> list[Paragraph]:
+    """What it is; without its `turns` where only their assertions are its test's."""
     shown: list[Paragraph] = []
     if case.description and case.description != case.name:
         shown += [("text", ""), ("text", clip(visible(case.description), TEXT_LIMIT))]
@@ -239,9 +267,10 @@ def _case(case: Case) -> list[Paragraph]:
         shown.append(("warn", visible(f"line {problem.line}: {problem.message}", newlines=False)))
     several = len(case.turns) > 1
     for number, turn in enumerate(case.turns[:LIST_LIMIT], start=1):
-        shown.append(("text", ""))
-        shown.append(("label", f"Turn {number}" if several else "Prompt"))
-        shown.append(("text", clip(visible(turn.text or "(no text)"), TEXT_LIMIT)))
+        if turns:
+            shown.append(("text", ""))
+            shown.append(("label", f"Turn {number}" if several else "Prompt"))
+            shown.append(("text", clip(visible(turn.text or "(no text)"), TEXT_LIMIT)))
         shown += _assertions(turn.assertions)
     if case.assertions:
         shown += [("text", ""), ("label", "Of the whole conversation" if several else "Expected")]
@@ -277,6 +306,8 @@ def _suite(suite: Suite, line: TreeLine, symbols: formatting.Symbols) -> list[Pa
     if suite.format:  # the configuration has none, and no cases
         place = symbols.dot.join([suite.path, title_of(suite.format)])
         many = f"{len(suite.cases):,} case{'s' * (len(suite.cases) != 1)}"
+        if 0 < line.counts.total() < len(suite.cases):  # a filter hides the others
+            many = f"{line.counts.total():,} of {many} shown"
         counts = f"{symbols.dot}{_counts(line)}" if _counts(line) else ""
         shown += [("dim", visible(place, newlines=False)), ("text", ""), ("text", f"{many}{counts}")]
     if suite.description:

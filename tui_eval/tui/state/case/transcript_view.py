@@ -273,5 +273,5 @@ def _add_end(view: Transcript, attempt: Attempt, verdicts: Sequence[tuple[int, V
 def facts_of(attempt: Attempt) -> str:
     """Duration, tokens, cost of a whole attempt, for the head of the screen."""
     known = "cached" if attempt.cached else ""
-    parts = (duration(attempt.duration_ms), tokens(attempt.usage), cost(attempt.cost), known)
+    parts = (duration(attempt.duration_ms), tokens(attempt.usage), cost(attempt.cost or None), known)
     return " · ".join(part for part in parts if part)

@@ -125,10 +125,9 @@ def shared(columns: Sequence[Column]) -> Column:
     return agent, model, prompt
 
 
-def heads(found: Grid, width: int = 0) -> list[list[str]]:
+def heads(found: Grid) -> list[list[str]]:
     """What tells the columns apart, a row of all columns for the agent (and model) and one below it for the prompt;
-    without the row in which they are all alike. Each name in so many cells (0: all of it), where names are cut the
-    end that differs is left."""
+    without the row in which they are all alike."""
     common = shared(found.columns)
     rows: list[list[str]] = []
     for members in ((0, 1), (2,)):
@@ -141,10 +140,9 @@ def heads(found: Grid, width: int = 0) -> list[list[str]]:
             for column in found.columns
         ]
         if any(row):
-            rows.append(_cut(row, width) if width else row)
+            rows.append(row)
     if not rows:
         rows = [[one_line(column[0]) or "case" for column in found.columns]]
-        rows = [_cut(row, width) for row in rows] if width else rows
     return rows
 
 
@@ -180,15 +178,28 @@ def title_lines(found: Grid, width: int, first: int, chosen: int) -> list[Line]:
     left, each, fits = widths(found, width, first)
     before = f"← {first} more" if first else "test"
     lines: list[Line] = []
-    for row in heads(found, each - 1):
+    for row in heads(found):
         line: Line = (Span(f"{'' if lines else before:<{left}}", "muted"),)
-        for index in range(first, min(first + fits, len(found.columns))):
-            pad = " " * (each - cell_len(row[index]))
-            line = (*line, Span(row[index], "tab-active" if index == chosen else "strong"), Span(pad))
+        for begin, end in _spans(row, first, min(first + fits, len(found.columns))):
+            # A name over several columns has the room of all of them.
+            name = _cut(row, each * (end - begin) - 1)[begin]
+            pad = " " * (each * (end - begin) - cell_len(name))
+            line = (*line, Span(name, "tab-active" if begin <= chosen < end else "strong"), Span(pad))
         if first + fits < len(found.columns) and not lines:
             line = (*line, Span("→", "note"))
         lines.append(fit(line, width))
     return lines
+
+
+def _spans(row: Sequence[str], first: int, end: int) -> list[tuple[int, int]]:
+    """From where to where the columns in sight have the same heading."""
+    found: list[tuple[int, int]] = []
+    for index in range(first, end):
+        if found and row[index] == row[index - 1]:
+            found[-1] = (found[-1][0], index + 1)
+        else:
+            found.append((index, index + 1))
+    return found
 
 
 def total_line(found: Grid, width: int, first: int) -> Line:
@@ -247,6 +258,8 @@ def figure_of(cell: CaseRow, figure: str) -> str:
             return f"{cell.score:.2f}" if cell.score is not None else ""
         case "tokens":
             return f"{cell.tokens:,}" if cell.tokens is not None else ""
+    if not cell.duration_ms and cell.status in ("cancelled", "skipped"):
+        return ""  # it never began
     return duration(cell.duration_ms) if cell.duration_ms is not None else ""
 
 

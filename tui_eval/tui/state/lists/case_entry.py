@@ -81,7 +81,8 @@ class Extent:
     """Cells of the longest name with what tells it apart."""
     attempts: int = 0
     """Of the case with the most."""
-    trend: bool = False
+    trend: int = 0
+    """Runs of the case with the most."""
     tokens: bool = False
     cost: bool = False
     duration: bool = False
@@ -91,16 +92,19 @@ class Extent:
     word: int = 0
     """Cells of the longest outcome."""
     flaky: bool = False
+    suites: bool = False
+    """Whether they are of several suites."""
 
     def widen(self, entry: CaseRow) -> bool:
         """Take an entry in; says whether that changed anything."""
         changed = False
         if len(entry.status) > self.word:
             self.word, changed = len(entry.status), True
+        if len(entry.trend) > self.trend:
+            self.trend, changed = len(entry.trend), True
         if len(entry.attempts) > self.attempts:
             self.attempts, changed = len(entry.attempts), True
         for name, has in (
-            ("trend", entry.trend),
             ("tokens", entry.tokens),
             ("cost", entry.cost or entry.cached),
             ("duration", entry.duration_ms is not None or entry.started_at),
@@ -117,7 +121,11 @@ class Extent:
 def extent_of(entries: Iterable[CaseRow]) -> Extent:
     """What these entries have to show."""
     extent = Extent()
+    suite: str | None = None
     for entry in entries:
+        if entry.suite != suite:
+            extent.suites = suite is not None or extent.suites
+            suite = entry.suite
         wide = len(entry.name) if entry.name.isascii() else cell_len(entry.name)
         if entry.variant:
             wide += cell_len(entry.variant) + 3

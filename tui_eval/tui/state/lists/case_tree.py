@@ -16,7 +16,13 @@ from typing import Literal
 
 from tui_eval.model import Problem, Suite
 from tui_eval.tui.state.lists.case_entry import CaseRow, Extent, extent_of
-from tui_eval.tui.state.lists.telling_apart import NOT_AT_ALL, Differs, differences, suites_apart
+from tui_eval.tui.state.lists.telling_apart import (
+    NOT_AT_ALL,
+    Differs,
+    differences,
+    named_together,
+    suites_apart,
+)
 from tui_eval.tui.state.text.formatting import SEVERITY
 
 LineKind = Literal["folder", "suite", "group", "test", "fold", "case", "problem"]
@@ -50,6 +56,8 @@ class TreeLine:
     """The same of what tells its row from others of its test."""
     beside: str = ""
     """What tells it from a line beside it of the same name, of another suite."""
+    of: int = 0
+    """Rows of its test, shown here or not."""
     _telling: CaseRow | None = None
     _summary: CaseRow | None = None
 
@@ -202,6 +210,8 @@ def build(entries: Iterable[CaseRow], suites: Iterable[Suite], view: View) -> Tr
         index = {line.key: number for number, line in enumerate(lines)}
         return Tree(lines, chosen, len({entry.case_id for entry in entries}), index, {}, extent_of(chosen))
     making = _Lines(view)
+    if accept is not None or view.grouping == "cause":
+        making.rows_of = Counter(map(_test_of, entries))
     if view.grouping in ("agent", "cause"):
         making.groups(chosen)
     elif view.grouping == "test" or view.failures_first:
@@ -255,6 +265,8 @@ def summary_row(line: TreeLine) -> CaseRow:
     assert worst is not None
     if line.status and len(members) < len(line.members):
         name = f"{len(members):,} {FOLDING[line.status]}"
+    elif line.status and not line.counts[line.status]:  # until the list is made anew
+        name = f"{len(members):,} cases"
     else:
         name = line.name
     same = [entry for entry in members if entry.status == worst.status]
@@ -266,8 +278,9 @@ def summary_row(line: TreeLine) -> CaseRow:
     }
     tokens = _total(one.tokens for one in members)
     if line.kind == "test":
-        of = "all" if len(same) == len(members) else f"{len(same)} of"
-        variant = f"{of} {len(members)}" if worst.status else ", ".join(map(_label, members[:NAMED]))
+        many = max(line.of, len(members))
+        of = "all" if len(same) == many else f"{len(same)} of"
+        variant = f"{of} {many}" if worst.status else named_together(*[list(map(_label, members))] * 2)
     else:
         variant = ""
     return replace(
@@ -352,6 +365,8 @@ class _Lines:
         self.lines: list[TreeLine] = []
         self.shown: list[CaseRow] = []
         self.above: dict[str, tuple[TreeLine, ...]] = {}
+        self.rows_of: Counter[tuple[str, str]] = Counter()
+        """Rows of each test, where not all of them stand together."""
 
     def groups(self, entries: list[CaseRow]) -> None:
         """Lines by agent, or by why a test did not pass, the largest first."""
@@ -481,7 +496,7 @@ class _Lines:
         """Lines of the tests of one group, whose key is `group`; those that passed or wait fold at its end."""
         found: dict[tuple[str, str], list[CaseRow]] = {}
         for entry in entries:
-            found.setdefault((entry.suite, entry.test or entry.name), []).append(entry)
+            found.setdefault(_test_of(entry), []).append(entry)
         tests = list(found.values())
         ended: dict[str, list[list[CaseRow]]] = {status: [] for status in FOLDING}
         others: list[list[CaseRow]] = []
@@ -554,6 +569,7 @@ class _Lines:
             "test", key, depth, first.name, suite=suite, above=parents, members=test, path=first.suite
         )
         line.counts.update(entry.status for entry in test)
+        line.of = self.rows_of[_test_of(first)]
         line.folded = self.view.is_folded(key, same)
         if not hidden:
             self.lines.append(line)
@@ -564,6 +580,7 @@ class _Lines:
                 self._row(entry, _label(entry), depth + 1, inside, hidden, suite)
             return
         groups = list(alike.items())
+        siblings = [_label(entry) for entry in test]
         if self.view.failures_first:
             groups.sort(key=lambda one: min(map(self.view.urgency, one[1])))
         for (status, why, _), rows in groups:
@@ -571,7 +588,7 @@ class _Lines:
                 for entry in rows:
                     self._row(entry, _label(entry), depth + 1, inside, hidden, suite)
                 continue
-            names = ", ".join(_label(entry) for entry in rows[:NAMED])
+            names = named_together([_label(entry) for entry in rows], siblings)
             fold = self._fold(
                 f"{key}\n{status}\n{why}", f"{len(rows)} × {names}", rows, depth + 1, inside, hidden
             )
@@ -597,9 +614,12 @@ class _Lines:
             )
 
 
-NAMED = 8
-"""Rows that the line of a fold names."""
 _NONE: Counter[str] = Counter()
+
+
+def _test_of(entry: CaseRow) -> tuple[str, str]:
+    """Of which test it is a row."""
+    return entry.suite, entry.test or entry.name
 
 
 def _label(entry: CaseRow) -> str:

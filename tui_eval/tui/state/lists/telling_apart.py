@@ -6,8 +6,10 @@ suites say which suite.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from itertools import pairwise
+import re
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
+from itertools import islice, pairwise
 from typing import NamedTuple
 
 from tui_eval.tui.state.text.fitting import cell_len, end_of, shorten
@@ -77,6 +79,68 @@ def shares(wanted: Sequence[int], room: int) -> list[int]:
         if given[number] == longest:
             given[number] -= 1
     return given
+
+
+NAMED = 8
+"""Rows that are named in one line."""
+_GAP = re.compile(r" · | ")
+
+
+def named_together(rows: Sequence[str], siblings: Sequence[str]) -> str:
+    """Some of a test's rows in one line, `siblings` being all of them: where these are each model with each prompt,
+    `atlas-mini` are all of its prompts, `terse` is that prompt with all models, and all of them are so many cases."""
+    crossed = _crossed(tuple(siblings)) if len(rows) > 1 else None
+    if crossed is None:
+        return _with_beginning(rows)
+    chosen = set(rows)
+    if len(chosen) == len(siblings):
+        return f"{len(siblings)} cases"
+    left = [one for one in siblings if one not in chosen]
+    if len(left) == 1 and len(rows) > 2:
+        return f"all but {left[0]}"
+    by_first: dict[str, list[str]] = {}
+    by_second: dict[str, list[str]] = {}
+    for first, second in (crossed[one] for one in rows):
+        by_first.setdefault(first, []).append(second)
+        by_second.setdefault(second, []).append(first)
+    many = len({second for _, second in crossed.values()})
+    if all(len(seconds) == many for seconds in by_first.values()):
+        return _list(by_first)
+    if all(len(firsts) == len(siblings) // many for firsts in by_second.values()):
+        return _list(by_second)
+    parts = (
+        first if len(seconds) == many else f"{first} {_list(seconds)}" for first, seconds in by_first.items()
+    )
+    return "; ".join(islice(parts, NAMED))
+
+
+def _with_beginning(rows: Sequence[str]) -> str:
+    """The rows, the words that all begin with said once: `atlas-mini terse, friendly`."""
+    begin = ""
+    for gap in _GAP.finditer(rows[0]):
+        if len(rows) > 1 and all(row.startswith(rows[0][: gap.end()]) for row in rows):
+            begin = rows[0][: gap.end()]
+    return begin + _list(row.removeprefix(begin) for row in rows)
+
+
+def _list(names: Iterable[str]) -> str:
+    return ", ".join(islice(names, NAMED))
+
+
+@lru_cache(maxsize=256)
+def _crossed(labels: tuple[str, ...]) -> dict[str, tuple[str, str]] | None:
+    """Both parts of each of these labels, where they are each of some names with each of some others."""
+    every = set(labels)
+    if len(every) < 4 or len(every) != len(labels):
+        return None
+    for gap in _GAP.finditer(labels[0]):
+        begin, end = labels[0][: gap.end()], labels[0][gap.start() :]
+        firsts = [label.removesuffix(end) for label in labels if label.endswith(end)]
+        seconds = [label.removeprefix(begin) for label in labels if label.startswith(begin)]
+        found = {f"{one}{gap[0]}{other}": (one, other) for one in firsts for other in seconds}
+        if min(len(firsts), len(seconds)) > 1 and found.keys() == every and not {*firsts} & {*seconds}:
+            return found
+    return None
 
 
 def suites_apart(rows: Sequence[tuple[str, str, str]]) -> list[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from tui_eval.case_names import short_providers
 from tui_eval.guard.text import clip, visible
 from tui_eval.store.shard_runs import shard_words
 from tui_eval.store.write_thread import FULL, LEFT_OUT
@@ -119,7 +120,8 @@ def figures_line(run: RunView, symbols: Symbols, now: float, width: int, *, alon
         add("warn", _waiting(run.trouble), 9)
     if info.note:
         add("warn", clip(visible(info.note, newlines=False), 80), 12)
-    agents = visible(clip(", ".join(info.agents), 60), newlines=False)
+    told = short_providers(info.agents) if len(info.agents) > 1 else info.agents
+    agents = visible(clip(", ".join(told), 60), newlines=False)
     if info.scripted:
         add("warn", "scripted agent" if len(info.agents) < 2 else "scripted agents")
     by_agent = _by_agent(run, symbols) if alone else ""

@@ -161,8 +161,8 @@ def size(count: int) -> str:
 
 
 def tokens(usage: Usage | None) -> str:
-    """`1,204+310 tokens` (in and out), or nothing where the agent did not say."""
-    if usage is None or (usage.input_tokens is None and usage.output_tokens is None):
+    """`1,204+310 tokens` (in and out), or nothing where the agent did not say, or counts none."""
+    if usage is None or not (usage.input_tokens or usage.output_tokens):
         return ""
     parts = [f"{part:,}" for part in (usage.input_tokens, usage.output_tokens) if part is not None]
     return "+".join(parts) + " tokens"
