@@ -6,7 +6,7 @@ import { createRequire } from 'node:module';
 import net from 'node:net';
 import path from 'node:path';
 import readline from 'node:readline';
-import { pathToFileURL } from 'node:url';
+import { fileURLToPath, pathToFileURL } from 'node:url';
 
 const MOST_PRINTED = 100_000;
 const MOST_WATCHED = 500;
@@ -181,6 +181,17 @@ function oneLine(error) {
   return text.split(/\s+/).join(' ').slice(0, 1000);
 }
 
+// The last line of the person's own code on the way to an error: not node's, a package's or this file's.
+function raisedAt(error) {
+  for (const line of String(error?.stack ?? '').split('\n')) {
+    const found = /^\s+at (?:.*\()?((?:file:\/\/)?\/[^()]+):(\d+):\d+\)?$/.exec(line);
+    if (!found || found[1].includes('/node_modules/') || found[1] === import.meta.url) continue;
+    const file = found[1].startsWith('file:') ? fileURLToPath(found[1]) : found[1];
+    return [file, Number(found[2])];
+  }
+  return undefined;
+}
+
 function answer(request, fields, files) {
   const body = JSON.stringify({ id: request.id, ...fields });
   channel.write(files ? `${body.slice(0, -1)},"files":${files}}\n` : `${body}\n`);
@@ -199,6 +210,8 @@ async function serve(request) {
       if (value === undefined) fields.undefined = true;
     } catch (error) {
       fields = { kind: 'error', message: oneLine(error), traceback: String(error?.stack ?? '') };
+      const place = error instanceof Error ? raisedAt(error) : undefined;
+      if (place) fields.raised_at = place;
       if (error instanceof RangeError && /allocation failed/.test(error.message)) fields.spent = true;
     }
     answer(request, { ...fields, stdout: state.printed }, watched(request.file));

@@ -297,6 +297,32 @@ async def test_what_a_javascript_file_is_told(tmp_path: Path) -> None:
     assert [event.text for event in of(events, Note)] == ["printed: info: logged 1"]
 
 
+@needs_node
+@pytest.mark.parametrize(
+    ("provider_file", "imported", "said"),
+    [
+        ("throw new Error('too many')", "", "p.js:2: Error: too many"),
+        ("require('./deep.js')()", "module.exports = () => {\n\n  null.x };", "p.js, deep.js:3: TypeError: "),
+        ("require('own')()", "", "p.js:2: Error: of the package"),
+        ("throw 'a text'", "", "p.js: a text"),
+        ("return JSON.parse('{')", "", "p.js:2: SyntaxError: "),
+    ],
+)
+async def test_where_a_javascript_file_failed_is_said(
+    tmp_path: Path, provider_file: str, imported: str, said: str
+) -> None:
+    (tmp_path / "p.js").write_text(f"module.exports = async () => {{\n  {provider_file} }};\n")
+    (tmp_path / "deep.js").write_text(imported)
+    package = tmp_path / "node_modules" / "own"
+    package.mkdir(parents=True)
+    (package / "index.js").write_text("module.exports = () => { throw new Error('of the package') };\n")
+    agent = provider({"id": "file://p.js"}, tmp_path)
+    with pytest.raises(AgentError) as failed:
+        await talk(agent, Request(1, "hi"))
+    await agent.close()
+    assert str(failed.value).startswith(said)
+
+
 @pytest.mark.parametrize("name", ["python:p.py", "file://p.py:call_api", "exec:python3 p.py"])
 async def test_what_scripts_are_told(tmp_path: Path, name: str) -> None:
     (tmp_path / "p.py").write_text(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncIterator
+from pathlib import Path
 
 from tui_eval.agents.base import Agent, AgentError, Capabilities, Request, Services, Session, SessionContext
 from tui_eval.agents.entry_options import Options
@@ -69,7 +70,9 @@ class JavaScriptSession(Session):
             if error.stdout:
                 yield Note(f"printed: {error.stdout.rstrip()[:PRINTED]}")
             raise AgentError(
-                f"{agent.file.name}: {one_line(str(error))}", code=error.code, said=one_line(str(error))
+                f"{_place(agent.file, error.raised_at)}: {one_line(str(error))}",
+                code=error.code,
+                said=one_line(str(error)),
             ) from None
         if result.stdout:
             yield Note(f"printed: {result.stdout.rstrip()[:PRINTED]}")
@@ -80,3 +83,11 @@ class JavaScriptSession(Session):
         if reply.latency_ms is None:
             reply.latency_ms = round((time.monotonic() - began) * 1000, 1)
         yield Finished(reply)
+
+
+def _place(file: Path, raised_at: tuple[str, int] | None) -> str:
+    """The provider's file, with the line of it, or of a file that it imports, where it failed."""
+    if raised_at is None:
+        return file.name
+    name, line = Path(raised_at[0]).name, raised_at[1]
+    return f"{file.name}:{line}" if name == file.name else f"{file.name}, {one_line(name)}:{line}"
