@@ -159,7 +159,8 @@ async def test_answers(
     )
     (tmp_path / "parse.py").write_text("def get(json, text, context):\n    return 'python ' + json['a']\n")
     server.plan.append(Planned(body=answer))
-    reply = await asked(server, tmp_path, **POST, **({"transformResponse": parser} if parser else {}))
+    config: dict[str, Any] = {**POST, **({"transformResponse": parser} if parser else {})}
+    reply = await asked(server, tmp_path, **config)
     assert (reply.text if reply.output is None else reply.output) == output
     assert reply.metadata is not None and reply.metadata["http"]["status"] == 200
     if parser and "tokenUsage" in parser:
