@@ -15,6 +15,8 @@ _LONGEST = 20_000
 _MOST = 4
 """Queries that are tried."""
 _ROW = "row_of_it"
+MENDING_SECONDS = 5.0
+"""Seconds after which no further one is tried."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ from tui_eval.assertions.judge_input import CannotJudge
 from tui_eval.config.project import DatabaseSpec
 from tui_eval.formats import judge
 from tui_eval.formats.nao.judge_nao import columns_named
+from tui_eval.frames import mended_queries
 from tui_eval.frames.queries import kept_conclusion
 from tui_eval.frames.sql import SqlResult, execute
 from tui_eval.model import Assertion, Case, Entry, Turn
@@ -81,7 +82,9 @@ async def test_a_failed_comparison_keeps_which_step_went_wrong(
     assert blame != "unknown" or 'Referenced column "nothing"' in kept["line"]
 
 
-async def test_the_mistake_of_a_query_is_kept_where_it_is_right_without_it() -> None:
+async def test_the_mistake_of_a_query_is_kept_where_it_is_right_without_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     expected = "select customer_id, sum(amount) as revenue from orders group by 1 order by 2 desc, 1 limit 3"
     own = expected.replace(" desc", "")
     wrong = [
@@ -96,6 +99,9 @@ async def test_the_mistake_of_a_query_is_kept_where_it_is_right_without_it() -> 
     assert kept["line"] == (
         "its query is wrong: it sorts by revenue ascending (descending, it gives the expected rows); the answer has its rows"
     )
+    monkeypatch.setattr(mended_queries, "MENDING_SECONDS", -1.0)  # a slow database is not asked on and on
+    late = await judged(expected, own, wrong)
+    assert late.data is not None and "cause" not in late.data.settings["conclusion"]
     again = kept_conclusion(found.data)
     assert again is not None and again.short == "its query is wrong: it sorts by revenue ascending"
 

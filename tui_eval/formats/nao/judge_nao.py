@@ -7,6 +7,7 @@ section 2); rows are compared by `tui_eval.frames`, in the documented or the ref
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -321,11 +322,15 @@ async def _caused(
     found: Conclusion, data: DataDetails, own: str, expected: SqlResult, settings: Any, evidence: JudgeInput
 ) -> Conclusion:
     """With the mistake of the agent's query, where it gives the expected rows without it."""
+    from tui_eval.frames.mended_queries import MENDING_SECONDS
     from tui_eval.frames.queries import gives_expected, to_mend
 
+    began = time.monotonic()
     run, columns = evidence.services.agent_sql, data.columns or None
     for query in await in_thread(lambda: to_mend(found, data.reference_sql, own)) if run is not None else ():
         assert run is not None
+        if time.monotonic() - began > MENDING_SECONDS:
+            break
         try:
             given = await run(evidence.case.database, query.sql)
         except Exception:

@@ -6,6 +6,7 @@ The query is run as expected SQL is: read-only, in the process for SQL, with its
 from __future__ import annotations
 
 import threading
+import time
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -60,6 +61,7 @@ def concluded_from(
     The expected query is run beside it: where it gives other rows than in the run, the database is another by now, and
     nothing can be said of the agent's.
     """
+    from tui_eval.frames.mended_queries import MENDING_SECONDS
     from tui_eval.frames.queries import Conclusion, conclude, gives_expected, made_of, to_mend
 
     details = asked.attempt.data
@@ -91,7 +93,10 @@ def concluded_from(
         several = queries_run(asked.attempt) > 1
         if several or made_of(own, expected, found.renamed, settings, columns):
             return Conclusion("unknown", "")  # the answer may have been worked out from what was asked for
+    began = time.monotonic()
     for query in to_mend(found, queries.expected, queries.own.sql, _dialect(asked)):
+        if cancel.is_set() or time.monotonic() - began > MENDING_SECONDS:
+            break
         made = _rows(spec, query.sql, cancel)
         if not isinstance(made, str) and gives_expected(
             made, expected, settings, columns, reference=reference
