@@ -24,6 +24,8 @@ THREADS_AT_MOST = 3.0
 """Seconds for its threads: some tests hold one up on purpose."""
 LASTING = ("tui-follower", "tui-watch")
 """Threads that only end with the app."""
+_before_test: set[threading.Thread] = set()
+"""Threads that were there when the test began."""
 SOON = 0.6
 """Seconds of a timer that `rested` waits for: the cursor's rest, a portion of news; not how long words stay."""
 
@@ -31,6 +33,8 @@ SOON = 0.6
 def waiter() -> Callable[..., Coroutine[Any, Any, None]]:
     """A replacement for `textual._wait.wait_for_idle`; threads that run already now are not waited for."""
     others = set(threading.enumerate())
+    _before_test.clear()
+    _before_test.update(others)
 
     async def settled(min_sleep: float = 0, max_sleep: float = 0) -> None:
         start = time.monotonic()
@@ -53,14 +57,24 @@ def waiter() -> Callable[..., Coroutine[Any, Any, None]]:
 
 
 async def rested(pilot: Pilot[Any]) -> None:
-    """The app has settled, and what it does a moment after a key is done too."""
+    """The app has settled, and what it does a moment after a key is done too, and what its threads read, however
+    long that takes on a busy machine."""
     end = time.monotonic() + AT_MOST
     await pilot.pause()
-    while any(_runs_soon(timer) for pump in (pilot.app, *pilot.app.screen.walk_children(with_self=True))
-              for timer in list(pump._timers)):  # fmt: skip
-        assert time.monotonic() < end, "a timer follows the other"
-        await asyncio.sleep(0.01)
+    quiet = 0
+    while quiet < 2:  # a thread that ended just now has left something to show
+        quiet = 0 if _goes_on(pilot.app) else quiet + 1
+        assert time.monotonic() < end, "a timer or a thread follows the other"
+        if not quiet:
+            await asyncio.sleep(0.01)
         await pilot.pause()
+
+
+def _goes_on(app: App[Any]) -> bool:
+    pumps = (app, *app.screen.walk_children(with_self=True))
+    return _working_threads(_before_test) or any(
+        _runs_soon(timer) for pump in pumps for timer in list(pump._timers)
+    )
 
 
 def _runs_soon(timer: Timer) -> bool:
