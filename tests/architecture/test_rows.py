@@ -36,3 +36,52 @@ def test_what_fits_and_wraps_is_defined_once() -> None:
     }
     text, styled = "state/text/fitting.py", "state/text/lines.py"
     assert defined == {("fit", text), ("wrap", text), ("shorten", text), ("fit", styled), ("wrap", styled)}
+
+
+PAINTING = {"render_line", "render_lines"}
+PAINTERS = {("widgets/row_view.py", "RowView")}
+MAKERS_OF_OTHER_STRIPS = {
+    "terminal/renderer.py",  # cells that are painted already, as the terminal shows them
+    "terminal/terminal_guard.py",  # looks through what Textual painted, whoever made it
+    "faults.py",  # what stands in the place of a widget that cannot be drawn
+}
+STYLING = {"get_component_rich_style", "get_component_styles", "COMPONENT_CLASSES"}
+
+
+def test_one_class_paints_rows() -> None:
+    """Who shows rows derives from `RowView` or holds one, and says what a row shows: it makes no strips of cells, and
+    keeps no window and no cursor of its own."""
+    painters: set[tuple[str, str]] = set()
+    scrollers: set[tuple[str, str]] = set()
+    for path in TUI.rglob("*.py"):
+        name = str(path.relative_to(TUI))
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ClassDef):
+                if PAINTING & {one.name for one in node.body if isinstance(one, ast.FunctionDef)}:
+                    painters.add((name, node.name))
+                if any(isinstance(base, ast.Name) and base.id == "ScrollView" for base in node.bases):
+                    scrollers.add((name, node.name))
+    assert painters == scrollers == PAINTERS
+
+
+def test_strips_are_made_in_one_place() -> None:
+    """A line with style words becomes cells in `painting`; the others have their reasons."""
+    makers = {
+        str(path.relative_to(TUI))
+        for path in TUI.rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.ImportFrom) and node.module in ("textual.strip", "rich.segment")
+    }
+    assert makers == {"widgets/row_view.py", "widgets/painting.py", *MAKERS_OF_OTHER_STRIPS}
+
+
+def test_there_is_one_system_of_styles() -> None:
+    """Style words and the table in `widgets/looks`; component classes would be a second one."""
+    others = {
+        str(path.relative_to(TUI))
+        for path in TUI.rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if (isinstance(node, ast.Name) and node.id in STYLING)
+        or (isinstance(node, ast.Attribute) and node.attr in STYLING)
+    }
+    assert others == set()

@@ -51,7 +51,7 @@ async def opened_from_the_tree(root, monkeypatch, file: str, line: int, words: s
         assert at, screen_text(app)
         problem = lines[at[0]].problem
         assert problem is not None and words in f"{problem}", f"{problem}"
-        app.screen.case_list.show_cursor(at[0])
+        app.screen.case_list.move_to(at[0])
         await until(lambda: problem.message.split()[0] in screen_text(app), pilot)
         await pilot.press("enter")
         await until(lambda: seen, pilot)

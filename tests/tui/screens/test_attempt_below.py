@@ -15,6 +15,7 @@ from tui_eval.tui.screens.compare_screen import CompareScreen
 from tui_eval.tui.screens.grid import GridScreen
 from tui_eval.tui.screens.runs_screen import RunsScreen
 from tui_eval.tui.screens.search_screen import SearchScreen
+from tui_eval.tui.state.text.lines import plain
 
 SIZES = pytest.mark.parametrize("size", [(80, 24), (120, 40)], ids=["80x24", "120x40"])
 OUTCOMES = {"a": ["passed", "failed", "passed"], "b": ["failed", "failed", "passed"]}
@@ -23,8 +24,7 @@ OUTCOMES = {"a": ["passed", "failed", "passed"], "b": ["failed", "failed", "pass
 def below(app: Any) -> str:
     """What the pane shows."""
     pane = app.screen.beside
-    width = pane.size.width
-    return "\n".join(pane.draw(index, width).text for index in range(pane.line_count))
+    return "\n".join(plain(pane.row_line(row)) for row in range(pane.row_count))
 
 
 async def sees(app: Any, pilot: Any, *texts: str) -> None:

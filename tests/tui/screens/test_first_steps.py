@@ -139,7 +139,7 @@ async def test_a_problem_in_the_configuration_stands_in_the_tree_and_opens(tmp_p
         await until(lambda: "ekko" in screen_text(app), pilot)
         lines = app.screen.case_list.cases.lines
         at = next(index for index, line in enumerate(lines) if line.problem is not None)
-        app.screen.case_list.show_cursor(at)
+        app.screen.case_list.move_to(at)
         await pilot.press("enter")
         await pilot.pause()
         assert opened and opened[0][0].name == "tui_eval.yaml" and opened[0][1] == 2

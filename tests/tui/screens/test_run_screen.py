@@ -67,7 +67,7 @@ async def test_pin_zoom_and_follow(tmp_path):
         run.writer.live(refs[7], "assistant", "line\n" * 300)
         await until(lambda: app.state.run.counts.running == 8, pilot)
         await until(lambda: len(screen.case_list.cases.lines) == 8, pilot)  # none waits any more
-        screen.query_one(CaseList).show_cursor(7)
+        screen.query_one(CaseList).move_to(7)
         assert screen.current().case_id.endswith("case 7")
         await pilot.press("v")
         await until(lambda: refs[7] in screen.streams.slots.shown, pilot)

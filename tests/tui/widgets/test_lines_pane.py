@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from textual.app import App, ComposeResult
+from textual.events import Resize
 
 from tests.support.app_host import until
 from tui_eval.tui.state.text.lines import Span
@@ -12,7 +13,7 @@ from tui_eval.tui.widgets.lines_pane import LinesPane
 class Deaf(LinesPane):
     """One that word of its size has not reached yet."""
 
-    def on_resize(self) -> None:
+    def on_resize(self, event: Resize) -> None:
         """Not yet."""
 
 

@@ -202,7 +202,7 @@ class HistoryTable(LinePane):
             self.cursor = next(places, 0)
         self.relayout()
         if not keep:
-            self._show(self.cursor, True)
+            self.show_cursor(top=True)
 
     def relayout(self) -> None:
         """The width changed."""

@@ -460,7 +460,7 @@ class CallTable(LinePane):
 
     def reveal(self) -> None:
         """Bring the cursor into view, once the height is known."""
-        self._show(self.cursor, False)
+        self.show_cursor()
 
     def relayout(self) -> None:
         """The width changed."""

@@ -242,6 +242,5 @@ class Outline(LinePane):
         at = bisect_right(starts, index) - 1
         if 0 <= at < self.row_count and at != self.cursor:
             before, self.cursor = self.cursor, at
-            self._show(at, False)
-            self.refresh_row(before)
-            self.refresh_row(at)
+            self.show_cursor()
+            self.refresh_row(before, at)

@@ -261,7 +261,7 @@ class ListArrangement:
                 note != old.note and self.view.accept is not None
             ):
                 moved = True
-        cases.refresh_lines(lines)
+        cases.refresh_row(*lines)
         return moved
 
     def replace_some(self, keys: Iterable[str]) -> bool:

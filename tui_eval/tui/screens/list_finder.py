@@ -72,7 +72,7 @@ class ListFinder:
         if not kept:
             self.found = ""
             cases.find("", 1)
-            cases.show_cursor(self._before[1])
+            cases.move_to(self._before[1])
         elif self.found and not cases.find(self.found, 1, start=cases.cursor):
             self._find_folded()
 

@@ -192,7 +192,7 @@ class RunScreen(ListPlace, inherit_bindings=False):
             self.case_list.marks = set()
             self.case_list.touched = False
             self.view.held.clear()
-            self.case_list.show_cursor(0)
+            self.case_list.move_to(0)
         self.arrangement.remake()
         self.assign()
 

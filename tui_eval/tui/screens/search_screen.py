@@ -44,11 +44,11 @@ class ResultTable(RowTable):
         """Put the cursor on the first line of a result."""
         before = self.cursor
         super().move_to(row - row % 2, top=top)
-        for other in (before + 1, self.cursor + 1):
-            self.refresh_row(other)
+        self.refresh_row(before + 1, self.cursor + 1)
 
     def move_by(self, step: int) -> None:
         """Results down (or up)."""
+        self.touched = True
         self.move_to(self.cursor + 2 * step)
 
     def cursor_line(self, row: int) -> bool:

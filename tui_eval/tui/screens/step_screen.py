@@ -12,6 +12,7 @@ from functools import partial
 from textual import on
 from textual.app import ComposeResult
 from textual.binding import Binding
+from textual.events import Resize
 from textual.widgets import TextArea
 
 from tui_eval.guard.text import visible
@@ -55,27 +56,30 @@ class StepConversation(LinesPane):
 
     _at_end = True
 
-    def show(self, paragraphs: Sequence[tuple[str, str]], lines: Sequence[Line] = ()) -> None:
+    def show(
+        self,
+        paragraphs: Sequence[tuple[str, str]],
+        lines: Sequence[Line] = (),
+        brief: Sequence[Line] | None = None,
+    ) -> None:
         """Show other paragraphs."""
         at_end, top = self._at_end, self.top
-        super().show(paragraphs, lines)
+        super().show(paragraphs, lines, brief)
         self._stay(at_end, top)
 
-    def on_resize(self) -> None:
+    def on_resize(self, event: Resize) -> None:
         """The message below comes and goes."""
         at_end, top = self._at_end, self.top
-        super().on_resize()
+        super().on_resize(event)
         self._stay(at_end, top)
 
-    def moved(self) -> None:
+    def scrolled(self) -> None:
         """Look whether this is the end."""
-        self._at_end = self.top + self.size.height >= self.line_count
+        self._at_end = self.top == self.max_scroll_y
 
     def _stay(self, at_end: bool, top: int) -> None:
-        most = max(0, self.line_count - self.size.height)
-        self.top = most if at_end else min(top, most)
+        self.show_from(self.max_scroll_y if at_end else top)
         self._at_end = at_end
-        self.repaint()
 
 
 class StepScreen(Place, inherit_bindings=False):

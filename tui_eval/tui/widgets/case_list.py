@@ -5,12 +5,10 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import astuple, dataclass
-from typing import Literal
+from typing import ClassVar, Literal
 
 from rich.cells import cell_len
-from rich.style import Style
 from textual.message import Message
-from textual.strip import Strip
 
 from tui_eval.formats import title_of
 from tui_eval.guard.text import clip, visible
@@ -25,8 +23,9 @@ from tui_eval.tui.state.lists.reasons import line_reason, short_detail
 from tui_eval.tui.state.lists.telling_apart import NOT_AT_ALL, cut, shares
 from tui_eval.tui.state.text import formatting
 from tui_eval.tui.state.text.fitting import end_of, fit, wrap
-from tui_eval.tui.widgets.line_view import LineView
-from tui_eval.tui.widgets.painting import ink, line
+from tui_eval.tui.state.text.lines import Line, Span, line_of
+from tui_eval.tui.widgets.looks import Look
+from tui_eval.tui.widgets.row_view import RowView
 
 # -- How a line of the list of cases is drawn: outcome, name, note, trend and figures in columns.
 
@@ -104,48 +103,15 @@ def columns_for(
     )
 
 
-STATUSES = tuple(status for status in formatting.GLYPHS if status)
-
-
-class CaseLines(LineView):
+class CaseLines(RowView):
     """Draws the lines of a `Tree`; what is done with them is in `CaseList`."""
 
-    COMPONENT_CLASSES = {
-        *(f"cases--{status}" for status in STATUSES),
-        "cases--cursor",
-        "cases--cursor-blurred",
-        "cases--dim",
-        "cases--folder",
-        "cases--problem",
-        "cases--note",
-        "cases--mark",
-        "cases--found",
-        "cases--new",
+    LOOKS: ClassVar[Mapping[str, Look]] = {
+        "failed": Look("$text-error"),
+        "error": Look("$text-warning"),
+        "cursor": Look(attributes="bold", background="$surface-lighten-2"),
+        "cursor-away": Look(background="$surface"),
     }
-    DEFAULT_CSS = """
-    CaseLines { width: 1fr; }
-    CaseLines .cases--passed { color: $text-success; }
-    CaseLines .cases--failed { color: $text-error; }
-    CaseLines .cases--error { color: $text-warning; }
-    CaseLines .cases--flaky { color: $text-warning; }
-    CaseLines .cases--running { color: $text-primary; }
-    CaseLines .cases--retrying { color: $text-warning; }
-    CaseLines .cases--waiting { color: $text-muted; }
-    CaseLines .cases--cancelled { color: $text-muted; }
-    CaseLines .cases--skipped { color: $text-muted; }
-    CaseLines .cases--new { color: $text-muted; }
-    CaseLines .cases--dim { color: $text-muted; }
-    CaseLines:ansi .cases--dim { text-style: dim; }
-    CaseLines .cases--folder { text-style: bold; }
-    CaseLines .cases--problem { color: $text-error; }
-    CaseLines .cases--note { color: $text-warning; }
-    CaseLines .cases--mark { color: $text-accent; text-style: bold; }
-    CaseLines .cases--found { text-style: underline; }
-    CaseLines .cases--cursor { background: $surface-lighten-2; text-style: bold; }
-    CaseLines .cases--cursor-blurred { background: $surface; }
-    CaseLines:ansi .cases--cursor { text-style: reverse; }
-    CaseLines:ansi .cases--cursor-blurred { text-style: underline; }
-    """
 
     def __init__(
         self, kind: Literal["suites", "run"], symbols: formatting.Symbols, *, classes: str | None = None
@@ -163,14 +129,9 @@ class CaseLines(LineView):
         self._columns_at: tuple[object, ...] = ()
 
     @property
-    def line_count(self) -> int:
+    def row_count(self) -> int:
         """Lines of the tree as folded."""
         return len(self.cases.lines)
-
-    def style(self, name: str) -> Style:
-        if name.startswith("cursor"):
-            return self.get_component_rich_style(f"cases--{name}", partial=True)
-        return ink(self.get_component_rich_style(f"cases--{name}"))
 
     def layout_for(self, width: int) -> CaseColumns:
         """The columns at this width."""
@@ -181,33 +142,30 @@ class CaseLines(LineView):
             self._columns = columns_for(self.kind, width, extent, words=not self.symbols.unicode)
         return self._columns
 
-    def draw_empty(self, y: int, width: int) -> Strip:
+    def line_below(self, y: int) -> Line:
         """What to press, where there is nothing."""
-        base = self.rich_style
         if self.cases.lines or not self.empty:
-            return Strip.blank(width, base)
-        lines = [part for text in self.empty for part in wrap(text, max(10, width - 4))]
-        if not 1 <= y <= len(lines):
-            return Strip.blank(width, base)
-        return line([(f"  {lines[y - 1]}", self.style("dim"))], width, base)
+            return ()
+        rows = [row for text in self.empty for row in wrap(text, max(10, self.size.width - 4))]
+        return (Span(f"  {rows[y - 1]}", "dim"),) if 1 <= y <= len(rows) else ()
 
-    def draw(self, index: int, width: int) -> Strip:
+    def row_line(self, row: int) -> Line:
         """One line."""
-        shown = self.cases.lines[index]
-        base = self.rich_style
-        if index == self.cursor:
-            base = base + self.style("cursor" if self.has_focus else "cursor-blurred")
+        return self.tree_line(self.cases.lines[row], self.size.width)
+
+    def tree_line(self, shown: TreeLine, width: int) -> Line:
+        """A line of the tree in so many cells."""
         marked = shown.entry is not None and shown.entry.key in self.marks
         if shown.members and self.marks:
             marked = all(entry.key in self.marks for entry in shown.members)
-        parts: list[tuple[str, Style]] = [(self.symbols.marked if marked else " ", self.style("mark"))]
+        parts = [Span(self.symbols.marked if marked else " ", "mark")]
         indent = " " * min(2 * shown.depth, 8)
         if shown.kind == "case" and shown.entry is not None:
-            parts += self.case_parts(shown, shown.entry, indent, width - 1, base)
+            parts += self.case_parts(shown, shown.entry, indent, width - 1)
         elif shown.kind in ("test", "fold") and shown.members:
-            parts += self.case_parts(shown, shown.summary, indent, width - 1, base)
+            parts += self.case_parts(shown, shown.summary, indent, width - 1)
         elif shown.kind == "problem" and shown.problem is not None:
-            style = self.style("problem" if shown.problem.level == "error" else "note")
+            style = "bad" if shown.problem.level == "error" else "note"
             place = f"line {shown.problem.line}: " if shown.problem.line else ""
             if shown.problem.path not in ("", shown.path):  # a file that the suite names
                 name = shown.problem.path.rpartition("/")[2]
@@ -216,21 +174,20 @@ class CaseLines(LineView):
             if key and "[" not in key and key not in words:  # which one is misspelt
                 place += f"{key}: "
             text = visible(clip(place + words, 400), newlines=False)
-            parts.append((fit(f"{indent}! {text}", width - 1), style))
+            parts.append(Span(fit(f"{indent}! {text}", width - 1), style))
         else:
             parts += self._group(shown, indent, width - 1)
-        return line(parts, width, base)
+        return line_of(parts)
 
-    def case_parts(
-        self, shown: TreeLine, entry: CaseRow, indent: str, width: int, base: Style
-    ) -> list[tuple[str, Style]]:
+    def case_parts(self, shown: TreeLine, entry: CaseRow, indent: str, width: int) -> list[Span]:
+        """A case, or a test by what became of its rows, in so many cells."""
         columns = self.layout_for(width + 1)
         status = entry.status
         flaky = entry.flaky and status != "running"
-        style = self.style(status or "new")
+        style = status or "new"
         word = f"{status}" if not (flaky and status in ("passed", "failed")) else "flaky"
         if flaky and word == "flaky":
-            style = self.style("flaky")
+            style = "flaky"
             passed, of = (
                 (entry.attempts.count("p"), len(entry.attempts)) if entry.attempts else entry.ratio or (0, 0)
             )
@@ -241,18 +198,16 @@ class CaseLines(LineView):
         # A row below its test's line says only what tells it from its siblings.
         called = shown.name if shown.kind == "case" else entry.name
         name = visible(clip(called, 400), newlines=False)
-        parts: list[tuple[str, Style]] = [(f"{indent}{glyph} ", style)]
+        parts: list[Span] = [Span(f"{indent}{glyph} ", style)]
         if shown.holds_lines:
-            parts.append(
-                (f"{self.symbols.folded if shown.folded else self.symbols.unfolded} ", self.style("dim"))
-            )
+            parts.append(Span(f"{self.symbols.folded if shown.folded else self.symbols.unfolded} ", "dim"))
             room -= 2
-        said: list[tuple[str, Style]] = []
+        said: list[Span] = []
         if entry.note is not None:
             said = [self._note(entry.note, room - min(cell_len(name), 24))]
             room -= cell_len(said[0][0])
         if flaky and word.startswith("flaky") and self.symbols.unicode and self.kind == "suites":
-            said.append((f" {word}", style))
+            said.append(Span(f" {word}", style))
             room -= cell_len(word) + 1
         aside, message = self._aside(shown, entry)
         told = (entry.variant if called == entry.name else "", shown.beside)
@@ -275,32 +230,31 @@ class CaseLines(LineView):
             left = room - wide - 2
             # Where a case comes from is told by the end of its path, in a column of its own.
             shown_aside = fit(aside, left) if message else fit(end_of(aside, left), left, right=True)
-            parts += [*self._named(shown, name, parted, wide), (f"  {shown_aside}", self.style("dim"))]
+            parts += [*self._named(shown, name, parted, wide), Span(f"  {shown_aside}", "dim")]
         else:
             parts += self._named(shown, name, parted, room)
         parts += said
         if columns.attempts and not spare:
-            parts.append((" ", base))
+            parts.append(Span(" "))
             parts += self._attempts(entry.attempts, columns.attempts)
         if columns.word:
-            parts.append((" " + fit(word, columns.word), style))
-        dim = self.style("dim")
+            parts.append(Span(" " + fit(word, columns.word), style))
+        dim = "dim"
         if columns.trend:
-            parts.append(
-                (" " + fit(self.symbols.trend(entry.trend, columns.trend), columns.trend, right=True), dim)
-            )
+            trend = self.symbols.trend(entry.trend, columns.trend)
+            parts.append(Span(" " + fit(trend, columns.trend, right=True), dim))
         if columns.tokens:
-            parts.append((" " + fit(formatting.count(entry.tokens), columns.tokens, right=True), dim))
+            parts.append(Span(" " + fit(formatting.count(entry.tokens), columns.tokens, right=True), dim))
         if columns.cost:
             money = "cached" if entry.cached and not entry.cost else formatting.cost(entry.cost)
-            parts.append((" " + fit(money, columns.cost, right=True), dim))
+            parts.append(Span(" " + fit(money, columns.cost, right=True), dim))
         if columns.duration:
             time_text, late = self.time_words(entry, columns.duration)
-            time_style = self.style("retrying") if late else dim
-            parts.append((" " + fit(time_text, columns.duration, right=True), time_style))
+            time_style = "retrying" if late else dim
+            parts.append(Span(" " + fit(time_text, columns.duration, right=True), time_style))
         if columns.age:
             old = formatting.age(self.now() - entry.finished_at) if entry.finished_at and status else ""
-            parts.append((" " + fit(old, columns.age, right=True), dim))
+            parts.append(Span(" " + fit(old, columns.age, right=True), dim))
         return parts
 
     def _aside(self, shown: TreeLine, entry: CaseRow) -> tuple[str, bool]:
@@ -319,7 +273,7 @@ class CaseLines(LineView):
             words = entry.suite
         return visible(clip(" ".join(words[:400].split()), 200), newlines=False), message
 
-    def _named(self, shown: TreeLine, name: str, parted: list[str], width: int) -> list[tuple[str, Style]]:
+    def _named(self, shown: TreeLine, name: str, parted: list[str], width: int) -> list[Span]:
         """A name and what tells it from others (of its test, of other suites), in so many cells, cut where that tells
         nothing; what is looked for is marked in it."""
         dot = self.symbols.dot
@@ -329,12 +283,12 @@ class CaseLines(LineView):
         name, *parted = (cut(text, differs, each) for (text, differs), each in zip(told, cells, strict=True))
         variant = "".join(f"{dot}{text}" for text in parted if text)
         left = width - cell_len(name)
-        rest = [(fit(variant, left), self.style("dim"))]
+        rest = [Span(fit(variant, left), "dim")]
         at = name.lower().find(self.needle) if self.needle else -1
         if at < 0:
-            return [(name, Style()), *rest]
+            return [Span(name), *rest]
         end = at + len(self.needle)
-        return [(name[:at], Style()), (name[at:end], self.style("found")), (name[end:], Style()), *rest]
+        return [Span(name[:at]), Span(name[at:end], "found"), Span(name[end:]), *rest]
 
     def time_words(self, entry: CaseRow, width: int) -> tuple[str, bool]:
         """How long it took, or runs, with its time limit (`12s/30s`); whether that is nearly over, which `!`
@@ -354,41 +308,41 @@ class CaseLines(LineView):
                 return whole, late
         return f"{words}!" if late else words, late
 
-    def _note(self, note: HumanNote, room: int) -> tuple[str, Style]:
+    def _note(self, note: HumanNote, room: int) -> Span:
         """A person's note: ` ★ wrong …`; a letter for each word where there is less room."""
         star = self.symbols.star
         sign = note_sign(note, star)
         if cell_len(sign) + 1 > room:
             sign = "".join(word if word in (star, "…", "...") else word[0] for word in sign.split())
         style = {"right": "passed", "wrong": "failed"}.get(note.verdict or "", "mark")
-        return f" {sign}", self.style(style)
+        return Span(f" {sign}", style)
 
-    def _attempts(self, attempts: str, width: int) -> list[tuple[str, Style]]:
+    def _attempts(self, attempts: str, width: int) -> list[Span]:
         """`✓✓✗`, or `7/10 ✓` where they do not fit."""
         if len(attempts) < 2:  # the glyph in front says it
-            return [(" " * width, Style())]
+            return [Span(" " * width)]
         if len(attempts) > width:
             passed = attempts.count("p")
-            return [(fit(f"{passed}/{len(attempts)}", width), self.style("dim"))]
+            return [Span(fit(f"{passed}/{len(attempts)}", width), "dim")]
         parts = [
-            (self.symbols.glyphs[ATTEMPT_STATUSES[letter]], self.style(ATTEMPT_STATUSES[letter]))
+            Span(self.symbols.glyphs[ATTEMPT_STATUSES[letter]], ATTEMPT_STATUSES[letter])
             for letter in attempts
         ]
-        return [*parts, (" " * (width - len(attempts)), Style())]
+        return [*parts, Span(" " * (width - len(attempts)))]
 
-    def _group(self, shown: TreeLine, indent: str, width: int) -> list[tuple[str, Style]]:
+    def _group(self, shown: TreeLine, indent: str, width: int) -> list[Span]:
         """A folder or suite: its name, and at the right its format and what became of its cases."""
-        dim = self.style("dim")
+        dim = "dim"
         fold = self.symbols.folded if shown.folded else self.symbols.unfolded
         if shown.kind == "suite" and not shown.counts.total() and not (shown.suite and shown.suite.problems):
             fold = " "
-        right: list[tuple[str, Style]] = []
+        right: list[Span] = []
         for status in ("failed", "error", "running", "retrying", "passed", "cancelled"):
             if shown.counts[status]:
-                right.append((f" {self.symbols.glyphs[status]}{shown.counts[status]:,}", self.style(status)))
+                right.append(Span(f" {self.symbols.glyphs[status]}{shown.counts[status]:,}", status))
         errors = sum(problem.level == "error" for problem in shown.suite.problems) if shown.suite else 0
         if errors:
-            right.insert(0, (f" {errors} problem{'s' if errors > 1 else ''}", self.style("problem")))
+            right.insert(0, Span(f" {errors} problem{'s' if errors > 1 else ''}", "bad"))
         total = shown.counts.total()
         badge = title_of(shown.suite.format) if shown.suite and width >= 44 else ""
         tail = f" {badge}" + (f"{self.symbols.dot if badge else ' '}{total:,}" if total else "")
@@ -397,7 +351,7 @@ class CaseLines(LineView):
             tail = ""
         room = max(4, width - len(indent) - 2 - used - len(tail))
         name = fit(cut(visible(clip(shown.name, 400), newlines=False), shown.differs, room), room)
-        parts = [(f"{indent}{fold} ", dim), (name, self.style("folder")), (tail, dim), *right]
+        parts = [Span(f"{indent}{fold} ", dim), Span(name, "strong"), Span(tail, dim), *right]
         return parts
 
 
@@ -462,10 +416,9 @@ class CaseList(CaseLines):
         self.cases = tree
         if keep and old_cursor < len(old_lines):
             self.cursor = _nearest(old_lines, old_cursor, tree)
-        height = max(1, self.size.height)
         self.cursor = min(self.cursor, max(0, len(tree.lines) - 1))
-        self.top = min(max(0, self.cursor - offset), max(0, len(tree.lines) - height))
-        self.repaint()
+        if not self.show_from(self.cursor - offset):
+            self.repaint()
         self.moved()
 
     def status_changed(self, key: str, before: str, after: str) -> list[int]:
@@ -494,7 +447,7 @@ class CaseList(CaseLines):
         if index is None:
             return False
         self.touched = True
-        self.show_cursor(index)
+        self.move_to(index)
         return True
 
     def moved(self) -> None:
@@ -502,6 +455,10 @@ class CaseList(CaseLines):
         if self.at_once is not None:
             self.at_once()
         self.post_message(self.Moved())
+
+    def scrolled(self) -> None:
+        """Other lines are in sight."""
+        self.moved()
 
     def find(self, needle: str, step: int, *, start: int | None = None) -> bool:
         """Go to the next line (or, with `step` -1, the one before) that contains the text; `start` is the
@@ -521,7 +478,7 @@ class CaseList(CaseLines):
                 and (self.needle in found.entry.case_id.lower() or self.needle in found.entry.variant.lower())
             ):
                 self.touched = True
-                self.show_cursor(index)
+                self.move_to(index)
                 return True
         return False
 
@@ -562,7 +519,7 @@ class CaseList(CaseLines):
             self.post_message(self.Folded(found.key, False))
         elif found.holds_lines:
             if self._has_children(found):
-                self.show_cursor(self.cursor + 1)
+                self.move_to(self.cursor + 1)
         else:
             self.post_message(self.Opened(found))
 
@@ -584,12 +541,12 @@ class CaseList(CaseLines):
         self.touched = True
         if found.entry is not None:
             self.marks ^= {found.entry.key}
-            self.refresh_lines((self.cursor,))
+            self.refresh_row(self.cursor)
         else:
             keys = {entry.key for entry in self.below(found)}
             self.marks = self.marks - keys if keys <= self.marks else self.marks | keys
             self.repaint()
-        self.show_cursor(self.cursor + 1)
+        self.move_to(self.cursor + 1)
         self.post_message(self.Marked())
 
     def mark_all(self) -> None:
@@ -610,10 +567,6 @@ class CaseList(CaseLines):
     def _has_children(self, found: TreeLine) -> bool:
         following = self.cursor + 1
         return following < len(self.cases.lines) and self.cases.lines[following].depth > found.depth
-
-    def watch_has_focus(self, _: bool) -> None:
-        """The cursor looks different when keys go elsewhere."""
-        self.refresh_lines((self.cursor,))
 
 
 def _nearest(old: list[TreeLine], cursor: int, tree: Tree) -> int:

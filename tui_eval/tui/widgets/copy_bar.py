@@ -7,11 +7,9 @@ from typing import Any
 
 from textual.events import Key
 from textual.message import Message
-from textual.strip import Strip
 
-from tui_eval.tui.state.text.lines import letters
+from tui_eval.tui.state.text.lines import Line, Span, letters, line_of
 from tui_eval.tui.widgets.bars import KeyHints
-from tui_eval.tui.widgets.painting import line
 
 
 class CopyBar(KeyHints):
@@ -53,15 +51,12 @@ class CopyBar(KeyHints):
             self.asking = False
             self.refresh()
 
-    def render_line(self, y: int) -> Strip:
+    def row_line(self, row: int) -> Line:
         """The question, or the keys."""
         if not self.asking:
-            return super().render_line(y)
-        key_style = self.get_component_rich_style("hints--key", partial=True)
-        label_style = self.get_component_rich_style("hints--label", partial=True)
-        styles = {"key": key_style, "label": label_style}
+            return super().row_line(row)
         parts = question(self._purpose, self._choices, self.size.width - 2)
-        return line([(letters(text), styles[name]) for name, text in parts], self.size.width, self.rich_style)
+        return line_of(Span(letters(text), name) for name, text in parts)
 
 
 def question(purpose: str, choices: Mapping[str, str], width: int) -> list[tuple[str, str]]:

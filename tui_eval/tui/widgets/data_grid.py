@@ -47,7 +47,7 @@ class DataGrid(LinePane):
         self.relayout()
         if view is not None:
             self.cursor = min(cursor, max(len(view) - 1, 0))
-            self._show(self.cursor, True)
+            self.show_cursor(top=True)
 
     def show_sides(self, sides: bool) -> None:
         """Both sides beside each other, or one table."""

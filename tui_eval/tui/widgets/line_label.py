@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from textual.events import Resize
-from textual.strip import Strip
 
 from tui_eval.tui.state.text.lines import Line, fit, wrap
 from tui_eval.tui.widgets.line_pane import LinePane
@@ -17,6 +16,8 @@ class LineLabel(LinePane, can_focus=False):
     DEFAULT_CSS = """
     LineLabel { height: 1; overflow-y: hidden; scrollbar-gutter: auto; }
     """
+
+    has_cursor = False
 
     def __init__(self, *, name: str | None = None, classes: str | None = None, wrapped: bool = False) -> None:
         super().__init__(name=name, classes=classes)
@@ -50,18 +51,14 @@ class LineLabel(LinePane, can_focus=False):
             return [fit(line, width) for line in self._lines]
         return [piece for line in self._lines for _, _, piece in wrap(line, width)]
 
-    def render_line(self, y: int) -> Strip:
-        """One row; the first frame is painted before the size has been told."""
+    def line_at(self, y: int) -> Line:
+        """One line of the screen; the first frame is painted before the size has been told."""
         if self.size.width != self._made_for:
             self._made_for = self.size.width
             self._rows = self._laid_out()
-            self.row_count = len(self._rows)
-        return super().render_line(y)
+            self._row_count = len(self._rows)
+        return super().line_at(y)
 
     def row_line(self, row: int) -> Line:
         """One line."""
         return self._rows[row]
-
-    def cursor_line(self, row: int) -> bool:
-        """There is no cursor here."""
-        return False

@@ -1,32 +1,25 @@
-"""Pieces of styled text as a strip of cells, and which cells of two strips differ."""
+"""A line as a strip of cells, and which cells of two strips differ."""
 
 from __future__ import annotations
-
-from functools import lru_cache
 
 from rich.cells import cell_len
 from rich.segment import Segment
 from rich.style import Style
 from textual.strip import Strip
 
-
-def line(parts: list[tuple[str, Style]], width: int, base: Style) -> Strip:
-    """A strip of these parts, cut or filled up to `width` cells; `base` lies under every style."""
-    segments = [Segment(text, base + style) for text, style in parts if text]
-    return Strip(segments).adjust_cell_length(width, base)
+from tui_eval.tui.state.text.lines import Line
+from tui_eval.tui.widgets.looks import Styles
 
 
-@lru_cache(512)
-def ink(style: Style) -> Style:
-    """A style without its background, to be laid over a line that has one of its own."""
-    return Style(
-        color=style.color,
-        bold=style.bold,
-        dim=style.dim,
-        italic=style.italic,
-        underline=style.underline,
-        reverse=style.reverse,
-    )
+def strip_of(line: Line, styles: Styles, base: Style, width: int, *, left: int = 0, over: str = "") -> Strip:
+    """The cells of a line from the column `left` on, `width` of them; `base` lies under all of it, the style words
+    `over` on top."""
+    segments = [Segment(text, base + styles[words] if words else base) for text, words in line]
+    strip = Strip(segments).crop_extend(left, left + width, base)
+    if not over:
+        return strip
+    top = styles[over]
+    return Strip([Segment(text, (own or base) + top) for text, own, _ in strip], strip.cell_length)
 
 
 def changed_cells(old: Strip, new: Strip) -> tuple[int, int] | None:

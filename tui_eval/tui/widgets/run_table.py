@@ -49,8 +49,8 @@ class RowTable(LinePane):
         self.cursor = at if at is not None else self.cursor if keep else 0
         self.relayout()
         if not keep:
-            self.scroll_to(y=0, animate=False, immediate=True, force=True)
-        self._show(self.cursor, False)
+            self.show_from(0)
+        self.show_cursor()
 
     def relayout(self) -> None:
         """The width or the rows changed."""
@@ -64,7 +64,7 @@ class RowTable(LinePane):
 
     def cursor_line(self, row: int) -> bool:
         """No cursor in an empty list."""
-        return bool(self.rows) and row == self.cursor
+        return bool(self.rows) and super().cursor_line(row)
 
     def unfold(self) -> None:
         """Right: to the next column, where there are columns."""

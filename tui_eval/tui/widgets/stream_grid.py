@@ -7,14 +7,12 @@ half of its height instead of scrolling line by line.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
+from typing import ClassVar
 
-from rich.segment import Segment
-from rich.style import Style
-from textual.events import Click
+from textual.events import Click, Resize
 from textual.geometry import Region
 from textual.message import Message
-from textual.strip import Strip
 
 from tui_eval.model import Entry
 from tui_eval.tui.state.runs import stream_layout
@@ -22,55 +20,25 @@ from tui_eval.tui.state.runs.run_view import RunView
 from tui_eval.tui.state.runs.stream_layout import Slots
 from tui_eval.tui.state.text import formatting
 from tui_eval.tui.state.text.fitting import fit
+from tui_eval.tui.state.text.lines import Line, Span, line_of
 from tui_eval.tui.state.text.stream_text import StreamText
-from tui_eval.tui.widgets.line_view import LineView
-from tui_eval.tui.widgets.painting import ink, line
-from tui_eval.tui.widgets.stream_pane import HEAD_STATUSES, Area, Pane, head_text, pad, text_width
+from tui_eval.tui.widgets.looks import Look
+from tui_eval.tui.widgets.row_view import RowView
+from tui_eval.tui.widgets.stream_pane import Area, Pane, head_text, pad, text_width
 
 # -- How streaming panes are drawn: their heads and texts side by side, only what changed.
 
 
-STYLES = ("text", "reasoning", "agent", "user", "tool", "result", "handoff", "warn", "bad", "dim", "good")
-
-
-class StreamLines(LineView):
+class StreamLines(RowView):
     """Draws `panes`, each where its area is; `selected` is the one that keys go to, `slots` knows which are
     pinned."""
 
     has_cursor = False
-    COMPONENT_CLASSES = {
-        *(f"stream--{name}" for name in STYLES),
-        "stream--head",
-        "stream--head-selected",
-        "stream--rule",
-        *(f"stream--{status}" for status in HEAD_STATUSES),
+    LOOKS: ClassVar[Mapping[str, Look]] = {
+        "failed": Look("$text-error"),
+        "error": Look("$text-warning"),
+        "agent": Look("$text-accent", "bold"),
     }
-    DEFAULT_CSS = """
-    StreamLines { width: 1fr; }
-    StreamLines .stream--reasoning { color: $text-muted; text-style: italic; }
-    StreamLines .stream--agent { color: $text-accent; text-style: bold; }
-    StreamLines .stream--user { color: $text-muted; }
-    StreamLines .stream--tool { color: $text-secondary; }
-    StreamLines .stream--result { color: $text-muted; }
-    StreamLines .stream--handoff { color: $text-accent; }
-    StreamLines .stream--warn { color: $text-warning; }
-    StreamLines .stream--bad { color: $text-error; }
-    StreamLines .stream--good { color: $text-success; }
-    StreamLines .stream--dim { color: $text-muted; }
-    StreamLines:ansi .stream--dim { text-style: dim; }
-    StreamLines .stream--head { background: $surface; }
-    StreamLines .stream--head-selected { background: $surface-lighten-2; text-style: bold; }
-    StreamLines .stream--rule { color: $surface-lighten-2; }
-    StreamLines .stream--passed { color: $text-success; }
-    StreamLines .stream--failed { color: $text-error; }
-    StreamLines .stream--error { color: $text-warning; }
-    StreamLines .stream--retrying { color: $text-warning; }
-    StreamLines .stream--late { color: $text-warning; }
-    StreamLines .stream--running { color: $text-primary; }
-    StreamLines .stream--cancelled { color: $text-muted; }
-    StreamLines:ansi .stream--head { text-style: underline; }
-    StreamLines:ansi .stream--head-selected { text-style: reverse; }
-    """
 
     def __init__(self, symbols: formatting.Symbols, *, classes: str | None = None) -> None:
         super().__init__(classes=classes)
@@ -85,7 +53,7 @@ class StreamLines(LineView):
         """What the list beside it calls a case: its name, and what tells it from others."""
 
     @property
-    def line_count(self) -> int:
+    def row_count(self) -> int:
         """Lines of the pane that is scrolled."""
         pane = self.current_pane
         return len(pane.text.lines) if pane else 0
@@ -119,52 +87,34 @@ class StreamLines(LineView):
     def _heads(self) -> None:
         self.repaint({pane.area[1] for pane in self.panes})
 
-    def draw(self, index: int, width: int) -> Strip:
-        """Not used: `render_line` draws all panes side by side."""
-        raise NotImplementedError
-
-    def strip_at(self, y: int) -> Strip:
+    def line_at(self, y: int) -> Line:
         """One line of the screen, across the panes."""
-        width = self.size.width
-        base = self.rich_style
         if not self.panes:
-            number = y - 1
-            text = self.empty[number] if 0 <= number < len(self.empty) else ""
-            return line([("  " + fit(text, width - 2), self._style("dim"))], width, base)
-        strips: list[Strip] = []
+            text = self.empty[y - 1] if 0 <= y - 1 < len(self.empty) else ""
+            return (Span("  " + fit(text, self.size.width - 2), "dim"),)
+        spans: list[Span] = []
         used = 0
-        rule = Strip([Segment(self.symbols.column, base + self._style("rule"))])
         for number, pane in enumerate(self.panes):
-            x, top, wide, high = pane.area
-            if not top <= y < top + high:
+            x, top, width, height = pane.area
+            if not top <= y < top + height:
                 continue
             if x > used:
-                strips.append(rule if x - used == 1 else Strip.blank(x - used, base))
-            strips.append(self._pane_line(pane, y - top, wide, number == self.selected and self.has_focus))
-            used = x + wide
-        return Strip.join(strips).adjust_cell_length(width, base)
+                spans.append(Span(self.symbols.column, "rule") if x - used == 1 else Span(" " * (x - used)))
+            spans += self._pane_line(pane, y - top, width, number == self.selected and self.has_focus)
+            used = x + width
+        return line_of(spans)
 
-    def _style(self, name: str) -> Style:
-        if name.startswith("head"):
-            return self.get_component_rich_style(f"stream--{name}", partial=True)
-        return ink(self.get_component_rich_style(f"stream--{name}"))
-
-    def _pane_line(self, pane: Pane, y: int, width: int, selected: bool) -> Strip:
-        base = self.rich_style
+    def _pane_line(self, pane: Pane, y: int, width: int, selected: bool) -> Iterator[Span]:
+        """A line of a pane, as wide as that is."""
         if y == 0:
-            head = base + self._style("head-selected" if selected else "head")
-            text = pane.head = self._head_text(pane)
-            return line(
-                [(text[:1], self._style(pane.status(self.run_view, self.now()))), (text[1:], Style())],
-                width,
-                head,
-            )
-        shown = pane.line(y - 1)
-        if shown is None:
-            return Strip.blank(width, base)
-        style, text = shown
-        edge = " " * pad(width)
-        return line([(edge + text, Style() if style == "text" else self._style(style))], width, base)
+            head = "head-selected" if selected else "head"
+            pane.head = self._head_text(pane)
+            text = fit(pane.head, width, sign="")
+            yield Span(text[:1], f"{head} {pane.status(self.run_view, self.now())}")
+            yield Span(text[1:], head)
+            return
+        style, text = pane.line(y - 1) or ("", "")
+        yield Span(fit(" " * pad(width) + text, width, sign=""), style)
 
 
 class StreamGrid(StreamLines):
@@ -297,41 +247,38 @@ class StreamGrid(StreamLines):
         self._repaint_head(pane)
         return pane.follow
 
-    def scroll_by(self, lines: int) -> None:
+    def scroll_by(self, rows: int) -> None:
         """Scroll the pane that keys go to; it no longer follows unless its end is in sight."""
         pane = self.current_pane
         if pane is None:
             return
         most = max(0, len(pane.text.lines) - pane.rows)
-        top = min(max(0, pane.top + lines), most)
+        top = min(max(0, pane.top + rows), most)
         if top != pane.top:
             pane.top = top
             pane.follow = top >= most
             self._repaint(pane)
             self._repaint_head(pane)
 
-    def half_page(self, direction: int) -> None:
+    def half_page(self, step: int) -> None:
         """Half of the pane."""
         pane = self.current_pane
         if pane:
-            self.scroll_by(direction * max(1, pane.rows // 2))
+            self.scroll_by(step * max(1, pane.rows // 2))
 
-    def whole_page(self, direction: int) -> None:
+    def whole_page(self, step: int) -> None:
         """The pane's height."""
         pane = self.current_pane
         if pane:
-            self.scroll_by(direction * max(1, pane.rows - 1))
+            self.scroll_by(step * max(1, pane.rows - 1))
 
-    def on_resize(self) -> None:
+    def on_resize(self, event: Resize) -> None:
         """Other room."""
-        self._painted.clear()
+        super().on_resize(event)
         self.assign_panes()
         self.refresh()
 
-    def show_cursor(self, index: int | None = None) -> None:
-        """There is none."""
-
-    def watch_has_focus(self, _: bool) -> None:
+    def focus_changed(self) -> None:
         """The selected pane looks different."""
         self._heads()
 

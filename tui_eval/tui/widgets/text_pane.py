@@ -70,7 +70,7 @@ class BlockPane(LinePane):
             self._layouter.folded.clear()
             self._layouter.closed.clear()
             self.cursor = 0
-            self.scroll_to(y=0, animate=False, immediate=True, force=True)
+            self.show_from(0)
         self._lay_out()
         if key is not None and not self.following:
             at = next((i for i, block in enumerate(blocks) if block.key == key), None)
@@ -183,7 +183,7 @@ class BlockPane(LinePane):
             self._waiting = partial(self.show_through, above, first, last)
         if not self._layout.firsts:
             return
-        height = max(self.scrollable_content_region.height, 1)
+        height = self.window
         top, begin, end = self._layout.firsts[above], self._layout.firsts[first], self._end_of(last)
         self.following = False
         if end < height:
@@ -191,7 +191,7 @@ class BlockPane(LinePane):
         fits = end - top < height
         row = top if fits else min(end - height + 1, max(begin - 1, 0))
         self.move_to(top if fits else begin)
-        self.scroll_to(y=row, animate=False, immediate=True, force=True)
+        self.show_from(row)
 
     def jump(self, step: int, kinds: Sequence[str], failing: bool = False) -> bool:
         """To the next (or previous) block of these kinds; False where there is none."""
@@ -210,12 +210,10 @@ class BlockPane(LinePane):
     def show_tail(self) -> None:
         """The last row in view, with room below it so that a growing text scrolls seldom."""
         last = self.row_count - 1
-        height = max(self.scrollable_content_region.height, 1)
         before, self.cursor = self.cursor, max(last, 0)
-        if last >= self.scroll_offset.y + height:
-            self.scroll_to(y=max(last - height // 2, 0), animate=False, immediate=True, force=True)
-        self.refresh_row(before)
-        self.refresh_row(self.cursor)
+        if last >= self.top + self.window:
+            self.show_from(last - self.window // 2)
+        self.refresh_row(before, self.cursor)
 
     def _end_of(self, index: int) -> int:
         firsts = self._layout.firsts

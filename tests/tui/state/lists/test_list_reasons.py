@@ -6,7 +6,6 @@ from collections import Counter
 
 import pytest
 from rich.cells import cell_len
-from rich.style import Style
 
 from tests.support.app_host import LiveRun, project, running_app, screen_text, until
 from tui_eval.model import Assertion, Evidence
@@ -148,11 +147,10 @@ SHAKY = CaseRow(
 def drawn(width: int, *entries: CaseRow) -> list[str]:
     """The lines of these cases in the list of a run, without an app."""
     lines = CaseLines("run", Symbols())
-    lines.style = lambda name: Style()
     shown = [TreeLine("case", one.key, 0, one.name, one, path=one.suite) for one in entries]
     lines.cases = Tree(shown, list(entries), len(entries), {}, {}, extent_of(entries))
     return [
-        "".join(text for text, _ in lines.case_parts(line, line.entry, "", width, Style()))
+        "".join(text for text, _ in lines.case_parts(line, line.entry, "", width))
         for line in shown
         if line.entry is not None
     ]

@@ -6,7 +6,6 @@ import msgspec
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from rich.cells import cell_len
-from rich.style import Style
 
 from tui_eval.store.schema import RunSummary
 from tui_eval.tui.state.compare.grid_view import grid
@@ -27,17 +26,6 @@ AGENTS = ("openai:gpt-4.1", "openai:gpt-4.1-mini", "http")
 STATUSES = ("passed", "failed", "error", "waiting", "running", "")
 CAUSES = ('lacks "2 years"', "178 < 140 is false", "refused :8941")
 SUITES = ("shop/promptfooconfig.yaml", "desk/promptfooconfig.yaml", "desk/old.yaml")
-
-
-class Painted(CaseLines):
-    """A list that is drawn without an app."""
-
-    @property
-    def rich_style(self) -> Style:
-        return Style()
-
-    def style(self, name: str) -> Style:
-        return Style()
 
 
 @st.composite
@@ -84,13 +72,13 @@ def test_no_two_lines_of_a_list_read_the_same(
     while unfolded and any(line.folded for line in tree.lines):
         view.unfolded |= {line.key for line in tree.lines if line.folded}
         tree = build(rows, [], view)
-    painted = Painted("run", Symbols())
+    painted = CaseLines("run", Symbols())
     painted.cases = tree
     seen: dict[tuple[str, str], str] = {}
-    for index, line in enumerate(tree.lines):
+    for line in tree.lines:
         holder = line.above[-1].key if line.above else ""
         # Outcome and reason may be alike: what stands before the reason has to differ.
-        text = painted.draw(index, width).text.strip()
+        text = plain(painted.tree_line(line, width)).strip()
         assert (holder, text) not in seen, (text, seen[holder, text], line.key)
         seen[holder, text] = line.key
 

@@ -85,6 +85,11 @@ def width_of(line: Line) -> int:
     return sum(cell_len(span.text) for span in line)
 
 
+def line_of(spans: Iterable[Span]) -> Line:
+    """The spans that have a text."""
+    return tuple(span for span in spans if span.text)
+
+
 def cut(line: Line, start: int, end: int) -> Line:
     """The characters from `start` to `end` of a line."""
     pieces: list[Span] = []
