@@ -10,6 +10,7 @@ import sys
 import time
 from itertools import pairwise
 from math import inf
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -20,11 +21,13 @@ from tests.support.agents import agent, opened_in_pieces, services, talk
 from tui_eval.agents import AgentError, create
 from tui_eval.agents.http.error_answers import explain, retry_after
 from tui_eval.agents.http.http_client import HttpClient
+from tui_eval.agents.http.http_connections import READ_TIMEOUT
 from tui_eval.agents.http.json_reply import MISSING, at_path
 from tui_eval.agents.http.late_authorities import authorities_read_late
 from tui_eval.agents.loose_json import decode, encode, one_line
 from tui_eval.agents.reply_metadata import split_metadata
 from tui_eval.config.project import AgentSpec
+from tui_eval.guard import fair_share
 from tui_eval.guard.trust import NeedsTrust
 
 EVENTS = 'data: {"a": 1}\n\n: note\n\nevent: x\r\ndata:two\r\ndata: lines\r\n\r\nid: 3\ndata: €\r\rdata: rest'
@@ -196,3 +199,32 @@ async def test_a_blank_in_a_query_is_sent_as_browsers_send_it() -> None:
         await call.close()
         await client.close()
     assert seen == [b"/%C3%A9?q=a%20b+c%2B"]
+
+
+@pytest.mark.parametrize(("left", "watched"), [(None, True), (20.0, False), (7200.0, True)])
+async def test_silence_is_watched_where_no_limit_of_the_attempt_ends_it_sooner(
+    left: float | None, watched: bool
+) -> None:
+    class Limits:
+        def left(self) -> float | None:
+            return left
+
+    class Session:
+        def __init__(self) -> None:
+            self.timeouts: list[Any] = []
+
+        async def request(self, *_: object, timeout: object, **__: object) -> None:
+            self.timeouts.append(timeout)
+            raise ConnectionResetError
+
+    session, client = Session(), HttpClient("http://127.0.0.1:9", retries=0)
+    client.sessions[False] = session  # type: ignore[assignment]
+    token = fair_share.clock.set(Limits())  # type: ignore[arg-type]
+    try:
+        with pytest.raises(AgentError):
+            async for _ in client.call("GET", "http://127.0.0.1:9").open():
+                pass
+    finally:
+        fair_share.clock.reset(token)
+    assert [timeout.sock_read for timeout in session.timeouts] == [READ_TIMEOUT if watched else None]
+    assert session.timeouts[0].sock_connect

@@ -18,6 +18,7 @@ from tui_eval.agents.http.late_authorities import authorities_read_late
 from tui_eval.agents.loose_json import one_line
 from tui_eval.agents.pace import Pace
 from tui_eval.config.config_values import is_loopback
+from tui_eval.guard.fair_share import seconds_left
 
 with authorities_read_late():
     import aiohttp
@@ -114,6 +115,17 @@ def without(headers: Mapping[str, str], others: Mapping[str, str]) -> dict[str, 
     return {name: value for name, value in headers.items() if name.lower() not in taken}
 
 
+_UNTIL_SILENT = aiohttp.ClientTimeout(sock_connect=CONNECT_TIMEOUT, sock_read=READ_TIMEOUT)
+_UNTIL_THE_LIMIT = aiohttp.ClientTimeout(sock_connect=CONNECT_TIMEOUT)
+
+
+def _timeout() -> aiohttp.ClientTimeout:
+    """How long a request may take. Silence is not watched where the attempt's own limit ends it sooner: that sets a
+    timer anew at each piece of a stream."""
+    left = seconds_left()
+    return _UNTIL_SILENT if left is None or left > READ_TIMEOUT else _UNTIL_THE_LIMIT
+
+
 class Connections:
     """The connections of one agent. `retry_lost` says whether a request may be sent again when the
     connection broke after it was sent (not where each try is paid for). Each try keeps the `pace`.
@@ -164,6 +176,7 @@ class Connections:
             data=body or None,
             allow_redirects=False,
             server_hostname=self.server_name if secure else None,
+            timeout=_timeout(),
         )
 
     def _session(self, secure: bool) -> aiohttp.ClientSession:
@@ -183,7 +196,6 @@ class Connections:
                 cookie_jar=aiohttp.DummyCookieJar(),
                 skip_auto_headers=("Content-Type",),
                 auto_decompress=False,
-                timeout=aiohttp.ClientTimeout(sock_connect=CONNECT_TIMEOUT, sock_read=READ_TIMEOUT),
                 proxy=proxy.with_user(None) if proxy else None,
                 proxy_auth=aiohttp.BasicAuth(proxy.user, proxy.password or "")
                 if proxy and proxy.user
