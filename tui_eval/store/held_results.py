@@ -169,11 +169,10 @@ class HeldResults:
 
 def _small(attempt: Ended) -> bytes | Ended:
     """An attempt without its body, in a third of the memory; as it is where something in it cannot be packed."""
-    bare = dataclasses.replace(attempt, body=b"")
     try:
-        return _encoder.encode((bare.turn, *bare.values))
+        return _encoder.encode((attempt.turn, *attempt.values))
     except (TypeError, ValueError, OverflowError, msgspec.MsgspecError):
-        return bare
+        return dataclasses.replace(attempt, body=b"")
 
 
 def _whole(kept: bytes | Ended) -> Ended:

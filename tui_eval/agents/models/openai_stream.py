@@ -170,11 +170,7 @@ class Completion:
     def _add_all(self, batch: Iterable[str], url: str, found: list[Event]) -> None:
         """What the chunks mean that arrived at once; their text is one piece."""
         for data in batch:
-            for event in self.add(data, url):
-                if type(event) is TextDelta and found and type(found[-1]) is TextDelta:
-                    found[-1] = TextDelta(found[-1].text + event.text)
-                else:
-                    found.append(event)
+            self._add(data, url, found)
 
     def check(self, who: str) -> None:
         """Raises `AgentError` where what came, though it is complete, is no answer of the model's."""
@@ -193,10 +189,15 @@ class Completion:
 
     def add(self, item: bytes | str, url: str) -> list[Event]:
         """What one chunk means."""
+        events: list[Event] = []
+        self._add(item, url, events)
+        return events
+
+    def _add(self, item: bytes | str, url: str, events: list[Event]) -> None:
+        """The same, after those of earlier chunks."""
         if item == "[DONE]":
             self._done = True
-            return []
-        events: list[Event] = []
+            return
         chunk = self._chunk(item, url)
         if chunk.usage:
             self.usage = usage_of(chunk.usage)
@@ -213,7 +214,6 @@ class Completion:
             if delta is not None:
                 self._answered = True
                 self._delta(delta, events)
-        return events
 
     def _delta(self, delta: _Delta, events: list[Event]) -> None:
         if thought := delta.reasoning_content or delta.reasoning:
@@ -227,7 +227,10 @@ class Completion:
             text += delta.refusal
         if text:
             self.parts.append(text)
-            events.append(TextDelta(text))
+            if events and type(before := events[-1]) is TextDelta:
+                before.text += text
+            else:
+                events.append(TextDelta(text))
         for piece in delta.tool_calls or ():
             self._tool_call(piece, events)
         if (called := delta.function_call) is not None:
