@@ -439,6 +439,8 @@ class _Wants:
 
     def _texts(self, value: Any, base: Path, code: bool = False, deep: int = 0) -> None:
         """What any of the texts in a value wants: code and files that it names, variables, inline JavaScript."""
+        if not value:
+            return
         if isinstance(value, str):
             self._text(value, base, code)
         elif deep > _DEEPEST:

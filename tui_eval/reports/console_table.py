@@ -82,12 +82,21 @@ def _told_apart(cases: Sequence[StoredCase]) -> dict[int, tuple[str, str]]:
     }
 
 
+def _cells(text: str) -> int:
+    """How many cells a text takes; most have only letters that take one."""
+    if text.isascii():
+        return len(text)
+    from rich.cells import cell_len
+
+    return cell_len(text)
+
+
 def _fitting(name: str, mark: str) -> str:
     """The name with its mark, the name cut where both are too long for the column."""
-    from rich.cells import cell_len, set_cell_size
+    from rich.cells import set_cell_size
 
-    room = _WIDTHS["Test"] - cell_len(mark)
-    if not mark or cell_len(name) <= room or room < 8:
+    room = _WIDTHS["Test"] - _cells(mark)
+    if not mark or _cells(name) <= room or room < 8:
         return name + mark
     return set_cell_size(name, room - 1) + "…" + mark
 
@@ -96,10 +105,8 @@ def _limits(
     header: Sequence[str], rows: Sequence[Sequence[str]], width: int | None
 ) -> tuple[list[str], dict[str, int]]:
     """The columns that are shown, and at how many cells the texts are cut."""
-    from rich.cells import cell_len
-
     widths = {
-        name: min(max(cell_len(cell) for cell in column), _WIDTHS.get(name, 1_000))
+        name: min(max(_cells(cell) for cell in column), _WIDTHS.get(name, 1_000))
         for name, column in zip(header, zip(header, *rows, strict=True), strict=True)
     }
     shown = list(header)
@@ -120,7 +127,7 @@ def _limits(
 def _grid(
     header: Sequence[str], lines: Sequence[Sequence[str]], total: Sequence[str], width: int | None
 ) -> str:
-    from rich.cells import cell_len, set_cell_size
+    from rich.cells import set_cell_size
 
     names, cuts = _limits(header, [*lines, total], width)
     kept = [i for i, name in enumerate(header) if name in names]
@@ -129,18 +136,18 @@ def _grid(
     limits = [cuts.get(name) for name in header]
     shown = [
         [
-            cell if limit is None or cell_len(cell) <= limit else set_cell_size(cell, limit - 1) + "…"
+            cell if limit is None or _cells(cell) <= limit else set_cell_size(cell, limit - 1) + "…"
             for cell, limit in zip(line, limits, strict=True)
         ]
         for line in lines
     ]
-    widths = [max(cell_len(cell) for cell in column) for column in zip(header, *shown, total, strict=True)]
+    widths = [max(_cells(cell) for cell in column) for column in zip(header, *shown, total, strict=True)]
     right = {"Tokens", "Cost", "Time (s)", "Tools"}
 
     def row(cells: Sequence[str]) -> str:
         parts = []
         for name, cell, width in zip(header, cells, widths, strict=True):
-            gap = " " * (width - cell_len(cell))
+            gap = " " * (width - _cells(cell))
             parts.append(gap + cell if name in right else cell + gap)
         return "  ".join(parts).rstrip()
 
