@@ -248,6 +248,10 @@ def _grader(settings: Mapping[str, Any], config: Config) -> str | None:
     return name
 
 
+_NO_COMPARISON: dict[str, Any] = {}
+"""One for all cases that say nothing of it, never changed."""
+
+
 def _comparison(case: Case, rule: SuiteRule | None, config: Config, compat: Compat) -> dict[str, Any]:
     """Settings in force: the case's, else the rule's, else those of nao_config.yaml.
 
@@ -260,7 +264,7 @@ def _comparison(case: Case, rule: SuiteRule | None, config: Config, compat: Comp
         inherited.pop("decimals", None)
         if inherited.keys() & {"rtol", "atol"}:
             inherited["exact_integers"] = not own.keys() & {"rtol", "atol"}
-    return {**inherited, **own}
+    return {**inherited, **own} or _NO_COMPARISON
 
 
 def _attempts(case: Case, rule_attempts: int | None, config: Config, request: RunRequest) -> tuple[int, int]:

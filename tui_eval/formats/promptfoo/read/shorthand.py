@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Iterable
 from typing import Any
 
@@ -52,7 +53,7 @@ def parse(cell: str, *, reference: bool = False, line: int = 0) -> Assertion:
     head, colon, rest = cell.partition(":")
     if colon:
         if head in _SIMPLE:
-            return Assertion(head, js.trim(rest), line=line)
+            return Assertion(sys.intern(head), js.trim(rest), line=line)  # one text for all rows
         for prefix in _CODE:
             if cell.startswith(prefix):
                 return Assertion("javascript", js.trim(cell[len(prefix) :]), line=line)
