@@ -208,11 +208,12 @@ class RowView(ScrollView, can_focus=True, inherit_bindings=False):
         return max(0, self.row_count - self.window)
 
     def watch_scroll_y(self, old_value: float, new_value: float) -> None:
-        """Other rows are in sight; what looks as before is not painted."""
+        """Other rows are in sight: all are painted once (comparing them first costs more), and the terminal is sent
+        what differs."""
         if self.show_vertical_scrollbar:
             self.vertical_scrollbar.position = new_value
         if round(old_value) != round(new_value):
-            self.repaint()
+            self.refresh()
 
     def watch_show_vertical_scrollbar(self, shown: bool) -> None:
         """A bar that appears after the first move stands where the window is."""
