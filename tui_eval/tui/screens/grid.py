@@ -137,7 +137,8 @@ class GridScreen(Place, inherit_bindings=False):
         box = self.query_one(".metrics", LineLabel)
         box.styles.height = min(len(lines), MOST_METRICS)
         box.set_lines(lines[:MOST_METRICS])
-        words = f"  {len(self.grid.tests):,} tests × {len(self.grid.columns):,}"
+        tests = len(self.grid.tests)
+        words = f"  {tests:,} test{'s' * (tests != 1)} × {len(self.grid.columns):,}"
         parts = [("title", "Grid"), ("dim", words)]
         if self.only:
             parts.append(("warn", f"  {len(shown):,} differ (i shows all)"))

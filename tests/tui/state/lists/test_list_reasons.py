@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 
 import pytest
 from rich.cells import cell_len
@@ -174,6 +175,9 @@ def test_outcomes_take_the_cells_of_the_longest():
     assert columns_for("run", 80, extent_of([KETTLE, LAMP])).word == len("failed")
     assert columns_for("run", 80, extent_of([CaseRow("a", "a", "a", "s", "nao", "cancelled")])).word == 9
     assert columns_for("suites", 80, extent_of([KETTLE])).word == len("failed")
+    twice = replace(KETTLE, trend=(0.0, 1.0))
+    assert columns_for("suites", 80, extent_of([KETTLE, twice])).trend == 2, "the reason has the rest"
+    assert columns_for("suites", 80, extent_of([replace(KETTLE, trend=(1.0,) * 9)])).trend == 6
     assert columns_for("suites", 80, extent_of([SHAKY])).word == len("flaky 2/3")
     assert columns_for("suites", 80, extent_of([CaseRow("a", "a", "a", "s", "nao")])).word == 0
     extent = extent_of([LAMP])

@@ -28,6 +28,15 @@ CAUSES = ('lacks "2 years"', "178 < 140 is false", "refused :8941")
 SUITES = ("shop/promptfooconfig.yaml", "desk/promptfooconfig.yaml", "desk/old.yaml")
 
 
+def test_a_name_from_which_another_goes_on_uses_the_room_and_so_does_that() -> None:
+    names = ["Knows the order in the next turn", "Knows the order in the next turn (saved)"]
+    differs = differences(names)
+    assert [cut(name, differs[name], 25) for name in names] == [
+        "Knows the order in the n…", "Knows the order… (saved)",
+    ]  # fmt: skip
+    assert [cut(name, differs[name], 14) for name in names] == ["Knows the ord…", "Knows… (saved)"]
+
+
 @st.composite
 def matrices(draw: st.DrawFn) -> list[CaseRow]:
     """Tests of several suites, some of the same name, by prompts and agents; each came out in some way."""

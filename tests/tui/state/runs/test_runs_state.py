@@ -196,6 +196,37 @@ def test_reruns_of_a_part_stand_under_their_run_and_are_no_points():
     assert shrunk.run.id in plain(detail.line)
 
 
+def test_a_rerun_of_one_file_stands_under_the_run_of_several():
+    several = of(run(1), "evals/a.yaml, evals/b.yaml (11 cases)")
+    folder = of(run(2), "evals (40 cases)", agents="other")
+    part = of(run(3), "evals/b.yaml (1 case)")
+    below = of(run(4), "evals/deep/c.yaml (1 case)", agents="other")
+    elsewhere = of(run(5), "evals/c.yaml (1 case)")
+    beside = of(run(6), "evals2/c.yaml (1 case)", agents="other")
+    above = {
+        one.run.id: one.above for one in under_their_runs([several, folder, part, below, elsewhere, beside])
+    }
+    assert above == {
+        several.run.id: "", folder.run.id: "", part.run.id: several.run.id, below.run.id: folder.run.id,
+        elsewhere.run.id: "", beside.run.id: "",
+    }  # fmt: skip
+
+
+def test_a_step_is_called_one_and_not_one_that_did_not_run():
+    step = of(run(7), "s.yaml (1 case)", passed=0, failed=0, errors=0, total=1)
+    assert "1 of 1 attempts not run" in words_of(detail_rows(step, None, [], 80))
+    facts = RunFacts(info=RunInfo("x", 0.0, options={"step": True}))
+    said = words_of(detail_rows(step, facts, [], 80))
+    assert (
+        "stepped through turn by turn: what was changed by hand is no result" in said
+        and "not run" not in said
+    )
+
+
+def words_of(rows: list) -> str:
+    return "\n".join(plain(row.line) for row in rows)
+
+
 def test_bars_stand_apart_and_say_how_cases_came_out():
     ended = [("failed", 0.5), ("passed", 1.0), ("error", 0.2)]
     runs = [

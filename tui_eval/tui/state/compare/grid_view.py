@@ -205,7 +205,8 @@ def _spans(row: Sequence[str], first: int, end: int) -> list[tuple[int, int]]:
 def total_line(found: Grid, width: int, first: int) -> Line:
     """Tests passed per column."""
     left, each, fits = widths(found, width, first)
-    line: Line = (Span(f"{f'{len(found.tests):,} tests':<{left}}", "muted"),)
+    count = f"{len(found.tests):,} test{'s' * (len(found.tests) != 1)}"
+    line: Line = (Span(f"{count:<{left}}", "muted"),)
     for column in found.columns[first : first + fits]:
         cells = [test.cells[column] for test in found.tests if column in test.cells]
         ended = [cell for cell in cells if cell.status in ENDED]

@@ -97,20 +97,33 @@ def outcome_sign(run: RunSummary) -> tuple[str, str]:
 
 def parts(lines: Sequence[RunLine]) -> list[RunLine]:
     """The same with what each is a part of: a run that is linked to none, of fewer than half of the cases that the
-    last whole run of the same suites and agents had before it. A case that is run again, or stepped through, while no
-    run is in front is such a one."""
-    whole: dict[tuple[str, str], RunLine] = {}
+    last whole run by the same agents had before it, whose suites hold its own. A case that is run again, or stepped
+    through, while no run is in front is such a one."""
+    whole: dict[str, list[RunLine]] = {}
     found = list(lines)
     for number in sorted(range(len(found)), key=lambda place: found[place].run.id):
         one = found[number]
         if not one.run.linked_to and not one.damaged:
-            last = whole.get((one.places, one.run.agents))
+            before = whole.setdefault(one.run.agents, [])
+            last = next((other for other in reversed(before) if _holds(other.places, one.places)), None)
             if last is not None and 2 * one.case_count < last.case_count:
                 one = msgspec.structs.replace(one, part_of=last.run.id)
             else:
-                whole[one.places, one.run.agents] = one
+                before.append(one)
         found[number] = one
     return found
+
+
+def _holds(places: str, others: str) -> bool:
+    """Whether these paths are those others, or among them or in their folders the others lie; of more than three paths
+    the rest is not known."""
+    if places == others:
+        return True
+    known = places.removesuffix(" …").split(", ")
+    return all(
+        any(other == path or path == "." or other.startswith(f"{path.rstrip('/')}/") for path in known)
+        for other in others.removesuffix(" …").split(", ")
+    ) and not others.endswith(" …")
 
 
 def under_their_runs(lines: Sequence[RunLine]) -> list[RunLine]:

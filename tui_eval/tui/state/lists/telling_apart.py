@@ -59,7 +59,9 @@ def cut(text: str, differs: Differs, width: int) -> str:
         return text
     if width < 6 or cell_len(text[: differs.own + 1]) < width:
         return shorten(text, width)
-    front = shorten(text, max((width - 1) // 3, _ALIKE), sign="").rstrip()
+    if not (rest := text[differs.shared :]):  # the others go on after it
+        return shorten(text, width)
+    front = shorten(text, max((width - 1) // 3, _ALIKE, width - 1 - cell_len(rest)), sign="").rstrip()
     rest = text[max(differs.shared, len(front)) :]
     room = width - cell_len(front) - 1
     if cell_len(rest) > room:

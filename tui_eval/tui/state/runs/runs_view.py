@@ -123,7 +123,10 @@ def _head(one: RunLine, facts: RunFacts | None, width: int, ours: Collection[str
             )
         )
     left = run.total - one.judged - run.cancelled
-    if left > 0 and not one.active:
+    if info is not None and info.options.get("step"):
+        by_hand = "" if one.judged else ": what was changed by hand is no result"
+        lines.append((Span(f"stepped through turn by turn{by_hand}", "note"),))
+    elif left > 0 and not one.active:
         lines.append((Span(f"{left:,} of {run.total:,} attempts not run", "note"),))
     usage = [formatting.cost(run.cost), f"{one.tokens:,} tokens" if one.tokens is not None else ""]
     if one.latency_ms is not None:
