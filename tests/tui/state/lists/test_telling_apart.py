@@ -34,6 +34,7 @@ def test_a_name_from_which_another_goes_on_uses_the_room_and_so_does_that() -> N
     assert [cut(name, differs[name], 25) for name in names] == [
         "Knows the order in the n…", "Knows the order… (saved)",
     ]  # fmt: skip
+    assert cut(names[1], differs[names[1]], 35) == "Knows the order in the nex… (saved)"
     assert [cut(name, differs[name], 14) for name in names] == ["Knows the ord…", "Knows… (saved)"]
 
 

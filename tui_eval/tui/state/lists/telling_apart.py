@@ -18,6 +18,10 @@ _ALIKE = 4
 """Characters that names must have in common at their beginning before what they share is left out."""
 
 
+_SEEN = 3
+"""Characters from which on a difference at the end of a cut name is seen as one."""
+
+
 class Differs(NamedTuple):
     """Where a name differs from the others it stands among: from the character `own` on from every one of them, from
     `shared` on from any of those that begin alike."""
@@ -57,7 +61,7 @@ def cut(text: str, differs: Differs, width: int) -> str:
     what does."""
     if cell_len(text) <= width:
         return text
-    if width < 6 or cell_len(text[: differs.own + 1]) < width:
+    if width < 6 or cell_len(text[: differs.own + _SEEN]) < width:
         return shorten(text, width)
     if not (rest := text[differs.shared :]):  # the others go on after it
         return shorten(text, width)
