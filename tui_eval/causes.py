@@ -244,6 +244,18 @@ def _says(word: str) -> Callable[[Sequence[Evidence]], str]:
     return words
 
 
+_EXCEPTION = re.compile(r"[A-Za-z_.]*(Error|Exception|Exit|Interrupt|Warning)\b")
+
+
+def _raised(pieces: Sequence[Evidence]) -> str:
+    return _of_script(line(pieces[0].text))
+
+
+def _of_script(said: str) -> str:
+    """What a script raised; an exception's name says that it is one."""
+    return said if _EXCEPTION.match(said) else ": ".join(filter(None, ("script", said)))
+
+
 def _schema(pieces: Sequence[Evidence]) -> str:
     return f"{line(pieces[0].path, 60)} {line(pieces[0].text)}"
 
@@ -398,7 +410,7 @@ WORDS: dict[str, Callable[[Sequence[Evidence]], str]] = {
     "not-signed-in": _says("not signed in"),
     "cannot-run": _at("cannot run"),
     "exit": lambda found: f"{found[0].path}: {line(found[0].text)}",
-    "script-raised": _says("script"),
+    "script-raised": _raised,
     "script-time-limit": _says("script too slow"),
     "script-memory-limit": _says("out of memory"),
     "worker-lost": _says("process lost"),
@@ -457,7 +469,7 @@ _ALIKE: dict[str, Callable[[Sequence[Evidence]], str]] = {
     "script": _free("script"),
     "is-false": lambda found: f"{line(found[0].rule)} is false",
     "script-failed": _free("script failed"),
-    "script-raised": _free("script"),
+    "script-raised": lambda pieces: _of_script(general(pieces[0].text)),
     "reported": _free(""),
     "agent-error": _free(""),
     "agent-crashed": _free(""),

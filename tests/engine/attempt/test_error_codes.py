@@ -60,7 +60,7 @@ SERVED = {
 }
 OWN = {
     "refused": ("refused", "refused :9", "refused :9"),
-    "raises": ("script-raised", "script: ValueError: no 7 (bot.py:2)", "script: ValueError: no N (bot.py:N)"),
+    "raises": ("script-raised", "ValueError: no 7 (bot.py:2)", "ValueError: no N (bot.py:N)"),
     "dies": ("worker-lost", "process lost: ", "process lost: "),
     "nothing": ("empty-answer", "empty answer: returned nothing", "empty answer: returned nothing"),
     "exits": ("exit", "exit code 3: out of luck", "exit code 3"),
