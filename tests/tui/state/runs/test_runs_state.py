@@ -215,7 +215,7 @@ def test_a_rerun_of_one_file_stands_under_the_run_of_several():
 def test_a_step_is_called_one_and_not_one_that_did_not_run():
     step = of(run(7), "s.yaml (1 case)", passed=0, failed=0, errors=0, total=1)
     assert "1 of 1 attempts not run" in words_of(detail_rows(step, None, [], 80))
-    facts = RunFacts(info=RunInfo("x", 0.0, options={"step": True}))
+    facts = RunFacts(info=RunInfo("x", options={"step": True}))
     said = words_of(detail_rows(step, facts, [], 80))
     assert (
         "stepped through turn by turn: what was changed by hand is no result" in said
