@@ -23,6 +23,8 @@ from tui_eval.tui.state.text.lines import Line
 from tui_eval.tui.widgets.case_list import CaseList
 from tui_eval.tui.widgets.lines_pane import LinesPane
 
+WIDE = 100
+"""Columns of a screen from which on the pane stands beside its list; else it has a few lines below it."""
 PATIENCE = 0.25
 """Seconds after which the case's definition stands there until its attempt has been read."""
 KEPT = 64
@@ -99,6 +101,11 @@ class ShownAttempts:
         self._coming: set[Hashable] = set()
         self._wanted: Hashable = None
         self._size = 0
+
+    @property
+    def large(self) -> bool:
+        """Whether the pane takes most of the screen."""
+        return SIZES[self._size] == "-large"
 
     def resize(self) -> None:
         """More of the pane, none of it, or as it was."""
@@ -189,10 +196,6 @@ class ShownAttempts:
             otherwise()
 
 
-SMALL = 10
-"""Lines below which the pane has no room for what the list says."""
-
-
 class AttemptBeside:
     """What stands beside a list of cases."""
 
@@ -276,8 +279,10 @@ class AttemptBeside:
             head = entry_head(rows[0], self._services.symbols)
             line = self._screen.case_list.current_line
             own = line is not None and line.entry is not None
+            # The app knows the terminal's size before anything is laid out.
+            below = self._screen.beside.app.size.width < WIDE and not self._attempts.large
             # Where a few lines are all there is, a row of its own says what it is; a line of several says it of none.
-            return head[1:] if own and self._screen.beside.size.height < SMALL else head
+            return head[1:] if own and below else head
         return [("title", visible(entry.name, newlines=False))]
 
     def _described(self, line: TreeLine) -> list[tuple[str, str]]:

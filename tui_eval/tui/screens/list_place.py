@@ -15,7 +15,7 @@ from tui_eval.store.notes import HumanNote
 from tui_eval.tui.handlers import Handler
 from tui_eval.tui.keys import bindings
 from tui_eval.tui.pointer import CasePointer
-from tui_eval.tui.screens.attempt_beside import AttemptBeside
+from tui_eval.tui.screens.attempt_beside import WIDE, AttemptBeside
 from tui_eval.tui.screens.list_arrangement import ListArrangement
 from tui_eval.tui.screens.list_finder import ListFinder
 from tui_eval.tui.screens.place import Place
@@ -36,7 +36,7 @@ class ListPlace(Place, inherit_bindings=False):
 
     BINDINGS = bindings("screen")
     lists_cases = True
-    HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (100, "-wide")]
+    HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (WIDE, "-wide")]
     VERTICAL_BREAKPOINTS = [(0, "-short"), (20, "-tall")]
 
     def __init__(self, source: CaseSource, *, floats: bool = False) -> None:
