@@ -270,7 +270,9 @@ class CaseLines(RowView):
         message = bool(words)
         several = self.cases.extent.suites  # of one all are
         if not message and several and not any(line.path for line in shown.above) and shown.kind != "fold":
-            words = entry.suite
+            folder, _, file = entry.suite.rpartition("/")
+            # A file that is one case is called as that is.
+            words = folder if file.rpartition(".")[0] == entry.name else entry.suite
         return visible(clip(" ".join(words[:400].split()), 200), newlines=False), message
 
     def _named(self, shown: TreeLine, name: str, parted: list[str], width: int) -> list[Span]:

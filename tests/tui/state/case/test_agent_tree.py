@@ -11,6 +11,7 @@ from tui_eval.tui.state.case.live_transcript import LiveTranscript
 from tui_eval.tui.state.case.transcript_view import build
 from tui_eval.tui.state.case.waterfall import bar_line, bars, calls_by_agent, members, unfolded
 from tui_eval.tui.state.runs.run_view import LiveAttempt, LivePiece
+from tui_eval.tui.state.runs.step_view import step_view
 from tui_eval.tui.state.text.block_layout import Layouter, heads_of
 from tui_eval.tui.state.text.blocks import Block
 from tui_eval.tui.state.text.stream_text import StreamText, pieces_of
@@ -262,3 +263,11 @@ def test_beside_a_list_what_was_wanted_is_said_once() -> None:
     failed.outcome, failed.verdicts = "failed", [wanted]
     lines = [line.rstrip() for line in said(preview_lines(content(failed)))]
     assert lines[1] == '✗ lacks "Ryanair"  should_contain' and sum("Ryanair" in line for line in lines) == 1
+
+
+def test_in_a_step_helpers_are_indented_under_their_hand_off() -> None:
+    said_so_far = step_view(None, live_network()).paragraphs
+    assert [text for _, text in said_so_far if text][1:5] == [
+        '→ flights {"to": "LIS"}', '→ hotels {"city": "Lisbon"}', "  ▸ find()", "  flights: Let me see.",
+    ]  # fmt: skip
+    assert said_so_far[-1][1] == "Fly FR 1885."

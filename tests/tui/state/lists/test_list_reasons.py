@@ -9,12 +9,13 @@ import pytest
 from rich.cells import cell_len
 
 from tests.support.app_host import LiveRun, project, running_app, screen_text, until
-from tui_eval.model import Assertion, Evidence
+from tui_eval.model import Assertion, Case, Evidence
 from tui_eval.tui.screens.run_screen import RunScreen
-from tui_eval.tui.state.case.case_details import assertion_text, describe, describe_entry
+from tui_eval.tui.state.case.case_details import assertion_text, describe, describe_entry, entry_head
 from tui_eval.tui.state.lists.case_entry import CaseRow, extent_of
 from tui_eval.tui.state.lists.case_tree import Tree, TreeLine
 from tui_eval.tui.state.lists.reasons import reason_in_line, reason_in_pane
+from tui_eval.tui.state.text import formatting
 from tui_eval.tui.state.text.formatting import Symbols
 from tui_eval.tui.widgets.case_list import TIMES_FROM, CaseLines, columns_for
 
@@ -198,3 +199,26 @@ def test_a_case_that_was_cancelled_before_it_began_took_no_time():
     assert lines.time_words(row, 6) == ("", False)
     row.status = "passed"
     assert lines.time_words(row, 6) == ("0ms", False)
+
+
+def test_a_file_that_is_one_case_is_not_said_twice():
+    hello = CaseRow("k4", "suites/hello.hocon::hello", "hello", "suites/hello.hocon", "neuro_san", "passed")
+    other = CaseRow("k5", "suites/hello.hocon::bye", "bye", "suites/hello.hocon", "neuro_san", "passed")
+    (said, other_said) = drawn(79, hello, other)
+    assert said.split() == ["✓", "hello", "suites"] and other_said.split() == [
+        "✓",
+        "bye",
+        "suites/hello.hocon",
+    ]
+
+
+def test_several_errors_are_errors():
+    assert [formatting.outcomes(number, status) for number, status in ((1, "error"), (3, "error"), (2, "failed"))] == [
+        "1 error", "3 errors", "2 failed",
+    ]  # fmt: skip
+
+
+def test_a_network_is_named_and_a_server_that_is_called_as_its_format_once():
+    case = Case("s.hocon::s", "s", "s.hocon", "neuro_san", agent="te_team", line=2)
+    row = CaseRow("k6", case.case_id, "s", "s.hocon", "neuro_san", "failed", "neuro-san", case=case)
+    assert entry_head(row, Symbols())[1] == ("dim", "s.hocon:2 · neuro-san · te_team")

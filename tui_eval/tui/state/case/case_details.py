@@ -11,7 +11,7 @@ from msgspec import UNSET
 
 from tui_eval import vacuity
 from tui_eval.case_names import short_providers
-from tui_eval.formats import title_of
+from tui_eval.formats import format_of, title_of
 from tui_eval.guard.text import clip, visible
 from tui_eval.model import Assertion, Case, Suite
 from tui_eval.tui.state.case.noting import note_words
@@ -208,10 +208,12 @@ def entry_head(entry: CaseRow, symbols: formatting.Symbols) -> list[Paragraph]:
     place = f"{entry.suite}:{case.line}" if case and case.line else entry.suite
     if case and case.line and case.file:  # the line is one of a table, say
         place = f"{entry.suite}{symbols.dot}{case.file}:{case.line}"
-    parts = [place, title_of(entry.format)]
     model = "" if entry.agent.endswith(entry.model) else entry.model
     named = bool(entry.agent) and short_providers([entry.agent])[0] in entry.variant
-    parts += [part for part in ("" if named else entry.agent, model) if part]
+    network = case.agent if case and format_of(case.format).network_is_agent else ""
+    # A server's entry may be called as its format, or as the network on it.
+    told = (title_of(entry.format), network, "" if named else entry.agent, model)
+    parts = list(dict.fromkeys((place, *(part for part in told if part))))
     shown.append(("dim", visible(symbols.dot.join(parts), newlines=False)))
     if entry.note is not None:
         style = {"right": "good", "wrong": "bad"}.get(entry.note.verdict or "", "text")
@@ -330,7 +332,7 @@ def _suite(suite: Suite, line: TreeLine, symbols: formatting.Symbols) -> list[Pa
 
 def _counts(line: TreeLine) -> str:
     order = ("failed", "error", "running", "retrying", "waiting", "passed", "cancelled", "skipped")
-    parts = [f"{line.counts[status]:,} {status}" for status in order if line.counts[status]]
+    parts = [formatting.outcomes(line.counts[status], status) for status in order if line.counts[status]]
     if line.counts[""]:
         parts.append(f"{line.counts['']:,} never run")
     return ", ".join(parts)

@@ -10,7 +10,7 @@ from rich.cells import cell_len
 from tui_eval.guard.text import visible
 from tui_eval.tui.state.app_state import AppState
 from tui_eval.tui.state.lists.case_tree import Tree
-from tui_eval.tui.state.text.formatting import Symbols
+from tui_eval.tui.state.text.formatting import Symbols, outcomes
 
 Parts = list[tuple[str, str]]
 COUNTED = (
@@ -50,7 +50,7 @@ def facts_line(
         parts += [
             (
                 style,
-                f"  {symbols.glyphs[status]}{f' {counts[status]:,} {status}' if words else f'{counts[status]:,}'}",
+                f"  {symbols.glyphs[status]}{f' {outcomes(counts[status], status)}' if words else f'{counts[status]:,}'}",
             )
             for status, style in COUNTED
             if counts[status]

@@ -62,9 +62,8 @@ def _progress(
         if whole is not None and status not in ("running", "retrying"):
             number = whole.get(status, 0)
         if number or (status in ("passed", "failed") and bar > 5):
-            word = "errors" if status == "error" and number > 1 else status
             shown = (
-                f"{symbols.glyphs[status]} {number:,} {word}"
+                f"{symbols.glyphs[status]} {formatting.outcomes(number, status)}"
                 if words
                 else f"{symbols.glyphs[status]}{number:,}"
             )

@@ -9,10 +9,11 @@ import msgspec
 from tui_eval.guard.text import clip, visible
 from tui_eval.model import Assertion, Attempt, Case, Verdict
 from tui_eval.store.schema import AttemptRow
+from tui_eval.tui.state.case.agent_tree import HandOffs, short_name
 from tui_eval.tui.state.case.case_details import assertion_text
 from tui_eval.tui.state.case.verdict_lines import reason_of, title
 from tui_eval.tui.state.runs.run_view import LiveAttempt, LivePiece
-from tui_eval.tui.state.text.stream_text import pieces_of
+from tui_eval.tui.state.text.stream_text import DEEPEST, pieces_of
 
 WAITS = "step:"
 LONGEST = 20_000
@@ -88,11 +89,12 @@ def _last(pieces: list[LivePiece]) -> list[Paragraph]:
     """The end of a conversation: a long one is read on the Case screen."""
     shown: list[list[Paragraph]] = []
     room = MOST
-    for piece in reversed(pieces):
+    depths = _depths(pieces)
+    for number, piece in reversed(list(enumerate(pieces))):
         if room <= 0:
             shown.append([("dim", "what was said before is in the transcript")])
             break
-        shown.append(_paragraphs(piece))
+        shown.append(_paragraphs(piece, "  " * depths[number]))
         room -= sum(len(text) + 80 for _, text in shown[-1])
     return [paragraph for paragraphs in reversed(shown) for paragraph in paragraphs]
 
@@ -106,7 +108,21 @@ def _final(verdict: Verdict) -> Paragraph:
     return style, f"{mark} {turn}{words}"
 
 
-def _paragraphs(piece: LivePiece) -> list[Paragraph]:
+def _depths(pieces: list[LivePiece]) -> list[int]:
+    """Below how many hand-offs each of these stands."""
+    handed = HandOffs()
+    found: list[int] = []
+    for piece in pieces:
+        handed = HandOffs() if piece.kind == "user" else handed
+        owner = handed.owner(piece.agent)
+        found.append(min(owner.depth, DEEPEST) if owner is not None else 0)
+        if piece.kind == "hand_off" and piece.name:
+            handed.add(piece.agent, piece.name, len(found) - 1)
+    return found
+
+
+def _paragraphs(piece: LivePiece, indent: str) -> list[Paragraph]:
+    """What was said or done; what a helper did is indented under the hand-off to it, and named by its own name."""
     text = clip(visible(piece.text), LONGEST)
     name = _one(piece.name)
     match piece.kind:
@@ -117,13 +133,16 @@ def _paragraphs(piece: LivePiece) -> list[Paragraph]:
         case "user":
             return [("text", ""), ("label", f"> {text}")]
         case "tool_call":
-            return [("code", f"▸ {name}({clip(text, 400)})")]
+            return [("code", f"{indent}▸ {name}({clip(text, 400)})")]
         case "tool_result":
-            return [("dim", f"◂ {clip(text, 400)}")]
+            return [("dim", f"{indent}◂ {clip(text, 400)}")]
         case "hand_off":
-            return [("code", f"→ {name or text}")]
-    speaker = f"{_one(piece.agent)}: " if piece.agent else ""
-    return [(_STYLES.get(piece.kind, "text"), f"{speaker}{text}")]
+            asked_for = f" {clip(text, 400)}" if name and text not in ("", "null", "{}") else ""
+            return [("code", f"{indent}→ {short_name(name) or text}{asked_for}")]
+    agent = short_name(piece.agent) if indent else piece.agent
+    speaker = f"{_one(agent)}: " if agent else ""
+    said = f"{speaker}{text}".replace("\n", f"\n{indent}")
+    return [(_STYLES.get(piece.kind, "text"), f"{indent}{said}")]
 
 
 def _verdict(line: str) -> Paragraph:

@@ -171,3 +171,8 @@ def tokens(usage: Usage | None) -> str:
 def counted(number: int, one: str, many: str = "") -> str:
     """`1 row`, `1,204 rows`."""
     return f"{number:,} {one if number == 1 else many or one + 's'}"
+
+
+def outcomes(number: int, status: str) -> str:
+    """`3 failed`, `1 error`, `3 errors`."""
+    return counted(number, status, "errors" if status == "error" else status)
