@@ -263,6 +263,9 @@ def test_beside_a_list_what_was_wanted_is_said_once() -> None:
     failed.outcome, failed.verdicts = "failed", [wanted]
     lines = [line.rstrip() for line in said(preview_lines(content(failed)))]
     assert lines[1] == '✗ lacks "Ryanair"  should_contain' and sum("Ryanair" in line for line in lines) == 1
+    unwanted = Verdict("should_not_contain", False, expected="paragraph", reason='has "Paragraph"')
+    failed.verdicts = [unwanted]
+    assert said(preview_lines(content(failed)))[1].rstrip() == '✗ has "Paragraph"  should_not_contain'
 
 
 def test_in_a_step_helpers_are_indented_under_their_hand_off() -> None:

@@ -124,7 +124,8 @@ def _verdict(verdict: Verdict, attempt: Attempt, *, fact: bool = False) -> Itera
     word = word_of(verdict)
     lines = brief(verdict, lambda: in_short(verdict, attempt))
     reason = reason_of(verdict)
-    told = fact or (isinstance(verdict.expected, str) and f'"{verdict.expected}"' in reason)
+    expected = verdict.expected if isinstance(verdict.expected, str) else None
+    told = fact or (expected is not None and f'"{expected}"'.lower() in reason.lower())
     if reason and told and "\n" not in reason:
         next(lines)
         kind = "" if verdict.type in reason else f"  {one_line(verdict.type, 40)}"
