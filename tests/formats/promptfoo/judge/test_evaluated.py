@@ -81,3 +81,41 @@ def test_what_cannot_be_cut_for_certain_stands_whole_or_not_at_all(tmp_path: Pat
     for code in ("print(output)", "lambda: output", "a\nb", "output.__class__", "((", "x" * 500):
         assert in_python(code) == []
     assert in_python("1 < len(output) < 3") == [Comparison("1 < len(output) < 3")]
+
+
+FILES = [
+    ("a.py", "import json\n\n\ndef get_assert(output, context):\n    length = len(output)\n    return length < 140\n", "178 < 140 is false"),
+    ("b.py", 'def get_assert(text, _):\n    "Says."\n    return len(text) > 3 and len(text) <= 99\n', "178 <= 99 is false"),
+    ("c.py", "LIMIT = 140\n\n\ndef get_assert(output, context):\n    return len(output) < LIMIT\n", "script: returned false"),
+    ("d.py", "import os\n\n\ndef get_assert(output, context):\n    seen = os.listdir()\n    return len(output) < 3\n", "script: returned false"),
+    ("e.py", "def len(_):\n    return 7\n\n\ndef get_assert(output, context):\n    return len(output) < 3\n", "script: returned false"),
+    ("f.py", "def get_assert(output, context):\n    if output:\n        return len(output) < 3\n    return True\n", "script: returned false"),
+    ("g.js", "module.exports = (output, context) => output.length < 140;\n", "178 < 140 is false"),
+    ("h.js", "const LIMIT = 140;\nmodule.exports = (text) => {\n  const n = text.length;\n  return n <= LIMIT;\n};\n", "178 <= 140 is false"),
+    ("i.js", "module.exports = function (output) {\n  if (output) { return false; }\n  return output.length < 3;\n};\n", "script: returned false"),
+    ("j.js", "module.exports = (output) => {\n  const said = '%s';\n  return output === 'y';\n};\n", '"xxx'),
+]  # fmt: skip
+
+
+def test_values_that_a_script_s_file_saw(tmp_path: Path) -> None:
+    for name, source, _ in FILES:
+        (tmp_path / name).write_text(source)
+
+    async def judged() -> list[Verdict]:
+        javascript, python = JavaScriptHost(), PythonHost(tmp_path)
+        services = JudgeServices(
+            javascript=javascript, python=python, trust=Trust(True), root=tmp_path, base=tmp_path
+        )
+        kinds = {".py": "python", ".js": "javascript"}
+        assertions = [Assertion(kinds[name[-3:]], f"file://{name}") for name, _, _ in FILES]
+        case = Case("s::a", "a", "s", "promptfoo", assertions=assertions)
+        try:
+            return (await judge(JudgeInput(case, [Reply(1, REPLY)], services=services))).verdicts
+        finally:
+            javascript.close()
+            python.close()
+
+    for verdict, (name, _, wanted) in zip(asyncio.run(judged()), FILES, strict=True):
+        assert verdict.passed is False and verdict.evidence is not None, name
+        assert causes.words_of(verdict).startswith(wanted), name
+        assert verdict.evidence[0].path == name and "returned false" in verdict.reason

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import hashlib
 import json
@@ -178,6 +179,31 @@ async def _add_values(
             result.evidence = [told]
 
 
+async def add_values_of_file(result: Result, path: Path, function: str | None, call: AssertionCall) -> None:
+    """The same of a script's file: what it does is done once more up to where it returned false."""
+    try:
+        source = await asyncio.to_thread(read, path)
+    except CannotJudge:
+        return
+    variables = {"output": call.output, "context": context_of(call.evidence, call.assertion.config)}
+    if path.suffix == ".py":
+        found = evaluated.in_python_file(source, function or "get_assert")
+
+        async def evaluate(code: str) -> Any:
+            inline = _inline(f"{found.before}\nreturn {code}")
+            return await _call_python(_inline_file(inline), "main", [*variables.values()], call.evidence)
+
+        await _add_values(result, found.parts, evaluate, "bool({})")
+    elif path.suffix in _JS_FILES and function is None and call.evidence.services.javascript is not None:
+        told, host = evaluated.in_javascript_file(source), _isolate(call.evidence)
+        await _add_values(
+            result,
+            told.parts,
+            lambda code: host.evaluate(f"{told.before}\nreturn {code};", variables, timeout=_LOOK),
+            "!!({})",
+        )
+
+
 def _inline(code: str) -> str:
     body = code if "\n" in code else f"return {code}"
     return f"import json\n\n\ndef main(output, context):\n{textwrap.indent(body, '    ')}\n"
@@ -245,10 +271,14 @@ async def run_python(
         NeedsTrust: the folder is not trusted.
     """
     evidence.services.trust.require(f"run inline Python of {evidence.case.suite}: {inline(shown)}")
+    return await _call_python(_inline_file(source), function, arguments, evidence)
+
+
+def _inline_file(source: str) -> Path:
     path = _inline_folder() / f"inline_{hashlib.sha256(source.encode()).hexdigest()[:16]}.py"
     if not path.exists():
         path.write_text(source, "utf-8")
-    return await _call_python(path, function, arguments, evidence)
+    return path
 
 
 @cache

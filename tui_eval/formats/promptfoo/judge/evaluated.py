@@ -1,4 +1,4 @@
-"""What a script of one expression saw: both sides of the comparison that was false.
+"""What a script saw that is one expression, or ends in one: both sides of the comparison that was false.
 
 `output.length < 140` came out false, because 178 is not below it: the expression is cut at its own operators, and
 its sides are evaluated once more. What cannot be cut for certain (`||`, a ternary, several lines) is told as it
@@ -8,7 +8,8 @@ stands; nothing here changes a verdict.
 from __future__ import annotations
 
 import ast
-from collections.abc import Awaitable, Callable
+import re
+from collections.abc import Awaitable, Callable, Collection, Iterator
 from typing import Any, NamedTuple
 
 from tui_eval import causes
@@ -96,15 +97,16 @@ def _operators(line: str) -> list[tuple[int, str]] | None:
     return found if depth == 0 and not quote else None
 
 
-def in_python(code: str) -> list[Comparison]:
-    """The same of a Python expression; none of one that may do more than look at the output: it runs once."""
+def in_python(code: str, known: Collection[str] = ()) -> list[Comparison]:
+    """The same of a Python expression; none of one that may do more than look at the output, and at names that are
+    `known` to hold what was seen in it: it runs once."""
     if len(code) > LONGEST or "\n" in code:
         return []
     try:
         body = ast.parse(code.strip(), mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return []
-    if not _looks_only(body):
+    if not _looks_only(body, known):
         return []
     parts = body.values if isinstance(body, ast.BoolOp) and isinstance(body.op, ast.And) else [body]
     found: list[Comparison] = []
@@ -116,6 +118,89 @@ def in_python(code: str) -> list[Comparison]:
         else:
             found.append(Comparison(text))
     return found
+
+
+class Function(NamedTuple):
+    """What a script's function does before it returns, and the parts of what it returns, its arguments called
+    `output` and `context`."""
+
+    before: str
+    parts: list[Comparison]
+
+
+_NOTHING = Function("", [])
+_GIVEN = ("output", "context")
+
+
+def in_python_file(source: str, function: str) -> Function:
+    """The same of a function of a Python file that sets names and then returns; no parts of any other."""
+    try:
+        body = ast.parse(source).body
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return _NOTHING
+    found = [node for node in body if isinstance(node, ast.FunctionDef) and node.name == function]
+    if not found or not isinstance(last := found[-1].body[-1], ast.Return) or last.value is None:
+        return _NOTHING
+    names = [argument.arg for argument in found[-1].args.args]
+    if len(names) > len(_GIVEN) or any(name in _HARMLESS for name in _own_names(body)):
+        return _NOTHING
+    before = [f"{name} = {given}" for name, given in zip(names, _GIVEN, strict=False) if name != given]
+    known = set(names)
+    for statement in found[-1].body[:-1]:
+        if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant):
+            continue
+        if not isinstance(statement, ast.Assign) or not _looks_only(statement.value, known):
+            return _NOTHING
+        if not all(isinstance(target, ast.Name) for target in statement.targets):
+            return _NOTHING
+        known |= {target.id for target in statement.targets if isinstance(target, ast.Name)}
+        before.append(ast.unparse(statement))
+    parts = in_python(ast.unparse(last.value), known)
+    return Function("\n".join(before), parts)
+
+
+def _own_names(body: list[ast.stmt]) -> Iterator[str]:
+    """The names that a file gives a meaning of its own."""
+    for statement in body:
+        if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            yield statement.name
+        elif isinstance(statement, ast.Import | ast.ImportFrom):
+            yield from (
+                one.asname or one.name for one in statement.names if (one.asname, one.name) != (None, "json")
+            )
+        else:
+            yield from (
+                node.id
+                for node in ast.walk(statement)
+                if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
+            )
+
+
+_EXPORTED = re.compile(
+    r"(?P<above>.*?)\bmodule\.exports\s*=\s*(?:function\s*\w*\s*)?\(\s*(?P<names>[\w$]+(?:\s*,\s*[\w$]+)?)\s*\)\s*"
+    r"(?:=>\s*)?(?:\{(?P<body>.*)\}|(?P<value>[^{].*?))\s*;?\s*",
+    re.DOTALL,
+)
+_ENDS = re.compile(r"(?P<before>.*)\breturn\b\s*(?P<value>[^;{}]+);?\s*", re.DOTALL)
+_LOADS = re.compile(r"\brequire\b|\bimport\b|\bawait\b|\bprocess\b")
+
+
+def in_javascript_file(source: str) -> Function:
+    """The same of a JavaScript file that exports just a function with one `return`, its last words."""
+    found = _EXPORTED.fullmatch(source) if len(source) <= 10 * LONGEST else None
+    if found is None or _LOADS.search(source):
+        return _NOTHING
+    before, value = "", found["value"]
+    if value is None:
+        ends = _ENDS.fullmatch(found["body"])
+        if ends is None or re.search(r"\breturn\b", ends["before"]):
+            return _NOTHING
+        before, value = ends["before"], ends["value"]
+    names = [name.strip() for name in found["names"].split(",")]
+    called = "".join(
+        f"const {name} = {given};" for name, given in zip(names, _GIVEN, strict=False) if name != given
+    )
+    return Function("\n".join((found["above"], called, before)), in_javascript(value))
 
 
 _HARMLESS = frozenset(
@@ -148,14 +233,14 @@ _HARMLESS = frozenset(
 )
 
 
-def _looks_only(body: ast.expr) -> bool:
+def _looks_only(body: ast.expr, known: Collection[str] = ()) -> bool:
     """Whether an expression has only names that can do nothing outside."""
     own = {
         node.id for node in ast.walk(body) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
     }
     return all(
         not isinstance(node, ast.Lambda | ast.Await | ast.Yield | ast.YieldFrom)
-        and not (isinstance(node, ast.Name) and node.id not in _HARMLESS | own)
+        and not (isinstance(node, ast.Name) and node.id not in _HARMLESS | own | set(known))
         and not (isinstance(node, ast.Attribute) and node.attr.startswith("_"))
         for node in ast.walk(body)
     )

@@ -15,6 +15,7 @@ from tui_eval.assertions.judging import added_handler, clip_actual, error_verdic
 from tui_eval.formats.promptfoo.judge import expected_values, registry, script_source
 from tui_eval.formats.promptfoo.judge.assertion_call import AssertionCall, Result
 from tui_eval.formats.promptfoo.judge.case_output import case_output
+from tui_eval.formats.promptfoo.judge.code import add_values_of_file
 from tui_eval.guard import figures
 from tui_eval.javascript import values as js
 from tui_eval.model import Assertion, Reply, Verdict
@@ -76,6 +77,8 @@ async def judge_output(assertion: Assertion, evidence: JudgeInput, output: Any) 
     if from_script and result.passed is False and kind in _SCRIPTS and result.evidence:
         path, function = expected_values.split_reference(file)
         place, root = expected_values.place(path, evidence), evidence.services.root
+        if value is False:
+            await add_values_of_file(result, place, function, call)
         await asyncio.to_thread(script_source.add_place, result.evidence, place, root, function, value)
     return verdict_from(call, result), result
 
