@@ -203,12 +203,12 @@ def test_a_case_that_was_cancelled_before_it_began_took_no_time():
 
 def test_a_file_that_is_one_case_is_not_said_twice():
     hello = CaseRow("k4", "suites/hello.hocon::hello", "hello", "suites/hello.hocon", "neuro_san", "passed")
-    other = CaseRow("k5", "suites/hello.hocon::bye", "bye", "suites/hello.hocon", "neuro_san", "passed")
+    other = CaseRow("k5", "suites/more.hocon::bye", "bye", "suites/more.hocon", "neuro_san", "passed")
     (said, other_said) = drawn(79, hello, other)
     assert said.split() == ["✓", "hello", "suites"] and other_said.split() == [
         "✓",
         "bye",
-        "suites/hello.hocon",
+        "suites/more.hocon",
     ]
 
 
