@@ -294,8 +294,9 @@ class Collector:
         if reply.latency_ms is None:
             reply.latency_ms = round((self._now() - self._turn_started) * 1000, 1)
         self.replies.append(reply)
-        self._whole = None
-        self._progress()
+        if reply.cached or self._usage.get(reply.turn) != (reply.usage, reply.cost):  # else it was reported
+            self._whole = None
+            self._progress()
         self._note_unknown()
 
     def _said(self, text: str) -> bool:
