@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 
 ROOT = Path(__file__).parent.parent.parent
 
@@ -51,14 +52,15 @@ def measure(command: Sequence[str | Path], cwd: Path) -> Cost:
 def in_turns(
     commands: Mapping[str, tuple[Sequence[str | Path], Path]],
     times: int = 5,
-    fewer: Mapping[str, int] | None = None,
+    fewer: Mapping[str, int] = MappingProxyType({}),
 ) -> dict[str, list[Cost]]:
     """What each command costs in its folder, one after the other and that several times, after a round that is not
-    counted: what else the machine does meets all of them. `fewer` names those that take part in the first turns only."""
+    counted: what else the machine does meets all of them. `fewer` names those that take part only in the first turns
+    that count."""
     costs: dict[str, list[Cost]] = {name: [] for name in commands}
     for turn in range(times + 1):
         for name, (command, folder) in commands.items():
-            if turn > (fewer or {}).get(name, times):
+            if name in fewer and not 1 <= turn <= fewer[name]:
                 continue
             cost = measure(command, folder)
             if turn:

@@ -95,7 +95,7 @@ def test_d_on_many_rows(tmp_path: Path, figures: Figures, rows: int, columns: in
     figures.add(
         "Data",
         f"{what}: memory, the libraries' {LIBRARIES / 1e6:.0f} MB included",
-        f"{most / 1e6:.0f} MB, {most / both:.1f} × both frames",
+        f"{most / 1e6:.0f} MB{f', {most / both:.1f} × both frames' if both > 1e7 else ''}",
         f"{limit / 1e6:.0f} MB",
         most <= limit,
     )
