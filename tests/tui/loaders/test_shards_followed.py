@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.app_host import project, running_app, until
+from tests.support.app_host import project, running_app, screen_text, until
 from tests.tui.screens.test_runs_screen import sees
 from tui_eval.model import Attempt, Case
 from tui_eval.store import gathering
@@ -56,7 +56,8 @@ async def test_shards_are_one_run_that_grows(tmp_path: Path) -> None:
             await until(lambda: isinstance(app.screen, RunScreen) and app.state.run is not None, pilot)
             await sees(app, pilot, "case 1", "running")
             finish(first, first_ref, 1)
-            await sees(app, pilot, "passed", "shard 2 missing")
+            await sees(app, pilot, " waiting ", "passed", "shard 2 missing")
+            assert "go on" not in screen_text(app)  # nobody has paused it
             second, second_ref = shard(shards, 2)
             await sees(app, pilot, "case 1", "case 2")
             finish(second, second_ref, 2)

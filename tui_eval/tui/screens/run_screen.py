@@ -127,7 +127,7 @@ class RunScreen(ListPlace, inherit_bindings=False):
             if self.is_mounted and self.streams.has_focus:
                 ids = ("list.open", "pane.next", "stream.zoom", "stream.pin", "stream.follow", "help", "quit")
                 return labelled(keys_of(*ids), "pane.next", "next pane")
-            last = "run.pause" if run.info.state == "paused" else "case.cancel"
+            last = "run.pause" if run.paused else "case.cancel"
             ids = ("list.open", "pane.next", "failure.next", "stream.zoom", last, "help", "quit")
             return labelled(labelled(keys_of(*ids), "pane.next", "panes"), "run.pause", "go on")
         if self.is_mounted and self.query_one(LinesPane).has_focus:

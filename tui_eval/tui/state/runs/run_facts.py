@@ -41,7 +41,7 @@ def _progress(
     run: RunView, symbols: Symbols, whole: Mapping[str, int] | None, *, words: bool, bar: int
 ) -> Parts:
     counts = run.counts
-    state = run.info.state
+    state = "waiting" if run.waits_for_shards else run.info.state
     style = {"running": "running", "finished": "title", "paused": "warn"}.get(state, "warn")
     parts: Parts = [(style, f"{state:<9} " if bar else f"{state} ")]
     if bar:
@@ -153,7 +153,8 @@ def status_words(run: RunView, symbols: Symbols, now: float) -> str:
         return ""
     counts = run.counts
     paused = run.info.state == "paused"
-    parts = [f"{'paused' if paused else symbols.glyphs['running']} {counts.done:,}/{counts.total:,}"]
+    word = "waiting" if run.waits_for_shards else "paused"
+    parts = [f"{word if paused else symbols.glyphs['running']} {counts.done:,}/{counts.total:,}"]
     for status, number in (("passed", counts.passed), ("failed", counts.failed), ("error", counts.errors)):
         if number:
             parts.append(f"{symbols.glyphs[status]}{number:,}")

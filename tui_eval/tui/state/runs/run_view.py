@@ -186,6 +186,16 @@ class RunView:
         """Whether an engine is still at work on it."""
         return self.info.state in ("running", "paused")
 
+    @property
+    def paused(self) -> bool:
+        """Whether a person has paused it."""
+        return self.info.state == "paused" and not self.waits_for_shards
+
+    @property
+    def waits_for_shards(self) -> bool:
+        """Whether it is a folder of shards of which some are still to come, and none is being executed."""
+        return self.info.state == "paused" and bool(self.info.provenance.get("missing"))
+
     def attempts_of(self, case_ref: int) -> list[AttemptRow]:
         """A case's attempts in their order."""
         return [self.attempts[ref] for ref in self.by_case.get(case_ref, ())]
