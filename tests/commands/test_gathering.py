@@ -63,6 +63,10 @@ def test_shards_that_come_one_after_the_other_become_one_run(cli: Cli, shards: P
     gathering = Gathering(shards, waits=True)
     state, note, first, ended = seen(gathering.place)
     assert state == "paused" and "shard 2 missing" in note and 0 < first == ended < 8
+    reader = RunReader(gathering.place)
+    stamp = reader.stamp()
+    assert gathering.look() and reader.stamp() == stamp  # nothing is new: viewers need not read
+    reader.close()
     assert sorted(shards.rglob("*")) == before
     gathering.start()
     bring(cli, shards, "2/2", "two")

@@ -21,7 +21,7 @@ from tui_eval.store.merging import MergePart, Whole, with_frames
 from tui_eval.store.missing_cases import missing_cases, write_missing
 from tui_eval.store.pending import storable_rows, write_live
 from tui_eval.store.run_folders import DATABASE, RunLock, StoreError, new_run_id
-from tui_eval.store.schema import SCHEMA_VERSION, TABLES, AttemptRow
+from tui_eval.store.schema import SCHEMA_VERSION, TABLES, AttemptRow, StoredCase
 from tui_eval.store.write_thread import connect
 
 SECONDS = 0.5
@@ -80,6 +80,8 @@ class Gathering:
         self._owners: dict[_Key, tuple[_Source, int]] = {}
         self._numbers: dict[tuple[int, int], int] = {}
         self._changed = 0
+        self._seen: list[object] = []
+        self._going = True
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
         home = private.cache_home() / "gathered"
@@ -131,6 +133,7 @@ class Gathering:
                 going = self.look()
             except (StoreError, sqlite3.Error, OSError):
                 # Nothing of it was written: all of it again at the next look, under the same ids.
+                self._seen = []
                 for source in self._sources.values():
                     source.changed = 0
                     source.keys.clear()
@@ -143,6 +146,10 @@ class Gathering:
         if not self._sources:
             return False
         states = {path: source.part.reader.info() for path, source in self._sources.items()}
+        stamps = [source.part.reader.stamp() for source in self._sources.values()]
+        seen = [*map(encode_json, states.values()), stamps, list(self._refused)]
+        if seen == self._seen:
+            return self._going
         with contextlib.closing(connect(self.place)) as self._connection:
             self._connection.execute("BEGIN")
             for path, source in self._sources.items():
@@ -164,7 +171,8 @@ class Gathering:
             row = ("info", encode_json(info).decode())
             self._connection.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", row)
             self._connection.execute("COMMIT")
-        return active or waiting
+        self._seen, self._going = seen, active or waiting
+        return self._going
 
     def _find(self) -> None:
         for path in merging.runs_under(self._folder):
@@ -192,7 +200,7 @@ class Gathering:
             for case in source.part.cases:
                 if case.id not in source.keys:
                     source.keys[case.id] = key = case.case_id, case.agent, case.model
-                    self._own(source, key, case.id)
+                    self._own(source, key, case)
         done = [row.id for row in rows if row.state == "done"]
         bodies = reader.packed_attempts(done)
         for row in rows:
@@ -208,15 +216,14 @@ class Gathering:
         )  # fmt: skip
         source.seq = live[-1].seq if live else source.seq
 
-    def _own(self, source: _Source, key: _Key, case_id: int) -> None:
+    def _own(self, source: _Source, key: _Key, row: StoredCase) -> None:
         """The case is this shard's, unless one that began later has it, too."""
         known = self._owners.get(key)
         if known is None or known[0] is source:
-            row = next(one for one in source.part.cases if one.id == case_id)
             ref = known[1] if known is not None else len(self._owners) + 1
             values = (
                 ref, row.case_id, row.suite, row.name, row.format, row.agent, row.model, row.content_hash, row.attempts,
-                row.required, source.part.reader.packed_case(case_id), row.variant,
+                row.required, source.part.reader.packed_case(row.id), row.variant,
             )  # fmt: skip
             self._connection.execute(
                 f"INSERT OR REPLACE INTO cases VALUES ({','.join('?' * 12)})", storable_rows([values])[0]
