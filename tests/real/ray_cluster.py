@@ -18,6 +18,8 @@ from typing import Any, TypeVar
 
 import pytest
 
+from tui_eval.slow_imports import hide_in
+
 T = TypeVar("T")
 NODE = {"object_store_memory": 80 * 2**20}
 """Of each node: the least of an object store that Ray takes."""
@@ -140,12 +142,19 @@ def _patiently(start: Callable[[], T]) -> T:
 
 @contextmanager
 def environment() -> Iterator[None]:
-    """Ray's own connections do not go through a proxy, and its processes are known as those of these tests."""
+    """Ray's own connections do not go through a proxy, its processes are known as those of these tests, and import
+    nothing slow, as those that a run starts."""
     with pytest.MonkeyPatch.context() as patch:
         for name in [name for name in os.environ if "proxy" in name.lower()]:
             patch.delenv(name)
         patch.setenv(_MARK, str(os.getpid()))
-        yield
+        with tempfile.TemporaryDirectory() as folder:
+            hidden = Path(folder) / "hidden"
+            hide_in(hidden)
+            patch.setenv(
+                "PYTHONPATH", os.pathsep.join(filter(None, (str(hidden), os.environ.get("PYTHONPATH"))))
+            )
+            yield
 
 
 def workers() -> list[int]:

@@ -23,6 +23,7 @@ from tui_eval.guard.fair_share import in_turn
 from tui_eval.javascript import values as js
 from tui_eval.javascript.patterns import translated
 from tui_eval.model import Evidence
+from tui_eval.slow_imports import FORMATS
 from tui_eval.nunjucks.templates import flag
 
 # -- The formats of JSON schemas as Ajv's collection of formats has them.
@@ -136,7 +137,9 @@ def checker() -> Any:
     from tui_eval.formats.promptfoo.judge.schema_library import jsonschema
 
     made = jsonschema.FormatChecker(formats=())
-    made.checkers = dict(jsonschema.Draft7Validator.FORMAT_CHECKER.checkers)
+    known = jsonschema.Draft7Validator.FORMAT_CHECKER.checkers
+    # Ray's workers have imported jsonschema before us, with all it finds: what is judged is the same there.
+    made.checkers = {name: check for name, check in known.items() if name not in FORMATS}
 
     def within(low: float, high: float) -> Any:
         return lambda value: (
