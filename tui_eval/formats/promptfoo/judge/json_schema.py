@@ -23,8 +23,8 @@ from tui_eval.guard.fair_share import in_turn
 from tui_eval.javascript import values as js
 from tui_eval.javascript.patterns import translated
 from tui_eval.model import Evidence
-from tui_eval.slow_imports import FORMATS
 from tui_eval.nunjucks.templates import flag
+from tui_eval.slow_imports import FORMATS
 
 # -- The formats of JSON schemas as Ajv's collection of formats has them.
 
