@@ -22,7 +22,7 @@ from tui_eval.store.reader import RunReader
 pytestmark = pytest.mark.benchmark
 SECTION = "Ray on this machine"
 CASES = 4000
-WEIGHTY, WORDS = 1200, 2000
+WEIGHTY, WORDS = 600, 2000
 AT_ONCE = 32
 WORKERS = 2
 FREE = 2 * WORKERS
