@@ -105,6 +105,6 @@ def test_results_on_ray_are_those_of_here(tmp_path: Path) -> None:
         results = json.loads(found["json"])
         assert results["run"]["state"] == "finished"
         assert len({one["suite"] for one in results["results"]}) > 10
-        assert sum(one["outcome"] == "passed" for one in results["results"]) > 1000
+        assert sum(one["outcome"] == "passed" for one in results["results"]) > 500
     found = differences(here, ray)
     assert {kind: lines[:12] for kind, lines in found.items() if lines} == {}
