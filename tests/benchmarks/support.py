@@ -6,9 +6,10 @@ import os
 import statistics
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
@@ -41,12 +42,25 @@ def measure(command: Sequence[str | Path], cwd: Path) -> Cost:
             stderr=out,
             env=surroundings,
         )
+        peak = [0.0]
+        ended = threading.Event()
+        watching = threading.Thread(target=_watch_memory, args=(process.pid, peak, ended))
+        watching.start()
         _, status, usage = os.wait4(process.pid, 0)
         wall = time.perf_counter() - began
+        ended.set()
+        watching.join()
     process.returncode = os.waitstatus_to_exitcode(status)
-    return Cost(
-        wall, usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024, os.waitstatus_to_exitcode(status)
-    )
+    return Cost(wall, usage.ru_utime + usage.ru_stime, peak[0], os.waitstatus_to_exitcode(status))
+
+
+def _watch_memory(process: int, peak: list[float], ended: threading.Event) -> None:
+    """The most that a process takes, in MB. What its end reports is at least what this process had when it began it."""
+    while not ended.wait(0.03):
+        with suppress(OSError, StopIteration):
+            lines = Path(f"/proc/{process}/status").read_text().splitlines()
+            most = next(line for line in lines if line.startswith("VmHWM:"))
+            peak[0] = max(peak[0], float(most.split()[1]) / 1024)
 
 
 def in_turns(

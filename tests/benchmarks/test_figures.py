@@ -11,6 +11,7 @@ import pytest
 
 from tests.benchmarks import peers
 from tests.benchmarks.figures import Figures, page, table
+from tests.benchmarks.support import measure
 from tests.support import ROOT
 
 PAGE = """# Measured
@@ -156,3 +157,13 @@ def test_pytest_ends_with_the_table_and_writes_the_page(tmp_path: Path) -> None:
     assert " ✗ first paint   7.0 ×   [2 ×]" in done.stdout.splitlines(), json.dumps(done.stdout)
     assert f"written into {target}" in done.stdout
     assert "| first paint | 7.0 × | 2 × |" in target.read_text()
+
+
+def test_the_memory_of_a_process_is_its_own(tmp_path: Path) -> None:
+    """What the system reports at its end is at least what this process had as it began it."""
+    filling = bytearray(300_000_000)
+    cost = measure(
+        [sys.executable, "-c", "import time; kept = bytearray(60_000_000); time.sleep(1)"], tmp_path
+    )
+    assert len(filling) and cost.code == 0
+    assert 60 < cost.memory < 150
