@@ -15,6 +15,7 @@ from tests.support.app_host import FakeEngine, LiveRun, project, running_app, sc
 from tests.support.settling import rested
 from tui_eval.guard import trust_store
 from tui_eval.tui.pointer import CasePointer
+from tui_eval.tui.screens import dialogs
 from tui_eval.tui.screens.dialogs import AskScreen
 from tui_eval.tui.screens.help import PaperScreen
 from tui_eval.tui.screens.prompt import Prompt
@@ -300,6 +301,21 @@ async def test_trust_is_asked_once_and_remembered(tmp_path):
         app.suites.ask_trust(["run another.py"])
         await pilot.pause()
         assert not isinstance(app.screen, AskScreen) and "run another.py" not in app.state.agreed
+
+
+async def test_what_is_typed_on_is_no_answer_to_the_question_of_trust(tmp_path, monkeypatch):
+    suite = "prompts: ['{{q}}']\nproviders: [echo]\ntests:\n  - vars: {q: one}\n"
+    root = project(tmp_path, {"promptfooconfig.yaml": suite})
+    async with running_app(root) as (app, pilot):
+        monkeypatch.setattr(dialogs, "PAUSE", 60.0)
+        await pilot.press("slash", "m")
+        app.suites.ask_trust(["run check.py"])
+        await until(lambda: isinstance(app.screen, AskScreen), pilot)
+        await pilot.press("y", "o", "n", "escape")
+        assert isinstance(app.screen, AskScreen) and not app.state.agreed
+        monkeypatch.setattr(dialogs, "PAUSE", 0.0)
+        await pilot.press("y")
+        await until(lambda: "run check.py" in app.state.agreed, pilot)
 
 
 async def test_code_is_asked_about_before_anything_runs(tmp_path, monkeypatch):

@@ -11,6 +11,7 @@ from textual.app import App
 from textual.command import CommandPalette
 from textual.message import Message
 from textual.screen import ModalScreen, Screen
+from textual.widgets import Input
 
 from tui_eval.guard.text import clip, visible
 from tui_eval.tui.front import CaseListFront, Front
@@ -100,9 +101,13 @@ class PlaceController:
         details: Sequence[str] = (),
         items: Sequence[str] = (),
         after_reading: Collection[str] = (),
+        *,
+        unasked: bool = False,
     ) -> None:
-        """Ask over the screen."""
-        self.show("ask", question, answers, details, items, after_reading, answer=on_answer)
+        """Ask over the screen. A question that comes `unasked`, by no key of the person's, takes nothing that
+        is typed on into the field that it came over."""
+        typing = unasked and isinstance(self._app.focused, Input)
+        self.show("ask", question, answers, details, items, after_reading, typing, answer=on_answer)
 
     def post(self, message: Message) -> None:
         """Give a message to the screens in sight."""

@@ -223,6 +223,7 @@ class SuiteController:
             ],
             fresh,
             after_reading=("always", "once"),
+            unasked=True,
         )
 
     def screen(self) -> Screen[Any]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import time
 from collections.abc import Collection, Sequence
 
 from rich.text import Text
@@ -15,6 +17,8 @@ from textual.widgets import Static
 from tui_eval.guard.text import visible
 from tui_eval.tui.state.text.fitting import chop, fit
 
+PAUSE = 0.7
+"""Seconds without a key after which someone who was typing is taken to have seen the question."""
 MOST_LINES = 12
 """Lines of a list in a question, where there is room."""
 _HANGING = "    "
@@ -43,11 +47,15 @@ class AskScreen(ModalScreen[str | None]):
         details: Sequence[str] = (),
         items: Sequence[str] = (),
         after_reading: Collection[str] = (),
+        over_typing: bool = False,
     ) -> None:
         """`answers` are (key, value, words). `items` are shown whole, wrapped; where there is no room for all of
         their lines these are counted, and moved through. The values of `after_reading` can be answered once the
-        last line has been in sight."""
+        last line has been in sight. A question that came `over_typing` takes no key before a pause: what is
+        typed on was meant for the field below it."""
         super().__init__()
+        self._typed = time.monotonic() if over_typing else -math.inf
+        """When the last key came that was not meant for the question."""
         self._question = question
         self._answers = list(answers)
         self._details = list(details)
@@ -117,6 +125,12 @@ class AskScreen(ModalScreen[str | None]):
 
     def on_key(self, event: KeyEvent) -> None:
         """One key is the answer."""
+        if event.time - self._typed < PAUSE:
+            self._typed = event.time
+            event.stop()
+            event.prevent_default()
+            return
+        self._typed = -math.inf
         for key, value, _ in self._answers:
             if event.character == key or event.key == key:
                 event.stop()
