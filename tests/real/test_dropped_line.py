@@ -45,7 +45,7 @@ class Agent:
                 self.end_headers()
                 self.wfile.write(body)
 
-            def log_message(self, *_: object) -> None:
+            def log_message(self, format: str, *args: object) -> None:  # noqa: A002
                 """Nothing."""
 
         self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
@@ -209,17 +209,17 @@ def follow(app: Terminal, agent: Agent, project: Path, way: str) -> None:
     far = f"5/{CASES}"
     app.until(far)
     for keys, name, sign in (
-        ("", "suites", f"{CASES} cases"),
+        ("", "suites", f"1 suite · {CASES} cases"),
         ("]\r", "a case", "1 Transcript"),
-        ("\x1b", "suites", f"{CASES} cases"),
+        ("\x1b", "suites", f"1 suite · {CASES} cases"),
         ("H", "runs", "Runs"),
-        ("\x1b", "suites", f"{CASES} cases"),
+        ("\x1b", "suites", f"1 suite · {CASES} cases"),
         (",", "settings", "Settings"),
-        ("\x1b", "suites", f"{CASES} cases"),
+        ("\x1b", "suites", f"1 suite · {CASES} cases"),
         ("?", "help", "Help: "),
-        ("\x1b", "suites", f"{CASES} cases"),
+        ("\x1b", "suites", f"1 suite · {CASES} cases"),
         ("l", "the log", "Log"),
-        ("\x1b", "suites", f"{CASES} cases"),
+        ("\x1b", "suites", f"1 suite · {CASES} cases"),
     ):
         app.send(keys)
         until(lambda sign=sign: sign in app.text and far in last_line(app), app)
