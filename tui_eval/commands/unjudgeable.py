@@ -6,7 +6,7 @@ from __future__ import annotations
 import asyncio
 import difflib
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -18,6 +18,7 @@ from tui_eval.commands.expected_sql import ExpectedSql, sql_of
 from tui_eval.commands.readiness import declared_in
 from tui_eval.config.project import Config, ConfigError
 from tui_eval.formats import format_of
+from tui_eval.frames.query_words import changing
 from tui_eval.guard.spelling import close_to
 from tui_eval.guard.trust import NeedsTrust
 from tui_eval.model import Assertion, Case, Problem, Suite
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from tui_eval.frames.sql import SqlError
 
 
-# -- Where in a file an expected query is faulty, and what in a good one makes its answer change by itself.
+# -- Where in a file an expected query is faulty.
 
 
 _PLACE = re.compile(r"^LINE (\d+): (.*)$")
@@ -34,17 +35,6 @@ _ELIDED = "..."
 _BEFORE = re.compile(r"(?:\s+|--[^\n]*(?:\n|\Z)|/\*.*?\*/)*", re.DOTALL)
 """White space and comments before a statement."""
 _UNPARSED = "Parser Error"
-_CHANGING = re.compile(
-    r"\blimit\b|\bcurrent_(date|time|timestamp)\b|\blocaltime|\b(now|today|random|get_current_timestamp)\s*\(",
-    re.IGNORECASE,
-)
-_CLOCK = re.compile(
-    r"\bcurrent_(?:date|time|timestamp)\b|\blocaltime\w*|\b(?:now|today|get_current_timestamp)\s*\(",
-    re.IGNORECASE,
-)
-_LIMIT = "LIMIT without ORDER BY: which rows come is left to the database"
-_NOW = "{} changes what is expected from day to day"
-_RANDOM = "random() changes what is expected from run to run"
 
 
 def shown(detail: str) -> str:
@@ -89,43 +79,6 @@ def line_in_file(file: Path, key_line: int, sql: str, row: int) -> int:
     block = 0 < key_line <= len(lines) and re.search(r"[:\s]\|[-+0-9]*\s*(#.*)?$", lines[key_line - 1])
     wanted = sql.splitlines()[row - 1].rstrip()
     return at if block and at <= len(lines) and lines[at - 1].rstrip().endswith(wanted) else key_line
-
-
-def changing(sql: str) -> Iterator[str]:
-    """What of a query gives another answer tomorrow, or another one each time."""
-    if not _CHANGING.search(sql):
-        return
-    try:
-        import sqlglot
-        from sqlglot import expressions as node
-
-        tree = sqlglot.parse_one(sql, read="duckdb")
-    except Exception:
-        return  # what is wrong with it is said where it is executed
-    for query in tree.find_all(node.Query):
-        if query.args.get("limit") is None or query.args.get("order") is not None:
-            continue
-        if not _at_most_one_row(query):
-            yield _LIMIT
-            break
-    clocks = (node.CurrentTimestamp, node.CurrentDate, node.CurrentTime, node.CurrentDatetime)
-    functions = {call.name.lower() for call in tree.find_all(node.Anonymous)}
-    if tree.find(*clocks) is not None or functions & {"now", "today", "get_current_timestamp", "localtime"}:
-        word = _CLOCK.search(sql)
-        yield _NOW.format(re.sub(r"\s*\($", "()", word[0]) if word else "the time of day")
-    if tree.find(node.Rand) is not None or "random" in functions:
-        yield _RANDOM
-
-
-def _at_most_one_row(query: object) -> bool:
-    """Whether a query has one row anyway: aggregates without groups, or LIMIT 0."""
-    from sqlglot import expressions as node
-
-    if not isinstance(query, node.Select) or query.args.get("group") is not None:
-        return False
-    return bool(query.expressions) and all(
-        one.find(node.AggFunc) is not None and one.find(node.Window) is None for one in query.expressions
-    )
 
 
 def unjudgeable(loaded: Sequence[Suite], expected: ExpectedSql, config: Config) -> list[Problem]:

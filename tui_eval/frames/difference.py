@@ -54,6 +54,8 @@ class Difference:
         self._in_order = in_order
         self.lacking = dict(lacking or {})
         self._surplus = surplus
+        self.limited: tuple[bool | None, bool | None] = (None, None)
+        """Whether the expected query and the agent's own limit their rows; None: it is not known."""
         self._aligned: tuple[pl.Series, pl.Series] | None = None
         self._flags: pl.DataFrame | None = None
         self._different: pl.Series | None = None

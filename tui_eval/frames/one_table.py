@@ -254,6 +254,7 @@ def table_of_details(
     """
     from tui_eval.frames.comparison_rules import ComparisonSettings
     from tui_eval.frames.difference import align
+    from tui_eval.frames.query_words import limited_sides
 
     kinds = details.settings.get("types")
     types = {str(name): str(kind) for name, kind in kinds.items()} if isinstance(kinds, Mapping) else {}
@@ -262,7 +263,9 @@ def table_of_details(
         details.actual or [] if actual is None else actual,
     )
     settings = ComparisonSettings.kept(details.settings)
-    return OneTable(align(*sides, settings, details.columns or None, types))
+    difference = align(*sides, settings, details.columns or None, types)
+    difference.limited = limited_sides(details)
+    return OneTable(difference)
 
 
 def table_cell(status: Status, cell: Cell, column: TableColumn) -> TableCell:

@@ -96,7 +96,7 @@ class _SameRows:
 
     def __init__(self, data: DataDetails) -> None:
         self._data: DataDetails | None = data
-        body = (data.expected, data.actual, data.columns, data.comparison, data.settings)
+        body = (data.expected, data.actual, data.columns, data.comparison, data.reference_sql, data.settings)
         self._key = hashlib.sha256(encode_json(body)).digest()
 
     def taken(self) -> DataDetails:

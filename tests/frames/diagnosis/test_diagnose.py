@@ -15,7 +15,7 @@ import pytest
 from hypothesis import strategies as st
 
 from tui_eval.frames.comparison_rules import ComparisonSettings
-from tui_eval.frames.diagnosis import Finding, codes, diagnose, diagnosis_of_details, sentence
+from tui_eval.frames.diagnosis import Finding, codes, diagnose, diagnosis_of, diagnosis_of_details, sentence
 from tui_eval.frames.difference import align
 from tui_eval.model import DataDetails
 
@@ -666,3 +666,43 @@ def test_without_a_key_no_column_is_called_right_but_in_the_wrong_rows() -> None
         found = diagnose(expected, expected.with_columns(quantity=pl.Series(changed)))
         assert not found.key
         assert "permuted" not in [finding.code for finding in found.findings], found.lines
+
+
+def counted(
+    limited: tuple[bool | None, bool | None] = (None, None), **sides: list[dict[str, Any]]
+) -> list[str]:
+    difference = align(sides["expected"], sides["actual"])
+    difference.limited = limited
+    return diagnosis_of(difference).lines
+
+
+@pytest.mark.parametrize("rows", [21, 24, 25])
+def test_groups_without_rows_are_no_limit_however_round_their_number_is(rows: int) -> None:
+    """A left join has 30 rows, an inner join those with orders, which come first."""
+    expected = [{"customer_id": n, "orders": 1 + n * 7 % 5 if n <= rows else 0} for n in range(1, 31)]
+    lines = counted(expected=expected, actual=expected[:rows])
+    assert "groups without rows are left out (an inner join?)" in lines[0] and "LIMIT" not in " ".join(lines)
+
+
+def test_a_limit_that_ends_among_zeros_is_one() -> None:
+    expected = [{"customer_id": n, "orders": 1 + n * 7 % 5 if n <= 22 else 0} for n in range(1, 31)]
+    assert "a LIMIT?" in counted(expected=expected, actual=expected[:24])[0]
+
+
+def test_a_limit_is_only_missed_where_the_queries_may_have_one() -> None:
+    rows: list[dict[str, Any]] = [{"status": f"s{n}", "orders": n * 37 % 101} for n in range(6)]
+    assert "its LIMIT is missing" in counted(expected=rows[:4], actual=rows)[0]
+    assert "its LIMIT is missing" in counted((True, None), expected=rows[:4], actual=rows)[0]
+    assert not counted((False, True), expected=rows[:4], actual=rows)
+    many: list[dict[str, Any]] = [{"order_id": n * 37 % 101, "x": n * 53 % 103} for n in range(60)]
+    assert counted((None, True), expected=many, actual=many[:20])[0].endswith("ends there: a LIMIT?")
+    assert counted((None, False), expected=many, actual=many[:20])[0].endswith("expected rows and ends there")
+
+
+def test_a_condition_that_holds_exactly_is_said_before_a_limit() -> None:
+    """The rows of one country come last; they are sorted by nothing else, and not by country."""
+    countries = [("FR", "IT", "FR", "NO", "IT")[n % 5] for n in range(20)] + ["ES"] * 6
+    rows: list[dict[str, Any]] = [{"id": n * 37 % 101, "country": c} for n, c in enumerate(countries)]
+    assert counted(expected=rows, actual=rows[:20])[0].startswith(
+        "all 6 missing rows are where country = 'ES'"
+    )

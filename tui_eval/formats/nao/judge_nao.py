@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from tui_eval.assertions import evidence as seen
 from tui_eval.assertions.judge_input import CannotJudge, JudgeInput, Judgement, RowsAnswer
 from tui_eval.assertions.judging import error_verdict, verdict_of
+from tui_eval.frames.query_words import limited_sides, limits_rows
 from tui_eval.guard.fair_share import in_thread
 from tui_eval.model import Assertion, DataDetails, Evidence, Verdict
 
@@ -211,6 +212,8 @@ async def _judge_sql(assertion: Assertion, evidence: JudgeInput, judgement: Judg
     unproven = comparison.passed and not evidence.reference
     if unproven and (sql := answer.sql) and await in_thread(lambda: reads_no_table(sql)):
         reason += " (the verification query reads no table)"
+    if comparison.difference is not None:
+        comparison.difference.limited = limited_sides(data)
     told = await in_thread(lambda: _rows_told(comparison, answer))
     return verdict_of(
         assertion, comparison.passed, reason, told, actual=given, expected=summary
@@ -313,9 +316,10 @@ async def _concluded(
     )
     if result is not None and not isinstance(given, str):
         found = await _caused(found, data, own.sql, result, settings, evidence)
-    data.settings["conclusion"] = {"blame": found.blame, "line": found.line, "source": own.source} | (
-        {"cause": found.cause} if found.cause else {}
-    )
+    kept: dict[str, Any] = {"blame": found.blame, "line": found.line, "source": own.source}
+    if found.cause:
+        kept["cause"] = found.cause
+    data.settings["conclusion"] = kept | {"limited": limits_rows(own.sql)}
 
 
 async def _caused(

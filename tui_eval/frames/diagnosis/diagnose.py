@@ -24,6 +24,7 @@ from tui_eval.frames.diagnosis.text_changes import null_changes, text_changes
 from tui_eval.frames.diagnosis.time_changes import time_changes
 from tui_eval.frames.difference import Difference, align
 from tui_eval.frames.pairs import ColumnPair
+from tui_eval.frames.query_words import limited_sides
 from tui_eval.frames.typed_columns import text_series
 
 if TYPE_CHECKING:
@@ -132,9 +133,9 @@ def diagnosis_of_details(
     types = {str(name): str(kind) for name, kind in kinds.items()} if isinstance(kinds, Mapping) else {}
     settings = ComparisonSettings.kept(details.settings)
     try:
-        return diagnose(
-            sides["expected"], sides["actual"], settings, columns=details.columns or None, types=types
-        )
+        difference = align(sides["expected"], sides["actual"], settings, details.columns or None, types)
+        difference.limited = limited_sides(details)
+        return diagnosis_of(difference)
     except BaseException as problem:
         # Polars panics with a BaseException; rows that were read from elsewhere may be of any kind
         if not isinstance(problem, Exception) and type(problem).__name__ != "PanicException":

@@ -215,9 +215,10 @@ def _neighbour(finding: Finding) -> str:
 
 def _limit(finding: Finding) -> str:
     p = finding.parameters
+    guess = ": a LIMIT?" if p.get("limit", True) else ""
     if p["first"]:
-        return f"the answer has the first {p['rows']:,} of {p['of']:,} expected rows and ends there: a LIMIT?"
-    return f"the answer has exactly {p['rows']:,} of {p['of']:,} expected rows: a LIMIT?"
+        return f"the answer has the first {p['rows']:,} of {p['of']:,} expected rows and ends there{guess}"
+    return f"the answer has exactly {p['rows']:,} of {p['of']:,} expected rows{guess}"
 
 
 def _other_end(finding: Finding) -> str:

@@ -66,13 +66,38 @@ def row_findings(difference: Difference) -> Iterator[tuple[Finding, float]]:
     elif not difference.key:
         yield from _repeated(difference, missing, extra)
     limited = next(_limit(difference, missing, extra), None)
-    if limited is not None and limited[1] >= 1.0:
+    filters = list(_filters(difference, missing, extra, every_extra=len(extra) + len(repeats)))
+    if (
+        limited is not None
+        and limited[1] >= 1.0
+        and not any(_before_limit(difference, f) for f, _ in filters)
+    ):
         yield limited
         return
-    filters = list(_filters(difference, missing, extra, every_extra=len(extra) + len(repeats)))
     yield from filters
     if limited is not None and not filters:
         yield limited
+
+
+def _before_limit(difference: Difference, found: Finding) -> bool:
+    """Whether it explains rows better than a LIMIT: it holds exactly, and not because rows are sorted by it, for then
+    the last ones are separated by a condition too."""
+    if not found.parameters["exact"]:
+        return False
+    if found.code == "missing_groups":
+        return True
+    if found.code == "too_narrow":
+        columns = {name: one.expected for name, one in difference.pairs.items()} | difference.lacking
+    else:
+        columns = {name: one.actual for name, one in difference.pairs.items()} | difference.surplus
+    return not any(_in_order(columns[name]) for name in found.columns if name in columns)
+
+
+def _in_order(column: ReadColumn) -> bool:
+    if column.series is None:
+        return True
+    values = column.series.drop_nulls()
+    return values.is_sorted() or values.is_sorted(descending=True)
 
 
 def _other_end(difference: Difference) -> Iterator[tuple[Finding, float]]:
@@ -136,8 +161,11 @@ def _repeated(
 
 
 def _limit(difference: Difference, missing: pl.Series, extra: pl.Series) -> Iterator[tuple[Finding, float]]:
-    """Weight 1 where hardly anything else explains it, else 0.6."""
+    """Weight 1 where hardly anything else explains it, else 0.6. A query that is known and limits no rows has none that
+    is missing or too small."""
     expected, actual = difference.lengths
+    limits_expected, limits_own = difference.limited
+    said = {} if limits_own is not False else {"limit": False}
     names = tuple(difference.key)
     if len(missing) and not len(extra) and actual == expected - len(missing) and actual:
         first = bool((missing >= actual).all())
@@ -149,9 +177,9 @@ def _limit(difference: Difference, missing: pl.Series, extra: pl.Series) -> Iter
                     names,
                     len(missing),
                     len(missing),
-                    {"rows": actual, "of": expected, "first": True},
+                    {"rows": actual, "of": expected, "first": True} | said,
                 ),
-                1.0 if sure else 0.6,
+                1.0 if sure and not said else 0.6,
             )
         elif actual in _USUAL and (actual >= 50 or expected >= 2 * actual):
             yield (
@@ -160,11 +188,17 @@ def _limit(difference: Difference, missing: pl.Series, extra: pl.Series) -> Iter
                     names,
                     len(missing),
                     len(missing),
-                    {"rows": actual, "of": expected, "first": False},
+                    {"rows": actual, "of": expected, "first": False} | said,
                 ),
                 0.6,
             )
-    elif len(extra) and not len(missing) and expected in _ROUND and bool((extra >= expected).all()):
+    elif (
+        limits_expected is not False
+        and len(extra)
+        and not len(missing)
+        and expected in _ROUND
+        and bool((extra >= expected).all())
+    ):
         if 4 * len(extra) < expected:
             return
         weight = 1.0 if expected >= 3 else 0.6
@@ -213,6 +247,7 @@ def _without_rows(difference: Difference, missing: pl.Series, found: Condition |
         return None
     measures: list[str] = []
     words: list[str] = []
+    empty = 0
     for name, one in difference.pairs.items():
         column = one.expected
         if name in difference.key or column.kind not in ("exact", "float") or column.series is None:
@@ -225,6 +260,7 @@ def _without_rows(difference: Difference, missing: pl.Series, found: Condition |
             continue
         if int(there.sum()) > 1.5 * len(missing):  # it is nothing in many rows that are there
             continue
+        empty = empty or int(there.sum())
         measures.append(name)
         none = frame.select(true(pl.col("v").is_null()).alias("n")).to_series().gather(missing)
         words.append("null" if none.all() else "0" if not none.any() else "0 or null")
@@ -236,5 +272,9 @@ def _without_rows(difference: Difference, missing: pl.Series, found: Condition |
             return None
     where = f"{measures[0]} {words[0]}"
     return Finding(
-        "missing_groups", (measures[0],), len(missing), len(missing), {"where": where, "exact": True}
+        "missing_groups",
+        (measures[0],),
+        len(missing),
+        len(missing),
+        {"where": where, "exact": empty == len(missing)},
     )

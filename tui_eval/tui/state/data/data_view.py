@@ -163,10 +163,13 @@ def first_rows(details: DataDetails) -> DataView | None:
 
 def _aligned(details: DataDetails, expected: Any, actual: Any) -> Difference:
     from tui_eval.frames.difference import align
+    from tui_eval.frames.query_words import limited_sides
 
     kinds = details.settings.get("types")
     types = {str(name): str(kind) for name, kind in kinds.items()} if isinstance(kinds, Mapping) else {}
-    return align(expected, actual, settings_of(details), details.columns or None, types)
+    found = align(expected, actual, settings_of(details), details.columns or None, types)
+    found.limited = limited_sides(details)
+    return found
 
 
 def sides_of(details: DataDetails, folder: Path | None) -> Sides:
