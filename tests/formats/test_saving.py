@@ -162,6 +162,16 @@ def test_what_is_proposed() -> None:
     assert facts("…") == []
 
 
+@pytest.mark.parametrize("form", ["start_to_agent", "promptfoo"])
+def test_the_turn_at_which_the_agent_broke_is_saved(tmp_path: Path, form: str) -> None:
+    case, attempt = talk("hello", "more", "boom now")
+    attempt.outcome = "error"
+    del attempt.transcript[-1], attempt.replies[-1]
+    path = tmp_path / ("suite.yaml" if form == "start_to_agent" else "promptfooconfig.yaml")
+    text = save(form, path, talk_of(case, attempt))[1]
+    assert text.index("hello") < text.index("more") < text.index("boom now")
+
+
 def test_nothing_to_save() -> None:
     case, attempt = talk("x")
     attempt.replies = []

@@ -117,6 +117,17 @@ def test_a_run_whose_engine_is_gone_is_interrupted(project: Path) -> None:
     reader.close()
 
 
+def test_a_run_that_goes_on_again_is_not_called_interrupted(project: Path) -> None:
+    writer, _ = start(project)
+    writer.flush()
+    writer.close()
+    assert [run.state for run in Index(project).runs()] == ["interrupted"]
+    lock = RunLock(writer.folder)
+    assert [run.state for run in Index(project).runs()] == ["running"]
+    lock.release()
+    assert [run.state for run in Index(project).runs()] == ["interrupted"]
+
+
 def test_only_one_engine_writes_a_run(project: Path) -> None:
     writer, _ = start(project)
     with pytest.raises(StoreError, match="executed by another process"):

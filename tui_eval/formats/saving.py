@@ -42,8 +42,14 @@ def talk_of(case: Case, attempt: Attempt, name: str = "") -> Talk:
             asked = messages
         turns += [SavedReply(text, "") for text in asked[:-1]]
         turns.append(SavedReply(asked[-1] if asked else "", reply.text, reply.turn))
-    if not turns or not turns[-1].answered:
+    if not any(turn.answered for turn in turns):
         raise EditError("there is no answered conversation to save")
+    # The turn at which the agent broke has no reply, and is what the case is saved for.
+    told = max(reply.turn for reply in attempt.replies)
+    for event in attempt.transcript:
+        if event.kind == "user" and event.turn > told and (last is None or event.turn <= last):
+            sent.append(event.text)
+            turns.append(SavedReply(event.text, "", event.turn))
     if not any(turn.asked.strip() for turn in turns):
         raise EditError("the conversation has no message of a user")
     calls = [SavedCall(e.name, e.arguments) for e in attempt.transcript if e.kind == "tool_call" and e.name]

@@ -241,7 +241,13 @@ class Index:
         read, by name, and why."""
         # First what is known, then what is there: a run that comes between the two is not taken for a deleted one.
         known = dict(connection.execute("SELECT id, state FROM runs"))
-        ended = {name for name, state in known.items() if state not in ("running", "paused")}
+        # A run that was interrupted or cancelled may go on: one that is being executed is read again.
+        ended = {
+            name
+            for name, state in known.items()
+            if state == "finished"
+            or (state not in ("running", "paused") and not is_alive(self.store.runs_folder / name))
+        }
         folders = list(self.store.run_folders())
         unreadable: dict[str, str] = {}
         try:

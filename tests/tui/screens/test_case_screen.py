@@ -57,6 +57,15 @@ async def test_it_opens_at_the_turn_that_failed(tmp_path: Path, size: tuple[int,
         assert screen.query_one(TextPane).has_focus
 
 
+async def test_the_difference_of_an_error_is_where_it_broke(tmp_path: Path) -> None:
+    app = host(tmp_path, agent_error())
+    async with app.run_test(size=(80, 24)) as pilot:
+        await loaded(pilot)
+        await pilot.press("5", "d")
+        await until(pilot, lambda: "── turn 1" in screen_text(app))
+        assert "nothing failed here" not in screen_text(app)
+
+
 async def test_turns_calls_and_attempts_are_one_key_away(tmp_path: Path) -> None:
     second = text_failure()
     second.outcome, second.message = "passed", "passed"

@@ -182,7 +182,9 @@ class SaveController:
             self._suites.load()
         else:
             self._suites.reload([files[0].path])
-        self._notices.say(f"written: {files[0].path.name}; r runs it")
+        place = self._places.place
+        where = "" if place is not None and place.lists_cases else " in the list"
+        self._notices.say(f"written: {files[0].path.name}; r{where} runs it")
 
     def read(self, loaded: Loaded) -> None:
         """Put the list's cursor on the case that was written last."""

@@ -42,7 +42,7 @@ from tui_eval.tui.widgets.copy_bar import CopyBar
 from tui_eval.tui.widgets.line_label import LineLabel
 from tui_eval.tui.widgets.text_pane import TextPane
 
-ASSERTIONS, DATA, HISTORY = 2, 3, 5
+TRANSCRIPT, ASSERTIONS, DATA, HISTORY = 0, 2, 3, 5
 """Tabs by their place."""
 WIDE = 100
 """Columns from which on the outline stands beside the text."""
@@ -410,6 +410,11 @@ class CaseScreen(Place, inherit_bindings=False):
         """The difference that made it fail."""
         attempt = self.content.attempt
         index = deciding(attempt.verdicts) if attempt else None
+        if attempt is not None and index is None and attempt.outcome == "error":
+            self.open_tab(TRANSCRIPT)  # where the turn that broke stands with its error, the last of it
+            if self.tab.text is not None:
+                self.tab.text.show_tail()
+            return
         if attempt is None or index is None:
             self.say("nothing failed here")
             return
