@@ -12,6 +12,8 @@ from tests.support.app_host import running_app, screen_text, until
 from tui_eval.engine.service.client import EngineClient, EngineError
 from tui_eval.tui.pointer import CasePointer
 from tui_eval.tui.screens.case_screen import CaseScreen
+from tui_eval.tui.screens.run_screen import RunScreen
+from tui_eval.tui.screens.runs_screen import RunsScreen
 from tui_eval.tui.screens.step_screen import StepScreen
 
 SUITE = """\
@@ -67,6 +69,23 @@ async def test_while_a_case_is_looked_at(tmp_path: Path) -> None:
         await pilot.press("r")
         await until(lambda: app.state.run.info.id != killed and not app.state.run.active, pilot)
         await until(lambda: "✓ passed" in screen_text(app), pilot)
+
+
+async def test_a_run_that_is_resumed_streams_what_is_said_now(tmp_path: Path) -> None:
+    async with app_on(tmp_path, SLOW) as (app, pilot, client):
+        await pilot.press("a")
+        await until(lambda: isinstance(app.screen, RunScreen) and "begin" in screen_text(app), pilot)
+        await kill(client)
+        await until(lambda: logged(app, "was interrupted"), pilot)
+        (tmp_path / "agent.script.yaml").write_text(SLOW.replace("begin", "anew"))
+        await pilot.press("H")
+        await until(lambda: isinstance(app.screen, RunsScreen) and "u goes on" in screen_text(app), pilot)
+        await pilot.press("u")
+        await until(lambda: isinstance(app.screen, RunScreen) and "anew" in screen_text(app), pilot)
+        assert "begin" not in screen_text(app), "what the dead engine's attempt said is past"
+        await pilot.press("x")
+        await until(lambda: not app.state.run.active, pilot)
+        assert app.state.run.counts.cancelled == 1
 
 
 async def test_while_a_turn_waits_for_the_person(tmp_path: Path) -> None:

@@ -25,6 +25,7 @@ from tui_eval.tui.screens.place import keys_in, keys_of, labelled
 from tui_eval.tui.state.lists.case_sources import RunCases
 from tui_eval.tui.state.runs.run_facts import figures_line, progress_line
 from tui_eval.tui.state.runs.run_group import RunGroup
+from tui_eval.tui.state.runs.run_view import RunView
 from tui_eval.tui.widgets.bars import FactsBar, KeyHints
 from tui_eval.tui.widgets.case_list import CaseList
 from tui_eval.tui.widgets.lines_pane import LinesPane
@@ -86,7 +87,7 @@ class RunScreen(ListPlace, inherit_bindings=False):
         self.view.failures_first = True
         self._dirty: set[str] = set()
         self._flush_timer: Timer | None = None
-        self._shown_run = ""
+        self._shown: RunView | None = None
         self._root = ""
         self._slot_timer: Timer | None = None
 
@@ -185,7 +186,7 @@ class RunScreen(ListPlace, inherit_bindings=False):
             and not self.arrangement.rows.keys() & (group or EMPTY).cases
         )
         self._root = root
-        self._shown_run = run.info.id if run is not None else ""
+        self._shown = run
         self._dirty.clear()
         self._layout_for_state()
         if fresh:
@@ -209,7 +210,7 @@ class RunScreen(ListPlace, inherit_bindings=False):
     @on(RunChanged)
     def _run_changed(self, event: RunChanged) -> None:
         run, group = self.services.state.run, self.services.state.group
-        if run is None or group is None or run.info.id != self._shown_run:
+        if run is None or group is None or run is not self._shown:  # a run that is resumed is read anew
             self._load()
             return
         if event.run_id and group.find_run(event.run_id) is None:
@@ -289,7 +290,7 @@ class RunScreen(ListPlace, inherit_bindings=False):
 
     def on_screen_resume(self) -> None:
         """What happened meanwhile."""
-        if self._shown_run and not self.arrangement.up_to_date():
+        if self._shown is not None and not self.arrangement.up_to_date():
             self._load()
 
     def show_detail(self) -> None:
