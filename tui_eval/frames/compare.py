@@ -77,7 +77,7 @@ def _compare(
 ) -> FrameComparison:
     from tui_eval.frames.difference import Difference
     from tui_eval.frames.matching import match_rows
-    from tui_eval.frames.typed_columns import column_names
+    from tui_eval.frames.typed_columns import column, column_names
 
     if actual is None:
         return FrameComparison(False, error or "no data returned")
@@ -101,7 +101,21 @@ def _compare(
     pairs = _pairs(wanted, given, shared, wanted_types, given_types, settings)
 
     def failed(message: str, one_by_one: bool = False) -> FrameComparison:
-        difference = Difference(pairs, names, missing, len(wanted), len(given), settings, in_order=one_by_one)
+        lacking = {
+            name: column(wanted, name, wanted_types.get(name, "")) for name in missing if name in wanted_names
+        }
+        others = [name for name in given_names if name not in names] if missing else []
+        difference = Difference(
+            pairs,
+            names,
+            missing,
+            len(wanted),
+            len(given),
+            settings,
+            one_by_one,
+            lacking,
+            lambda: {name: column(given, name, given_types.get(name, "")) for name in others},
+        )
         return FrameComparison(False, message, difference.render(), difference)
 
     if missing:

@@ -184,8 +184,8 @@ class OneTable:
         if self.order:
             return self.order
         parts: list[str] = []
-        if self.apart:
-            names = sorted((c for c in self.columns if c.apart), key=lambda c: -c.apart)
+        names = sorted((c for c in self.columns if c.apart), key=lambda c: -c.apart)
+        if self.apart and names:  # where the answer has none of the columns, these are what is said
             shown = ", ".join(f"{c.name} {c.apart:,}" if len(names) > 1 else c.name for c in names[:3])
             more = f", {len(names) - 3} more" if len(names) > 3 else ""
             verb = "differs" if self.apart == 1 else "differ"
@@ -208,7 +208,7 @@ class OneTable:
         `status differs`, by which cases that fail alike are found. Both empty where columns alone are missing."""
         if self.order:
             return self.order, "row order differs"
-        parts = [self._apart_fact()] if self.apart else []
+        parts = [self._apart_fact()] if self.apart and any(one.apart for one in self.columns) else []
         repeats = len(self.difference.repeats) if self.extra else 0
         rows = f"{self.expected_rows:,} row{'s' if self.expected_rows != 1 else ''}"
         if self.missing:

@@ -15,6 +15,7 @@ from tui_eval.config.project import DatabaseSpec
 from tui_eval.formats import judge
 from tui_eval.formats.nao.judge_nao import columns_named
 from tui_eval.frames import mended_queries
+from tui_eval.frames.one_table import table_of_details
 from tui_eval.frames.queries import kept_conclusion
 from tui_eval.frames.sql import SqlResult, execute
 from tui_eval.model import Assertion, Case, Entry, Turn
@@ -194,3 +195,14 @@ async def test_where_nobody_can_say_which_rows_the_error_stands_alone() -> None:
 )
 def test_columns_that_a_query_names(sql: str, names: list[str]) -> None:
     assert columns_named(sql) == names
+
+
+async def test_columns_in_other_case_are_what_the_short_reason_leads_with() -> None:
+    sql = 'select customer_id as "Id", first_name as "Name" from customers order by 1 limit 3'
+    rows = [{"id": 1, "name": "Michael"}, {"id": 2, "name": "Shawn"}, {"id": 3, "name": "Kathleen"}]
+    found = await judged(sql, None, rows)
+    (verdict,) = found.verdicts
+    assert causes.words_of(verdict).startswith("the answer has Id as id, Name as name")
+    assert found.data is not None
+    line = table_of_details(found.data).line
+    assert line.startswith("− column Id missing · − column Name missing"), line

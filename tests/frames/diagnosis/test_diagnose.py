@@ -310,9 +310,9 @@ def test_it_is_not_found_where_it_is_not(name: str) -> None:
 
 
 def test_every_kind_of_finding_is_tried() -> None:
-    """`zone_named` and `order` have tests of their own."""
+    """`zone_named`, `order` and `kind` have tests of their own."""
     tried = {code for _, code, _ in FOUND.values()} | {code for _, _, code, _ in WIDE.values()}
-    assert tried | {"zone_named", "order"} == set(codes())
+    assert tried | {"zone_named", "order", "kind"} == set(codes())
 
 
 PHRASES = {
@@ -325,6 +325,7 @@ PHRASES = {
     "rounded": "rounded to 1 decimal",
     "truncated": "cut off, not rounded, to whole numbers",
     "rounded_up": "rounded up to whole numbers",
+    "kind": "a text instead of a boolean",
     "null_as_zero": "0 instead of null",
     "null_as_empty": "an empty text instead of null",
     "null_as_text": "the text N/A instead of null",
@@ -372,7 +373,7 @@ VALUES = {
     "factor": 100.0, "unit": "hours where days are expected", "least": 2, "most": 2, "offset": -2.5, "digits": 0,
     "text": "N/A", "length": 9, "days": 1, "months": 1, "hours": [2.0], "seconds": 7.0, "with": "cost", "holds": "cost",
     "name": "net", "names": ("total",), "step": -1, "where": "status = 'returned'", "wrong": 0, "of": 99, "exact": True,
-    "descending": True, "alike": False, "rows": 10, "first": True, "finer": True, "by": ("at",), "grouped": (),
+    "descending": True, "given": "a text", "wanted": "a boolean", "alike": False, "rows": 10, "first": True, "finer": True, "by": ("at",), "grouped": (),
 }  # fmt: skip
 ODD: dict[str, dict[str, Any]] = {
     "rounded": {"digits": 1},
@@ -706,3 +707,21 @@ def test_a_condition_that_holds_exactly_is_said_before_a_limit() -> None:
     assert counted(expected=rows, actual=rows[:20])[0].startswith(
         "all 6 missing rows are where country = 'ES'"
     )
+
+
+@pytest.mark.parametrize(
+    ("expected", "given", "line"),
+    [
+        (True, "true", "active a text instead of a boolean in 30 of 30 rows that differ"),
+        (True, "True", "active a text instead of a boolean in 30 of 30 rows that differ"),
+        (True, 1, "active a number instead of a boolean in 30 of 30 rows that differ"),
+        ("true", True, "active a boolean instead of a text in 30 of 30 rows that differ"),
+    ],
+)
+def test_a_boolean_in_another_kind_is_called_that(expected: Any, given: Any, line: str) -> None:
+    other = {bool: False, str: "false", int: 0}
+    rows = [{"id": n, "active": expected if n % 3 else other[type(expected)]} for n in range(30)]
+    held = [{"id": n, "active": given if n % 3 else other[type(given)]} for n in range(30)]
+    assert diagnose(rows, held).lines[0] == line
+    swapped = [{"id": n, "active": other[type(given)] if n % 3 else given} for n in range(30)]
+    assert "instead of" not in " ".join(diagnose(rows, swapped).lines)

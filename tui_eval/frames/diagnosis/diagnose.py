@@ -20,7 +20,7 @@ from tui_eval.frames.diagnosis.granularity import granularity
 from tui_eval.frames.diagnosis.number_changes import number_changes
 from tui_eval.frames.diagnosis.other_columns import OtherColumns, displaced, renamed
 from tui_eval.frames.diagnosis.row_sets import row_findings
-from tui_eval.frames.diagnosis.text_changes import null_changes, text_changes
+from tui_eval.frames.diagnosis.text_changes import boolean_changes, null_changes, text_changes
 from tui_eval.frames.diagnosis.time_changes import time_changes
 from tui_eval.frames.difference import Difference, align
 from tui_eval.frames.pairs import ColumnPair
@@ -276,6 +276,11 @@ def _changes(facts: _Facts, others: OtherColumns, name: str) -> Iterator[ValueCh
     numeric = one.expected.kind in ("exact", "float")
     e, a = (_numbers(one, "e"), _numbers(one, "a")) if numeric else (one.e_key, one.a_key)
     e_wrong, a_wrong = e.gather(e_rows), a.gather(a_rows)
+    for change in boolean_changes(
+        one.expected.kind, one.actual.kind, one.e_key.gather(e_rows), one.a_key.gather(a_rows)
+    ):
+        if change.count:
+            yield change
     strange = _strange(one, a, a_rows)
     for change in null_changes(e_wrong, a_wrong if strange is None else strange):
         if change.count and (strange is None or change.code.startswith("null_as")):

@@ -8,6 +8,7 @@ import polars as pl
 
 from tui_eval.frames.alignment import loose_texts
 from tui_eval.frames.diagnosis.changes import ValueChange, series, true
+from tui_eval.frames.typed_columns import Kind
 
 _NOTHING = ("null", "none", "nan", "n/a", "na", "nil", "-", "--", "missing", "unknown", "undefined", "(null)")
 
@@ -49,6 +50,39 @@ def _word(values: pl.Series) -> pl.Series:
     if values.dtype != pl.String:
         return pl.repeat(False, len(values), eager=True)
     return series({"v": values}, true(pl.col("v").str.strip_chars().str.to_lowercase().is_in(list(_NOTHING))))
+
+
+_MARKS = r"[^\p{L}\p{N}.]+"
+"""What tells one kind from another in texts that are compared, and blanks."""
+_YES, _NO = ("true", "t", "yes", "y"), ("false", "f", "no", "n")
+
+
+def boolean_changes(expected: Kind, actual: Kind, e: pl.Series, a: pl.Series) -> Iterator[ValueChange]:
+    """A boolean as a text or a number, or the other way round: the same truth in another kind (rows that differ
+    only, both as texts)."""
+    names = {
+        "text": "a text",
+        "bool": "a boolean",
+        "exact": "a number",
+        "float": "a number",
+    }
+    kinds = (expected, actual)
+    if (
+        kinds.count("bool") != 1
+        or not set(kinds) <= set(names)
+        or e.dtype != pl.String
+        or a.dtype != pl.String
+    ):
+        return
+    plain = {
+        name: values.str.replace_all(_MARKS, "").str.to_lowercase() for name, values in (("e", e), ("a", a))
+    }
+    yes, no = [*_YES, "1", "1.0"], [*_NO, "0", "0.0"]
+    (e_yes, e_no), (a_yes, a_no) = (
+        (true(pl.col(side).is_in(yes)), true(pl.col(side).is_in(no))) for side in ("e", "a")
+    )
+    same = series(plain, (e_yes & a_yes) | (e_no & a_no))
+    yield ValueChange("kind", same, {"wanted": names[expected], "given": names[actual]})
 
 
 def text_changes(e: pl.Series, a: pl.Series) -> Iterator[ValueChange]:
