@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from tui_eval.model import Attempt, Entry, Reply
+from tui_eval.model import Attempt, DataDetails, Entry, Reply
 
 Source = Literal["verification", "tool", "reply"]
 _ARGUMENTS = ("sql_query", "sql", "query", "statement")
@@ -41,14 +41,20 @@ _COUNTS = ("row_count", "rowCount", "total_rows", "total")
 def rows_given(attempt: Attempt, query: AgentQuery) -> list[dict[str, Any]] | None:
     """The rows that a query of the agent gave when it was run, all of them, as its server verified them or its tool's
     result has them; None where the record does not have these."""
-    data = attempt.data
+    return rows_recorded(attempt.transcript, attempt.data, query)
+
+
+def rows_recorded(
+    transcript: Sequence[Entry], data: DataDetails | None, query: AgentQuery
+) -> list[dict[str, Any]] | None:
+    """As `rows_given`, of what an attempt is made of."""
     if query.source == "verification" and data is not None and data.settings.get("source") == "verification":
         return data.actual
     if query.source != "tool" or query.call_id is None:
         return None
     results = [
         entry
-        for entry in attempt.transcript
+        for entry in transcript
         if entry.kind == "tool_result" and entry.call_id == query.call_id and not entry.error
     ]
     if len(results) != 1:
@@ -81,9 +87,15 @@ def agent_query(attempt: Attempt) -> AgentQuery | None:
     """The query whose rows the answer should be; None: the record has none. It can be run on the database: where
     the server verified over the results of earlier calls, those are written into it as their queries.
 
-    A call that failed counts only where none went well; of several fenced blocks the last one.
+    A call that failed counts only where none went well; of several that did the one that was found when the answer was
+    judged, else the last one; of several fenced blocks the last one.
     """
     verified = attempt.data.verification_sql if attempt.data is not None else None
+    kept = attempt.data.settings.get("conclusion") if attempt.data is not None else None
+    if isinstance(kept, Mapping) and isinstance(kept.get("query"), str):
+        for found in queries_called(attempt.transcript):
+            if found.sql == kept["query"]:
+                return found
     return query_behind(attempt.transcript, attempt.replies, verified, attempt.response_text)
 
 
@@ -159,8 +171,14 @@ def _object(value: Any) -> Any:
 
 
 def _called(transcript: list[Entry]) -> AgentQuery | None:
+    return next(queries_called(transcript), None)
+
+
+def queries_called(transcript: Sequence[Entry]) -> Iterator[AgentQuery]:
+    """The queries of calls that went well, the last one first; where none did, the last one that failed."""
     failed = {entry.call_id for entry in transcript if entry.kind == "tool_result" and entry.error}
     last: AgentQuery | None = None
+    well = False
     for entry in reversed(transcript):
         if entry.kind != "tool_call" or not re.search("sql|query", entry.name, re.IGNORECASE):
             continue
@@ -169,9 +187,11 @@ def _called(transcript: list[Entry]) -> AgentQuery | None:
             continue
         found = AgentQuery(sql, "tool", entry.name, entry.call_id)
         if not entry.error and (entry.call_id is None or entry.call_id not in failed):
-            return found
+            well = True
+            yield found
         last = last or found
-    return last
+    if last is not None and not well:
+        yield last
 
 
 def _sql_of(arguments: Any) -> str | None:

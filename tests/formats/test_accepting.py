@@ -216,7 +216,7 @@ def test_nao(tmp_path: Path) -> None:
     ("blame", "note", "unable"),
     [
         ("query", "the answer has the rows of this query", ""),
-        ("both", "with it the case still fails", ""),
+        ("both", "", "with it the case would still fail"),
         ("unknown", "cannot be run here: gone", ""),
         ("retold", "", "gives the expected rows, its answer retold them wrongly"),
     ],

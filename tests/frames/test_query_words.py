@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tui_eval.frames.query_words import limited_sides, limits_rows
+from tui_eval.frames.query_words import changes_each_time, limited_sides, limits_rows
 from tui_eval.model import DataDetails
 
 
@@ -29,3 +29,18 @@ def test_a_record_says_it_of_both_queries() -> None:
     kept = DataDetails(reference_sql="select 1", settings={"conclusion": {"limited": True}})
     assert limited_sides(kept) == (False, True)
     assert limited_sides(DataDetails()) == (None, None)
+
+
+@pytest.mark.parametrize(
+    ("sql", "changes"),
+    [
+        ("select a from t order by RANDOM () limit 3", True),
+        ("select now() as at, a from t", True),
+        ("select a from t where b > now() - interval 30 day", False),
+        ("select a from t where b = 'random()' -- random()", False),
+        ("select now()::date as today from t", False),
+        (None, False),
+    ],
+)
+def test_whether_a_query_gives_other_rows_each_time(sql: str | None, changes: bool) -> None:
+    assert changes_each_time(sql) is changes

@@ -12,6 +12,7 @@ from difflib import SequenceMatcher
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from tui_eval.frames.comparison_rules import ComparisonSettings
+from tui_eval.frames.query_words import changes_each_time
 
 if TYPE_CHECKING:
     import polars as pl
@@ -120,6 +121,13 @@ def conclude(
     return Conclusion("both", f"{_WRONG}{best.message}; the answer has other rows than it, too", renamed)
 
 
+def changing_conclusion(expected: str | None) -> Conclusion | None:
+    """What is said of an expected query that gives other rows each time: nobody can be blamed; None: it does not."""
+    if not changes_each_time(expected):
+        return None
+    return Conclusion("unknown", "the expected query does not give the same rows each time")
+
+
 def to_mend(found: Conclusion, expected: str | None, own: str, dialect: str = "duckdb") -> list[MendedQuery]:
     """The agent's query without its usual mistakes, where it is wrong: the caller runs them, and the first one that
     `gives_expected` was the cause (`Conclusion.caused_by`)."""
@@ -196,8 +204,8 @@ def recorded_conclusion(
         rows: what that gave when the agent ran it, all of it; None: the record does not have these.
     """
     kept = kept_conclusion(details)
-    if kept is not None and kept.blame != "unknown":
-        return kept
+    if (kept is not None and kept.blame != "unknown") or changes_each_time(details.reference_sql):
+        return kept or changing_conclusion(details.reference_sql)
     if not own or not details.comparison or not details.expected or details.actual is None:
         return kept
     if details.settings.get("truncated"):

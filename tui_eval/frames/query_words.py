@@ -27,12 +27,31 @@ _LIMITS = re.compile(
     re.IGNORECASE,
 )
 
+_CHANCE = re.compile(
+    r"\b(?:random|rand|uuid|gen_random_uuid|uuidv4|uuidv7)\s*\(|\btablesample\b|\busing\s+sample\b",
+    re.IGNORECASE,
+)
+_FROM = re.compile(r"\bfrom\b", re.IGNORECASE)
+_SECOND = re.compile(
+    r"(?:\bcurrent_timestamp\b|\b(?:now|get_current_timestamp|clock_timestamp)\s*\(\s*\))(?!\s*(?:::|as)\s*date\b)",
+    re.IGNORECASE,
+)
+"""The time of day; among the columns, for what is filtered by it is mostly the same for a while."""
+
 
 def limits_rows(sql: str | None) -> bool | None:
     """Whether a query takes the first of its rows only, by LIMIT or as by ROW_NUMBER; None: there is no query."""
     if not sql or not sql.strip():
         return None
     return bool(_LIMITS.search(_NO_WORDS.sub(" ", sql)))
+
+
+def changes_each_time(sql: str | None) -> bool:
+    """Whether a query gives other rows each time it is run: by chance, or by the second."""
+    if not sql:
+        return False
+    plain = _NO_WORDS.sub(" ", sql)
+    return bool(_CHANCE.search(plain) or _SECOND.search(_FROM.split(plain, maxsplit=1)[0]))
 
 
 def limited_sides(details: DataDetails) -> tuple[bool | None, bool | None]:

@@ -9,6 +9,7 @@ import pytest
 
 from tests.support import TESTS
 from tui_eval import causes
+from tui_eval.agent_query import agent_query
 from tui_eval.assertions import JudgeInput, Judgement, JudgeServices, RowsAnswer
 from tui_eval.assertions.judge_input import CannotJudge
 from tui_eval.config.project import DatabaseSpec
@@ -16,9 +17,10 @@ from tui_eval.formats import judge
 from tui_eval.formats.nao.judge_nao import columns_named
 from tui_eval.frames import mended_queries
 from tui_eval.frames.one_table import table_of_details
-from tui_eval.frames.queries import kept_conclusion
+from tui_eval.frames.queries import kept_conclusion, recorded_conclusion
 from tui_eval.frames.sql import SqlResult, execute
-from tui_eval.model import Assertion, Case, Entry, Turn
+from tui_eval.model import Assertion, Attempt, Case, Entry, Turn
+from tui_eval.reports.rows_shown import conclusion_line
 
 SHOP = DatabaseSpec("shop", "duckdb", str(TESTS / "data" / "jaffle_shop" / "jaffle_shop.duckdb"))
 EXPECTED = "select status, count(*) as orders from orders group by status"
@@ -40,6 +42,7 @@ async def judged(
     compat: Any = "documented",
     ran: list[str] | None = None,
     comparison: dict[str, Any] | None = None,
+    transcript: list[Entry] | None = None,
 ) -> Judgement:
     async def run(database: str | None, query: str) -> SqlResult:
         if ran is not None:
@@ -51,7 +54,9 @@ async def judged(
             raise CannotJudge("no rows")
         return RowsAnswer(rows, columns=columns, source="extraction")
 
-    transcript = [] if own is None else [Entry(1, "tool_call", name="run_sql", arguments={"sql": own})]
+    transcript = (
+        transcript or [] if own is None else [Entry(1, "tool_call", name="run_sql", arguments={"sql": own})]
+    )
     case = Case(
         "t.yml::n", "n", "t.yml", "nao", turns=[Turn("?")], assertions=[Assertion("sql", sql, "rows", line=3)]
     )
@@ -206,3 +211,55 @@ async def test_columns_in_other_case_are_what_the_short_reason_leads_with() -> N
     assert found.data is not None
     line = table_of_details(found.data).line
     assert line.startswith("− column Id missing · − column Name missing"), line
+
+
+def called(*asked: tuple[str, list[dict[str, Any]] | None]) -> list[Entry]:
+    """Calls of a tool that runs SQL, with the rows that it gave, where the record has these."""
+    found: list[Entry] = []
+    for number, (sql, rows) in enumerate(asked):
+        found.append(Entry(1, "tool_call", name="run_sql", arguments={"sql": sql}, call_id=f"c{number}"))
+        result = None if rows is None else {"rows": rows, "row_count": len(rows)}
+        found.append(Entry(1, "tool_result", name="run_sql", call_id=f"c{number}", result=result))
+    return found
+
+
+@pytest.mark.parametrize(
+    "after", ["select count(*) as n from customers", "select table_name from information_schema.tables"]
+)
+async def test_a_look_at_something_else_after_the_right_query_is_not_blamed(after: str) -> None:
+    wrong = [{**row, "orders": row["orders"] + 1} for row in RIGHT]
+    transcript = called((EXPECTED + " order by 1", None), (after, None))
+    found = await judged(EXPECTED, None, wrong, transcript=transcript)
+    assert found.data is not None
+    kept = found.data.settings["conclusion"]
+    assert (kept["blame"], kept["query"]) == ("retold", EXPECTED + " order by 1")
+    again = agent_query(Attempt("a", 1, "failed", transcript=transcript, data=found.data))
+    assert again is not None and again.sql == kept["query"]
+
+
+async def test_of_wrong_queries_that_with_the_expected_columns_counts() -> None:
+    own = EXPECTED.replace("orders group", "orders where status <> 'placed' group")
+    after = "select count(*) as n from customers"
+    found = await judged(EXPECTED, None, RIGHT[2:], transcript=called((own, None), (after, None)))
+    assert found.data is not None and found.data.settings["conclusion"]["query"] == own
+
+
+async def test_a_query_that_cannot_be_run_here_is_judged_by_the_rows_that_it_gave() -> None:
+    """The run and `show` of its cases conclude the same."""
+    transcript = called((f"select 1; {EXPECTED}", RIGHT[1:]))
+    found = await judged(EXPECTED, None, RIGHT[1:], transcript=transcript)
+    assert found.data is not None
+    kept = kept_conclusion(found.data)
+    assert kept is not None and kept.line.startswith("its query is wrong: row count: 4 vs 5")
+    attempt = Attempt("a", 1, "failed", transcript=transcript, data=found.data)
+    assert conclusion_line(found.data, attempt) == kept.line
+
+
+@pytest.mark.parametrize("own", ["select order_id from orders limit 3", None])
+async def test_nobody_is_blamed_where_the_expected_query_gives_other_rows_each_time(own: str | None) -> None:
+    sql = "select order_id from orders order by random() limit 3"
+    found = await judged(sql, own or sql, [{"order_id": -1}, {"order_id": -2}, {"order_id": -3}])
+    assert found.data is not None
+    line = found.data.settings["conclusion"]["line"]
+    assert line == "the expected query does not give the same rows each time"
+    assert recorded_conclusion(found.data, sql, [{"order_id": -1}]) == kept_conclusion(found.data)

@@ -12,7 +12,6 @@ from tui_eval.yaml.yaml_edit import EditError, YamlText
 
 _NOTES = {
     "query": "the answer has the rows of this query: with it the case passes",
-    "both": "the answer has other rows than this query gives: with it the case still fails",
     "neither": "",
 }
 """What a person has to know of the agent's query before it is the expected one, by what was concluded of it."""
@@ -33,6 +32,10 @@ def nao(text: str, case: Case, verdict: Verdict, attempt: Attempt) -> EditedValu
         if concluded is not None and concluded.blame == "retold":
             raise EditError(
                 "the agent's own query gives the expected rows, its answer retold them wrongly: the case is right"
+            )
+        if concluded is not None and concluded.blame == "both":
+            raise EditError(
+                "the answer has other rows than the agent's own query gives: with it the case would still fail"
             )
         found = document.at("sql")
         place = only([found] if found else [], "sql")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from tui_eval.assertions import evidence as seen
@@ -19,6 +19,7 @@ from tui_eval.guard.fair_share import in_thread
 from tui_eval.model import Assertion, DataDetails, Evidence, Verdict
 
 if TYPE_CHECKING:
+    from tui_eval.agent_query import AgentQuery
     from tui_eval.frames.compare import FrameComparison
     from tui_eval.frames.queries import Conclusion
     from tui_eval.frames.sql import SqlResult
@@ -293,15 +294,22 @@ async def _concluded(
     data: DataDetails, answer: RowsAnswer, result: SqlResult | None, settings: Any, evidence: JudgeInput
 ) -> None:
     """Run the agent's own query and keep which step went wrong; nothing where the record has no query of it."""
-    from tui_eval.agent_query import query_behind
-    from tui_eval.frames.queries import conclude
+    from tui_eval.agent_query import query_behind, rows_recorded
+    from tui_eval.frames.queries import changing_conclusion, conclude, recorded_conclusion
 
     own = query_behind(evidence.transcript, evidence.replies, answer.sql)
     if own is None:
         return
+    changing = changing_conclusion(data.reference_sql)
+    if changing is not None:
+        data.settings["conclusion"] = {"blame": changing.blame, "line": changing.line, "source": own.source}
+        return
     expected: Any = result if result is not None else answer.expected or []
     columns = data.columns or None
-    given: SqlResult | str
+    last = own
+    if own.source == "tool" and result is not None:
+        own = await _right_one(own, result, columns, settings, evidence)
+    given: SqlResult | list[dict[str, Any]] | str
     if result is not None and " ".join(own.sql.split()) == " ".join((data.reference_sql or "").split()):
         given = result
     elif evidence.services.agent_sql is None:
@@ -314,12 +322,55 @@ async def _concluded(
     found = await in_thread(
         lambda: conclude(expected, given, answer.rows, settings, columns, reference=evidence.reference)
     )
-    if result is not None and not isinstance(given, str):
+    if isinstance(given, str):  # what cannot be run here gave its rows to the agent
+        rows = rows_recorded(evidence.transcript, data, own)
+        found = await in_thread(lambda: recorded_conclusion(data, own.sql, rows)) or found
+    elif result is not None:
         found = await _caused(found, data, own.sql, result, settings, evidence)
     kept: dict[str, Any] = {"blame": found.blame, "line": found.line, "source": own.source}
     if found.cause:
         kept["cause"] = found.cause
+    if own.sql != last.sql:
+        kept["query"] = own.sql
     data.settings["conclusion"] = kept | {"limited": limits_rows(own.sql)}
+
+
+_MOST_QUERIES = 8
+"""Queries of the agent that are run to find the one behind its answer, the last ones."""
+
+
+async def _right_one(
+    last: AgentQuery, expected: SqlResult, columns: Sequence[str] | None, settings: Any, evidence: JudgeInput
+) -> AgentQuery:
+    """Of all queries that the agent ran the last one that gives the expected rows: many look at something else after
+    it. Where none does, the last one whose columns are the most of those that are expected."""
+    from tui_eval.agent_query import queries_called
+    from tui_eval.frames.mended_queries import MENDING_SECONDS
+    from tui_eval.frames.queries import gives_expected
+
+    run, began = evidence.services.agent_sql, time.monotonic()
+    asked = list({one.sql: one for one in queries_called(evidence.transcript)}.values())
+    if run is None or len(asked) < 2:
+        return last
+    wanted = {name.casefold() for name in columns or expected.columns}
+    best, most = last, -1
+    for one in asked[:_MOST_QUERIES]:
+        if time.monotonic() - began > MENDING_SECONDS:
+            break
+        try:
+            given = await run(evidence.case.database, one.sql)
+        except Exception:
+            continue
+        if await in_thread(
+            lambda given=given: gives_expected(
+                given, expected, settings, columns, reference=evidence.reference
+            )
+        ):
+            return one
+        shared = len(wanted & {name.casefold() for name in given.columns})
+        if shared > most:
+            best, most = one, shared
+    return best
 
 
 async def _caused(

@@ -62,11 +62,20 @@ def concluded_from(
     nothing can be said of the agent's.
     """
     from tui_eval.frames.mended_queries import MENDING_SECONDS
-    from tui_eval.frames.queries import Conclusion, conclude, gives_expected, made_of, to_mend
+    from tui_eval.frames.queries import (
+        Conclusion,
+        changing_conclusion,
+        conclude,
+        gives_expected,
+        made_of,
+        to_mend,
+    )
 
     details = asked.attempt.data
     if details is None or details.expected is None:
         return Conclusion("unknown", "there are no expected rows to compare the agent's query with")
+    if (changing := changing_conclusion(details.reference_sql)) is not None:
+        return changing
     spec = _database(asked)
     if isinstance(spec, str):
         return _recorded(asked.attempt, queries) or Conclusion(
