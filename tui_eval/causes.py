@@ -69,9 +69,15 @@ def _alike(evidence: Iterable[Evidence]) -> str:
 def telling(verdicts: Sequence[Verdict]) -> list[Verdict]:
     """The verdicts that say why: those that failed, else those that could not be judged. A set counts by its
     members, unless its own score decided."""
-    shown = [one for one in verdicts if not _repeats(one)]
+    shown = [one for one in counting(verdicts) if not _repeats(one)]
     failed = [one for one in shown if one.passed is False]
     return failed + [one for one in shown if one.passed is None]
+
+
+def counting(verdicts: Sequence[Verdict]) -> list[Verdict]:
+    """Those that decide: a member of a set that passed, by its threshold, made nothing fail."""
+    passed = {place for place, one in enumerate(verdicts) if one.type == "assert-set" and one.passed}
+    return [one for one in verdicts if one.set not in passed]
 
 
 def _repeats(verdict: Verdict) -> bool:

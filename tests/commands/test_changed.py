@@ -39,6 +39,11 @@ def test_what_did_not_pass_runs_again(cli: Cli, project: Path) -> None:
     assert ran(cli) == ["says sorry"] == ran(cli)
 
 
+def test_a_pass_under_a_lower_threshold_is_none(cli: Cli, project: Path) -> None:
+    assert cli("run", ".", "--threshold", "0").code == 0
+    assert ran(cli) == ["says sorry"]
+
+
 def edit(name: str, old: str, new: str) -> Callable[[Path], None]:
     def change(folder: Path) -> None:
         text = (folder / name).read_text("utf-8")
@@ -49,7 +54,10 @@ def edit(name: str, old: str, new: str) -> Callable[[Path], None]:
 
 
 def add(name: str, text: str) -> Callable[[Path], None]:
-    return lambda folder: (folder / name).write_text(text, "utf-8") and None
+    def write(folder: Path) -> None:
+        (folder / name).write_text(text, "utf-8")
+
+    return write
 
 
 @pytest.mark.parametrize(

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import threading
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tui_eval.config.project import AgentSpec, Config
+from tui_eval.engine import fingerprints
 from tui_eval.engine.fingerprints import Fingerprints
 from tui_eval.guard.trust import Trust
 
@@ -86,3 +88,30 @@ def test_files_by_place_and_content_wherever_the_project_lies(tmp_path: Path) ->
     options = {"system": "file://prompts/a.md"}
     spec = AgentSpec("a", "openai", options, base=str(tmp_path / "one"))
     assert Fingerprints(Config(root=tmp_path / "one"), Trust()).agent(spec)["files"] != first
+
+
+def test_several_attempts_at_once_get_the_hash_of_all_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "agent.py").write_text("def answer(message): return message")
+    spec = AgentSpec("bot", "python", {"file": "agent.py"}, base=str(tmp_path))
+    whole = Fingerprints(Config(root=tmp_path), Trust(granted=True)).agent(spec)
+    reading, on = threading.Event(), threading.Event()
+    real = fingerprints.read_plain
+
+    def slow(path: Path, most: int) -> bytes:
+        reading.set()
+        assert on.wait(60)
+        return real(path, most)
+
+    monkeypatch.setattr(fingerprints, "read_plain", slow)
+    marks, found = Fingerprints(Config(root=tmp_path), Trust(granted=True)), []
+    threads = [threading.Thread(target=lambda: found.append(marks.agent(spec))) for _ in range(2)]
+    threads[0].start()
+    assert reading.wait(60)
+    threads[1].start()
+    threads[1].join(0.3)  # one that does not wait for the file ends here
+    on.set()
+    for thread in threads:
+        thread.join(60)
+    assert found == [whole, whole]

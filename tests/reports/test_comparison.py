@@ -38,6 +38,14 @@ def test_changes_worst_first() -> None:
     assert result.pass_rates[0][0] == pytest.approx(3 / 5)
 
 
+def test_what_was_cancelled_is_in_no_statistic() -> None:
+    before = [case("one", 1), case("two", 1)]
+    after = [case("one", 1), msgspec.structs.replace(case("two", 0), outcome="cancelled")]
+    result = compare(before, after)
+    assert [(item.name, item.change) for item in result.cases] == [("two", "gone"), ("one", "unchanged")]
+    assert result.pass_rates[1][0] == 1.0
+
+
 def test_an_agent_against_another_is_joined_by_case() -> None:
     result = compare([case("x", 1, agent="old")], [case("x", 0, agent="new")])
     assert [item.change for item in result.cases] == ["regressed"]

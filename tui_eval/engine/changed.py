@@ -59,7 +59,11 @@ def _as_it_passed(
     newest = results[0] if results else None
     if newest is None or job.spec is None or job.problem or newest.outcome != "passed":
         return False
-    if newest.content_hash != job.case.content_hash or newest.attempts < job.attempts:
+    if (
+        newest.content_hash != job.case.content_hash
+        or newest.attempts < job.attempts
+        or newest.passed < job.required
+    ):
         return False
     asked = provenance_of(newest.judges or newest.run_id)  # a judgement asks no agent
     agents = asked.get("agents")

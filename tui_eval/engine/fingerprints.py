@@ -7,6 +7,7 @@ import contextlib
 import hashlib
 import os
 import re
+import threading
 from collections.abc import Iterable, Iterator
 from itertools import islice
 from pathlib import Path
@@ -36,7 +37,7 @@ _SECRET = "(a secret)"
 
 
 class Fingerprints:
-    """Those of one project; each file is read once. Blocking: use it in a thread."""
+    """Those of one project; each file is read once. Blocking: use it in threads, also several at once."""
 
     def __init__(self, config: Config, trust: Trust) -> None:
         self.config = config
@@ -44,32 +45,37 @@ class Fingerprints:
         self._trust = trust
         self._files: dict[Path, str] = {}
         self._agents: dict[bytes, dict[str, str]] = {}
+        # Held while a file is read: an agent's hash without one of its files would find answers of other code.
+        self._lock = threading.RLock()
 
     def agent(self, spec: AgentSpec) -> dict[str, str]:
         """An agent's type, and hashes of its configuration and its files."""
         key = msgspec.json.encode(spec, enc_hook=str)
-        if key not in self._agents:
-            filled = spec
-            with contextlib.suppress(ConfigError, NeedsTrust):
-                filled = fill(spec, Trust(self._trust.granted, agreed=self._trust.agreed))
-            base = Path(spec.base or self.root)
-            marks = [self.of(path) for path in agent_files(spec, base)[:_FILE_LIMIT]]
-            self._agents[key] = {
-                "type": spec.type,
-                "config": configuration(spec, filled, self.root),
-                "files": _digest(sorted(mark for mark in marks if mark)),
-            }
-        return self._agents[key]
+        with self._lock:
+            if key not in self._agents:
+                filled = spec
+                with contextlib.suppress(ConfigError, NeedsTrust):
+                    filled = fill(spec, Trust(self._trust.granted, agreed=self._trust.agreed))
+                base = Path(spec.base or self.root)
+                marks = [self.of(path) for path in agent_files(spec, base)[:_FILE_LIMIT]]
+                self._agents[key] = {
+                    "type": spec.type,
+                    "config": configuration(spec, filled, self.root),
+                    "files": _digest(sorted(mark for mark in marks if mark)),
+                }
+            return self._agents[key]
 
     def of(self, path: Path) -> str:
         """A file's place in the project and its content, as one hash; empty for one that lies elsewhere: a hash,
         too, says something about it."""
-        if path not in self._files:
-            self._files[path] = ""
-            with contextlib.suppress(OSError, ValueError):
-                if inside(self.root, path):
-                    self._files[path] = _digest([os.path.relpath(path, self.root), _content(path.resolve())])
-        return self._files[path]
+        with self._lock:
+            if path not in self._files:
+                mark = ""
+                with contextlib.suppress(OSError, ValueError):
+                    if inside(self.root, path):
+                        mark = _digest([os.path.relpath(path, self.root), _content(path.resolve())])
+                self._files[path] = mark
+            return self._files[path]
 
     def case_files(self, job: Job) -> dict[str, str]:
         """Hashes of the files that a case names in its assertions, variables and options, with the code beside them,

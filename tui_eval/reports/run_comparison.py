@@ -210,8 +210,8 @@ def _figure(item: CaseSummary | None, name: str) -> float | None:
 def _by_key(
     before: Iterable[CaseSummary], after: Iterable[CaseSummary]
 ) -> tuple[dict[tuple[str, ...], CaseSummary], dict[tuple[str, ...], CaseSummary]]:
-    first = [item for item in before if item.outcome is not None]
-    second = [item for item in after if item.outcome is not None]
+    first = [item for item in before if _ran(item)]
+    second = [item for item in after if _ran(item)]
     columns = [{(item.agent, item.model) for item in items} for items in (first, second)]
     alone = all(len(column) <= 1 for column in columns) or not (columns[0] & columns[1])
 
@@ -256,12 +256,17 @@ def _distance(case: CaseChange) -> float:
     return abs(case.after.pass_rate - case.before.pass_rate)
 
 
+def _ran(item: CaseSummary) -> bool:
+    """Whether it was run to an outcome: what was cancelled says nothing about its agent."""
+    return item.outcome is not None and item.outcome not in ("cancelled", "skipped")
+
+
 def _passed(item: CaseSummary | None) -> bool:
     return item is not None and item.outcome == "passed"
 
 
 def _rate(items: Sequence[CaseSummary]) -> tuple[float, float, float]:
-    ended = [item for item in items if item.outcome is not None]
+    ended = [item for item in items if _ran(item)]
     passed = sum(item.outcome == "passed" for item in ended)
     low, high = wilson(passed, len(ended))
     return (passed / len(ended) if ended else 0.0, low, high)

@@ -11,6 +11,7 @@ import pytest
 
 from tests.support.promptfoo_cases import assertion_from, case_with
 from tui_eval.assertions import JudgeAnswer, JudgeInput, Judgement, JudgeServices, Reports
+from tui_eval.causes import counting
 from tui_eval.formats import judge
 from tui_eval.formats.promptfoo.judge.similarity import treebank_words
 from tui_eval.guard.trust import Trust
@@ -90,6 +91,9 @@ async def test_assert_sets() -> None:
     assert (passing.outcome, passing.score) == ("passed", (0.5 * 3 + 1) / 4)
     assert passing.named_scores == {"s": 0.5}
     assert passing.verdicts[0].score == 0.5
+    beside = await judged([set_of_half, {"type": "contains", "value": "the cause"}])
+    assert beside.outcome == "failed" and beside.message == 'Expected output to contain "the cause"'
+    assert [one.expected for one in counting(beside.verdicts) if not one.passed] == ["the cause"]
 
 
 async def test_named_scores_are_weighted_means() -> None:

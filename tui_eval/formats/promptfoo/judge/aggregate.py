@@ -18,6 +18,7 @@ from tui_eval.assertions.judging import (
     judge_one,
 )
 from tui_eval.assertions.outcome import OPEN, message_of
+from tui_eval.causes import counting
 from tui_eval.formats.promptfoo.judge import code, expected_values, judge_assertion, registry
 from tui_eval.formats.promptfoo.judge.assertion_call import Result
 from tui_eval.formats.promptfoo.judge.case_output import case_output
@@ -323,7 +324,7 @@ def _finish(judgement: Judgement, tally: Tally, reference: bool) -> Judgement:
         # A set repeats what its members say, unless its threshold decided.
         shown = [
             v
-            for v in judgement.verdicts
+            for v in counting(judgement.verdicts)
             if v.reason != OPEN and (v.type != ASSERT_SET or v.reason.startswith("Aggregate"))
         ]
         texts.append(message_of(shown))

@@ -255,8 +255,9 @@ def deciding(verdicts: Sequence[Verdict]) -> int | None:
         lambda v: v.passed is False,
         lambda v: v.passed is None,
     )
+    decide = {id(verdict) for verdict in causes.counting(verdicts)}
     for fits in order:
-        found = next((i for i, v in enumerate(verdicts) if fits(v)), None)
+        found = next((i for i, v in enumerate(verdicts) if id(v) in decide and fits(v)), None)
         if found is not None:
             return found
     return None
