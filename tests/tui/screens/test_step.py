@@ -98,13 +98,25 @@ async def test_running_on_and_stopping(tmp_path: Path) -> None:
         await pilot.press("escape", "b")
         await waiting(app, pilot, 1)
         await pilot.press("escape")
-        assert isinstance(app.screen, AskScreen)
-        await pilot.press("y")
-        await until(lambda: not app.state.active, pilot)
+        assert not isinstance(app.screen, AskScreen)
+        await until(lambda: not app.state.active and not isinstance(app.screen, StepScreen), pilot)
         await until(
             lambda: len(list(Store(tmp_path).run_folders())) == 1, pilot
         )  # nothing was sent in the second
         assert app.state.run.info.id == next(Store(tmp_path).run_folders()).name
+
+
+@pytest.mark.parametrize("keys", [("enter",), ("e", "end", "!", "escape")], ids=["sent", "edited"])
+async def test_leaving_asks_where_something_would_be_lost(tmp_path: Path, keys: tuple[str, ...]) -> None:
+    async with app_on(tmp_path) as (app, pilot):
+        await pilot.press("b")
+        await waiting(app, pilot, 1)
+        await pilot.press(*keys)
+        await waiting(app, pilot, 2 if keys == ("enter",) else 1)
+        await pilot.press("escape")
+        await until(lambda: isinstance(app.screen, AskScreen), pilot)
+        await pilot.press("y")
+        await until(lambda: not app.state.active and not isinstance(app.screen, StepScreen), pilot)
 
 
 async def test_a_step_leaves_the_run_in_front_and_when_abandoned_no_trace(tmp_path: Path) -> None:
@@ -119,7 +131,7 @@ async def test_a_step_leaves_the_run_in_front_and_when_abandoned_no_trace(tmp_pa
         await pilot.press("b")
         await waiting(app, pilot, 1)
         assert app.state.run is front and len(app.state.active) == 1
-        await pilot.press("escape", "y")
+        await pilot.press("escape")
         await until(lambda: not app.state.active and not isinstance(app.screen, StepScreen), pilot)
         await until(lambda: len(list(Store(tmp_path).run_folders())) == 1, pilot)
         await until(lambda: app.state.group.runs == [front] and not app.state.aside.runs, pilot)

@@ -257,6 +257,13 @@ class StepScreen(Place, inherit_bindings=False):
     def _waits(self) -> bool:
         return bool(self.view.waits) and self.view.waits != self._decided
 
+    @property
+    def _edited(self) -> str | None:
+        """What the person made of what would be sent; None where it is as it was."""
+        text = self.query_one(StepMessage).text
+        same = text == self.view.text.replace("\r\n", "\n").replace("\r", "\n")
+        return None if same else text
+
     def _decide(self, action: str, text: str | None = None) -> None:
         row, run = self._row(), self._run()
         if not self._waits or row is None or run is None:
@@ -293,9 +300,7 @@ class StepScreen(Place, inherit_bindings=False):
         if self.view.done:
             self._open()
             return
-        text = self.query_one(StepMessage).text
-        same = text == self.view.text.replace("\r\n", "\n").replace("\r", "\n")
-        self._decide("send", None if same else text)
+        self._decide("send", self._edited)
 
     def _edit(self) -> None:
         """Edit it in place."""
@@ -358,12 +363,16 @@ class StepScreen(Place, inherit_bindings=False):
         self._decide("run_on")
 
     def back(self) -> bool:
-        """Esc: where the attempt goes on, ask what is to become of it."""
+        """Esc: where the attempt goes on, ask what is to become of it; where nothing was sent or edited, nothing is
+        lost with it."""
         if self.has_class("-editing"):
             self._set_editing(False)
             return True
         if self.view.done or self._row() is None:
             return False
+        if self._waits and not self.view.paragraphs and self._edited is None:
+            self._leave("stop")
+            return True
         self.services.ask(
             "Stop this case?",
             [("y", "stop", "stop it here"), ("o", "on", "leave, and let it run on"), ("n", "no", "stay")],
