@@ -96,6 +96,8 @@ def concluded_from(
             )
             return Conclusion("unknown", words)
     own = expected if queries.same else _rows(spec, queries.own.sql, cancel)
+    if isinstance(own, str) and (told := _recorded(asked.attempt, queries)) is not None:
+        return told  # as every report says it
     reference = details.settings.get("compat") == "reference"
     found = conclude(expected, own, given, settings, columns, reference=reference)
     if found.blame == "lucky" and not isinstance(own, str):

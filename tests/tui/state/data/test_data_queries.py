@@ -107,6 +107,21 @@ def test_without_a_database_the_record_may_say_it() -> None:
     assert line_of(one) == ("query", "its query is wrong: row count: 3 vs 2; the answer has its rows")
 
 
+def test_what_cannot_be_run_is_concluded_from_the_record_as_in_reports(project: Path) -> None:
+    one = asked(project, WRONG_ROWS, f"SELECT 1; {WRONG}")
+    one.attempt.data.comparison = "row 1 differs"  # type: ignore[union-attr]
+    one.attempt.transcript.append(
+        Entry(1, "tool_result", name="run_sql", result={"rows": WRONG_ROWS}, call_id="q1")
+    )
+    assert line_of(one) == ("query", "its query is wrong: row count: 3 vs 2; the answer has its rows")
+
+
+def test_of_an_expected_query_by_chance_nothing_is_concluded(project: Path) -> None:
+    one = asked(project, RETOLD, WRONG)
+    one.attempt.data.reference_sql = f"{WANTED}, random()"  # type: ignore[union-attr]
+    assert line_of(one) == ("unknown", "the expected query does not give the same rows each time")
+
+
 def test_rows_that_are_at_hand_are_not_read_again(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from tui_eval.tui.loaders import queries_loader
 
