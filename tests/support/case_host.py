@@ -90,6 +90,7 @@ class HostApp(App[None]):
         self.clipboard_texts: list[str] = []
         self.errors: list[BaseException] = []
         self.from_turn: list[tuple[str | None, int | None]] = []
+        self.list_in_front = None
 
     def on_mount(self) -> None:
         """Open the first case."""

@@ -95,6 +95,10 @@ class Front(Protocol):
         """The next (-1: previous) case listed, or the next failing one."""
         ...
 
+    def other_failing(self, pointer: CasePointer | None) -> bool:
+        """Whether a case listed fails besides this one."""
+        ...
+
 
 @runtime_checkable
 class CaseListFront(Front, Protocol):

@@ -9,7 +9,7 @@ from tui_eval.tui.keys import KEYS, Key
 RUNS_KEYS: tuple[Key, ...] = (
     Key("runs.search", "slash", "search all transcripts of the run", "runs", "search"),
     Key("runs.mark", "space", "mark the run (two of them: c compares)", "runs", "mark"),
-    Key("runs.resume", "u", "go on with an interrupted run", "runs", "resume"),
+    Key("runs.resume", "u", "go on with an interrupted run", "runs", "go on"),
     Key("runs.name", "n", "the judge names how attempts failed; again: stops", "runs"),
     Key("runs.delete", "D", "delete the run, or the marked ones (asks)", "runs"),
     Key("runs.prune", "O", "delete this run and all before it (asks)", "runs"),
@@ -23,8 +23,8 @@ RUNS_KEYS: tuple[Key, ...] = (
     ),
     Key("runs.figure_back", "less_than_sign", "in the plots: the figure before", "runs"),
     Key("runs.alike", "s", "plots: runs of all suites, or only of the same", "runs", "all runs"),
-    Key("runs.filter", "f", "filter: words of what, agent, state or id", "runs"),
-    Key("runs.clear", "F", "clear the filter", "runs"),
+    Key("runs.filter", "f", "filter: words of what, agent, state or id", "runs", "filter"),
+    Key("runs.clear", "F", "clear the filter", "runs", "clear filter"),
     Key("runs.linked", "i", "runs that add to others too, or only whole ones", "runs"),
     Key("runs.pane", "tab,shift+tab", "the list, or the run's figures", "runs"),
 )
@@ -51,6 +51,7 @@ COMPARE_KEYS: tuple[Key, ...] = (
         "less_than_sign",
         "against an earlier run, or the agent before",
         "compare",
+        "earlier run",
     ),
     Key("compare.find", "slash", "find in names and reasons", "compare", "find"),
     Key("compare.find_next", "n", "next match", "compare"),
@@ -61,9 +62,9 @@ COMPARE_KEYS: tuple[Key, ...] = (
 SIDES_KEYS: tuple[Key, ...] = (
     Key("sides.other", "tab,shift+tab", "one side alone, the other, both", "sides", "side"),
     Key("sides.next", "right_curly_bracket,n", "next difference", "sides", "difference"),
-    Key("sides.previous", "left_curly_bracket,N", "previous difference", "sides"),
+    Key("sides.previous", "left_curly_bracket,N", "previous difference", "sides", "previous"),
     Key("sides.later", "greater_than_sign", "against a later attempt", "sides", "attempt"),
-    Key("sides.earlier", "less_than_sign", "against an earlier attempt", "sides"),
+    Key("sides.earlier", "less_than_sign", "against an earlier attempt", "sides", "earlier"),
     Key("sides.only", "i", "only what differs, or everything", "sides", "only diff"),
     Key("sides.rows", "d", "the rows of both as one table, or the transcripts", "sides", "rows"),
     Key("sides.beside", "o", "rows as one table, or beside each other", "sides"),
@@ -80,7 +81,7 @@ SEARCH_KEYS: tuple[Key, ...] = (
 
 GRID_KEYS: tuple[Key, ...] = (
     Key("grid.next", "tab", "next column (→ too)", "grid", "column"),
-    Key("grid.previous", "shift+tab", "previous column (← too)", "grid"),
+    Key("grid.previous", "shift+tab", "previous column (← too)", "grid", "column"),
     Key(
         "grid.differing",
         "i",

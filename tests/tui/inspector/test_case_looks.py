@@ -65,7 +65,7 @@ async def test_the_footer_names_only_what_the_tab_can_do(tmp_path: Path) -> None
             return screen_text(app).splitlines()[-1]
 
         await pilot.press("4")
-        await until(pilot, lambda: "> attempt" in foot() and "≠" not in foot() and "SQL" not in foot())
+        await until(pilot, lambda: "y copy" in foot() and "≠" not in foot() and "SQL" not in foot())
         screen.go_to(app.pointers[1])
         await pilot.press("2")
         await until(pilot, lambda: "s times" in foot())

@@ -51,13 +51,8 @@ async def test_the_foot_says_what_the_keys_do_here(tmp_path: Path, size: tuple[i
     app = host(tmp_path, wrong_cell())
     async with app.run_test(size=size) as pilot:
         screen, _ = await opened(pilot)
-        await until(pilot, lambda: "} next ≠" in lines(app)[-1] and "s SQL" in lines(app)[-1])
-        for key, words in (
-            ("1", "next turn"),
-            ("2", "next call"),
-            ("3", "next verdict"),
-            ("5", "next exchange"),
-        ):
+        await until(pilot, lambda: "S try SQL" in lines(app)[-1] and "s SQL" in lines(app)[-1])
+        for key, words in (("1", "d difference"), ("2", "s times"), ("3", "y copy"), ("5", "y copy")):
             await pilot.press(key)
             await until(pilot, lambda words=words: words in lines(app)[-1] and "? help" in lines(app)[-1])
         assert screen.tab is not None

@@ -237,9 +237,10 @@ async def test_an_agent_that_waits_for_the_person_calls_them(tmp_path):
 
 async def test_a_paused_run_says_how_it_goes_on(tmp_path):
     root = project(tmp_path)
-    run = LiveRun(root, NAMES)
-    async with running_app(root, open_run=run.folder) as (app, pilot):
-        await opened(app, pilot)
+    async with running_app(root) as (app, pilot):
+        await pilot.press("a")
+        await until(lambda: app.services.engines.own.live and app.state.run is not None, pilot)
+        run = app.services.engines.own.live
         run.start(0)
         await until(lambda: "x cancel" in screen_text(app), pilot)
         run.writer.state("paused")

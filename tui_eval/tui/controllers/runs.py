@@ -16,6 +16,7 @@ from tui_eval.tui.controllers.ask_agent import AskAgent
 from tui_eval.tui.controllers.failure_names import FailureNames
 from tui_eval.tui.controllers.front_run import FrontRun
 from tui_eval.tui.controllers.places import PlaceController
+from tui_eval.tui.front import CaseListFront
 from tui_eval.tui.handlers import Handler
 from tui_eval.tui.pointer import CasePointer
 from tui_eval.tui.services import Core, Suites
@@ -83,6 +84,8 @@ class RunController:
     def run_all(self) -> None:
         """Run all shown."""
         place = self._places.list_in_front
+        if place is not None and place.kind == "run" and self.state.run is None:
+            place = self._places.suites  # an empty list says that this key runs all cases
         if place is not None:
             self.start(place.shown_entries())
 
@@ -99,7 +102,9 @@ class RunController:
             if pointer is not None and pointer.case_id in self.state.gone:
                 self._notices.say("this case is no longer in the suites: e opens its file")
                 return
-            entries = [e for e in place.shown_entries() if pointer is not None and meant(e, pointer)][:1]
+            # Also one that the list's filter hides: it is looked at.
+            rows = place.all_entries() if isinstance(place, CaseListFront) else place.shown_entries()
+            entries = [e for e in rows if pointer is not None and meant(e, pointer)][:1]
         self.start(entries, show=len(entries) > 1 or (front is not None and front.kind == "run"))
 
     def rerun_failed(self) -> None:

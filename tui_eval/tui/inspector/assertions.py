@@ -13,7 +13,7 @@ class AssertionsTab(TextTab):
     """One pane of verdicts; `} {` go from one to the next."""
 
     EMPTY = "Verdicts stand here when the attempt is done."
-    foot_words = MappingProxyType({"turn.next": "next verdict"})
+    foot_words = MappingProxyType({"turn.next": "next verdict", "turn.previous": "previous verdict"})
 
     _wanted: str | None = None
 
@@ -34,6 +34,7 @@ class AssertionsTab(TextTab):
                 room=self.size.height // 2,
             )
         self.text.set_blocks(blocks, keep=keep)
+        self.post_message(self.Shown())
         if self._wanted is not None:
             self.text.jump_to_key(self._wanted)
             self._wanted = None
@@ -50,6 +51,10 @@ class AssertionsTab(TextTab):
         index = deciding(content.attempt.verdicts) if content.attempt else None
         if index is not None:
             self.text.jump_to_key(f"v{index}")
+
+    def has_turn(self, step: int) -> bool:
+        """Whether a verdict stands below (or above)."""
+        return self.text.place_of(step, ("verdict",), failing=self.only) is not None
 
     def turn(self, step: int) -> str:
         """To the next or previous verdict."""

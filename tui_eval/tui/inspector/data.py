@@ -158,7 +158,7 @@ class DataTab(SearchedRows):
     DataTab.-zoomed TextPane { display: none; }
     """
     foot = ("case.sql", "turn.next")
-    foot_words = MappingProxyType({"case.sql": "SQL", "turn.next": "next ≠"})
+    foot_words = MappingProxyType({"case.sql": "SQL", "turn.next": "next ≠", "turn.previous": "previous ≠"})
 
     def foot_of(self, content: CaseContent) -> tuple[str, ...]:
         """Without rows there is nothing to go through; where the expected query failed, another may be tried. Where
@@ -364,6 +364,7 @@ class DataTab(SearchedRows):
         if generation != self._generation or not stands(self):
             return
         self.view = view
+        self.post_message(self.Shown())
         self.grid.first_column = view.frozen
         self.grid.set_view(view, 0)
         self._draw()
@@ -390,6 +391,7 @@ class DataTab(SearchedRows):
         if generation != self._generation or not stands(self):
             return
         self.view = view
+        self.post_message(self.Shown())
         view.only, view.names = self.only, self._names
         first = view.difference.next_difference(-1)
         start = view.place(first) if first is not None else 0
@@ -590,7 +592,6 @@ class DataTab(SearchedRows):
 
     @on(LinePane.Moved)
     def _moved(self, event: LinePane.Moved) -> None:
-        event.stop()
         if isinstance(event.pane, DataGrid):
             self._explain()
             if self._below == "cell":
@@ -616,6 +617,15 @@ class DataTab(SearchedRows):
         self.view.only = only
         self.grid.set_view(self.view, self.view.place(here) if len(self.view) else 0)
         self._draw()
+
+    def has_turn(self, step: int) -> bool:
+        """Whether a difference stands further on (or before)."""
+        view, grid = self.view, self.grid
+        if view is None or not len(view):
+            return False
+        bad = view.bad_columns(view.row(grid.cursor))
+        beside = any(i > grid.column if step > 0 else i < grid.column for i in bad)
+        return beside or view.next_difference(grid.cursor, step) is not None
 
     def turn(self, step: int) -> str:
         """To the next or previous difference: the next differing cell of the row, else the next row."""

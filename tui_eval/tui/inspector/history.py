@@ -45,8 +45,8 @@ class HistoryTab(InspectorTab):
     foot_words = MappingProxyType({"list.open": "show it", "case.zoom": "plots"})
 
     def foot_of(self, content: CaseContent) -> tuple[str, ...]:
-        """Also of a case that runs again."""
-        return self.foot
+        """Also of a case that runs again; without a past there is nothing to show."""
+        return self.foot if content.past is not None and content.past.attempts else ()
 
     class Chosen(Message):
         """Enter on an attempt."""
@@ -103,6 +103,7 @@ class HistoryTab(InspectorTab):
             assert content.past is not None
             here = (content.run_id, content.row.id if content.row is not None else 0)
             self.table.set_past(content.past, here, keep=keep)
+            self.post_message(self.Shown())
             self._sized()
             self._detail()
 
@@ -147,7 +148,6 @@ class HistoryTab(InspectorTab):
 
     @on(LinePane.Moved)
     def _moved(self, event: LinePane.Moved) -> None:
-        event.stop()
         if isinstance(event.pane, HistoryTable):
             # a key that is held costs its two rows; what stands below follows when it rests
             if self._resting is not None:
@@ -159,6 +159,10 @@ class HistoryTab(InspectorTab):
         if isinstance(event.pane, HistoryTable) and event.row < len(self.table.rows):
             event.stop()
             self.post_message(self.Chosen(self.table.rows[event.row]))
+
+    def has_turn(self, step: int) -> bool:
+        """Whether an attempt stands below (or above)."""
+        return 0 <= self.table.cursor + step < len(self.table.rows)
 
     def turn(self, step: int) -> str:
         """To the next (older) or previous attempt."""

@@ -18,7 +18,7 @@ class RawTab(TextTab):
     """One pane; `} {` go from exchange to exchange."""
 
     EMPTY = "Requests and responses stand here when the attempt is done."
-    foot_words = MappingProxyType({"turn.next": "next exchange"})
+    foot_words = MappingProxyType({"turn.next": "next exchange", "turn.previous": "previous exchange"})
 
     _content: CaseContent | None = None
     _width = 0
@@ -44,12 +44,17 @@ class RawTab(TextTab):
     def _made(self, generation: int, keep: bool, blocks: list[Block]) -> None:
         if generation == self._generation and stands(self):
             self.text.set_blocks(blocks, keep=keep)
+            self.post_message(self.Shown())
 
     def on_resize(self) -> None:
         """Lay the columns out anew."""
         super().on_resize()
         if self._content is not None and self.size.width not in (0, self._width):
             self.show(self._content, keep=True)
+
+    def has_turn(self, step: int) -> bool:
+        """Whether an exchange stands below (or above)."""
+        return self.text.place_of(step, ("turn",)) is not None
 
     def turn(self, step: int) -> str:
         """To the next or previous exchange."""

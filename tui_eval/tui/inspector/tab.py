@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from textual.containers import Horizontal
+from textual.message import Message
 from textual.widget import Widget
 
 from tui_eval.tui.state.case.case_content import CaseContent
@@ -32,6 +33,9 @@ class InspectorTab(Horizontal):
     """What keys of the footer do here, by their ids, where that is not what the table says."""
 
     _waiting: tuple[CaseContent, bool] | None = None
+
+    class Shown(Message):
+        """What was read is shown: other keys may do something now."""
 
     def foot_of(self, content: CaseContent) -> tuple[str, ...]:
         """Those that do something with this attempt: none where there is nothing of it yet."""
@@ -77,6 +81,14 @@ class InspectorTab(Horizontal):
     def call(self, step: int) -> str:
         """To the next or previous tool call; what to say where there is none."""
         return "no tool calls here"
+
+    def has_turn(self, step: int) -> bool:
+        """Whether there is a next (or previous) turn to go to."""
+        return False
+
+    def has_call(self, step: int) -> bool:
+        """Whether there is a next (or previous) tool call to go to."""
+        return False
 
     @property
     def searching(self) -> bool:

@@ -58,7 +58,9 @@ class ToolsTab(InspectorTab):
     """
 
     foot = ("case.sql", "call.next")
-    foot_words = MappingProxyType({"case.sql": "times", "call.next": "next call"})
+    foot_words = MappingProxyType(
+        {"case.sql": "times", "call.next": "next call", "call.previous": "previous call"}
+    )
 
     def foot_of(self, content: CaseContent) -> tuple[str, ...]:
         """Without calls there is nothing to go through."""
@@ -143,6 +145,7 @@ class ToolsTab(InspectorTab):
             self.text.focus()
         self.set_class(not calls and not shown, "-empty")
         self.table.set_rows(calls, None if keep else first)
+        self.post_message(self.Shown())
         if shown:
             self.table.set_bars(shown, timed=timed)
             if not keep and calls:
@@ -207,7 +210,6 @@ class ToolsTab(InspectorTab):
 
     @on(LinePane.Moved)
     def _moved(self, event: LinePane.Moved) -> None:
-        event.stop()
         if isinstance(event.pane, CallTable):
             # a key that is held costs its two rows; what stands below follows when it rests
             if self._resting is not None:
@@ -224,6 +226,10 @@ class ToolsTab(InspectorTab):
         event.stop()
         if isinstance(event.pane, CallTable):
             self.text.focus()
+
+    def has_call(self, step: int) -> bool:
+        """Whether a call stands below (or above)."""
+        return self.table.call_from_here(step) is not None
 
     def call(self, step: int) -> str:
         """To the next or previous call, as they stand there."""

@@ -129,6 +129,7 @@ class TranscriptTab(InspectorTab):
 
     def _draw(self, *, keep: bool) -> None:
         self.text.set_blocks(self.view.blocks, keep=keep)
+        self.post_message(self.Shown())
         self.query_one(Outline).set_items(self.view.outline)
         if self._sought is not None and self._content is not None and self._content.attempt is not None:
             self._to_sought(self._sought)
@@ -158,7 +159,6 @@ class TranscriptTab(InspectorTab):
 
     @on(LinePane.Moved)
     def _moved(self, event: LinePane.Moved) -> None:
-        event.stop()
         outline = self.query_one(Outline)
         if event.pane is not outline:
             self._follow()
@@ -177,6 +177,14 @@ class TranscriptTab(InspectorTab):
                 self.post_message(self.VerdictOpened(block.key))
             else:
                 self.post_message(Said("nothing to unfold here"))
+
+    def has_turn(self, step: int) -> bool:
+        """Whether one stands below (or above)."""
+        return self.text.place_of(step, ("turn",)) is not None
+
+    def has_call(self, step: int) -> bool:
+        """Whether one stands below (or above)."""
+        return self.text.place_of(step, ("tool_call", "hand_off")) is not None
 
     def turn(self, step: int) -> str:
         """To the next or previous turn."""

@@ -58,6 +58,9 @@ class Compared(NamedTuple):
     before: Half
     after: Half
     comparison: RunComparison
+    later: bool = False
+    """Whether there is a later run, or another agent, to put in the first one's place."""
+    earlier: bool = False
 
 
 def load_half(half: Half) -> list[CaseSummary]:
@@ -81,7 +84,8 @@ def load_comparison(root: Path, before: Half, after: Half) -> Compared:
         StoreError: one of them cannot be read.
     """
     first, second = _with_linked(root, before, after), _with_linked(root, after, before)
-    return Compared(first, second, compare(load_half(first), load_half(second)))
+    later, earlier = (other_half(root, before, after, step) is not None for step in (1, -1))
+    return Compared(first, second, compare(load_half(first), load_half(second)), later, earlier)
 
 
 def _with_linked(root: Path, half: Half, other: Half) -> Half:

@@ -40,6 +40,7 @@ from tui_eval.tui.state.text.lines import Span, width_of
 from tui_eval.tui.terminal import clipboard, pager
 from tui_eval.tui.widgets.copy_bar import CopyBar
 from tui_eval.tui.widgets.line_label import LineLabel
+from tui_eval.tui.widgets.line_pane import LinePane
 from tui_eval.tui.widgets.text_pane import TextPane
 
 TRANSCRIPT, ASSERTIONS, DATA, HISTORY = 0, 2, 3, 5
@@ -138,7 +139,7 @@ class CaseScreen(Place, inherit_bindings=False):
         yield LineLabel(classes="tabs")
         with Container():
             yield from self._tabs
-        yield CopyBar(self.hints())
+        yield CopyBar()
 
     def on_mount(self) -> None:
         """Show the tab that was open the last time and read the attempt."""
@@ -161,10 +162,55 @@ class CaseScreen(Place, inherit_bindings=False):
         """Seven keys of a debugger, in the words of the tab in front."""
         own = {key.id: key for key in (*CASE_KEYS, *CASE_OPEN_KEYS)}
         words = self.tab.foot_words
-        names = (*self.tab.foot_of(self.content), "attempt.next")[:3]
-        mine = [replace(own[name], label=words.get(name, own[name].label)) for name in names]
-        run = "case.cancel" if self.content.running else "case.rerun"
-        return [*mine, *keys_of("failure.next", run, "case.edit", "help")]
+        names = [
+            self._useful(name) for name in (*self.tab.foot_of(self.content), "attempt.next", "case.copy")
+        ]
+        mine = [replace(own[name], label=words.get(name, own[name].label)) for name in names if name]
+        return [*mine[:3], *self._everywhere(), *keys_of("help")]
+
+    def _useful(self, name: str) -> str:
+        """The id of a key that would do something: this one, or that of the other way; else nothing."""
+        tab, content = self.tab, self.content
+        there = {
+            "turn.next": tab.has_turn,
+            "call.next": tab.has_call,
+            "attempt.next": lambda step: content.step(step) is not None,
+        }.get(name)
+        if there is not None and not there(1):
+            return name.replace("next", "previous") if there(-1) else ""
+        attempt = content.attempt
+        if name == "case.difference":
+            index = deciding(attempt.verdicts) if attempt is not None else None
+            if attempt is None or index is None:
+                return ""
+            rows = about_rows(attempt.verdicts[index]) and attempt.data is not None
+            return "" if self._active == (DATA if rows else ASSERTIONS) else name
+        if name == "case.copy":
+            return name if attempt is not None or content.case is not None else ""
+        return name
+
+    def _everywhere(self) -> list[Key]:
+        """What may be done with the case itself, and where to go from it."""
+        services, pointer = self.services, self.reader.pointer
+        known, names = services.state, list[str]()
+        place = services.places.list_in_front
+        if place is not None and place.other_failing(pointer):
+            names.append("failure.next")
+        run = known.find_run(self.reader.run_id)
+        if self.content.running and run is not None and run.active:
+            names += ["case.cancel"] if run.info.id not in services.engines.out_of_reach else []
+        elif pointer.case_id in known.by_id:
+            names.append("case.rerun")
+        if pointer.case_id in known.by_id or pointer.case_id in known.gone:
+            names.append("case.edit")
+        return keys_of(*names)
+
+    @on(LinePane.Moved)
+    @on(InspectorTab.Shown)
+    def _moved(self) -> None:
+        """What is further on hangs on where the cursor is."""
+        if self.has(CopyBar, LinePane):
+            self.foot.show(self.hints())
 
     # -- what is shown
 
@@ -212,6 +258,7 @@ class CaseScreen(Place, inherit_bindings=False):
 
     def past_read(self) -> None:
         """Show what became of the case in all runs: two tabs do."""
+        self.foot.show(self.hints())
         self._shown -= {ASSERTIONS, HISTORY}
         if self._active in (ASSERTIONS, HISTORY):
             self._shown.add(self._active)

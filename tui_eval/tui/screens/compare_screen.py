@@ -74,6 +74,8 @@ class CompareScreen(Place, inherit_bindings=False):
         self.folded: set[Change] = set()
         """Changes whose cases are not shown."""
         self._rows: list[CompareRow] = []
+        self._others: list[str] = []
+        """Ids of the keys that bring another run, or agent, to its place."""
         self._news: dict[str, CompareNews] = {}
         self._counted: set[str] = set()
         """Runs that have ended since, and may count with those compared."""
@@ -115,8 +117,11 @@ class CompareScreen(Place, inherit_bindings=False):
     def hints(self) -> Sequence[Key]:
         """Seven keys."""
         own = {key.id: key for key in COMPARE_KEYS}
-        names = ("compare.changed", "compare.later", "compare.swap", "compare.find")
-        return [*keys_of("list.open"), *(own[name] for name in names), *keys_of("help", "quit")]
+        names = ["compare.swap"]
+        if self._rows:
+            names = ["compare.changed", *self._others[:1], "compare.swap", "compare.find"]
+        opened = keys_of("list.open") if self._rows else []
+        return [*opened, *(own[name] for name in names), *keys_of("help", "quit")]
 
     @property
     def agents(self) -> bool:
@@ -148,7 +153,10 @@ class CompareScreen(Place, inherit_bindings=False):
     def _take(self, generation: int, keep: bool, found: tuple[Compared, list[CompareRow]]) -> None:
         if generation == self._generation and stands(self):
             here = self.current() if keep else None
-            (self.before, self.after, self.comparison), self._rows = found
+            (self.before, self.after, self.comparison, *others), self._rows = found
+            names = ("compare.later", "compare.earlier")
+            self._others = [name for name, there in zip(names, others, strict=True) if there]
+            self.query_one(KeyHints).show(self.hints())
             self._news = self._news_now()
             self.redraw(keep=keep)
             if here is not None:

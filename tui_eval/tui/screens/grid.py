@@ -110,12 +110,19 @@ class GridScreen(Place, inherit_bindings=False):
     def hints(self) -> Sequence[Key]:
         """Seven keys."""
         own = {key.id: key for key in GRID_KEYS}
-        return [
-            *keys_of("list.open"),
-            own["grid.next"],
-            own["grid.differing"],
-            *keys_of("case.rerun", "place.grid", "help", "quit"),
-        ]
+        opened, run = (keys_of(name) if self.cell is not None else [] for name in ("list.open", "case.rerun"))
+        names: list[str] = []
+        if len(self.grid.columns) > 1:
+            last = self.column + 1 >= len(self.grid.columns)
+            names = ["grid.previous" if last else "grid.next", "grid.differing"]
+        figure = [own["grid.figure"]] if len(figures_known(self.grid)) > 1 else []
+        mine = [own[name] for name in names]
+        return [*opened, *mine, *run, *keys_of("place.grid"), *figure, *keys_of("help", "quit")]
+
+    def show_hints(self) -> None:
+        """Let the footer name what does something now."""
+        for hints in self.query(KeyHints):
+            hints.show(self.hints())
 
     def renew(self) -> None:
         """Make the grid anew from the list's cases; nothing is repainted where none has changed."""
@@ -146,6 +153,7 @@ class GridScreen(Place, inherit_bindings=False):
             parts.append(("dim", "  every test has one column: A runs with several agents"))
         self.query_one(FactsBar).show(parts)
         self._heads()
+        self.show_hints()
         self.below.show()
 
     def _heads(self) -> None:
@@ -217,6 +225,7 @@ class GridScreen(Place, inherit_bindings=False):
     @on(LinePane.Moved)
     def _moved(self, event: LinePane.Moved) -> None:
         event.stop()
+        self.show_hints()
         self.below.moved()
 
     def _looked_at(self) -> LookedAt | None:
@@ -262,6 +271,7 @@ class GridScreen(Place, inherit_bindings=False):
         elif before[0] != self.column:
             self.table.refresh_row(self.table.cursor)
         self._heads()
+        self.show_hints()
         if before[0] != self.column:
             self.below.moved()
 

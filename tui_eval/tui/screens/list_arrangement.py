@@ -114,7 +114,7 @@ class ListArrangement:
                 return entries, build(entries.values(), suites, view)
 
         def take(made: tuple[dict[str, CaseRow], Tree]) -> None:
-            if arrangement != self._arrangement or not self._screen.has():
+            if arrangement != self._arrangement or not self._screen.has("CaseList"):
                 return
             late, self._late = self._late or set(), None
             self.rows, self._token = made[0], token
@@ -161,7 +161,7 @@ class ListArrangement:
 
     def _rearranged(self) -> None:
         self._soon = None
-        if self._screen.has():
+        if self._screen.has("CaseList"):
             self.rearrange()
 
     def rearrange(self) -> None:
@@ -182,7 +182,7 @@ class ListArrangement:
                 return build(entries, suites, view), thread_time() - began
 
         def take(made: tuple[Tree, float]) -> None:
-            if arrangement != self._arrangement or not self._screen.has():
+            if arrangement != self._arrangement or not self._screen.has("CaseList"):
                 return
             self._take(made[0], keep)
             self._took(made[1])

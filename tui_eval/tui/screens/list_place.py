@@ -13,28 +13,34 @@ from textual.timer import Timer
 
 from tui_eval.store.notes import HumanNote
 from tui_eval.tui.handlers import Handler
-from tui_eval.tui.keys import bindings
+from tui_eval.tui.keys import KEYS, Key, bindings
 from tui_eval.tui.pointer import CasePointer
 from tui_eval.tui.screens.attempt_beside import WIDE, AttemptBeside
 from tui_eval.tui.screens.list_arrangement import ListArrangement
 from tui_eval.tui.screens.list_finder import ListFinder
-from tui_eval.tui.screens.place import Place
+from tui_eval.tui.screens.place import Place, keys_of
 from tui_eval.tui.screens.prompt import Prompt
 from tui_eval.tui.state.lists.case_entry import CaseRow
 from tui_eval.tui.state.lists.case_sources import CaseSource
-from tui_eval.tui.state.lists.case_tree import TreeLine, View
+from tui_eval.tui.state.lists.case_tree import Tree, TreeLine, View
 from tui_eval.tui.state.lists.entries import failing, meant
+from tui_eval.tui.widgets.bars import KeyHints
 from tui_eval.tui.widgets.case_list import CaseList
 from tui_eval.tui.widgets.lines_pane import LinesPane
+from tui_eval.tui.widgets.row_view import RowView
 
 REST = 0.12
 """Seconds the cursor rests before the right side follows it, so that a held key stays cheap."""
 
 
+OPENS = bindings("list", tuple(key for key in KEYS if key.id == "list.open"))
+"""Enter in a pane: the case that stands there."""
+
+
 class ListPlace(Place, inherit_bindings=False):
     """A screen around a `CaseList`. Those derived compose it, and say what else changes when its lines do."""
 
-    BINDINGS = bindings("screen")
+    BINDINGS = [*bindings("screen"), *OPENS]
     lists_cases = True
     HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (WIDE, "-wide")]
     VERTICAL_BREAKPOINTS = [(0, "-short"), (20, "-tall")]
@@ -199,6 +205,13 @@ class ListPlace(Place, inherit_bindings=False):
                 return self.pointer_of(entry)
         return None
 
+    def other_failing(self, pointer: CasePointer | None) -> bool:
+        """Whether a case shown fails besides this one."""
+        many = self.case_list.cases.standing().failing if self.has(CaseList) else 0
+        if many != 1 or pointer is None:
+            return many > 0
+        return not any(failing(entry) and meant(entry, pointer) for entry in self.shown_entries())
+
     def _past_fold(self, shown: list[CaseRow], here: int | None, step: int) -> int | None:
         """Where the cursor stands on a folded line that stands for several cases, the last of these in the
         direction gone: none of them is to be seen one by one."""
@@ -256,8 +269,36 @@ class ListPlace(Place, inherit_bindings=False):
         self.arrangement.settle()
 
     def show_detail(self) -> None:
-        """What is under the cursor, in the pane beside the list where that is seen."""
+        """What is under the cursor, in the pane beside the list where that is seen, and the keys for it."""
         self.preview.show()
+        self.show_hints()
+
+    # -- the footer
+
+    def useful(self) -> set[str]:
+        """Ids of the keys that would do something to what is under the cursor; those that it does not speak of
+        always do."""
+        cases = self.case_list
+        found = useful(cases.cases, cases.current_line, marks=cases.marks, filtered=bool(self.expression))
+        if not cases.has_focus and self.current() is None:
+            found.discard("list.open")
+        return found
+
+    def useful_keys(self, *ids: str) -> list[Key]:
+        """Rows of the key table by their ids, but for those that would do nothing now."""
+        if not self.is_mounted:
+            return keys_of(*ids)
+        idle = SPOKEN_OF - self.useful()
+        return [key for key in keys_of(*ids) if key.id not in idle]
+
+    def show_hints(self) -> None:
+        """Let the footer name what is useful now."""
+        if self.has(KeyHints, CaseList):
+            self.query_one(KeyHints).show(self.hints())
+
+    def on_descendant_focus(self) -> None:
+        """Other keys in the panes than in the list."""
+        self.show_hints()
 
     # -- keys
 
@@ -265,6 +306,14 @@ class ListPlace(Place, inherit_bindings=False):
     def _fold(self, event: CaseList.Folded) -> None:
         event.stop()
         self.arrangement.fold(event.key, event.folded)
+
+    @on(RowView.Entered)
+    def _open_looked_at(self, event: RowView.Entered) -> None:
+        """Open the case that a pane shows."""
+        event.stop()
+        pointer = self.current()
+        if pointer is not None:
+            self.services.places.open_case(pointer)
 
     def _open_at(self, begin: str) -> None:
         """Open the case at what made it fail, or at its history."""
@@ -313,3 +362,79 @@ class ListPlace(Place, inherit_bindings=False):
 def now() -> float:
     """Seconds since the epoch; one place to look when a test needs another clock."""
     return time.time()
+
+
+# -- Which keys would do something where the cursor stands: those are the ones a footer names.
+
+SPOKEN_OF = frozenset(
+    {
+        "list.open",
+        "case.rerun",
+        "case.edit",
+        "case.cancel",
+        "run.all",
+        "run.failed",
+        "run.pause",
+        "failure.next",
+        "list.filter",
+        "list.clear",
+        "stream.zoom",
+        "stream.pin",
+        "stream.follow",
+    }
+)
+"""Keys that sometimes do nothing."""
+WORKING = ("running", "retrying", "waiting")
+"""What of a case can be cancelled."""
+
+
+def useful(
+    tree: Tree, line: TreeLine | None, *, marks: Collection[str] = (), filtered: bool = False
+) -> set[str]:
+    """The ids of these keys; `line` is the one under the cursor."""
+    found: set[str] = set()
+    standing = tree.standing()
+    if line is not None:
+        found.add("list.open")
+    if marks or (line is not None and _holds_cases(line)):
+        found.add("case.rerun")
+    if line is not None and (line.kind in ("suite", "problem") or line.telling is not None):
+        found.add("case.edit")
+    if line is not None and _works(line):
+        found.add("case.cancel")
+    if tree.shown:
+        found.add("run.all")
+    if standing.not_passed:
+        found.add("run.failed")
+    if standing.failing > _failing_here(line):
+        found.add("failure.next")
+    if tree.total:
+        found.add("list.filter")
+    if filtered:
+        found.add("list.clear")
+    return found
+
+
+def failed_here(line: TreeLine | None) -> bool:
+    """Whether what the cursor stands on failed: the next thing is to edit and to run it again."""
+    told = line.telling if line is not None else None
+    return told is not None and failing(told)
+
+
+def _holds_cases(line: TreeLine) -> bool:
+    return line.entry is not None or bool(line.members) or line.counts.total() > 0
+
+
+def _works(line: TreeLine) -> bool:
+    if line.entry is not None:
+        return line.entry.status in WORKING
+    return bool(line.members) and any(line.counts[status] for status in WORKING)
+
+
+def _failing_here(line: TreeLine | None) -> int:
+    """Cases that `]` does not go to since the cursor stands on them: none of those folded into a line is seen."""
+    if line is None:
+        return 0
+    if line.entry is not None:
+        return int(failing(line.entry))
+    return sum(map(failing, line.members)) if line.folded else 0

@@ -125,6 +125,10 @@ class Place(Screen[Any]):
         """There is no further case."""
         return None
 
+    def other_failing(self, pointer: CasePointer | None) -> bool:
+        """There is no further case."""
+        return False
+
     def hints(self) -> Sequence[Key]:
         """The footer's keys, at most seven."""
         return [key for key in KEYS if key.label]

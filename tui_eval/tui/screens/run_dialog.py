@@ -100,8 +100,7 @@ class RunDialog(ModalScreen[RunChoice | None]):
                 names = visible(", ".join(self._agents), newlines=False)
                 yield Static(Text(f"agents here: {names}"), classes="keys agents")
             yield Static("", classes="estimate", markup=False)
-            keys = "enter runs   tab next field   → completes   esc leaves"
-            yield Static(keys, classes="keys", markup=False)
+            yield Static(classes="keys named", markup=False)
 
     def _agent(self, text: str) -> str | None:
         return name_completed(text, self._agents)
@@ -141,3 +140,5 @@ class RunDialog(ModalScreen[RunChoice | None]):
         shown = self.query_one(".estimate", Static)
         shown.set_class(not fine, "-wrong")
         shown.update(Text(visible(words, newlines=False)))
+        more = "→ completes   " if self._agent(self.choice.agents) is not None else ""
+        self.query_one(".named", Static).update(f"enter runs   tab next field   {more}esc leaves")

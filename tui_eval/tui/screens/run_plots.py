@@ -74,6 +74,16 @@ class RunPlots:
             unicode=self._services.symbols.unicode,
         )
 
+    def idle(self) -> set[str]:
+        """The ids of the keys that would change nothing in the large plots."""
+        runs, trend = self._runs.plotted(), self.trend()[0]
+        idle = set[str]()
+        if len(trend) < 2 or not figures(trend):
+            idle |= {"runs.figure", "runs.figure_back"}
+        if points(runs) == points(alike(runs, self._runs.chosen)):
+            idle.add("runs.alike")
+        return idle
+
     def next_figure(self, step: int) -> None:
         """In the plots: the next figure alone, or all of them again."""
         if not self._runs.large:

@@ -26,6 +26,7 @@ from tui_eval.tui.state.lists.case_sources import RunCases
 from tui_eval.tui.state.runs.run_facts import figures_line, progress_line
 from tui_eval.tui.state.runs.run_group import RunGroup
 from tui_eval.tui.state.runs.run_view import RunView
+from tui_eval.tui.state.runs.stream_layout import capacity
 from tui_eval.tui.widgets.bars import FactsBar, KeyHints
 from tui_eval.tui.widgets.case_list import CaseList
 from tui_eval.tui.widgets.lines_pane import LinesPane
@@ -38,6 +39,32 @@ NO_RUN = (
     *labelled(keys_of("place.runs"), "place.runs", "runs"),
     *keys_of("help", "quit"),
 )
+ENDED_RUN = (
+    "list.open",
+    "failure.next",
+    "case.rerun",
+    "run.failed",
+    "list.clear",
+    "case.edit",
+    "list.filter",
+    "help",
+    "quit",
+)
+"""Keys of the footer, those that the person needs sooner first: as many as do something and have room."""
+GOING_ON = (
+    "run.pause",
+    "list.open",
+    "pane.next",
+    "list.clear",
+    "failure.next",
+    "stream.zoom",
+    "case.cancel",
+    "list.filter",
+    "help",
+    "quit",
+)
+"""The same while the run goes on, or waits to."""
+IN_PANES = ("list.open", "pane.next", "stream.zoom", "stream.pin", "stream.follow", "help", "quit")
 FLUSH = 0.25
 """Seconds at least between two redraws of the list; more when many lines changed at once."""
 LINES_A_SECOND = 12
@@ -51,7 +78,7 @@ class RunScreen(ListPlace, inherit_bindings=False):
 
     TITLE = "Run"
     kind = "run"
-    BINDINGS = [*bindings("screen"), *bindings("run")]
+    BINDINGS = [*ListPlace.BINDINGS, *bindings("run")]
     KEY_SECTIONS = (
         ("The run", keys_in("run")),
         ("Moving", keys_in("moving")),
@@ -123,22 +150,36 @@ class RunScreen(ListPlace, inherit_bindings=False):
         """Seven keys, others while a run goes on than after it, and in the panes than in the list."""
         run = self.services.state.run
         if run is None:
-            return NO_RUN
+            return NO_RUN if self.services.state.rows else NO_RUN[1:]
         if run.active:
             if self.is_mounted and self.streams.has_focus:
-                ids = ("list.open", "pane.next", "stream.zoom", "stream.pin", "stream.follow", "help", "quit")
-                return labelled(keys_of(*ids), "pane.next", "next pane")
-            last = "run.pause" if run.paused else "case.cancel"
-            ids = ("list.open", "pane.next", "failure.next", "stream.zoom", last, "help", "quit")
-            return labelled(labelled(keys_of(*ids), "pane.next", "panes"), "run.pause", "go on")
+                return labelled(self.useful_keys(*IN_PANES), "pane.next", "next pane")
+            keys = self.useful_keys(*GOING_ON)
+            return labelled(labelled(keys, "pane.next", "panes"), "run.pause", "go on")
         if self.is_mounted and self.query_one(LinesPane).has_focus:
-            ids = ("pane.next", "list.open", "failure.next", "case.rerun", "run.failed", "help", "quit")
-            return labelled(keys_of(*ids), "pane.next", "list")
-        return keys_of("list.open", "failure.next", "case.rerun", "run.failed", "list.filter", "help", "quit")
+            return labelled(self.useful_keys("pane.next", *ENDED_RUN), "pane.next", "list")
+        return self.useful_keys(*ENDED_RUN)
 
-    def on_descendant_focus(self) -> None:
-        """Other keys in the panes than in the list."""
-        self.query_one(KeyHints).show(self.hints())
+    def useful(self) -> set[str]:
+        """Those of the list, of the panes, and of a run that takes orders."""
+        found = super().useful()
+        run = self.services.state.run
+        if run is None or not run.active:
+            return found
+        if run.info.id in self.services.engines.out_of_reach:
+            found.discard("case.cancel")
+        elif run.paused:
+            found.add("run.pause")
+        streams = self.streams
+        running = len(run.running())
+        if streams.has_focus and streams.current_pane is not None:
+            found |= {"stream.pin", "stream.follow"}
+        fit = capacity(streams.size.width, streams.size.height)
+        if running and not (streams.has_focus and min(fit, running) < 2 and self.has_class("-narrow")):
+            found.add("stream.zoom")
+        if streams.has_focus and self.current() is None:
+            found.discard("list.open")
+        return found
 
     def _called(self, case_ref: int) -> tuple[str, str] | None:
         """What the list calls a case of the run in front."""
@@ -205,7 +246,7 @@ class RunScreen(ListPlace, inherit_bindings=False):
             self.set_class(False, "-streams")
             self.set_class(False, "-zoomed")
             self.case_list.focus()
-        self.query_one(KeyHints).show(self.hints())
+        self.show_hints()
 
     @on(RunChanged)
     def _run_changed(self, event: RunChanged) -> None:
@@ -377,6 +418,7 @@ class RunScreen(ListPlace, inherit_bindings=False):
         wait = self.streams.assign_panes() if self.streams.display else None
         if wait is not None:
             self._slot_timer = self.set_timer(wait + 0.02, self.assign)
+        self.show_hints()
 
     # -- keys
 

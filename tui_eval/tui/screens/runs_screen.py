@@ -17,7 +17,7 @@ from tui_eval.store.run_folders import Store
 from tui_eval.tui.background import run_in_thread, stands
 from tui_eval.tui.front import RunsMeant
 from tui_eval.tui.handlers import Handler
-from tui_eval.tui.keys import Key, bindings
+from tui_eval.tui.keys import KEYS, Key, bindings
 from tui_eval.tui.keys_runs import PANE_KEYS, RUNS_KEYS, RUNS_OPEN_KEYS
 from tui_eval.tui.loaders.case_loader import Where
 from tui_eval.tui.loaders.runs_loader import load_facts, load_runs
@@ -42,6 +42,21 @@ REST = 0.15
 """Seconds the cursor rests before a run's figures are read."""
 AGAIN = 3.0
 """Seconds between two looks at the list while a run goes on anywhere."""
+FOOTER = (
+    "list.open",
+    "runs.resume",
+    "runs.clear",
+    "runs.search",
+    "runs.mark",
+    "compare",
+    "runs.plots",
+    "runs.filter",
+    "help",
+    "quit",
+)
+"""Keys of the footer, those that the person needs sooner first: as many as do something and have room."""
+GOES_ON_AGAIN = ("interrupted", "cancelled")
+"""States of a run that can be taken up."""
 NO_RUN = labelled(keys_of("run.all", "place.suites", "help", "quit"), "place.suites", "suites")
 
 
@@ -145,30 +160,49 @@ class RunsScreen(Place, inherit_bindings=False):
 
     def hints(self) -> Sequence[Key]:
         """Seven keys of this place."""
-        own = {key.id: key for key in RUNS_KEYS}
         if self.large:
-            names = ("runs.figure", "runs.alike", "runs.plots")
-            return [*(own[name] for name in names), *keys_of("back", "help", "quit")]
+            return self._useful("runs.figure", "runs.alike", "runs.plots", "back", "help", "quit")
         if self._loaded_once and not self.lines:
-            return NO_RUN
+            return NO_RUN if self.services.state.rows else NO_RUN[1:]
         if self.is_mounted and self.detail.has_focus:
-            return [
-                *labelled([own["runs.pane"]], "runs.pane", "list"),
-                *keys_of("list.open"),
-                *(own[name] for name in ("runs.search", "runs.plots")),
-                *keys_of("compare", "help", "quit"),
-            ]
-        return [
-            *keys_of("list.open"),
-            *(own[name] for name in ("runs.search", "runs.mark")),
-            *keys_of("compare"),
-            own["runs.plots"],
-            *keys_of("help", "quit"),
-        ]
+            return labelled(self._useful("runs.pane", *FOOTER), "runs.pane", "list")
+        return self._useful(*FOOTER)
+
+    def _useful(self, *ids: str) -> list[Key]:
+        """The keys of these ids, but for those that would do nothing to the run under the cursor."""
+        table = {key.id: key for key in (*KEYS, *RUNS_KEYS)}
+        one, idle = self.chosen, set[str]()
+        if one is None:
+            idle |= {"list.open", "runs.search", "runs.mark", "compare", "runs.plots"}
+        if one is None or one.run.state not in GOES_ON_AGAIN:
+            idle.add("runs.resume")
+        if one is not None and not self._has_other(one):
+            idle.add("compare")
+        if len(self.table.rows) < 2:
+            idle.add("runs.mark")
+        if not self.filter:
+            idle.add("runs.clear")
+        if self.is_mounted and self.detail.has_focus:
+            row: DetailRow | None = self.detail.current
+            idle |= {"runs.mark", *(["list.open"] if row is None or row.example is None else [])}
+        if "runs.figure" in ids:
+            idle |= self.plots.idle()
+        return [table[name] for name in ids if name not in idle]
+
+    def _has_other(self, one: RunLine) -> bool:
+        """Whether there is something to compare a run with: another that is marked, one of the same suites before
+        it, another agent in it."""
+        earlier = any(other.run.id < one.run.id and other.places == one.places for other in self.lines)
+        return self.compared() is not None or ", " in one.run.agents or (earlier and not one.damaged)
+
+    def show_hints(self) -> None:
+        """Let the footer name what does something now."""
+        if self.has(KeyHints):
+            self.query_one(KeyHints).show(self.hints())
 
     def on_descendant_focus(self) -> None:
         """Other keys in the figures than in the list."""
-        self.query_one(KeyHints).show(self.hints())
+        self.show_hints()
 
     # -- what is shown
 
@@ -239,7 +273,6 @@ class RunsScreen(Place, inherit_bindings=False):
         if not shown:
             self.table.relayout()
         self.query_one(".titles", LineLabel).set_lines([titles(self.size.width) if shown else ()])
-        self.query_one(KeyHints).show(self.hints())
         self._bar()
         self._show_detail()
 
@@ -267,6 +300,7 @@ class RunsScreen(Place, inherit_bindings=False):
         self.query_one(FactsBar).show(parts)
 
     def _show_detail(self) -> None:
+        self.show_hints()
         one = self.chosen
         if not self.has("AttemptPane") or not (self.detail.display or self.beside.display):
             return
@@ -331,6 +365,7 @@ class RunsScreen(Place, inherit_bindings=False):
         event.stop()
         if event.pane is not self.table:
             self.below.moved()
+            self.show_hints()
             return
         if self._rest is not None:
             self._rest.stop()
@@ -418,7 +453,7 @@ class RunsScreen(Place, inherit_bindings=False):
         large = not self.large
         self.set_class(large, "-plots")
         self.set_class(False, "-detail")
-        self.query_one(KeyHints).show(self.hints())
+        self.show_hints()
         self.call_after_refresh(self._focus, self.detail if large else self.table)
 
     # -- what is asked
@@ -481,11 +516,12 @@ class RunsScreen(Place, inherit_bindings=False):
                 self.table.move_to(self.table.cursor + 1)
         self.table.refresh_row(self.table.cursor)
         self._bar()
+        self.show_hints()
 
     def _take_up(self) -> None:
         """Go on with an interrupted run."""
         one = self.chosen
-        if one is None or one.run.state not in ("interrupted", "cancelled"):
+        if one is None or one.run.state not in GOES_ON_AGAIN:
             self.services.notices.say("only an interrupted or cancelled run can go on")
         else:
             self.services.runs.take_up(self.folder_of(one.run.id))

@@ -99,7 +99,8 @@ class SearchScreen(Place, inherit_bindings=False):
 
     def hints(self) -> Sequence[Key]:
         """Few keys."""
-        return [*keys_of("list.open"), *SEARCH_KEYS, *keys_of("back", "help", "quit")]
+        found = keys_of("list.open") if self.table.rows else []
+        return [*found, *SEARCH_KEYS, *keys_of("back", "help", "quit")]
 
     def _begin(self) -> None:
         self._search += 1
@@ -108,6 +109,7 @@ class SearchScreen(Place, inherit_bindings=False):
         self.table.empty = WAITING
         self.table.set_rows([], keep=False)
         self.table.relayout()
+        self.query_one(KeyHints).show(self.hints())
 
         def tell(words: str) -> bool:
             """Called in the thread."""
@@ -175,6 +177,7 @@ class SearchScreen(Place, inherit_bindings=False):
     def _show(self, found: list[FoundEntry], words: str) -> None:
         self._bar(words if found else "")
         self.table.set_rows([(one, line) for one in found for line in (0, 1)], keep=False)
+        self.query_one(KeyHints).show(self.hints())
         self.below.show()
 
     async def _ask(self) -> None:

@@ -14,6 +14,7 @@ from textual.events import ScreenResume
 from tui_eval.tui.background import run_in_thread
 from tui_eval.tui.handlers import Handler
 from tui_eval.tui.inspector.data import DataTab
+from tui_eval.tui.inspector.tab import InspectorTab
 from tui_eval.tui.keys import Key, bindings
 from tui_eval.tui.keys_runs import SIDES_KEYS
 from tui_eval.tui.loaders.compare_loader import CompareChoice, Sides, load_sides, newest_right, with_new
@@ -85,9 +86,28 @@ class SidesScreen(Place, inherit_bindings=False):
     def hints(self) -> Sequence[Key]:
         """Seven keys."""
         own = {key.id: key for key in SIDES_KEYS}
-        last = "sides.rows" if self.sides.rows is not None else "sides.only"
-        names = ("sides.next", "sides.later", "sides.other", last)
+        rows = self.has_class("-rows")
+        names = [] if rows else ["sides.other"]
+        names.append("sides.rows" if self.sides.rows is not None else "sides.only")
+        if self.rows.has_turn(1) if rows else self.pane.differing(1) is not None:
+            names.insert(0, "sides.next")
+        elif self.rows.has_turn(-1) if rows else self.pane.differing(-1) is not None:
+            names.insert(0, "sides.previous")
+        for step, name in ((1, "sides.later"), (-1, "sides.earlier")):
+            if self._other_attempt(step) is not None:
+                names.insert(len(names) - 1, name)
+                break
         return [*(own[name] for name in names), *keys_of("back", "help", "quit")]
+
+    def show_hints(self) -> None:
+        """Let the footer name what does something now."""
+        if self.has(KeyHints):
+            self.query_one(KeyHints).show(self.hints())
+
+    @on(LinePane.Moved)
+    @on(InspectorTab.Shown)
+    def _moved(self) -> None:
+        self.show_hints()
 
     def current(self) -> CasePointer | None:
         """The attempt looked at."""
@@ -112,7 +132,7 @@ class SidesScreen(Place, inherit_bindings=False):
             self.pane.set_pairs(self.sides.pairs)
         if self.sides.rows is None:
             self.remove_class("-rows")
-        self.query_one(KeyHints).show(self.hints())
+        self.show_hints()
         self.call_after_refresh(self._front)
         self._head()
 
@@ -201,6 +221,7 @@ class SidesScreen(Place, inherit_bindings=False):
             self._say("not both of them answered with rows")
             return
         self.toggle_class("-rows")
+        self.show_hints()
         self.call_after_refresh(self._front)
         self._head()
 
@@ -218,14 +239,19 @@ class SidesScreen(Place, inherit_bindings=False):
 
     def _to_attempt(self, step: int) -> None:
         """Another attempt at the left: of this run or another, of this agent or another."""
+        sides, at = self._aim, self._other_attempt(step)
+        if at is None:
+            self.services.notices.say("no later attempt" if step > 0 else "no earlier attempt")
+            return
+        self._go(Sides(sides.case_id, sides.choices, at, sides.right))
+
+    def _other_attempt(self, step: int) -> int | None:
+        """The next (or previous) attempt that can stand at the left; None where there is none."""
         sides = self._aim
         at = sides.left + step
         if at == sides.right:
             at += step
-        if not 0 <= at < len(sides.choices):
-            self.services.notices.say("no later attempt" if step > 0 else "no earlier attempt")
-            return
-        self._go(Sides(sides.case_id, sides.choices, at, sides.right))
+        return at if 0 <= at < len(sides.choices) else None
 
     def _go(self, aim: Sides) -> None:
         self._generation += 1
@@ -367,6 +393,13 @@ class SideBySide(LinePane):
 
     def step(self, step: int) -> bool:
         """To the next (or previous) entry that differs; False where there is none."""
+        found = self.differing(step)
+        if found is not None:
+            self.move_to(found, top=True)
+        return found is not None
+
+    def differing(self, step: int) -> int | None:
+        """The row of the next (or previous) entry that differs; None where there is none."""
         rows = self._rows
         here = rows[self.cursor].pair if self.cursor < len(rows) else -1
         starts = [
@@ -375,10 +408,5 @@ class SideBySide(LinePane):
             if row.pair >= 0 and self.pairs[row.pair].differs and (i == 0 or rows[i - 1].pair != row.pair)
         ]
         if step > 0:
-            found = next((i for i in starts if i > self.cursor and rows[i].pair != here), None)
-        else:
-            found = next((i for i in reversed(starts) if i < self.cursor), None)
-        if found is None:
-            return False
-        self.move_to(found, top=True)
-        return True
+            return next((i for i in starts if i > self.cursor and rows[i].pair != here), None)
+        return next((i for i in reversed(starts) if i < self.cursor), None)

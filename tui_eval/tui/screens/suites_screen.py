@@ -12,7 +12,7 @@ from textual.timer import Timer
 from tui_eval.formats import offered
 from tui_eval.tui.keys import Key
 from tui_eval.tui.messages import RunChanged, SuitesChanged
-from tui_eval.tui.screens.list_place import ListPlace
+from tui_eval.tui.screens.list_place import ListPlace, failed_here
 from tui_eval.tui.screens.place import keys_in, keys_of, labelled
 from tui_eval.tui.state.lists.case_sources import SuiteCases
 from tui_eval.tui.state.lists.suites_facts import SuitesFacts, facts_line
@@ -22,6 +22,32 @@ from tui_eval.tui.widgets.lines_pane import LinesPane
 
 FLUSH = 0.5
 """Seconds between two redraws while a run goes on."""
+
+IN_LIST = (
+    "list.open",
+    "case.rerun",
+    "list.clear",
+    "run.all",
+    "failure.next",
+    "run.failed",
+    "list.filter",
+    "case.edit",
+    "help",
+    "quit",
+)
+"""Keys of the footer, those that the person needs sooner first: as many as do something and have room."""
+AFTER_FAILURE = (
+    "case.rerun",
+    "case.edit",
+    "failure.next",
+    "run.failed",
+    "list.clear",
+    "run.all",
+    "help",
+    "quit",
+)
+"""The same where the cursor is on a case that failed: edit, and run it again."""
+IN_DETAIL = ("list.open", "case.rerun", "failure.next", "case.edit", "help", "quit")
 
 BEGINNING = keys_of("list.open", "help", "quit")
 
@@ -79,13 +105,10 @@ class SuitesScreen(ListPlace):
         if not state.rows and not state.loading and not any(suite.problems for suite in state.suites):
             return labelled(BEGINNING, "list.open", "begin")
         if self.is_mounted and self.query_one(LinesPane).has_focus:
-            ids = ("pane.next", "case.rerun", "failure.next", "case.edit", "help", "quit")
-            return labelled(keys_of(*ids), "pane.next", "list")
-        return keys_of("list.open", "case.rerun", "run.all", "failure.next", "list.filter", "help", "quit")
-
-    def on_descendant_focus(self) -> None:
-        """Other keys in the detail than in the list."""
-        self.query_one(KeyHints).show(self.hints())
+            return labelled(self.useful_keys("pane.next", *IN_DETAIL), "pane.next", "list")
+        if self.is_mounted and failed_here(self.case_list.current_line):
+            return self.useful_keys("list.open", *AFTER_FAILURE)
+        return self.useful_keys(*IN_LIST)
 
     # -- news
 
@@ -156,7 +179,6 @@ class SuitesScreen(ListPlace):
             self.case_list.empty = empty
             if not tree.lines:
                 self.case_list.refresh()
-        self.query_one(KeyHints).show(self.hints())
         self.show_detail()
 
     # -- the right side

@@ -50,8 +50,12 @@ class FactsBar(RowView, can_focus=False):
         return self._lines[row]
 
 
+KEPT = ("help", "quit", "back")
+"""Keys that a footer never leaves out for others."""
+
+
 class KeyHints(RowView, can_focus=False):
-    """The footer: at most seven keys of this place."""
+    """The footer: at most seven keys of this place. Of more the last go, but for help and the way out."""
 
     MOST = 7
     DEFAULT_CSS = """
@@ -62,14 +66,19 @@ class KeyHints(RowView, can_focus=False):
 
     def __init__(self, keys: Sequence[Key] = (), *, classes: str | None = None) -> None:
         super().__init__(classes=classes)
-        self.keys = list(keys)[: self.MOST]
+        self.keys = self._most(keys)
 
     def show(self, keys: Sequence[Key]) -> None:
         """Other keys."""
-        fresh = list(keys)[: self.MOST]
+        fresh = self._most(keys)
         if fresh != self.keys:
             self.keys = fresh
             self.refresh()
+
+    def _most(self, keys: Sequence[Key]) -> list[Key]:
+        kept = sum(key.id in KEPT for key in keys)
+        others = [key for key in keys if key.id not in KEPT][: self.MOST - kept]
+        return [key for key in keys if key.id in KEPT or key in others]
 
     @property
     def row_count(self) -> int:

@@ -26,6 +26,7 @@ from textual.events import (
     Resize,
 )
 from textual.geometry import Region
+from textual.message import Message
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
@@ -40,6 +41,10 @@ class RowView(ScrollView, can_focus=True, inherit_bindings=False):
     """Rows with a cursor (or none) and a window over them."""
 
     BINDINGS = bindings("moving")
+
+    class Entered(Message):
+        """Enter, where the screen binds it: what stands here is to be opened."""
+
     DEFAULT_CSS = """
     RowView { background: $background; overflow: hidden hidden; }
     """
@@ -84,6 +89,10 @@ class RowView(ScrollView, can_focus=True, inherit_bindings=False):
 
     def scrolled(self) -> None:
         """The cursor is where it was, other rows are in sight."""
+
+    def entered(self) -> None:
+        """Tell the screen."""
+        self.post_message(self.Entered())
 
     def opened(self) -> None:
         """A row was clicked twice."""
@@ -261,6 +270,7 @@ class RowView(ScrollView, can_focus=True, inherit_bindings=False):
     def handlers(self) -> Mapping[str, Handler]:
         """What its keys do."""
         return {
+            "list.open": self.entered,
             "list.down": partial(self.move_by, 1),
             "list.up": partial(self.move_by, -1),
             "list.half_down": partial(self.half_page, 1),

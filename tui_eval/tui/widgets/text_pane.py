@@ -195,17 +195,19 @@ class BlockPane(LinePane):
 
     def jump(self, step: int, kinds: Sequence[str], failing: bool = False) -> bool:
         """To the next (or previous) block of these kinds; False where there is none."""
-        places = [i for i, b in enumerate(self.blocks) if b.kind in kinds and (b.failing or not failing)]
-        here = self.block_index
-        if step > 0:
-            found = next((i for i in places if i > here), None)
-        else:
-            at_start = self.cursor == (self._layout.firsts[here] if self._layout.firsts else 0)
-            found = next((i for i in reversed(places) if i < here or (i == here and not at_start)), None)
-        if found is None:
-            return False
-        self.jump_to(found)
-        return True
+        found = self.place_of(step, kinds, failing)
+        if found is not None:
+            self.jump_to(found)
+        return found is not None
+
+    def place_of(self, step: int, kinds: Sequence[str], failing: bool = False) -> int | None:
+        """The place of the next (or previous) block of these kinds; None where there is none."""
+        here, blocks = self.block_index, self.blocks
+        at_start = self.cursor == (self._layout.firsts[here] if self._layout.firsts else 0)
+        places = range(here + 1, len(blocks)) if step > 0 else range(here - at_start, -1, -1)
+        return next(
+            (i for i in places if blocks[i].kind in kinds and (blocks[i].failing or not failing)), None
+        )
 
     def show_tail(self) -> None:
         """The last row in view, with room below it so that a growing text scrolls seldom."""

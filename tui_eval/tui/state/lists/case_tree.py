@@ -12,10 +12,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from tui_eval.model import Problem, Suite
 from tui_eval.tui.state.lists.case_entry import CaseRow, Extent, extent_of
+from tui_eval.tui.state.lists.entries import failing, not_passed
 from tui_eval.tui.state.lists.telling_apart import (
     NOT_AT_ALL,
     Differs,
@@ -154,6 +155,13 @@ class View:
         return key in self.folded or (by_itself and key not in self.unfolded)
 
 
+class Standing(NamedTuple):
+    """How many of the cases shown are what `]` stops at, and what `R` runs again."""
+
+    failing: int
+    not_passed: int
+
+
 @dataclass(slots=True)
 class Tree:
     """The lines shown, and where each entry's line is."""
@@ -166,9 +174,18 @@ class Tree:
     index: dict[str, int]
     _above: dict[str, tuple[TreeLine, ...]]
     extent: Extent = field(default_factory=Extent)
+    _standing: Standing | None = None
+
+    def standing(self) -> Standing:
+        """How the cases shown stand, counted once until one of them changes."""
+        if self._standing is None:
+            rows = not_passed(self.shown)
+            self._standing = Standing(sum(map(failing, rows)), len(rows))
+        return self._standing
 
     def update(self, key: str, before: str, after: str) -> list[int]:
         """An entry went from one status to another; returns the indices of lines to redraw."""
+        self._standing = None
         changed = [self.index[key]] if key in self.index else []
         for line in self._above.get(key, ()):
             line.changed()
