@@ -28,7 +28,7 @@ NOT_YET = {
     for line in (VECTORS / "promptfoo_not_yet.txt").read_text().splitlines()
     if line and not line.startswith("#")
 }
-FOLDERS = sorted(p for p in (VECTORS / "promptfoo_csv").iterdir() if p.is_dir())
+FOLDERS = sorted(p for p in (VECTORS / "promptfoo_csv").iterdir() if p.is_dir() and p.name != "__pycache__")
 SUITES = sorted(p.parent for p in (VECTORS / "promptfoo_suites").glob("*/promptfooconfig.yaml"))
 
 

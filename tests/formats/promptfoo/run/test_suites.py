@@ -49,7 +49,7 @@ OPTIONS = {
 
 def runs() -> list[tuple[str, int, str]]:
     found = []
-    for folder in sorted(path for path in FOLDER.iterdir() if path.is_dir()):
+    for folder in sorted(path for path in FOLDER.iterdir() if path.is_dir() and path.name != "__pycache__"):
         for place, run in enumerate(json.loads((folder / "run.json").read_text("utf-8"))["runs"]):
             found.append((folder.name, place, run["name"]))
     return found
