@@ -67,7 +67,7 @@ def test_a_program_with_arguments_of_two_words(opened, tmp_path: Path, key: str,
     given = words(tmp_path, terminal)
     assert given.startswith("[-x]\n[two words]\n[/")
     terminal.until("case 0 went wrong")
-    assert "1 Transcript" in terminal.text and terminal.text.splitlines()[23].startswith(" d difference")
+    assert "1 Transcript" in terminal.text and terminal.text.splitlines()[23].startswith(" y copy")
 
 
 def test_an_editor_that_is_missing_is_named_and_another_one_used(opened, tmp_path: Path) -> None:

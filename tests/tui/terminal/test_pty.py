@@ -149,6 +149,7 @@ def test_without_utf_8_everything_is_letters_of_the_same_width(terminal, tmp_pat
     run.done(1, "passed")
     run.finish()
     app.until("finished")
+    app.until("F ???? ? F")
     for keys in (
         "\r",
         "3",
@@ -170,7 +171,6 @@ def test_without_utf_8_everything_is_letters_of_the_same_width(terminal, tmp_pat
     ):
         app.press(keys, tmp_path / "keys.reported")
         assert app.output.isascii() and b"\\u2" not in app.output, (keys, app.text)
-    assert "???? ? F" in app.text or "F next" in app.text or "next F" in app.text
     app.send("Q")
     assert app.wait() == 0
 
