@@ -59,7 +59,7 @@ class ToolsTab(InspectorTab):
 
     foot = ("case.sql", "call.next")
     foot_words = MappingProxyType(
-        {"case.sql": "times", "call.next": "next call", "call.previous": "previous call"}
+        {"case.sql": "times", "call.next": "next call", "call.previous": "prev call"}
     )
 
     def foot_of(self, content: CaseContent) -> tuple[str, ...]:
