@@ -71,8 +71,8 @@ async def _past(app, pilot, picture: Callable[..., Awaitable[None]]) -> None:
 
 async def _take(width: int, height: int, wanted: list[str]) -> None:
     from tui_eval.tui.app import EvalApp
-    from tui_eval.tui.pointer import CasePointer
     from tui_eval.tui.screens.dialogs import AskScreen
+    from tui_eval.tui.state.app_state import CasePointer
 
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder) / "sample_suites"

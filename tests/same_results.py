@@ -164,8 +164,21 @@ def differences(before: Mapping[str, bytes], after: Mapping[str, bytes]) -> dict
     found: dict[str, list[str]] = {}
     for kind in before:
         old, new = (shown(kind, data).splitlines() for data in (before[kind], after[kind]))
-        found[kind] = list(difflib.unified_diff(old, new, "before", "after", n=0, lineterm=""))
+        first = next(
+            (at for at, (one, other) in enumerate(zip(old, new, strict=False)) if one != other), None
+        )
+        if first is None and len(old) == len(new):
+            found[kind] = []
+            continue
+        # All of long files that differ in much takes difflib an hour.
+        begin = len(old) if first is None else first
+        parts = (lines[begin : begin + _COMPARED] for lines in (old, new))
+        found[kind] = list(difflib.unified_diff(*parts, "before", "after", n=0, lineterm=""))
     return found
+
+
+_COMPARED = 2000
+"""Lines from the first one that differs."""
 
 
 def main(words: Sequence[str] | None = None) -> int:

@@ -102,19 +102,105 @@ def _short(names: list[str], shorten: Callable[[Sequence[str]], list[str]]) -> l
 
 
 _FILLED_IN = re.compile(r"Row #\d+")
+_HASHED = re.compile(r"vars-[0-9a-f]{8}")
+_REPEATED = re.compile(r"#\d+\Z")
 _VALUE = 80
 """Characters of a value that stands for a name."""
 
 
 def is_unnamed(case: Case) -> bool:
     """Whether a promptfoo test has only the name that is filled in for it, `Row #3`."""
+    if not case.name.startswith("Row #"):
+        return False
     filled_in = _FILLED_IN.fullmatch(case.name) is not None and case.description in ("", case.name)
     return filled_in and bool(case.vars)
 
 
+def which_test(case_id: str, suite: str, name: str) -> str:
+    """Of which test of its suite a case is, as far as its id says it: with each prompt, provider and combination of
+    variables it is the same one."""
+    rest = case_id.removeprefix(f"{suite}::")
+    hashed = _HASHED.match(rest) if not rest.startswith(name) else None
+    repeated = _REPEATED.search(rest.removeprefix(name))
+    return f"{hashed[0] if hashed else name}{repeated[0] if repeated else ''}"
+
+
+def which_tests(cases: Sequence[Case]) -> list[str]:
+    """Of each case of which test of its suite it is. Tests of one name are counted by the place where they stand; where
+    one place holds several (a generator's), by which of them has the id that the others wanted too."""
+    tests: list[str] = []
+    same: dict[tuple[str, str], list[int]] = {}
+    for number, case in enumerate(cases):
+        base = case.name
+        if is_unnamed(case) and (hashed := _HASHED.match(case.case_id.removeprefix(f"{case.suite}::"))):
+            base = hashed[0]
+        tests.append(base)
+        same.setdefault((case.suite, base), []).append(number)
+    for numbers in same.values():
+        if len(numbers) > 1:
+            _number(cases, numbers, tests)
+    return tests
+
+
+def _number(cases: Sequence[Case], numbers: Sequence[int], tests: list[str]) -> None:
+    """Give the second test of those that are called alike, and the later ones, their number."""
+    places: dict[tuple[str | None, int], list[int]] = {}
+    for number in numbers:
+        places.setdefault((cases[number].file, cases[number].line), []).append(number)
+    before = 0
+    for here in places.values():
+        wanted: dict[str, int] = {}
+        for number in here:
+            name = cases[number].case_id
+            if "#" in name:
+                name = _REPEATED.sub("", name)
+            wanted[name] = wanted.get(name, 0) + 1
+            if (at := before + wanted[name]) > 1:
+                tests[number] = f"{tests[number]}#{at}"
+        before += max(wanted.values())
+
+
+def called(cases: Sequence[Case], tests: Sequence[str]) -> list[str]:
+    """What lists call each case, `tests` saying of which test it is: its name; without one what is asked; where two
+    tests of a suite have one name, with what is asked too, or else where it stands. No two tests have one name."""
+    told = [case.name for case in cases]
+    unnamed = [number for number, case in enumerate(cases) if is_unnamed(case)]
+    values = names_by_values([cases[number] for number in unnamed])
+    for number, name in zip(unnamed, values, strict=True):
+        told[number] = name
+    first: dict[tuple[str, str], str] = {}
+    clash = {
+        (case.suite, name)
+        for case, name, test in zip(cases, told, tests, strict=True)
+        if first.setdefault((case.suite, name), test) != test
+    }
+    taken: dict[tuple[str, str], dict[str, list[int]]] = {key: {} for key in clash}
+    for number, case in enumerate(cases) if clash else ():
+        if (same := taken.get((case.suite, told[number]))) is not None:
+            same.setdefault(tests[number], []).append(number)
+    for same in taken.values():
+        apart = _asked_apart([cases[numbers[0]] for numbers in same.values()])
+        for numbers, more in zip(same.values(), apart, strict=True):
+            for number in numbers:
+                told[number] = f"{told[number]} · {more}"
+    return told
+
+
+def _asked_apart(tests: Sequence[Case]) -> list[str]:
+    """What tells tests of one name apart: one variable, what is asked first, the line, else the number."""
+    every = len(tests)
+    asked = [list(case.vars.values()) or [turn.text or "" for turn in case.turns] for case in tests]
+    for values in zip(*asked, strict=False):
+        parts = [" ".join(str(value).split()) for value in values]
+        if all(parts) and len({part[: _VALUE - 1] for part in parts}) == every:
+            return [part if len(part) <= _VALUE else f"{part[: _VALUE - 1]}…" for part in parts]
+    lines = [f"line {case.line}" for case in tests]
+    return lines if len(set(lines)) == every else [f"#{number}" for number in range(1, every + 1)]
+
+
 def names_by_values(cases: Sequence[Case]) -> list[str]:
-    """What lists call tests without a name: the text of the first variable, and of as many more as it takes to
-    tell the tests of a suite apart; where nothing does, the number of the row too."""
+    """What lists call tests without a name: the text of the first variable that is their own and not every test's, and
+    of as many more as it takes to tell the tests of a suite apart; where nothing does, the number of the row too."""
     told = [""] * len(cases)
     by_suite: dict[str, list[int]] = {}
     for number, case in enumerate(cases):
@@ -125,7 +211,7 @@ def names_by_values(cases: Sequence[Case]) -> list[str]:
         while same:
             after: dict[str, list[int]] = {}
             for number in (number for group in same.values() for number in group):
-                values = list(cases[number].vars.values())
+                values = _values(cases[number])
                 part = " ".join(str(values[depth]).split()) if depth < len(values) else ""
                 part = part if len(part) <= _VALUE else f"{part[: _VALUE - 1]}…"
                 told[number] = f"{told[number]} · {part}" if told[number] and part else told[number] or part
@@ -146,6 +232,12 @@ def names_by_values(cases: Sequence[Case]) -> list[str]:
                     f"{told[number]} · {cases[number].name}" if told[number] else cases[number].name
                 )
     return told
+
+
+def _values(case: Case) -> list[Any]:
+    if case.named_by not in case.vars:
+        return list(case.vars.values())
+    return [case.vars[case.named_by], *(value for name, value in case.vars.items() if name != case.named_by)]
 
 
 def matrix_name(values: Mapping[str, Any]) -> str:

@@ -19,6 +19,7 @@ LONGEST = 300
 NEEDS_TRUST = "needs-trust"
 """The code of what was not done without the person's trust; it is agreed to word for word, so its text is whole."""
 _VALUE = 48
+_ALL = 100_000
 _TEXT = 90
 _NAMES = 3
 _SIGNS = {"outside": "in", "<=": ">", ">=": "<", "==": "≠", "!=": "=", "<": "≥", ">": "≤"}
@@ -180,9 +181,24 @@ def _field(one: Evidence) -> str:
         return f"{where}≠ {quoted(wanted)}: {quoted(given)} (blanks)"
     if not where and isinstance(one.expected, str) and isinstance(one.actual, str):
         wanted, given = _from_difference(one.expected, one.actual)
-        if wanted and given and wanted != given:  # else the marks around them tell
+        if wanted and given and wanted != given:  # else the marks around them differ
             return f"≠ {wanted}: {given}"
-    return f"{where}≠ {shown(one.expected)}: {shown(one.actual)}"
+    wanted, given = _told_apart(one.expected, one.actual)
+    return f"{where}≠ {wanted}: {given}"
+
+
+def _told_apart(expected: Any, actual: Any) -> tuple[str, str]:
+    """Two values that differ, in a line each, so that they can be told apart: numbers with all their digits, texts
+    from shortly before where they part, where they would read alike otherwise."""
+    wanted, given = shown(expected), shown(actual)
+    if wanted != given or expected == actual:
+        return wanted, given
+    if isinstance(expected, int | float) and isinstance(actual, int | float):
+        return repr(expected), repr(actual)
+    if isinstance(expected, str) and isinstance(actual, str):
+        first, second = _from_difference(expected, actual)
+        return quoted(first), quoted(second)
+    return _from_difference(shown(expected, _ALL), shown(actual, _ALL))
 
 
 _SHARED = 16
@@ -235,7 +251,10 @@ def figure(what: str, value: Any) -> str:
 def _budget(pieces: Sequence[Evidence]) -> str:
     one = pieces[0]
     sign = _SIGNS.get(one.rule, one.rule)
-    words = f"{figure(one.path, one.actual)} {sign} {figure(one.path, one.expected)}"
+    given, wanted = figure(one.path, one.actual), figure(one.path, one.expected)
+    if given == wanted and one.actual != one.expected:
+        given, wanted = str(one.actual), str(one.expected)
+    words = f"{given} {sign} {wanted}"
     unit = one.path in (*_MILLISECONDS, *_DOLLARS, *_PLAIN)
     return words if unit or not one.path else f"{words} {line(one.path, 60)}"
 
@@ -308,6 +327,7 @@ WORDS: dict[str, Callable[[Sequence[Evidence]], str]] = {
     "forbidden-prefix": lambda found: f"begins with {quoted(found[0].text)}",
     "not-matched": lambda found: f"no match of {line(found[0].rule, _VALUE)}",
     "bad-pattern": _says("no pattern"),
+    "pattern-time-limit": _says("pattern ran away"),
     "differs": _fields,
     "absent-field": _fields,
     "extra-field": _fields,
@@ -428,7 +448,7 @@ WORDS: dict[str, Callable[[Sequence[Evidence]], str]] = {
     "agent-error": _says(""),
     "not-kept": _says(""),
 }
-"""How the pieces of each failing code are told; codes that are not here say that something holds."""
+"""How the pieces of each failing code are worded; codes that are not here say that something holds."""
 
 
 def _limit(pieces: Sequence[Evidence]) -> str:
@@ -496,7 +516,7 @@ IN_FULL = (
     "judged", "script", "script-failed", "webhook-failed", "not-chosen", "bad-call", "not-verified",
     "error-spans", "sql-not-allowed", "not-html",
 )  # fmt: skip
-"""Codes of what others say at length: where there is room, their own words tell more than the short form."""
+"""Codes of what others say at length: where there is room, their own words say more than the short form."""
 
 HOLDING = (
     "contained", "absent", "prefix", "prefix-absent", "matched", "unmatched", "within", "called", "call-absent",

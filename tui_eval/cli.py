@@ -135,7 +135,7 @@ def check_command(
 @click.option("--json", "as_json", is_flag=True)
 def runs_command(as_json: bool) -> int:
     """Runs with state, counts and cost."""
-    from tui_eval.commands.runs_table import list_runs
+    from tui_eval.commands.recorded_runs import list_runs
 
     return list_runs(as_json)
 
@@ -312,9 +312,20 @@ def init_command(folder: Path, case_format: str | None, agent: str | None, model
 @click.argument("topic", required=False, shell_complete=completion.pages)
 def help_command(topic: str | None) -> int:
     """The user's documentation, a page each."""
-    from tui_eval.commands.help_pages import manual
+    from tui_eval.commands.output import CommandError, say
+    from tui_eval.help import page, pages
 
-    return manual(topic)
+    known = pages()
+    if topic is None:
+        width = max(len(name) for name in known)
+        say("tui-eval help TOPIC prints a page:\n")
+        for name, title in known.items():
+            say(f"  {name:<{width}}  {title}")
+        return 0
+    if topic not in known:
+        raise CommandError(f"no help page {topic!r}; there are: {', '.join(known)}")
+    say(page(topic))
+    return 0
 
 
 @cli.command(name="completion")
@@ -327,6 +338,9 @@ def completion_command(shell: str | None) -> int:
 
 def main(arguments: list[str] | None = None) -> None:
     """The program's entry: exits with the codes of design.md (Command line)."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:  # closed by who started us (`>&-`): no file of ours gets its number
+            setattr(sys, name, open(os.devnull, mode))  # noqa: SIM115
     code = _run(arguments)
     if code > 128:
         threading.Thread(target=_leave, args=(code,), name="leave", daemon=True).start()
@@ -340,11 +354,12 @@ def _leave(code: int) -> None:
 
 
 def _run(arguments: list[str] | None) -> int:
-    from tui_eval.commands.output import CommandError, warn_line
+    from tui_eval.commands.output import EXIT_FAILED, EXIT_NOTHING, CommandError, all_printed, warn_line
 
     try:
         code = cli.main(args=arguments, prog_name="tui-eval", standalone_mode=False)
-        return code if isinstance(code, int) else 0
+        code = code if isinstance(code, int) else 0
+        return code if all_printed() or code not in (0, EXIT_FAILED, EXIT_NOTHING) else _EXIT_USAGE
     except click.ClickException as error:
         context = getattr(error, "ctx", None)
         path = context.command_path.removesuffix(" app") if context is not None else ""

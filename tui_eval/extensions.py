@@ -8,8 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cache
-from importlib.metadata import EntryPoint, entry_points
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
 
 Group = Literal["formats", "agents", "assertions", "reports"]
 
@@ -30,6 +32,8 @@ def installed(group: Group) -> Mapping[str, EntryPoint]:
 @cache
 def _every() -> Any:
     """Those of all packages, read once: each reading goes through the files of every package."""
+    from importlib.metadata import entry_points  # imported late: it reads mail headers
+
     return entry_points()
 
 

@@ -1,13 +1,14 @@
 """The vocabulary of the whole program: suites, cases, turns, assertions, verdicts, transcripts.
 
 Plain typed values without behaviour. They are `msgspec.Struct`s so that the store and the
-reports can write them as JSON without a mapping of their own. Everything else imports this
+reports can write them as JSON without a mapping of their own. Those of which a large suite has many are not looked over
+for garbage (`gc=False`): they are in no circle. Everything else imports this
 module; it imports nothing of ours.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 import msgspec
@@ -16,6 +17,17 @@ from msgspec import UNSET, UnsetType
 Outcome = Literal["passed", "failed", "error", "cancelled", "skipped"]
 Compat = Literal["documented", "reference"]
 EntryKind = Literal["user", "assistant", "reasoning", "tool_call", "tool_result", "hand_off", "note", "error"]
+ENTRY_LABELS: Mapping[str, str] = {
+    "user": "user",
+    "assistant": "assistant",
+    "reasoning": "thinking",
+    "tool_call": "call",
+    "tool_result": "result",
+    "hand_off": "hand-off",
+    "note": "note",
+    "error": "error",
+}
+"""What stands before an entry of a transcript, by its kind, wherever one is shown."""
 
 OUTCOMES: tuple[Outcome, ...] = ("passed", "failed", "error", "cancelled", "skipped")
 
@@ -62,7 +74,7 @@ class Usage(msgspec.Struct, omit_defaults=True):
     cached_tokens: int | None = None
 
 
-class Assertion(msgspec.Struct, omit_defaults=True):
+class Assertion(msgspec.Struct, omit_defaults=True, gc=False):
     """One thing expected.
 
     `type` is the format's own name (`should_contain`, `tool_call`, `sql`, `not_keywords`,
@@ -89,7 +101,7 @@ class Assertion(msgspec.Struct, omit_defaults=True):
     line: int = 0
 
 
-class Turn(msgspec.Struct, omit_defaults=True):
+class Turn(msgspec.Struct, omit_defaults=True, gc=False):
     """One user message and what is asserted of its reply.
 
     `text` is None where a neuro-san interaction has none. For promptfoo it is the raw prompt
@@ -106,7 +118,7 @@ class Turn(msgspec.Struct, omit_defaults=True):
     line: int = 0
 
 
-class Case(msgspec.Struct, omit_defaults=True):
+class Case(msgspec.Struct, omit_defaults=True, gc=False):
     """One thing to test.
 
     `suite` is the path of its file from the project root; `case_id` is described in the help.
@@ -124,6 +136,13 @@ class Case(msgspec.Struct, omit_defaults=True):
     `variant` tells it from others of its name: the short name of its prompt, where the suite has several, and
     its combination of variables; `column_name` is the short name of its column's provider, where there are
     several.
+
+    `named_by` is the variable that a test without a name is called by, where that is not its first
+    (a suite's defaults come before its own).
+
+    `options` are what only the case's format knows (its `Format` is asked), `provider` and `provider_output`
+    promptfoo's own words. What more than one room reads is a field here, though one format alone may set it: the
+    engine, the store and the reports hand it on for whichever format says it.
     """
 
     case_id: str
@@ -159,6 +178,7 @@ class Case(msgspec.Struct, omit_defaults=True):
     column_number: int = 0
     variant: str = ""
     column_name: str = ""
+    named_by: str = ""
 
 
 class Suite(msgspec.Struct, omit_defaults=True):
@@ -251,7 +271,7 @@ class Exchange(msgspec.Struct, omit_defaults=True):
 class TraceSpan(msgspec.Struct, omit_defaults=True):
     """One span of an attempt's trace, as the agent exported it (OpenTelemetry).
 
-    `start` and `end` are milliseconds since the epoch (None: not told). `attributes` hold those of its
+    `start` and `end` are milliseconds since the epoch (None: not reported). `attributes` hold those of its
     resource too; `status` is 0 unset, 1 ok, 2 error, `message` what the agent says of it. `own` is True
     for the span around the request that is ours, not the agent's.
     """
@@ -353,11 +373,12 @@ class Attempt(msgspec.Struct, omit_defaults=True):
 
     `message` is what a person reads first; `stdout` what people's own code printed;
     `prompt_sent` promptfoo's rendered prompt; `vars` those it was rendered with; `named_weights` the
-    weights behind its `named_scores`; `trace` what the agent told of itself over OpenTelemetry;
+    weights behind its `named_scores`; `trace` what the agent reported of itself over OpenTelemetry;
     `asserted_nothing` says that no verdict could have been another one (`vacuity`). `evidence` says why there are no
     verdicts to say it: the agent failed, or a score decided. `cached` turns were
     answered from the cache, which `saved` so much (USD); `usage` and `cost` are of the others.
-    `ran_on` is the worker that executed it; empty: the engine itself.
+    `ran_on` is the worker that executed it; empty: the engine itself. `listed` are texts that its suite says mean the
+    same, for who shows it beside the suite; it is never stored.
     """
 
     case_id: str
@@ -392,6 +413,7 @@ class Attempt(msgspec.Struct, omit_defaults=True):
     saved: float | None = None
     evidence: list[Evidence] | None = None
     ran_on: str = ""
+    listed: list[list[str]] | None = None
 
 
 def decoded(*kinds: object) -> None:

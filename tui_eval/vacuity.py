@@ -87,7 +87,7 @@ def idle_parts(case: Case) -> list[Idle]:
     if format_of(case.format).comparison_can_be_idle and isinstance(rtol, int | float) and rtol >= 1:
         message = f"a relative tolerance of {rtol:g} takes 0 for every number"
         found.append(Idle(0, "comparison.rtol", message, "give a small one, as 1e-5"))
-    bare = not given and not _broken(case) and not case.options.get("assertScoringFunction")
+    bare = not given and not _broken(case) and not format_of(case.format).own_score(case)
     if bare or (not _live(case) and not found):
         found.insert(0, Idle(0, "", NOTHING, "say what is expected of the answer"))
     return found
@@ -106,7 +106,7 @@ def asserted_nothing(case: Case, attempt: Attempt) -> bool:
     live = _live(case)
     if not live:
         return True
-    if live == ["assertScoringFunction"]:
+    if live == [format_of(case.format).own_score(case)]:
         return False
     return not any(
         verdict.type in live and verdict.type != _ASSERT_SET and not _unreported(verdict, attempt)
@@ -116,7 +116,8 @@ def asserted_nothing(case: Case, attempt: Attempt) -> bool:
 
 def _live(case: Case) -> list[str]:
     """The types of what can fail in a case."""
-    own = ["assertScoringFunction"] if case.options.get("assertScoringFunction") else []
+    score = format_of(case.format).own_score(case)
+    own = [score] if score else []
     if _broken(case):
         return ["suite"]
     given = assertions_of(case)
@@ -141,7 +142,7 @@ def _live(case: Case) -> list[str]:
 
 def _broken(case: Case) -> bool:
     """Whether something in the case could not be read, so that it never passes."""
-    return any(problem.level == "error" for problem in case.problems)
+    return bool(case.problems) and any(problem.level == "error" for problem in case.problems)
 
 
 def _counts(assertion: Assertion) -> bool:

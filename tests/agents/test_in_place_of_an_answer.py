@@ -489,13 +489,64 @@ async def test_null_where_the_reply_should_be_is_an_error(server: Gateway) -> No
         await asked(server, "http", whole({"said": None}), reply="json.said")
 
 
-async def test_a_stream_of_an_endpoint_is_text_as_ever(server: Gateway) -> None:
+async def test_one_event_of_an_endpoint_is_read_as_its_answer(server: Gateway) -> None:
     for part in (
         "data: hello",
         {"reply": "hello", "error": None},
         {"reply": "hello", "error": "one tool was slow"},
     ):
-        assert "hello" in (await asked(server, "http", streamed(part))).text
+        if isinstance(part, dict) and part["error"]:
+            with pytest.raises(AgentError, match="one tool was slow"):
+                await asked(server, "http", streamed(part))
+        else:
+            assert (await asked(server, "http", streamed(part))).text == "hello"
+
+
+async def test_the_texts_of_a_stream_are_put_together_before_they_are_judged(server: Gateway) -> None:
+    """Split over two events a word would be found by no assertion, and one that must not be said would pass."""
+    parts = [
+        delta("the pass"),
+        delta("word is 1"),
+        delta("23", "stop"),
+        {"choices": [], "usage": {"prompt_tokens": 7}},
+    ]
+    chat = await asked(server, "http", streamed(*parts))
+    assert chat.text == "the password is 123" and chat.usage is not None and chat.usage.input_tokens == 7
+    own = [{"d": {"t": "pass"}}, {"d": {"t": "word"}}, {"done": True, "usage": {"input_tokens": 3}}]
+    named = await asked(server, "http", streamed(*own), reply="json.d.t")
+    assert named.text == "password" and named.usage is not None and named.usage.input_tokens == 3
+
+
+CALL = {"delta": {"tool_calls": [{"index": 0, "id": "1", "function": {"name": "f", "arguments": "{}"}}]}}
+UNCLEAR: dict[str, tuple[Planned, str]] = {
+    "events of its own": (
+        streamed({"delta": "pass"}, {"delta": "word"}),
+        "name it with `reply` (json.delta, say)",
+    ),
+    "words": (streamed("data: pass", "data: word"), "nothing says which text of each counts"),
+    "a chat completion that breaks off": (
+        streamed(delta("the pass"), delta("word"), done=False),
+        "before it was complete",
+    ),
+    "a chat completion that calls a tool": (
+        streamed({"choices": [CALL]}, delta(None, "tool_calls")),
+        "`type: openai`",
+    ),
+    "a chat completion without a word": (streamed(delta(""), delta(None, "stop")), "answered without text"),
+}
+
+
+@pytest.mark.parametrize("form", UNCLEAR)
+async def test_a_stream_of_which_nobody_says_what_counts_is_an_error(server: Gateway, form: str) -> None:
+    planned, said = UNCLEAR[form]
+    with pytest.raises(AgentError) as caught:
+        await asked(server, "http", planned)
+    assert said in str(caught.value) and "\n" not in str(caught.value)
+
+
+async def test_a_stream_without_what_reply_names_is_an_error(server: Gateway) -> None:
+    with pytest.raises(AgentError, match=r"no event of the stream that .* has json\.text"):
+        await asked(server, "http", streamed({"delta": "pass"}, {"delta": "word"}), reply="json.text")
 
 
 CALLED = {"id": "1", "type": "function", "function": {"name": "f", "arguments": "{}"}}

@@ -70,6 +70,53 @@ def test_screens_know_each_other_by_their_names() -> None:
     assert found == []
 
 
+APPS = {"textual.app", "textual.pilot", "tui_eval.tui.app"}
+"""Where apps come from, and what presses their keys."""
+
+
+def test_controllers_know_no_app() -> None:
+    """Of the app that they are put into they know the protocol `services.Window`."""
+    for file in sorted((ROOT / "tui_eval" / "tui" / "controllers").glob("*.py")):
+        assert not modules_of(file) & APPS, file.name
+
+
+def test_each_controller_has_tests_that_make_it_without_an_app() -> None:
+    """A test module of its name, which has an app from nowhere: not from what hosts tests either."""
+    for module in pkgutil.iter_modules([str(ROOT / "tui_eval" / "tui" / "controllers")]):
+        wanted = [ROOT / "tests" / "tui" / "controllers" / f"test_{module.name}.py"]
+        assert wanted[0].exists(), f"{module.name} has no tests of its own"
+        known: set[Path] = set()
+        while wanted:
+            file = wanted.pop()
+            if file not in known:
+                known.add(file)
+                found = modules_of(file)
+                assert not found & APPS, f"{module.name}: {file.relative_to(ROOT)} has an app"
+                paths = (ROOT.joinpath(*name.split(".")).with_suffix(".py") for name in found)
+                wanted += [path for path in paths if path.is_relative_to(ROOT / "tests") and path.exists()]
+
+
+def test_requests_to_the_engine_are_made_in_one_module() -> None:
+    made = {
+        str(file.relative_to(ROOT / "tui_eval" / "tui"))
+        for file in (ROOT / "tui_eval" / "tui").rglob("*.py")
+        for node in ast.walk(ast.parse(file.read_text("utf-8")))
+        if isinstance(node, ast.Call) and ast.unparse(node.func).rpartition(".")[2] == "RunRequest"
+    }
+    assert made == {"state/run_requests.py"}
+
+
+def modules_of(file: Path) -> set[str]:
+    """The modules that a file imports, and what may be one of a package: at the head, in functions, for types."""
+    found: set[str] = set()
+    for node in ast.walk(ast.parse(file.read_text("utf-8"))):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            found |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
+    return found
+
+
 def test_screens_are_shown_by_one_controller() -> None:
     shown = [
         f"{file.relative_to(ROOT / 'tui_eval' / 'tui')}"

@@ -58,6 +58,27 @@ def test_nobody_outside_names_a_format() -> None:
     assert found == []
 
 
+def test_nobody_outside_reads_the_options_of_a_case() -> None:
+    """What one format needs of a case is its own: others hand `Case.options` on as a whole, and ask its `Format`."""
+    found = [
+        f"{place}:{value.lineno}"
+        for place, tree in outside()
+        for node in ast.walk(tree)
+        for value in (
+            [node.value]
+            if isinstance(node, ast.Attribute | ast.Subscript)
+            else node.comparators
+            if isinstance(node, ast.Compare)
+            else []
+        )
+        if isinstance(value, ast.Attribute)
+        and value.attr == "options"
+        and isinstance(value.value, ast.Name | ast.Attribute)
+        and (value.value.id if isinstance(value.value, ast.Name) else value.value.attr) == "case"
+    ]
+    assert found == []
+
+
 def test_nobody_outside_imports_a_formats_inside() -> None:
     found: set[tuple[str, str]] = set()
     for place, tree in outside():

@@ -11,12 +11,10 @@ from textual.app import App
 from textual.widgets import Input, TextArea
 
 import tui_eval
-from tui_eval.tui.keys import KEYS
-from tui_eval.tui.keys_case import CASE_KEYS, QUERY_KEYS
-from tui_eval.tui.keys_runs import RUN_PLACES
+from tui_eval.tui.keys import ALL_KEYS
 
 TUI = Path(tui_eval.__file__).parent / "tui"
-TABLE = {key.id: key for key in (*KEYS, *CASE_KEYS, *QUERY_KEYS, *RUN_PLACES)}
+TABLE = {key.id: key for key in ALL_KEYS}
 TEXTUALS = {name for kind in (App, Input, TextArea) for name in vars(kind) if name.startswith("action_")} | {
     "action_do",  # the one that every binding of the table names
     "action_redraw",  # of the renderer, which also draws anew by itself
@@ -59,6 +57,15 @@ def test_keys_that_work_everywhere_have_one_handler_and_a_controller_has_it() ->
             assert len(places) == 1 and places[0].startswith(("controllers/", "app.py")), (key_id, places)
         else:
             assert not [one for one in places if one.startswith("controllers/")], (key_id, places)
+
+
+def test_each_key_of_a_controller_is_tried_without_an_app() -> None:
+    """By its id, in the test module that is called as the controller's."""
+    tests = Path(__file__).parents[1] / "tui"
+    for key_id, places in handed_over().items():
+        if places[0].startswith("controllers/"):
+            tried = tests / places[0].replace("/", "/test_")
+            assert f'"{key_id}"' in tried.read_text("utf-8"), f"{key_id}: {tried.name} never presses it"
 
 
 def test_what_a_key_does_hangs_on_its_id_not_on_the_way_to_it() -> None:

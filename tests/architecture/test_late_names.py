@@ -13,14 +13,29 @@ from tui_eval.formats.promptfoo.judge import registry
 
 ROOT = Path(__file__).parents[2]
 _DOTTED = re.compile(r"tui_eval(\.[a-z_][a-z_0-9]*)+(:[A-Za-z_]\w*)?")
+_HERE = re.compile(r'^_HERE = "([\w.]+)"$', re.MULTILINE)
+
+
+def _written_out(node: ast.JoinedStr, here: str) -> str:
+    """A text that begins with the name of its own package; empty: another one, or known only when it runs."""
+    first, *rest = node.values
+    if not isinstance(first, ast.FormattedValue) or ast.unparse(first.value) != "_HERE":
+        return ""
+    if not all(isinstance(part, ast.Constant) for part in rest):
+        return ""
+    return here + "".join(str(part.value) for part in rest if isinstance(part, ast.Constant))
 
 
 def named() -> list[tuple[str, str]]:
     """(module, name) of every text that is a dotted name of ours, but for files and the name of a tracer."""
     found: dict[tuple[str, str], None] = {}
     for path in sorted((ROOT / "tui_eval").rglob("*.py")):
-        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        source = path.read_text("utf-8")
+        here = _HERE.search(source)
+        for node in ast.walk(ast.parse(source)):
             text = node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else ""
+            if isinstance(node, ast.JoinedStr) and here is not None:
+                text = _written_out(node, here[1])
             if _DOTTED.fullmatch(text) and not text.endswith((".yaml", ".yml", ".otlp")):
                 module, _, name = text.partition(":")
                 found[module, name] = None

@@ -43,7 +43,7 @@ PAINTERS = {("widgets/row_view.py", "RowView")}
 MAKERS_OF_OTHER_STRIPS = {
     "terminal/renderer.py",  # cells that are painted already, as the terminal shows them
     "terminal/terminal_guard.py",  # looks through what Textual painted, whoever made it
-    "faults.py",  # what stands in the place of a widget that cannot be drawn
+    "terminal/frame_app.py",  # what stands in the place of a widget that cannot be drawn
 }
 STYLING = {"get_component_rich_style", "get_component_styles", "COMPONENT_CLASSES"}
 
@@ -65,14 +65,14 @@ def test_one_class_paints_rows() -> None:
 
 
 def test_strips_are_made_in_one_place() -> None:
-    """A line with style words becomes cells in `painting`; the others have their reasons."""
+    """A line with style words becomes cells in `row_view`; the others have their reasons."""
     makers = {
         str(path.relative_to(TUI))
         for path in TUI.rglob("*.py")
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
         if isinstance(node, ast.ImportFrom) and node.module in ("textual.strip", "rich.segment")
     }
-    assert makers == {"widgets/row_view.py", "widgets/painting.py", *MAKERS_OF_OTHER_STRIPS}
+    assert makers == {"widgets/row_view.py", *MAKERS_OF_OTHER_STRIPS}
 
 
 def test_there_is_one_system_of_styles() -> None:

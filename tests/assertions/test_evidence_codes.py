@@ -127,7 +127,7 @@ CODES = {
     'javascript reason': ('script', 'script: 79 words, at most 20 are wanted'),
     'javascript throws': ('script-failed', "script failed: TypeError: cannot read property 'bar' of unde"),
     'python': ('is-false', '418 < 100 is false'),
-    'python throws': ('script-failed', 'script failed: ZeroDivisionError: division by zero (inline_8'),
+    'python throws': ('script-failed', 'script failed: ZeroDivisionError: division by zero'),
 }  # fmt: skip
 """By failing case the code of its first failing evidence, and how the words for a list row begin."""
 

@@ -293,7 +293,7 @@ def test_the_app_watching_a_run(tmp_path: Path, figures: Figures) -> None:
         one = project(tmp_path / "one", 1, config)
         start = [measure(tui_eval("run", "."), one).cpu for _ in range(3)]
         with started(["."], folder) as screen:
-            screen.shown(b"case 0")
+            screen.shown(b"1,000 cases")  # all have passed, and are folded
             screen.settle(1.0)
             engine = engine_of(screen.pid)
             before, viewer = cpu_of(engine), cpu_of(screen.pid)

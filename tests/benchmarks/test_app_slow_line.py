@@ -17,7 +17,7 @@ import pytest
 from tests.benchmarks.figures import Figures
 from tests.benchmarks.support import ROOT
 from tests.benchmarks.test_app import SECTION
-from tests.support.app_host import LiveRun, project
+from tests.support.live_run import LiveRun, project
 from tests.support.terminal import Terminal
 
 pytestmark = pytest.mark.benchmark

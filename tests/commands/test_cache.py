@@ -95,6 +95,12 @@ def test_what_was_answered_is_not_asked_again_and_everything_says_so(
     assert all("cached" in (asked / name).read_text() for name in outputs)
     assert cli("show", "last", "one").out.splitlines()[0].endswith(", cached")
     assert "passed cached" in cli("show", "again.json").out
+    listed = json.loads(cli("runs", "--json").out)
+    assert [(one["cached"], one["saved"]) for one in listed] == [
+        (2, pytest.approx(listed[1]["cost"])), (0, None),
+    ]  # fmt: skip
+    assert re.search(r"2 cached, \$\d\.\d{4} saved", cli("runs").out.splitlines()[1])
+    assert "cached" not in cli("runs").out.splitlines()[2]
     shown = cli("run", ".", "--cache", "--display", "json").out
     assert [json.loads(line)["cached"] for line in shown.splitlines()] == [True, True]
 

@@ -7,7 +7,7 @@ import shutil
 from pathlib import Path
 
 from tests.commands.conftest import Cli
-from tests.support.app_host import LiveRun
+from tests.support.live_run import LiveRun
 from tests.tui.screens.test_compare_screen import run_of_agents
 from tui_eval.reports.web_compare import comparison_page
 from tui_eval.tui.loaders.compare_loader import Half, load_comparison

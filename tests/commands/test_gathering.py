@@ -127,6 +127,23 @@ def test_a_shard_that_was_started_again_counts_once_and_what_is_of_another_plan_
     gathering.close()
 
 
+def test_a_damaged_shard_is_called_that_and_not_only_missing(cli: Cli, shards: Path) -> None:
+    for number in (1, 2, 3):
+        bring(cli, shards, f"{number}/3", f"shard-{number}")
+    (database,) = (shards / "shard-2").rglob("run.db")
+    database.write_bytes(b"no database at all" * 1000)
+    said = cli("show", shards).out
+    assert "shard 2 missing" in said
+    assert f"left out: {database}: file is not a database" in said
+    gathering = Gathering(shards, waits=True)
+    try:
+        assert "left out" not in seen(gathering.place)[1]  # it may be one that is just being begun
+        gathering.look()
+        assert f"left out: {database}" in seen(gathering.place)[1]
+    finally:
+        gathering.close()
+
+
 def test_a_folder_of_suites_or_of_nothing_is_none_of_runs(cli: Cli, project: Path) -> None:
     cli("run", ".")
     assert not holds_runs(project)  # its own store is no shard

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 import shutil
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -122,6 +124,42 @@ def test_resume_does_not_call_a_run_with_a_gap_complete(cli: Cli, many: Path) ->
     assert resumed.code == 1 and "shard 2 missing" in resumed.err and "is complete" not in resumed.err
 
 
+def test_missing_cases_of_results_files_count_in_every_column(cli: Cli, many: Path) -> None:
+    """Their names are not known then, and yet each was to be asked of both agents."""
+    asked = ("--agent", "helper", "--agent", "other")
+    parts = [many / f"r{number}.json" for number in (1, 2)]
+    for number, part in enumerate(parts, 1):
+        shard(cli, number, 3, *asked, "-o", str(part))
+    ran = sum(len(json.loads(part.read_text())["results"]) for part in parts)
+    merged = cli("merge", *parts)
+    assert f"{2 * CASES - ran} not run, {2 * CASES} total" in merged.out
+    missing = re.search(r"incomplete: shard 3 missing: (\d+) cases no part has", merged.err)
+    assert missing is not None and 2 * int(missing[1]) == 2 * CASES - ran > 0
+
+
+def test_shards_of_what_failed_are_one_run_although_some_passed_meanwhile(cli: Cli, many: Path) -> None:
+    """Each sees as failed what had when it began, in the store that all of them write."""
+    for suite in ("a.yaml", "b.yaml"):
+        text = (many / suite).read_text()
+        (many / suite).write_text(text.replace("[hi]", "[nobody says this]"), "utf-8")
+    cli("run", ".")
+    script = (many / "agent.script.yaml").read_text()
+    (many / "agent.script.yaml").write_text(script.replace("hi", "nobody says this"), "utf-8")
+    folders = [shard(cli, number, 3, "--failed") for number in (1, 2, 3)]
+    plans = []
+    for folder in folders:
+        with closing(RunReader(folder)) as reader:
+            plans.append(len(reader.whole_plan()[0]))
+    assert plans[0] > plans[1] > plans[2]  # what had passed by then failed no more
+    merged = cli("merge", *reversed(folders))
+    assert "incomplete" not in merged.err
+    assert f"{plans[0]} total" in merged.out or f"All {plans[0]} cases passed" in merged.out
+    gap = cli("merge", folders[1], folders[0])
+    assert gap.code == 1 and "incomplete: shard 3 missing" in gap.err
+    cli("run", ".", "--shard", "2/3")
+    assert "--failed is given there and not given here" in refused(cli, folders[0], "last")
+
+
 def test_what_can_be_run_of_a_run_with_a_gap_is_run_and_the_gap_is_said(cli: Cli, many: Path) -> None:
     folders = [shard(cli, number, 3, "--fail-fast", "-j", "1") for number in (1, 2, 3)]
     unfinished = [one for one in folders if any(row.state != "done" for row in _attempts(one))]
@@ -194,6 +232,28 @@ def test_parts_that_are_no_shards_are_merged_where_they_agree(cli: Cli, many: Pa
     assert "was edited between them" in refused(cli, before, "last")
     cli("run", "a.yaml", "-m", "other")
     assert "-m is not given" in refused(cli, before, "last")
+
+
+def test_what_failed_in_results_files_is_run_again_with_whom_they_name(cli: Cli, many: Path) -> None:
+    """They do not say what was typed: without it the suite's own agent would be asked."""
+    for name in ("a", "b"):
+        (many / f"{name}.yaml").write_text(
+            f"test_cases:\n  - {{name: {name}1, input: hello, expected: {{should_contain: [never]}}}}\n"
+        )
+        cli("run", f"{name}.yaml", "--agent", "echo", "-o", f"{name}.json")
+    merged = cli("merge", "a.json", "b.json")
+    again = [
+        shlex.split(line.partition("again: ")[2]) for line in merged.out.splitlines() if "again: " in line
+    ]
+    assert [words[-2:] for words in again] == [["--agent", "echo"]] * 2
+    said = cli(*again[0][1:], "--display", "json")
+    assert json.loads(said.out.splitlines()[0])["agent"] == "echo"
+    (row,) = results(cli, "a.json", "of_a.json")["results"]
+    code = {**row, "agent": "./away.py:answer"}
+    (many / "code.json").write_text(json.dumps({"results": [code]}))
+    merged = cli("merge", "code.json", "b.json")
+    again = [line for line in merged.out.splitlines() if "again: " in line]
+    assert len(again) == 2 and "away.py" not in "".join(again), "typing it would trust it"
 
 
 def test_a_run_of_a_part_of_another_is_no_part_of_a_plan(cli: Cli, many: Path) -> None:

@@ -61,7 +61,7 @@ def test_what_is_a_suite_of_another_format_for_certain_stays_one(cli: Any, proje
     assert gone.code == 4 and "no such file" in gone.err
     (project / "broken.yaml").write_text("prompts: [a\n")
     broken = cli("run", "-c", project / "broken.yaml")
-    assert broken.code == 4 and "broken.yaml:2: not valid YAML" in broken.err
+    assert broken.code == 4 and "broken.yaml:1: not valid YAML" in broken.err
 
 
 def test_without_c_such_a_file_is_not_taken(project: Path) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from tests.commands.conftest import Cli, fast_samples
-from tui_eval.formats.importing import open_results
+from tui_eval.formats.reading import open_results
 from tui_eval.model import Attempt, Case
 from tui_eval.reports import results
 from tui_eval.store.reader import RunReader

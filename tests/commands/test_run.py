@@ -60,8 +60,16 @@ def test_a_file_that_cannot_be_read_is_4_and_the_others_run(cli: Cli, project: P
     (project / "broken.yaml").write_text("test_cases: [{name: x, input: 1\n")
     result = cli("run", ".", "-s", "greets")
     assert result.code == 4
-    assert result.err.splitlines()[0].startswith("broken.yaml:2: ")
-    assert "All 1 case passed" in result.out
+    assert result.err.splitlines()[0].startswith("broken.yaml:1: ")
+    assert (
+        "\n1 case passed, but not all is there: its files have 1 error, what they hold was not run"
+        in result.out
+    )
+    shown = cli("show")
+    assert (
+        "All 1 case" not in shown.out
+        and "1 case passed, but not all is there: its files have 1 error" in shown.out
+    )
 
 
 def test_a_broken_configuration_is_4(cli: Cli, project: Path) -> None:

@@ -14,15 +14,14 @@ import pytest
 from rich.cells import cell_len
 
 from tests.commands.conftest import Cli
-from tests.support.app_host import LiveRun
+from tests.support.live_run import LiveRun
 from tests.tui.screens.test_runs_screen import write_runs, write_suite_run
 from tui_eval.commands import output
-from tui_eval.commands.runs_table import runs_text
-from tui_eval.reports import console_table
+from tui_eval.commands.recorded_runs import runs_text
+from tui_eval.reports.console_table import RunTable
 from tui_eval.store.index import Index
 from tui_eval.store.reader import RunReader
 from tui_eval.store.run_folders import Store
-from tui_eval.store.summary import summarise_run
 
 
 @pytest.fixture
@@ -100,13 +99,15 @@ def test_the_table_of_cases_fits_a_terminal_and_keeps_what_counts(root: Path, wi
     reader.close()
     cases = [msgspec.structs.replace(case, model="provider:a-model-with-a-long-name-2026") for case in cases]
     attempts = [msgspec.structs.replace(row, message=f"{row.message} and much more " * 4) for row in attempts]
-    summaries = summarise_run(cases, attempts)
-    lines = console_table.table(cases, attempts, summaries, width).splitlines()
+    table = RunTable()
+    for case in cases:
+        table.add(case, [row for row in attempts if row.case_ref == case.id])
+    lines = list(table.lines(width))
     assert all(cell_len(line) <= width for line in lines), lines
     for word in ("Test", "Status", "Tokens", "Cost", "Time (s)", "Tools"):
         assert word in lines[0]
     assert "✗ failed" in lines[2] and "a long name" in lines[2] and "Total" in lines[-1]
-    whole = console_table.table(cases, attempts, summaries).splitlines()[0].split("  ")
+    whole = next(table.lines()).split("  ")
     assert [name.strip() for name in whole if name.strip()] == [
         "Test", "Model", "Status", "Message", "Tokens", "Cost", "Time (s)", "Tools",
     ]  # fmt: skip
@@ -181,6 +182,17 @@ def test_a_run_without_the_cases_of_another_is_no_wall_of_names(cli: Cli, root: 
     )
 
 
+def test_a_run_that_was_cut_off_does_not_pass_a_comparison(cli: Cli, root: Path) -> None:
+    first, last = LiveRun(root, ["one", "two"]), LiveRun(root, ["one", "two"])
+    first.all_done(["passed", "passed"])
+    last.start(0)
+    last.done(0, "passed")
+    last.writer.state("interrupted", time.time())
+    last.writer.close()
+    done = cli("compare", first.info.id, last.info.id)
+    assert done.code == 1 and "not run: 1\n  two" in done.out and "gone" not in done.out
+
+
 def test_a_run_with_a_damaged_body_shows_what_is_left(cli: Cli, root: Path) -> None:
     (folder,) = write_runs(root, ["failed", "passed", "error"])
     with sqlite3.connect(folder / "run.db") as connection:
@@ -190,3 +202,49 @@ def test_a_run_with_a_damaged_body_shows_what_is_left(cli: Cli, root: Path) -> N
     assert "1 passed, 1 failed, 1 error" in done.out and "damaged" in done.err
     exported = cli("export", "-o", "x.html")
     assert exported.code == 4 and len(exported.err.splitlines()) == 1 and "damaged" in exported.err
+
+
+MATRIX = """\
+prompts: ['{{q}}', 'say {{q}}']
+providers: [echo]
+tests:
+  - {vars: {q: 'What is 2+2, really?'}, assert: [{type: contains, value: '4'}]}
+  - {vars: {q: Oslo}, assert: [{type: contains, value: Oslo}]}
+  - {description: twice, vars: {q: a}, assert: [{type: contains, value: b}]}
+  - {description: twice, vars: {q: c}, assert: [{type: contains, value: c}]}
+"""
+
+
+def test_commands_call_cases_as_the_lists_of_the_app_do(cli: Cli, root: Path) -> None:
+    (root / "promptfooconfig.yaml").write_text(MATRIX)
+    ran = cli("run", ".")
+    (run,) = Store(root).run_folders()
+    cli("run", ".")
+    told = {
+        "run": ran.out,
+        "progress": ran.err,
+        "list": cli("list", ".").out,
+        "show": cli("show", "last").out,
+        "attach": cli("attach", "last").out,
+    }
+    for command, text in told.items():
+        assert "Row #" not in text, command
+        for name in ("What is 2+2, really?", "Oslo", "twice · a", "twice · c"):
+            assert text.count(name) >= 2, (command, name)
+    for line in ("✗ failed: What is 2+2, really? [say {{q}}]", "✗ failed: twice · a [{{q}}]"):
+        assert line in ran.out
+    (root / "promptfooconfig.yaml").write_text(MATRIX.replace("value: c}", "value: d}"))
+    cli("run", ".")
+    assert "twice · c (say {{q}})" in cli("compare", run.name, "last").out
+    cli("export", "last", "-o", "told.md")
+    cli("export", "last", "-o", "told.html")
+    for page in ("told.md", "told.html"):
+        text = (root / page).read_text("utf-8")
+        assert "What is 2+2, really?" in text and "Row #" not in text, page
+    # What is printed can be typed.
+    assert "2 failed, 2 total" in cli("run", ".", "-s", "What is 2+2, really?").out
+    assert "2 failed, 2 total" in cli("run", ".", "-s", "twice · a").out
+    assert "Oslo" in cli("show", run.name, "Oslo").out
+    # The record keeps the names of the file.
+    cli("export", run.name, "-o", "told.json")
+    assert "Row #1" in (root / "told.json").read_text("utf-8")

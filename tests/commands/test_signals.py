@@ -140,6 +140,55 @@ def test_a_reader_that_goes_away_is_no_error(project: Path) -> None:
     assert "Traceback" not in done.stderr and "BrokenPipe" not in done.stderr
 
 
+def test_a_terminal_that_goes_away_stops_the_run_and_the_files_are_written(cli: Cli, project: Path) -> None:
+    ours, theirs = os.openpty()
+    (project / "suite.yaml").write_text(SUITE)
+    (project / "agent.script.yaml").write_text(SLOW)
+    process = subprocess.Popen(
+        [sys.executable, "-m", "tui_eval", "run", ".", "-j", "1", "-o", "results.json"],
+        cwd=project, stdin=theirs, stdout=theirs, stderr=theirs,
+    )  # fmt: skip
+    try:
+        os.close(theirs)
+        seen = b""
+        while b"/2]" not in seen:
+            seen += os.read(ours, 4096)
+        os.close(ours)
+        process.send_signal(signal.SIGHUP)
+        assert process.wait(timeout=60) == 129
+    finally:
+        process.kill()
+    (row,) = cli("runs", "--json").json
+    assert row["state"] == "interrupted"
+    assert json.loads((project / "results.json").read_text())["summary"]["not_run"] == 1
+
+
+@pytest.mark.parametrize("display", ["plain", "json"])
+def test_where_stdout_goes_is_full_and_all_is_run_and_written(cli: Cli, project: Path, display: str) -> None:
+    (project / "suite.yaml").write_text(SUITE)
+    (project / "agent.script.yaml").write_text("speed: 0\ndefault: done\n")
+    command = [sys.executable, "-m", "tui_eval", "run", ".", "--display", display, "-o", "results.json"]
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(
+            command, cwd=project, stdout=full, stderr=subprocess.PIPE, text=True, timeout=60
+        )
+    assert done.returncode == 4, "what stdout was to have is not there"
+    assert done.stderr.count("stdout cannot be written: No space left on device") == 1
+    assert "internal error" not in done.stderr
+    assert json.loads((project / "results.json").read_text())["summary"]["passed"] == 2
+    assert cli("runs", "--json").json[0]["state"] == "finished"
+
+
+@pytest.mark.parametrize("closed", ["2>/dev/full", ">&-", "2>&-", "<&- >&- 2>&-"])
+def test_a_run_whose_progress_nobody_sees_is_a_run(project: Path, closed: str) -> None:
+    (project / "suite.yaml").write_text(SUITE)
+    (project / "agent.script.yaml").write_text("speed: 0\ndefault: done\n")
+    command = f"{sys.executable} -m tui_eval run . -o results.json {closed}"
+    done = subprocess.run(["bash", "-c", command], cwd=project, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    assert json.loads((project / "results.json").read_text())["summary"]["passed"] == 2
+
+
 def test_a_terminal_without_utf8_gets_letters(project: Path) -> None:
     (project / "suite.yaml").write_text(SUITE.replace("slow", "quick too"))
     (project / "agent.script.yaml").write_text("speed: 0\ndefault: done\n")
@@ -164,3 +213,27 @@ def test_a_run_whose_process_is_stopped_does_not_hold_who_cancels_it(
     finally:
         process.kill()
         process.communicate()
+
+
+def test_going_on_with_a_run_whose_file_had_an_error_is_no_success(cli: Cli, project: Path) -> None:
+    """Whether a process was killed in between changes nothing of what could not be read."""
+    process = begin(project)
+    until_the_first_is_done(process)
+    process.kill()
+    process.communicate(timeout=60)
+    (project / "agent.script.yaml").write_text("speed: 0\ndefault: done\n")
+    assert cli("resume").code == 0
+    (project / "suite.yaml").write_text(SUITE + "  - {name: odd, inptu: x}\n")
+    (project / "agent.script.yaml").write_text(SLOW)
+    again = subprocess.Popen(
+        [sys.executable, "-m", "tui_eval", "run", ".", "-j", "1"],
+        cwd=project, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=dict(os.environ),
+    )  # fmt: skip
+    until_the_first_is_done(again)
+    again.kill()
+    again.communicate(timeout=60)
+    (project / "agent.script.yaml").write_text("speed: 0\ndefault: done\n")
+    for command in ("resume", "resume", "attach"):
+        told = cli(command, *(["--display", "plain"] if command == "attach" else []))
+        assert told.code == 4, command
+        assert "could be read when the run was begun (1 error)" in told.err

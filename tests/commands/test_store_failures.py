@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import sqlite3
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -12,7 +13,7 @@ import pytest
 
 from tests.commands.conftest import Cli
 from tests.store.test_disk_full import Disk
-from tui_eval.store import held_results
+from tui_eval.store import held_results, writer
 from tui_eval.store.reader import RunReader
 
 BITES = {
@@ -87,6 +88,27 @@ def test_a_disk_that_fills_up(cli: Cli, project: Path, monkeypatch: pytest.Monke
     assert given.code == 1 and "full" in given.err, given
     written(project)
     assert answers_of(project) == ["fine"] * 4
+
+
+def test_a_run_that_no_disk_had_room_for_leaves_nothing_that_looks_like_one(
+    cli: Cli, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (project / "bot.py").write_text("def answer(message):\n    return 'fine'\n")
+    assert cli(*RUN).code == 1
+    connect = writer.connect
+
+    def full(folder: Path) -> sqlite3.Connection:
+        connection = connect(folder)
+        connection.execute("PRAGMA max_page_count = 1")
+        return connection
+
+    with monkeypatch.context() as patched:
+        patched.setattr(writer, "connect", full)
+        given = cli(*RUN)
+    assert given.code == 4 and "database or disk is full" in given.err, given
+    (run,) = cli("runs", "--json").json
+    assert run["state"] == "finished"
+    assert cli("show", "last").code == 1, "the last run is the one that ran"
 
 
 def test_transcripts_that_memory_has_no_room_for_cost_no_result(

@@ -201,7 +201,7 @@ def test_an_agent_s_files_outside_the_root_are_not_read(tmp_path: Path):
         "a", "python", {"function": "link:f"}, files=["link", "pipe", str(outside)], base=str(root)
     )
     job = Job(
-        case=Case("i", "n", "s", "nao"), agent="a", model=None, spec=spec, attempts=1, required=1,
+        held=Case("i", "n", "s", "nao"), agent="a", model=None, spec=spec, attempts=1, required=1,
         compat="documented", base=root, timeout=1, comparison={}, database=None, judge=None,
     )  # fmt: skip
     before = provenance(Config(root=root), Trust(), [job], "run", Masker([]))["agents"]

@@ -25,7 +25,7 @@ from tui_eval.store.index import Index
 from tui_eval.store.reader import RunReader
 
 JOB = {
-    "case": Case("s::c", "c", "s", "start_to_agent"), "agent": "a", "model": None, "spec": None, "attempts": 1,
+    "held": Case("s::c", "c", "s", "start_to_agent"), "agent": "a", "model": None, "spec": None, "attempts": 1,
     "required": 1, "compat": "documented", "base": Path(), "comparison": {}, "database": None, "judge": None,
 }  # fmt: skip
 SLOW = """
@@ -156,9 +156,9 @@ async def test_what_was_said_before_it_was_cancelled_is_kept(project) -> None:
     active = prepare(RunRequest(paths=[str(project(suite=suite, script=SLOW))]))
     assert active.writer is not None
     reader = RunReader(active.writer.folder)
+    ref = active.tickets[0].attempt_ref
     running = asyncio.create_task(active.execute())
     await until(lambda: any("begin" in row.text for row in reader.live(0)))
-    ref = active.tickets[0].attempt_ref
     await active.runner.cancel({ref})
     await running
     attempt = reader.attempt(ref)
@@ -176,11 +176,12 @@ async def test_what_was_said_before_it_was_cancelled_is_kept(project) -> None:
 async def test_cancelling_one_attempt_and_the_rest(project) -> None:
     root = project(suite=suite_of("slow 1", "slow 2", "slow 3"), script=SLOW)
     active = await asyncio.to_thread(prepare, RunRequest(paths=[str(root)], concurrency=2))
+    first = active.tickets[0].attempt_ref
     running = asyncio.create_task(active.execute())
     assert active.writer is not None
     reader = RunReader(active.writer.folder)
     await until(lambda: sum(row.state == "running" for row in reader.attempts()) == 2)
-    assert await active.runner.cancel({active.tickets[0].attempt_ref}) == 1
+    assert await active.runner.cancel({first}) == 1
     await until(lambda: reader.attempts()[0].outcome == "cancelled")
     assert await active.runner.cancel() == 2
     assert await running == "cancelled"

@@ -11,7 +11,7 @@ import pytest
 from tests.servers import OpenAIServer, Planned
 from tests.servers.base import Seen
 from tests.support.waiting import Clock
-from tui_eval.agents.pace import Pace
+from tui_eval.agents.base import Pace
 from tui_eval.engine.prepare import prepare
 from tui_eval.engine.request import RunRequest
 from tui_eval.engine.schedule import Schedule

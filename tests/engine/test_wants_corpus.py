@@ -144,7 +144,7 @@ NOT_HERE = {
     "agents/models/lite_llm.py:__init__": "LiteLLM is installed apart",
     "agents/nao/nao_auth.py:__init__": "the sign-in of a person's own home",
     "agents/entry_options.py:usual_secret": "NAO_PASSWORD alone",
-    "formats/promptfoo/judge/outside.py:ruby": "asked before the agent is, by code_there",
+    "formats/promptfoo/judge/outside.py:ruby": "asked before the agent is, by code:check_code",
 }
 
 

@@ -10,11 +10,11 @@ import pytest
 
 from tests.support.app_host import running_app, until
 from tests.support.extended import installed, tui_eval
-from tests.tui.controllers.test_save_conversation import ran, save_as
+from tests.tui.controllers.test_saved_conversations import ran, save_as
 from tui_eval.engine.service.client import EngineClient, EngineError
-from tui_eval.tui.pointer import CasePointer
 from tui_eval.tui.screens.case_screen import CaseScreen
 from tui_eval.tui.screens.change import ChangeScreen
+from tui_eval.tui.state.app_state import CasePointer
 
 SUITE = """\
 agent: friend

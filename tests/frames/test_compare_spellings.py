@@ -5,12 +5,13 @@ from __future__ import annotations
 import datetime
 from typing import Any
 
+import duckdb
 import polars as pl
 import pytest
 
 from tui_eval.frames.compare import compare
 from tui_eval.frames.comparison_rules import ComparisonSettings
-from tui_eval.frames.sql_result import SqlResult
+from tui_eval.frames.sql_worker import SqlResult
 from tui_eval.frames.value_texts import interval, moment
 
 
@@ -57,6 +58,10 @@ def test_values_of_a_type_are_equal_however_they_are_written(
         ("00:00:00", "0 s"),
         ("PT0S", "0 s"),
         ("-1 days", "-86400 s"),
+        ("1 day, 2:00:00", "93600 s"),
+        ("-1 day, 23:00:00", "-3600 s"),
+        ("3 days, 0:00:01.500000", "259201.5 s"),
+        ("1 day,", None),
         ("P-1DT24H", "0 s"),
         ("P", None),
         ("PT", None),
@@ -76,3 +81,66 @@ def test_a_moment_is_a_date_a_timestamp_or_a_time_of_day() -> None:
         "08:00:00.1",
         None,
     ]
+
+
+NESTED: list[tuple[str, Any, Any]] = [
+    ("['New York', 'Rome']", ["New York", "Rome"], ["New", "York", "Rome"]),
+    (r"['C:\b', 'c']", ["C:\\b", "c"], ["C:\b", "c"]),
+    (r"['a\b', 'c']", ["a\\b", "c"], ["ab", "c"]),
+    ("['one\ntwo', 'tab\there', ' a ', 'a;b']", ["one\ntwo", "tab\there", " a ", "a;b"], ["one two", "x", "a", ""]),
+    ("['a, b', 'it''s', '', NULL]", ["a, b", "it's", "", None], ["a", "b", "it's", "", None]),
+    ("['NULL']", ["NULL"], [None]),
+    ("{'city': 'New York', 'it''s': 'a: b'}", {"city": "New York", "it's": "a: b"}, {"city": "New", "it's": "a: b"}),
+    ("map {'x=1': 'New York'}", {"x=1": "New York"}, {"x=1": "York"}),
+    ("[1.50::DECIMAL(6,2), 10]", [1.5, 10], [1.05, 10]),
+    ("row(1, 'a b', row(2, '(c)'))", [1, "a b", [2, "(c)"]], [1, "a b", [2, "c"]]),
+    ("row('x y')", ["x y"], ["x"]),
+    # Dates and times within them, as an API sends them.
+    ("[DATE '2024-01-02', NULL]", ["2024-01-02T00:00:00", None], ["2024-01-02T00:00:01", None]),
+    ("[DATE '2024-01-02']", ["2024-01-02"], ["2024-01-03"]),
+    ("[TIMESTAMP '2024-01-02 10:30:00.5']", ["2024-01-02T10:30:00.500"], ["2024-01-02T10:30:00"]),
+    ("[TIMESTAMP '2024-01-02']", ["2024-01-02"], ["2024-01-02T12:00:00"]),
+    ("[TIMESTAMPTZ '2024-01-02 10:30:00+00']", ["2024-01-02T10:30:00Z"], ["2024-01-02T10:30:00"]),
+    ("[TIMESTAMPTZ '2024-01-02 10:30:00+00']", ["2024-01-02T12:30:00+02:00"], ["2024-01-02T12:30:00Z"]),
+    ("[TIME '10:30:00']", ["10:30"], ["10:31"]),
+    ("{'a b': DATE '2024-01-02', 'c': [[DATE '2024-01-03']]}", {"a b": "2024-01-02T00:00:00", "c": [["2024-01-03"]]},
+     {"a b": "2024-01-02T00:00:00", "c": [["2024-01-04"]]}),
+    ("map {'k': DATE '2024-01-02'}", {"k": "2024-01-02T00:00:00"}, {"k": "2024-01-03T00:00:00"}),
+    ("map {DATE '2024-01-02': 1}", {"2024-01-02T00:00:00": 1}, {"2024-01-03T00:00:00": 1}),
+    ("{'m': map {'a=1': 2}}", {"m": {"a=1": 2}}, {"m": {"a=1": 3}}),
+    ("row(DATE '2024-01-02', 1)", ["2024-01-02T00:00:00", 1], ["2024-01-02T00:00:00", 2]),
+    # A text beside them is that text.
+    ("{'d': DATE '2024-01-02', 't': '2024-01-02'}", {"d": "2024-01-02T00:00:00", "t": "2024-01-02"},
+     {"d": "2024-01-02T00:00:00", "t": "2024-01-02T00:00:00"}),
+    ("{'n': 1.50::DECIMAL(6,2), 'f': 2.0::DOUBLE, 't': '1.50'}", {"n": 1.5, "f": 2, "t": "1.50"},
+     {"n": 1.5, "f": 2, "t": "1.5"}),
+    ("[1e20::DOUBLE, 1e15::DOUBLE, 0.1::DOUBLE]", [10**20, 10**15, 0.1], [10**20, 10**15, 0.2]),
+    ("{'n': 1.50::DECIMAL(6,2), 't': 'x'}", {"n": 1.5, "t": "x"}, {"n": 1.501, "t": "x"}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("written", "right", "wrong"), NESTED)
+def test_lists_and_objects_equal_what_the_installed_duckdb_prints_of_them(
+    written: str, right: Any, wrong: Any
+) -> None:
+    connection = duckdb.connect()
+    [[text, kind]] = connection.execute(
+        f"SELECT v::VARCHAR, typeof(v) FROM (SELECT {written} AS v)"
+    ).fetchall()
+    if kind.startswith("STRUCT") and written.startswith("row("):
+        pytest.skip("a row without names is no tuple before DuckDB 2")
+    assert equal(kind, text, right) is True
+    assert equal(kind, text, wrong) is False
+
+
+def test_a_moment_within_a_list_is_the_same_in_the_zone_of_every_machine() -> None:
+    kind = "TIMESTAMP WITH TIME ZONE[]"
+    assert equal(kind, "['2024-01-02 05:30:00-05']", ["2024-01-02T10:30:00Z"]) is True
+    assert equal(kind, "['2024-01-02 16:00:00+05:30']", ["2024-01-02T10:30:00+00:00"]) is True
+    assert equal(kind, "['2024-01-02 05:30:00-05']", ["2024-01-02T05:30:00Z"]) is False
+
+
+@pytest.mark.parametrize("text", ["['New York', Rome]", "[New York, Rome]"])
+def test_quotes_that_only_some_duckdbs_write_around_a_blank_make_no_difference(text: str) -> None:
+    assert equal("VARCHAR[]", text, ["New York", "Rome"]) is True
+    assert equal("VARCHAR[]", text, ["New York Rome"]) is False

@@ -89,6 +89,47 @@ def test_types_and_nulls_say_why() -> None:
     assert [cell.why for cell in found.row(0).cells] == ["", "type", "null", "type"]
 
 
+@pytest.mark.parametrize(
+    ("expected", "actual", "words"),
+    [
+        (None, "", 'expected null, actual "" (not null)'),
+        ("", None, 'expected "", actual null (null)'),
+        ("null", None, 'expected "null", actual null (null)'),
+        ("Ann", "Ann ", 'expected Ann, actual "Ann "'),
+        ("Ann", "", 'expected Ann, actual ""'),
+        ("a", "b", "expected a, actual b"),
+    ],
+)
+def test_no_value_is_invisible_in_words(expected: Any, actual: Any, words: str) -> None:
+    found = align([{"id": 1, "t": expected}], [{"id": 1, "t": actual}], ComparisonSettings(key=("id",)))
+    assert found.render() == f"row 1 (id=1): t: {words}"
+
+
+def test_an_empty_text_is_seen_in_rows_that_are_missing_too() -> None:
+    found = align([{"id": 1, "t": ""}, {"id": 2, "t": "x"}], [{"id": 2, "t": "x"}])
+    assert found.render() == 'missing row 1: id=1, t=""'
+
+
+@pytest.mark.parametrize(
+    ("kind", "expected", "actual", "shown"),
+    [
+        ("VARCHAR[]", "[a, b d]", ["a", "b c"], ("[a, b d]", "[a, b c]")),
+        ("VARCHAR[]", "[a, 'b d']", ["a", "b d"], ("[a, b d]", "[a, b d]")),
+        ("DATE[]", "[2024-01-02]", ["2024-01-03T00:00:00"], ("[2024-01-02]", "[2024-01-03]")),
+        ("INTEGER[]", "[1, 2]", [1, 2.5], ("[1, 2]", "[1, 2.5]")),
+        ("STRUCT(a DATE)", "{'a': 2024-01-02}", {"a": "2024-01-03"}, ("{a: 2024-01-02}", "{a: 2024-01-03}")),
+    ],
+)
+def test_lists_and_objects_are_written_in_one_way_on_both_sides(
+    kind: str, expected: str, actual: Any, shown: tuple[str, str]
+) -> None:
+    rows = [{"id": 1, "v": expected}], [{"id": 1, "v": actual}]
+    (cell,) = [one for one in align(*rows, types={"v": kind}).row(0).cells if one.column == "v"]
+    assert (cell.expected, cell.actual) == shown
+    ((_, sampled),) = align(*rows, types={"v": kind}).sampled("v", [0])
+    assert (sampled.expected, sampled.actual) == shown
+
+
 def test_many_differences_are_cut() -> None:
     text = compare([{"x": f"b{i}"} for i in range(100)], [{"x": f"a{i}"} for i in range(100)]).text
     assert text is not None and len(text.splitlines()) == 21

@@ -76,6 +76,23 @@ def test_the_fact_leads_with_columns_or_rows(actual: Any, words: str, general: s
     assert table(actual).fact() == (words, general)
 
 
+@pytest.mark.parametrize(
+    ("expected", "actual", "words"),
+    [
+        (2**127 - 1, 2**127 - 2, "v …3715884105727→…3715884105726 in 1 of 1 rows"),
+        (
+            "a" * 99 + "x and more that is not shown",
+            "a" * 99 + "y",
+            "v …aaaaaaaaaaaax and more…→…aaaaaaaaaaaay in 1 of 1 rows",
+        ),
+        ("a" * 30, "b" * 30, f"v {'a' * 23}…→{'b' * 23}… in 1 of 1 rows"),
+    ],
+)
+def test_two_long_values_never_read_alike_in_the_fact(expected: Any, actual: Any, words: str) -> None:
+    made = OneTable(align([{"v": expected}], [{"v": actual}], ComparisonSettings(), None, {}))
+    assert made.fact()[0] == words
+
+
 def test_the_fact_of_another_order() -> None:
     assert table(EXPECTED[::-1], ordered=True).fact()[1] == "row order differs"
 

@@ -8,6 +8,7 @@ import polars as pl
 import pytest
 
 from tui_eval.frames.queries import QueryLine, beside, conclude, formatted
+from tui_eval.frames.sql_faults import SqlFault
 
 EXPECTED = pl.DataFrame({"status": ["open", "paid"], "revenue": [10.5, 20.0]})
 WRONG = EXPECTED.with_columns(pl.col("revenue") * 100)
@@ -24,7 +25,7 @@ ANSWER, OTHER = EXPECTED.to_dicts(), [{"status": "open", "revenue": 1.0}, {"stat
         (WRONG, ANSWER, "lucky", "its query gives other rows (values differ), the answer is right all the same"),
         (WRONG, OTHER, "both", "its query is wrong: values differ; the answer has other rows than it, too"),
         (EXPECTED.head(1), OTHER, "both", "its query is wrong: row count: 1 vs 2; the answer has other rows than it, too"),
-        ("Binder Error:\n no such column", OTHER, "unknown", "the agent's query cannot be run here: Binder Error: no such column"),
+        (SqlFault("Binder Error: no such column"), OTHER, "unknown", "the agent's query cannot be run here: Binder Error: no such column"),
         (None, OTHER, "unknown", "the agent's query is not in the record"),
     ],
 )  # fmt: skip

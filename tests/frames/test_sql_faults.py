@@ -9,7 +9,7 @@ import pytest
 from tui_eval.config.project import DatabaseSpec
 from tui_eval.frames.sql import SqlError, execute
 from tui_eval.frames.sql_faults import fault_of
-from tui_eval.yaml.scalar_places import place_in_file
+from tui_eval.yaml.yaml_scalars import place_in_file
 
 SHOP = DatabaseSpec(
     "shop", "duckdb", str(Path(__file__).parents[1] / "data" / "jaffle_shop" / "jaffle_shop.duckdb")
@@ -77,3 +77,25 @@ def test_the_place_in_the_file(
             value.split("\n")[at[0] - 1][at[1] - 1 :].split()[0]
             in text.split("\n")[place[0] - 1][place[1] - 1 :]
         )
+
+
+@pytest.mark.parametrize(
+    ("sql", "hint", "line"),
+    [
+        ("select\n  amout\nfrom orders", "Candidate bindings: ", "LINE 2:   amout"),
+        ("select * from ordrs", 'Did you mean "orders"?', "LINE 1: select * from ordrs"),
+        (
+            "select lenght(status) from orders",
+            'Did you mean "length"?',
+            "LINE 1: select lenght(status) from orders",
+        ),
+        ("select sum(1, 2) from orders", "", "LINE 1: select sum(1, 2) from orders"),
+    ],
+)
+def test_what_is_proposed_instead_and_the_place_are_told(sql: str, hint: str, line: str) -> None:
+    with pytest.raises(SqlError) as caught:
+        execute(SHOP, sql)
+    fault = fault_of(sql, str(caught.value), caught.value.detail)
+    assert fault.told.startswith(fault.message) and hint in fault.told and "\n" not in fault.told
+    assert fault.shown_place[0] == line and fault.shown_place[1].strip(" ^") == ""
+    assert fault_of(sql, "no database", "").shown_place == []

@@ -93,11 +93,12 @@ def test_any_text(text: str) -> None:
     assert visible(visible(text)) == visible(text)
 
 
-def test_a_megabyte_takes_milliseconds() -> None:
+def test_a_megabyte_is_no_matter_of_seconds() -> None:
+    """Milliseconds by the benchmarks; what grows with the square of the length would take minutes."""
     for text in ("plain words and\n" * 70_000, "grüße 世界 und\n" * 70_000, "\x1b[0m" * 250_000):
         begun = time.thread_time()
         visible(text)
-        assert time.thread_time() - begun < 0.1
+        assert time.thread_time() - begun < 3
 
 
 @pytest.mark.parametrize(

@@ -168,6 +168,13 @@ def connections() -> list[int]:
     return [one for one in marked if b"tui_eval.engine.places.ray_driver" in _command(one)]
 
 
+def raylet_of(connection: int) -> int:
+    """The process id of the raylet that a connection has started on this machine."""
+    started = import_module("psutil").Process(connection).children(recursive=True)
+    (found,) = [one.pid for one in started if b"raylet/raylet" in _command(one.pid).split(b"\0")[0]]
+    return found
+
+
 def _marked(name: str, value: str) -> list[int]:
     """The processes that have a variable of this value in their environment."""
     mark = f"{name}={value}".encode()

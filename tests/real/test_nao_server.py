@@ -36,6 +36,10 @@ MENDED = {
 }
 
 
+ERRING = frozenset({"bad_reference", "model_down", "writes"})
+"""What is an error by what it asks for."""
+
+
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
     try:
@@ -60,13 +64,21 @@ def ours(server: Running, *arguments: str, **environment: str) -> dict[str, Any]
 
 @pytest.fixture(scope="module")
 def theirs(server: Running) -> dict[str, Any]:
-    """The results of `nao test`, by name."""
-    done = subprocess.run(
-        [server.nao, "test"], cwd=server.project, capture_output=True, text=True, env=server.environment()
-    )
-    files = sorted((server.project / "tests" / "outputs").glob("results_*.json"))
-    assert files, done.stdout + done.stderr
-    return {result["name"]: result for result in json.loads(files[0].read_text())["results"]}
+    """The results of `nao test`, by name. Its server gives up on its first query where the machine is too busy to start
+    what answers it: then it is asked again."""
+    results: dict[str, Any] = {}
+    for _ in range(3):
+        outputs = server.project / "tests" / "outputs"
+        shutil.rmtree(outputs, ignore_errors=True)
+        done = subprocess.run(
+            [server.nao, "test"], cwd=server.project, capture_output=True, text=True, env=server.environment()
+        )
+        files = sorted(outputs.glob("results_*.json"))
+        assert files, done.stdout + done.stderr
+        results = {result["name"]: result for result in json.loads(files[0].read_text())["results"]}
+        if {name for name, result in results.items() if result["message"] == "error"} <= ERRING:
+            break
+    return results
 
 
 def test_reference_verdicts_are_those_of_nao_test(server: Running, theirs: dict[str, Any]) -> None:

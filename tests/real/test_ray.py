@@ -14,7 +14,7 @@ import pytest
 
 pytest.importorskip("ray", reason="Ray is not installed: pip install -e '.[ray]'")
 
-from tests.real.ray_cluster import RayCluster, StartedHead, connections, environment, kill, workers
+from tests.real.ray_cluster import RayCluster, StartedHead, connections, environment, kill, raylet_of, workers
 from tests.servers.gated import GatedServer
 from tests.support import place_contract
 from tests.support.app_host import running_app, screen_text
@@ -398,6 +398,53 @@ async def test_rays_client_and_an_address_of_a_machine_that_was_started_by_hand(
         assert {message: server.asks[message] for message in done} == asked
     finally:
         head.end()
+
+
+def test_a_raylet_that_is_killed_ends_the_run_with_a_line_and_it_is_gone_on_with_here(
+    server: GatedServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ray on this machine has no other: nobody comes any more."""
+    monkeypatch.setenv("HELPER_KEY", SECRET)
+    project(tmp_path, server, 12)
+    server.allowed = 4
+    command = [sys.executable, "-m", "tui_eval", "run", ".", "--trust", "--on", "ray", "-j", "4"]
+    errors = tmp_path.parent / "raylet.txt"
+    with open(errors, "wb") as file:
+        process = subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=file)
+    try:
+        folders = Store(tmp_path).runs_folder
+
+        def four() -> bool:
+            found = list(folders.glob("*/run.db"))
+            return process.poll() is not None or (bool(found) and len(ended(found[0].parent)) >= 4)
+
+        asyncio.run(until(four, LONG))
+        assert process.poll() is None, errors.read_text()
+        (connection,) = connections()
+        kill(raylet_of(connection))
+        assert process.wait(LONG) == 1
+    finally:
+        if process.poll() is None:
+            process.kill()
+    said = errors.read_text("utf-8")
+    (folder,) = Store(tmp_path).run_folders()
+    assert "ray: no worker is left (worker 1 on " in said
+    assert f"has ended; go on with: tui-eval resume {folder.name}" in said
+    assert [word for word in ("INFO", "WARN", "Traceback", "(pid=") if word in said] == []
+    with closing(RunReader(folder)) as reader:
+        info = reader.info()
+    assert (info.state, info.note) == (
+        "interrupted", "ray: the raylet that this machine is connected to has ended"
+    )  # fmt: skip
+    done = set(ended(folder))
+    assert done
+    server.allowed = 10**6
+    command = [sys.executable, "-m", "tui_eval", "resume", "--trust", "--on", "here"]
+    finished = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=LONG)
+    assert finished.returncode == 0, finished.stdout + finished.stderr
+    assert set(ended(folder).values()) == {"passed"}
+    assert len(ended(folder)) == 12
+    assert {message: server.asks[message] for message in done} == dict.fromkeys(done, 1)
 
 
 def test_a_run_whose_engine_is_killed_is_gone_on_with_here(

@@ -9,9 +9,9 @@ import msgspec
 import pytest
 
 from tui_eval.model import Attempt, Verdict
-from tui_eval.reports.failure_modes_text import Assessment, FailedAttempt, FailureMode, assess, mode_of, text
+from tui_eval.reports.console_table import failure_modes
 from tui_eval.reports.run_comparison import compare, fisher_exact, mcnemar_exact
-from tui_eval.store.failure_modes import classified
+from tui_eval.store.failure_modes import Assessment, FailedAttempt, FailureMode, assess, classified, mode_of
 from tui_eval.store.summary import CaseSummary, wilson
 
 
@@ -42,8 +42,19 @@ def test_what_was_cancelled_is_in_no_statistic() -> None:
     before = [case("one", 1), case("two", 1)]
     after = [case("one", 1), msgspec.structs.replace(case("two", 0), outcome="cancelled")]
     result = compare(before, after)
-    assert [(item.name, item.change) for item in result.cases] == [("two", "gone"), ("one", "unchanged")]
+    assert [(item.name, item.change) for item in result.cases] == [("two", "not run"), ("one", "unchanged")]
     assert result.pass_rates[1][0] == 1.0
+
+
+def test_a_case_that_passed_and_never_ran_in_the_second_run_is_not_gone_from_it() -> None:
+    """Whether it regressed is not known, and a run that was cut off is no proof that nothing did."""
+    before = [case("one", 1), case("two", 1), case("three", 0), case("four", 1)]
+    waiting = [msgspec.structs.replace(case(name, 0), outcome=None, attempts=0) for name in ("two", "three")]
+    result = compare(before, [case("one", 1), *waiting])
+    assert {item.name: item.change for item in result.cases} == {
+        "one": "unchanged", "two": "not run", "three": "not run", "four": "gone",
+    }  # fmt: skip
+    assert result.unknown == 1  # three had failed
 
 
 def test_an_agent_against_another_is_joined_by_case() -> None:
@@ -142,7 +153,7 @@ def test_attempts_that_fail_alike_are_one_mode() -> None:
         ("turn 2, value of sly_data.equals: expected 3.0", 1),
     ]
     assert assessment.modes[0].examples[0].attempt_ref == 1
-    shown = text(assessment)
+    shown = failure_modes(assessment)
     assert "1/7 attempts passed." in shown and "3/6 failures (50.00%): should_contain: 79" in shown
 
 
@@ -180,6 +191,8 @@ def test_groups_that_the_judge_calls_the_same_are_one() -> None:
     ]  # fmt: skip
     assert found.modes[0].share == pytest.approx(0.7) and len(found.modes[0].examples) == 3
     assert sum(one.count for one in found.modes) == 10 and len(given.modes) == 4
-    assert "7/10 failures (70.00%): Leaves things out." in text(given) and "    b\n" in text(given)
+    assert "7/10 failures (70.00%): Leaves things out." in failure_modes(
+        given
+    ) and "    b\n" in failure_modes(given)
     nameless = Assessment(2, 0, [mode("a", 1), mode("b", 1)])
     assert [one.what for one in classified(nameless).modes] == ["a", "b"]

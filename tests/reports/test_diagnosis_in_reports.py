@@ -101,6 +101,8 @@ def test_show_says_where_an_expected_query_failed_and_which_step_went_wrong() ->
     assert made.data is not None
     made.data.settings = {"conclusion": {"blame": "query", "line": "its query is wrong"}}
     assert "\nSQL its query is wrong\n" in attempt_text(made, "revenue")
+    made.data.settings["conclusion"] |= {"place": ["LINE 2:   nmae", "          ^"]}
+    assert "\nSQL its query is wrong\nLINE 2:   nmae\n          ^\n" in attempt_text(made, "revenue")
     fault = {
         "message": "x",
         "detail": "Binder Error: x\n\nLINE 1: select y\n               ^",

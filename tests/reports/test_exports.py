@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import csv
+import errno
 import json
+from collections.abc import Callable
+from contextlib import closing
 from html.parser import HTMLParser
 from pathlib import Path
+from typing import Any
 from xml.etree import ElementTree
 
 import polars as pl
 import pytest
 
 from tests.store.test_store import attempt
-from tui_eval.guard.text import storable
+from tui_eval.guard.text import storable, visible_json
 from tui_eval.model import Case, DataDetails, Entry, Turn, Usage, Verdict
+from tui_eval.reports import promptfoo_json, results
 from tui_eval.reports.export import KINDS, ExportError, export
 from tui_eval.store.reader import RunReader
 from tui_eval.store.run_folders import Store, new_run_id
@@ -134,6 +139,46 @@ def test_junit_names_are_told_apart_and_its_sums_are_right(tmp_path: Path) -> No
         assert len(suite.findall("testcase/failure")) == int(suite.get("failures", "0"))
 
 
+def test_junit_names_differ_where_only_a_value_of_a_matrix_does(tmp_path: Path) -> None:
+    """Also where CI systems would see that value last, behind a long one, or where a value holds what ids are made of."""
+    long, run_id = "word " * 60, new_run_id()
+    writer = RunWriter(Store(tmp_path).create_folder(run_id), RunInfo(id=run_id, agents=["a"]))
+    ids = [f"s.yaml::x[a={a},b={b}]" for a in (long, "p::q") for b in ("x", "y")]
+    ids += ["s.yaml::x[c=1::z]", "s.yaml::x[c=2::z]"]
+    cases = [Case(one, "x", "s.yaml", "promptfoo", turns=[Turn("?")]) for one in ids]
+    for (ref,), case in zip(
+        writer.plan([PlannedCase(case, "a", None, 1, 1) for case in cases]), cases, strict=True
+    ):
+        writer.done(ref, attempt(case.case_id, 1, "passed"))
+    writer.state("finished", 10.0)
+    writer.close()
+    with closing(RunReader(writer.folder)) as reader:
+        export(reader, tmp_path / "a.junit.xml")
+    names = [
+        case.get("name") for case in ElementTree.parse(tmp_path / "a.junit.xml").getroot().iter("testcase")
+    ]
+    assert len(set(names)) == len(names) == 6
+    assert any("b=x" in str(name) for name in names)
+
+
+@pytest.mark.parametrize(
+    ("kind", "build"), [("json", results.build), ("promptfoo.json", promptfoo_json.build)]
+)
+def test_a_document_written_in_pieces_is_the_document(
+    reader: RunReader, tmp_path: Path, kind: str, build: Callable[[RunReader], dict[str, Any]]
+) -> None:
+    """As the standard module writes it: indented by two, empty lists and objects in one line."""
+    export(reader, tmp_path / f"a.{kind}")
+    written = (tmp_path / f"a.{kind}").read_text("utf-8")
+    found = json.loads(written)
+    whole = json.loads(json.dumps(storable(build(reader)), default=str))
+    for one in (found, whole):
+        one.get("metadata", {}).pop("exportedAt", None)
+    assert found == whole
+    again = json.dumps(json.loads(written), indent=2, ensure_ascii=kind == "json")
+    assert visible_json(again) + "\n" == written
+
+
 def test_markdown_shows_foreign_text_as_it_is(reader: RunReader, tmp_path: Path) -> None:
     """Read as GitHub does: the cells say what the case says, and nothing in them is markup."""
     from markdown_it import MarkdownIt
@@ -204,6 +249,17 @@ def test_tables(reader: RunReader, tmp_path: Path) -> None:
     assert frame["passed"].to_list() == [True, True, False, False, None] and frame["tokens"][0] == 3
     export(reader, tmp_path / "a.md")
     assert (tmp_path / "a.md").read_text().startswith("## 1 of 3 cases passed")
+
+
+def test_a_folder_that_is_read_only_is_said_in_a_line(
+    reader: RunReader, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(self: Path, missing_ok: bool = False) -> None:
+        raise OSError(errno.EROFS, "Read-only file system", str(self))
+
+    monkeypatch.setattr(Path, "unlink", refused)
+    with pytest.raises(ExportError, match=r"run\.md: cannot be written: Read-only file system"):
+        export(reader, tmp_path / "run.md")
 
 
 def test_an_unknown_ending_says_what_there_is(reader: RunReader, tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from tests.store.test_store import attempt
 from tui_eval.cli import main
 from tui_eval.guard.figures import MOST
 from tui_eval.model import Case, Usage
-from tui_eval.reports import export as exporting
+from tui_eval.reports import tabular
 from tui_eval.reports.export import KINDS, ExportError, export
 from tui_eval.store.reader import RunReader
 from tui_eval.store.run_folders import Store, new_run_id
@@ -78,7 +78,7 @@ def test_a_file_that_cannot_be_written_keeps_no_other_back(
         path.write_text("half")
         raise ValueError("a fault\nof two lines")
 
-    monkeypatch.setitem(exporting.KINDS, ".csv", broken)
+    monkeypatch.setattr(tabular, "write_csv", broken)
     bad, good = tmp_path / "bad.csv", tmp_path / "good.jsonl"
     reader = RunReader(folder)
     with pytest.raises(ExportError) as raised:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tui_eval.reports.results import by_model, pass_metrics, summary
+from tui_eval.reports.results import Metrics, whole
 
 VECTORS = [
     json.loads(line)
@@ -17,13 +17,15 @@ VECTORS = [
 
 @pytest.mark.parametrize("vector", VECTORS, ids=lambda vector: vector["id"])
 def test_like_nao(vector: dict) -> None:
-    runs = [{"name": "", **run} for run in vector["runs"]]
-    assert summary(runs) == pytest.approx(vector["summary"])
-    ours, theirs = by_model(runs), vector["by_model"]
+    found = Metrics()
+    for run in vector["runs"]:
+        found.add({"name": "", **run})
+    assert found.summary() == pytest.approx(vector["summary"])
+    ours, theirs = found.by_model(), vector["by_model"]
     assert [entry["model"] for entry in ours] == [entry["model"] for entry in theirs]
     for one, other in zip(ours, theirs, strict=True):
         assert one == pytest.approx(other)
-    metrics, expected = pass_metrics(runs), vector["pass_metrics"]
+    metrics, expected = whole(found.pass_metrics().items()), vector["pass_metrics"]
     assert metrics["k"] == expected["k"]
     assert metrics["aggregate"] == pytest.approx(expected["aggregate"])
     assert metrics["by_test"] == expected["by_test"]

@@ -12,13 +12,14 @@ import polars as pl
 import pytest
 
 from tests.store.test_store import attempt
-from tui_eval.formats.importing import open_results
+from tui_eval.formats.reading import open_results
 from tui_eval.model import Case, Turn
 from tui_eval.reports import results
 from tui_eval.reports.export import export
 from tui_eval.store.reader import RunReader
 from tui_eval.store.run_folders import Store, new_run_id
 from tui_eval.store.schema import RunInfo
+from tui_eval.store.summary import summarise
 from tui_eval.store.writer import PlannedCase, RunWriter
 
 WHY = "--fail-fast: s.yaml::n0 failed"
@@ -65,6 +66,23 @@ def test_data_files_have_a_row_for_each(files: dict[str, Path]) -> None:
     for rows in tables:
         assert [(row["name"], row["outcome"]) for row in rows] == wanted
         assert WHY in rows[1]["message"] and not rows[1]["passed"]
+
+
+def test_a_case_whose_attempts_passed_as_far_as_they_ran_has_not_failed(tmp_path: Path) -> None:
+    planned = [PlannedCase(case(f"n{number}"), "a", "m", 3, 3) for number in range(3)]
+    reader = run_of(tmp_path, planned, ["passed", "failed"], "interrupted")
+    rows = list(reader.by_case())
+    assert [summarise(*one).outcome for one in rows] == [None, "failed", None]
+    for ending in ("json", "md", "junit.xml"):
+        export(reader, tmp_path / f"r.{ending}")
+    reader.close()
+    found = json.loads((tmp_path / "r.json").read_text())["cases"]
+    assert [(one["outcome"], one["attempts"], one["passed"]) for one in found] == [
+        (None, 1, 1), ("failed", 1, 0), (None, 0, 0)
+    ]  # fmt: skip
+    assert "1 of 3 attempts ran, none failed" in (tmp_path / "r.md").read_text()
+    counts = ElementTree.parse(tmp_path / "r.junit.xml").getroot()
+    assert (counts.get("failures"), counts.get("errors"), counts.get("skipped")) == ("1", "0", "2")
 
 
 def test_results_count_and_name_them(files: dict[str, Path]) -> None:

@@ -158,7 +158,10 @@ def test_what_was_concluded_of_the_agents_query_and_both_queries_stand_there() -
     made = Attempt("c", 1, "failed", data=data, transcript=[call])
     module = environment().get_template("data.html.j2").module
     shown = str(module.data(data_shown({**TOLD, "reference_sql": "x"}, made)))  # type: ignore[attr-defined]
-    assert "<b>SQL</b> its query is wrong: &lt;b&gt;" in shown
+    assert "<b>SQL</b> its query is wrong: &lt;b&gt;</li>" in shown
+    data.settings["conclusion"] |= {"place": ["LINE 2:   <nmae", "          ^"]}
+    placed = str(module.data(data_shown({**TOLD, "reference_sql": "x"}, made)))  # type: ignore[attr-defined]
+    assert "&lt;b&gt;<pre>LINE 2:   &lt;nmae\n          ^</pre></li>" in placed
     assert "<del>  value" in shown and "<ins>  2 * value AS value" in shown and shown.count("≠") == 3
 
 

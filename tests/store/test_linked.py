@@ -6,8 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.app_host import LiveRun
-from tui_eval.store.linked import counting, counting_folders, load_together, summarise_together
+from tests.support.live_run import LiveRun
+from tui_eval.store.linked import (
+    compared_folders,
+    counting,
+    counting_folders,
+    load_together,
+    summarise_together,
+)
 from tui_eval.store.reader import RunReader
 
 LINKS = {"a": None, "b": "a", "c": "a", "d": None}
@@ -65,6 +71,23 @@ def test_folders_of_this_project_and_of_elsewhere(tmp_path: Path) -> None:
     assert counting_folders(root, made[0].folder) == [run.folder for run in made]
     assert counting_folders(root, made[0].folder, made[1].folder) == [made[0].folder]
     assert counting_folders(tmp_path, made[0].folder) == [made[0].folder]
+
+
+def test_a_part_that_is_linked_to_none_counts_where_runs_are_compared(tmp_path: Path) -> None:
+    whole = LiveRun(tmp_path, ["x", "y", "z"])
+    whole.all_done(["failed", "passed", "passed"])
+    part = LiveRun(tmp_path, ["x"])
+    part.all_done(["passed"])
+    another = LiveRun(tmp_path, ["x", "y", "z"])
+    another.all_done(["passed"] * 3)
+    assert compared_folders(tmp_path, whole.folder, another.folder) == [whole.folder, part.folder]
+    assert counting_folders(tmp_path, whole.folder, another.folder) == [whole.folder]
+    assert compared_folders(tmp_path, whole.folder, part.folder) == [whole.folder]
+    assert compared_folders(tmp_path, another.folder) == [another.folder]
+    stranger = LiveRun(tmp_path, ["none of theirs"])
+    stranger.all_done(["passed"])
+    assert compared_folders(tmp_path, another.folder, whole.folder) == [another.folder]
+    assert compared_folders(tmp_path, stranger.folder, another.folder) == [stranger.folder]
 
 
 def test_one_run_alone_is_summarised_as_ever(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.store.test_store import attempt, start
-from tui_eval.formats.importing import open_results
+from tui_eval.formats.reading import open_results
 from tui_eval.model import Attempt, Entry, Reply, Usage, Verdict
 from tui_eval.reports import junit, results
 from tui_eval.store import pending, writer

@@ -117,8 +117,7 @@ def test_an_index_at_which_another_process_works_is_not_deleted(
         index.record(newer.folder)
         other.execute("ROLLBACK")
         other.execute("BEGIN IMMEDIATE")
-        assert {run.id: run.state for run in index.runs()}[newer.info.id] == "damaged"
-        assert "locked" in next(run.what for run in index.runs() if run.id == newer.info.id)
+        assert [run.state for run in index.runs()] == ["finished"] * 2  # into memory, what was known with it
         other.execute("ROLLBACK")
     assert index.path.stat().st_ino == file
     assert [run.state for run in index.runs()] == ["finished"] * 2
@@ -189,20 +188,20 @@ def test_how_a_run_ended_is_not_overwritten_by_what_was_read_before(
 ) -> None:
     writer, refs = start(tmp_path, 1, 1)
     writer.close()
-    read = RunReader.attempts
+    read = RunReader.by_case
     resumed: list[RunWriter] = []
 
-    def attempts(reader: RunReader, *arguments):
-        rows = read(reader, *arguments)
+    def by_case(reader: RunReader):
+        rows = list(read(reader))
         if not resumed:
             resumed.append(again := RunWriter(writer.folder, writer.info))
             again.done(refs[0][0], attempt("suite.yaml::c0", 1))
             again.state("finished", 2000.0)
             again.close()
             Index(tmp_path).record(writer.folder)
-        return rows
+        return iter(rows)
 
-    monkeypatch.setattr(RunReader, "attempts", attempts)
+    monkeypatch.setattr(RunReader, "by_case", by_case)
     (run,) = Index(tmp_path).runs()
     assert (run.state, run.passed) == ("finished", 1)
 

@@ -10,8 +10,12 @@ from pathlib import Path
 import pytest
 
 from tests.support.waiting import until
+from tui_eval.guard import private
 from tui_eval.model import Attempt, Case, Entry, Evidence, Turn, Usage, Verdict
+from tui_eval.store import index as index_module
+from tui_eval.store import write_thread
 from tui_eval.store.encoding import encode_json, pack, unpack
+from tui_eval.store.held_results import HeldResults
 from tui_eval.store.index import Index
 from tui_eval.store.reader import RunReader
 from tui_eval.store.run_folders import RunLock, Store, StoreError, is_alive, journal_mode, new_run_id
@@ -33,7 +37,7 @@ def project(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def start(project: Path, cases: int = 2, attempts: int = 2) -> tuple[RunWriter, list[list[int]]]:
+def start(project: Path, cases: int = 2, attempts: int = 2) -> tuple[RunWriter, list[range]]:
     run_id = new_run_id()
     writer = RunWriter(
         Store(project).create_folder(run_id), RunInfo(id=run_id, paths=["suite.yaml"], agents=["a"])
@@ -68,6 +72,27 @@ def test_a_run_is_read_back_as_written(project: Path) -> None:
     reader.close()
 
 
+async def test_a_viewer_sees_what_runs_also_beside_attempts_that_end(project: Path) -> None:
+    """Whatever is written first: nothing that changed before is written behind what changed later."""
+    writer, refs = start(project)
+    assert writer.flush()
+    reader = RunReader(writer.folder)
+    seen, states = 0, {}
+
+    def caught_up() -> bool:
+        nonlocal seen
+        for row in reader.changes(seen):
+            seen, states[row.id] = row.changed, row.state
+        return states[refs[0][0]] == "running" and states[refs[1][0]] == "done"
+
+    writer.started(refs[0][0], 1000.0)
+    writer.started(refs[1][0], 1000.0)
+    writer.done(refs[1][0], attempt("suite.yaml::c1", 1))
+    await until(caught_up, 10)
+    reader.close()
+    writer.close()
+
+
 def test_viewers_read_only_what_changed_since(project: Path) -> None:
     writer, refs = start(project)
     assert writer.flush()
@@ -81,6 +106,30 @@ def test_viewers_read_only_what_changed_since(project: Path) -> None:
     assert [row.id for row in reader.changes(seen)] == [refs[1][0]]
     reader.close()
     writer.close()
+
+
+def test_what_ends_after_a_pause_is_on_disk_at_once_and_what_ends_close_behind_is_gathered(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A process that is killed has kept what it has shown: an answer that was paid for does not wait for others."""
+    waits: list[float] = []
+    now = [1000.0]
+    monkeypatch.setattr(write_thread, "_GATHER_SECONDS", 5.0)
+    monkeypatch.setattr(write_thread.time, "sleep", waits.append)
+    monkeypatch.setattr(write_thread.time, "monotonic", lambda: now[0])
+    thread = write_thread.WriteThread(Store(project).create_folder(new_run_id()), HeldResults())
+    done = [threading.Event() for _ in range(3)]
+    try:
+        thread.add(lambda connection: done[0].set())
+        assert done[0].wait(30) and waits == [] and thread.flush(30)
+        now[0] += 1
+        thread.add(lambda connection: done[1].set())
+        assert done[1].wait(30) and waits == [4.0] and thread.flush(30)
+        now[0] += 6
+        thread.add(lambda connection: done[2].set())
+        assert done[2].wait(30) and waits == [4.0]
+    finally:
+        thread.close()
 
 
 def test_live_text_is_joined_followed_by_sequence_and_dropped_at_the_end(project: Path) -> None:
@@ -128,6 +177,51 @@ def test_a_run_that_goes_on_again_is_not_called_interrupted(project: Path) -> No
     assert [run.state for run in Index(project).runs()] == ["interrupted"]
 
 
+def test_a_run_that_went_on_and_was_killed_is_not_what_it_was_before(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    writer, refs = start(project)
+    writer.done(refs[0][0], attempt("suite.yaml::c0", 1))
+    writer.state("interrupted", 2000.0)
+    writer.close()
+    index = Index(project)
+    assert [(run.state, run.passed, run.failed) for run in index.runs()] == [("interrupted", 1, 0)]
+    again = RunWriter(writer.folder, writer.info)
+    again.state("running", None)
+    again.done(refs[1][0], attempt("suite.yaml::c1", 1, "failed"))
+    assert again.flush()
+    again.close()  # as by kill -9: nobody says that it has ended
+    assert [(run.state, run.passed, run.failed) for run in index.runs()] == [("interrupted", 1, 1)]
+    assert index.latest()["suite.yaml::c1"][0].outcome == "failed"
+    monkeypatch.setattr(index_module, "_record", lambda *_: pytest.fail("it is as it was, and read again"))
+    assert len(index.runs()) == 1
+
+
+def test_a_full_disk_makes_no_run_what_it_was_before(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    writer, refs = start(project, cases=300, attempts=1)
+    writer.state("interrupted", 2000.0)
+    writer.close()
+    index = Index(project)
+    assert [run.passed for run in index.runs()] == [0]
+    prepared = private.refuse_programs
+
+    def full(connection: sqlite3.Connection) -> None:
+        prepared(connection)
+        if connection.execute("PRAGMA database_list").fetchone()[2] == str(index.path.resolve()):
+            connection.execute("PRAGMA max_page_count = 1")  # no more than it has
+
+    monkeypatch.setattr(private, "refuse_programs", full)
+    again = RunWriter(writer.folder, writer.info)
+    for number, (ref,) in enumerate(refs):
+        again.done(ref, attempt(f"suite.yaml::c{number}", 1))
+    again.state("finished", 3000.0)
+    again.close()
+    newer, _ = start(project)
+    newer.close()
+    assert [(run.state, run.passed) for run in index.runs()] == [("interrupted", 0), ("finished", 300)]
+    assert len(index.latest()) == 300
+
+
 def test_only_one_engine_writes_a_run(project: Path) -> None:
     writer, _ = start(project)
     with pytest.raises(StoreError, match="executed by another process"):
@@ -158,7 +252,7 @@ def test_going_on_with_a_run_keeps_what_is_there(project: Path) -> None:
     writer.done(refs[0][0], attempt("suite.yaml::c0", 1))
     writer.close()
     again = RunWriter(writer.folder, writer.info)
-    assert again.plan([PlannedCase(case("new"), "a", None, 1, 1)]) == [[5]]
+    assert [list(refs) for refs in again.plan([PlannedCase(case("new"), "a", None, 1, 1)])] == [[5]]
     again.done(refs[0][1], attempt("suite.yaml::c0", 2, "failed"))
     again.close()
     reader = RunReader(writer.folder)

@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from tui_eval.agents import Agent, Request, Services, SessionContext, create
-from tui_eval.agents.http.http_call import HttpCall
-from tui_eval.agents.http.http_client import HttpClient
+from tui_eval.agents.http.http_call import HttpCall, HttpClient
 from tui_eval.config.project import AgentSpec
 from tui_eval.events import Event, Finished
 from tui_eval.guard.trust import Trust

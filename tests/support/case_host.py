@@ -21,16 +21,14 @@ from tui_eval.store.writer import PlannedCase, RunWriter
 from tui_eval.tui.background import Tasks
 from tui_eval.tui.engines import Engines
 from tui_eval.tui.handlers import Handlers
-from tui_eval.tui.keys import KEYS
-from tui_eval.tui.keys_case import CASE_KEYS, QUERY_KEYS, SHARED_KEYS
+from tui_eval.tui.keys import CASE_KEYS, KEYS, QUERY_KEYS, SHARED_KEYS
 from tui_eval.tui.memory import ProjectMemory
 from tui_eval.tui.notices import Notices
-from tui_eval.tui.pointer import CasePointer
 from tui_eval.tui.screens import screen_names
 from tui_eval.tui.screens.case_screen import CaseScreen
 from tui_eval.tui.services import AppServices
 from tui_eval.tui.settings import Settings
-from tui_eval.tui.state.app_state import AppState
+from tui_eval.tui.state.app_state import AppState, CasePointer
 from tui_eval.tui.state.case.case_content import CaseContent
 from tui_eval.tui.state.text.formatting import Symbols
 from tui_eval.tui.terminal.editor import Editor

@@ -13,17 +13,16 @@ from typing import Any
 from textual.pilot import Pilot
 
 from tests.support import attempts
-from tests.support.app_host import LiveRun, project, running_app, screen_text, until
+from tests.support.app_host import running_app, screen_text, until
+from tests.support.live_run import LiveRun, project
 from tui_eval.model import Attempt, Entry, Exchange, Verdict
 from tui_eval.store.run_folders import Store
 from tui_eval.store.schema import RunInfo
 from tui_eval.store.writer import PlannedCase, RunWriter
 from tui_eval.tui.app import EvalApp
-from tui_eval.tui.keys import KEYS, Key
-from tui_eval.tui.keys_case import CASE_KEYS
-from tui_eval.tui.keys_runs import RUNS_KEYS
-from tui_eval.tui.pointer import CasePointer
+from tui_eval.tui.keys import CASE_KEYS, KEYS, RUNS_KEYS, Key
 from tui_eval.tui.screens.case_screen import CaseScreen
+from tui_eval.tui.state.app_state import CasePointer
 
 ALL_KEYS: tuple[Key, ...] = tuple(
     {key.id + key.place: key for key in (*KEYS, *CASE_KEYS, *RUNS_KEYS)}.values()

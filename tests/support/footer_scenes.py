@@ -17,7 +17,8 @@ import pytest
 from textual.pilot import Pilot
 from textual.widgets import Static
 
-from tests.support.app_host import FakeEngine, project, running_app, screen_text, until
+from tests.support.app_host import running_app, screen_text, until
+from tests.support.live_run import FakeEngine, project
 from tests.support.settling import rested
 from tui_eval.engine.request import RunRequest
 from tui_eval.engine.service.client import EngineError, RunStarted
@@ -97,6 +98,11 @@ class Place:
         now = self.seen()
         return now != "left" and now[1] == before[1]
 
+    def asked(self) -> tuple[int, ...]:
+        """How often the engine and the editor were."""
+        engine = self.app.services.engines.own
+        return len(engine.requests), len(engine.cancelled), len(engine.paused), len(self.edited)
+
     def seen(self) -> Any:
         """What the person sees and others were asked, but for words that were said."""
         app = self.app
@@ -106,14 +112,14 @@ class Place:
         for screen in app.screen_stack:
             if isinstance(screen, CaseScreen) and screen.is_mounted:
                 screen.say("")
-        engine = app.services.engines.own
+            for footer in screen.query(KeyHints):
+                footer.say("")
         painted = [
             (re.sub(r"[\d.]+", "0", segment.text) if self.clock else segment.text, str(segment.style))
             for strip in app.screen._compositor.render_strips()
             for segment in strip
         ]
-        asked = (len(engine.requests), len(engine.cancelled), len(engine.paused), len(self.edited))
-        return asked, (
+        return self.asked(), (
             [id(screen) for screen in app.screen_stack],
             [pane.following for pane in app.screen.query(TextPane)],
             [pane.follow for streams in app.screen.query(StreamGrid) for pane in streams.panes],

@@ -13,7 +13,7 @@ from tui_eval.assertions.judging import judge_one
 from tui_eval.formats import format_called
 from tui_eval.formats.promptfoo.judge import registry
 from tui_eval.model import UNSET, Assertion, Attempt, Case, Evidence, Reply, Verdict
-from tui_eval.tui.state.case.reply import reply_text
+from tui_eval.tui.state.case.expectation_marks import reply_text
 
 _STOCK = ("value", "less", "greater", "keywords", "gist")
 

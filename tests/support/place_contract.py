@@ -12,7 +12,7 @@ from typing import Any
 
 from tests.servers.gated import GatedServer
 from tests.support.waiting import until
-from tui_eval.agents.pace import Pace
+from tui_eval.agents.base import Pace
 from tui_eval.engine.active_run import ActiveRun
 from tui_eval.engine.after.resuming import resume
 from tui_eval.engine.places.attempt_place import AttemptPlace
@@ -295,9 +295,10 @@ async def cancels_a_case_and_the_rest(there: There) -> None:
         there.asks(server)
         there.cases("a", "b", "c", "d")
         run = await there.run(concurrency=2)
+        first = run.tickets[0].attempt_ref
         running = asyncio.ensure_future(run.execute())
         await until(lambda: running.done() or server.asks.total() == 2, LONG)
-        assert await run.runner.cancel({run.tickets[0].attempt_ref}) == 1
+        assert await run.runner.cancel({first}) == 1
         await until(lambda: running.done() or server.asks.total() == 3, LONG)
         assert not running.done()
         assert await run.runner.cancel() == 3

@@ -11,10 +11,10 @@ import pytest
 from textual.events import Key
 from textual.widgets import Input
 
-from tests.support.app_host import FakeEngine, LiveRun, project, running_app, screen_text, until
+from tests.support.app_host import running_app, screen_text, until
+from tests.support.live_run import FakeEngine, LiveRun, project
 from tests.support.settling import rested
 from tui_eval.guard import trust_store
-from tui_eval.tui.pointer import CasePointer
 from tui_eval.tui.screens import dialogs
 from tui_eval.tui.screens.dialogs import AskScreen
 from tui_eval.tui.screens.help import PaperScreen
@@ -22,6 +22,7 @@ from tui_eval.tui.screens.prompt import Prompt
 from tui_eval.tui.screens.run_dialog import FIELDS, RunDialog
 from tui_eval.tui.screens.run_screen import RunScreen
 from tui_eval.tui.screens.suites_screen import SuitesScreen
+from tui_eval.tui.state.app_state import CasePointer
 from tui_eval.tui.widgets.case_list import CaseList
 
 FIRST = "suites/support.yaml::refund is approved"
@@ -34,7 +35,7 @@ async def test_suites_are_read_and_shown(tmp_path):
 
 
 async def test_one_bad_file_does_not_hide_the_others(tmp_path):
-    from tests.support.app_host import SUITE
+    from tests.support.live_run import SUITE
 
     suites = {"suites/bad.yaml": "test_cases:\n  - name: x\n    : [", "suites/good.yaml": SUITE}
     async with running_app(project(tmp_path, suites)) as (app, _):
@@ -74,7 +75,10 @@ async def test_r_runs_one_case_in_place_and_plus_adds_an_attempt(tmp_path):
         assert isinstance(app.screen, SuitesScreen)
         assert app.services.engines.own.requests[0].case_ids == [FIRST]
         app.services.engines.own.live.start(0)
-        await until(lambda: "running" in screen_text(app), pilot)
+        await pilot.press("plus")
+        await pilot.pause()
+        assert len(app.services.engines.own.requests) == 1  # it has only begun
+        await until(lambda: "● refund is" in screen_text(app), pilot)
         await pilot.press("plus")
         await pilot.pause()
         assert len(app.services.engines.own.requests) == 1  # still running
@@ -356,7 +360,7 @@ tests:
 
 
 async def test_after_an_edit_only_the_changed_file_is_read(tmp_path, monkeypatch):
-    from tests.support.app_host import SUITE
+    from tests.support.live_run import SUITE
 
     root = project(tmp_path, {"suites/a.yaml": SUITE, "suites/b.yaml": SUITE})
     async with running_app(root) as (app, pilot):
@@ -506,3 +510,50 @@ async def test_what_nobody_can_read_is_not_agreed_to(tmp_path):
         await until(lambda: isinstance(app.screen, AskScreen), pilot)
         await pilot.press("o")
         await until(lambda: app.state.agreed == {"run check.py"}, pilot)
+
+
+async def test_what_is_said_stands_in_the_footer_and_covers_nothing(tmp_path):
+    root = project(tmp_path)
+    async with running_app(root) as (app, pilot):
+        before = screen_text(app).splitlines()
+        await pilot.press("R")
+        await until(lambda: "everything shown has passed" in screen_text(app).splitlines()[-1], pilot)
+        assert "enter open" not in screen_text(app).splitlines()[-1] and not app._notifications
+        assert screen_text(app).splitlines()[:-1] == before[:-1]
+        await until(lambda: "enter open" in screen_text(app).splitlines()[-1], pilot)
+
+
+async def test_words_of_a_case_leave_the_names_of_its_tabs(tmp_path):
+    root = project(tmp_path)
+    LiveRun(root, ["refund is approved"]).all_done(["failed"])
+    async with running_app(root) as (app, pilot):
+        app.services.places.open_case(CasePointer(FIRST))
+        await until(lambda: "6 History" in screen_text(app), pilot)
+        tabs = next(line for line in screen_text(app).splitlines() if "6 History" in line)
+        await pilot.press("less_than_sign")
+        await until(lambda: "no earlier attempt" in screen_text(app).splitlines()[-1], pilot)
+        assert tabs in screen_text(app).splitlines()
+
+
+async def test_what_is_said_while_a_case_opens_is_no_fault(tmp_path):
+    root = project(tmp_path)
+    async with running_app(root) as (app, pilot):
+        app.services.places.open_case(CasePointer(FIRST))
+        app.services.notices.say("run finished: 3 passed")  # its screen has nothing in it yet
+        await until(lambda: "6 History" in screen_text(app), pilot)
+        assert app.notices.lines[-1][2] == "run finished: 3 passed"
+
+
+async def test_below_a_question_no_keys_are_named_and_what_runs_still_is(tmp_path):
+    root = project(tmp_path)
+    run = LiveRun(root, ["refund is approved"])
+    run.start(0)
+    async with running_app(root) as (app, pilot):
+        await until(lambda: "● 0/1" in screen_text(app) and "? help" in screen_text(app), pilot)
+        await pilot.press("q")
+        await until(lambda: isinstance(app.screen, AskScreen), pilot)
+        await until(lambda: "? help" not in screen_text(app), pilot)
+        assert "● 0/1" in screen_text(app).splitlines()[-1]
+        await pilot.press("escape")
+        await until(lambda: "? help" in screen_text(app), pilot)
+        run.finish()

@@ -9,7 +9,8 @@ import pytest
 from textual.css.query import NoMatches
 from textual.widgets import Static
 
-from tests.support.app_host import SUITE, project, running_app, until
+from tests.support.app_host import running_app, until
+from tests.support.live_run import SUITE, project
 from tui_eval.formats import reading
 from tui_eval.tui.background import run_in_thread, stands
 from tui_eval.tui.screens.place import Place

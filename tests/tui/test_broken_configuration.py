@@ -5,7 +5,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.support.app_host import SUITE, project, running_app, screen_text, until
+from tests.support.app_host import running_app, screen_text, until
+from tests.support.live_run import SUITE, project
 
 GOOD = "agents:\n  offline: {type: echo}\n"
 CONFIGURATIONS = {
@@ -28,7 +29,7 @@ CONFIGURATIONS = {
     "a key of a price": (f"{GOOD}prices: {{m: {{inptu: 2}}}}\n", 3, "did you mean input"),
 }
 SUITES = {
-    "a brace left open": ("agent: offline\ntest_cases:\n  - {name: x, input: y\n", 4, ""),
+    "a brace left open": ("agent: offline\ntest_cases:\n  - {name: x, input: y\n", 3, ""),
     "no input": ("agent: offline\ntest_cases:\n  - {name: x, expected: {should_contain: [y]}}\n", 3, "input"),
     "a misspelt assertion": (
         "agent: offline\ntest_cases:\n  - name: x\n    input: y\n    expected:\n      should_contian: [y]\n", 6, "should_contain",

@@ -10,7 +10,7 @@ import sys
 
 import pytest
 
-from tests.support.app_host import LiveRun, project
+from tests.support.live_run import LiveRun, project
 from tests.support.terminal import LEFT, Terminal
 
 START = """
@@ -31,17 +31,17 @@ PLACES = {
     "an action": "PlaceController.show_log = broken",
     "a message": "SuitesScreen._moved = broken\nPlaceController.show_log = broken",
     "painting": "PlaceController.show_log = lambda self: (setattr(CaseList, 'render_line', broken), self.front.case_list.refresh())",
-    "a timer": "PlaceController.show_log = lambda self: self._app.set_timer(0.01, broken)",
-    "a worker": "async def work():\n    broken()\nPlaceController.show_log = lambda self: self._app.run_worker(work())",
+    "a timer": "PlaceController.show_log = lambda self: self._window.set_timer(0.01, broken)",
+    "a worker": "async def work():\n    broken()\nPlaceController.show_log = lambda self: self._window.run_worker(work())",
     "what a thread read": (
         "from tui_eval.tui.background import run_in_thread\n"
-        "PlaceController.show_log = lambda self: run_in_thread(self._app, lambda: 1, broken)"
+        "PlaceController.show_log = lambda self: run_in_thread(self._window, lambda: 1, broken)"
     ),
     "a screen's opening": (
         "from tui_eval.tui.screens.help import PaperScreen\nPaperScreen.compose = broken"
     ),
 }  # fmt: skip
-ENDLESS = "PlaceController.show_log = lambda self: self._app.set_interval(0.001, broken)"
+ENDLESS = "PlaceController.show_log = lambda self: self._window.set_interval(0.001, broken)"
 BEGINNING = "EvalApp._begin = broken"
 
 
@@ -84,7 +84,7 @@ def test_the_app_survives_its_own_errors(terminal, tmp_path, extra):
     app = terminal(extra=extra)
     app.until("refund is approved")
     app.send("?" if "PaperScreen" in extra else "l")
-    app.until("this did not work: RuntimeError (")
+    app.until("this did not work: RuntimeError")
     if "PaperScreen" in extra:
         app.until("refund is approved")  # a place that could not be opened is left
     app.send("q")
@@ -164,9 +164,9 @@ PlaceController.show_log = left_alone
 @pytest.mark.parametrize(
     "then",
     [
-        "self._app.set_interval(0.001, broken)",
-        "self._app.exit(0, message='a last word')",
-        "self._app._driver.disable_input = lambda: None; self._app.exit(0, message='a last word')",
+        "self._window.set_interval(0.001, broken)",
+        "self._window.exit(0, message='a last word')",
+        "self._window._driver.disable_input = lambda: None; self._window.exit(0, message='a last word')",
     ],
     ids=["a crash", "a message", "keys are still read"],
 )

@@ -7,8 +7,8 @@ import sys
 
 import pytest
 
-from tests.support.app_host import LiveRun, project
 from tests.support.attempts import HOSTILE
+from tests.support.live_run import LiveRun, project
 from tests.support.terminal import Terminal
 from tests.tui.screens.test_hostile_places import TEXT, no_raw
 from tui_eval.model import Attempt, Entry, Verdict

@@ -8,15 +8,15 @@ from typing import Any, cast
 import pytest
 from textual.binding import Binding
 
-from tests.support.app_host import FakeEngine, LiveRun, project, running_app, screen_text, until
+from tests.support.app_host import running_app, screen_text, until
+from tests.support.live_run import FakeEngine, LiveRun, project
 from tui_eval.tui.app import EvalApp
-from tui_eval.tui.keys import KEYS, bindings, remap, written
-from tui_eval.tui.keys_case import CASE_KEYS
-from tui_eval.tui.pointer import CasePointer
+from tui_eval.tui.keys import CASE_KEYS, KEYS, bindings, remap, written
 from tui_eval.tui.screens.help import PaperScreen, help_paragraphs
 from tui_eval.tui.screens.run_screen import RunScreen
 from tui_eval.tui.screens.suites_screen import SuitesScreen
 from tui_eval.tui.settings import Settings, read_settings
+from tui_eval.tui.state.app_state import CasePointer
 from tui_eval.tui.widgets.bars import KeyHints
 
 

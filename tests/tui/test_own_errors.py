@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tui_eval.tui.faults import QUIET, STORM, Faults, place_of
+from tui_eval.tui.terminal.frame_app import QUIET, STORM, Faults, place_of
 
 
 class Person:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 from textual.command import CommandList
 
-from tests.support.app_host import project, running_app, until
+from tests.support.app_host import running_app, until
+from tests.support.live_run import project
 from tui_eval.tui.palette import rank
 
 SUITE = """agent: offline

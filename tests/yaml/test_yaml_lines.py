@@ -65,7 +65,16 @@ def test_lines_of_keys_items_and_parents():
 @pytest.mark.parametrize(
     ("text", "line", "words"),
     [
-        ("a: 1\nb: [1\n", 3, "not valid YAML"),
+        ("a: 1\nb: [1\n", 2, "a list in [ ] begins here (column 4) and never ends"),
+        ("a: 1\nb: {c: 1\n\n", 2, "a mapping in { } begins here (column 4) and never ends"),
+        ('a: 1\nb:\n  - "c\nd: 1\n', 3, "a quoted text begins here (column 5) and never ends"),
+        ("a: 'b\nc: 1", 1, "a quoted text begins here (column 4) and never ends"),
+        (
+            "a: [1\nb: 2\nc: 3\n",
+            2,
+            "did not find expected ',' or ']' while parsing a flow sequence that begins on line 1",
+        ),
+        ("a: |\n  x\n\ty\n", 3, "a tab where spaces are wanted"),
         ("a: b: c", 1, "mapping values are not allowed"),
         ("a: 1\na: 2\n", 2, "given twice"),
         ("a: 1\n---\nb: 2\n", 3, "second YAML document"),

@@ -5,17 +5,57 @@ A protocol is one module with a class derived from `Agent`, registered in `tui_e
 
 from __future__ import annotations
 
+import time
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tui_eval.agents.pace import Pace
 from tui_eval.config.project import AgentSpec
 from tui_eval.events import Event
 from tui_eval.guard.trust import Trust
 from tui_eval.model import Entry, Evidence, Reply
+
+
+class Pace:
+    """How many requests a minute an agent takes (`rate: {requests: N}`), shared by all its attempts: hands out the
+    moments at which they may be sent, evenly, at most those of a tenth of a second at once. None: no limit. One event
+    loop only."""
+
+    def __init__(self, per_minute: float | None) -> None:
+        self._between = 60 / per_minute if per_minute else 0.0
+        self._ahead = max(0.0, 0.1 - self._between) if per_minute else 0.0
+        self._next = 0.0
+        self._reserved = 0
+
+    def seconds(self) -> float:
+        """How long until another request may be sent; 0: now. Takes nothing."""
+        return max(0.0, self._next - self._ahead - time.monotonic()) if self._between else 0.0
+
+    def reserve(self) -> None:
+        """Take the next moment for a request that is about to be made: the next `claim` waits for none."""
+        if self._between:
+            self._take()
+            self._reserved += 1
+
+    def claim(self) -> float:
+        """Take a moment; the seconds to wait for it."""
+        if not self._between:
+            return 0.0
+        if self._reserved:
+            self._reserved -= 1
+            return 0.0
+        wait = self.seconds()
+        self._take()
+        return wait
+
+    async def claimed(self) -> float:
+        """As `claim`; elsewhere than in the engine, it is asked."""
+        return self.claim()
+
+    def _take(self) -> None:
+        self._next = max(self._next, time.monotonic()) + self._between
 
 
 class AgentError(Exception):
@@ -25,6 +65,7 @@ class AgentError(Exception):
     failed, kept in the transcript. `evidence` says the same in a code and data, for lists and groups
     (`tui_eval.causes`): `said` is what tells this failure from others of its code (the text, where nothing is
     given), `place` where it happened (`:8941`, an exit code), `limit` what was kept to; all as those of `like`.
+    `traceback` is that of people's own code, kept as what was seen.
     """
 
     def __init__(
@@ -37,20 +78,24 @@ class AgentError(Exception):
         said: str | None = None,
         place: str = "",
         limit: Any = None,
+        traceback: str = "",
         like: AgentError | None = None,
     ) -> None:
         super().__init__(message)
         self.status = status
         self.answer = answer
         said = message if said is None else said
+        found = traceback[-_LONGEST_TRACEBACK:] or status
         self.evidence = Evidence(
-            "agent", code or _code_of(status), text=said[:_LONGEST], path=place, expected=limit, actual=status
+            "agent", code or _code_of(status), text=said[:_LONGEST], path=place, expected=limit, actual=found
         )
         if like is not None:
             self.evidence = like.evidence
 
 
 _LONGEST = 500
+_LONGEST_TRACEBACK = 8_000
+"""Characters, its last ones: there it says what went wrong."""
 
 
 def _code_of(status: int | None) -> str:
@@ -68,7 +113,7 @@ def _code_of(status: int | None) -> str:
 class Capabilities:
     """What this type of agent can report at all; assertions on the rest are errors.
 
-    `calls_in_metadata`: calls of tools are told by a reply's `metadata.toolCalls` alone (promptfoo's own
+    `calls_in_metadata`: calls of tools are reported by a reply's `metadata.toolCalls` alone (promptfoo's own
     providers), so that one without it says nothing of them.
 
     `guardrails`, `finish_reason`: whether it may say what a filter blocked, and why the model stopped. What asks for
@@ -110,7 +155,7 @@ class Request:
 @dataclass(frozen=True, slots=True)
 class TraceContext:
     """The trace that an attempt's agent is to go on with: W3C's `traceparent`, and what promptfoo's agents
-    are told beside it."""
+    are reported beside it."""
 
     traceparent: str
     evaluation_id: str
@@ -253,3 +298,23 @@ class Agent(ABC):
 
     async def close(self) -> None:  # noqa: B027
         """Release connections and processes at the end of a run."""
+
+
+class RememberingSession(Session):
+    """A session whose agent keeps nothing: each turn goes out with what was said before, its `messages`, as role and
+    content."""
+
+    def __init__(self) -> None:
+        self.messages: list[dict[str, Any]] = []
+
+    def restart(self) -> None:
+        """Forget what was said."""
+        self.messages = []
+
+    def remember(self, request: Request, reply: Reply) -> None:
+        """Keep a turn. The list is a new one: the one before may still be on its way out."""
+        self.messages = [
+            *self.messages,
+            {"role": "user", "content": request.text},
+            {"role": "assistant", "content": reply.text},
+        ]

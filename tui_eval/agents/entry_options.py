@@ -168,3 +168,34 @@ def usual_secret(options: Options, key: str, url: str, *variables: str) -> str |
         if one == value and not free and not is_loopback(url):
             trust.require(f"send {name} to {host_of(url) or url}")
     return value
+
+
+_IN_FILES = ("tools", "tool_choice", "functions", "response_format", "output_format", "schema")
+
+
+def loaded(options: Options, parameters: dict[str, Any]) -> dict[str, Any]:
+    """The parameters of a model, those that stand in files (`tools: file://tools.json`, JSON or YAML) read.
+
+    Raises:
+        ConfigError: a file cannot be read.
+        NeedsTrust: it lies outside the root.
+    """
+    wanted = [
+        key
+        for key in _IN_FILES
+        if isinstance(value := parameters.get(key), str) and value.startswith("file://")
+    ]
+    if not wanted:
+        return parameters
+    import yaml
+
+    result = dict(parameters)
+    for key in wanted:
+        path = options.path(str(parameters[key]).removeprefix("file://"), f"parameters.{key}")
+        try:
+            loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+            result[key] = yaml.load(path.read_text("utf-8"), Loader=loader)  # JSON is YAML
+        except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+            reason = getattr(error, "strerror", None) or " ".join(str(error).split())
+            raise options.error(f"parameters.{key}", f"cannot read {path.name}: {reason}") from None
+    return result

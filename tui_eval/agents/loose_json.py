@@ -6,6 +6,7 @@ msgspec is fast and strict; what it refuses (lone surrogates, NaN) the standard 
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 import msgspec
@@ -57,3 +58,26 @@ def one_line(text: str, limit: int = 300) -> str:
     """The text on one line, cut at `limit` characters."""
     line = " ".join(text.split())
     return line if len(line) <= limit else line[: limit - 1] + "…"
+
+
+_FENCED = re.compile(r"```(?:json)?[ \t]*\n(?P<object>\s*\{.*\})\s*\n?```\s*\Z", re.DOTALL | re.IGNORECASE)
+_OPENING = re.compile(r"```(?:json)?[ \t]*\n", re.IGNORECASE)
+
+
+def split_metadata(text: str) -> tuple[str, dict[str, Any] | None]:
+    """A reply's metadata where its text carries it, a fenced JSON object at its end: the text without the object, and
+    the object; (text, None) where there is none."""
+    if not text.rstrip().endswith("```"):
+        return text, None
+    starts = [match.start() for match in _OPENING.finditer(text)]
+    for start in reversed(starts):
+        match = _FENCED.match(text, start)
+        if match is None:
+            continue
+        try:
+            value = decode(match["object"])
+        except ValueError:
+            continue
+        if isinstance(value, dict):
+            return text[:start].rstrip(), value
+    return text, None

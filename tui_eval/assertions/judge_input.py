@@ -1,12 +1,14 @@
-"""What an assertion is judged on, what judging may use, and what comes of it.
+"""What an assertion is judged on, what judging may use, and what comes of it; what a judge model replied.
 
-The engine fills an `Evidence` from an attempt and hands it to `tui_eval.formats.judge`. Nothing
+The engine fills a `JudgeInput` from an attempt and hands it to `tui_eval.formats.judge`. Nothing
 here knows agents or the engine: a judge model, the agent asked for its rows, a database and the
 hosts of people's code come in as callables and values of `JudgeServices`.
 """
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -30,6 +32,8 @@ class CannotJudge(Exception):
         super().__init__(reason)
         self.code = code
         self.said = said
+        self.evidence: Evidence | None = None
+        """What its verdict rests on, where more is known than the code."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +102,8 @@ class JudgeServices:
     rows (`CannotJudge`: nothing says what they are). `base` is the suite's folder, `root` the project's. `comparison` holds comparison settings
     in force (rtol, atol, decimals, ordered, key, and whatever `reference` needs). `env` are
     variables that templates may read. `compares_columns` says that whoever asks will compare the
-    columns of a test itself when all have run (promptfoo's select-best, max-score).
+    columns of a test itself when all have run (promptfoo's select-best, max-score), in `compare_seconds` (None: as
+    long as it takes).
     """
 
     ask_judge: Callable[[str | None, str, dict[str, Any] | None], Awaitable[JudgeAnswer]] | None = None
@@ -125,6 +130,7 @@ class JudgeServices:
     comparison: dict[str, Any] = field(default_factory=dict)
     env: Mapping[str, str] = field(default_factory=dict)
     compares_columns: bool = False
+    compare_seconds: float | None = None
 
 
 @dataclass(slots=True)
@@ -194,3 +200,41 @@ class Judgement:
     frames: dict[str, Any] = field(default_factory=dict)
     open: bool = False
     evidence: list[Evidence] | None = None
+
+
+_PASS = re.compile(r"\bpass")
+_FAIL = re.compile(r"\bfail")
+_STARTS = 1000
+"""Braces at which an object may begin: each costs the reading of what follows."""
+
+
+def pass_or_fail(text: str, *, anywhere: bool = False) -> bool | None:
+    """True for a reply that says pass and not fail, False for fail and not pass, else None.
+
+    Case does not matter. `anywhere` takes the letters inside other words too (`bypass`), as
+    neuro-san's driver does.
+    """
+    lowered = text.lower()
+    says_pass = "pass" in lowered if anywhere else _PASS.search(lowered) is not None
+    says_fail = "fail" in lowered if anywhere else _FAIL.search(lowered) is not None
+    return says_pass if says_pass != says_fail else None
+
+
+def first_object(text: str) -> dict[str, Any] | None:
+    """The first JSON object within a reply, in a fence or between other words; None if there is none."""
+    # Python writes and reads no integers of more than 4,300 digits.
+    decoder = json.JSONDecoder(parse_int=lambda digits: int(digits) if len(digits) < 4000 else float(digits))
+    start = text.find("{")
+    for _ in range(_STARTS):
+        if start < 0:
+            break
+        try:
+            value, _ = decoder.raw_decode(text, start)
+        except ValueError:
+            value = None
+        except RecursionError:
+            return None  # nested as deeply from each of the braces within
+        if isinstance(value, dict):
+            return value
+        start = text.find("{", start + 1)
+    return None

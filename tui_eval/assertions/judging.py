@@ -1,9 +1,9 @@
-"""The loop that judges a case, and verdicts as handlers make them."""
+"""The loop that judges a case, verdicts as handlers make them, and what they come to: outcome, score and first message."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from inspect import isawaitable
 from typing import Any
 
@@ -12,9 +12,57 @@ from msgspec import UNSET
 from tui_eval import extensions
 from tui_eval.assertions import evidence as seen
 from tui_eval.assertions.judge_input import CannotJudge, JudgeInput, Judgement
-from tui_eval.assertions.outcome import message_of, outcome_of, share_passed
 from tui_eval.guard.trust import NeedsTrust
-from tui_eval.model import Assertion, Case, Evidence, Verdict
+from tui_eval.model import Assertion, Case, Evidence, Outcome, Verdict
+
+NOTHING_ASSERTED = "nothing asserted"
+PASSED = "passed"
+OPEN = "the columns of this test are compared when all of them have run"
+"""Of what compares columns, until then."""
+
+
+def outcome_of(verdicts: Sequence[Verdict]) -> Outcome:
+    """`failed` if anything is not as expected, else `error` if anything could not be judged.
+
+    The rule for attempts is the design's rule for cases ("error if none failed and one errored").
+    """
+    outcome: Outcome = "passed"
+    for verdict in verdicts:
+        if verdict.passed is None:
+            if outcome == "passed":
+                outcome = "error"
+        elif not verdict.passed:
+            return "failed"
+    return outcome
+
+
+def share_passed(verdicts: Sequence[Verdict]) -> float:
+    """The share of verdicts that passed, 0–1; 1 where nothing was asserted."""
+    if not verdicts:
+        return 1.0
+    return sum(verdict.passed is True for verdict in verdicts) / len(verdicts)
+
+
+def message_of(verdicts: Sequence[Verdict]) -> str:
+    """What a person reads first: the texts of failures, then of errors, joined with `; `.
+
+    `passed` where there is neither, `nothing asserted` where there are no verdicts.
+    """
+    if not verdicts:
+        return NOTHING_ASSERTED
+    texts = failure_texts(verdicts)
+    texts += [verdict.reason for verdict in verdicts if verdict.passed is None]
+    return "; ".join(text for text in texts if text) or PASSED
+
+
+def failure_texts(verdicts: Sequence[Verdict]) -> list[str]:
+    """The texts of what failed, in order; missing tools are one failure however many they are."""
+    texts: list[str] = []
+    for verdict in verdicts:
+        if verdict.passed is False and not (verdict.type == "tools_used" and verdict.reason in texts):
+            texts.append(verdict.reason)
+    return texts
+
 
 Handler = Callable[[Assertion, JudgeInput, Judgement], "Verdict | Awaitable[Verdict | None] | None"]
 ACTUAL_LIMIT = 2000
@@ -85,7 +133,7 @@ async def judge_one(
         if handler is None:
             raise CannotJudge(f"{assertion.type}: unknown assertion", "unknown-type")
         verdict = handler(assertion, evidence, judgement)
-        return await verdict if isawaitable(verdict) else verdict
+        return await verdict if not isinstance(verdict, Verdict) and isawaitable(verdict) else verdict
     except (CannotJudge, NeedsTrust) as error:
         return error_verdict(assertion, str(error), [seen.error(error)])
     except (asyncio.CancelledError, KeyboardInterrupt, SystemExit, GeneratorExit):

@@ -12,7 +12,7 @@ from tui_eval.config.project import ConfigError
 from tui_eval.engine.after.failure_naming import name_failures, plan_naming
 from tui_eval.engine.prepare import NothingToRun
 from tui_eval.guard.text import visible
-from tui_eval.reports.failure_modes_text import text
+from tui_eval.reports.console_table import failure_modes
 from tui_eval.store.run_folders import StoreError
 
 
@@ -33,5 +33,5 @@ def assess(reference: str, judge: str | None, trust: bool, as_json: bool) -> int
     if as_json:
         say_json(msgspec.to_builtins(found))
     else:
-        say(visible(text(found)))
+        say(visible(failure_modes(found)))
     return EXIT_OK

@@ -22,7 +22,7 @@ class ClassicProgress(Progress):
     def __init__(self) -> None:
         super().__init__("none")
         self._jobs: list[Job] = []
-        self._names: list[str] = []
+        self._case_names: list[str] = []
         self._attempts: dict[int, list[Attempt]] = {}
         self._results: list[ClassicResult] = []
         self._next = 0
@@ -38,7 +38,7 @@ class ClassicProgress(Progress):
             others = columns[job.case.case_id]
             agents = len({other.agent for other in others})
             column = "" if len(others) == 1 else f" [{job.agent if agents > 1 else job.model or job.agent}]"
-            self._names.append(job.case.name + column)
+            self._case_names.append(job.case.name + column)
         self._begin()
 
     def ended(self, job: Job, number: int, attempt: Attempt) -> None:
@@ -69,13 +69,13 @@ class ClassicProgress(Progress):
 
     def _begin(self) -> None:
         if not self._open and self._next < len(self._jobs):
-            self._write(running(self._names[self._next]))
+            self._write(running(self._case_names[self._next]))
             self._open = True
 
     def _end(self, job: Job, attempts: list[Attempt]) -> None:
         attempts.sort(key=lambda attempt: attempt.attempt)
         kept = [attempt for attempt in attempts if attempt.outcome != "cancelled"]
-        result = result_of(self._names[self._next], kept, job.required)
+        result = result_of(self._case_names[self._next], kept, job.required)
         self._results.append(result)
         say(ended(result, job.attempts))
         self._next += 1

@@ -1,8 +1,10 @@
-"""`tui-eval compare RUN RUN`: regressions, fixes, flaky, new and gone cases; exit code 1 on a regression."""
+"""`tui-eval compare RUN RUN`: regressions, fixes, flaky, new and gone cases; exit code 1 on a regression, and where a
+case that passed was not run to its end in the second run."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from contextlib import closing
 from pathlib import Path
 
 from tui_eval.commands.output import (
@@ -18,7 +20,8 @@ from tui_eval.commands.run_suites import find_run
 from tui_eval.config.project import find_root
 from tui_eval.guard.text import clip, visible
 from tui_eval.reports.run_comparison import CHANGES, CaseChange, Pair, RunComparison, compare, document
-from tui_eval.store.linked import counting_folders, load_together
+from tui_eval.store.linked import compared_folders, load_together
+from tui_eval.store.reader import RunReader
 from tui_eval.store.run_folders import StoreError
 from tui_eval.store.summary import CaseSummary, share
 
@@ -41,6 +44,10 @@ def compare_runs(before: str, after: str | None, agents: Sequence[str], as_json:
     else:
         sides = (_folders(before, after or "last"), _folders(after or "last", before))
         halves = (_load(sides[0]), _load(sides[1]))
+    if not as_json:
+        names = _called(dict.fromkeys(folder for side in sides for folder in side))
+        for item in (item for half in halves for item in half):
+            item.name = names.get(item.case_id, item.name)
     result = compare(*halves)
     if as_json:
         say_json(document(result, [[folder.name for folder in side] for side in sides]))
@@ -52,13 +59,13 @@ def compare_runs(before: str, after: str | None, agents: Sequence[str], as_json:
         say(_text(result))
     if not result.cases:
         return EXIT_NOTHING
-    return EXIT_FAILED if result.count("regressed") else EXIT_OK
+    return EXIT_FAILED if result.count("regressed") or result.unknown else EXIT_OK
 
 
 def _folders(reference: str, other: str | None) -> list[Path]:
     try:
         root, _ = find_root([Path.cwd()])
-        return counting_folders(root, find_run(reference), find_run(other) if other is not None else None)
+        return compared_folders(root, find_run(reference), find_run(other) if other is not None else None)
     except StoreError as error:
         raise CommandError(str(error)) from None
 
@@ -68,6 +75,15 @@ def _load(folders: Sequence[Path]) -> list[CaseSummary]:
         return load_together(folders)
     except StoreError as error:
         raise CommandError(str(error)) from None
+
+
+def _called(folders: Iterable[Path]) -> dict[str, str]:
+    """What lists call the cases of these runs whose recorded names say too little."""
+    found: dict[str, str] = {}
+    for folder in folders:
+        with closing(RunReader(folder)) as reader:
+            found |= reader.called()
+    return found
 
 
 def _columns(cases: Sequence[CaseSummary], agents: Sequence[str]) -> tuple[list[CaseSummary], ...]:

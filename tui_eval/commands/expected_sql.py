@@ -28,7 +28,7 @@ class ExpectedSql:
         self._known: dict[tuple[str | None, str], SqlResult | Exception] = {}
 
     def try_all(self, cases: Iterable[Case], progress: Callable[[int, int], None]) -> None:
-        """Execute what these cases expect, many on one connection; `progress` is told how many of how many have
+        """Execute what these cases expect, many on one connection; `progress` is called with how many of how many have
         been."""
         wanted: dict[str | None, dict[str, None]] = {}
         for case in cases:

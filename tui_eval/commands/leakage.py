@@ -35,7 +35,7 @@ class _Place:
 def leaks(
     loaded: Sequence[Suite], config: Config, trust: Trust, expected: ExpectedSql | None = None
 ) -> list[Problem]:
-    """A note for each test whose expected values stand in what its agent is told. Tests whose SQL
+    """A note for each test whose expected values stand in what its agent is given. Tests whose SQL
     cannot be executed here are passed over: `unjudgeable` says what is wrong with it."""
     expected = expected or ExpectedSql(config, trust)
     shared: dict[str, list[_Place]] = {}

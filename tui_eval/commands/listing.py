@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from tui_eval.case_names import full_name
+from tui_eval.case_names import called, full_name, which_tests
 from tui_eval.commands.output import (
     EXIT_NOTHING,
     EXIT_OK,
@@ -58,7 +58,7 @@ def list_cases(
         say_json([describe(case) for case in cases])
     else:
         suite, nothing = None, 0
-        for case in cases:
+        for case, name in zip(cases, called(cases, which_tests(cases)), strict=True):
             if case.suite != suite:
                 suite = case.suite
                 say(visible(f"{suite}  ({case.format})", newlines=False))
@@ -67,7 +67,7 @@ def list_cases(
             idle = asserts_nothing(case)
             extra += "  (asserts nothing)" if idle else ""
             nothing += idle
-            say(visible(f"  {full_name(case.name, case.variant)}{agent}{extra}", newlines=False))
+            say(visible(f"  {full_name(name, case.variant)}{agent}{extra}", newlines=False))
         total = f"{counted(len(cases), 'case')} in {counted(len({case.suite for case in cases}), 'suite')}"
         say(f"{total}, {nothing} {'assert' if nothing > 1 else 'asserts'} nothing" if nothing else total)
     if errors:

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from contextlib import closing
 from pathlib import Path
 
 from tui_eval import __version__
 from tui_eval.commands.output import EXIT_FAILED, EXIT_OK, EXIT_USAGE, CommandError, counted, warn
 from tui_eval.commands.recorded_runs import show
-from tui_eval.commands.run_suites import find_run
+from tui_eval.commands.run_suites import find_run, write_files
 from tui_eval.config.project import find_root
 from tui_eval.engine.after import derived_columns
-from tui_eval.reports.export import ExportError, check_writable, export
+from tui_eval.reports.export import ExportError, check_writable
 from tui_eval.store import merging
 from tui_eval.store.index import Index
 from tui_eval.store.reader import RunReader
@@ -46,7 +47,8 @@ def merge(references: Sequence[str], outputs: Sequence[Path]) -> int:
     for line in _said(whole, info.id):
         warn(line)
     code = show(info.id, None)
-    unwritten = _write(folder, outputs)
+    with closing(RunReader(folder)) as reader:
+        unwritten = write_files(reader, outputs)
     if unwritten:
         return EXIT_USAGE
     return EXIT_FAILED if code == EXIT_OK and not whole.complete else code
@@ -97,19 +99,3 @@ def _said(whole: merging.Whole, run_id: str) -> list[str]:
     if missing := merging.missing_line(whole):
         lines.append(f"incomplete: {missing}")
     return lines
-
-
-def _write(folder: Path, outputs: Sequence[Path]) -> int:
-    reader = RunReader(folder)
-    unwritten = 0
-    try:
-        for path in outputs:
-            try:
-                for line in export(reader, path):
-                    warn(line)
-            except ExportError as error:
-                warn(str(error))
-                unwritten += 1
-    finally:
-        reader.close()
-    return unwritten

@@ -59,39 +59,17 @@ def odd_values(loaded: Iterable[Suite]) -> Iterator[Problem]:
 
 
 def _of_case(case: Case) -> Iterator[tuple[str, Odd]]:
+    form = format_of(case.format)
     free = any(one.type.removeprefix("not-") in _ANY_SCORE for one in case.assertions)
     weighed = any((one.weight or 0) < 0 for one in case.assertions)
-    scored = (
-        format_of(case.format).sums_up
-        and not case.options.get("assertScoringFunction")
-        and not free
-        and not weighed
-    )
+    scored = form.sums_up and not form.own_score(case) and not free and not weighed
     if scored and case.threshold is not None and case.threshold > 1:
         yield "threshold", (f"{case.threshold:g} is never reached: scores go up to 1", "give one from 0 to 1")
-    if (ratio := case.options.get("success_ratio")) is not None and (told := _ratio(ratio)) is not None:
-        yield "success_ratio", told
+    for key, message, cure in form.odd_values(case):
+        yield key, (message, cure)
     for timeout in {case.timeout, *(turn.timeout for turn in case.turns)}:
         if timeout == 0:
             yield "timeout_in_seconds", ("is 0: there is no time to answer in", "leave it out for no limit")
-
-
-def _ratio(value: Any) -> Odd | None:
-    """A ratio of attempts that neuro-san takes for another one."""
-    if not isinstance(value, str):
-        return None
-    parts = value.split("/")
-    try:
-        passes, attempts = int(parts[0]), int(parts[-1])
-    except ValueError:
-        return None  # said where it is read
-    asked = max(1, attempts)
-    taken = f"{max(1, min(passes, asked))} of {asked}"
-    if len(parts) > 2:
-        return f"{value!r} has more than one slash: it is taken for {taken}", 'write it as "2/3"'
-    if passes > attempts or passes < 1:
-        return f"{value!r} is impossible: it is taken for {taken}, as in neuro-san", 'write it as "2/3"'
-    return None
 
 
 def _odd(one: Assertion) -> Odd | None:

@@ -34,7 +34,7 @@ def open_app(paths: Sequence[str], *, config_file: str | None, trust: bool, loca
     if run is not None:
         return _show(run, config_file=config_file, trust=trust, local=local)
     if len(paths) == 1 and paths[0].lower().endswith(".json"):
-        from tui_eval.formats.importing import is_results, open_results
+        from tui_eval.formats.reading import is_results, open_results
 
         if is_results(Path(paths[0])):
             return _show(open_results(Path(paths[0])), config_file=config_file, trust=trust, local=local)

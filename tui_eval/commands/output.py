@@ -9,6 +9,7 @@ import re
 import shutil
 import sys
 from collections.abc import Iterable
+from itertools import islice
 from typing import Any, TextIO
 
 import msgspec
@@ -36,8 +37,13 @@ class CommandError(Exception):
         self.code = code
 
 
+_refused: set[str] = set()
+"""Why stdout could not be written, though somebody reads it."""
+
+
 def say(text: str, to: TextIO | None = None, end: str = "\n") -> None:
-    """Print text that may come from outside; a reader that has gone away ends the program quietly."""
+    """Print text that may come from outside. What cannot be printed (a reader or a terminal that has gone away, a full
+    disk) ends nothing: attempts go on, and files are written. `all_printed` says whether it matters."""
     stream: TextIO = sys.stdout if to is None else to
     text = visible(text)
     encoding = (getattr(stream, "encoding", None) or "ascii").lower()
@@ -49,9 +55,36 @@ def say(text: str, to: TextIO | None = None, end: str = "\n") -> None:
         stream.write(text + end)
         stream.flush()
     except BrokenPipeError:
-        # The pipe's reader (head, less) has enough.
-        with contextlib.suppress(OSError):
-            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+        _silence(stream)  # the pipe's reader (head, less) has enough
+    except OSError as error:
+        _silence(stream)
+        if stream is sys.stdout:
+            reason = error.strerror or str(error)
+            _refused.add(reason)
+            warn(f"stdout cannot be written: {reason}; it lacks what follows")
+
+
+def _silence(stream: TextIO) -> None:
+    """Let what is printed there from now on go nowhere."""
+    with contextlib.suppress(OSError):
+        null = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(null, stream.fileno())
+        os.close(null)
+
+
+def all_printed() -> bool:
+    """Whether stdout has all that was printed, or nobody who would want it."""
+    return not _refused
+
+
+def say_lines(lines: Iterable[str]) -> None:
+    """Print many lines, some hundred at once."""
+    lines = iter(lines)
+    while some := list(islice(lines, _LINES_AT_ONCE)):
+        say("\n".join(some))
+
+
+_LINES_AT_ONCE = 500
 
 
 def _coloured(stream: TextIO) -> bool:

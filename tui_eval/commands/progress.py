@@ -8,7 +8,7 @@ import time
 from collections.abc import Sequence
 
 from tui_eval import causes
-from tui_eval.case_names import full_name
+from tui_eval.case_names import called, full_name, is_unnamed, names_by_values, which_tests
 from tui_eval.commands.output import say, warn
 from tui_eval.engine.plan import Job
 from tui_eval.guard.text import clip, storable, visible
@@ -16,6 +16,8 @@ from tui_eval.model import Attempt
 
 _TOGETHER = 0.05
 """Seconds within which lines are printed at once: one by one they cost a tenth of a fast run."""
+_NAMED_TOGETHER = 2_000
+"""Cases that are named beside each other; of more each by itself."""
 _WORDS = {"passed": "✓", "failed": "✗", "error": "!", "cancelled": "⊘", "skipped": "–"}
 
 
@@ -27,6 +29,7 @@ class Progress:
         self.total = 0
         self.done = 0
         self._several: set[str] = set()
+        self._names: dict[str, str] = {}
         self._lines: list[str] = []
         self._begun = time.monotonic()
 
@@ -45,6 +48,12 @@ class Progress:
         for job in jobs:
             models.setdefault(job.agent, set()).add(job.model)
         self._several = {agent for agent, found in models.items() if len(found) > 1}
+        if self.display == "plain" and len(jobs) <= _NAMED_TOGETHER:
+            cases = list({job.case.case_id: job.case for job in jobs}.values())
+            self._names = {
+                case.case_id: name
+                for case, name in zip(cases, called(cases, which_tests(cases)), strict=True)
+            }
 
     def finish(self) -> None:
         """All that runs has ended."""
@@ -61,7 +70,11 @@ class Progress:
                 if attempt.outcome == "passed"
                 else f": {clip(visible(causes.cause_of(attempt) or attempt.message, newlines=False), 160)}"
             )
-            name = visible(full_name(job.case.name, job.case.variant), newlines=False)
+            case = job.case
+            own = self._names.get(case.case_id) or (
+                names_by_values([case])[0] if is_unnamed(case) else case.name
+            )
+            name = visible(full_name(own, case.variant), newlines=False)
             seconds = (attempt.duration_ms or 0) / 1000
             which += " cached" if attempt.cached else ""
             who = f"{job.agent} · {job.model}" if job.agent in self._several and job.model else job.agent

@@ -1,4 +1,4 @@
-"""`tui-eval show`, `attach`, `cancel`, `export`: what was run, and what is being run."""
+"""`tui-eval runs`, `show`, `attach`, `cancel`, `export`: what was run, and what is being run."""
 
 from __future__ import annotations
 
@@ -7,35 +7,47 @@ import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+import msgspec
+
 from tui_eval.case_names import full_name
 from tui_eval.commands.output import (
     EXIT_FAILED,
+    EXIT_NOTHING,
     EXIT_OK,
     EXIT_USAGE,
     CommandError,
     counted,
     say,
+    say_json,
+    say_lines,
     terminal_width,
     warn,
-    warn_line,
 )
-from tui_eval.commands.run_suites import code_of, failures_of, find_run, gap_of, reasons_of
+from tui_eval.commands.run_suites import (
+    code_of,
+    failures_of,
+    find_run,
+    gap_of,
+    reasons_of,
+    unread_of,
+    unread_words,
+    write_files,
+)
 from tui_eval.config.project import find_root
 from tui_eval.engine.service.client import EngineClient, EngineError
 from tui_eval.formats import format_of
 from tui_eval.guard.text import clip, visible
 from tui_eval.model import Attempt, Trace
 from tui_eval.reports import console_table
-from tui_eval.reports.export import ExportError, export
 from tui_eval.reports.rows_shown import rows_shown, table_lines
 from tui_eval.store.encoding import encode_json
 from tui_eval.store.index import Index
 from tui_eval.store.printed_commands import resume_command
 from tui_eval.store.reader import RunReader
 from tui_eval.store.run_folders import Store, StoreError
-from tui_eval.store.schema import StoredCase
+from tui_eval.store.schema import RunSummary, StoredCase
 from tui_eval.store.shard_runs import shard_words
-from tui_eval.store.summary import summarise_run
+from tui_eval.store.summary import cached_of
 from tui_eval.store.usual import Kind, past_tokens, usual_text, usual_tokens
 
 _BUDGETS: dict[str, Kind] = {"max_input_tokens": "input_tokens", "max_output_tokens": "output_tokens"}
@@ -46,26 +58,26 @@ def show(reference: str, case_name: str | None) -> int:
     """One run as a table, or one case of it with transcript and verdicts."""
     with_reader = _reader(reference)
     try:
-        cases, attempts = with_reader.cases(), with_reader.attempts()
-        summaries = summarise_run(cases, attempts)
         if case_name is None:
-            info = with_reader.info()
+            info, table = with_reader.info(), console_table.RunTable.of(with_reader)
             part = shard_words(info.provenance)
             say(f"run {info.id}: {info.state}, {', '.join(filter(None, [*info.agents, part]))}")
-            say(console_table.table(cases, attempts, summaries, terminal_width()))
-            if text := failures_of(with_reader, _project_of(with_reader.folder)):
-                say(f"\n{text}")
-            say(f"\n{console_table.totals(summaries, attempts, info.note)}")
-            return code_of(summaries, gap_of(info))
+            say_lines(table.lines(terminal_width()))
+            say_lines(failures_of(with_reader, table, _project_of(with_reader.folder)))
+            say(f"\n{table.totals(info.note, gap_of(info) or unread_words(info))}")
+            return code_of(table.sums.outcomes, gap_of(info))
+        cases = with_reader.cases()
         meant = [
-            case for case in cases if case_name in (case.case_id, case.name, case.case_id.partition("::")[2])
+            called
+            for case, called in zip(cases, with_reader.listed(cases), strict=True)
+            if case_name in (case.case_id, case.name, called.name, case.case_id.partition("::")[2])
         ]
         if not meant:
             some = ", ".join(dict.fromkeys(case.name for case in cases[:8]))
             raise CommandError(f"run {reference} has no case {case_name!r}; it has: {some}")
         for case in meant:
             usual = _usual_tokens(case)
-            rows = [row for row in attempts if row.case_ref == case.id]
+            rows = with_reader.attempts(case.id)
             if not rows:
                 warn(f"run {reference} has no attempt of {full_name(case.name, case.variant)}")
             for row in rows:
@@ -89,7 +101,7 @@ def _project_of(folder: Path) -> Path | None:
 
 
 def _usual_tokens(case: StoredCase) -> dict[str, str]:
-    """By budget assertion, what the case usually takes with this agent; only where past runs tell."""
+    """By budget assertion, what the case usually takes with this agent; only where past runs show it."""
     if not format_of(case.format).budgets:
         return {}
     root, _ = find_root([Path.cwd()])
@@ -110,7 +122,7 @@ def _rows(attempt: Attempt, folder: Path | None) -> list[str]:
     shown = rows_shown(attempt.data, folder, attempt=attempt)
     lines = [f"→ {line}" for line in shown.diagnosis]
     lines += [f"SQL {shown.conclusion}"] if shown.conclusion else []
-    lines += shown.fault
+    lines += [*shown.place, *shown.fault]
     lines += [shown.order] if shown.order else []
     lines = [visible(line, newlines=False) for line in lines]
     if (table := shown.table or shown.answer) is not None:
@@ -177,7 +189,7 @@ def follow(reference: str) -> int:
     """Follow a run in plain lines until it ends; the run's exit code."""
     reader = _reader(reference)
     try:
-        names = {case.id: full_name(case.name, case.variant) for case in reader.cases()}
+        names = {case.id: full_name(case.name, case.variant) for case in reader.listed(reader.cases())}
         info = reader.info()
         say(f"run {info.id}: {info.state}")
         seen = 0
@@ -194,8 +206,8 @@ def follow(reference: str) -> int:
                 break
             if not changes:
                 time.sleep(0.2)
-        summaries = summarise_run(reader.cases(), reader.attempts())
-        say(console_table.totals(summaries, reader.attempts()))
+        table = console_table.RunTable.of(reader)
+        say(table.totals(lacks=gap_of(reader.info()) or unread_words(reader.info())))
         if state == "interrupted" and "merged" in info.provenance:
             warn(f"incomplete: {reader.info().note}")
             return EXIT_FAILED
@@ -205,7 +217,9 @@ def follow(reference: str) -> int:
             else:
                 warn("the run was interrupted before what it was to run was written down; start it anew")
             return EXIT_FAILED
-        return code_of(summaries, None)
+        if unread_of(reader.info()):
+            return EXIT_USAGE
+        return code_of(table.sums.outcomes, None)
     finally:
         reader.close()
 
@@ -240,20 +254,10 @@ def cancel(reference: str) -> int:
 
 
 def export_run(reference: str, paths: Sequence[Path]) -> int:
-    """Write a run to files; the ending of each says which kind. One that cannot be written keeps no other back."""
+    """Write a run to files (`write_files`)."""
     reader = _reader(reference)
-    unwritten = 0
     try:
-        for path in paths:
-            try:
-                notes = export(reader, path)
-            except ExportError as error:
-                warn_line(str(error))
-                unwritten += 1
-                continue
-            say(f"written: {path}")
-            for line in notes:
-                warn(line)
+        unwritten = write_files(reader, paths, lambda path: say(f"written: {path}"))
     finally:
         reader.close()
     return EXIT_USAGE if unwritten else EXIT_OK
@@ -271,3 +275,63 @@ def _reader(reference: str) -> RunReader:
         return RunReader(_find(reference))
     except StoreError as error:
         raise CommandError(str(error)) from None
+
+
+WIDE = 130
+"""Columns of a terminal from which date and state have columns of their own; a pipe has them always."""
+_LAST = 20
+"""Columns that the last column has at least."""
+
+
+def list_runs(as_json: bool) -> int:
+    """The runs of this project, newest first."""
+    root, _ = find_root([Path.cwd()])
+    found = Index(root).runs()
+    if as_json:
+        say_json([msgspec.to_builtins(item) for item in found])
+    elif found:
+        say(runs_text(found, terminal_width()))
+    else:
+        say(f"no runs yet in {root}; start one with `tui-eval run PATH`")
+    return EXIT_OK if found else EXIT_NOTHING
+
+
+def runs_text(runs: Sequence[RunSummary], width: int | None) -> str:
+    """A table of runs, at most `width` columns wide (None: as wide as it is)."""
+    wide = width is None or width >= WIDE
+    head = ["Run", *(["When", "State"] if wide else []), "Passed", "Failed", "Errors", "Cost", "What"]
+    rows = [head, *(_cells(run, wide) for run in runs)]
+    widths = [max(len(row[i]) for row in rows) for i in range(len(head) - 1)]
+    lefts = 3 if wide else 1
+    lines: list[str] = []
+    for row in rows:
+        cells = [
+            cell.ljust(size) if i < lefts else cell.rjust(size)
+            for i, (cell, size) in enumerate(zip(row, widths, strict=False))
+        ]
+        line = "  ".join([*cells, row[-1]])
+        if width is not None:
+            line = _cut(line, max(width, sum(widths) + 2 * len(widths) + _LAST))
+        lines.append(line.rstrip())
+    return "\n".join(lines)
+
+
+def _cells(run: RunSummary, wide: bool) -> list[str]:
+    damaged = run.state == "damaged"
+    words = (run.what, run.agents, cached_of(run.cached, run.saved))
+    what = visible(" · ".join(filter(None, words)), newlines=False)
+    if run.linked_to:
+        what = f"↳ {run.linked_to}: {what}" if wide else f"↳ {what}"
+    more = [time.strftime("%Y-%m-%d %H:%M", time.localtime(run.started_at)), run.state] if wide else []
+    if not wide and run.state != "finished":
+        what = f"{run.state}: {what}"
+    counts = (
+        ["", "", ""] if damaged else [f"{run.passed:,}/{run.total:,}", f"{run.failed:,}", f"{run.errors:,}"]
+    )
+    return [run.id, *more, *counts, "" if run.cost is None else f"${run.cost:,.4f}", what]
+
+
+def _cut(line: str, width: int) -> str:
+    from rich.cells import cell_len, set_cell_size
+
+    return line if cell_len(line) <= width else set_cell_size(line, width - 1) + "…"

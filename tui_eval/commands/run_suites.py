@@ -12,7 +12,7 @@ import signal
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from pathlib import Path
 
 from tui_eval.agents.base import AgentError
@@ -25,6 +25,7 @@ from tui_eval.commands.output import (
     counted,
     report_problems,
     say,
+    say_lines,
     terminal_width,
     warn,
     warn_line,
@@ -32,8 +33,6 @@ from tui_eval.commands.output import (
 from tui_eval.commands.progress import Progress
 from tui_eval.config.project import ConfigError, kept_by_link, state_dir
 from tui_eval.engine.active_run import ActiveRun
-from tui_eval.engine.after.rescoring import rescore as prepare_rescore
-from tui_eval.engine.after.resuming import resume
 from tui_eval.engine.prepare import NothingToRun, prepare
 from tui_eval.engine.request import RunRequest
 from tui_eval.engine.selection import SelectionError
@@ -42,16 +41,16 @@ from tui_eval.engine.wants import wants_of_jobs
 from tui_eval.formats import format_of
 from tui_eval.guard.paths import inside
 from tui_eval.guard.trust import fingerprints, in_order
-from tui_eval.model import Attempt
-from tui_eval.reports import console_table, failure_modes_text, results
+from tui_eval.model import Attempt, Outcome
+from tui_eval.reports import console_table
 from tui_eval.reports.export import ExportError, check_writable, export
 from tui_eval.store.missing_cases import is_only_named
 from tui_eval.store.printed_commands import rescore_command, resume_command
 from tui_eval.store.reader import RunReader
 from tui_eval.store.run_folders import DATABASE, Store, StoreError
-from tui_eval.store.schema import AttemptRow, RunInfo, StoredCase
+from tui_eval.store.schema import UNREAD, AttemptRow, RunInfo
 from tui_eval.store.shard_runs import shard_words
-from tui_eval.store.summary import CaseSummary, summarise_run
+from tui_eval.store.summary import summarise
 
 
 def run(
@@ -59,9 +58,11 @@ def run(
 ) -> int:
     """Execute a request; the exit code of design.md (Command line). `report` `classic` prints the
     StartToAgent guide's report instead of progress and tables."""
-    from tui_eval.commands.classic import ClassicProgress
+    progress = Progress(display)
+    if report == "classic":
+        from tui_eval.commands.classic import ClassicProgress
 
-    progress = ClassicProgress() if report == "classic" else Progress(display)
+        progress = ClassicProgress()
     with contextlib.ExitStack() as stack:
         store = None
         if not keep:
@@ -74,6 +75,8 @@ def run(
 
 def resume_run(reference: str, overrides: RunRequest, display: str, outputs: Sequence[Path]) -> int:
     """Go on with an interrupted run."""
+    from tui_eval.engine.after.resuming import resume  # imported late: a run needs none of it
+
     progress = Progress(display)
     try:
         folder = find_run(reference)
@@ -93,17 +96,18 @@ def _complete(folder: Path, outputs: Sequence[Path]) -> int | None:
     except StoreError as error:
         raise CommandError(str(error)) from None
     try:
-        attempts, cases = reader.attempts(), reader.cases()
-        if not cases and not gap_of(reader.info()):
+        info, empty, never = reader.info(), True, 0
+        for case, attempts in reader.by_case():
+            empty = False
+            left = sum(row.state != "done" for row in attempts)
+            if left and not is_only_named(case):
+                return None
+            never += left
+        if empty and not gap_of(info):
             return None  # it ended before its plan stood
-        named = {case.id for case in cases if is_only_named(case)}
-        left = [row for row in attempts if row.state != "done"]
-        if any(row.case_ref not in named for row in left):
-            return None
-        info = reader.info()
         gap = gap_of(info) or (
-            f"{counted(len(left), 'attempt')} of it never ran, of cases that are known from a results file only"
-            if left
+            f"{counted(never, 'attempt')} of it never ran, of cases that are known from a results file only"
+            if never
             else None
         )
         if gap:
@@ -113,9 +117,9 @@ def _complete(folder: Path, outputs: Sequence[Path]) -> int | None:
             )
         else:
             warn(f"run {info.id} is complete: every attempt has a result")
-        if _write(reader, outputs):
+        if write_files(reader, outputs) or unread_of(info):
             return EXIT_USAGE
-        return code_of(summarise_run(reader.cases(), attempts), gap)
+        return code_of({summarise(case, rows).outcome for case, rows in reader.by_case()}, gap)
     finally:
         reader.close()
 
@@ -147,7 +151,7 @@ def find_run(reference: str) -> Path:
     from tui_eval.config.project import find_root
 
     if reference.lower().endswith(".json") and Path(reference).is_file():
-        from tui_eval.formats.importing import open_results
+        from tui_eval.formats.reading import open_results
 
         return open_results(Path(reference))
     place = Path(reference)
@@ -217,27 +221,51 @@ def _execute(
     reader = RunReader(active.writer.folder)
     reader.lost = active.writer.lost
     try:
-        summaries = _report(reader, progress.display, active)
-        unwritten = _write(reader, outputs)
+        outcomes = _report(reader, progress.display, active, unreadable)
+        unwritten = write_files(reader, outputs)
+        if unwritten and progress.display == "plain":
+            say(f"{counted(unwritten, 'file')} of {len(outputs)} not written")
         if keep and number is None:
             _write_beside(reader, root, beside)
+        interrupted = reader.info().state == "interrupted"
     finally:
         reader.close()
     if number is not None:
         if keep:
             warn(f"interrupted; go on with: {_go_on(active.writer.folder, info)}")
         return 128 + number
-    if unreadable or unwritten:
+    if keep and interrupted:
+        warn(f"{active.runner.stopped_because}; go on with: {_go_on(active.writer.folder, info)}")
+    if unreadable or unwritten or unread_of(info):
         return EXIT_USAGE
     if gap := gap_of(info):
         warn(f"incomplete: {gap}; run the missing shards, and merge again")
-    return code_of(summaries, active.runner.stopped_because or gap)
+    return code_of(outcomes, active.runner.stopped_because or gap)
 
 
 def gap_of(info: RunInfo) -> str | None:
     """What a run that was merged lacks of its plan, though all that it holds has ended; None: nothing."""
     missing = info.provenance.get("missing")
     return f"{missing} of its cases no part has" if missing else None
+
+
+def unread_words(info: RunInfo) -> str:
+    """What a run does not have because its files could not be read; empty where all could be."""
+    return _unread_words(info.provenance.get(UNREAD) or 0)
+
+
+def _unread_words(errors: int) -> str:
+    return f"its files have {counted(errors, 'error')}, what they hold was not run" if errors else ""
+
+
+def unread_of(info: RunInfo) -> bool:
+    """Whether the run's files had errors, so that it lacks what they hold; that is said."""
+    count = info.provenance.get(UNREAD)
+    if count:
+        warn(
+            f"not all of its files could be read when the run was begun ({counted(count, 'error')}): see tui-eval check"
+        )
+    return bool(count)
 
 
 def _go_on(folder: Path, info: RunInfo) -> str:
@@ -251,28 +279,36 @@ def _go_on(folder: Path, info: RunInfo) -> str:
     return resume_command(info.id if folder.parent.resolve() == here.resolve() else folder, info.options)
 
 
-def _write(reader: RunReader, outputs: Sequence[Path]) -> int:
-    """Write every file that can be written; how many could not."""
+def write_files(
+    reader: RunReader, outputs: Sequence[Path], written: Callable[[Path], None] = lambda path: None
+) -> int:
+    """Write a run to every file that can be written, each of the kind that its ending means, and say what is wrong
+    with the others; how many could not be. One that cannot be written keeps no other back."""
     unwritten = 0
     for path in outputs:
         try:
-            for line in export(reader, path):
-                warn(line)
+            notes = export(reader, path)
         except ExportError as error:
-            warn(str(error))
+            warn_line(str(error))
             unwritten += 1
+            continue
+        written(path)
+        for line in notes:
+            warn_line(line)
     return unwritten
 
 
-def code_of(summaries: Sequence[CaseSummary], stopped: str | None) -> int:
+def code_of(outcomes: Collection[Outcome | None], stopped: str | None) -> int:
     """1 where something did not pass or a limit ended the run, 5 where nothing ran, else 0."""
-    if stopped or any(item.outcome != "passed" for item in summaries):
+    if stopped or any(outcome != "passed" for outcome in outcomes):
         return EXIT_FAILED
-    return EXIT_OK if summaries else EXIT_NOTHING
+    return EXIT_OK if outcomes else EXIT_NOTHING
 
 
 async def _until_done(active: ActiveRun) -> int | None:
     """Run; the number of the signal that ended it, if one did."""
+    # The loop keeps a list of the generators that run, to close them at its end: none outlives its attempt.
+    sys.set_asyncgen_hooks(firstiter=None)
     loop = asyncio.get_running_loop()
     received: list[int] = []
     interrupting: list[asyncio.Future[None]] = []
@@ -294,60 +330,48 @@ async def _until_done(active: ActiveRun) -> int | None:
     return received[0] if received else None
 
 
-def _report(reader: RunReader, display: str, active: ActiveRun) -> list[CaseSummary]:
-    cases, attempts = reader.cases(), reader.attempts()
-    summaries = summarise_run(cases, attempts)
+def _report(
+    reader: RunReader, display: str, active: ActiveRun, unreadable: int
+) -> Collection[Outcome | None]:
+    """Print what came of the run; the outcomes of its cases."""
     if display != "plain":
-        return summaries
-    say(console_table.table(cases, attempts, summaries, terminal_width()))
-    text = _failures(reader, active.config.root, cases, attempts, summaries)
-    if text:
-        say(f"\n{text}")
+        return {summarise(case, attempts).outcome for case, attempts in reader.by_case()}
+    table = console_table.RunTable.of(reader)
+    say_lines(table.lines(terminal_width()))
+    say_lines(failures_of(reader, table, active.config.root))
     if active.request.assess:
-        say(f"\n{failure_modes_text.text(reader.assessment())}")
+        say(f"\n{console_table.failure_modes(reader.assessment())}")
     stopped = active.runner.stopped_because
     notes = "\n".join(filter(None, [f"stopped: {stopped}" if stopped else "", active.note]))
-    say(f"\n{console_table.totals(summaries, attempts, notes)}")
-    return summaries
+    info = reader.info()
+    say(f"\n{table.totals(notes, gap_of(info) or _unread_words(unreadable) or unread_words(info))}")
+    return table.sums.outcomes.keys()
 
 
-def failures_of(reader: RunReader, root: Path | None) -> str:
-    """What did not pass in a run and why; with `root`, the project's, the commands that run it again."""
-    cases, attempts = reader.cases(), reader.attempts()
-    return _failures(reader, root, cases, attempts, summarise_run(cases, attempts))
+def failures_of(reader: RunReader, table: console_table.RunTable, root: Path | None) -> Iterator[str]:
+    """What did not pass in a run and why, each after an empty line; with `root`, the project's, the commands that run
+    it again."""
 
-
-def _failures(
-    reader: RunReader,
-    root: Path | None,
-    cases: Sequence[StoredCase],
-    attempts: Sequence[AttemptRow],
-    summaries: Sequence[CaseSummary],
-) -> str:
-    first_bad: dict[int, int] = {}
-    for row in attempts:
-        if row.state == "done" and row.outcome != "passed":
-            first_bad.setdefault(row.case_ref, row.id)
-
-    def reasons(case: StoredCase) -> list[str]:
+    def reasons(row: AttemptRow) -> list[str]:
         try:
-            attempt = reader.attempt(first_bad[case.id]) if case.id in first_bad else None
+            attempt = reader.attempt(row.id)
         except StoreError as error:  # its body is damaged: the message is what is left
             warn(str(error))
             return []
         return [*reasons_of(attempt), *_about_queries(attempt)] if attempt is not None else []
 
-    return console_table.failures(cases, summaries, reasons, root, reader.info().options)
+    for text in table.failures(reader.by_case(listed=True), reasons, root, reader.info().options):
+        yield f"\n{text}"
 
 
 def _about_queries(attempt: Attempt) -> list[str]:
     """Which step went wrong, and where an expected query failed, with what DuckDB's first line does not say."""
     if attempt.data is None or not attempt.data.settings.keys() & {"conclusion", "sql_error"}:
         return []
-    from tui_eval.reports.rows_shown import conclusion_line, fault_lines
+    from tui_eval.reports.rows_shown import conclusion_lines, fault_lines
 
-    line = conclusion_line(attempt.data)
-    return [*fault_lines(attempt.data)[1:], *([f"SQL {line}"] if line else [])]
+    line, *place = conclusion_lines(attempt.data) or [""]
+    return [*fault_lines(attempt.data)[1:], *([f"SQL {line}"] if line else []), *place]
 
 
 def reasons_of(attempt: Attempt) -> list[str]:
@@ -378,6 +402,8 @@ def _folders_beside(active: ActiveRun) -> list[Path]:
 
 def _write_beside(reader: RunReader, root: Path, folders: Sequence[Path]) -> None:
     """The results once more, there."""
+    from tui_eval.reports import results  # imported late: most runs need none of it
+
     stamp = time.strftime("%Y%m%d_%H%M%S")
     for folder in folders:
         try:
@@ -428,6 +454,8 @@ def _temporary_folder():
 
 def rescore(reference: str, overrides: RunRequest, display: str, outputs: Sequence[Path]) -> int:
     """Judge a run's answers again as a new run; the exit code is the new run's."""
+    from tui_eval.engine.after.rescoring import rescore as prepare_rescore  # as above
+
     progress = Progress(display)
     try:
         folder = find_run(reference)

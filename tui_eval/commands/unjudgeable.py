@@ -7,7 +7,6 @@ import asyncio
 import difflib
 import re
 from collections.abc import Iterable, Sequence
-from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -19,6 +18,7 @@ from tui_eval.commands.readiness import declared_in
 from tui_eval.config.project import Config, ConfigError
 from tui_eval.formats import format_of
 from tui_eval.frames.query_words import changing
+from tui_eval.frames.sql_faults import fault_of
 from tui_eval.guard.spelling import close_to
 from tui_eval.guard.trust import NeedsTrust
 from tui_eval.model import Assertion, Case, Problem, Suite
@@ -30,42 +30,10 @@ if TYPE_CHECKING:
 # -- Where in a file an expected query is faulty.
 
 
-_PLACE = re.compile(r"^LINE (\d+): (.*)$")
-_ELIDED = "..."
-_BEFORE = re.compile(r"(?:\s+|--[^\n]*(?:\n|\Z)|/\*.*?\*/)*", re.DOTALL)
-"""White space and comments before a statement."""
-_UNPARSED = "Parser Error"
-
-
 def shown(detail: str) -> str:
     """A database's error without its first line: the candidates, and the line with its caret."""
     lines = detail.strip().splitlines()[1:]
     return "\n".join(line.rstrip() for line in lines if line.strip())
-
-
-def place_in_query(detail: str, sql: str) -> tuple[int, int] | None:
-    """Line and column (from 1) that a database's error points at in a query; None where it does not.
-
-    DuckDB writes `LINE 2: …` and a caret below; a long line is cut (`...`) around the place.
-    """
-    lines, query = detail.splitlines(), sql.splitlines()
-    before = _BEFORE.match(sql)
-    leading = sql.count("\n", 0, before.end()) if before else 0
-    for line, caret in pairwise(lines):
-        found = _PLACE.match(line)
-        if found is None or not caret.strip() or caret.strip(" ^"):
-            continue
-        column = len(caret) - len(caret.lstrip()) - (len(line) - len(found[2]))
-        elided = found[2].startswith(_ELIDED)
-        piece = found[2].removeprefix(_ELIDED).removesuffix(_ELIDED) if elided else found[2]
-        piece = piece.removesuffix(_ELIDED)
-        # Lines before the statement, comments too, are counted where it could not be parsed, else not.
-        shifts = (0, leading) if detail.lstrip().startswith(_UNPARSED) else (leading, 0)
-        for row in (int(found[1]) + shift for shift in shifts):
-            start = query[row - 1].find(piece) if row <= len(query) else -1
-            if start >= 0 and column >= 0:
-                return row, start + column - (len(_ELIDED) if elided else 0) + 1
-    return None
 
 
 def line_in_file(file: Path, key_line: int, sql: str, row: int) -> int:
@@ -168,16 +136,16 @@ def _faulty(case: Case, problem: SqlError, config: Config) -> Problem:
     wanted = sql_of(case)
     found = _problem(case, wanted, f"does not execute: {problem}", "mend the query")
     sql = wanted.value if wanted is not None and isinstance(wanted.value, str) else ""
-    place = place_in_query(problem.detail, sql)
+    place = fault_of(sql, str(problem), problem.detail)
     found = msgspec.structs.replace(found, picture=shown(problem.detail))
-    if place is None:
+    if not place.line:
         if isinstance(problem, TooLate):
             cure = f"check gives one query {expected_sql.SECONDS:g} s; a run gives it more"
             return msgspec.structs.replace(
                 found, message=f"was not tried to its end: {problem}", cure=cure, level="note"
             )
         return found
-    row, column = place
+    row, column = place.line, place.column
     line = line_in_file(config.root / found.path, found.line, sql, row)
     message = f"{found.message} (line {row}, column {column} of the query)"
     return msgspec.structs.replace(found, line=line, message=message)

@@ -183,5 +183,5 @@ def cost_limit(request: RunRequest, config: Config) -> float | None:
 
 def _threads(config: Config, jobs: list[Job]) -> int | None:
     """How many attempts may run at once by a format's own configuration, where everything that runs is its."""
-    names = {job.case.format for job in jobs}
+    names = {job.format for job in jobs}
     return format_of(names.pop()).threads(config) if len(names) == 1 else None

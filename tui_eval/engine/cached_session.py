@@ -60,7 +60,7 @@ class Answers:
 
 def asked_of(agent_type: str, marks: dict[str, str], context: SessionContext) -> bytes | None:
     """What decides on the answers beside the conversation: the agent as it is, whom it is asked as, and the number of
-    the attempt. None where that cannot be told."""
+    the attempt. None where that cannot be known."""
     test = context.test if agent_type in _SCRIPTS else None
     try:
         return _encoder.encode(
@@ -117,7 +117,7 @@ class CachedSession(Session):
 
     async def look(self, requests: Sequence[Request]) -> None:
         """See which of the requests that will follow are known: all, or as many from the first on as the agent can be
-        told of."""
+        notified of."""
         chain, keys = self._chain, []
         for request in requests:
             chain = self._next(chain, request)

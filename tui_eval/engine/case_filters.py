@@ -179,7 +179,7 @@ def _vars(row: dict[str, Any]) -> dict[str, Any]:
 
 
 def _told(values: dict[str, Any]) -> dict[str, bytes]:
-    """Variables as promptfoo's files tell them: in JavaScript's numbers, whatever the order of keys."""
+    """Variables as promptfoo's files write them: in JavaScript's numbers, whatever the order of keys."""
     return {name: _value(value) for name, value in values.items()}
 
 

@@ -27,7 +27,7 @@ from tui_eval.store.encoding import encode_json
 MOST_FILES = 5_000
 """Files that the cases of a run name, at most: with more nothing is said of any."""
 _FILE_LIMIT = 200  # files of one agent that are hashed
-_SIZE_LIMIT = 16 * 1024 * 1024  # bytes of one of them; a larger one is told by its size and time
+_SIZE_LIMIT = 16 * 1024 * 1024  # bytes of one of them; a larger one is known by its size and time
 _SEEN_LIMIT = 20_000  # entries of a folder that are looked at
 _CODE = frozenset({".py", ".js", ".cjs", ".mjs", ".ts", ".rb", ".sh"})
 _PREFIXED = re.compile(r"file://([^\s:*?\"<>|]+)")

@@ -37,7 +37,7 @@ def default_of(job: Job, config: Config) -> AgentSpec | None:
     """What grades where nobody names a judge: the default of the suite's format; None: nothing does."""
     if job.judge or config.judge is not None:
         return None
-    return format_of(job.case.format).default_grader(job.settings.get("env"), config)
+    return format_of(job.format).default_grader(job.settings.get("env"), config)
 
 
 def suites_own(provider: Any, config: Config, base: Path | None = None, env: Any = None) -> AgentSpec:

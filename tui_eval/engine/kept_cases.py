@@ -9,10 +9,12 @@ from typing import Any
 
 import msgspec
 
+from tui_eval.engine.plan import Job
 from tui_eval.formats import format_of
 from tui_eval.guard.secrets import MASK, Masker
 from tui_eval.model import Case
 from tui_eval.store.encoding import encode_json
+from tui_eval.store.planned_cases import held
 
 
 class KeptCases:
@@ -21,6 +23,16 @@ class KeptCases:
     def __init__(self, masker: Masker) -> None:
         self._masker = masker
         self._known: dict[str, dict[str, Any]] = {}
+        self._before: tuple[Any, Case | bytes] = None, b""
+
+    def held(self, job: Job) -> Case | bytes:
+        """A job's case as `kept`, packed where the job holds it so."""
+        if job.held is not self._before[0]:  # the columns of a case follow one another
+            case = job.case
+            kept = self.kept(case)
+            packed = isinstance(job.held, bytes)
+            self._before = job.held, job.held if kept is case else held(kept) if packed else kept
+        return self._before[1]
 
     def kept(self, case: Case) -> Case:
         """The case without secrets, those of its own provider included."""

@@ -30,7 +30,7 @@ class _Needed:
         self.agents: dict[str, None] = {}
         self._config = config
         self._typed = typed_judge
-        self._cases: set[int] = set()
+        self._before: object = None
         self._kinds: set[tuple[str, str, bool, str | None, str]] = set()
 
     def add(self, job: Job) -> None:
@@ -38,10 +38,9 @@ class _Needed:
             return
         if job.spec is not None:
             self.agents[job.spec.type] = None
-        case = job.case
-        if id(case) in self._cases:
+        if job.held is self._before:  # another column of the same case
             return
-        self._cases.add(id(case))
+        self._before, case = job.held, job.case
         form = format_of(case.format)
         for assertions in (case.assertions, *(turn.assertions for turn in case.turns)):
             for one in assertions:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import hashlib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, overload
 
 import msgspec
 
@@ -27,12 +28,17 @@ from tui_eval.model import Attempt, Case, Compat
 from tui_eval.model_ids import column_model, not_a_model
 from tui_eval.store.case_state import Column, runs_again
 from tui_eval.store.column_names import in_columns
+from tui_eval.store.planned_cases import case_of, held
 from tui_eval.store.schema import CaseHistory
 from tui_eval.store.summary import required_for
 
+HELD_AS_THEY_ARE = 2_000
+"""Jobs whose cases a run holds as they are; those beyond are packed until their turn comes."""
 
-class Job(msgspec.Struct):
-    """One case with one agent. `spec` is None where no agent could be found; `problem` says why.
+
+class Job(msgspec.Struct, gc=False):
+    """One case with one agent. The case is `held` packed where there are many, and made when it is asked for; `suite` and
+    `format` are the case's. `spec` is None where no agent could be found; `problem` says why.
 
     `base` is the suite's folder, `settings` what its file says about all of it, `timeout` seconds for one
     attempt, `deadline_all` seconds for all its attempts together (neuro-san), `deadline_suite` seconds
@@ -41,7 +47,7 @@ class Job(msgspec.Struct):
     again (None: none is, it is judged again).
     """
 
-    case: Case
+    held: Case | bytes
     agent: str
     model: str | None
     spec: AgentSpec | None
@@ -63,11 +69,50 @@ class Job(msgspec.Struct):
     deadline_suite: float | None = None
     recorded: Attempt | None = None
     from_turn: int | None = None
+    suite: str = ""
+    format: str = ""
+
+    def __post_init__(self) -> None:
+        if isinstance(self.held, Case):
+            self.suite, self.format = self.held.suite, self.held.format
+
+    @property
+    def case(self) -> Case:
+        """The case; of one that is held packed a new object each time."""
+        kept = self.held
+        return kept if isinstance(kept, Case) else case_of(kept)
+
+    def opened(self) -> Job:
+        """The job with its case made, for those who ask it more than once."""
+        return msgspec.structs.replace(self, held=self.case) if isinstance(self.held, bytes) else self
 
     @property
     def judges_only(self) -> bool:
         """Whether a recorded answer is judged again, and nothing is sent."""
         return self.recorded is not None and self.from_turn is None
+
+
+class CasesOf(Sequence[Case]):
+    """The cases of jobs, each made when its turn comes where it is held packed."""
+
+    def __init__(self, jobs: Sequence[Job]) -> None:
+        self._jobs = jobs
+
+    def __len__(self) -> int:
+        return len(self._jobs)
+
+    @overload
+    def __getitem__(self, index: int) -> Case: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> CasesOf: ...
+
+    def __getitem__(self, index: int | slice) -> Case | CasesOf:
+        found = self._jobs[index]
+        return found.case if isinstance(found, Job) else CasesOf(found)
+
+    def __iter__(self) -> Iterator[Case]:
+        return (job.case for job in self._jobs)
 
 
 def plan(
@@ -87,7 +132,7 @@ def plan(
         SelectionError: a selection matches nothing.
         ConfigError: `--agent` or `--model` cannot be read.
     """
-    selected = list(cases) if chosen else choose(cases, request, latest)
+    selected = cases if chosen else choose(cases, request, latest)
     typed = [agents.from_argument(text, config) for text in request.agents]
     for model in request.models:
         if why := not_a_model(model):
@@ -101,11 +146,10 @@ def plan(
     for cell in asked or ():
         assert cells is not None
         cells.setdefault(cell.case_id, []).append(cell)
-    if typed and cells is None:
-        selected = without_provider_twins(selected)
+    found_cases = without_provider_twins(selected) if typed and cells is None else selected
     jobs: list[Job] = []
     resolved: dict[Any, tuple[AgentSpec | None, str]] = {}
-    for case in selected:
+    for case in found_cases:
         own_settings = (settings or {}).get(case.suite, {})
 
         def jobs_of(
@@ -128,6 +172,10 @@ def plan(
         for job in found:
             job.settings = own_settings
             job.judge = job.judge or _grader(job.settings, config)
+        if len(jobs) >= HELD_AS_THEY_ARE:
+            packed = held(case)
+            for job in found:
+                job.held = packed
         jobs += found
     if history is not None and selected and not jobs:
         raise SelectionError(NOTHING_FAILED)
@@ -211,7 +259,7 @@ def _job(
     if spec is not None:
         spec = format_of(case.format).prepared(spec, case, database, config)
     return Job(
-        case=case,
+        held=case,
         agent=spec.name if spec else (case.agent or "?"),
         model=model,
         spec=spec,
@@ -288,7 +336,13 @@ def _agent_of(
 ) -> tuple[AgentSpec | None, str]:
     """The agent that the suite asks for, else that of `suites:`, else the format's default; or why
     there is none. `env` is a promptfoo suite's."""
-    key = (case.suite, case.format, case.agent, repr(case.provider), repr(case.options.get("columnProvider")))
+    key = (
+        case.suite,
+        case.format,
+        case.agent,
+        repr(case.provider),
+        repr(format_of(case.format).column_provider(case)),
+    )
     if key not in resolved:
         try:
             resolved[key] = (_find_agent(case, config, env), "")
@@ -346,7 +400,7 @@ def spec_for(job: Job, config: Mapping[str, Any], known: Config) -> AgentSpec:
     own = provider.get("config")
     entry = {**provider, "config": {**(own if isinstance(own, dict) else {}), **config}}
     env = job.settings.get("env")
-    target = agents.with_env(job.case.options.get("columnProvider"), env)
+    target = agents.with_env(format_of(job.case.format).column_provider(job.case), env)
     spec = agents.for_provider(agents.with_env(entry, env), known, job.base, target)
     return spec if spec.name == job.spec.name else job.spec
 
@@ -357,21 +411,20 @@ def _models(case: Case, spec: AgentSpec | None, config: Config) -> list[str | No
     return format_of(case.format).models(case, spec, config)
 
 
-def without_provider_twins(cases: Sequence[Case]) -> list[Case]:
+def without_provider_twins(cases: Iterable[Case]) -> Iterator[Case]:
     """With `--agent`, cases that differ in their provider only are one case."""
     seen: set[bytes] = set()
-    kept: list[Case] = []
     for case in cases:
         if in_columns(case):
             same = msgspec.json.encode(
                 [case.suite, case.name, case.prompt, case.vars, case.turns, case.assertions, case.metadata],
                 enc_hook=str,
             )
-            if same in seen:
+            mark = hashlib.blake2b(same, digest_size=16).digest()
+            if mark in seen:
                 continue
-            seen.add(same)
-        kept.append(case)
-    return kept
+            seen.add(mark)
+        yield case
 
 
 def _only(databases: dict[str, DatabaseSpec]) -> str | None:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
-from itertools import chain
+import shutil
+from collections.abc import Callable, Iterator, Sequence
+from itertools import chain, islice
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, overload
 
 import msgspec
 
@@ -14,7 +15,6 @@ from tui_eval import __version__
 from tui_eval.config.project import Config, ConfigError, SuiteRule, find_root, load, read_withheld
 from tui_eval.engine import case_filters
 from tui_eval.engine.active_run import ActiveRun
-from tui_eval.engine.after.judging_again import Judged, answers_beside, folder_of, judged_by, planned
 from tui_eval.engine.after.row_comparison import Ended, ended_columns
 from tui_eval.engine.attempt import continuing
 from tui_eval.engine.cached_session import Answers
@@ -24,7 +24,7 @@ from tui_eval.engine.places.chosen_place import check_place
 from tui_eval.engine.plan import Job, plan, without_provider_twins
 from tui_eval.engine.request import RunRequest
 from tui_eval.engine.run_context import RunContext
-from tui_eval.engine.selection import NothingLeft, SelectionError, choose
+from tui_eval.engine.selection import LOOKS_AT_ALL, NothingLeft, SelectionError, choose
 from tui_eval.engine.shards import Shard, read_shard, taken
 from tui_eval.engine.suite_cache import SuiteCache
 from tui_eval.engine.trust_given import check_given
@@ -36,21 +36,42 @@ from tui_eval.store import judged_under, shard_runs
 from tui_eval.store.index import Index
 from tui_eval.store.reader import RunReader
 from tui_eval.store.run_folders import Store, StoreError
-from tui_eval.store.schema import RunInfo
+from tui_eval.store.schema import UNREAD, RunInfo
 from tui_eval.store.shard_runs import PlannedShard
 from tui_eval.store.writer import RunWriter
+
+if TYPE_CHECKING:
+    from tui_eval.engine.after.judging_again import Judged
 
 # -- The cases that a request chooses from, made no further than it needs them: of a table of a hundred
 # thousand rows, one case by its id, or the first ten, are there at once.
 
 
-_LOOK_AT_ALL = (
-    "select", "cells", "case_ids", "filter_metadata", "filter_pattern", "failed_only", "filter_prompts",
-    "filter_providers", "filter_failing", "filter_failing_only", "filter_errors_only", "filter_sample",
-)  # fmt: skip
+class CasesOfSuites(Sequence[Case]):
+    """The cases of several suites, one after the other; those of large tables are made when their turn comes."""
+
+    def __init__(self, loaded: Sequence[Suite]) -> None:
+        self._parts = [suite.cases for suite in loaded]
+
+    def __len__(self) -> int:
+        return sum(map(len, self._parts))
+
+    @overload
+    def __getitem__(self, index: int) -> Case: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> list[Case]: ...
+
+    def __getitem__(self, index: int | slice) -> Case | list[Case]:
+        if isinstance(index, slice):
+            return list(self)[index]
+        return next(islice(self, index if index >= 0 else len(self) + index, None))
+
+    def __iter__(self) -> Iterator[Case]:
+        return chain.from_iterable(self._parts)
 
 
-def candidates(loaded: Sequence[Suite], request: RunRequest) -> list[Case]:
+def candidates(loaded: Sequence[Suite], request: RunRequest) -> Sequence[Case]:
     """All cases, or as many as can be among the chosen ones; `selection.choose` decides."""
     named = request.case_ids
     if named is None and request.cells is not None:
@@ -62,7 +83,7 @@ def candidates(loaded: Sequence[Suite], request: RunRequest) -> list[Case]:
     count = _beginning(request)
     if count is not None:
         return case_filters.first(chain.from_iterable(suite.cases for suite in loaded), count)
-    return reading.all_cases(loaded)
+    return CasesOfSuites(loaded)
 
 
 def _by_ids(loaded: Sequence[Suite], words: Sequence[str]) -> list[Case]:
@@ -81,7 +102,7 @@ def _by_ids(loaded: Sequence[Suite], words: Sequence[str]) -> list[Case]:
 
 def _beginning(request: RunRequest) -> int | None:
     """How many tests from the first one on are enough; None: all must be looked at."""
-    if any(getattr(request, name) for name in _LOOK_AT_ALL):
+    if any(getattr(request, name) for name in LOOKS_AT_ALL):
         return None
     if request.filter_range is not None:
         return case_filters.end_of_range(request.filter_range)
@@ -141,7 +162,7 @@ def prepare(
     whole: list[list[Any]] = []
     try:
         if shard is not None:
-            cases, planned_shard, whole = _part(choose(cases, request, latest), request, shard)
+            cases, planned_shard, whole = _part(list(choose(cases, request, latest)), request, shard)
             planned_shard.asked = shard_runs.asked_of(environment.masker.value(msgspec.to_builtins(request)))
         elif hooked:
             cases = choose(cases, request, latest)
@@ -164,6 +185,8 @@ def prepare(
         raise NothingToRun("the filters leave no case to run")
     judged: list[Judged] = []
     if request.continue_from is not None and request.continue_from.turn is None:
+        from tui_eval.engine.after.judging_again import answers_beside, judged_by  # late, as below
+
         answered = answers_beside(Store(config.root), request.continue_from)
         judged = [judged_by(jobs, answered, Path(request.continue_from.run).name)]
         jobs = [judged[0].job]
@@ -178,8 +201,13 @@ def prepare(
         writer.info.provenance[shard_runs.KEY] = msgspec.to_builtins(planned_shard)
         writer.update_info()
         writer.whole_plan(whole)
+    if unread := len({str(problem) for problem in problems if problem.level == "error"}):
+        writer.info.provenance[UNREAD] = unread
+        writer.update_info()
     references: list[list[int]] | None = None
     if judged:
+        from tui_eval.engine.after.judging_again import planned  # late, as below
+
         jobs, references = planned(writer, environment, judged)
     active = ActiveRun(config, request, jobs, environment, writer, problems, on_start, on_done)
     active.runner.earlier = earlier
@@ -223,7 +251,7 @@ def _part(
         NothingLeft: there is none.
     """
     if request.agents and request.cells is None:
-        cases = without_provider_twins(cases)
+        cases = list(without_provider_twins(cases))
     own, planned, whole = taken(cases, shard)
     if cases and not own:
         raise NothingLeft(
@@ -259,6 +287,8 @@ def _as_before(request: RunRequest) -> RunRequest:
     """A part of a run that is run again is read as it was read there."""
     if request.linked_to is None or request.rescores or request.configs:
         return request
+    from tui_eval.engine.after.judging_again import folder_of  # imported late: a new run needs none of it
+
     root = find_root([Path(path) for path in request.paths or ["."]], request.config_file)[0]
     try:
         recorded = request.continue_from
@@ -291,7 +321,7 @@ def _has_hooks(suite: Suite) -> bool:
 def recall(environment: RunContext, config: Config, run: str | Path, jobs: Sequence[Job]) -> list[Ended]:
     """Rows of a conversation, or with stored outputs, that are run again need what came before them;
     columns that are compared, the other columns, which are given back."""
-    theirs = [job for job in jobs if format_of(job.case.format).templates]
+    theirs = [job for job in jobs if format_of(job.format).templates]
     if not theirs:
         return []
     try:
@@ -306,22 +336,22 @@ def recall(environment: RunContext, config: Config, run: str | Path, jobs: Seque
 
 
 def with_hooks(
-    cases: list[Case], settings: dict[str, dict[str, Any]], environment: RunContext
+    cases: Sequence[Case], settings: dict[str, dict[str, Any]], environment: RunContext
 ) -> tuple[list[Case], dict[str, dict[str, Any]]]:
     """The cases and settings as the suites' `beforeAll` hooks leave them."""
     from tui_eval.engine.run_hooks import SuiteHooks
 
     environment.hooks = SuiteHooks(settings, environment.config, environment.trust, environment)
-    cases, changed = environment.hooks.begin(cases)
-    return cases, {**settings, **changed}
+    begun, changed = environment.hooks.begin(cases)
+    return begun, {**settings, **changed}
 
 
 def mark_failed(jobs: Sequence[Job], environment: RunContext) -> None:
     """Attempts of suites whose `beforeAll` failed are errors that say so."""
     failed = environment.hooks.failed if environment.hooks is not None else {}
     for job in jobs:
-        if job.case.suite in failed:
-            job.problem = failed[job.case.suite]
+        if job.suite in failed:
+            job.problem = failed[job.suite]
 
 
 def check_judge(request: RunRequest, environment: RunContext, *, typed: str | None) -> None:
@@ -363,11 +393,18 @@ def new_writer(
         linked_to=request.linked_to,
         provenance={
             **({"description": request.description} if request.description else {}),
-            judged_under.KEY: judged_under.remembered((job.case.suite, job.compat) for job in jobs),
+            judged_under.KEY: judged_under.remembered((job.suite, job.compat) for job in jobs),
         },
         scripted=any(job.spec is not None and job.spec.type == "scripted" for job in jobs),
     )
-    return RunWriter(store.create_folder(run_id), info)
+    folder = store.create_folder(run_id)
+    try:
+        return RunWriter(folder, info)
+    except StoreError:
+        shutil.rmtree(
+            folder, ignore_errors=True
+        )  # a disk that is full: it would stand there as a damaged run
+        raise
 
 
 def _relative(path: str, root: Path) -> str:

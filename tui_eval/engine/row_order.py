@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from tui_eval.engine.plan import Job
+from tui_eval.engine.plan import CasesOf, Job
 from tui_eval.formats import format_of
 from tui_eval.model import Attempt, Case, Entry
 from tui_eval.store.reader import RunReader
@@ -28,17 +28,17 @@ def arrange(jobs: Sequence[Job], delay: float | None = None, concurrency: int | 
     """
     suites: dict[str, list[Job]] = {}
     for job in jobs:
-        suites.setdefault(job.case.suite, []).append(job)
+        suites.setdefault(job.suite, []).append(job)
     for own in suites.values():
-        form, settings = format_of(own[0].case.format), own[0].settings
-        paces = form.paces([job.case for job in own], settings, delay, concurrency is not None)
+        form, settings = format_of(own[0].format), own[0].settings
+        paces = form.paces(CasesOf(own), settings, delay, concurrency is not None)
         for job, pace in zip(own, paces or (), strict=paces is not None):
             job.group, job.at_once, job.pause, job.deadline_suite = pace
 
 
 def suites_concurrency(jobs: Sequence[Job]) -> int | None:
     """The most attempts at once that the suites among the jobs ask for."""
-    found = (format_of(job.case.format).at_once(job.settings) for job in jobs)
+    found = (format_of(job.format).at_once(job.settings) for job in jobs)
     return max((number for number in found if number is not None), default=None)
 
 
@@ -64,7 +64,7 @@ class Memory:
 
     def stored(self, job: Job, number: int) -> dict[str, Any]:
         """Outputs that cases before this one stored, by name."""
-        found = self._stored.get((job.case.suite, number), {})
+        found = self._stored.get((job.suite, number), {})
         return {name: value for order, (name, value) in sorted(found.items()) if order < job.case.order}
 
     def conversation(self, job: Job, number: int) -> list[dict[str, Any]]:
@@ -88,21 +88,21 @@ class Memory:
 
     def handed_on(self, job: Job, number: int) -> HandedOn | None:
         """What an attempt that is executed elsewhere needs of it; None: nothing."""
-        stored = self._stored.get((job.case.suite, number), {})
+        stored = self._stored.get((job.suite, number), {})
         key = _key(job.case, job.agent, job.model, number)
         rows = self._conversations.get(key, {}) if key is not None else {}
         return HandedOn(stored, rows) if stored or rows else None
 
     def take(self, job: Job, number: int, handed: HandedOn) -> None:
         """The reverse of `handed_on`, where the attempt is executed."""
-        self._stored[job.case.suite, number] = dict(handed.stored)
+        self._stored[job.suite, number] = dict(handed.stored)
         if (key := _key(job.case, job.agent, job.model, number)) is not None:
             self._conversations[key] = dict(handed.rows)
 
     def recall(self, reader: RunReader, jobs: Sequence[Job]) -> None:
         """Take from a run what cases of the same suites handed on: for cases of it that are run again, and
         those that an interruption left."""
-        suites = {job.case.suite for job in jobs if format_of(job.case.format).templates}
+        suites = {job.suite for job in jobs if format_of(job.format).templates}
         rows = {row.id: row for row in reader.cases() if row.suite in suites}
         for ref, row in rows.items():
             case = reader.case(ref)

@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from tui_eval import agents, causes
-from tui_eval.agents.base import Agent, AgentError, Request, Services, SessionContext
-from tui_eval.agents.pace import Pace
+from tui_eval.agents.base import Agent, AgentError, Pace, Request, Services, SessionContext
 from tui_eval.assertions.judge_input import CannotJudge, JudgeAnswer
 from tui_eval.config.project import AgentSpec, Config, ConfigError, DatabaseSpec, database, fill, secrets
 from tui_eval.engine import grader_choice, replayed
@@ -41,6 +40,7 @@ _SQL_TIMEOUT = 30.0
 _AGENT_SQL_TIMEOUT = 5.0
 _JUDGE_NETWORK = "gist"  # neuro-san's own
 _TOOL_ROWS = 200  # rows that a model's `run_sql` tool gives back
+_SPECS = 64  # entries whose agent is found without comparing them
 
 AskJudge = Callable[[str | None, str, dict[str, Any] | None], Awaitable[JudgeAnswer]]
 
@@ -70,6 +70,7 @@ class RunContext(Hosts):
         """How fast each agent may be asked, by its name."""
         self._began, self._began_at = 0.0, time.monotonic()
         self._agents: dict[bytes, Agent] = {}
+        self._agents_of: dict[int, tuple[AgentSpec, Agent]] = {}
         self._tried: set[tuple[str | None, str]] = set()
         self._threads = ThreadPoolExecutor(max_workers=4, thread_name_prefix="engine")
 
@@ -89,6 +90,9 @@ class RunContext(Hosts):
             ConfigError: its configuration is not complete.
             NeedsTrust: it needs something that is only done in trusted folders.
         """
+        known = self._agents_of.get(id(spec))
+        if known is not None:
+            return known[1]
         key = msgspec.json.encode(spec, enc_hook=str)
         agent = self._agents.get(key)
         if agent is None:
@@ -111,6 +115,8 @@ class RunContext(Hosts):
                 script_memory=self.config.run.script_memory,
             )
             agent = self._agents[key] = agents.create(filled, services)
+        if len(self._agents_of) < _SPECS:
+            self._agents_of[id(spec)] = spec, agent  # while it is kept here, no other has its id
         return agent
 
     @property

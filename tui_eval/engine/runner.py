@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -94,11 +94,11 @@ class Runner:
     def plan(self) -> list[Ticket]:
         """Write the jobs into the store; a ticket for every attempt."""
         if self.writer is not None:
-            kept = KeptCases(self.environment.masker).kept
+            kept = KeptCases(self.environment.masker)
             references = self.writer.plan(
                 [
                     PlannedCase(
-                        kept(job.case), job.agent, job.model, job.attempts, job.required, job.first_attempt
+                        kept.held(job), job.agent, job.model, job.attempts, job.required, job.first_attempt
                     )
                     for job in self.jobs
                 ]
@@ -106,11 +106,11 @@ class Runner:
         else:
             references, following = [], 1
             for job in self.jobs:
-                references.append(list(range(following, following + job.attempts)))
+                references.append(range(following, following + job.attempts))
                 following += job.attempts
         return self.tickets(references)
 
-    def tickets(self, references: list[list[int]]) -> list[Ticket]:
+    def tickets(self, references: Sequence[Sequence[int]]) -> list[Ticket]:
         """Tickets for attempt ids by job, in order."""
         tickets: list[Ticket] = []
         for job, refs in zip(self.jobs, references, strict=True):
@@ -119,19 +119,27 @@ class Runner:
         return tickets
 
     async def run(self, tickets: list[Ticket]) -> RunState:
-        """Execute until everything has ended or was stopped; the run's final state."""
+        """Execute until everything has ended or was stopped; the run's final state. The tickets are taken: what has
+        ended is not held."""
         self._schedule = schedule = Schedule(tickets, self.limits.concurrency, self.environment.paces)
         now = self.environment.now()
         for agent, past in (self._past.tokens if self._past is not None else {}).items():
             schedule.recall(agent, [(now - ended, used) for ended, used in sorted(past)])
         self._columns = RowColumns(tickets, self.earlier)
         workers = min(self.limits.concurrency, len(tickets))
+        tickets.clear()
         started: list[asyncio.Task[None]] = []
         try:
             await self._opened()
             await self._all(schedule, workers, started)
-            while self._comparing:
-                await asyncio.gather(*self._comparing)
+            while (
+                self._comparing
+            ):  # those that an interrupt cancels stay open, and are compared when the run goes on
+                ended, _ = await asyncio.wait(self._comparing)
+                self._comparing -= ended
+                for task in ended:
+                    if not task.cancelled() and (error := task.exception()) is not None:
+                        raise error
         except PlaceLost as why:
             await self.interrupt(str(why))
         except Exception as error:  # of our own making: what has no result yet can be gone on with
@@ -197,7 +205,7 @@ class Runner:
         if self._on_start is not None:
             self._on_start(job, ticket.number, ticket.attempt_ref)
         started, began = self.environment.now(), time.perf_counter()
-        task = asyncio.ensure_future(self.place.attempt(ticket, self._deadline(job), self._left))
+        task = asyncio.create_task(self.place.attempt(ticket, self._deadline(job), self._left))
         self._tasks[ticket.attempt_ref] = task
         try:
             attempt, packed = await task
@@ -279,7 +287,7 @@ class Runner:
         `maxEvalTimeMs` all rows of the suite."""
         if job.deadline_suite is not None:
             end = asyncio.get_running_loop().time() + job.deadline_suite
-            return self._deadlines.setdefault(job.case.suite, end)
+            return self._deadlines.setdefault(job.suite, end)
         if job.deadline_all is None:
             return None
         return self._deadlines.setdefault(id(job), asyncio.get_running_loop().time() + job.deadline_all)
@@ -296,6 +304,8 @@ class Runner:
             if self._opening is not None:
                 self._opening.cancel()
             attempt_refs = {ticket.attempt_ref for ticket in schedule.waiting} | set(self._tasks)
+            for task in self._comparing:
+                task.cancel()
         self._cancelled |= attempt_refs
         dropped = schedule.drop(attempt_refs)
         for ticket in dropped:
@@ -313,7 +323,7 @@ class Runner:
             self._opening.cancel()
         if self._schedule is not None:
             self._schedule.end()
-        for task in list(self._tasks.values()):
+        for task in (*self._tasks.values(), *self._comparing):
             task.cancel()
 
     async def pause(self, paused: bool) -> None:

@@ -9,12 +9,13 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 
-from tui_eval.agents.pace import Pace
+import msgspec
+
+from tui_eval.agents.base import Pace
 from tui_eval.engine.plan import Job
 
 
-@dataclass(frozen=True, slots=True)
-class Ticket:
+class Ticket(msgspec.Struct, frozen=True, gc=False):
     """One attempt to be made. `order` is its place in the run."""
 
     order: int

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import PurePosixPath
 
+from tui_eval.case_names import called, which_tests
 from tui_eval.engine import case_filters
 from tui_eval.engine.request import RequestCell, RunRequest
 from tui_eval.formats import format_of
@@ -15,6 +16,15 @@ from tui_eval.store.case_state import by_column, is_own, not_passed
 from tui_eval.store.schema import CaseHistory
 
 NOTHING_FAILED = "--failed: nothing failed or errored last time (or nothing was run yet)"
+
+
+LOOKS_AT_ALL = (
+    "select", "cells", "case_ids", "filter_metadata", "filter_pattern", "failed_only", "filter_prompts",
+    "filter_providers", "filter_failing", "filter_failing_only", "filter_errors_only", "filter_sample",
+)  # fmt: skip
+"""What a request may ask for that is decided by a look at every case."""
+_COUNTS = ("filter_range", "filter_first_n")
+_ASKS_NOTHING = RunRequest()
 
 
 class SelectionError(Exception):
@@ -27,8 +37,8 @@ class NothingLeft(Exception):
 
 def choose(
     cases: Sequence[Case], request: RunRequest, latest: Callable[[], dict[str, list[CaseHistory]]]
-) -> list[Case]:
-    """The cases of `cases` that the request asks for, in their order.
+) -> Sequence[Case]:
+    """The cases of `cases` that the request asks for, in their order; `cases` itself where that is all of them.
 
     `latest` gives the last results by case id, asked for only with `failed_only`.
 
@@ -36,6 +46,8 @@ def choose(
         SelectionError: something named does not exist; the text says what there is.
         NothingLeft: a filter leaves nothing.
     """
+    if all(getattr(request, name) == getattr(_ASKS_NOTHING, name) for name in (*LOOKS_AT_ALL, *_COUNTS)):
+        return cases
     chosen = list(cases)
     if request.cells is not None:
         wanted = {cell.case_id for cell in request.cells}
@@ -88,6 +100,7 @@ def _by_ids(cases: Iterable[Case], ids: Sequence[str]) -> list[Case]:
 def _by_words(cases: Sequence[Case], words: Sequence[str]) -> list[Case]:
     """Folder first, then id, name, file stem or path, as nao's `--select` (commas separate)."""
     taken: dict[int, Case] = {}
+    listed: list[str] = []
     wanted = [word for text in words for part in _split(text, cases) if (word := part.strip())]
     if words and not wanted:
         names = _some(dict.fromkeys(case.name for case in cases))
@@ -96,8 +109,11 @@ def _by_words(cases: Sequence[Case], words: Sequence[str]) -> list[Case]:
         found = [case for case in cases if word in PurePosixPath(case.suite).parts[:-1]]
         if not found:
             found = [case for case in cases if _is_called(case, word)]
+        if not found:  # what lists call one without a name
+            listed = listed or called(cases, which_tests(cases))
+            found = [case for case, name in zip(cases, listed, strict=True) if name == word]
         if not found:
-            names = _some(dict.fromkeys(case.name for case in cases))
+            names = _some(dict.fromkeys(listed))
             raise SelectionError(f"no case, file or folder is called {word!r}; there are: {names}")
         taken.update((id(case), case) for case in found)
     return [case for case in cases if id(case) in taken]
@@ -109,6 +125,8 @@ def _split(text: str, cases: Sequence[Case]) -> list[str]:
     whole = text.strip()
     if any(_is_called(case, whole) for case in cases):
         return [whole]
+    if "," in text and whole in called(cases, which_tests(cases)):
+        return [whole]
     return text.split(",")
 
 
@@ -117,10 +135,10 @@ def _is_called(case: Case, word: str) -> bool:
     file. What a terminal cannot take may be given as it was shown."""
     path = PurePosixPath(case.suite)
     own = case.case_id.partition("::")[2]
-    called = (case.case_id, own, case.name, case.suite, path.stem, path.name)
-    if word in called:
+    known = (case.case_id, own, case.name, case.suite, path.stem, path.name)
+    if word in known:
         return True
-    return any(visible(text, newlines=False).strip() == word for text in called if not text.isprintable())
+    return any(visible(text, newlines=False).strip() == word for text in known if not text.isprintable())
 
 
 def _by_metadata(cases: Sequence[Case], text: str) -> list[Case]:

@@ -33,7 +33,7 @@ from tui_eval.config.project import (
 )
 from tui_eval.engine import grader_choice, replayed
 from tui_eval.engine.places.chosen_place import place_wanted
-from tui_eval.engine.plan import Job, plan
+from tui_eval.engine.plan import CasesOf, Job, plan
 from tui_eval.engine.request import RunRequest
 from tui_eval.formats import format_of
 from tui_eval.formats.format import Format, RenderError
@@ -47,6 +47,8 @@ from tui_eval.store.run_folders import Store
 _MOST = 100
 """Things one entry may want in turn; a file that wants more of them is refused the rest."""
 _DEEPEST = 50
+_MOST_SEEN = 10_000
+"""Assertions that are known as looked at: those of one case's columns are the same objects."""
 _LARGEST = 1_000_000
 """Bytes of a text file whose templates and code are looked at."""
 _CODE = re.compile(r"(?P<path>.*?\.(?P<kind>py|rb|[cm]?[jt]s))(?::(?P<function>[\w.$]+))?", re.DOTALL)
@@ -91,22 +93,24 @@ def wants_of_jobs(
     if trust.granted:
         return []
     found = _Wants(config, trust)
-    for job in {job.case.suite: job for job in jobs if job.judges_only}.values():
-        base = (config.root / job.case.suite).parent
-        for what in _hooks(format_of(job.case.format), job.settings, base, config.root):
+    for job in {job.suite: job for job in jobs if job.judges_only}.values():
+        base = (config.root / job.suite).parent
+        for what in _hooks(format_of(job.format), job.settings, base, config.root):
             found.all.pop(what, None)  # reading the suite met it
-    cases: dict[str, list[Case]] = {}
+    suites: dict[str, list[Job]] = {}
     for job in jobs:
-        cases.setdefault(job.case.suite, []).append(_judged(job.case) if job.judges_only else job.case)
+        if job.judges_only:
+            job = msgspec.structs.replace(job, held=_judged(job.case))
+        suites.setdefault(job.suite, []).append(job)
         found.job(job, typed_judge)
     if assess and config.judge is not None:
         found.agent(config.judge)
     settings = {
-        job.case.suite: _without_hooks(job.settings, job.case) if job.judges_only else job.settings
+        job.suite: _without_hooks(job.settings, job.format) if job.judges_only else job.settings
         for job in jobs
     }
-    for path, own in cases.items():
-        found.suite(Suite(path, "", cases=own, settings=settings[path]), providers=False)
+    for path, own in suites.items():
+        found.suite(Suite(path, "", cases=CasesOf(own), settings=settings[path]), providers=False)
     return [what for what in found.all if not trust.covers(what)]
 
 
@@ -143,9 +147,9 @@ def _hooks(form: Format, settings: Mapping[str, Any], base: Path, root: Path) ->
     return [script(base / match["path"], root) for match in found if match is not None]
 
 
-def _without_hooks(settings: dict[str, Any], case: Case) -> dict[str, Any]:
-    """A suite's settings without its hooks, which judging again does not call."""
-    calls = format_of(case.format).hook_files
+def _without_hooks(settings: dict[str, Any], name: str) -> dict[str, Any]:
+    """A suite's settings without its hooks, which judging again does not call; `name` is its format's."""
+    calls = format_of(name).hook_files
     return {key: value for key, value in settings.items() if not any(True for _ in calls({key: value}))}
 
 
@@ -172,6 +176,7 @@ class _Wants:
         self._looked_at: set[tuple[str, Path]] = set()
         self._own_env: frozenset[str] = frozenset()
         self._agents: set[bytes] = set()
+        self._before: AgentSpec | None = None
         self._databases: set[str | None] = set()
 
     def add(self, what: str) -> None:
@@ -203,7 +208,9 @@ class _Wants:
         case, spec = job.case, None if job.judges_only else job.spec
         self.withheld(format_of(case.format).withheld(job.model if spec else None, self.config))
         if spec is not None:
-            self.agent(spec)
+            if spec is not self._before:  # mostly one after the other has the same
+                self._before = spec
+                self.agent(spec)
             if _directly(case):
                 self.networks(spec, direct=True)
             for tool in _entries(spec.options.get("tools")):
@@ -285,11 +292,11 @@ class _Wants:
     def networks(self, spec: AgentSpec, direct: bool = False) -> None:
         """The Python that runs agent networks as a library, and the files that it is given: all at once, whatever
         else the agent lacks. `direct`: a case asks for it, which needs no Python named."""
+        if spec.type != "neuro-san" or spec.typed:
+            return
         from tui_eval.agents.neuro_san.neuro_san_agent import networks_code
         from tui_eval.agents.neuro_san.neuro_san_library import interpreter
 
-        if spec.type != "neuro-san" or spec.typed:
-            return
         with suppress(ConfigError):  # a variable that is not set: what can be known stands there all the same
             spec = fill(spec, Trust(granted=True))
         options, base = spec.options, Path(spec.base or self.root)
@@ -317,10 +324,12 @@ class _Wants:
         form = format_of(first.format if first is not None else suite.format)
         for what in _hooks(form, suite.settings, base, self.root):
             self.add(what)
-        seen: set[int] = set()
+        seen: dict[int, Assertion] = {}
         kinds: dict[str, Case] = {}
         graders: dict[str, Any] = {}
         for case in suite.cases:
+            if len(seen) > _MOST_SEEN:
+                seen.clear()
             self._case(case, suite, base, seen, graders)
             if providers:
                 kind = (
@@ -333,7 +342,9 @@ class _Wants:
         if providers:
             self._providers(suite, list(kinds.values()))
 
-    def _case(self, case: Case, suite: Suite, base: Path, seen: set[int], graders: dict[str, Any]) -> None:
+    def _case(
+        self, case: Case, suite: Suite, base: Path, seen: dict[int, Assertion], graders: dict[str, Any]
+    ) -> None:
         for value in (
             case.vars,
             case.options,
@@ -342,12 +353,11 @@ class _Wants:
             [turn.text for turn in case.turns],
         ):
             self._texts(value, base)
-        for grader in (case.options.get("provider"),):
-            if grader:
-                graders[_json(grader)] = grader
+        if grader := format_of(case.format).case_grader(case):
+            graders[_json(grader)] = grader
         for one in (*case.assertions, *(one for turn in case.turns for one in turn.assertions)):
             first = id(one) not in seen
-            seen.add(id(one))
+            seen[id(one)] = one  # held, so that no other one is taken for it
             if first and one.provider:
                 graders[_json(one.provider)] = one.provider
             self._assertion(one, case, base, first)
@@ -445,7 +455,7 @@ class _Wants:
             self._text(value, base, code)
         elif deep > _DEEPEST:
             return
-        elif isinstance(value, Mapping):
+        elif isinstance(value, dict | Mapping):
             for key, item in value.items():
                 if key in ("path", "file") and isinstance(item, str) and _CODE.fullmatch(item):
                     self._file(item.removeprefix("file://"), base)  # such a key needs no `file://`
@@ -535,7 +545,7 @@ def _entries(given: Any) -> list[dict[str, Any]]:
 
 
 def _directly(case: Case) -> bool:
-    return (case.connection or case.options.get("connection")) == "direct"
+    return format_of(case.format).connection(case) == "direct"
 
 
 def _json(value: Any) -> str:

@@ -249,6 +249,18 @@ class Format:
         """The grader that an assertion of a suite names; None: it names none."""
         return None
 
+    def case_grader(self, case: Case) -> Any:
+        """The grader that a case names for all its assertions; None: it names none."""
+        return None
+
+    def own_score(self, case: Case) -> str:
+        """The key of a case whose code makes its score, so that no assertion does; empty: there is none."""
+        return ""
+
+    def odd_values(self, case: Case) -> Iterable[tuple[str, str, str]]:
+        """What `check` notes of values of a case that are read and cannot be meant so: key, what is odd, what to do."""
+        return ()
+
     def libraries_for(self, assertion: Assertion) -> Iterable[str]:
         """Modules that take long to import and that judging an assertion needs: they are imported before any attempt's
         clock goes."""
@@ -399,6 +411,18 @@ class Format:
         """The variables of a case as templates see them, as far as they are known before anything runs."""
         return case.vars
 
+    def connection(self, case: Case) -> str | None:
+        """How the server is spoken to, where a case says so (`direct`, `http`, `https`, `mcp`)."""
+        return case.connection
+
+    def speaks_directly(self, case: Case) -> bool:
+        """Whether a case asks its agent to call the agents of other servers directly."""
+        return False
+
+    def column_provider(self, case: Case) -> Any:
+        """The provider in whose column a case stands that has one of its own; None: it stands in its own."""
+        return None
+
     def agent_options(self, case: Case) -> dict[str, Any]:
         """What a case lays over the settings of its agent."""
         return {}
@@ -518,7 +542,7 @@ class Format:
         return ()
 
     def told_files(self, config: Config) -> Iterable[Path]:
-        """Files besides its prompt that an agent is told, where expected values can be given away."""
+        """Files besides its prompt that an agent is given, where expected values can be given away."""
         return ()
 
     # -- Trust and secrets.
@@ -540,7 +564,7 @@ class Format:
         return None
 
     budgets: bool = False
-    """Whether its limits (tokens, tool calls) are told what a case usually takes."""
+    """Whether its limits (tokens, tool calls) are shown beside what a case usually takes."""
 
 
 def late(reference: str) -> Any:

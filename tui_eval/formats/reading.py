@@ -1,6 +1,7 @@
-"""Reading suites: which format a file is, what it says, and what `tui_eval.yaml` adds.
+"""Reading suites: which format a file is, what it says, and what `tui_eval.yaml` adds; and results files that the
+formats' own tools wrote, opened as runs.
 
-Nothing raises for what a file says: problems are values, with their place.
+Nothing raises for what a suite's file says: problems are values, with their place.
 """
 
 from __future__ import annotations
@@ -15,10 +16,11 @@ from typing import Any
 from tui_eval.config.project import Config
 from tui_eval.formats import UNTOLD, all_formats, format_of
 from tui_eval.formats.discovery import discover, looks_for
-from tui_eval.formats.format import Format
+from tui_eval.formats.format import Format, OurResults
 from tui_eval.guard.paths import read_file
 from tui_eval.guard.trust import NeedsTrust, Trust
 from tui_eval.model import Case, Problem, Suite
+from tui_eval.store.imported import results_files
 
 __all__ = [
     "all_cases",
@@ -225,3 +227,26 @@ def with_ids(loaded: Iterable[Suite], wanted: Iterable[str]) -> list[Case]:
         pick = getattr(suite.cases, "with_ids", None)
         result.extend(pick(names) if pick else (case for case in suite.cases if case.case_id in names))
     return result
+
+
+def as_ours(document: Any, path: Path) -> OurResults | None:
+    """What the first format that knows the document makes of it."""
+    for one in all_formats():
+        with suppress(Exception):  # another package's format must not hide the rest
+            if (made := one.as_ours(document, path)) is not None:
+                return made
+    return None
+
+
+def is_results(path: Path) -> bool:
+    """Whether this is a results file (rather than a suite that is written in JSON)."""
+    return results_files.is_results(path, as_ours)
+
+
+def open_results(path: Path) -> Path:
+    """The folder of the run that a results file names.
+
+    Raises:
+        StoreError: it cannot be read, is no results file, or the cache folder cannot be written.
+    """
+    return results_files.open_results(path, as_ours)

@@ -15,7 +15,7 @@ import polars as pl
 from tui_eval.frames.comparison_rules import ATOL, RTOL
 from tui_eval.frames.numbers import read_number, shortest_text
 from tui_eval.frames.pairs import ColumnPair
-from tui_eval.frames.value_texts import instant, plain
+from tui_eval.frames.value_texts import instant, nested_text, plain
 
 Status = Literal["same", "different", "missing", "extra"]
 _SHOWN = 60
@@ -84,6 +84,31 @@ def cell_text(value: Any) -> str:
     return str(value)
 
 
+def text_beside(one: ColumnPair | None, value: Any) -> str:
+    """The same beside the other side's value: lists and objects of a column whose type is known are written in one way,
+    that in which they are compared."""
+    expected = one.expected if one is not None else None
+    if value is None or expected is None or expected.kind != "nested" or not expected.typed:
+        return cell_text(value)
+    if expected.type_name.upper() == "INTERVAL":
+        return cell_text(value)
+    return nested_text(value, expected.type_name)
+
+
+def told_apart(
+    expected: str | None, actual: str | None, kinds: tuple[str, str]
+) -> tuple[str | None, str | None]:
+    """The texts of two values that differ, in quotes where that one is a text, or where it ends, would not be seen."""
+    alike = expected == actual or set(kinds) == {"null", "text"}  # a text `null` beside none
+    return _in_quotes(expected, kinds[0], alike), _in_quotes(actual, kinds[1], alike)
+
+
+def _in_quotes(text: str | None, kind: str, always: bool) -> str | None:
+    if text is None or kind != "text" or not (always or text != text.strip() or not text):
+        return text
+    return f'"{text}"'
+
+
 _KINDS: tuple[tuple[Any, str], ...] = (
     (type(None), "null"),
     (bool, "boolean"),
@@ -111,11 +136,19 @@ def _kind(made_of: type) -> str:
 
 def compared(name: str, one: ColumnPair, expected: Any, actual: Any, same: bool) -> Cell:
     """The cell of two rows that belong together, with these values."""
-    texts = cell_text(expected), cell_text(actual)
-    kinds = kind_of(expected), kind_of(actual)
+    texts = text_beside(one, expected), text_beside(one, actual)
+    kinds = _kind_beside(one, expected), kind_of(actual)
     if same:
         return Cell(name, *texts, True, _near(one, expected, actual) if texts[0] != texts[1] else "", kinds)
     return Cell(name, *texts, False, _why(one, expected, actual), kinds)
+
+
+def _kind_beside(one: ColumnPair, expected: Any) -> str:
+    """What an expected value is; lists and objects of a frame come as DuckDB's text of them."""
+    if isinstance(expected, str) and one.expected.kind == "nested" and one.expected.typed:
+        kind = one.expected.type_name
+        return "interval" if kind.upper() == "INTERVAL" else "list" if kind.endswith("]") else "object"
+    return kind_of(expected)
 
 
 def _is_number(value: Any) -> bool:

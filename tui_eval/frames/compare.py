@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 class FrameComparison:
     """What came of comparing rows.
 
-    `passed` None: it could not be judged, `message` says why. `text` tells what differs (None where
+    `passed` None: it could not be judged, `message` says why. `text` says what differs (None where
     nothing does); `difference` is the same cell by cell; `raises` the exception that the reference
     tool ends with.
     """

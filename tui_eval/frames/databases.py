@@ -73,7 +73,7 @@ def one_line(problem: BaseException | str) -> str:
 def opened(
     database: DatabaseSpec, sql: str | Sequence[str] | None, memory_mb: int, end: float
 ) -> Iterator[duckdb.DuckDBPyConnection]:
-    """A locked DuckDB connection holding the database; `sql` (one or several) tells which tables are needed, `end` (of
+    """A locked DuckDB connection holding the database; `sql` (one or several) says which tables are needed, `end` (of
     `time.monotonic`) until when they must be loaded.
 
     Only for the process that may be killed (`sql_worker`): what a project's file makes a library do is not known.
@@ -172,7 +172,7 @@ def quoted(name: str) -> str:
 
 
 def _named(connection: duckdb.DuckDBPyConnection, sql: str | Sequence[str] | None) -> set[str] | None:
-    """The tables that queries name, in lower case, their own CTEs among them; None where that cannot be told: any may
+    """The tables that queries name, in lower case, their own CTEs among them; None where that cannot be known: any may
     be needed. They are parsed only: to bind them, as `get_table_names` does, the tables would have to be there."""
     import duckdb
 

@@ -10,7 +10,17 @@ from typing import TYPE_CHECKING, Any, Literal
 import polars as pl
 
 from tui_eval.frames.alignment import AlignmentKey, align_rows, find_key, moved_rows, unique_rows
-from tui_eval.frames.cells import AlignedRow, Cell, Cells, Status, cell_text, compared, kind_of
+from tui_eval.frames.cells import (
+    AlignedRow,
+    Cell,
+    Cells,
+    Status,
+    cell_text,
+    compared,
+    kind_of,
+    text_beside,
+    told_apart,
+)
 from tui_eval.frames.comparison_rules import ComparisonSettings
 from tui_eval.frames.matching import row_hashes
 from tui_eval.frames.pairing import pair
@@ -302,8 +312,8 @@ class Difference:
                 else:
                     known = there is not None and e_row is not None
                     texts = (
-                        cell_text(wanted) if known else None,
-                        cell_text(given) if one is not None and a_row is not None else None,
+                        text_beside(one, wanted) if known else None,
+                        text_beside(one, given) if one is not None and a_row is not None else None,
                     )
                     found[at].append(Cell(name, *texts, False, _lacks(one is None, e_row, a_row)))
         numbers = zip(indexes.to_list(), e_rows.to_list(), a_rows.to_list(), found, strict=True)
@@ -330,7 +340,7 @@ class Difference:
             values = list(zip(side.cells_at(rows), rows.is_not_null().to_list(), strict=True))
             sides.append(
                 (
-                    [cell_text(value) if known else None for value, known in values],
+                    [text_beside(one, value) if known else None for value, known in values],
                     [kind_of(value) if known else "" for value, known in values],
                 )
             )
@@ -353,8 +363,8 @@ class Difference:
             expected = cell_text(there.cell(e_row)) if there is not None and e_row is not None else None
             return Cell(name, expected, None, False, _lacks(True, e_row, a_row))
         if e_row is None or a_row is None:
-            expected = None if e_row is None else cell_text(one.expected.cell(e_row))
-            actual = None if a_row is None else cell_text(one.actual.cell(a_row))
+            expected = None if e_row is None else text_beside(one, one.expected.cell(e_row))
+            actual = None if a_row is None else text_beside(one, one.actual.cell(a_row))
             return Cell(name, expected, actual, False, _lacks(False, e_row, a_row))
         same = bool(self._same().get_column(name)[index])
         return compared(name, one, one.expected.cell(e_row), one.actual.cell(a_row), same)
@@ -400,10 +410,11 @@ class Difference:
         named = ", ".join(f"{c.column}={_clip(c.expected)}" for c in cells if c.column in self.key and c.same)
         place = f"row {_one(found.expected_index)}" + (f" ({named})" if named else "")
         return [
-            f"{place}: {cell.column}: expected {_clip(cell.expected)}, actual {_clip(cell.actual)}"
+            f"{place}: {cell.column}: expected {_clip(wanted)}, actual {_clip(given)}"
             + (f" ({cell.why})" if cell.why and cell.why != "value" else "")
             for cell in cells
             if not cell.same
+            for wanted, given in [told_apart(cell.expected, cell.actual, cell.kinds)]
         ]
 
 
@@ -420,7 +431,7 @@ def align(
 
     Args:
         in_order: the n-th row with the n-th, by no key.
-        types: DuckDB's types of the expected columns, where rows that were kept as JSON do not tell them.
+        types: DuckDB's types of the expected columns, where rows that were kept as JSON do not say them.
     """
     settings = settings or ComparisonSettings()
     sides: list[Any] = []
@@ -485,7 +496,7 @@ def _one(index: int | None) -> int:
 
 
 def _clip(text: str | None) -> str:
-    text = "nothing" if text is None else text.replace("\n", "\\n")
+    text = "nothing" if text is None else text.replace("\n", "\\n") or '""'
     return text if len(text) <= _CELL else text[: _CELL - 1] + "…"
 
 

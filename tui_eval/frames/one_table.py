@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Literal
 
 import polars as pl
 
+from tui_eval.frames.cells import told_apart
 from tui_eval.frames.typed_columns import holds_days, whole_numbers
 from tui_eval.frames.value_texts import plain_moment
 from tui_eval.guard.text import clip
@@ -235,13 +236,23 @@ class OneTable:
                 for found in self.row(number).cells
                 if found.state == "differs"
             )
-            sides = (clip(side or "", _WORD) for side in (cell.expected, cell.actual))
+            sides = _clipped(cell.expected or "", cell.actual or "")
             return f"{names} {ARROW.join(sides)} in 1 of {self.expected_rows:,} rows", general
         return f"{general} in {self.apart:,} of {self.expected_rows:,} rows", general
 
 
 _NAMED = 3
 _WORD = 24
+
+
+def _clipped(expected: str, actual: str) -> tuple[str, str]:
+    """The two values of a cell, cut where they are long: at the beginning, where they would read alike otherwise."""
+    sides = clip(expected, _WORD), clip(actual, _WORD)
+    if sides[0] != sides[1] or expected == actual:
+        return sides
+    shortest = min(len(expected), len(actual))
+    start = next((at for at in range(shortest) if expected[at] != actual[at]), shortest) - _WORD // 2
+    return f"…{clip(expected[start:], _WORD - 1)}", f"…{clip(actual[start:], _WORD - 1)}"
 
 
 def table_of_details(
@@ -280,23 +291,7 @@ def table_cell(status: Status, cell: Cell, column: TableColumn) -> TableCell:
         return TableCell("near" if near else "same", expected, actual, cell.why if near else "")
     if expected == actual:  # what was left out is what differs
         expected, actual = cell.expected, cell.actual
-    quote = expected == actual or {cell.kinds[0], cell.kinds[1]} == {
-        "null",
-        "text",
-    }  # a text `null` beside none
-    return TableCell(
-        "differs",
-        _quoted(expected, cell.kinds[0], quote),
-        _quoted(actual, cell.kinds[1], quote),
-        cell.why,
-    )
-
-
-def _quoted(text: str | None, kind: str, always: bool) -> str | None:
-    """A text in quotes where its ends, or that it is a text, would not be seen."""
-    if text is None or kind != "text" or not (always or text != text.strip() or not text):
-        return text
-    return f'"{text}"'
+    return TableCell("differs", *told_apart(expected, actual, cell.kinds), cell.why)
 
 
 _NUMBERS = {"integer", "number", "decimal"}
@@ -335,8 +330,14 @@ def _kind(column: ReadColumn | None, days: bool) -> str:
         return "date"
     if column.kind == "exact":
         return "integer" if column.integral or not column.scale else "decimal"
-    if column.kind == "nested" and column.type_name.endswith("]"):
+    if column.kind == "nested" and (column.type_name.endswith("]") or _only_lists(column)):
         return "list"
     if column.kind == "nested" and column.type_name.upper() == "INTERVAL":
         return "interval"
     return _WORDS[column.kind]
+
+
+def _only_lists(column: ReadColumn) -> bool:
+    """Whether a nested column of JSON values has no objects."""
+    values = [cell for cell in column.raw or () if cell is not None]
+    return bool(values) and all(isinstance(cell, list | tuple) for cell in values)

@@ -14,11 +14,11 @@ from tui_eval.frames.typed_columns import ReadColumn, from_cells, text_series
 from tui_eval.frames.value_texts import (
     canonical,
     duck_text,
-    even_duck_text,
     instant,
     interval,
     json_text,
     moment,
+    nested_text,
 )
 
 # -- Columns of numbers made comparable: exact ones exactly, floats within the tolerance, texts read as numbers.
@@ -239,21 +239,17 @@ def pair(name: str, expected: ReadColumn, actual: ReadColumn, settings: Comparis
     if expected.kind == "text" and actual.kind == "text":
         return _texts(name, expected, actual)
     if expected.kind == "nested" and expected.typed:
-        wanted = [
-            None if t is None else even_duck_text(t, expected.type_name)
-            for t in series_of(expected).to_list()
-        ]
         given = series_of(actual).to_list() if actual.kind == "nested" and actual.typed else actual.cells
         if expected.type_name.upper() == "INTERVAL":
             wanted = [None if t is None else interval(t) or t for t in series_of(expected).to_list()]
             texts = [None if cell is None else duck_text(cell) for cell in given]
             found = [None if t is None else interval(t) or t for t in texts]
             return ColumnPair(name, expected, actual, text_series(wanted), text_series(found))
-        kind, as_map = expected.type_name, expected.type_name.upper().startswith("MAP")
-        found = [
-            None if cell is None else even_duck_text(duck_text(cell, as_map=as_map), kind) for cell in given
-        ]
-        return ColumnPair(name, expected, actual, text_series(wanted), text_series(found))
+        wanted, found = (
+            text_series([None if cell is None else nested_text(cell, expected.type_name) for cell in side])
+            for side in (series_of(expected).to_list(), given)
+        )
+        return ColumnPair(name, expected, actual, wanted, found)
     if expected.type_name.upper() in ("JSON", "JSONB") and any(
         isinstance(c, list | dict) for c in actual.cells
     ):

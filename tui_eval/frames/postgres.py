@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from tui_eval.config.project import DatabaseSpec
 from tui_eval.extras import adding
 from tui_eval.frames.databases import NoDatabase, SqlError, TooLate, one_line
-from tui_eval.frames.sql_result import SqlResult
+from tui_eval.frames.sql_worker import SqlResult
 
 if TYPE_CHECKING:
     import polars as pl
@@ -88,7 +88,7 @@ def _readable(cursor: Any, sql: str) -> str:
         asked = ", ".join(f'pg_typeof(q.{name})::text AS "{i}"' for i, name in enumerate(quoted))
         cursor.execute(f"SELECT {asked} {nothing}")
         types = arrived(cursor.fetch_arrow()).row(0)
-    except Exception:  # the query itself will tell what is wrong with it
+    except Exception:  # the query itself will report what is wrong with it
         cursor.connection.rollback()
         return sql
     if all(kind in _AS_IT_IS for kind in types):

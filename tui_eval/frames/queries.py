@@ -13,13 +13,14 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from tui_eval.frames.comparison_rules import ComparisonSettings
 from tui_eval.frames.query_words import changes_each_time
+from tui_eval.frames.sql_faults import SqlFault
 
 if TYPE_CHECKING:
     import polars as pl
 
     from tui_eval.frames.compare import FrameComparison
     from tui_eval.frames.mended_queries import MendedQuery
-    from tui_eval.frames.sql_result import SqlResult
+    from tui_eval.frames.sql_worker import SqlResult
     from tui_eval.model import DataDetails
 
 Blame = Literal["query", "retold", "both", "lucky", "neither", "unknown"]
@@ -35,13 +36,15 @@ class Conclusion:
     `blame` is `query` (its rows are not the expected ones, and the answer has them), `retold` (its rows are
     right, the answer has others), `both`, `lucky` (the query is wrong, the answer is right), `neither`, or
     `unknown`: it cannot be run or compared here, `line` says why. `renamed` are the
-    query's columns that were read as expected ones of other names, `cause` the mistake that was found in it.
+    query's columns that were read as expected ones of other names, `cause` the mistake that was found in it. Of a query
+    that failed `place` is its line and the caret under it, as the database shows them.
     """
 
     blame: Blame
     line: str
     renamed: Mapping[str, str] = field(default_factory=dict)
     cause: str = ""
+    place: Sequence[str] = ()
 
     @property
     def short(self) -> str:
@@ -65,7 +68,7 @@ _SHORT: dict[Blame, str] = {
 
 def conclude(
     expected: SqlResult | pl.DataFrame | Sequence[dict[str, Any]],
-    own: SqlResult | pl.DataFrame | Sequence[dict[str, Any]] | str | None,
+    own: SqlResult | pl.DataFrame | Sequence[dict[str, Any]] | SqlFault | None,
     answer: Sequence[dict[str, Any]] | pl.DataFrame | SqlResult | None,
     settings: ComparisonSettings | None = None,
     columns: Sequence[str] | None = None,
@@ -82,9 +85,9 @@ def conclude(
     """
     if own is None:
         return Conclusion("unknown", "the agent's query is not in the record")
-    if isinstance(own, str):
-        why = " ".join(own.split()) or "no reason given"
-        return Conclusion("unknown", f"the agent's query cannot be run here: {why}")
+    if isinstance(own, SqlFault):
+        why = own.told or "no reason given"
+        return Conclusion("unknown", f"the agent's query cannot be run here: {why}", place=own.shown_place)
     compare = _by_reference if reference else _by_documents
     wanted, given = _frame(expected), _frame(own)
     names = list(columns or _names(wanted))
@@ -190,7 +193,9 @@ def kept_conclusion(details: DataDetails) -> Conclusion | None:
     if not isinstance(kept, Mapping) or kept.get("blame") not in get_args(Blame):
         return None
     line, cause = (" ".join(str(kept.get(name) or "").split()) for name in ("line", "cause"))
-    return Conclusion(kept["blame"], line, cause=cause)
+    place = kept.get("place")
+    shown = [str(one) for one in place[:2]] if isinstance(place, list) else []
+    return Conclusion(kept["blame"], line, cause=cause, place=shown)
 
 
 def recorded_conclusion(

@@ -1,4 +1,4 @@
-"""What the text of a query alone tells of its rows: whether it limits them, whether they change by themselves."""
+"""What the text of a query alone says of its rows: whether it limits them, whether they change by themselves."""
 
 from __future__ import annotations
 

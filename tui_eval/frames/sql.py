@@ -14,8 +14,7 @@ from typing import Any
 from tui_eval.config.project import DatabaseSpec
 from tui_eval.frames import sql_process
 from tui_eval.frames.databases import SqlError
-from tui_eval.frames.sql_result import SqlResult
-from tui_eval.frames.sql_worker import QueryAnswered
+from tui_eval.frames.sql_worker import QueryAnswered, SqlResult
 
 __all__ = ["SqlError", "SqlResult", "execute", "execute_all", "rows", "schema_text"]
 

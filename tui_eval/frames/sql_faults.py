@@ -10,6 +10,7 @@ from typing import Any
 _SHOWN = re.compile(r"^LINE (\d+): (.*)\n( *)\^", re.MULTILINE)
 _BEFORE = re.compile(r"(?:\s|--[^\n]*(?:\n|$)|/\*.*?\*/)*", re.DOTALL)
 _CUT = "..."
+_HINTS = ("Candidate bindings", "Did you mean", "Either add")
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,10 +23,24 @@ class SqlFault:
     line: int = 0
     column: int = 0
 
+    @property
+    def told(self) -> str:
+        """The message with what the database proposes instead, on one line."""
+        hint = next((line for line in self.detail.splitlines()[1:] if line.startswith(_HINTS)), "")
+        return " ".join(f"{self.message} {hint}".split())
+
+    @property
+    def shown_place(self) -> list[str]:
+        """The line of the query that the database shows, and under it the caret; nothing where it shows none."""
+        lines = self.detail.splitlines()
+        at = next((n for n, line in enumerate(lines) if line.startswith("LINE ")), len(lines))
+        return lines[at : at + 2]
+
 
 def fault_of(sql: str, message: str, detail: str = "") -> SqlFault:
-    """What an error of a query says, and where in `sql` as it is written. DuckDB counts from the statement's first
-    word on, and shows long lines cut."""
+    """What an error of a query says, and where in `sql` as it is written. DuckDB shows long lines cut; it counts lines
+    from the statement's first word on where it could parse it (up to 2.0.0), else and later with the comments before
+    it; blank lines before those it may not have been given."""
     detail = detail.strip("\n").rstrip()
     found = _SHOWN.search(detail)
     if found is None:
@@ -37,8 +52,9 @@ def fault_of(sql: str, message: str, detail: str = "") -> SqlFault:
         core, cut = core.removeprefix(_CUT), len(_CUT)
     lines = sql.split("\n")
     before = _BEFORE.match(sql)
+    blank = sql[: len(sql) - len(sql.lstrip())].count("\n")
     shift = before[0].count("\n") if before is not None else 0
-    for moved in dict.fromkeys((0, shift) if detail.startswith("Parser") else (shift, 0)):
+    for moved in dict.fromkeys((0, blank, shift) if detail.startswith("Parser") else (shift, blank, 0)):
         line = lines[number - 1 + moved] if number - 1 + moved < len(lines) else ""
         place = line.find(core.strip())
         if core.strip() and place >= 0:

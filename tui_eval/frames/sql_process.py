@@ -20,7 +20,8 @@ from tui_eval.frames.databases import SqlError, TooLate, one_line
 from tui_eval.frames.sql_worker import KINDS, QueryAnswered, QueryAsked, framed
 
 if TYPE_CHECKING:
-    import polars
+    import polars as pl
+
 
 _GRACE = 3.0
 """Seconds that a process may take beyond a query's time to say so itself; after that it is killed."""
@@ -34,7 +35,7 @@ _LOOK_MS = 20
 def ask(
     database: DatabaseSpec, sql: str | None, timeout: float, memory_mb: int, cancel: threading.Event | None
 ) -> QueryAnswered:
-    """Have a query answered, or without one the tables told. Blocks: call it in a thread.
+    """Have a query answered, or without one the tables listed. Blocks: call it in a thread.
 
     Raises:
         SqlError: one clear line.
@@ -96,7 +97,7 @@ def error_of(said: QueryAnswered) -> SqlError:
     return KINDS[said.kind](said.error, said.detail)
 
 
-def frame_of(said: QueryAnswered) -> polars.DataFrame:
+def frame_of(said: QueryAnswered) -> pl.DataFrame:
     """The rows of an answer.
 
     Raises:

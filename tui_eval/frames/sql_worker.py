@@ -18,13 +18,13 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, BinaryIO, Literal
 
 import msgspec
 
 from tui_eval.config.project import DatabaseSpec
 from tui_eval.frames.databases import BadDatabase, NoDatabase, SqlError, TooLate, one_line, opened, quoted
-from tui_eval.frames.sql_result import SqlResult
 
 if TYPE_CHECKING:
     import duckdb
@@ -34,6 +34,18 @@ _LENGTH = struct.Struct(">Q")
 _BESIDE = 512 * 1024 * 1024
 """Bytes of address space beside twice the memory that a query may have: rows are held once as they come from
 SQLite, once as DuckDB's."""
+
+
+@dataclass(slots=True)
+class SqlResult:
+    """Rows of a query. `types` are DuckDB's names by column; `ordered`: there is a top-level ORDER
+    BY, by the result columns `order_columns` where they could be found (empty: all)."""
+
+    columns: list[str]
+    frame: pl.DataFrame
+    ordered: bool = False
+    types: dict[str, str] = field(default_factory=dict)
+    order_columns: tuple[str, ...] = ()
 
 
 class QueryAsked(msgspec.Struct):
@@ -157,6 +169,9 @@ def _caught(asked: QueryAsked, work: Callable[[], QueryAnswered]) -> QueryAnswer
     except MemoryError:
         return QueryAnswered(error=f"the query needs more than {asked.memory_mb} MB of memory")
     except BaseException as problem:  # Polars panics with one that is no Exception
+        # DuckDB can run out of it while its answer is read, too; it is not imported where no query was run.
+        if type(problem).__name__ == "OutOfMemoryException":
+            return QueryAnswered(error=f"the query needs more than {asked.memory_mb} MB of memory")
         return QueryAnswered(error=f"the rows could not be read: {one_line(problem)}")
 
 

@@ -136,7 +136,9 @@ def from_series(series: pl.Series, type_name: str = "") -> ReadColumn:
         return made("text", series.cast(pl.String))
     if dtype == pl.String:
         upper = type_name.upper()
-        if upper.endswith("]") or upper.startswith(("STRUCT", "MAP", "UNION", "INTERVAL", "VARIANT")):
+        if upper.endswith("]") or upper.startswith(
+            ("STRUCT", "TUPLE", "MAP", "UNION", "INTERVAL", "VARIANT")
+        ):
             return made("nested", series)
         if upper.startswith(_TIME_TYPES):
             return made("time", _times(series))

@@ -8,6 +8,7 @@ import json
 import math
 import re
 from decimal import Decimal
+from functools import lru_cache
 from typing import Any
 
 import polars as pl
@@ -65,7 +66,7 @@ def moment(text: str) -> str | None:
 
 
 _DATABASE_INTERVAL = re.compile(
-    r"(?:(-?\d+) years? ?)?(?:(-?\d+) mon(?:th)?s? ?)?(?:(-?\d+) days? ?)?(?:(-?)(\d+):(\d\d):(\d\d(?:\.\d{1,9})?))?",
+    r"(?:(-?\d+) years? ?)?(?:(-?\d+) mon(?:th)?s? ?)?(?:(-?\d+) days?(?:,(?= ))? ?)?(?:(-?)(\d+):(\d\d):(\d\d(?:\.\d{1,9})?))?",
     re.ASCII,
 )
 _ISO_INTERVAL = re.compile(
@@ -77,8 +78,8 @@ _MOST_OF_AN_INTERVAL = 100
 
 
 def interval(text: str) -> str | None:
-    """An interval in one spelling, from a database's text (`2 months 3 days 01:00:00`) or an ISO period (`P2M3DT1H`,
-    in which nao's API sends them), or None where it is neither. As for DuckDB a month is 30 days and a day 24 hours."""
+    """An interval in one spelling, from a database's text (`2 months 3 days 01:00:00`), Python's (`3 days, 1:00:00`) or
+    an ISO period (`P2M3DT1H`, in which nao's API sends them), or None where it is none of these. As for DuckDB a month is 30 days and a day 24 hours."""
     if not text or len(text) > _MOST_OF_AN_INTERVAL:
         return None
     if found := _DATABASE_INTERVAL.fullmatch(text):
@@ -152,30 +153,133 @@ def _even(value: Any) -> Any:
     return value
 
 
-_QUOTED = re.compile(r"[\s,:'\"\[\](){}=;]")
-_WHOLE = re.compile(r"(?<![\w.])(-?\d+)\.0+(?![\w.])")
+_SPECIAL = re.compile(r"[,:'\"\[\](){}=\\]|^[ \t\n\v\f\r]|[ \t\n\v\f\r]\Z")
+"""What DuckDB 2 quotes a text for within lists; older ones do for any blank (`even_duck_text`)."""
+_QUOTED_TEXT = re.compile(r"'((?:[^'\\]|\\.)*)'", re.DOTALL)
+_ESCAPED = re.compile(r"\\(.)", re.DOTALL)
+_DECIMALS = re.compile(r"(?<![\w.])(-?\d+)(?:\.0+|(\.\d*[1-9])0+)(?![\w.])")
+_ZONED = re.compile(r"\d{4,}-\d\d-\d\d \d\d:\d\d:\d\d(?:\.\d{1,9})?[+-]\d\d(?::\d\d)?", re.ASCII)
+_TUPLES = str.maketrans("()", "[]")
 
 
-def duck_text(value: Any, top: bool = True, as_map: bool = False) -> str:
-    """A JSON value as DuckDB prints nested values: `[1, 2]`, `{'a': x}`, a map `{a=x}`."""
+def nested_text(value: Any, type_name: str) -> str:
+    """A list or an object of a column of this type of DuckDB, as JSON or as DuckDB's own text, in one spelling: equal
+    texts are equal values."""
+    return even_duck_text(duck_text(value, type_name), type_name)
+
+
+def duck_text(value: Any, type_name: str = "", top: bool = True) -> str:
+    """A JSON value as DuckDB prints one of this type: `[1, 2]`, `{'a': x}`, a map `{a=x}`; dates, times and numbers
+    within it as that type spells them. A text is taken as printed already where it is not within another value."""
     if value is None:
         return "NULL"
     if isinstance(value, bool):
         return "true" if value else "false"
-    if isinstance(value, int | float | Decimal):
-        return shortest_text(value)
     if isinstance(value, list | tuple):
-        return "[" + ", ".join(duck_text(item, False) for item in value) + "]"
+        kinds = _members(type_name)
+        return "[" + ", ".join(duck_text(v, _kind_at(kinds, i), False) for i, v in enumerate(value)) + "]"
     if isinstance(value, dict):
-        form = "{}={}" if as_map else "'{}': {}"
-        pairs = (form.format(key, duck_text(item, False)) for key, item in value.items())
+        kinds = _members(type_name)
+        as_map = type_name[:4].upper() == "MAP("
+        pairs = (
+            (_quoted(_leaf(key, kinds.get("key", ""))) + "=" if as_map else f"{_in_quotes(key)}: ")
+            + duck_text(item, kinds.get("value" if as_map else str(key), ""), False)
+            for key, item in value.items()
+        )
         return "{" + ", ".join(pairs) + "}"
+    if top:
+        return value if isinstance(value, str) else _leaf(value, "")
+    return _quoted(_leaf(value, type_name)) if isinstance(value, str) else _leaf(value, type_name)
+
+
+def _leaf(value: Any, type_name: str) -> str:
+    """A value that holds no others, as its type is printed."""
+    kind = type_name.upper()
+    if isinstance(value, str):
+        if kind == "TIME":
+            return moment(value) or value
+        known = instant(value) if kind == "DATE" or kind.startswith("TIMESTAMP") else None
+        if known is None:
+            return value
+        if kind == "DATE":
+            return known.removesuffix("T00:00:00")
+        known = known.replace("T", " ")
+        return known.replace("+00:00", "+00") if "ZONE" in kind else known
+    if isinstance(value, int | float | Decimal):
+        if kind == "DOUBLE":
+            return repr(float(value)) if abs(value) < _LARGEST else shortest_text(value)
+        if kind.startswith("DECIMAL("):
+            exact = Decimal(str(value))
+            digits = int(kind.rstrip(")").rpartition(",")[2])
+            if exact.is_finite() and -int(exact.as_tuple().exponent) <= digits:
+                return f"{exact:.{digits}f}"
+        return shortest_text(value)
+    return str(value)
+
+
+_LARGEST = 10**300
+_TYPE_PART = re.compile(r'"(?:[^"]|"")*"|[(\[]|[)\]]|,')
+_LIST_END = re.compile(r"\[\d*\]\Z")
+_FIELD = re.compile(r'\s*(?:"((?:[^"]|"")*)"|([^\s"]+))\s+(.*)', re.DOTALL)
+
+
+@lru_cache(maxsize=256)
+def _members(type_name: str) -> dict[str, str]:
+    """The types of what a type of DuckDB holds: of a list under `[]`, of a map under `key` and `value`, of a struct
+    under its names, of a tuple under its places; empty where it holds nothing, or what is not known."""
+    name = type_name.strip()
+    if (end := _LIST_END.search(name)) is not None:
+        return {"[]": name[: end.start()]}
+    head, _, rest = name.partition("(")
+    head = head.strip().upper()
+    if head not in ("STRUCT", "MAP", "TUPLE") or not rest.endswith(")"):
+        return {}
+    parts, depth, start = list[str](), 0, 0
+    rest = rest[:-1]
+    for found in _TYPE_PART.finditer(rest):
+        depth += {"(": 1, "[": 1, ")": -1, "]": -1}.get(found[0], 0)
+        if found[0] == "," and not depth:
+            parts.append(rest[start : found.start()])
+            start = found.end()
+    parts.append(rest[start:])
+    if head == "MAP":
+        return dict(zip(("key", "value"), (part.strip() for part in parts), strict=False))
+    if head == "TUPLE":
+        return {f"[{number}]": part.strip() for number, part in enumerate(parts)}
+    fields = [field for part in parts if (field := _FIELD.fullmatch(part)) is not None]
+    return {
+        field[1].replace('""', '"') if field[1] is not None else field[2]: field[3].strip()
+        for field in fields
+    }
+
+
+def _kind_at(kinds: dict[str, str], number: int) -> str:
+    return kinds.get("[]") or kinds.get(f"[{number}]", "")
+
+
+def _quoted(value: Any) -> str:
     text = str(value)
-    if top or (text and not _QUOTED.search(text) and text.upper() != "NULL"):
-        return text
-    return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
+    plain_one = text and not _SPECIAL.search(text) and text.upper() != "NULL"
+    return text if plain_one else _in_quotes(text)
+
+
+def _in_quotes(value: Any) -> str:
+    return "'" + str(value).replace("\\", "\\\\").replace("'", "\\'") + "'"
 
 
 def even_duck_text(text: str, type_name: str) -> str:
-    """DuckDB's text of a nested value with `1.0` written `1`, unless its type holds text."""
-    return text if "VARCHAR" in type_name.upper() else _WHOLE.sub(r"\1", text)
+    """DuckDB's text of a nested value in one spelling: quotes only where they are needed (its versions differ in
+    that), a tuple as a list, and `1.0` written `1`, `1.50` written `1.5`, unless its type holds text."""
+    if text[:1] in ("[", "{", "("):
+        parts = _QUOTED_TEXT.split(text)  # every second one stood in quotes
+        text = "".join(
+            _quoted(_ESCAPED.sub(r"\1", part)) if number % 2 else part.replace(",)", ")").translate(_TUPLES)
+            for number, part in enumerate(parts)
+        )
+    if "TIME ZONE" in type_name.upper():  # it is printed in the zone of the machine
+        text = _ZONED.sub(
+            lambda found: (instant(found[0]) or found[0]).replace("T", " ").removesuffix(":00"), text
+        )
+    if "VARCHAR" in type_name.upper():
+        return text
+    return _DECIMALS.sub(r"\1\2", text)

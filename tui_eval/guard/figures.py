@@ -1,7 +1,7 @@
 """Figures from outside: counts, costs, times and scores, from whoever reports them.
 
 A count is a whole number from 0 to `MOST`; an amount (USD, milliseconds, seconds) is finite, not negative and
-at most that; a score is finite. Anything else is unknown (None), and whoever listens (`unknown`) is told.
+at most that; a score is finite. Anything else is unknown (None), and whoever listens (`unknown`) is notified.
 Everything kept afterwards fits SQLite's columns, JSON and msgspec's types, sums included.
 """
 
@@ -27,7 +27,7 @@ _LATEST = 253_402_300_799.0
 
 @contextmanager
 def dropped_figures() -> Iterator[dict[str, None]]:
-    """While inside, the lines about figures that were dropped, each once, and nobody else is told."""
+    """While inside, the lines about figures that were dropped, each once, and nobody else is notified."""
     dropped: dict[str, None] = {}
     listening = unknown.set(lambda line: dropped.setdefault(line))
     try:
@@ -116,9 +116,12 @@ def usage_sum(parts: Iterable[Usage | None]) -> Usage | None:
 def usage(given: Usage | None) -> Usage | None:
     """Tokens as somebody else made them, checked in place."""
     if isinstance(given, Usage):
-        given.input_tokens = count(given.input_tokens, "input tokens")
-        given.output_tokens = count(given.output_tokens, "output tokens")
-        given.cached_tokens = count(given.cached_tokens, "cached tokens")
+        if given.input_tokens is not None:
+            given.input_tokens = count(given.input_tokens, "input tokens")
+        if given.output_tokens is not None:
+            given.output_tokens = count(given.output_tokens, "output tokens")
+        if given.cached_tokens is not None:
+            given.cached_tokens = count(given.cached_tokens, "cached tokens")
     return given
 
 
@@ -147,10 +150,15 @@ def scores(given: Mapping[str, Any], name: str) -> dict[str, float]:
 def attempt(given: Attempt) -> Attempt:
     """Everything in an attempt that is a figure, in place: the last border before it is kept. A score that is
     none is 0, and so never a pass by itself; what was dropped is noted at the end of the transcript."""
-    with dropped_figures() as dropped:
+    dropped: dict[str, None] = {}
+    listening = unknown.set(lambda line: dropped.setdefault(line))
+    try:
         _check(given)
-    turn = given.transcript[-1].turn if given.transcript else 1
-    given.transcript.extend(Entry(turn=turn, kind="note", text=line) for line in dropped)
+    finally:
+        unknown.reset(listening)
+    if dropped:
+        turn = given.transcript[-1].turn if given.transcript else 1
+        given.transcript.extend(Entry(turn=turn, kind="note", text=line) for line in dropped)
     return given
 
 
@@ -199,7 +207,8 @@ def _verdict(verdict: Verdict) -> None:
 
 
 def _entry(entry: Entry) -> None:
-    usage(entry.usage)
+    if entry.usage is not None:
+        usage(entry.usage)
     if entry.started_at is not None:
         entry.started_at = moment(entry.started_at, "start of a step")
     if entry.first_token_ms is not None:

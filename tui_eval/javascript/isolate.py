@@ -47,11 +47,18 @@ _DECLARATION = re.compile(r"(?:const|let|var)\s")
 
 
 class JavaScriptError(Exception):
-    """JavaScript failed; one line, as `TypeError: x is not a function`. `code` as in evidence (`causes`)."""
+    """JavaScript failed; one line, as `TypeError: x is not a function`. `code` as in evidence (`causes`), `place` the
+    line of the code that was given, from 1, and the characters of it (from, to) at which it was thrown, where known."""
 
-    def __init__(self, message: str, code: str = "script-raised") -> None:
+    def __init__(
+        self,
+        message: str,
+        code: str = "script-raised",
+        place: tuple[int, tuple[int, int] | None] | None = None,
+    ) -> None:
         super().__init__(message)
         self.code = code
+        self.place = place
 
 
 class JavaScriptTimeout(JavaScriptError):
@@ -145,7 +152,8 @@ class JavaScriptHost:
         """
         names = [name for name in variables if _IDENTIFIER.match(name)]
         given = {name: variables[name] for name in names if variables[name] is not UNDEFINED}
-        return await self._ask({"names": names, "body": function_body(code), "input": given}, timeout)
+        body = function_body(code)
+        return await self._ask({"names": names, "body": body, "input": given}, timeout, (body, code))
 
     async def call(
         self, source: str, function: str | None, args: Sequence[Any], *, timeout: float | None = None
@@ -158,10 +166,12 @@ class JavaScriptHost:
             JavaScriptError: as `evaluate`, or it exports no such function.
             JavaScriptTimeout: it did not end in time.
         """
-        request = {"source": common_js(source), "pick": function or "", "args": list(args)}
-        return await self._ask(request, timeout)
+        module = common_js(source)
+        request = {"source": module, "pick": function or "", "args": list(args)}
+        return await self._ask(request, timeout, (module, source))
 
-    async def _ask(self, request: dict[str, Any], timeout: float | None) -> Any:
+    async def _ask(self, request: dict[str, Any], timeout: float | None, codes: tuple[str, str]) -> Any:
+        """`codes`: what is run, and what that was made of."""
         timeout = self._time_limit if timeout is None else timeout
         request |= {"seconds": timeout, "memory": MEMORY_LIMIT}
         loop = asyncio.get_running_loop()
@@ -181,7 +191,7 @@ class JavaScriptHost:
             except asyncio.CancelledError:
                 job.cancel()
                 raise
-        return _value(answer, timeout)
+        return _value(answer, timeout, codes)
 
     def _in_a_moment(self, job: _Job) -> None:
         """In a thread of the quick ones: to its end, or hand it on."""
@@ -328,7 +338,7 @@ class _Process:
 
 
 class _Job:
-    """One evaluation, which may be cancelled before and while it runs. `turn` is told when it begins, and when
+    """One evaluation, which may be cancelled before and while it runs. `turn` is notified when it begins, and when
     it has to wait once more."""
 
     def __init__(self, request: dict[str, Any], seconds: float, turn: Callable[[bool], None]) -> None:
@@ -418,7 +428,7 @@ class _Job:
                 self._process.kill()
 
 
-def _value(answer: dict[str, Any], seconds: float) -> Any:
+def _value(answer: dict[str, Any], seconds: float, codes: tuple[str, str]) -> Any:
     kind = answer["kind"]
     if kind == "value":
         return answer["value"]
@@ -430,7 +440,26 @@ def _value(answer: dict[str, Any], seconds: float) -> Any:
         raise JavaScriptTimeout(f"did not end within {seconds:g} s")
     message = (answer["message"].strip().splitlines() or ["an error without a text"])[0][:1000]
     code = answer.get("code", "script-raised")
-    raise JavaScriptError(message, "script-memory-limit" if message in _NO_MEMORY else code)
+    code = "script-memory-limit" if message in _NO_MEMORY else code
+    at = answer.get("at")
+    raise JavaScriptError(message, code, _place(*codes, *at) if at else None)
+
+
+_WORD = re.compile(r"[\w$]+|.")
+
+
+def _place(run: str, given: str, line: int, column: int) -> tuple[int, tuple[int, int] | None] | None:
+    """A line and a column of what was run, in what that was made of; without characters where these are not the same."""
+    theirs, ours = given.split("\n"), run.split("\n")
+    if not 0 < line <= min(len(theirs), len(ours)):
+        return None
+    written = theirs[line - 1].strip()
+    before = ours[line - 1].find(written)
+    start = column - 1 - before + (len(theirs[line - 1]) - len(theirs[line - 1].lstrip()))
+    word = _WORD.match(theirs[line - 1], max(start, 0))
+    if before < 0 or column - 1 < before or word is None:
+        return line, None
+    return line, word.span()
 
 
 def _null_for_undefined(value: Any) -> None:

@@ -25,6 +25,11 @@ _MORE = re.compile(
 
 _globals = ""
 
+_OURS = 100_000
+"""The line from which on our own code stands: by it its places are told from those of the code that is evaluated."""
+_ABOVE = "\n" * _OURS
+_FRAME = re.compile(r"<input>:(\d+):(\d+)")
+
 PRELUDE = r"""
 (() => {
   const {stringify, parse} = JSON, Make = Function, Vow = Promise, text = String;
@@ -35,9 +40,9 @@ PRELUDE = r"""
   };
   let state = '';
   const fail = (error) => {
-    let shown = 'an error that cannot be shown';
-    try { shown = show(error); } catch {}
-    state = stringify({kind: 'error', message: shown});
+    let shown = 'an error that cannot be shown', stack = '';
+    try { shown = show(error); stack = text(error.stack ?? ''); } catch {}
+    state = stringify({kind: 'error', message: shown, stack});
   };
   const done = (value) => {
     try {
@@ -80,7 +85,7 @@ def evaluate(request: dict[str, Any]) -> str:
     try:
         context.set_memory_limit(request.pop("memory"))
         context.set_max_stack_size(_stack())
-        context.eval(PRELUDE)
+        context.eval(_ABOVE + PRELUDE)
         start, state = context.get("__start"), context.get("__state")
         context.eval("delete globalThis.__start; delete globalThis.__state")
         clock = (
@@ -93,12 +98,23 @@ def evaluate(request: dict[str, Any]) -> str:
                 return _error("gives a promise that never settles")
             if time.monotonic() > deadline:
                 return _error("", timeout=True)
-        return answer
+        return _placed(answer) if answer.startswith('{"kind":"error"') else answer
     except quickjs.JSException as error:
         message = str(error).strip().split("\n")[0]
         return _error(message, timeout=message == "InternalError: interrupted")
     except (MemoryError, RecursionError) as error:
         return _error(type(error).__name__)
+
+
+def _placed(answer: str) -> str:
+    """An error with the line and the column, from 1, of the code at which it was thrown, in place of where all of
+    its frames are; neither where it was not thrown there."""
+    fields = json.loads(answer)
+    for found in _FRAME.finditer(fields.pop("stack", "")):
+        line = int(found[1]) - 2  # above it stands what makes a function of it
+        if 0 < line < _OURS - 2:
+            return json.dumps(fields | {"at": [line, int(found[2])]})
+    return json.dumps(fields)
 
 
 def _with_globals(context: Any) -> Any:
@@ -107,7 +123,7 @@ def _with_globals(context: Any) -> Any:
     if not _globals:
         _globals = _GLOBALS.read_text("utf-8")
     return context.eval(
-        f"(() => {{ const clock = ({_globals.strip().rstrip(';')})(); return (what) => clock[what](); }})()"
+        f"{_ABOVE}(() => {{ const clock = ({_globals.strip().rstrip(';')})(); return (what) => clock[what](); }})()"
     )
 
 

@@ -184,12 +184,24 @@ function oneLine(error) {
 // The last line of the person's own code on the way to an error: not node's, a package's or this file's.
 function raisedAt(error) {
   for (const line of String(error?.stack ?? '').split('\n')) {
-    const found = /^\s+at (?:.*\()?((?:file:\/\/)?\/[^()]+):(\d+):\d+\)?$/.exec(line);
+    const found = /^\s+at (?:.*\()?((?:file:\/\/)?\/[^()]+):(\d+):(\d+)\)?$/.exec(line);
     if (!found || found[1].includes('/node_modules/') || found[1] === import.meta.url) continue;
     const file = found[1].startsWith('file:') ? fileURLToPath(found[1]) : found[1];
-    return [file, Number(found[2])];
+    return [file, Number(found[2]), Number(found[3])];
   }
   return undefined;
+}
+
+// The characters of that line at which it was thrown: a word, else one.
+function columnsOf([file, line, column]) {
+  try {
+    const word = /[\w$]+|./y;
+    word.lastIndex = column - 1;
+    const found = word.exec(fs.readFileSync(file, 'utf8').split('\n')[line - 1]);
+    return found ? [column - 1, column - 1 + found[0].length] : undefined;
+  } catch {
+    return undefined;
+  }
 }
 
 function answer(request, fields, files) {
@@ -211,7 +223,10 @@ async function serve(request) {
     } catch (error) {
       fields = { kind: 'error', message: oneLine(error), traceback: String(error?.stack ?? '') };
       const place = error instanceof Error ? raisedAt(error) : undefined;
-      if (place) fields.raised_at = place;
+      if (place) {
+        fields.raised_at = place.slice(0, 2);
+        fields.columns = columnsOf(place);
+      }
       if (error instanceof RangeError && /allocation failed/.test(error.message)) fields.spent = true;
     }
     answer(request, { ...fields, stdout: state.printed }, watched(request.file));

@@ -13,9 +13,9 @@ from functools import lru_cache
 from typing import Any
 
 MOST = 200
-"""Matches of one pattern that are told."""
+"""Matches of one pattern that are reported."""
 LONGEST = 200_000
-"""Characters of a text in which all matches are told; of a longer one the first."""
+"""Characters of a text in which all matches are reported; of a longer one the first."""
 STEPS = 4_000_000
 """Steps that a pattern may take in this process."""
 

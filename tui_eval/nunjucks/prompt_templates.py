@@ -141,7 +141,7 @@ def _rendered(
 
 
 def _names_undefined(template: str, vars: Mapping[str, Any]) -> bool:  # noqa: A002
-    """Whether a text seems to name a variable that is not there: told by a pattern, not by a parser,
+    """Whether a text seems to name a variable that is not there: found by a pattern, not by a parser,
     as in the tool; so `{{ true }}` names one and `{{ nowhere + 1 }}` does not."""
     plain = _COMMENT.sub("", template)
     names = {found[1] or found[2] for found in _NAMED.finditer(plain)}

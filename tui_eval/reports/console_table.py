@@ -1,21 +1,26 @@
-"""What `tui-eval run` prints at its end: nao's table, the failures with reasons, the totals."""
+"""What `tui-eval run` prints at its end: nao's table, the failures with reasons and their modes, the totals."""
 
 from __future__ import annotations
 
 import os
 import shlex
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
+from sys import intern
 from typing import Any
 
 from tui_eval.case_names import told_apart
 from tui_eval.guard import figures
 from tui_eval.guard.text import clip, visible
+from tui_eval.model import Outcome
 from tui_eval.store import case_state
 from tui_eval.store.case_state import Column
-from tui_eval.store.printed_commands import configs_of, run_options
+from tui_eval.store.failure_modes import Assessment, classified
+from tui_eval.store.missing_cases import is_only_named
+from tui_eval.store.printed_commands import by_typing, configs_of, run_options
+from tui_eval.store.reader import RunReader
 from tui_eval.store.schema import AttemptRow, StoredCase
-from tui_eval.store.summary import CaseSummary, cached_words
+from tui_eval.store.summary import RunSums, summarise
 
 _WIDTHS = {"Test": 36, "Model": 28, "Message": 48}
 _LEAST = {"Message": 20, "Model": 12, "Test": 20}
@@ -25,61 +30,190 @@ _WORDS = {"passed": "✓ passed", "failed": "✗ failed", "error": "! error", "c
 _ASCII = str.maketrans({"✓": "P", "✗": "F", "⊘": "C", "–": "-", "◌": ".", "─": "-", "…": "."})
 
 
-def table(
-    cases: Sequence[StoredCase],
-    attempts: Sequence[AttemptRow],
-    summaries: Sequence[CaseSummary],
-    width: int | None = None,
-) -> str:
-    """nao's table (Test, Model, Status, Message, Tokens, Cost, Time (s), Tools), one line a case and
-    agent, with a totals line. In `width` columns texts are cut, then messages and models left out."""
-    tools: dict[int, int] = {}
-    counted: dict[int, list[int | None]] = {}
-    seconds: dict[int, float] = {}
-    for row in attempts:
-        tools[row.case_ref] = tools.get(row.case_ref, 0) + (row.tool_calls or 0)
-        if row.input_tokens is not None or row.output_tokens is not None:
-            counted.setdefault(row.case_ref, []).append(figures.tokens(row.input_tokens, row.output_tokens))
-        if row.duration_ms is not None:
-            seconds[row.case_ref] = seconds.get(row.case_ref, 0.0) + row.duration_ms / 1000
-    tokens = {case: figures.total(counts, "tokens") for case, counts in counted.items()}
-    header = ["Test", "Model", "Status", "Message", "Tokens", "Cost", "Time (s)", "Tools"]
-    lines: list[list[str]] = []
-    names = _told_apart(cases)
-    for case, item in zip(cases, summaries, strict=True):
+_HEADER = ("Test", "Model", "Status", "Message", "Tokens", "Cost", "Time (s)", "Tools")
+_RIGHT = frozenset(("Tokens", "Cost", "Time (s)", "Tools"))
+_SHORT = 24
+"""Characters up to which texts of cells are taken to be the same in many lines."""
+
+
+class RunTable:
+    """What is printed at the end of a run. Its cases are added one by one, and of each no more is kept than its line."""
+
+    def __init__(self) -> None:
+        self.sums = RunSums()
+        self._lines: list[tuple[str, ...]] = []
+        self._widths = [len(name) for name in _HEADER]
+        self._tokens: int | None = None
+        self._seconds = 0.0
+        self._tools = self._ended = self._passed = 0
+        self._most = self._asked = 0
+        self._shares = [0.0, 0, 0]  # of cases: share passed, any passed, all passed
+        self._names: set[int] = set()
+        self._twice: set[int] = set()
+        self._marks: dict[int, str] = {}
+
+    @classmethod
+    def of(cls, reader: RunReader) -> RunTable:
+        """That of a run.
+
+        Raises:
+            StoreError: it cannot be read.
+        """
+        table = cls()
+        for case, attempts in reader.by_case(listed=True):
+            table.add(case, attempts)
+        table.tell_apart(lambda: reader.by_case(listed=True))
+        return table
+
+    def add(self, case: StoredCase, attempts: Sequence[AttemptRow]) -> None:
+        """One case more."""
+        item = summarise(case, attempts)
+        self.sums.add(item)
+        mark = _name_mark(case)
+        (self._twice if mark in self._names else self._names).add(mark)
+        ended = [row for row in attempts if row.state == "done"]
+        self._ended += len(ended)
+        self._passed += sum(row.outcome == "passed" for row in ended)
+        counts = [
+            figures.tokens(row.input_tokens, row.output_tokens)
+            for row in attempts
+            if row.input_tokens is not None or row.output_tokens is not None
+        ]
+        tokens = figures.total(counts, "tokens")
+        if tokens is not None:
+            self._tokens = (self._tokens or 0) + tokens
+        seconds = [row.duration_ms / 1000 for row in attempts if row.duration_ms is not None]
+        self._seconds += sum(seconds)
+        tools = sum(row.tool_calls or 0 for row in attempts)
+        self._tools += tools
+        if item.attempts:
+            self._most = max(self._most, item.attempts)
+            self._asked += 1
+            for place, share in enumerate((item.pass_rate, item.passed > 0, item.passed == item.attempts)):
+                self._shares[place] += share
         status = _WORDS[item.outcome]
-        if item.attempts > 1:
+        if item.attempts > 1 and item.outcome is not None:
             status += f" {item.passed}/{item.attempts}"
         if item.flaky:
             status += " flaky"
         if item.cached:
             status += " cached" if item.cached == item.attempts else f" cached {item.cached}"
-        count = tokens.get(case.id)
-        lines.append(
-            [
-                _fitting(*names[case.id]), visible(case.model or case.agent, newlines=False), status,
-                visible(item.cause or item.message, newlines=False), "" if count is None else f"{count:,}",
-                "" if item.cost is None else f"{item.cost:.4f}", f"{seconds[case.id]:.2f}" if case.id in seconds else "",
-                str(tools.get(case.id, 0)),
-            ]
+        cells = (
+            visible(case.model or case.agent, newlines=False), status,
+            visible(item.cause or item.message, newlines=False), "" if tokens is None else f"{tokens:,}",
+            "" if item.cost is None else f"{item.cost:.4f}", f"{sum(seconds):.2f}" if seconds else "", str(tools),
         )  # fmt: skip
-    all_tokens = figures.total(tokens.values(), "tokens")
-    costs = [item.cost for item in summaries if item.cost is not None]
-    passed = sum(item.outcome == "passed" for item in summaries)
-    total = [
-        "Total", "", f"{passed}/{len(summaries)} passed", "", "" if all_tokens is None else f"{all_tokens:,}",
-        f"{sum(costs):.4f}" if costs else "", f"{sum(seconds.values()):.2f}", str(sum(tools.values())),
-    ]  # fmt: skip
-    return _grid(header, lines, total, width)
+        cells = (intern(cell) if len(cell) <= _SHORT else cell for cell in cells)
+        self._lines.append((_fitting(*self._named(case)), *cells))
+        self._measure(self._lines[-1])
+
+    def tell_apart(self, cases: Callable[[], Iterable[tuple[StoredCase, Any]]]) -> None:
+        """Give cases of one name, of another prompt or agent, say, what tells them from each other. `cases` are those
+        that were added, in the same order; they are gone through where there are such."""
+        if not self._twice:
+            return
+        alike = {n: case for n, (case, _) in enumerate(cases()) if _name_mark(case) in self._twice}
+        for (number, case), mark in zip(alike.items(), told_apart(list(alike.values())), strict=True):
+            self._marks[case.id] = mark
+            self._lines[number] = (_fitting(*self._named(case)), *self._lines[number][1:])
+            self._measure(self._lines[number])
+
+    def _measure(self, line: Sequence[str]) -> None:
+        for place, cell in enumerate(line):
+            size = len(cell) if cell.isascii() else _cells(cell)
+            if size > self._widths[place]:
+                self._widths[place] = size
+
+    def _named(self, case: StoredCase) -> tuple[str, str]:
+        """A case's name, and what tells it from others of that name."""
+        mark = self._marks.get(case.id, case.variant)
+        mark = f" [{mark}]" if mark else ""
+        return visible(case.name, newlines=False), visible(mark, newlines=False)
+
+    def lines(self, width: int | None = None) -> Iterator[str]:
+        """nao's table (Test, Model, Status, Message, Tokens, Cost, Time (s), Tools), one line a case and
+        agent, with a totals line. In `width` columns texts are cut, then messages and models left out."""
+        tokens = figures.total([self._tokens], "tokens")
+        cost = self.sums.cost
+        total = (
+            "Total", "", f"{self.sums.count('passed')}/{self.sums.cases} passed", "", "" if tokens is None else f"{tokens:,}",
+            "" if cost is None else f"{cost:.4f}", f"{self._seconds:.2f}", str(self._tools),
+        )  # fmt: skip
+        self._measure(total)
+        return _grid(self._lines, total, self._widths, width)
+
+    def failures(
+        self,
+        cases: Iterable[tuple[StoredCase, Sequence[AttemptRow]]],
+        reasons: Callable[[AttemptRow], list[str]],
+        root: Path | None,
+        options: Mapping[str, Any] | None = None,
+    ) -> Iterator[str]:
+        """What did not pass, why, and the command that runs it again where it did not pass, case by case. `reasons` gives the
+        lines of a case's first attempt that did not pass; `root` is the project's (None: no command), `options`
+        are what this run was asked for (`RunInfo.options`)."""
+        if not self.sums.outcomes.keys() - {"passed", None}:
+            return
+        for case, attempts in cases:
+            item = summarise(case, attempts)
+            if item.outcome in ("passed", None):
+                continue
+            head = f"{_WORDS[item.outcome]}: {''.join(self._named(case))}"
+            if item.attempts > 1:
+                head += f" ({item.passed} of {item.attempts} passed, {item.required} required)"
+            lines = [head]
+            bad = next((row for row in attempts if row.state == "done" and row.outcome != "passed"), None)
+            for reason in (reasons(bad) if bad is not None else ()) or [item.message]:
+                text = visible(clip(reason, 1000))
+                lines.extend(f"    {line}" for line in text.splitlines() or [""])
+            if root is not None:
+                lines.append(f"    again: {rerun_command(case, root, options or {})}")
+            yield "\n".join(lines)
+
+    def totals(self, note: str = "", lacks: str = "") -> str:
+        """`All N cases passed`, or the counts; attempts beside them where there are more. `lacks` says what the run does
+        not have of what was asked for: then it is not all."""
+        sums = self.sums
+        count, passed = sums.cases, sums.count("passed")
+        if count and passed == count:
+            cases = f"{count} case{'' if count == 1 else 's'} passed"
+            line = f"{cases}, but not all is there: {lacks}" if lacks else f"All {cases}"
+        else:
+            parts = [f"{passed} passed", f"{sums.count('failed')} failed"]
+            for word, outcome in _REST:
+                if number := sums.count(outcome):
+                    parts.append(f"{number} {word}{'s' if outcome == 'error' and number > 1 else ''}")
+            line = ", ".join(parts) + f", {count} total"
+        notes = [f"{sums.flaky} flaky"] if sums.flaky else []
+        notes += [f"{sums.asserted_nothing} asserted nothing"] if sums.asserted_nothing else []
+        notes += [cached] if (cached := sums.cached_words) else []
+        if notes:
+            line += f" ({', '.join(notes)})"
+        if self._ended != count:
+            line += f"; {self._passed} of {self._ended} attempts passed"
+        line += self._pass_figures()
+        return f"{line}\n{note}" if note else line
+
+    def _pass_figures(self) -> str:
+        """Where cases had several attempts: pass@1, pass@k and pass^k, means over the cases, as nao prints them."""
+        k = self._most
+        if k < 2:
+            return ""
+        names = ("pass@1", f"pass@{k}", f"pass^{k}")
+        return "\n" + ", ".join(
+            f"{name} {round(100 * share / self._asked, 1)}%"
+            for name, share in zip(names, self._shares, strict=True)
+        )
 
 
-def _told_apart(cases: Sequence[StoredCase]) -> dict[int, tuple[str, str]]:
-    """Names by case, each with what tells it from another prompt's or agent's case of that name."""
-    marks = (f" [{mark}]" if mark else "" for mark in told_apart(cases))
-    return {
-        case.id: (visible(case.name, newlines=False), visible(mark, newlines=False))
-        for case, mark in zip(cases, marks, strict=True)
-    }
+_REST: tuple[tuple[str, Outcome | None], ...] = (
+    ("error", "error"), ("cancelled", "cancelled"), ("not run", None),
+)  # fmt: skip
+
+
+def _name_mark(case: StoredCase) -> int:
+    """What cases of one name have in common: of a large run the names themselves would take more than its lines."""
+    return hash((case.suite, case.name, case.variant))
 
 
 def _cells(text: str) -> int:
@@ -93,147 +227,102 @@ def _cells(text: str) -> int:
 
 def _fitting(name: str, mark: str) -> str:
     """The name with its mark, the name cut where both are too long for the column."""
-    from rich.cells import set_cell_size
-
     room = _WIDTHS["Test"] - _cells(mark)
     if not mark or _cells(name) <= room or room < 8:
         return name + mark
-    return set_cell_size(name, room - 1) + "…" + mark
+    return f"{_cut(name, room)}{mark}"
 
 
-def _limits(
-    header: Sequence[str], rows: Sequence[Sequence[str]], width: int | None
-) -> tuple[list[str], dict[str, int]]:
-    """The columns that are shown, and at how many cells the texts are cut."""
-    widths = {
-        name: min(max(_cells(cell) for cell in column), _WIDTHS.get(name, 1_000))
-        for name, column in zip(header, zip(header, *rows, strict=True), strict=True)
-    }
-    shown = list(header)
+def _cut(text: str, limit: int) -> str:
+    from rich.cells import set_cell_size  # imported late: its tables are large
+
+    return set_cell_size(text, limit - 1) + "…"
+
+
+def _limits(widths: Sequence[int], width: int | None) -> dict[str, int]:
+    """The columns that are shown, and at how many cells the texts of each are cut; `widths` are what they need."""
+    needed = {name: min(size, _WIDTHS.get(name, 1_000)) for name, size in zip(_HEADER, widths, strict=True)}
+    found = needed
     for dropped in ("", "Message", "Model"):
-        shown = [name for name in shown if name != dropped]
-        limits = {name: widths[name] for name in shown if name in _WIDTHS}
-        over = sum(widths[name] + 2 for name in shown) - 2 - (width or 1_000_000)
+        needed.pop(dropped, None)
+        found = dict(needed)
+        over = sum(size + 2 for size in found.values()) - 2 - (width or 1_000_000)
         for name, least in _LEAST.items():
-            if over > 0 and name in limits:
-                cut = min(over, max(limits[name] - least, 0))
-                limits[name] -= cut
+            if over > 0 and name in found:
+                cut = min(over, max(found[name] - least, 0))
+                found[name] -= cut
                 over -= cut
         if over <= 0:
             break
-    return shown, limits
+    return found
 
 
 def _grid(
-    header: Sequence[str], lines: Sequence[Sequence[str]], total: Sequence[str], width: int | None
-) -> str:
-    from rich.cells import set_cell_size
-
-    names, cuts = _limits(header, [*lines, total], width)
-    kept = [i for i, name in enumerate(header) if name in names]
-    header, total = names, [total[i] for i in kept]
-    lines = [[line[i] for i in kept] for line in lines]
-    limits = [cuts.get(name) for name in header]
-    shown = [
-        [
-            cell if limit is None or _cells(cell) <= limit else set_cell_size(cell, limit - 1) + "…"
-            for cell, limit in zip(line, limits, strict=True)
-        ]
-        for line in lines
+    lines: Iterable[Sequence[str]], total: Sequence[str], widths: Sequence[int], width: int | None
+) -> Iterator[str]:
+    limits = _limits(widths, width)
+    columns = [
+        (place, limits[name], widths[place] > limits[name], name in _RIGHT)
+        for place, name in enumerate(_HEADER)
+        if name in limits
     ]
-    widths = [max(_cells(cell) for cell in column) for column in zip(header, *shown, total, strict=True)]
-    right = {"Tokens", "Cost", "Time (s)", "Tools"}
 
-    def row(cells: Sequence[str]) -> str:
-        parts = []
-        for name, cell, width in zip(header, cells, widths, strict=True):
-            gap = " " * (width - _cells(cell))
-            parts.append(gap + cell if name in right else cell + gap)
+    def row(line: Sequence[str]) -> str:
+        parts: list[str] = []
+        for place, room, may_be_cut, right in columns:
+            cell = line[place]
+            if not may_be_cut and cell.isascii():
+                parts.append(cell.rjust(room) if right else cell.ljust(room))
+                continue
+            size = _cells(cell)
+            if size > room and may_be_cut:
+                cell, size = _cut(cell, room), room
+            gap = " " * (room - size)
+            parts.append(gap + cell if right else cell + gap)
         return "  ".join(parts).rstrip()
 
-    rule = "  ".join("─" * width for width in widths)
-    return "\n".join([row(header), rule, *(row(line) for line in shown), rule, row(total)])
-
-
-def failures(
-    cases: Sequence[StoredCase],
-    summaries: Sequence[CaseSummary],
-    reasons: Callable[[StoredCase], list[str]],
-    root: Path | None,
-    options: Mapping[str, Any] | None = None,
-) -> str:
-    """What did not pass, why, and the command that runs it again where it did not pass. `reasons` gives the
-    lines of a case's first attempt that did not pass; `root` is the project's (None: no command), `options`
-    are what this run was asked for (`RunInfo.options`)."""
-    parts: list[str] = []
-    names = _told_apart(cases)
-    for case, item in zip(cases, summaries, strict=True):
-        if item.outcome in ("passed", None):
-            continue
-        head = f"{_WORDS[item.outcome]}: {''.join(names[case.id])}"
-        if item.attempts > 1:
-            head += f" ({item.passed} of {item.attempts} passed, {item.required} required)"
-        lines = [head]
-        for reason in reasons(case) or [item.message]:
-            text = visible(clip(reason, 1000))
-            lines.extend(f"    {line}" for line in text.splitlines() or [""])
-        if root is not None:
-            lines.append(f"    again: {rerun_command(case, root, options or {})}")
-        parts.append("\n".join(lines))
-    return "\n\n".join(parts)
+    rule = "  ".join("─" * room for _, room, _, _ in columns)
+    yield from (row(_HEADER), rule)
+    yield from map(row, lines)
+    yield from (rule, row(total))
 
 
 def rerun_command(case: StoredCase, root: Path, options: Mapping[str, Any]) -> str:
     """The command line that runs this case again in the same column, from the current folder."""
     where = configs_of(options) or [os.path.relpath(root / case.suite)]
     words = ["tui-eval", "run", *where, "-s", case.case_id.partition("::")[2] or case.case_id]
-    words += case_state.arguments(case.case_id, Column(case.agent, case.model or ""), options)
+    asked = case_state.arguments(case.case_id, Column(case.agent, case.model or ""), options)
+    if not asked and not options and is_only_named(case) and case.agent not in case.case_id:
+        # A results file does not say what was typed; code and servers elsewhere are not to be trusted on its word.
+        asked = [] if by_typing(case.agent) else ["--agent", case.agent]
+    words += asked
     return shlex.join([*words, *run_options(options)])
-
-
-def totals(summaries: Sequence[CaseSummary], attempts: Sequence[AttemptRow], note: str = "") -> str:
-    """`All N cases passed`, or the counts; attempts beside them where there are more."""
-    count = len(summaries)
-    outcomes = [item.outcome for item in summaries]
-    passed = outcomes.count("passed")
-    if count and passed == count:
-        line = f"All {count} case{'' if count == 1 else 's'} passed"
-    else:
-        parts = [f"{passed} passed", f"{outcomes.count('failed')} failed"]
-        for word, outcome in (("error", "error"), ("cancelled", "cancelled"), ("not run", None)):
-            if number := outcomes.count(outcome):
-                parts.append(f"{number} {word}{'s' if outcome == 'error' and number > 1 else ''}")
-        line = ", ".join(parts) + f", {count} total"
-    flaky, idle = sum(item.flaky for item in summaries), sum(item.asserted_nothing for item in summaries)
-    notes = [f"{flaky} flaky"] if flaky else []
-    notes += [f"{idle} asserted nothing"] if idle else []
-    notes += [cached] if (cached := cached_words(summaries)) else []
-    if notes:
-        line += f" ({', '.join(notes)})"
-    ended = [row for row in attempts if row.state == "done"]
-    if len(ended) != count:
-        good = sum(row.outcome == "passed" for row in ended)
-        line += f"; {good} of {len(ended)} attempts passed"
-    line += _pass_figures(summaries)
-    return f"{line}\n{note}" if note else line
-
-
-def _pass_figures(summaries: Sequence[CaseSummary]) -> str:
-    """Where cases had several attempts: pass@1, pass@k and pass^k, means over the cases, as nao prints them."""
-    asked = [item for item in summaries if item.attempts]
-    k = max((item.attempts for item in asked), default=0)
-    if k < 2:
-        return ""
-    figures = {
-        "pass@1": sum(item.passed / item.attempts for item in asked),
-        f"pass@{k}": sum(item.passed > 0 for item in asked),
-        f"pass^{k}": sum(item.passed == item.attempts for item in asked),
-    }
-    return "\n" + ", ".join(
-        f"{name} {round(100 * figure / len(asked), 1)}%" for name, figure in figures.items()
-    )
 
 
 def plain_letters(text: str) -> str:
     """For terminals without UTF-8: letters where glyphs were."""
     return text.translate(_ASCII)
+
+
+def failure_modes(assessment: Assessment) -> str:
+    """For the terminal: passed, failed, then each mode with its count, share and examples."""
+    failed = assessment.attempts - assessment.passed
+    lines = [f"{assessment.passed}/{assessment.attempts} attempts passed."]
+    if not failed:
+        return lines[0]
+    lines += [f"{failed}/{assessment.attempts} attempts failed.", "Modes of failure:"]
+    for mode in classified(assessment).modes:
+        lines.append(f"{mode.count}/{failed} failures ({mode.share * 100:.2f}%): {mode.name or mode.what}")
+        if mode.name:
+            lines.extend(f"    {what}" for what in (mode.what, *mode.also))
+        lines.extend(
+            f"    {number}. {example.case_id} #{example.attempt}: {_on_one_line(example.message)}"
+            for number, example in enumerate(mode.examples, 1)
+        )
+    if assessment.note:
+        lines.append(assessment.note)
+    return "\n".join(lines)
+
+
+def _on_one_line(text: str) -> str:
+    return " ".join(text.split())

@@ -3,6 +3,8 @@ points of the group `tui_eval.reports` add others (name: the ending; value: `fun
 
 from __future__ import annotations
 
+import contextlib
+import importlib
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -10,22 +12,23 @@ from pathlib import Path
 from tui_eval import extensions
 from tui_eval.guard.figures import dropped_figures
 from tui_eval.guard.text import clip
-from tui_eval.reports import junit, page, promptfoo_json, results, tabular
 from tui_eval.store.reader import RunReader
 from tui_eval.store.run_folders import StoreError
 
 Writer = Callable[[RunReader, Path], None]
 
-KINDS: dict[str, Writer] = {
-    ".json": results.write,
-    ".jsonl": results.write_lines,
-    ".promptfoo.json": promptfoo_json.write,
-    ".junit.xml": junit.write,
-    ".html": page.write,
-    ".csv": tabular.write_csv,
-    ".parquet": tabular.write_parquet,
-    ".md": tabular.write_markdown,
+_HERE = "tui_eval.reports"
+KINDS: dict[str, str] = {
+    ".json": f"{_HERE}.results:write",
+    ".jsonl": f"{_HERE}.results:write_lines",
+    ".promptfoo.json": f"{_HERE}.promptfoo_json:write",
+    ".junit.xml": f"{_HERE}.junit:write",
+    ".html": f"{_HERE}.page:write",
+    ".csv": f"{_HERE}.tabular:write_csv",
+    ".parquet": f"{_HERE}.tabular:write_parquet",
+    ".md": f"{_HERE}.tabular:write_markdown",
 }
+"""Ending → `module:function`, imported on first use."""
 
 
 _REASON = 300
@@ -44,13 +47,16 @@ def writer_for(path: Path) -> Writer:
     """
     name = path.name.lower()
     added = {f".{one.lstrip('.').lower()}": one for one in extensions.installed("reports")}
-    known = {**dict.fromkeys(added), **KINDS}  # an addition takes none of ours
+    known = {**added, **KINDS}  # an addition takes none of ours
     fitting = [ending for ending in known if _ends(name, ending)]
     if not fitting:
         endings = ", ".join(sorted(known))
         raise ExportError(f"{path}: unknown kind of file; endings that are known: {endings}")
     ending = max(fitting, key=len)
-    return known[ending] or _loaded(added[ending])
+    if ending not in KINDS:
+        return _loaded(added[ending])
+    module, _, name = KINDS[ending].partition(":")
+    return getattr(importlib.import_module(module), name)
 
 
 def _ends(name: str, ending: str) -> bool:
@@ -100,7 +106,8 @@ def export(reader: RunReader, path: Path) -> list[str]:
         reason = clip(" ".join(f"{type(error).__name__}: {error}".split()), _REASON)
         raise ExportError(f"{path}: cannot be written: {reason}") from error
     finally:
-        part.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):  # a read-only folder refuses that, too
+            part.unlink(missing_ok=True)
     return [f"{path}: {line}" for line in dropped]
 
 

@@ -3,20 +3,48 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from itertools import groupby
 from pathlib import Path
 from xml.etree import ElementTree
 
+import msgspec
+
 from tui_eval.guard.text import clip, visible
-from tui_eval.model import Attempt
+from tui_eval.model import Attempt, Outcome
 from tui_eval.store.reader import RunReader
-from tui_eval.store.schema import AttemptRow, StoredCase
+from tui_eval.store.schema import AttemptRow, RunInfo, StoredCase
 from tui_eval.store.shard_runs import shard_words
-from tui_eval.store.summary import CaseSummary, summarise_run
+from tui_eval.store.summary import CaseSummary, summarise
 
 COUNTS = ("tests", "failures", "errors", "skipped")
+_KINDS: dict[Outcome | None, str] = {
+    "failed": "failure", "error": "error", "skipped": "skipped", "cancelled": "skipped", None: "skipped",
+}  # fmt: skip
+"""The element in which it is said what came of a case, where it did not pass."""
+_COUNTED = {"failure": "failures", "error": "errors", "skipped": "skipped"}
 _RUN = "tui-eval"
 """The suite that says what concerns no suite."""
+
+
+class _Counted(msgspec.Struct):
+    """What a suite's element says of its cases. `seconds` are over all attempts."""
+
+    counts: dict[str, int] = msgspec.field(default_factory=lambda: dict.fromkeys(COUNTS, 0))
+    seconds: float = 0.0
+    asserted_nothing: int = 0
+
+    def add(self, item: CaseSummary) -> None:
+        self.counts["tests"] += 1
+        self.seconds += _seconds(item)
+        self.asserted_nothing += item.asserted_nothing
+        if (kind := _KINDS.get(item.outcome)) is not None:
+            self.counts[_COUNTED[kind]] += 1
+
+    def put(self, element: ElementTree.Element) -> None:
+        for name, count in self.counts.items():
+            element.set(name, str(count))
+        element.set("time", f"{self.seconds:.3f}")
 
 
 def write(reader: RunReader, path: Path) -> None:
@@ -25,72 +53,97 @@ def write(reader: RunReader, path: Path) -> None:
     says that the run is not whole: what was not run is no success. One that
     passed and asserted nothing has the property `asserted_nothing`, its suite how many do. Times are seconds
     over all attempts."""
-    cases, attempts = reader.cases(), reader.attempts()
-    bad: dict[int, AttemptRow] = {}
-    for row in attempts:
-        if row.outcome not in (None, "passed"):
-            bad.setdefault(row.case_ref, row)
+    with open(path, "w", encoding="utf-8", errors="xmlcharrefreplace") as file:
+        file.writelines(_pieces(reader))
+
+
+def _pieces(reader: RunReader) -> Iterator[str]:
+    """The document case by case: the elements around them say how many there are, so all are counted first."""
     info = reader.info()
+    suites: dict[str, _Counted] = {}
+    left = 0
+    for case, attempts in reader.by_case("suites"):
+        item = summarise(case, attempts)
+        suites.setdefault(case.suite, _Counted()).add(item)
+        left += item.outcome in (None, "cancelled")
+    every = list(suites.values())
+    incomplete = left > 0 and not any(one.counts["failures"] + one.counts["errors"] for one in every)
+    if incomplete:
+        every.append(_Counted({**dict.fromkeys(COUNTS, 0), "tests": 1, "errors": 1}))
     root = ElementTree.Element("testsuites", name=f"tui-eval {shard_words(info.provenance)}".strip())
+    counts = {name: sum(one.counts[name] for one in every) for name in COUNTS}
+    _Counted(counts, sum(one.seconds for one in every)).put(root)
+    yield "<?xml version='1.0' encoding='utf-8'?>\n"
+    if not every:
+        yield ElementTree.tostring(root, encoding="unicode")
+        return
+    yield _opening(root)
     started = time.strftime("%Y-%m-%dT%H:%M:%S", time.localtime(info.started_at))
-    suites: dict[str, ElementTree.Element] = {}
-    counts: dict[str, dict[str, int]] = {}
-    seconds: dict[str, float] = {}
-    idle: dict[str, int] = {}
-    names, left = _names(cases), 0
-    for case, item in zip(cases, summarise_run(cases, attempts), strict=True):
-        if case.suite not in suites:
-            suites[case.suite] = ElementTree.SubElement(
-                root, "testsuite", name=_plain(case.suite), timestamp=started
-            )
-            counts[case.suite] = dict.fromkeys(COUNTS, 0)
-        took = (item.duration_ms or 0) / 1000 * item.timed
-        seconds[case.suite] = seconds.get(case.suite, 0.0) + took
-        element = ElementTree.SubElement(
-            suites[case.suite],
-            "testcase",
-            name=_plain(names[case.id]),
-            classname=_plain(case.suite),
-            time=f"{took:.3f}",
-        )
-        counts[case.suite]["tests"] += 1
-        if item.asserted_nothing:
-            _property(element, "asserted_nothing", "true")
-            idle[case.suite] = idle.get(case.suite, 0) + 1
-        if item.cached:
-            _property(element, "cached", str(item.cached))
-        if item.outcome == "passed":
-            continue
-        if item.outcome is None or item.outcome in ("skipped", "cancelled"):
-            left += item.outcome != "skipped"
-            counts[case.suite]["skipped"] += 1
-            ElementTree.SubElement(
-                element,
-                "skipped",
-                message=_plain(item.outcome or (f"not run ({info.note})" if info.note else "not run")),
-            )
-            continue
-        kind = "error" if item.outcome == "error" else "failure"
-        counts[case.suite][f"{kind}s"] += 1
-        attempt = reader.attempt(bad[case.id].id) if case.id in bad else None
+    name = _names(reader)
+    for suite, cases in groupby(reader.by_case("suites"), key=lambda one: one[0].suite):
+        yield from _suite(suite, started, suites.get(suite, _Counted()))
+        for case, attempts in cases:
+            yield _indented(_case(reader, info, name(case), case, attempts))
+        yield "\n  </testsuite>"
+    if incomplete:
+        yield from _suite(_RUN, started, every[-1])
+        yield _indented(_not_whole(left, info))
+        yield "\n  </testsuite>"
+    yield "\n</testsuites>"
+
+
+def _suite(name: str, started: str, counted: _Counted) -> Iterator[str]:
+    element = ElementTree.Element("testsuite", name=_plain(name), timestamp=started)
+    counted.put(element)
+    yield f"\n  {_opening(element)}"
+    if counted.asserted_nothing:
+        _property(element, "asserted_nothing", str(counted.asserted_nothing))
+        yield _indented(element[0])
+
+
+def _opening(element: ElementTree.Element) -> str:
+    """The tag that begins an element, which has nothing in it yet."""
+    return f"{ElementTree.tostring(element, encoding='unicode').removesuffix(' />')}>"
+
+
+def _indented(element: ElementTree.Element) -> str:
+    """An element of a suite on lines of its own."""
+    ElementTree.indent(element, level=2)
+    return f"\n    {ElementTree.tostring(element, encoding='unicode')}"
+
+
+def _seconds(item: CaseSummary) -> float:
+    return (item.duration_ms or 0) / 1000 * item.timed
+
+
+def _case(
+    reader: RunReader, info: RunInfo, name: str, case: StoredCase, attempts: Sequence[AttemptRow]
+) -> ElementTree.Element:
+    item = summarise(case, attempts)
+    element = ElementTree.Element(
+        "testcase", name=_plain(name), classname=_plain(case.suite), time=f"{_seconds(item):.3f}"
+    )
+    if item.asserted_nothing:
+        _property(element, "asserted_nothing", "true")
+    if item.cached:
+        _property(element, "cached", str(item.cached))
+    kind = _KINDS.get(item.outcome)
+    if kind == "skipped":
+        why = item.outcome or (f"not run ({info.note})" if info.note else "not run")
+        ElementTree.SubElement(element, kind, message=_plain(why))
+    elif kind is not None:
+        bad = next((row for row in attempts if row.outcome not in (None, "passed")), None)
+        attempt = reader.attempt(bad.id) if bad is not None else None
         detail = ElementTree.SubElement(element, kind, message=_plain(item.message), type=kind)
         detail.text = _plain("\n".join(_reasons(attempt, item)))
-    if left and not any(count["failures"] + count["errors"] for count in counts.values()):
-        suites[_RUN] = ElementTree.SubElement(root, "testsuite", name=_RUN, timestamp=started)
-        element = ElementTree.SubElement(
-            suites[_RUN], "testcase", name="the whole run", classname=_RUN, time="0.000"
-        )
-        why = f"{left} case{'' if left == 1 else 's'} not run" + (f" ({info.note})" if info.note else "")
-        ElementTree.SubElement(element, "error", message=_plain(why), type="error")
-        counts[_RUN], seconds[_RUN] = {**dict.fromkeys(COUNTS, 0), "tests": 1, "errors": 1}, 0.0
-    for suite, element in suites.items():
-        _count(element, counts[suite], seconds[suite])
-        if suite in idle:
-            _property(element, "asserted_nothing", str(idle[suite]))
-    whole = {name: sum(count[name] for count in counts.values()) for name in COUNTS}
-    _count(root, whole, sum(seconds.values()))
-    ElementTree.indent(root)
-    ElementTree.ElementTree(root).write(path, encoding="utf-8", xml_declaration=True)
+    return element
+
+
+def _not_whole(left: int, info: RunInfo) -> ElementTree.Element:
+    element = ElementTree.Element("testcase", name="the whole run", classname=_RUN, time="0.000")
+    why = f"{left} case{'' if left == 1 else 's'} not run" + (f" ({info.note})" if info.note else "")
+    ElementTree.SubElement(element, "error", message=_plain(why), type="error")
+    return element
 
 
 def _property(element: ElementTree.Element, name: str, value: str) -> None:
@@ -102,34 +155,43 @@ def _property(element: ElementTree.Element, name: str, value: str) -> None:
     ElementTree.SubElement(properties, "property", name=name, value=value)
 
 
-def _count(element: ElementTree.Element, counts: dict[str, int], seconds: float) -> None:
-    for name in COUNTS:
-        element.set(name, str(counts[name]))
-    element.set("time", f"{seconds:.3f}")
+def _names(reader: RunReader) -> Callable[[StoredCase], str]:
+    """What says a case's name with its agent; CI systems take two of the same name for one, so those
+    get their model, what stands last in their ids (a prompt, say), the whole of these."""
+    rounds: list[tuple[Callable[[StoredCase], str], set[int]]] = []
 
+    def name(case: StoredCase) -> str:
+        found = f"{case.name} [{case.agent}]"
+        for more, twice in rounds:
+            if hash((case.suite, found)) in twice:
+                found = more(case)
+        return found
 
-def _names(cases: Sequence[StoredCase]) -> dict[int, str]:
-    """Each case's name with its agent, by its row; CI systems take two of the same name for one, so those
-    get their model and what tells their ids apart (a prompt, say), too."""
-    found = {case.id: f"{case.name} [{case.agent}]" for case in cases}
-    for more in (_with_model, _with_id):
-        taken: dict[tuple[str, str], list[StoredCase]] = {}
-        for case in cases:
-            taken.setdefault((case.suite, found[case.id]), []).append(case)
-        for same in taken.values():
-            if len(same) > 1:
-                found.update({case.id: more(case) for case in same})
-    return found
+    for more in (_with_model, _with_ending, _with_id):
+        # Of a large run the names would take more memory than the run did.
+        seen: set[int] = set()
+        twice: set[int] = set()
+        for case, _ in reader.by_case():
+            mark = hash((case.suite, name(case)))
+            (twice if mark in seen else seen).add(mark)
+        rounds.append((more, twice))
+        if not twice:
+            break
+    return name
 
 
 def _with_model(case: StoredCase) -> str:
     return f"{case.name} [{', '.join(part for part in (case.agent, case.model) if part)}]"
 
 
-def _with_id(case: StoredCase) -> str:
+def _with_ending(case: StoredCase) -> str:
     rest = case.case_id.rpartition("::")[2]
     own = f" {clip(rest, 200)}" if rest != case.name else ""
     return f"{_with_model(case)}{own}"
+
+
+def _with_id(case: StoredCase) -> str:
+    return f"{_with_model(case)} {case.case_id.removeprefix(case.suite).removeprefix('::')}"
 
 
 def _reasons(attempt: Attempt | None, item: CaseSummary) -> list[str]:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
+
+import msgspec
 
 from tui_eval.case_names import full_name
 from tui_eval.guard import figures
@@ -15,12 +16,12 @@ from tui_eval.model import Attempt
 from tui_eval.reports import html_templates, results
 from tui_eval.reports.html_templates import as_text, dollars
 from tui_eval.reports.rows_shown import COLUMNS, ROWS, RowsShown, queries_beside, rows_shown
-from tui_eval.store.column_names import suites_in_columns
+from tui_eval.store import column_names
 from tui_eval.store.failure_modes import classified
 from tui_eval.store.reader import RunReader
-from tui_eval.store.schema import AttemptRow, RunInfo, StoredCase
+from tui_eval.store.schema import RunInfo
 from tui_eval.store.shard_runs import shard_words
-from tui_eval.store.summary import CaseSummary, cached_words, share, summarise_run, wilson
+from tui_eval.store.summary import CaseSummary, RunSums, share, summarise, wilson
 
 if TYPE_CHECKING:
     from tui_eval.frames.queries import QueryLine
@@ -54,64 +55,110 @@ def write(reader: RunReader, path: Path) -> None:
 
 def pieces(reader: RunReader, served_as: str = "") -> Iterator[str]:
     """The page piece by piece; `served_as` is the run's id where the page is one of `tui-eval server`."""
-    info, cases, attempts = reader.info(), reader.cases(), reader.attempts()
-    summaries = summarise_run(cases, attempts)
-    whole = sum(row.state == "done" for row in attempts) <= WHOLE
-    passed, failed, errors = (_count(summaries, outcome) for outcome in ("passed", "failed", "error"))
-    columns = _columns(reader, cases, summaries)
+    info, counted = reader.info(), _Counted(reader)
+    sums, columns = counted.sums, counted.shown_columns()
+    passed = sums.count("passed")
+    whole = counted.done <= WHOLE
     return html_templates.pieces(
         "run.html.j2",
         served_as=served_as,
-        several_columns=len({(case.agent, case.model) for case in cases}) > 1,
-        summaries=summaries,
+        several_columns=len(counted.asked) > 1,
+        total=sums.cases,
         passed=passed,
-        failed=failed,
-        errors=errors,
-        facts=_facts(info, summaries, attempts),
+        failed=sums.count("failed"),
+        errors=sums.count("error"),
+        facts=_facts(info, counted),
         columns=columns,
         prompts=len({column.prompt for column in columns}) > 1,
         modes=classified(reader.assessment()).modes,
         filters=[
-            ("all", "all", len(summaries)),
-            ("bad", "not passed", len(summaries) - passed),
+            ("all", "all", sums.cases),
+            ("bad", "not passed", sums.cases - passed),
             ("passed", "passed", passed),
-            ("flaky", "flaky", sum(item.flaky for item in summaries)),
+            ("flaky", "flaky", sums.flaky),
         ],
         passed_whole=whole,
         most=WHOLE,
-        cases=_cases(reader, cases, summaries, whole),
+        cases=_cases(reader, whole),
     )
 
 
-def _count(summaries: Sequence[CaseSummary], outcome: str | None) -> int:
-    return sum(item.outcome == outcome for item in summaries)
+class _Counted:
+    """What is said of all cases above them: they are gone through once before they are shown."""
+
+    def __init__(self, reader: RunReader) -> None:
+        self.sums = RunSums()
+        self.asked: set[tuple[str, str | None]] = set()
+        self.done = 0
+        self.tokens: int | None = None
+        self.cost: float | None = None
+        self._columns: dict[tuple[str, str, str], _ColumnSums] = {}
+        in_columns: dict[str, bool] = {}
+        for case, attempts in reader.by_case():
+            item = summarise(case, attempts)
+            self.sums.add(item)
+            self.asked.add((case.agent, case.model))
+            if case.suite not in in_columns:
+                in_columns[case.suite] = column_names.in_columns(reader.case(case.id))
+            prompt = (reader.case(case.id).prompt or "") if in_columns[case.suite] else ""
+            column = self._columns.setdefault((item.agent, item.model or "", prompt), _ColumnSums())
+            column.add(item)
+            for row in attempts:
+                if row.state == "done":
+                    self.done += 1
+                    tokens = figures.tokens(row.input_tokens, row.output_tokens)
+                    self.tokens = self.tokens if tokens is None else (self.tokens or 0) + tokens
+                    self.cost = self.cost if row.cost is None else (self.cost or 0.0) + row.cost
+
+    def shown_columns(self) -> list[PageColumn]:
+        """The columns against each other, the worst first; none where there is only one."""
+        if len(self._columns) < 2:
+            return []
+        columns = [sums.column(*key) for key, sums in self._columns.items()]
+        return sorted(columns, key=lambda one: one.passed / one.ended if one.ended else 2.0)
 
 
-def _facts(
-    info: RunInfo, summaries: Sequence[CaseSummary], attempts: Sequence[AttemptRow]
-) -> list[tuple[str, str]]:
+class _ColumnSums(msgspec.Struct):
+    passed: int = 0
+    ended: int = 0
+    left: int = 0
+    duration_ms: float = 0.0
+    timed: int = 0
+    cost: float | None = None
+
+    def add(self, item: CaseSummary) -> None:
+        self.passed += item.outcome == "passed"
+        if item.cost is not None:
+            self.cost = (self.cost or 0.0) + item.cost
+        if item.outcome is None:
+            self.left += 1
+            return
+        self.ended += 1
+        if item.duration_ms is not None:
+            self.duration_ms += item.duration_ms
+            self.timed += 1
+
+    def column(self, agent: str, model: str, prompt: str) -> PageColumn:
+        time_each = self.duration_ms / self.timed if self.timed else None
+        low_high = wilson(self.passed, self.ended)
+        return PageColumn(
+            agent, model, prompt, self.passed, self.ended, self.left, *low_high, time_each, self.cost
+        )
+
+
+def _facts(info: RunInfo, counted: _Counted) -> list[tuple[str, str]]:
     """What is known of the run, by name; an empty text is left out."""
-    passed = _count(summaries, "passed")
-    ended = sum(item.outcome is not None for item in summaries)
+    sums = counted.sums
+    passed, ended = sums.count("passed"), sums.ended
     low, high = wilson(passed, ended)
-    done = [row for row in attempts if row.state == "done"]
-    flaky = sum(item.flaky for item in summaries)
-    counts = [
-        f"{passed:,} passed",
-        f"{_count(summaries, 'failed'):,} failed",
-        f"{_count(summaries, 'error'):,} errors",
-    ]
-    for outcome, word in (("cancelled", "cancelled"), ("skipped", "skipped"), (None, "not run")):
-        number = _count(summaries, outcome)
-        counts += [f"{number:,} {word}"] if number else []
-    counts += [f"{flaky:,} flaky"] if flaky else []
-    idle = sum(item.asserted_nothing for item in summaries)
-    counts += [f"{idle:,} asserted nothing"] if idle else []
-    counts += [cached] if (cached := cached_words(summaries)) else []
-    tokens = figures.total(
-        (figures.tokens(row.input_tokens, row.output_tokens) for row in done), "tokens of all attempts"
-    )
-    costs = [row.cost for row in done if row.cost is not None]
+    counts = [f"{passed:,} passed", f"{sums.count('failed'):,} failed", f"{sums.count('error'):,} errors"]
+    for outcome in ("cancelled", "skipped", None):
+        number = sums.count(outcome)
+        counts += [f"{number:,} {outcome or 'not run'}"] if number else []
+    counts += [f"{sums.flaky:,} flaky"] if sums.flaky else []
+    counts += [f"{sums.asserted_nothing:,} asserted nothing"] if sums.asserted_nothing else []
+    counts += [cached] if (cached := sums.cached_words) else []
+    tokens = figures.total([counted.tokens], "tokens of all attempts")
     when = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(info.started_at))
     took = f", took {info.finished_at - info.started_at:,.0f} s" if info.finished_at else ""
     git = info.provenance.get("git")
@@ -121,9 +168,9 @@ def _facts(
     return [
         ("Cases", ", ".join(counts)),
         ("Pass rate", f"{share(passed / ended)} ({share(low)} to {share(high)} at 95 %)" if ended else ""),
-        ("Attempts", f"{sum(row.outcome == 'passed' for row in done):,} of {len(done):,} passed"),
+        ("Attempts", f"{sums.attempts_passed:,} of {counted.done:,} passed"),
         ("Usage", " · ".join(part for part in (f"{tokens:,} tokens" if tokens else "",
-                                              dollars(sum(costs)) if costs else "") if part)),
+                                              dollars(counted.cost)) if part)),
         ("Run", f"{info.id}, {info.state}, {when}{took}"),
         ("Part", shard_words(info.provenance)),
         ("Agents", ", ".join(info.agents) + (" (scripted)" if info.scripted else "")),
@@ -134,49 +181,16 @@ def _facts(
     ]  # fmt: skip
 
 
-def _columns(
-    reader: RunReader, cases: Sequence[StoredCase], summaries: Sequence[CaseSummary]
-) -> list[PageColumn]:
-    """The columns against each other, the worst first; none where there is only one."""
-    groups: dict[tuple[str, str, str], list[CaseSummary]] = {}
-    suites = suites_in_columns(reader, cases)
-    for row, item in zip(cases, summaries, strict=True):
-        prompt = (reader.case(row.id).prompt or "") if row.suite in suites else ""
-        groups.setdefault((item.agent, item.model or "", prompt), []).append(item)
-    if len(groups) < 2:
-        return []
-    columns = [_column(*key, items) for key, items in groups.items()]
-    return sorted(columns, key=lambda one: one.passed / one.ended if one.ended else 2.0)
-
-
-def _column(agent: str, model: str, prompt: str, items: Sequence[CaseSummary]) -> PageColumn:
-    ended = [item for item in items if item.outcome is not None]
-    passed = _count(ended, "passed")
-    times = [item.duration_ms for item in ended if item.duration_ms is not None]
-    costs = [item.cost for item in ended if item.cost is not None]
-    return PageColumn(
-        agent, model, prompt, passed, len(ended), len(items) - len(ended),
-        *wilson(passed, len(ended)), sum(times) / len(times) if times else None, sum(costs) if costs else None,
-    )  # fmt: skip
-
-
-def _cases(
-    reader: RunReader, cases: Sequence[StoredCase], summaries: Sequence[CaseSummary], whole: bool
-) -> Iterator[tuple[str | None, CaseShown]]:
+def _cases(reader: RunReader, whole: bool) -> Iterator[tuple[str | None, CaseShown]]:
     """Every case in the order of the results, the first of a suite with the suite's name."""
-    groups = groupby(results.rows_with_attempt(reader), key=lambda found: found[0])
-    ref, rows = next(groups, (0, iter(())))
-    suite = None
-    order = sorted(range(len(cases)), key=lambda index: (cases[index].suite, cases[index].id))
-    for index in order:
-        item = summaries[index]
-        own: list[tuple[Result, Attempt | None]] = []
-        if cases[index].id == ref:
-            own = [(row, attempt) for _, attempt, row in rows]
-            ref, rows = next(groups, (0, iter(())))
-        shown = case_shown(cases[index].id, item, own, passed_whole=whole, folder=reader.folder)
-        yield (None if item.suite == suite else item.suite), shown
-        suite = item.suite
+    suite, names = None, reader.called()
+    for case, attempts, found in results.rows_by_case(reader):
+        item = summarise(case, attempts)
+        item.name = names.get(case.case_id, item.name)
+        own = [(row, attempt) for attempt, row in found]
+        shown = case_shown(case.id, item, own, passed_whole=whole, folder=reader.folder)
+        yield (None if case.suite == suite else case.suite), shown
+        suite = case.suite
 
 
 # -- The spans that an attempt's agent exported, as the HTML page of a run shows them: a tree.

@@ -11,6 +11,9 @@ import hashlib
 import json
 import platform
 import re
+from array import array
+from collections.abc import Iterator
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -21,9 +24,9 @@ from tui_eval.formats.promptfoo.promptfoo_words import assertion_of, test_of, tr
 from tui_eval.guard import figures
 from tui_eval.guard.text import storable, visible_json
 from tui_eval.model import Assertion, Attempt, Case, Reply, Usage, Verdict
-from tui_eval.reports.results import more_of, not_run, run_facts
+from tui_eval.reports.results import json_pieces, more_of, not_run, provider_of, run_facts, whole
 from tui_eval.reports.results import result as result_of
-from tui_eval.store.column_names import column_agent, in_columns, provider_of
+from tui_eval.store.column_names import column_agent, in_columns
 from tui_eval.store.notes import HumanNote, Notes
 from tui_eval.store.reader import RunReader
 from tui_eval.store.schema import AttemptRow, RunInfo, StoredCase
@@ -37,19 +40,39 @@ _NUMBERED = re.compile(r"Row #\d+")
 
 
 class Table:
-    """Tests down, columns (provider, prompt) across. Attempts are added one by one, then `settle`."""
+    """Tests down, columns (provider, prompt) across, of a run's finished attempts. A large run's results are not held:
+    they are counted first, and made again when they are written."""
 
-    def __init__(self) -> None:
+    def __init__(self, reader: RunReader) -> None:
         self.prompts: list[dict[str, Any]] = []
+        """The columns, in the order of the suites."""
         self.suites: list[str] = []
-        """Of each column the suite; known when all is settled."""
-        self.results: list[dict[str, Any]] = []
-        self.traces: list[dict[str, Any]] = []
+        """Of each column the suite."""
+        self.vars: set[str] = set()
+        self.reasons = [0, 0, 0]
+        """How many results have each `failureReason`."""
+        self.passed = 0
+        self.spent = tokens(None, 0)
+        self.traced = array("q")
+        """Places of the attempts that have a trace, as `result` takes them."""
+        self._reader = reader
+        self._notes = Notes.beside(reader.folder).of_run(reader.folder.name)
         self._columns: dict[tuple[str, int, str, str, str], int] = {}
         self._tests: dict[str, int] = {}
+        self._refs, self._test_of, self._column_of = array("q"), array("q"), array("q")
+        self._case = 0, Case("", "", "", "")
+        for case_row, row in reader.in_turn(_in_order(reader)):
+            attempt = reader.attempt(row.id)
+            if attempt is not None:
+                self._add(row, case_row, self._body(row.case_ref), attempt)
+        self._settle()
 
-    def add(self, row: AttemptRow, case_row: StoredCase, case: Case, attempt: Attempt) -> None:
-        """A finished attempt."""
+    def _body(self, case_ref: int) -> Case:
+        if self._case[0] != case_ref:
+            self._case = case_ref, self._reader.case(case_ref)
+        return self._case[1]
+
+    def _add(self, row: AttemptRow, case_row: StoredCase, case: Case, attempt: Attempt) -> None:
         label = case.prompt or ""
         raw = (case.turns[0].text if case.turns else "") or ""
         agent = column_agent(case, case_row.agent)
@@ -60,41 +83,77 @@ class Table:
             shown = label or (raw if in_columns(case) else agent)
             self.prompts.append(_column(agent, label, raw, shown))
         test = self._test(case, row.attempt)
-        result = _result(row, case_row, case, attempt, test, place)
         if attempt.trace is not None:
-            result["traceId"], result["evaluationId"] = attempt.trace.trace_id, attempt.trace.evaluation_id
-            metadata = {"testIdx": test, "promptIdx": place, "vars": attempt.vars}
-            self.traces.append({**trace_of(attempt.trace), "metadata": metadata})
-        result[OURS] = result_of(attempt, row, case_row, case)
-        result[OURS] |= {"asked_model": case_row.model, "required": case_row.required}
-        numbers = {"test_number": case.test_number, "column_number": case.column_number}
-        result[OURS] |= {**more_of(case, case_row), **numbers}
-        self.results.append(result)
+            self.traced.append(len(self._refs))
+        self._refs.append(row.id)
+        self._test_of.append(test)
+        self._column_of.append(place)
+        result = _result(row, case_row, case, attempt, test, place)
         _count(self.prompts[place]["metrics"], result, attempt)
+        self.vars.update(result["vars"])
+        self.passed += result["success"]
+        self.reasons[result["failureReason"]] += 1
+        for name, number in result["tokenUsage"].items():
+            self.spent[name] += number
 
-    def settle(self) -> None:
-        """Put the columns in the order of the suites, and the results in that of tests and columns."""
-        suites = list(dict.fromkeys(suite for suite, *_ in self._columns))
-        order = sorted(self._columns, key=lambda key: (suites.index(key[0]), key[1], self._columns[key]))
+    def _settle(self) -> None:
+        """Put the columns in the order of the suites."""
+        order = self._ordered()
         moved = {self._columns[key]: place for place, key in enumerate(order)}
         self.prompts = [self.prompts[self._columns[key]] for key in order]
         for prompt in self.prompts:
             prompt["metrics"]["tokenUsage"] = _known(prompt["metrics"]["tokenUsage"])
         self.suites = [suite for suite, *_ in order]
-        for holder in (*self.results, *(trace["metadata"] for trace in self.traces)):
-            holder["promptIdx"] = moved[holder["promptIdx"]]
-        self.results.sort(key=lambda result: (result["testIdx"], result["promptIdx"]))
-        for result in self.results:
-            result[OURS] = _untold(result, self.prompts)
+        self._column_of = array("q", (moved[place] for place in self._column_of))
+
+    def _ordered(self) -> list[tuple[str, int, str, str, str]]:
+        suites = list(dict.fromkeys(suite for suite, *_ in self._columns))
+        return sorted(self._columns, key=lambda key: (suites.index(key[0]), key[1], self._columns[key]))
+
+    def results(self, tests: array[int]) -> Iterator[dict[str, Any]]:
+        """In the order of tests and columns. `tests` gets of each test a case, by its id in the run."""
+        labels = labels_of(self.prompts)
+        places = sorted(range(len(self._refs)), key=lambda at: (self._test_of[at], self._column_of[at]))
+        before = None
+        rows = self._reader.in_turn(array("q", (self._refs[at] for at in places)))
+        for at, (case_row, row) in zip(places, rows, strict=True):
+            attempt = self._reader.attempt(row.id)
+            if attempt is None:
+                continue
+            case = self._body(row.case_ref)
+            test = self._test_of[at]
+            if test != before:
+                tests.append(row.case_ref)
+                before = test
+            result = _result(row, case_row, case, attempt, test, self._column_of[at])
+            if attempt.trace is not None:
+                result["traceId"], result["evaluationId"] = (
+                    attempt.trace.trace_id,
+                    attempt.trace.evaluation_id,
+                )
+            ours = result_of(attempt, row, case_row, case)
+            ours |= {"asked_model": case_row.model, "required": case_row.required}
+            numbers = {"test_number": case.test_number, "column_number": case.column_number}
+            ours |= {**more_of(case, case_row), **numbers}
+            result[OURS] = _untold(result, ours, labels, self.prompts)
+            if result["gradingResult"] is not None and row.id in self._notes:
+                result["gradingResult"]["comment"] = _comment(self._notes[row.id])
+            yield result
+
+    def traces(self) -> Iterator[dict[str, Any]]:
+        """What agents exported, in the order of the suites."""
+        for at in self.traced:
+            attempt = self._reader.attempt(self._refs[at])
+            if attempt is not None and attempt.trace is not None:
+                metadata = {"testIdx": self._test_of[at], "promptIdx": self._column_of[at]}
+                yield {**trace_of(attempt.trace), "metadata": {**metadata, "vars": attempt.vars}}
 
     def name_models(self) -> None:
         """Tell columns apart that are one agent asked with several models."""
         alike: dict[tuple[str, int, str, str], set[str]] = {}
         for *column, model in self._columns:
             alike.setdefault(tuple(column), set()).add(model)  # type: ignore[arg-type]
-        suites = list(dict.fromkeys(suite for suite, *_ in self._columns))
-        order = sorted(self._columns, key=lambda key: (suites.index(key[0]), key[1], self._columns[key]))
-        for prompt, (*column, model) in zip(self.prompts, order, strict=True):
+        for prompt, (*column, model) in zip(self.prompts, self._ordered(), strict=True):
             if model and len(alike[tuple(column)]) > 1:  # type: ignore[index]
                 prompt["provider"] = f"{prompt['provider']} {model}"
 
@@ -104,9 +163,25 @@ class Table:
         return self._tests.setdefault(key, len(self._tests))
 
 
-def _untold(result: dict[str, Any], prompts: list[dict[str, Any]]) -> dict[str, Any]:
+def _in_order(reader: RunReader) -> array[int]:
+    """The ids of the finished attempts by suite, the place of the case in its file, and attempt."""
+    found = array("q")
+    for _, cases in groupby(reader.by_case("suites by name"), key=lambda one: one[0].suite):
+        rows = [
+            (reader.case(case.id).order, row.attempt, row.id)
+            for case, attempts in cases
+            for row in attempts
+            if row.state == "done"
+        ]
+        found.extend(ref for *_, ref in sorted(rows))
+    return found
+
+
+def _untold(
+    result: dict[str, Any], ours: dict[str, Any], labels: list[str], prompts: list[dict[str, Any]]
+) -> dict[str, Any]:
     """What a result of ours has that could not be read from promptfoo's members of it."""
-    told, ours = row_of(result, "", labels_of(prompts), prompts), dict[str, Any](result[OURS])
+    told = row_of(result, "", labels, prompts)
     ours["transcript"] = [without_none(entry) for entry in ours["transcript"]]
     details = told.pop("details")
     ours["details"] = {key: item for key, item in ours["details"].items() if details.get(key) != item}
@@ -313,29 +388,23 @@ FORMAT = "0.121.20"
 
 def write(reader: RunReader, path: Path) -> None:
     """Write the document, 2-space indent as promptfoo does."""
-    text = json.dumps(storable(build(reader)), indent=2, ensure_ascii=False, default=str)
-    path.write_text(visible_json(text) + "\n", encoding="utf-8")
+
+    def text(value: Any) -> str:
+        return visible_json(json.dumps(storable(value), indent=2, ensure_ascii=False, default=str))
+
+    with open(path, "w", encoding="utf-8") as file:
+        file.writelines(json_pieces(document(reader), text))
+        file.write("\n")
 
 
 def build(reader: RunReader) -> dict[str, Any]:
     """The whole document, JSON-able."""
-    info = reader.info()
-    table = Table()
-    cases = {row.id: row for row in reader.cases()}
-    bodies = {row.id: reader.case(row.id) for row in cases.values()}
-    rows = sorted(
-        (row for row in reader.attempts() if row.state == "done"),
-        key=lambda row: (cases[row.case_ref].suite, bodies[row.case_ref].order, row.attempt, row.id),
-    )
-    notes = Notes.beside(reader.folder).of_run(reader.folder.name)
-    for row in rows:
-        attempt = reader.attempt(row.id)
-        if attempt is not None:
-            table.add(row, cases[row.case_ref], bodies[row.case_ref], attempt)
-            grading = table.results[-1]["gradingResult"]
-            if grading is not None and row.id in notes:
-                grading["comment"] = _comment(notes[row.id])
-    table.settle()
+    return whole(document(reader))
+
+
+def document(reader: RunReader) -> Iterator[tuple[str, Any]]:
+    """Its members in order, long lists as iterators: each is to be gone through before the next member is asked for."""
+    info, table = reader.info(), Table(reader)
     derived = {
         (column.get("suite"), column.get("agent"), column.get("prompt")): column.get("derived") or {}
         for column in info.metrics
@@ -345,19 +414,34 @@ def build(reader: RunReader) -> dict[str, Any]:
         if more:
             column["metrics"]["namedScores"].update(more)
     table.name_models()
-    left = not_run(reader)
-    return {
-        "evalId": f"eval-{info.id}",
-        "results": {
+    left = sum(1 for _ in not_run(reader))
+    tests = array("q")
+    yield "evalId", f"eval-{info.id}"
+    yield (
+        "results",
+        {
             "version": 3,
             "timestamp": _time(info.started_at),
             "prompts": table.prompts,
-            "results": table.results,
-            "stats": {**_stats(table, info), **({"notRun": len(left)} if left else {})},
+            "results": table.results(tests),
+            "stats": {**_stats(table, info), **({"notRun": left} if left else {})},
         },
-        "config": _config(table, info),
-        "shareableUrl": None,
-        "metadata": {
+    )
+    yield (
+        "config",
+        without_none(
+            {
+                "description": info.provenance.get("description") or ", ".join(info.paths) or None,
+                "prompts": list(dict.fromkeys(column["raw"] for column in table.prompts)),
+                "providers": list(dict.fromkeys(column["provider"] for column in table.prompts)),
+                "tests": (_test_case(reader.case(ref)) for ref in tests),
+            }
+        ),
+    )
+    yield "shareableUrl", None
+    yield (
+        "metadata",
+        {
             "promptfooVersion": FORMAT,
             "generator": f"tui-eval {info.version}",
             "nodeVersion": "",
@@ -365,12 +449,13 @@ def build(reader: RunReader) -> dict[str, Any]:
             "arch": platform.machine(),
             "exportedAt": _time(datetime.datetime.now(datetime.UTC).timestamp()),
             "evaluationCreatedAt": _time(info.started_at),
-            OURS: {"not_run": left, "metrics": info.metrics, "run": run_facts(info)},
+            OURS: {"not_run": not_run(reader), "metrics": info.metrics, "run": run_facts(info)},
         },
-        "vars": sorted({name for result in table.results for name in result["vars"]}),
-        "runtimeOptions": {},
-        **({"traces": table.traces} if table.traces else {}),
-    }
+    )
+    yield "vars", sorted(table.vars)
+    yield "runtimeOptions", {}
+    if table.traced:
+        yield "traces", table.traces()
 
 
 def _comment(note: HumanNote) -> str:
@@ -380,35 +465,16 @@ def _comment(note: HumanNote) -> str:
 
 
 def _stats(table: Table, info: RunInfo) -> dict[str, Any]:
-    reasons = [result["failureReason"] for result in table.results]
-    passed = sum(result["success"] for result in table.results)
-    spent = tokens(None, 0)
-    for result in table.results:
-        for key, number in result["tokenUsage"].items():
-            spent[key] += number
     took = round(((info.finished_at or info.started_at) - info.started_at) * 1000)
+    errors = table.reasons[2]
     return {
-        "successes": passed,
-        "failures": len(reasons) - passed - reasons.count(2),
-        "errors": reasons.count(2),
-        "tokenUsage": _known(spent),
+        "successes": table.passed,
+        "failures": sum(table.reasons) - table.passed - errors,
+        "errors": errors,
+        "tokenUsage": _known(table.spent),
         "durationMs": took,
         "evaluationDurationMs": took,
     }
-
-
-def _config(table: Table, info: RunInfo) -> dict[str, Any]:
-    tests: dict[int, dict[str, Any]] = {}
-    for result in table.results:
-        tests.setdefault(result["testIdx"], result["testCase"])
-    return without_none(
-        {
-            "description": info.provenance.get("description") or ", ".join(info.paths) or None,
-            "prompts": list(dict.fromkeys(column["raw"] for column in table.prompts)),
-            "providers": list(dict.fromkeys(column["provider"] for column in table.prompts)),
-            "tests": list(tests.values()),
-        }
-    )
 
 
 def _known(sums: dict[str, int]) -> dict[str, int]:

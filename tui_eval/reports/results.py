@@ -5,7 +5,8 @@ from __future__ import annotations
 import datetime
 import json
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ from tui_eval.store import column_names
 from tui_eval.store.notes import HumanNote, Notes
 from tui_eval.store.reader import RunReader
 from tui_eval.store.schema import AttemptRow, RunInfo, StoredCase
-from tui_eval.store.summary import summarise_run
+from tui_eval.store.summary import CaseSummary, summarise
 
 # -- Sums, averages and pass metrics of results, as nao-core 0.3.29 computes them (formats/nao.md 6).
 
@@ -27,104 +28,197 @@ from tui_eval.store.summary import summarise_run
 Result = dict[str, Any]
 
 
-def _sum(results: Iterable[Result], key: str) -> Any:
-    """0 where nothing is known, as in nao; None where the sum is no figure that other programs can hold."""
-    known = [result.get(key) or 0 for result in results]
-    whole = all(isinstance(one, int) for one in known)
-    name = f"{key} of all attempts"
-    return (figures.total(known, name) if whole else figures.total_amount(known, name)) if known else 0
+class _Totals:
+    """Sums over attempts; `failed` counts everything that did not pass."""
+
+    def __init__(self) -> None:
+        self.attempts = self.passed = 0
+        self._sums: dict[str, Any] = dict.fromkeys(("tokens", "cost", "duration_ms", "tool_call_count"), 0)
+
+    def add(self, result: Result) -> None:
+        """One attempt more; of its figures those that are known."""
+        self.attempts += 1
+        self.passed += bool(result.get("passed"))
+        for key in self._sums:
+            self._sums[key] += result.get(key) or 0
+
+    def entry(self) -> dict[str, Any]:
+        """As nao's `summary`. A sum is 0 where nothing is known, and None where it is no figure that other programs can hold."""
+        milliseconds, calls = self._sum("duration_ms"), self._sum("tool_call_count")
+        unknown_time, unknown_calls = milliseconds is None, calls is None
+        total = self.attempts
+        return {
+            "total": total,
+            "passed": self.passed,
+            "failed": total - self.passed,
+            "total_tokens": self._sum("tokens"),
+            "total_cost": self._sum("cost"),
+            "total_duration_ms": milliseconds,
+            "total_duration_s": None if unknown_time else round(milliseconds / 1000, 2),
+            "total_tool_calls": calls,
+            "avg_duration_ms": None if unknown_time else float(round(milliseconds / total)) if total else 0,
+            "avg_tool_calls": None if unknown_calls else round(calls / total, 1) if total else 0,
+        }
+
+    def _sum(self, key: str) -> Any:
+        found, name = self._sums[key], f"{key} of all attempts"
+        return figures.count(found, name) if isinstance(found, int) else figures.amount(found, name)
 
 
-def summary(results: Sequence[Result]) -> dict[str, Any]:
-    """Totals over attempts; `failed` counts everything that did not pass."""
-    total = len(results)
-    passed = sum(bool(result.get("passed")) for result in results)
-    milliseconds = _sum(results, "duration_ms")
-    calls = _sum(results, "tool_call_count")
-    unknown_time, unknown_calls = milliseconds is None, calls is None
-    return {
-        "total": total,
-        "passed": passed,
-        "failed": total - passed,
-        "total_tokens": _sum(results, "tokens"),
-        "total_cost": _sum(results, "cost"),
-        "total_duration_ms": milliseconds,
-        "total_duration_s": None if unknown_time else round(milliseconds / 1000, 2),
-        "total_tool_calls": calls,
-        "avg_duration_ms": None if unknown_time else float(round(milliseconds / total)) if total else 0,
-        "avg_tool_calls": None if unknown_calls else round(calls / total, 1) if total else 0,
-    }
+class _Group(msgspec.Struct, gc=False):
+    """The attempts of one test with one model."""
+
+    name: str
+    model: str
+    k: int = 0
+    passed: int = 0
+
+    def entry(self) -> dict[str, Any]:
+        """As nao's `pass_metrics` has it: the share that passed, whether any did, whether all did."""
+        return {
+            "name": self.name,
+            "model": self.model,
+            "k": self.k,
+            "pass_at_1": self.passed / self.k,
+            "pass_at_k": 1.0 if self.passed else 0.0,
+            "pass_hat_k": 1.0 if self.passed == self.k else 0.0,
+        }
 
 
-def by_model(results: Sequence[Result], key: Sequence[str] = ("name", "model")) -> list[dict[str, Any]]:
-    """One entry a model: best pass rate first, then cheapest, then by name. `key` as in `pass_metrics`."""
-    groups: dict[str, list[Result]] = {}
-    for result in results:
-        groups.setdefault(str(result.get("model") or "unknown"), []).append(result)
-    entries: list[dict[str, Any]] = []
-    for model, members in groups.items():
-        sums = summary(members)
-        metrics = pass_metrics(members, key)
-        entries.append(
-            {
-                "model": model,
-                "total": sums["total"],
-                "passed": sums["passed"],
-                "failed": sums["failed"],
-                "pass_rate": round(sums["passed"] / sums["total"] * 100, 1),
-                "total_tokens": sums["total_tokens"],
-                "total_cost": None if sums["total_cost"] is None else round(sums["total_cost"], 6),
-                "total_duration_ms": sums["total_duration_ms"],
-                "avg_duration_ms": sums["avg_duration_ms"],
-                "total_tool_calls": sums["total_tool_calls"],
-                "avg_tool_calls": sums["avg_tool_calls"],
-                "k": metrics["k"],
-                **metrics["aggregate"],
-            }
+class Metrics:
+    """What nao says of all results and of each model's. They are added one by one, and of each only its figures are
+    kept. `key` names what makes a group, the model with it; `name` and `model` are reported of each."""
+
+    def __init__(self, key: Sequence[str] = ("name", "model")) -> None:
+        self._key = key
+        self._all = _Totals()
+        self._models: dict[str, _Totals] = {}
+        self._groups: dict[tuple[str, ...], _Group] = {}
+
+    def add(self, result: Result) -> None:
+        """One result more."""
+        model = str(result.get("model") or "unknown")
+        for totals in (self._all, self._models.setdefault(model, _Totals())):
+            totals.add(result)
+        key = tuple(model if part == "model" else str(result.get(part) or "") for part in self._key)
+        group = self._groups.get(key)
+        if group is None:
+            group = self._groups[key] = _Group(str(result["name"]), model)
+        group.k += 1
+        group.passed += bool(result.get("passed"))
+
+    def summary(self) -> dict[str, Any]:
+        """Sums over all."""
+        return self._all.entry()
+
+    def by_model(self) -> list[dict[str, Any]]:
+        """One entry a model: best pass rate first, then cheapest, then by name."""
+        entries: list[dict[str, Any]] = []
+        groups: dict[str, list[_Group]] = {}
+        for group in self._sorted():
+            groups.setdefault(group.model, []).append(group)
+        for model, totals in self._models.items():
+            sums = totals.entry()
+            entries.append(
+                {
+                    "model": model,
+                    "total": sums["total"],
+                    "passed": sums["passed"],
+                    "failed": sums["failed"],
+                    "pass_rate": round(sums["passed"] / sums["total"] * 100, 1),
+                    "total_tokens": sums["total_tokens"],
+                    "total_cost": None if sums["total_cost"] is None else round(sums["total_cost"], 6),
+                    "total_duration_ms": sums["total_duration_ms"],
+                    "avg_duration_ms": sums["avg_duration_ms"],
+                    "total_tool_calls": sums["total_tool_calls"],
+                    "avg_tool_calls": sums["avg_tool_calls"],
+                    "k": _most(groups[model]),
+                    **_means(groups[model]),
+                }
+            )
+        entries.sort(
+            key=lambda entry: (-entry["pass_rate"], _last_if_unknown(entry["total_cost"]), entry["model"])
         )
-    entries.sort(
-        key=lambda entry: (-entry["pass_rate"], _last_if_unknown(entry["total_cost"]), entry["model"])
-    )
-    return entries
+        return entries
+
+    def pass_metrics(self) -> dict[str, Any]:
+        """pass@1 (share passed), pass@k (any), pass^k (all) by group, made one after the other, and their plain means."""
+        groups = self._sorted()
+        return {
+            "k": _most(groups),
+            "aggregate": _means(groups),
+            "by_test": (group.entry() for group in groups),
+        }
+
+    def _sorted(self) -> list[_Group]:
+        return sorted(self._groups.values(), key=lambda group: (group.name, group.model))
+
+
+def _most(groups: Iterable[_Group]) -> int:
+    return max((group.k for group in groups), default=0)
+
+
+def _means(groups: Sequence[_Group]) -> dict[str, float]:
+    sums = dict.fromkeys(("pass_at_1", "pass_at_k", "pass_hat_k"), 0.0)
+    for group in groups:
+        entry = group.entry()
+        for name in sums:
+            sums[name] += entry[name]
+    return {name: number / len(groups) if groups else 0.0 for name, number in sums.items()}
 
 
 def _last_if_unknown(cost: float | None) -> float:
     return math.inf if cost is None else cost
 
 
-def pass_metrics(results: Sequence[Result], key: Sequence[str] = ("name", "model")) -> dict[str, Any]:
-    """pass@1 (share passed), pass@k (any), pass^k (all) by group, and their plain means.
+# -- A document, written piece by piece: one of a large run is larger than what the run held.
 
-    `key` names what makes a group; `name` and `model` are reported of each.
-    """
-    groups: dict[tuple[str, ...], list[Result]] = {}
-    for result in results:
-        group = tuple(str(result.get(part) or ("unknown" if part == "model" else "")) for part in key)
-        groups.setdefault(group, []).append(result)
-    by_test: list[dict[str, Any]] = []
-    for members in groups.values():
-        passed = [bool(result.get("passed")) for result in members]
-        by_test.append(
-            {
-                "name": str(members[0]["name"]),
-                "model": str(members[0].get("model") or "unknown"),
-                "k": len(passed),
-                "pass_at_1": sum(passed) / len(passed),
-                "pass_at_k": 1.0 if any(passed) else 0.0,
-                "pass_hat_k": 1.0 if all(passed) else 0.0,
-            }
-        )
-    by_test.sort(key=lambda entry: (entry["name"], entry["model"]))
-    count = len(by_test)
-    aggregate = {
-        name: sum(entry[name] for entry in by_test) / count if count else 0.0
-        for name in ("pass_at_1", "pass_at_k", "pass_hat_k")
-    }
-    return {
-        "k": max((entry["k"] for entry in by_test), default=0),
-        "aggregate": aggregate,
-        "by_test": by_test,
-    }
+Members = Iterable[tuple[str, Any]]
+
+
+def json_pieces(members: Members, text: Callable[[Any], str], level: int = 1) -> Iterator[str]:
+    """An object as the standard module writes it with an indent of two spaces. A member that is an iterator is a list:
+    its items are made, and forgotten, while it is written, and the members after it are asked for when it is. `text`
+    writes everything else."""
+    line, end, mark = "\n" + "  " * level, "\n" + "  " * (level - 1), "{"
+    for key, value in members:
+        yield f"{mark}{line}{text(key)}: "
+        mark = ","
+        if isinstance(value, Iterator):
+            yield from _list_pieces(value, text, level + 1)
+        elif _holds_iterators(value):
+            yield from json_pieces(value.items(), text, level + 1)
+        else:
+            yield text(value).replace("\n", line)
+    yield "{}" if mark == "{" else f"{end}}}"
+
+
+def _list_pieces(items: Iterator[Any], text: Callable[[Any], str], level: int) -> Iterator[str]:
+    line, end, mark = "\n" + "  " * level, "\n" + "  " * (level - 1), "["
+    for item in items:
+        yield f"{mark}{line}{text(item).replace(chr(10), line)}"
+        mark = ","
+    yield "[]" if mark == "[" else f"{end}]"
+
+
+def _holds_iterators(value: Any) -> bool:
+    return isinstance(value, dict) and any(
+        isinstance(item, Iterator) or _holds_iterators(item) for item in value.values()
+    )
+
+
+def whole(members: Members) -> dict[str, Any]:
+    """The same as one object, its lists whole."""
+    return {key: _whole(value) for key, value in members}
+
+
+def _whole(value: Any) -> Any:
+    if isinstance(value, Iterator):
+        return list(value)
+    return whole(value.items()) if _holds_iterators(value) else value
+
+
+# -- The file.
 
 
 DATA_ROWS = 1000
@@ -133,118 +227,134 @@ _GROUP = ("case_id", "agent", "model")
 
 def build(reader: RunReader) -> dict[str, Any]:
     """The whole document, JSON-able."""
-    info, cases, attempts = reader.info(), reader.cases(), reader.attempts()
-    ended = {row.id for row in attempts if row.state == "done"}
-    results = list(rows(reader))
-    totals = summary(results)
-    outcomes = [row.outcome for row in attempts if row.id in ended]
-    totals.update(
-        errors=outcomes.count("error"),
-        cancelled=outcomes.count("cancelled"),
-        skipped=outcomes.count("skipped"),
-        not_run=len(attempts) - len(ended),
+    return whole(document(reader))
+
+
+def document(reader: RunReader) -> Iterator[tuple[str, Any]]:
+    """Its members in order, long lists as iterators: each is to be gone through before the next member is asked for."""
+    info, metrics = reader.info(), Metrics(_GROUP)
+    yield "timestamp", datetime.datetime.fromtimestamp(info.started_at).isoformat()
+    yield "results", _counted(rows(reader), metrics)
+    outcomes: dict[str, int] = {}
+    for _, attempts in reader.by_case():
+        for row in attempts:
+            outcome = str(row.outcome) if row.state == "done" else "not run"
+            outcomes[outcome] = outcomes.get(outcome, 0) + 1
+    yield (
+        "summary",
+        {
+            **metrics.summary(),
+            "errors": outcomes.get("error", 0),
+            "cancelled": outcomes.get("cancelled", 0),
+            "skipped": outcomes.get("skipped", 0),
+            "not_run": outcomes.get("not run", 0),
+        },
     )
-    grouped = pass_metrics(results, _GROUP)
+    yield "by_model", metrics.by_model()
+    yield "pass_metrics", metrics.pass_metrics()
+    yield "cases", (_case(summarise(case, attempts)) for case, attempts in reader.by_case())
+    yield "not_run", not_run(reader)
+    yield "metrics", info.metrics or column_names.sums(reader)
+    yield "run", run_facts(info)
+
+
+def _counted(results: Iterable[Result], metrics: Metrics) -> Iterator[Result]:
+    for one in results:
+        metrics.add(one)
+        yield one
+
+
+def _case(item: CaseSummary) -> dict[str, Any]:
     return {
-        "timestamp": datetime.datetime.fromtimestamp(info.started_at).isoformat(),
-        "results": results,
-        "summary": totals,
-        "by_model": by_model(results, _GROUP),
-        "pass_metrics": grouped,
-        "cases": [
-            {
-                "case_id": item.case_id,
-                "name": item.name,
-                "suite": item.suite,
-                "agent": item.agent,
-                "model": item.model,
-                "outcome": item.outcome,
-                "attempts": item.attempts,
-                "passed": item.passed,
-                "required": item.required,
-                "pass_rate": item.pass_rate,
-                "interval": list(item.interval),
-                "flaky": item.flaky,
-            }
-            for item in summarise_run(cases, attempts)
-        ],
-        "not_run": not_run(reader),
-        "metrics": info.metrics or column_names.sums(reader),
-        "run": run_facts(info),
+        "case_id": item.case_id,
+        "name": item.name,
+        "suite": item.suite,
+        "agent": item.agent,
+        "model": item.model,
+        "outcome": item.outcome,
+        "attempts": item.attempts,
+        "passed": item.passed,
+        "required": item.required,
+        "pass_rate": item.pass_rate,
+        "interval": list(item.interval),
+        "flaky": item.flaky,
     }
 
 
 def write(reader: RunReader, path: Path) -> None:
     """Write the document: 2-space indent, ASCII, as nao does."""
-    path.write_text(json.dumps(storable(build(reader)), indent=2, default=str) + "\n", encoding="ascii")
+
+    def text(value: Any) -> str:
+        return json.dumps(storable(value), indent=2, default=str)
+
+    with open(path, "w", encoding="ascii") as file:
+        file.writelines(json_pieces(document(reader), text))
+        file.write("\n")
 
 
 def write_lines(reader: RunReader, path: Path) -> None:
     """One result a line."""
     with open(path, "w", encoding="ascii") as file:
-        for row in rows(reader):
+        for row in chain(rows(reader), not_run(reader)):
             file.write(json.dumps(storable(row), default=str) + "\n")
-        for left in not_run(reader):
-            file.write(json.dumps(storable(left), default=str) + "\n")
 
 
-def not_run(reader: RunReader) -> list[dict[str, Any]]:
+def not_run(reader: RunReader) -> Iterator[dict[str, Any]]:
     """What was asked for and has no result (`--fail-fast`, a cost limit, an interruption): each attempt with its
     case and column, its outcome `not run`, and why where the run says why."""
-    cases = {row.id: row for row in reader.cases()}
-    info = reader.info()
-    return [
-        {
-            "suite": cases[row.case_ref].suite,
-            "case_id": cases[row.case_ref].case_id,
-            "name": cases[row.case_ref].name,
-            "format": cases[row.case_ref].format,
-            "agent": cases[row.case_ref].agent,
-            "model": cases[row.case_ref].model,
-            "attempt": row.attempt,
-            "outcome": "not run",
-            "passed": None,
-            "message": f"not run ({info.note})" if info.note else "not run",
-        }
-        for row in reader.attempts()
-        if row.state != "done"
-    ]
+    note = reader.info().note
+    for case, attempts in reader.by_case():
+        for row in attempts:
+            if row.state != "done":
+                yield {
+                    "suite": case.suite,
+                    "case_id": case.case_id,
+                    "name": case.name,
+                    "format": case.format,
+                    "agent": case.agent,
+                    "model": case.model,
+                    "attempt": row.attempt,
+                    "outcome": "not run",
+                    "passed": None,
+                    "message": f"not run ({note})" if note else "not run",
+                }
 
 
 def rows(reader: RunReader) -> Iterator[dict[str, Any]]:
     """`results[]`: one per ended attempt, in order of suite, case and attempt."""
-    for _, row in rows_with_case(reader):
-        yield row
+    for _, _, results in rows_by_case(reader):
+        for _, row in results:
+            yield row
 
 
-def rows_with_case(reader: RunReader) -> Iterator[tuple[int, dict[str, Any]]]:
-    """The same, each with the id of its case's row in the run."""
-    for case_ref, _, made in rows_with_attempt(reader):
-        yield case_ref, made
+CaseRows = tuple[StoredCase, list[AttemptRow], Iterator[tuple[Attempt, dict[str, Any]]]]
 
 
-def rows_with_attempt(reader: RunReader) -> Iterator[tuple[int, Attempt, dict[str, Any]]]:
-    """The same, each with the id of its case's row in the run and the attempt that it is made of."""
-    cases = {row.id: row for row in reader.cases()}
-    done = [row for row in reader.attempts() if row.state == "done"]
-    done.sort(key=lambda row: (cases[row.case_ref].suite, row.case_ref, row.attempt, row.id))
-    bodies: dict[int, Case] = {}
+def rows_by_case(reader: RunReader) -> Iterator[CaseRows]:
+    """The same by case, those without a result too: the case, its attempts, and those that ended with their results."""
     notes = Notes.beside(reader.folder).of_run(reader.folder.name)
-    for row in done:
-        attempt = reader.attempt(row.id)
+    for case, attempts in reader.by_case("suites by name"):
+        yield case, attempts, _rows_of(reader, case, attempts, notes)
+
+
+def _rows_of(
+    reader: RunReader, case_row: StoredCase, attempts: Sequence[AttemptRow], notes: Mapping[int, HumanNote]
+) -> Iterator[tuple[Attempt, dict[str, Any]]]:
+    case = None
+    for row in attempts:
+        attempt = reader.attempt(row.id) if row.state == "done" else None
         if attempt is None:
             continue
-        if row.case_ref not in bodies:
-            bodies = {row.case_ref: reader.case(row.case_ref)}
-        made = result(attempt, row, cases[row.case_ref], bodies[row.case_ref])
+        case = case or reader.case(row.case_ref)
+        made = result(attempt, row, case_row, case)
         if attempt.trace is not None:
             made["trace"] = msgspec.to_builtins(attempt.trace)
-        made |= more_of(bodies[row.case_ref], cases[row.case_ref])
+        made |= more_of(case, case_row)
         if row.cached:
             made |= {"cached": True, "saved": row.saved}
         if row.id in notes:
             made["note"] = note_entry(notes[row.id])
-        yield row.case_ref, attempt, made
+        yield attempt, made
 
 
 def more_of(case: Case, case_row: StoredCase) -> dict[str, Any]:
@@ -252,11 +362,19 @@ def more_of(case: Case, case_row: StoredCase) -> dict[str, Any]:
     stands where it has one of its own, and that column's by id and label where it is not called by its id."""
     if not column_names.in_columns(case):
         return {}
-    provider = column_names.provider_of(case, case_row.agent)
+    provider = provider_of(case, case_row.agent)
     plain = provider == {"id": case_row.agent, "label": ""}
     raw = case.turns[0].text if case.turns else None
     more = {"template": raw, "column": case.column or None, "provider": None if plain else provider}
     return {key: value for key, value in more.items() if value is not None}
+
+
+def provider_of(case: Case, agent: str) -> dict[str, str]:
+    """The provider of the column by its id and its label: also of a row that was answered by one of its own."""
+    shown = format_of(case.format).column_provider(case) if agent == case.agent else None
+    given = shown if isinstance(shown, dict) else case.provider
+    entry = given if isinstance(given, dict) else {}
+    return {"id": str(entry.get("id") or agent), "label": str(entry.get("label") or "")}
 
 
 def _unanswered(attempt: Attempt) -> bool:

@@ -42,6 +42,7 @@ class RowsShown(NamedTuple):
     """What a report says of a comparison of rows.
 
     `diagnosis` are at most three lines, `conclusion` the line about the agent's query (empty: nothing is known),
+    `place` where that failed, where it did: its line and a caret;
     `fault` what DuckDB said of an expected query that failed, line by line, and where that is in its file.
     `table` is None where there is none: the rows are the same, one side has none, or they cannot be aligned;
     `order` then is the one line about rows of another order. `cut` says that only the first rows are kept. `answer` are
@@ -50,6 +51,7 @@ class RowsShown(NamedTuple):
 
     diagnosis: Sequence[str] = ()
     conclusion: str = ""
+    place: Sequence[str] = ()
     fault: Sequence[str] = ()
     table: TableShown | None = None
     order: str = ""
@@ -74,7 +76,8 @@ def rows_shown(
     """
     if data is None:
         return RowsShown()
-    shown = RowsShown(conclusion=conclusion_line(data, attempt), fault=fault_lines(data))
+    line, *place = conclusion_lines(data, attempt) or [""]
+    shown = RowsShown(conclusion=line, place=place, fault=fault_lines(data))
     if not data.actual or not (shown.fault or (data.comparison and data.expected)):
         return shown
     try:
@@ -82,7 +85,9 @@ def rows_shown(
             return shown._replace(answer=_alone(data, rows, columns))
         if data.settings.get("truncated"):  # what is compared lies beside the record
             return aligned_rows(shown, data, folder, rows, columns)
-        return aligned_once(_SameRows(data), rows, columns)._replace(conclusion=shown.conclusion)
+        return aligned_once(_SameRows(data), rows, columns)._replace(
+            conclusion=shown.conclusion, place=shown.place
+        )
     except BaseException as problem:
         # Polars panics with a BaseException, which must not end a report
         if not isinstance(problem, Exception) and type(problem).__name__ != "PanicException":
@@ -195,9 +200,9 @@ def _frames(data: DataDetails, folder: Path | None) -> tuple[pl.DataFrame | None
     return (found[0], found[1], True) if whole else (None, None, False)
 
 
-def conclusion_line(data: DataDetails, attempt: Attempt | None = None) -> str:
+def conclusion_lines(data: DataDetails, attempt: Attempt | None = None) -> list[str]:
     """Whether the query was wrong or what the agent made of its rows, as it was found when the answer was judged; else,
-    with the `attempt`, as its record says. Empty: nothing is known."""
+    with the `attempt`, as its record says; below it where a query that failed did. Empty: nothing is known."""
     from tui_eval.frames.queries import kept_conclusion
 
     found = kept_conclusion(data)
@@ -208,7 +213,7 @@ def conclusion_line(data: DataDetails, attempt: Attempt | None = None) -> str:
             # Polars panics with a BaseException, which must not end a report
             if not isinstance(problem, Exception) and type(problem).__name__ != "PanicException":
                 raise
-    return found.line if found is not None else ""
+    return [found.line, *found.place] if found is not None and found.line else []
 
 
 def _recorded(data: DataDetails, attempt: Attempt) -> Conclusion | None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Sequence, Set
 from typing import Any, Literal
 
 import msgspec
@@ -15,18 +15,20 @@ import msgspec
 from tui_eval.case_names import told_apart
 from tui_eval.store.summary import CaseSummary, wilson
 
-Change = Literal["regressed", "fixed", "flaky", "new", "gone", "unchanged"]
-CHANGES: tuple[Change, ...] = ("regressed", "fixed", "flaky", "new", "gone", "unchanged")
+Change = Literal["regressed", "fixed", "flaky", "not run", "new", "gone", "unchanged"]
+CHANGES: tuple[Change, ...] = ("regressed", "fixed", "flaky", "not run", "new", "gone", "unchanged")
 
 
 GLYPHS: dict[Change, str] = {
-    "regressed": "✗", "fixed": "✓", "flaky": "≈", "new": "+", "gone": "−", "unchanged": "·",
+    "regressed": "✗", "fixed": "✓", "flaky": "≈", "not run": "–", "new": "+", "gone": "−",
+    "unchanged": "·",
 }  # fmt: skip
 """Glyph of each change."""
 WORDS: dict[Change, str] = {
     "regressed": "passed before, does not pass now",
     "fixed": "passes now",
     "flaky": "the same outcome, but passes only sometimes",
+    "not run": "in the second, too, but without an outcome there: it was not run to its end",
     "new": "only in the second",
     "gone": "only in the first",
     "unchanged": "the same outcome",
@@ -47,7 +49,7 @@ class CaseChange(msgspec.Struct):
 
     `flaky`: its outcome is the same or not, but one of the runs passed it only sometimes, so that the
     difference says little. `p_value` is Fisher's exact test on the attempts of both runs (two-sided);
-    None with a single attempt each, where it can tell nothing. `answer_differs`: one of the runs has an
+    None with a single attempt each, where it can say nothing. `answer_differs`: one of the runs has an
     answer that the other has not; None where that is not known (a side is missing, or of an older version).
     `mark` tells it from other cases of its suite with the same name, in the words of all lists
     (`case_names.told_apart`); empty where none is needed.
@@ -105,6 +107,11 @@ class RunComparison(msgspec.Struct):
         return sum(case.change == change for case in self.cases)
 
     @property
+    def unknown(self) -> int:
+        """How many cases passed before, and have no outcome after: whether they regressed is not known."""
+        return sum(case.change == "not run" and _passed(case.before) for case in self.cases)
+
+    @property
     def common(self) -> int:
         """How many cases both have."""
         return sum(case.before is not None and case.after is not None for case in self.cases)
@@ -155,7 +162,8 @@ def compare(before: Sequence[CaseSummary], after: Sequence[CaseSummary]) -> RunC
     """Join two runs by case id and agent; where only one agent each is left, by case id alone (an
     agent against another)."""
     old, new = _by_key(before, after)
-    cases = [_change(old.get(key), new.get(key)) for key in dict.fromkeys([*new, *old])]
+    open_there = {(one.case_id, one.agent, one.model) for one in after if not _ran(one)}
+    cases = [_change(old.get(key), new.get(key), open_there) for key in dict.fromkeys([*new, *old])]
     _tell_apart(cases)
     cases.sort(key=lambda case: (CHANGES.index(case.change), not case.only_the_answer, -_distance(case)))
     both = [case for case in cases if case.before is not None and case.after is not None]
@@ -225,13 +233,16 @@ def _by_key(
     return keyed(first), keyed(second)
 
 
-def _change(before: CaseSummary | None, after: CaseSummary | None) -> CaseChange:
+def _change(
+    before: CaseSummary | None, after: CaseSummary | None, open_there: Set[tuple[str, str, str | None]]
+) -> CaseChange:
     present = after or before
     assert present is not None
     change: Change
     p_value = differs = None
     if before is None or after is None:
-        change = "new" if before is None else "gone"
+        waits = (present.case_id, present.agent, present.model) in open_there
+        change = "new" if before is None else "not run" if waits else "gone"
     else:
         was, now = _passed(before), _passed(after)
         if before.attempts > 1 or after.attempts > 1:

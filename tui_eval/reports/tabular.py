@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +16,9 @@ from tui_eval.reports import results
 from tui_eval.reports.rows_shown import RowsShown, rows_shown
 from tui_eval.store.notes import Notes
 from tui_eval.store.reader import RunReader
-from tui_eval.store.schema import StoredCase
+from tui_eval.store.schema import AttemptRow, StoredCase
 from tui_eval.store.shard_runs import shard_words
-from tui_eval.store.summary import CaseSummary, cached_words, share, summarise_run, wilson
+from tui_eval.store.summary import CaseSummary, RunSums, share, summarise, wilson
 
 COLUMNS = (
     "suite", "case_id", "name", "format", "agent", "model", "attempt", "outcome", "passed", "score", "message",
@@ -74,55 +75,71 @@ def write_parquet(reader: RunReader, path: Path) -> None:
              "cost": pl.Float64, "duration_ms": pl.Float64, "tool_call_count": pl.Int64,
              "started_at": pl.Float64, "cached": pl.Boolean, "saved": pl.Float64, "starred": pl.Boolean}  # fmt: skip
     schema = {name: kinds.get(name, pl.String) for name in COLUMNS}
-    pl.DataFrame(list(_rows(reader)), schema=schema, orient="row", strict=False).write_parquet(path)
+    rows = _rows(reader)
+    frames = [pl.DataFrame([], schema=schema)]
+    while some := list(islice(rows, _ROWS_AT_ONCE)):  # as a frame they take a fifth of the memory
+        frames.append(pl.DataFrame(some, schema=schema, orient="row", strict=False))
+    pl.concat(frames, rechunk=True).write_parquet(path)
+
+
+_ROWS_AT_ONCE = 1000
 
 
 def write_markdown(reader: RunReader, path: Path) -> None:
     """Markdown for a pull request: the counts, a table of what did not pass, the rest folded."""
-    info = reader.info()
-    summaries = summarise_run(reader.cases(), reader.attempts())
-    passed = [item for item in summaries if item.outcome == "passed"]
-    bad = [item for item in summaries if item.outcome != "passed"]
-    lines = [f"## {len(passed):,} of {len(summaries):,} cases passed", ""]
+    with open(path, "w", encoding="utf-8") as file:
+        file.writelines(f"{line}\n" for line in _markdown(reader))
+
+
+def _summaries(reader: RunReader) -> Iterator[CaseSummary]:
+    return (summarise(case, attempts) for case, attempts in reader.by_case(listed=True))
+
+
+def _markdown(reader: RunReader) -> Iterator[str]:
+    """Line by line: the cases are gone through for each of the parts."""
+    info, sums = reader.info(), RunSums()
+    for item in _summaries(reader):
+        sums.add(item)
+    passed = sums.count("passed")
+    yield from (f"## {passed:,} of {sums.cases:,} cases passed", "")
     part = shard_words(info.provenance)
     part = f", {part}" if part else ""
-    lines += [
-        f"Run `{info.id}`{part} with {_text(', '.join(info.agents))}, {info.state}. {_totals(summaries)}",
-        "",
-    ]
-    lines += [f"{_text(info.note)}.", ""] if info.note else []
-    if bad:
-        found, unread = _rows_of_cases(reader)
-        lines += ["| case | agent | model | outcome | why |", "|---|---|---|---|---|"]
-        lines += [
-            f"| {_text(full_name(item.name, item.variant))} | {_column(item)} | {_outcome(item)} | {_why(item, found)} |"
-            for item in bad
-        ]
-        lines.append("")
-        folded = [
-            (item, found[key]) for item in bad if (key := (item.case_id, item.agent, item.model)) in found
-        ]
-        folded = [one for one in folded if one[1].table or one[1].fault]
-        for item, shown in folded[:_MOST_TABLES]:
-            lines += _details(item, shown)
-        if rest := len(folded[_MOST_TABLES:]) + unread:
-            others = "1 more case is" if rest == 1 else f"{rest:,} more cases are"
-            words = f"; no cause was looked for in {unread:,} of these" if unread else ""
-            lines += [
-                f"The rows of {others} not shown here{words}. `tui-eval show {info.id} CASE` shows them.",
-                "",
-            ]
+    yield f"Run `{info.id}`{part} with {_text(', '.join(info.agents))}, {info.state}. {_totals(sums)}"
+    yield ""
+    if info.note:
+        yield from (f"{_text(info.note)}.", "")
+    if passed < sums.cases:
+        bad = (item for item in _summaries(reader) if item.outcome != "passed")
+        yield from _did_not_pass(reader, info.id, bad)
     if passed:
-        lines += [
-            f"<details><summary>{len(passed):,} passed</summary>",
-            "",
-            "| case | agent | model |",
-            "|---|---|---|",
-        ]
-        lines += [f"| {_text(full_name(item.name, item.variant))} | {_column(item)} |" for item in passed]
-        lines += ["", "</details>"]
-    lines += _noted(reader)
-    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+        yield f"<details><summary>{passed:,} passed</summary>"
+        yield from ("", "| case | agent | model |", "|---|---|---|")
+        for item in _summaries(reader):
+            if item.outcome == "passed":
+                yield f"| {_text(full_name(item.name, item.variant))} | {_column(item)} |"
+        yield from ("", "</details>")
+    yield from _noted(reader)
+
+
+def _did_not_pass(reader: RunReader, run_id: str, bad: Iterable[CaseSummary]) -> Iterator[str]:
+    """The table of cases that did not pass, and the rows of the first of them."""
+    found, unread = _rows_of_cases(reader)
+    yield from ("| case | agent | model | outcome | why |", "|---|---|---|---|---|")
+    folded: list[tuple[CaseSummary, RowsShown]] = []
+    for item in bad:
+        name = _text(full_name(item.name, item.variant))
+        yield f"| {name} | {_column(item)} | {_outcome(item)} | {_why(item, found)} |"
+        shown = found.get((item.case_id, item.agent, item.model))
+        if shown is not None and (shown.table or shown.fault):
+            folded.append((item, shown))
+    yield ""
+    for item, shown in folded[:_MOST_TABLES]:
+        yield from _details(item, shown)
+    if rest := len(folded[_MOST_TABLES:]) + unread:
+        others = "1 more case is" if rest == 1 else f"{rest:,} more cases are"
+        words = f"; no cause was looked for in {unread:,} of these" if unread else ""
+        yield f"The rows of {others} not shown here{words}. `tui-eval show {run_id} CASE` shows them."
+        yield ""
 
 
 _MOST_DIAGNOSES = 50
@@ -134,6 +151,10 @@ ColumnKey = tuple[str, str, str | None]
 """Case, agent and model."""
 
 
+def _attempts(reader: RunReader) -> Iterator[tuple[StoredCase, AttemptRow]]:
+    return ((case, row) for case, attempts in reader.by_case(listed=True) for row in attempts)
+
+
 def _rows_of_cases(reader: RunReader) -> tuple[dict[ColumnKey, RowsShown], int]:
     """What is shown of the rows of the first attempt that failed or could not be judged, by its column; and of how
     many further columns of such suites nothing was read."""
@@ -141,10 +162,8 @@ def _rows_of_cases(reader: RunReader) -> tuple[dict[ColumnKey, RowsShown], int]:
     looked: set[int] = set()
     formats: set[str] = set()
     unread: dict[int, str] = {}
-    cases = {row.id: row for row in reader.cases()}
-    for row in reader.attempts():
-        case = cases.get(row.case_ref)
-        if case is None or row.state != "done" or row.outcome == "passed" or row.case_ref in looked:
+    for case, row in _attempts(reader):
+        if row.state != "done" or row.outcome == "passed" or row.case_ref in looked:
             continue
         if len(looked) == _MOST_DIAGNOSES:
             unread[row.case_ref] = case.format
@@ -165,7 +184,8 @@ def _details(item: CaseSummary, shown: RowsShown) -> list[str]:
     lines = [f"<details><summary>{_text(full_name(item.name, item.variant))}: rows</summary>", ""]
     told = [*shown.diagnosis, *([f"SQL: {shown.conclusion}"] if shown.conclusion else ())]
     lines += [f"- {_text(clip(line, 300))}" for line in told]
-    lines += ["", *(f"    {visible(line, newlines=False)}" for line in shown.fault)] if shown.fault else []
+    for said in (shown.place, shown.fault):
+        lines += ["", *(f"    {visible(line, newlines=False)}" for line in said)] if said else []
     table = shown.table or shown.answer
     if table is not None:
         more = f", {table.more_rows:,} more rows" if table.more_rows else ""
@@ -185,18 +205,19 @@ def _why(item: CaseSummary, found: Mapping[ColumnKey, RowsShown]) -> str:
     line = next((one for one in (*shown.diagnosis, shown.order, shown.conclusion) if one), "")
     if line.startswith(item.message):  # it says the same, and how many rows
         return _text(clip(line, 300))
-    return _text(clip(item.message, 200)) + (f"<br>{_text(clip(line, 300))}" if line else "")
+    return _text(clip(item.cause or item.message, 200)) + (f"<br>{_text(clip(line, 300))}" if line else "")
 
 
 def _noted(reader: RunReader) -> list[str]:
     """What people noted on attempts of the run; nothing where they noted nothing."""
     notes = Notes.beside(reader.folder).of_run(reader.folder.name)
-    cases = {row.id: row for row in reader.cases()}
+    if not notes:
+        return []
     rows = [
         f"| {_text(full_name(case.name, case.variant))} | {_column(case)} | {row.attempt} | {row.outcome} "
         f"| {'★ ' if note.star else ''}{note.verdict or ''} | {_text(note.text)} |"
-        for row in reader.attempts()
-        if (note := notes.get(row.id)) is not None and (case := cases.get(row.case_ref)) is not None
+        for case, row in _attempts(reader)
+        if (note := notes.get(row.id)) is not None
     ]
     if not rows:
         return []
@@ -213,27 +234,22 @@ def _column(of: CaseSummary | StoredCase) -> str:
     return f"{_text(of.agent)} | {_text(of.model or '')}"
 
 
-def _totals(summaries: Sequence[CaseSummary]) -> str:
+def _totals(sums: RunSums) -> str:
     """What the run took, and how sure its pass rate is."""
-    ended = [item for item in summaries if item.outcome is not None]
-    low, high = wilson(sum(item.outcome == "passed" for item in ended), len(ended))
-    parts = [f"Pass rate {share(low)} to {share(high)} at 95 %"] if ended else []
-    flaky = sum(item.flaky for item in ended)
-    left = len(summaries) - len(ended)
-    parts += [f"{left:,} not run"] if left else []
-    parts += [f"{flaky:,} flaky"] if flaky else []
-    idle = sum(item.asserted_nothing for item in ended)
-    parts += [f"{idle:,} asserted nothing"] if idle else []
-    parts += [cached] if (cached := cached_words(ended)) else []
-    tokens = figures.total((item.tokens for item in ended), "tokens of all cases")
-    costs = [item.cost for item in ended if item.cost is not None]
+    low, high = wilson(sums.count("passed"), sums.ended)
+    parts = [f"Pass rate {share(low)} to {share(high)} at 95 %"] if sums.ended else []
+    parts += [f"{left:,} not run"] if (left := sums.count(None)) else []
+    parts += [f"{sums.flaky:,} flaky"] if sums.flaky else []
+    parts += [f"{sums.asserted_nothing:,} asserted nothing"] if sums.asserted_nothing else []
+    parts += [cached] if (cached := sums.cached_words) else []
+    tokens = figures.total([sums.tokens], "tokens of all cases")
     parts += [f"{tokens:,} tokens"] if tokens else []
-    parts += [f"${sum(costs):,.4f}"] if costs else []
+    parts += [f"${sums.cost:,.4f}"] if sums.cost is not None else []
     return f"{', '.join(parts)}." if parts else ""
 
 
 def _outcome(item: CaseSummary) -> str:
-    ratio = f" {item.passed}/{item.attempts}" if item.attempts > 1 else ""
+    ratio = f" {item.passed}/{item.attempts}" if item.attempts > 1 and item.outcome is not None else ""
     return f"{item.outcome or 'not run'}{ratio}{', flaky' if item.flaky else ''}{', cached' if item.cached else ''}"
 
 

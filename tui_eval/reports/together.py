@@ -1,24 +1,58 @@
-"""Two transcripts of a case against each other: the entries that belong together. Pure."""
+"""Two transcripts of a case against each other: the entries that belong together, and of two texts the pieces that differ,
+by words, and within similar words by characters. Pure."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from difflib import SequenceMatcher
 from typing import NamedTuple
 
-from tui_eval.model import Attempt, Entry
+from tui_eval.causes import cause_of
+from tui_eval.model import ENTRY_LABELS, Attempt, Entry
 from tui_eval.store.encoding import encode_json
 
-ROLE = {
-    "user": "user",
-    "assistant": "assistant",
-    "reasoning": "thinking",
-    "tool_call": "call",
-    "tool_result": "result",
-    "hand_off": "hand-off",
-    "note": "note",
-    "error": "error",
-}
+LIMIT = 8_000
+"""Characters of each side that are compared; what follows is taken as it is."""
+WORDS = re.compile(r"\w+|\s+|[^\w\s]")
+
+Piece = tuple[str, bool]
+"""Text, and whether the other side has other text in its place."""
+
+
+def pieces(before: str, after: str) -> tuple[list[Piece], list[Piece]]:
+    """Both texts in pieces, told apart whether they differ; joined they are the texts again."""
+    left: list[Piece] = []
+    right: list[Piece] = []
+    a, b = WORDS.findall(before[:LIMIT]), WORDS.findall(after[:LIMIT])
+    for what, i1, i2, j1, j2 in matcher(a, b).get_opcodes():
+        gone, come = "".join(a[i1:i2]), "".join(b[j1:j2])
+        if what == "replace":
+            _characters(gone, come, left, right)
+        else:
+            left.append((gone, what != "equal"))
+            right.append((come, what != "equal"))
+    left.append((before[LIMIT:], False))
+    right.append((after[LIMIT:], False))
+    return [piece for piece in left if piece[0]], [piece for piece in right if piece[0]]
+
+
+def matcher(a: list[str], b: list[str]) -> SequenceMatcher[str]:
+    """Frequent words of long texts are no anchors: comparing each with each takes seconds."""
+    return SequenceMatcher(None, a, b, autojunk=len(a) + len(b) > 400)
+
+
+def _characters(gone: str, come: str, left: list[Piece], right: list[Piece]) -> None:
+    found = SequenceMatcher(None, gone, come, autojunk=False)
+    if len(gone) + len(come) > 400 or found.ratio() < 0.5:
+        left.append((gone, True))
+        right.append((come, True))
+        return
+    for what, i1, i2, j1, j2 in found.get_opcodes():
+        left.append((gone[i1:i2], what != "equal"))
+        right.append((come[j1:j2], what != "equal"))
+
+
 LONGEST = 20_000
 """Characters of one entry that are shown and compared."""
 
@@ -48,10 +82,10 @@ def together(before: Attempt, after: Attempt) -> list[Together]:
         for a, b in _aligned(old, new):
             one = a or b
             assert one is not None
-            label = ROLE.get(one.kind, one.kind)
+            label = ENTRY_LABELS.get(one.kind, one.kind)
             found.append(Together(turn, one.kind, label, _cut(a), _cut(b)))
     if before.message or after.message:
-        why = [(one.message or one.outcome)[:LONGEST] for one in (before, after)]
+        why = [(cause_of(one) or one.message or one.outcome)[:LONGEST] for one in (before, after)]
         found.append(Together(0, "note", "verdict", *why))
     return found
 

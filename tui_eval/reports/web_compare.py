@@ -25,7 +25,7 @@ from tui_eval.reports.run_comparison import (
 )
 from tui_eval.reports.web_home import places
 from tui_eval.store.index import Index
-from tui_eval.store.linked import counting_folders, load_together
+from tui_eval.store.linked import compared_folders, load_together
 from tui_eval.store.reader import RunReader
 from tui_eval.store.run_folders import Store
 from tui_eval.store.schema import RunSummary, StoredCase
@@ -107,7 +107,7 @@ def _compared(root: Path, before: RunSummary, after: RunSummary, left: int | Non
 
 def _side(root: Path, folders: Path, run: RunSummary, other: RunSummary, column: int | None) -> Side:
     against = folders / other.id if other.id != run.id else None
-    counting = counting_folders(root, folders / run.id, against)
+    counting = compared_folders(root, folders / run.id, against)
     cases = load_together(counting)
     agent = ""
     if column is not None:
@@ -274,5 +274,6 @@ def _case(both: Both, case: CaseChange) -> ChangeShown:
         address = both.address("/compare/case", case=case.case_id, agent=one.agent, model=one.model or "")
     more = [f"p = {case.p_value:.2g}" if case.p_value is not None and case.change != "unchanged" else ""]
     more += [steadiness(case.after), "other answer" if case.only_the_answer else ""]
-    why = next((item.message for item in (case.after, case.before) if item and item.outcome != "passed"), "")
+    bad = next((item for item in (case.after, case.before) if item and item.outcome != "passed"), None)
+    why = bad.cause or bad.message if bad is not None else ""
     return ChangeShown(case, address, why, " · ".join(part for part in more if part))

@@ -20,10 +20,9 @@ from tui_eval.guard.text import storable, visible
 from tui_eval.model import Attempt
 from tui_eval.reports import page, results, web_compare
 from tui_eval.reports.html_templates import render
-from tui_eval.reports.together import Together, together
+from tui_eval.reports.together import Piece, Together, pieces, together
 from tui_eval.reports.web_compare import PageNotThere, Side, read
 from tui_eval.reports.web_home import home as home_page
-from tui_eval.reports.word_difference import Piece, pieces
 from tui_eval.store.index import Index
 from tui_eval.store.reader import RunReader
 from tui_eval.store.run_folders import Store, StoreError

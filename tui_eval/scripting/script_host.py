@@ -48,7 +48,8 @@ printed: ContextVar[Callable[[str], None] | None] = ContextVar("printed", defaul
 
 class ScriptError(Exception):
     """People's code failed; the text is one line. `traceback` is theirs, `stdout` what was printed, `code` as in
-    evidence (`tui_eval.causes`), `raised_at` the file and line of theirs, where that is known."""
+    evidence (`tui_eval.causes`), `raised_at` the file and line of theirs, where that is known, `columns` the characters of
+    that line between which it was, from 0."""
 
     def __init__(
         self,
@@ -58,9 +59,11 @@ class ScriptError(Exception):
         stdout: str = "",
         code: str = "script-raised",
         raised_at: tuple[str, int] | None = None,
+        columns: tuple[int, int] | None = None,
     ) -> None:
         super().__init__(message)
         self.code = code
+        self.columns = columns
         self.raised_at = raised_at
         self.traceback = traceback
         self.stdout = stdout
@@ -459,13 +462,14 @@ def result_of(answer: dict[str, Any]) -> CallResult:
         code = "worker-lost" if "lost" in answer else "script-raised"
         if answer.get("spent"):
             code = "script-memory-limit"
-        raised_at = answer.get("raised_at")
+        raised_at, columns = answer.get("raised_at"), answer.get("columns")
         raise ScriptError(
             answer["message"],
             traceback=answer["traceback"],
             stdout=answer["stdout"],
             code=code,
             raised_at=(raised_at[0], raised_at[1]) if raised_at else None,
+            columns=(columns[0], columns[1]) if columns else None,
         )
     return CallResult(answer["value"], answer["stdout"])
 

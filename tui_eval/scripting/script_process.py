@@ -38,7 +38,7 @@ GRACE = 2.0
 """Seconds after which a process that says nothing of a cancelled call is taken to be blocked."""
 
 TAKEN = "TUI_EVAL_TAKEN"
-"""The variable that tells a child the number of a file in which it notes the last request it has taken: 8 bytes,
+"""The variable that gives a child the number of a file in which it notes the last request it has taken: 8 bytes,
 little endian. What it had not taken when it ended has done nothing and may be asked of another. A byte after them says
 that it ended because it had no memory left."""
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from itertools import groupby
 from typing import Any
 
 from tui_eval.model import Case
 from tui_eval.store.reader import RunReader
-from tui_eval.store.schema import StoredCase
+from tui_eval.store.schema import AttemptRow, StoredCase
 
 
 def in_columns(case: Case) -> bool:
@@ -27,34 +28,16 @@ def column_agent(case: Case, agent: str) -> str:
     return case.column if case.column and agent == case.agent else agent
 
 
-def provider_of(case: Case, agent: str) -> dict[str, str]:
-    """The provider of the column by its id and its label: also of a row that was answered by one of its own."""
-    shown = case.options.get("columnProvider") if agent == case.agent else None
-    given = shown if isinstance(shown, dict) else case.provider
-    entry = given if isinstance(given, dict) else {}
-    return {"id": str(entry.get("id") or agent), "label": str(entry.get("label") or "")}
-
-
 def sums(reader: RunReader, rows: list[list[dict[str, float]]] | None = None) -> list[dict[str, Any]]:
     """A row for each prompt and agent of suites with columns: `{suite, agent, prompt, score, named_scores,
     named_weights, count, derived}`; a named score is the sum of the rows' value × weight (section 8.4).
     `rows`, if it is given, gets what each row adds to the named scores, by column in the same order."""
-    every = reader.cases()
-    suites = suites_in_columns(reader, every)
-    cases = {row.id: row for row in every if row.suite in suites}
-    done = [row for row in reader.attempts() if row.state == "done" and row.case_ref in cases]
-    done.sort(key=lambda row: (cases[row.case_ref].suite, row.case_ref, row.attempt, row.id))
-    places: dict[int, tuple[str, str, str]] = {}
     found: dict[tuple[str, str, str], dict[str, Any]] = {}
     each: dict[tuple[str, str, str], list[dict[str, float]]] = {}
-    for row in done:
-        case, attempt = cases[row.case_ref], reader.attempt(row.id)
+    for key, row in _in_columns(reader):
+        attempt = reader.attempt(row.id)
         if attempt is None:
             continue
-        if case.id not in places:
-            body = reader.case(case.id)
-            places[case.id] = (case.suite, column_agent(body, case.agent), body.prompt or "")
-        key = places[case.id]
         column = found.get(key)
         if column is None:
             column = found[key] = {
@@ -63,7 +46,8 @@ def sums(reader: RunReader, rows: list[list[dict[str, float]]] | None = None) ->
             }  # fmt: skip
             each[key] = []
         added: dict[str, float] = {}
-        each[key].append(added)
+        if rows is not None:
+            each[key].append(added)
         column["count"] += 1
         column["score"] += attempt.score or 0.0
         for name, value in attempt.named_scores.items():
@@ -74,3 +58,18 @@ def sums(reader: RunReader, rows: list[list[dict[str, float]]] | None = None) ->
     if rows is not None:
         rows.extend(each.values())
     return list(found.values())
+
+
+def _in_columns(reader: RunReader) -> Iterator[tuple[tuple[str, str, str], AttemptRow]]:
+    """The finished attempts of suites with columns, each with its column: suite, agent and prompt."""
+    for suite, cases in groupby(reader.by_case("suites by name"), key=lambda one: one[0].suite):
+        for number, (case, attempts) in enumerate(cases):
+            done = [row for row in attempts if row.state == "done"]
+            if number and not done:
+                continue
+            body = reader.case(case.id)
+            if not number and not in_columns(body):
+                break
+            key = suite, column_agent(body, case.agent), body.prompt or ""
+            for row in done:
+                yield key, row

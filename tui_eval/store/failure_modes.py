@@ -61,7 +61,8 @@ def assess(attempts: Iterable[tuple[int, Attempt]], *, passed: int = 0) -> Asses
     """Group the attempts (id and body) that failed or erred; an attempt counts in the group of its first
     telling verdict, so that the groups add up. `passed`: how many passed whose bodies are not among them."""
     total = passed
-    groups: dict[str, list[FailedAttempt]] = {}
+    modes: dict[str, FailureMode] = {}
+    cases: dict[str, set[str]] = {}
     for ref, attempt in attempts:
         if attempt.outcome in ("cancelled", "skipped"):
             continue
@@ -69,21 +70,15 @@ def assess(attempts: Iterable[tuple[int, Attempt]], *, passed: int = 0) -> Asses
         if attempt.outcome == "passed":
             passed += 1
             continue
-        failed = FailedAttempt(ref, attempt.case_id, attempt.attempt, attempt.message)
-        groups.setdefault(mode_of(attempt), []).append(failed)
-    failures = total - passed
-    modes = [
-        FailureMode(
-            what=what,
-            count=len(members),
-            share=len(members) / failures,
-            cases=len({member.case_id for member in members}),
-            examples=members[:_EXAMPLES],
-        )
-        for what, members in groups.items()
-    ]
-    modes.sort(key=lambda mode: (-mode.count, mode.what))
-    return Assessment(total, passed, modes)
+        what = mode_of(attempt)
+        mode = modes.setdefault(what, FailureMode(what, 0, 0.0, 0, []))
+        mode.count += 1
+        cases.setdefault(what, set()).add(attempt.case_id)
+        if len(mode.examples) < _EXAMPLES:
+            mode.examples.append(FailedAttempt(ref, attempt.case_id, attempt.attempt, attempt.message))
+    for mode in modes.values():
+        mode.share, mode.cases = mode.count / (total - passed), len(cases[mode.what])
+    return Assessment(total, passed, sorted(modes.values(), key=lambda mode: (-mode.count, mode.what)))
 
 
 def classified(assessment: Assessment) -> Assessment:

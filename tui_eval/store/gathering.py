@@ -77,6 +77,8 @@ class Gathering:
         self._missing_written = False
         self._sources: dict[Path, _Source] = {}
         self._refused: dict[Path, str] = {}
+        self._unreadable: dict[Path, str] = {}
+        self._beginning: set[Path] = set()
         self._owners: dict[_Key, tuple[_Source, int]] = {}
         self._numbers: dict[tuple[int, int], int] = {}
         self._changed = 0
@@ -102,7 +104,7 @@ class Gathering:
         if not self.look():
             self._end()
         if not self._sources:
-            why = next(iter(self._refused.values()), "no run in this folder")
+            why = next(iter((*self._refused.values(), *self._unreadable.values())), "no run in this folder")
             self.close()
             raise StoreError(f"{folder}: {why}")
 
@@ -147,7 +149,7 @@ class Gathering:
             return False
         states = {path: source.part.reader.info() for path, source in self._sources.items()}
         stamps = [source.part.reader.stamp() for source in self._sources.values()]
-        seen = [*map(encode_json, states.values()), stamps, list(self._refused)]
+        seen = [*map(encode_json, states.values()), stamps, list(self._refused), list(self._unreadable)]
         if seen == self._seen:
             return self._going
         with contextlib.closing(connect(self.place)) as self._connection:
@@ -161,7 +163,7 @@ class Gathering:
             info = merging.facts(whole, self._id, __version__)
             if active or waiting:
                 info.state, info.finished_at = "running" if active else "paused", None
-            note = [f"left out: {why}" for why in self._refused.values()]
+            note = [f"left out: {why}" for why in (*self._refused.values(), *self._unreadable.values())]
             info.note = "; ".join(filter(None, [info.note, *note]))[:1000]
             if not active and not self._waits and not self._missing_written:
                 # Nothing more is looked for: what no part has stands there as not run.
@@ -180,8 +182,13 @@ class Gathering:
                 continue
             try:
                 part = MergePart.of(path.name, path)
-            except StoreError:
-                continue  # one that is just being begun
+            except StoreError as error:
+                if self._waits and path not in self._beginning:
+                    self._beginning.add(path)  # readable at the next look, unless it is damaged
+                else:
+                    self._unreadable[path] = str(error)
+                continue
+            self._unreadable.pop(path, None)
             first = next((one.part for one in self._sources.values()), part)
             try:
                 merging.check_part(part)

@@ -1,4 +1,4 @@
-"""What a run has told since it began, held in memory until it ends: its database can be damaged, emptied or taken
+"""What a run has reported since it began, held in memory until it ends: its database can be damaged, emptied or taken
 away meanwhile, and is written anew from here then."""
 
 from __future__ import annotations

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import sqlite3
 import time
 from collections import Counter
@@ -19,12 +20,12 @@ from tui_eval.guard import figures, private
 from tui_eval.store.case_state import Column
 from tui_eval.store.digests import connect_or_renew, is_damage
 from tui_eval.store.reader import RunReader
-from tui_eval.store.run_folders import DATABASE, Store, StoreError, is_alive
-from tui_eval.store.schema import Asked, AttemptRow, CaseHistory, RunInfo, RunSummary, StoredCase
+from tui_eval.store.run_folders import DATABASE, Store, StoreError, is_alive, moved_to
+from tui_eval.store.schema import Asked, CaseHistory, RunInfo, RunSummary
 from tui_eval.store.shard_runs import shard_words
-from tui_eval.store.summary import CaseSummary, summarise_run
+from tui_eval.store.summary import CaseSummary, summarise
 
-_VERSION = 5
+_VERSION = 8
 _KEPT_PER_COLUMN = 12
 _BUSY_SECONDS = 10.0
 _TABLES = """
@@ -32,21 +33,24 @@ CREATE TABLE runs (
     id TEXT PRIMARY KEY, state TEXT NOT NULL, started_at REAL NOT NULL, finished_at REAL, what TEXT NOT NULL,
     agents TEXT NOT NULL, total INTEGER NOT NULL, passed INTEGER NOT NULL, failed INTEGER NOT NULL,
     errors INTEGER NOT NULL, cancelled INTEGER NOT NULL, cost REAL, linked_to TEXT,
-    merged TEXT NOT NULL) WITHOUT ROWID;
+    cached INTEGER NOT NULL, saved REAL, merged TEXT NOT NULL, written INTEGER NOT NULL) WITHOUT ROWID;
 CREATE TABLE results (
     run_id TEXT NOT NULL, case_id TEXT NOT NULL, agent TEXT NOT NULL, model TEXT, outcome TEXT NOT NULL,
     passed INTEGER NOT NULL, attempts INTEGER NOT NULL, finished_at REAL NOT NULL, duration_ms REAL,
     tokens INTEGER, cost REAL, content_hash TEXT NOT NULL, message TEXT NOT NULL,
     own_attempts INTEGER NOT NULL, asked TEXT NOT NULL, cause TEXT NOT NULL, alike TEXT NOT NULL,
-    judges TEXT NOT NULL, answers TEXT NOT NULL);
+    cached INTEGER NOT NULL, judges TEXT NOT NULL, answers TEXT NOT NULL);
 CREATE INDEX results_by_case ON results (case_id, finished_at);
 CREATE INDEX results_by_run ON results (run_id);
 """
 _RESULT_COLUMNS = (
     "run_id, case_id, agent, model, outcome, passed, attempts, finished_at, duration_ms, tokens, cost,"
-    " content_hash, message, own_attempts, asked, cause, alike, judges"
+    " content_hash, message, own_attempts, asked, cause, alike, cached, judges"
 )
-_RUN_COLUMNS = "id, state, started_at, finished_at, what, agents, total, passed, failed, errors, cancelled, cost, linked_to"
+_RUN_COLUMNS = (
+    "id, state, started_at, finished_at, what, agents, total, passed, failed, errors, cancelled, cost, linked_to,"
+    " cached, saved"
+)
 _RESULTS = (
     f"SELECT {_RESULT_COLUMNS}, answers, (SELECT merged FROM runs WHERE id = run_id) FROM results WHERE %s"
     " ORDER BY finished_at DESC, run_id DESC"
@@ -64,10 +68,9 @@ class Index:
 
     def runs(self, limit: int = 200) -> list[RunSummary]:
         """The newest runs, those that are being executed and those that cannot be read included."""
-        with self._open() as connection:
+        with self._caught_up(limit) as (connection, unreadable):
             if connection is None:
                 return []
-            unreadable = self._catch_up(connection, limit)
             rows = connection.execute(
                 f"SELECT {_RUN_COLUMNS} FROM runs ORDER BY id DESC LIMIT ?", (limit,)
             ).fetchall()
@@ -87,10 +90,9 @@ class Index:
         """The whole runs (those that add to others left out) that have cases of a run, by id, oldest first:
         how many of its cases, and how many cases at all; itself among them. `cases` are those of a run that
         is not in the index."""
-        with self._open() as connection:
+        with self._caught_up() as (connection, _):
             if connection is None:
                 return {}
-            self._catch_up(connection, 200)
             wanted = "SELECT case_id FROM results WHERE run_id = :run"
             if cases is not None:
                 wanted = "SELECT value FROM json_each(:cases)"
@@ -152,10 +154,9 @@ class Index:
         found: dict[str, list[CaseHistory]] = {}
         counted: Counter[tuple[str, str, str | None]] = Counter()
         judged: set[tuple[str, str, str | None, str]] = set()
-        with self._open() as connection:
+        with self._caught_up() as (connection, _):
             if connection is None:
                 return {}
-            self._catch_up(connection, 200)
             for row in _once(connection.execute(_RESULTS % "outcome != 'skipped'")):
                 case_id = row[1]
                 if wanted is not None and case_id not in wanted:
@@ -173,10 +174,9 @@ class Index:
     def history(self, case_id: str) -> list[CaseHistory]:
         """Every result of a case, newest first; of one answer in several runs (parts and what was merged of
         them) one."""
-        with self._open() as connection:
+        with self._caught_up() as (connection, _):
             if connection is None:
                 return []
-            self._catch_up(connection, 200)
             return [
                 CaseHistory(*row) for row in _once(connection.execute(_RESULTS % "case_id = ?", (case_id,)))
             ]
@@ -236,36 +236,52 @@ class Index:
                 connection.execute("DELETE FROM results")
                 self._catch_up(connection, None)
 
-    def _catch_up(self, connection: sqlite3.Connection, limit: int | None) -> dict[str, str]:
-        """Read runs that are missing here or had not ended when they were read last; those that cannot be
-        read, by name, and why."""
-        # First what is known, then what is there: a run that comes between the two is not taken for a deleted one.
-        known = dict(connection.execute("SELECT id, state FROM runs"))
-        # A run that was interrupted or cancelled may go on: one that is being executed is read again.
-        ended = {
-            name
-            for name, state in known.items()
-            if state == "finished"
-            or (state not in ("running", "paused") and not is_alive(self.store.runs_folder / name))
-        }
-        folders = list(self.store.run_folders())
-        unreadable: dict[str, str] = {}
-        try:
-            for gone in known.keys() - {folder.name for folder in folders}:
-                _forget(connection, gone)
-        except sqlite3.OperationalError as error:
-            if is_damage(error):
-                raise
-        for folder in folders[:limit]:
+    @contextlib.contextmanager
+    def _caught_up(self, limit: int = 200) -> Iterator[tuple[sqlite3.Connection | None, Mapping[str, str]]]:
+        """A connection to what the newest runs hold by now, and the runs that cannot be read, by name, and why. Where
+        the index cannot be written (a full disk, a process that keeps it busy), to one in memory: what it knew of a
+        run that went on since is no answer."""
+        with self._open() as connection:
+            if connection is None:
+                yield None, {}
+                return
             try:
-                why = "" if folder.name in ended else _record(connection, folder)
-            except sqlite3.OperationalError as error:  # the disk refuses, or another process keeps it busy
+                unreadable = self._catch_up(connection, limit)
+            except sqlite3.OperationalError as error:
                 if is_damage(error):
                     raise
-                why = "" if folder.name in known else f"{self.path}: {error}"
-            if why:
+            else:
+                yield connection, unreadable
+                return
+            with contextlib.closing(_in_memory(connection)) as copy:
+                yield copy, self._catch_up(copy, limit)
+
+    def _catch_up(self, connection: sqlite3.Connection, limit: int | None) -> dict[str, str]:
+        """Read runs that are missing here, or of which more may have been written since they were read last; those
+        that cannot be read, by name, and why.
+
+        Raises:
+            sqlite3.OperationalError: the index cannot be written.
+        """
+        # First what is known, then what is there: a run that comes between the two is not taken for a deleted one.
+        known = {one: rest for one, *rest in connection.execute("SELECT id, state, written FROM runs")}
+        folders = list(self.store.run_folders())
+        for gone in known.keys() - {folder.name for folder in folders}:
+            _forget(connection, gone)
+        unreadable: dict[str, str] = {}
+        for folder in folders[:limit]:
+            if folder.name in known and self._has_ended(folder, *known[folder.name]):
+                continue
+            if why := _record(connection, folder):
                 unreadable[folder.name] = why
         return unreadable
+
+    def _has_ended(self, folder: Path, state: str, written: int) -> bool:
+        """Whether a run is still as it was read. One that was interrupted or cancelled may go on, and may have gone on
+        and been interrupted again, where nobody was to write that down."""
+        if state in ("running", "paused"):
+            return False
+        return state == "finished" or (written == _written(folder) and not is_alive(folder))
 
     @contextlib.contextmanager
     def _open(self, create: bool = False):
@@ -277,8 +293,7 @@ class Index:
         except (sqlite3.Error, OSError):
             # A project that cannot be written, or an index that another process holds for long: the runs
             # are read into an index in memory.
-            connection = sqlite3.connect(":memory:", isolation_level=None)
-            connection.executescript(_TABLES)
+            connection = _in_memory()
         try:
             yield connection
         finally:
@@ -317,6 +332,28 @@ def _create(connection: sqlite3.Connection) -> None:
         if connection.in_transaction:
             connection.execute("ROLLBACK")
         raise
+
+
+def _in_memory(known: sqlite3.Connection | None = None) -> sqlite3.Connection:
+    """An index that goes with its connection; it begins with what another one has, where that can be read."""
+    connection = sqlite3.connect(":memory:", isolation_level=None)
+    connection.executescript(_TABLES)
+    if known is not None:
+        with contextlib.suppress(sqlite3.Error):
+            for table, width in (("runs", 17), ("results", 19)):
+                rows = known.execute(f"SELECT * FROM {table}")
+                connection.executemany(f"INSERT INTO {table} VALUES ({','.join('?' * width)})", rows)
+    return connection
+
+
+def _written(folder: Path) -> int:
+    """When a run's database was written last, in nanoseconds; its log, and where it is kept instead, count."""
+    place = moved_to(folder) or folder
+    times = [0]
+    for name in (DATABASE, f"{DATABASE}-wal"):
+        with contextlib.suppress(OSError):
+            times.append(os.stat(place / name).st_mtime_ns)
+    return max(times)
 
 
 def _forget(connection: sqlite3.Connection, run_id: str) -> None:
@@ -359,14 +396,15 @@ def _record(connection: sqlite3.Connection, folder: Path) -> str:
     try:
         with contextlib.closing(RunReader(folder)) as reader:
             while True:
-                info, cases, attempts = reader.info(), reader.cases(), reader.attempts()
-                values = _values(info, cases, attempts, _with_those_before(connection, folder, info))
+                written = _written(folder)
+                info = reader.info()
+                values = _values(info, reader, _with_those_before(connection, folder, info))
                 connection.execute("BEGIN IMMEDIATE")
                 with _undone(connection):
                     # Read long ago, perhaps: another process may have written since how the run ended.
                     now = reader.info()
                     if (now.state, now.finished_at) == (info.state, info.finished_at):
-                        _write(connection, info.id, *values)
+                        _write(connection, written, *values)
                         return ""
     except StoreError as error:
         return str(error)
@@ -383,11 +421,11 @@ def _undone(connection: sqlite3.Connection) -> Iterator[None]:
 
 
 def _write(
-    connection: sqlite3.Connection, run_id: str, run: tuple[Any, ...], results: list[tuple[Any, ...]]
+    connection: sqlite3.Connection, written: int, run: tuple[Any, ...], results: list[tuple[Any, ...]]
 ) -> None:
-    _forget(connection, run_id)
-    connection.execute(f"INSERT INTO runs VALUES ({','.join('?' * 14)})", run)
-    connection.executemany(f"INSERT INTO results VALUES ({','.join('?' * 19)})", results)
+    _forget(connection, run[0])
+    connection.execute(f"INSERT INTO runs VALUES ({','.join('?' * 17)})", (*run, written))
+    connection.executemany(f"INSERT INTO results VALUES ({','.join('?' * 20)})", results)
     connection.execute("COMMIT")
 
 
@@ -430,58 +468,62 @@ def _asked(info: RunInfo) -> Asked:
 
 
 def _values(
-    info: RunInfo,
-    cases: list[StoredCase],
-    attempts: list[AttemptRow],
-    together: Mapping[Column, Mapping[str, CaseSummary]],
+    info: RunInfo, reader: RunReader, together: Mapping[Column, Mapping[str, CaseSummary]]
 ) -> tuple[tuple[Any, ...], list[tuple[Any, ...]]]:
     """A run's row, and those of its results; `together` as `_with_those_before` says."""
     counts = {"passed": 0, "failed": 0, "error": 0, "cancelled": 0}
-    finished: dict[int, float] = {}
+    cases = total = cached = 0
     cost: float | None = None
-    answers: dict[int, list[str]] = {}
-    for row in attempts:
-        if row.state != "done":
-            continue
-        if row.started_at is not None:  # no two answers of one column began in the same millisecond
-            answers.setdefault(row.case_ref, []).append(f"{row.started_at:.3f}/{row.attempt}")
-        if row.outcome in counts:
-            counts[row.outcome] += 1
-        # An answer judged again has the duration that it took, not that of the judging.
-        end = (row.started_at or info.started_at) + (row.duration_ms or 0) / 1000
-        end = min(end, info.finished_at or end)
-        finished[row.case_ref] = max(end, finished.get(row.case_ref, 0.0))
-        if row.cost is not None:
-            cost = figures.total_amount([cost, row.cost], "cost")
-    summaries = summarise_run(cases, attempts)
-    # What an answer took is in its own run.
-    judged: dict[int, str] = {}
-    for row in attempts:
-        if row.judges:
-            judged[row.case_ref] = max(judged.get(row.case_ref, ""), row.judges.rpartition("/")[0])
-    asked = _asked(info)
-    # A run that was ended before it had asked all columns of a case says nothing of which these are.
-    open_cases = {item.case_id for item in summaries if item.outcome is None} if asked == "own" else set()
+    saved: float | None = None
+    asked: str = _asked(info)
+    # A part of a run, or a step, in which nothing was judged changes nothing of what there was.
+    part = bool(info.linked_to or info.options.get("step"))
+    open_cases: set[str] = set()
     results: list[tuple[Any, ...]] = []
-    for case, own in zip(cases, summaries, strict=True):
-        # A part of a run, or a step, in which nothing was judged changes nothing of what there was.
-        part = bool(info.linked_to or info.options.get("step"))
+    for case, attempts in reader.by_case():
+        cases += 1
+        total += len(attempts)
+        finished = 0.0
+        answers: list[str] = []
+        for row in attempts:
+            if row.state != "done":
+                continue
+            if row.started_at is not None:  # no two answers of one column began in the same millisecond
+                answers.append(f"{row.started_at:.3f}/{row.attempt}")
+            if row.outcome in counts:
+                counts[row.outcome] += 1
+            # An answer judged again has the duration that it took, not that of the judging.
+            end = (row.started_at or info.started_at) + (row.duration_ms or 0) / 1000
+            finished = max(min(end, info.finished_at or end), finished)
+            if row.cost is not None:
+                cost = figures.total_amount([cost, row.cost], "cost")
+        own = summarise(case, attempts)
+        cached += own.cached
+        if own.saved is not None:
+            saved = figures.total_amount([saved, own.saved], "cost saved")
+        if own.outcome is None:
+            open_cases.add(own.case_id)
         if own.outcome is None or (part and own.outcome in ("cancelled", "skipped")):
             continue
+        # What an answer took is in its own run.
+        judged = max((row.judges.rpartition("/")[0] for row in attempts if row.judges), default=None)
         now = together.get(Column(own.agent, own.model or ""), {}).get(own.case_id, own)
         results.append(
             (
                 info.id, own.case_id, own.agent, own.model, now.outcome, now.passed, now.attempts,
-                finished.get(case.id, info.started_at), None if case.id in judged else own.duration_ms,
-                None if case.id in judged else own.tokens, own.cost,
-                case.content_hash, now.message, own.attempts, "again" if own.case_id in open_cases else asked,
-                now.cause, now.alike, judged.get(case.id, ""), " ".join(answers.get(case.id, ())),
+                finished, None if judged is not None else own.duration_ms,
+                None if judged is not None else own.tokens, own.cost,
+                case.content_hash, now.message, own.attempts, asked,
+                now.cause, now.alike, now.cached, judged or "", " ".join(answers),
             )
         )  # fmt: skip
+    if asked == "own" and open_cases:
+        # A run that was ended before it had asked all columns of a case says nothing of which these are.
+        results = [(*row[:14], "again", *row[15:]) if row[1] in open_cases else row for row in results]
     run = (
-        info.id, info.state, info.started_at, info.finished_at, what(info, len(cases)), ", ".join(info.agents),
-        len(attempts), counts["passed"], counts["failed"], counts["error"], counts["cancelled"], cost,
-        info.linked_to, " ".join(merged_of(info)),
+        info.id, info.state, info.started_at, info.finished_at, what(info, cases), ", ".join(info.agents),
+        total, counts["passed"], counts["failed"], counts["error"], counts["cancelled"], cost,
+        info.linked_to, cached, saved, " ".join(merged_of(info)),
     )  # fmt: skip
     return run, results
 

@@ -14,8 +14,8 @@ import msgspec
 from tui_eval.store.index import Index
 from tui_eval.store.judged_under import compat_of
 from tui_eval.store.reader import RunReader
-from tui_eval.store.run_folders import Store
-from tui_eval.store.schema import AttemptRow, RunInfo, StoredCase
+from tui_eval.store.run_folders import Store, StoreError
+from tui_eval.store.schema import AttemptRow, RunInfo, RunSummary, StoredCase
 from tui_eval.store.summary import CaseSummary, summarise, summarise_run
 
 JUDGED = ("passed", "failed", "error")
@@ -58,10 +58,97 @@ def counting(links: Mapping[str, str | None], run_id: str, other: str = "") -> l
 
 def counting_folders(root: Path, folder: Path, other: Path | None = None) -> list[Path]:
     """As `counting`, for runs' folders; one that is not of this project stands alone."""
+    return _counting_folders(root, folder, other, Index(root).links())
+
+
+def compared_folders(root: Path, folder: Path, other: Path | None = None) -> list[Path]:
+    """The same where runs are compared: those too that are no more than a part of one that they are linked to none
+    of (`parts`), as the list of runs shows them."""
+    index = Index(root)
+    links, known = index.links(), parts(index.runs(MOST_LISTED))
+    found = _counting_folders(root, folder, other, {**links, **known})
+    # By its paths it may be a part, and have other cases nevertheless.
+    names = [one.name for one in found if one.name in known]
+    others = {name for name in names if not _is_part(folder.with_name(name), folder.with_name(known[name]))}
+    if not others:
+        return found
+    kept = {name: whole for name, whole in known.items() if name not in others}
+    return _counting_folders(root, folder, other, {**links, **kept})
+
+
+def _is_part(part: Path, whole: Path) -> bool:
+    """Whether a run has no case that the other has not."""
+    try:
+        with closing(RunReader(part)) as one, closing(RunReader(whole)) as other:
+            return {case.case_id for case in one.cases()} <= {case.case_id for case in other.cases()}
+    except StoreError:
+        return False
+
+
+def _counting_folders(
+    root: Path, folder: Path, other: Path | None, links: Mapping[str, str | None]
+) -> list[Path]:
     if folder.absolute().parent != Store(root).runs_folder.absolute():
         return [folder]
-    found = counting(Index(root).links(), folder.name, other.name if other is not None else "")
+    found = counting(links, folder.name, other.name if other is not None else "")
     return [folder if name == folder.name else folder.with_name(name) for name in found]
+
+
+MOST_LISTED = 1_000
+"""Runs that a list of them has, the newest."""
+
+
+def places_of(run: RunSummary) -> str:
+    """The paths that were run, without how many cases that were."""
+    places, mark, cases = run.what.rpartition(" (")
+    return places if mark and cases.endswith(("case)", "cases)")) else run.what
+
+
+def cases_of(run: RunSummary) -> str:
+    """How many cases were run, as text; empty where that is not known."""
+    return run.what[len(places_of(run)) :].strip(" ()").partition(" ")[0]
+
+
+def parts(runs: Iterable[RunSummary]) -> dict[str, str]:
+    """By id the runs that are a part of another, and of which: a run that is linked to none, of fewer than half of
+    the cases that the last whole run before it had, whose suites hold its own, by agents that were among that one's.
+    A case that is run again, or stepped through, while no run is in front is such a one."""
+    found: dict[str, str] = {}
+    whole: list[tuple[set[str], RunSummary]] = []
+    for run in sorted(runs, key=lambda one: one.id):
+        if run.linked_to or run.state == "damaged":
+            continue
+        agents = set(run.agents.split(", "))
+        last = next(
+            (
+                other
+                for others, other in reversed(whole)
+                if agents <= others and _holds(places_of(other), places_of(run))
+            ),
+            None,
+        )
+        if last is not None and 2 * _number(cases_of(run)) < _number(cases_of(last)):
+            found[run.id] = last.id
+        else:
+            whole.append((agents, run))
+    return found
+
+
+def _number(text: str) -> int:
+    number = text.replace(",", "")
+    return int(number) if number.isdecimal() else 0
+
+
+def _holds(places: str, others: str) -> bool:
+    """Whether these paths are those others, or among them or in their folders the others lie; of more than three paths
+    the rest is not known."""
+    if places == others:
+        return True
+    known = places.removesuffix(" …").split(", ")
+    return all(
+        any(other == path or path == "." or other.startswith(f"{path.rstrip('/')}/") for path in known)
+        for other in others.removesuffix(" …").split(", ")
+    ) and not others.endswith(" …")
 
 
 class Placed(NamedTuple):

@@ -161,11 +161,11 @@ def _counts_more(new: MergedColumn, old: MergedColumn) -> bool:
 
 def _places(parts: Sequence[MergePart]) -> dict[str, int]:
     """Where each case stands in the whole, from 0, as far as the parts know; else part by part."""
-    for part in parts:
-        if part.shard is not None:
-            ids, _ = part.reader.whole_plan()
-            if len(ids) == part.shard.cases:
-                return {case_id: place for place, case_id in enumerate(ids)}
+    plan = _largest_plan(parts)
+    for part in parts if plan is not None else ():
+        ids, _ = part.reader.whole_plan()
+        if plan is not None and len(ids) == plan.cases:
+            return {case_id: place for place, case_id in enumerate(ids)}
     found: dict[str, int] = {}
     for part in parts:
         ids = sorted({row.case_id for row in part.cases})
@@ -179,9 +179,15 @@ def _places(parts: Sequence[MergePart]) -> dict[str, int]:
     return {case_id: place for place, case_id in enumerate(dict.fromkeys(row.case_id for row in rows))}
 
 
+def _largest_plan(parts: Sequence[MergePart]) -> PlannedShard | None:
+    """The plan that holds those of all parts: they are the same, but of what had failed (`_failed_differ`)."""
+    shards = [part.shard for part in parts if part.shard is not None]
+    return max(shards, key=lambda shard: shard.cases, default=None)
+
+
 def missing(parts: Sequence[MergePart], there: set[str]) -> tuple[list[int], int, list[str]]:
     """The shards that are missing, how many cases are, and their ids as far as they are known."""
-    first = parts[0].shard
+    first = _largest_plan(parts)
     if first is None:
         return [], 0, []
     numbers = {part.shard.number for part in parts if part.shard is not None}
@@ -245,6 +251,8 @@ def _difference(first: MergePart, other: MergePart) -> str:
         return f"one is cut in {a.of:,} shards, the other in {b.of:,}"
     if difference := _options_differ(a.asked, b.asked):
         return difference
+    if shard_runs.FAILED in a.asked and a.cases != b.cases:
+        return _failed_differ(first, other) or _agents_differ(first, other)
     if a.cases != b.cases:
         return f"the suites have {a.cases:,} cases there and {b.cases:,} here (or were selected otherwise)"
     if a.content != b.content:
@@ -258,6 +266,14 @@ def _content_differs(first: MergePart, other: MergePart) -> str:
     if ours and theirs and only:
         return f"the suites' content differs, for example {only[0]}, which only one of them has"
     return "the suites' content differs: cases were edited between them"
+
+
+def _failed_differ(first: MergePart, other: MergePart) -> str:
+    """Of what had failed when the one began, the other may find some passed by shards that ended meanwhile, and no more."""
+    ours, theirs = (set(part.reader.whole_plan()[0]) for part in (first, other))
+    if not ours or not theirs or ours <= theirs or theirs <= ours:
+        return ""
+    return f"other cases had failed, for example {min(ours ^ theirs)}, which only one of them has"
 
 
 def _asked_otherwise(first: MergePart, other: MergePart) -> str:
@@ -277,6 +293,8 @@ def _options_differ(first: dict[str, Any], other: dict[str, Any]) -> str:
 def _said(value: Any) -> str:
     if value is None:
         return "not given"
+    if value is True:
+        return "given"
     return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
 
 

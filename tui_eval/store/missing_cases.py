@@ -46,24 +46,41 @@ def missing_cases(whole: Whole) -> list[MissingCase]:
         numbers = ", ".join(map(str, whole.missing_shards))
         place = f"shard{'s' * (len(whole.missing_shards) > 1)} {numbers}" if numbers else "no shard"
         name = f"case {number} of {whole.missing:,} that no part has"
-        found += _columns(f"{place}::{name}", place, rows[:1], name)
+        found += _columns(f"{place}::{name}", place, _alike(rows), name)
     return found
+
+
+def _alike(rows: Sequence[StoredCase]) -> Sequence[StoredCase]:
+    """A row for each column that a case of which only the number is known has, too: those that all suites were asked
+    in. One row where these differ, or where each column is a case of its own."""
+    suites: dict[str, dict[tuple[str, str | None], StoredCase]] = {}
+    for row in rows:
+        suites.setdefault(row.suite, {}).setdefault((row.agent, row.model), row)
+    columns = [own.keys() for own in suites.values()]
+    if _in_columns(rows) or any(own != columns[0] for own in columns):
+        return rows[:1]
+    return list(next(iter(suites.values()), {}).values())
+
+
+def _in_columns(rows: Sequence[StoredCase]) -> bool:
+    """Whether tests stand in columns: the agent is a part of the id then."""
+    return any(f"::{row.agent}::" in row.case_id for row in rows)
 
 
 def _columns(case_id: str, suite: str, rows: Sequence[StoredCase], name: str = "") -> list[MissingCase]:
     like = [row for row in rows if row.suite == suite]
     given = like or [row for row in rows if row.suite.rpartition(".")[2] == suite.rpartition(".")[2]] or rows
     kind = given[0].format if given else UNNAMED
-    # Where tests stand in columns, the agent is a part of the id.
-    in_columns = any(f"::{row.agent}::" in row.case_id for row in given)
+    in_columns = _in_columns(given)
     rest = case_id.partition("::")[2] or case_id
+    numbered = bool(name)
     if not name:
         name = rest.rsplit("::", 2)[0] if in_columns else rest
     columns = {(row.agent, row.model): (row.attempts, row.required) for row in given}
     if in_columns:
         own = {column: counts for column, counts in columns.items() if f"::{column[0]}::" in case_id}
         columns = own or columns
-    if not like and len(columns) > 1:
+    if not like and not numbered and len(columns) > 1:
         columns = {("", None): next(iter(columns.values()))}
     case = Case(case_id, name, suite, kind, content_hash=f"{FROM_FILE}missing")
     return [

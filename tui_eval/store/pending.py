@@ -1,4 +1,4 @@
-"""What a run has told and is not on disk yet: gathered, so that an attempt which begins and ends within
+"""What a run has reported and is not on disk yet: gathered, so that an attempt which begins and ends within
 one transaction costs one row and not one for each of its steps."""
 
 from __future__ import annotations

@@ -12,19 +12,35 @@ import msgspec
 from tui_eval.case_names import variant_of
 from tui_eval.guard import figures
 from tui_eval.model import Case
-from tui_eval.store.encoding import pack
+from tui_eval.store.encoding import pack, unpack
 from tui_eval.store.pending import storable_rows
 
 _AT_ONCE = 500
 """Rows that are made before they are written: packed, a large suite takes more memory than it does."""
 
 
-class PlannedCase(msgspec.Struct):
-    """A case that a run will execute with one agent, `attempts` times from `first_attempt` on. Of a case whose
+def held(case: Case) -> Case | bytes:
+    """A case as a large plan holds it: packed, in a fourth of the memory; as it is where it would come back as another
+    one (a date, a number that is none, `threshold: 2000` as 2000.0)."""
+    body = pack(case)
+    try:
+        again = unpack(body, Case)
+        return body if again == case and pack(again) == body else case
+    except (msgspec.MsgspecError, RecursionError):
+        return case
+
+
+def case_of(kept: Case | bytes) -> Case:
+    """The case that is held so; of a packed one a new object each time."""
+    return unpack(kept, Case) if isinstance(kept, bytes) else kept
+
+
+class PlannedCase(msgspec.Struct, gc=False):
+    """A case, packed or not, that a run will execute with one agent, `attempts` times from `first_attempt` on. Of a case whose
     recorded answers are judged again, `judges` says which each attempt judges (`AttemptRow.judges`), and
     `numbers` the numbers of the attempts, where they do not follow one another."""
 
-    case: Case
+    held: Case | bytes
     agent: str
     model: str | None
     attempts: int
@@ -32,6 +48,11 @@ class PlannedCase(msgspec.Struct):
     first_attempt: int = 1
     judges: Sequence[str] = ()
     numbers: Sequence[int] = ()
+
+    @property
+    def case(self) -> Case:
+        """The case; of a packed one a new object each time."""
+        return case_of(self.held)
 
     @property
     def attempt_numbers(self) -> Sequence[int]:
@@ -46,13 +67,13 @@ class Plan(msgspec.Struct, frozen=True):
     first_case: int
     first_attempt: int
 
-    def references(self) -> list[list[int]]:
+    def references(self) -> list[range]:
         """The attempt ids of each case, in order."""
-        found: list[list[int]] = []
+        found: list[range] = []
         following = self.first_attempt
         for item in self.cases:
             count = len(item.attempt_numbers)
-            found.append(list(range(following, following + count)))
+            found.append(range(following, following + count))
             following += count
         return found
 
@@ -90,6 +111,7 @@ def _case_row(ref: int, item: PlannedCase) -> tuple[Any, ...]:
     case = item.case
     return (
         ref, case.case_id, case.suite, case.name, case.format, item.agent, item.model, case.content_hash,
-        min(item.attempts, figures.MOST), min(item.required, figures.MOST), pack(case),
+        min(item.attempts, figures.MOST), min(item.required, figures.MOST),
+        item.held if isinstance(item.held, bytes) else pack(case),
         variant_of(case, item.agent),
     )  # fmt: skip

@@ -7,13 +7,16 @@ import os
 import sqlite3
 import time
 import zlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from array import array
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypeVar, get_args
+from sys import intern
+from typing import Any, Literal, TypeVar, get_args
 from urllib.parse import quote
 
 import msgspec
 
+from tui_eval.case_names import called, which_test, which_tests
 from tui_eval.guard import figures, private
 from tui_eval.model import Attempt, Case, Outcome, decoded
 from tui_eval.store.encoding import unpack
@@ -43,6 +46,17 @@ _OUTCOMES = frozenset((None, *get_args(Outcome)))
 _MOST = 2**31
 """Attempts that a case can have: what is written by hand may say any number."""
 _PIECE = 100  # bodies that are read at once
+_CASES_AT_ONCE = 500
+CaseOrder = Literal["run", "suites", "suites by name"]
+_ORDERS: dict[CaseOrder, str] = {
+    "run": "id",
+    "suites": "min(id) OVER (PARTITION BY suite), id",
+    "suites by name": "suite, id",
+}
+"""Orders of a run's cases: as they were planned; a suite's cases together, the suite first that was planned first; the
+same by the suites' names."""
+_MOST_CALLED = 10_000
+"""Cases of a run of which those without a name of their own are given one."""
 
 
 class _Answer(msgspec.Struct):
@@ -125,6 +139,37 @@ class RunReader:
         statement = f"SELECT {self._case_columns} FROM cases WHERE case_id = ? ORDER BY id"
         return [self._case(row) for row in self._all(statement, (case_id,))]
 
+    def called(self) -> dict[str, str]:
+        """What lists call the cases whose recorded name says too little, by id: those of tests without a name, or with
+        the name of another (`case_names.called`). Of a large run none: its cases would have to be read whole."""
+        count = self._one("SELECT count(*) FROM cases", ())
+        if count is None or count[0] > _MOST_CALLED:
+            return {}
+        rows = self.cases()
+        tests: dict[tuple[str, str], set[str]] = {}
+        for row in rows:
+            test = which_test(row.case_id, row.suite, row.name)
+            tests.setdefault((row.suite, row.name), set()).add(test)
+        refs = {
+            row.case_id: row.id
+            for row in rows
+            if row.name.startswith("Row #") or len(tests[row.suite, row.name]) > 1
+        }
+        cases: list[Case] = []
+        for ref in refs.values():
+            with contextlib.suppress(StoreError):  # damaged: it keeps its name
+                cases.append(self.case(ref))
+        names = called(cases, which_tests(cases))
+        return {case.case_id: name for case, name in zip(cases, names, strict=True) if name != case.name}
+
+    def listed(self, rows: Iterable[StoredCase]) -> list[StoredCase]:
+        """These cases of the run by the names that lists call them."""
+        names = self.called()
+        return [
+            msgspec.structs.replace(row, name=names[row.case_id]) if row.case_id in names else row
+            for row in rows
+        ]
+
     def case(self, case_ref: int) -> Case:
         """The case as it was when the run began."""
         row = self._one("SELECT body FROM cases WHERE id = ?", (case_ref,))
@@ -147,16 +192,57 @@ class RunReader:
         statement = f"SELECT {self._attempt_columns} FROM attempts {where} ORDER BY case_ref, attempt, id"
         return _each(self._attempt, self._all(statement, values))
 
+    def by_case(
+        self, order: CaseOrder = "run", *, listed: bool = False
+    ) -> Iterator[tuple[StoredCase, list[AttemptRow]]]:
+        """Every case of the run with its attempts; no more of them are held at once than a few hundred. `listed`: by the
+        names that lists call them."""
+        names = self.called() if listed else {}
+        ids = array("q", (row[0] for row in self._all(f"SELECT id FROM cases ORDER BY {_ORDERS[order]}", ())))
+        for start in range(0, len(ids), _CASES_AT_ONCE):
+            piece = ids[start : start + _CASES_AT_ONCE]
+            cases = self._cases_with(piece)
+            statement = (
+                f"SELECT {self._attempt_columns} FROM attempts WHERE case_ref IN ({_marks(piece)})"
+                " ORDER BY case_ref, attempt, id"
+            )
+            attempts: dict[int, list[AttemptRow]] = {}
+            for row in self._all(statement, tuple(piece)):
+                attempts.setdefault(row[1], []).append(self._attempt(row))
+            for ref in piece:
+                if ref in cases:
+                    case = cases[ref]
+                    if case.case_id in names:
+                        case = msgspec.structs.replace(case, name=names[case.case_id])
+                    yield case, attempts.get(ref, [])
+
+    def in_turn(self, refs: Sequence[int]) -> Iterator[tuple[StoredCase, AttemptRow]]:
+        """The attempts of these ids in this order, each with its case; no more of them are held at once than a few
+        hundred."""
+        for start in range(0, len(refs), _CASES_AT_ONCE):
+            piece = refs[start : start + _CASES_AT_ONCE]
+            attempts = {row.id: row for row in self.attempts_with(piece)}
+            cases = self._cases_with({row.case_ref for row in attempts.values()})
+            for ref in piece:
+                row = attempts[ref]
+                yield cases[row.case_ref], row
+
+    def _cases_with(self, refs: Collection[int]) -> dict[int, StoredCase]:
+        statement = f"SELECT {self._case_columns} FROM cases WHERE id IN ({_marks(refs)})"
+        return {row[0]: self._case(row) for row in self._all(statement, tuple(refs))}
+
     def _case(self, row: tuple[Any, ...]) -> StoredCase:
         case = StoredCase(*row)
         if (
             type(case.attempts) is not int
             or type(case.required) is not int
             or not (0 <= case.attempts <= _MOST and 0 <= case.required <= _MOST)
-            or any(type(text) is not str for text in (*row[1:6], case.content_hash, case.variant))
+            or {*map(type, (*row[1:6], case.content_hash, case.variant))} != {str}
             or type(case.model) not in (str, type(None))
         ):
             raise self._damaged(f"the row of case {case.id} is none")
+        # The same for most cases of a run: one text for all.
+        case.suite, case.format, case.agent = map(intern, (case.suite, case.format, case.agent))
         return case
 
     def _attempt(self, row: tuple[Any, ...]) -> AttemptRow:
@@ -175,8 +261,8 @@ class RunReader:
         if (
             attempt.state not in _STATES
             or attempt.outcome not in _OUTCOMES
-            or any(type(number) is not int for number in numbers)
-            or any(type(text) is not str for text in texts)
+            or {*map(type, numbers)} != {int}
+            or {*map(type, texts)} != {str}
         ):
             raise self._damaged(f"the row of attempt {attempt.id} is none")
         if attempt.id in self.lost:
@@ -224,15 +310,13 @@ class RunReader:
 
     def attempts_with(self, refs: Sequence[int]) -> list[AttemptRow]:
         """The attempts of these ids."""
-        marks = ",".join("?" * len(refs))
-        statement = f"SELECT {self._attempt_columns} FROM attempts WHERE id IN ({marks})"
+        statement = f"SELECT {self._attempt_columns} FROM attempts WHERE id IN ({_marks(refs)})"
         return [self._attempt(row) for row in self._all(statement, tuple(refs))]
 
     def bodies_of(self, refs: Sequence[int], kind: type[T]) -> Iterator[tuple[int, T]]:
         """Of these finished attempts, their ids and what a type of the caller's takes of their bodies."""
-        marks = ",".join("?" * len(refs))
         statement = (
-            f"SELECT attempt_ref, body FROM bodies WHERE attempt_ref IN ({marks}) ORDER BY attempt_ref"
+            f"SELECT attempt_ref, body FROM bodies WHERE attempt_ref IN ({_marks(refs)}) ORDER BY attempt_ref"
         )
         for ref, body in self._all(statement, tuple(refs)):
             yield ref, self._unpack(body, kind)
@@ -250,9 +334,11 @@ class RunReader:
         if row is not None:
             with contextlib.suppress(msgspec.MsgspecError):
                 return msgspec.json.decode(str(row[0]).encode(), type=Assessment)
-        ended = [row for row in self.attempts() if row.state == "done"]
-        passed = sum(row.outcome == "passed" for row in ended)
-        bad = [row.id for row in ended if row.outcome in ("failed", "error")]
+        passed, bad = 0, array("q")
+        for _, attempts in self.by_case():
+            ended = [row for row in attempts if row.state == "done"]
+            passed += sum(row.outcome == "passed" for row in ended)
+            bad.extend(row.id for row in ended if row.outcome in ("failed", "error"))
         return assess(self._bodies_in_pieces(bad), passed=passed)
 
     def _bodies_in_pieces(self, refs: Sequence[int]) -> Iterator[tuple[int, Attempt]]:
@@ -269,8 +355,8 @@ class RunReader:
         found: dict[int, bytes] = {}
         for start in range(0, len(refs), _PIECE):
             piece = tuple(refs[start : start + _PIECE])
-            marks = ",".join("?" * len(piece))
-            rows = self._all(f"SELECT attempt_ref, body FROM bodies WHERE attempt_ref IN ({marks})", piece)
+            statement = f"SELECT attempt_ref, body FROM bodies WHERE attempt_ref IN ({_marks(piece)})"
+            rows = self._all(statement, piece)
             found.update((ref, body) for ref, body in rows if isinstance(body, bytes))
         return found
 
@@ -308,6 +394,10 @@ class RunReader:
     def _one(self, statement: str, values: tuple) -> tuple | None:
         rows = self._all(statement, values)
         return rows[0] if rows else None
+
+
+def _marks(values: Collection[int]) -> str:
+    return ",".join("?" * len(values))
 
 
 def _each(made: Callable[[tuple[Any, ...]], T], rows: list[tuple]) -> list[T]:

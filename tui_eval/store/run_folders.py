@@ -16,6 +16,7 @@ from pathlib import Path
 
 from tui_eval.config.project import state_dir
 from tui_eval.guard import private
+from tui_eval.guard.private import cache_home
 from tui_eval.guard.trust_store import state_home
 
 DATABASE = "run.db"
@@ -303,8 +304,6 @@ def journal_mode(folder: Path, mounts: str | None = None) -> str:
 
 def project_of_run(run: Path) -> Path | None:
     """The project in whose store a run's folder is; none has one that is only looked at here."""
-    from tui_eval.store.imported.results_files import cache_home
-
     parents = Path(os.path.abspath(run)).parents
     if len(parents) < 3 or parents[1].name != ".tui-eval" or parents[2].is_relative_to(cache_home()):
         return None

@@ -81,6 +81,10 @@ ADDED = {
 """By table the columns that runs of earlier versions have not, with their types; a reader takes the default."""
 
 
+UNREAD = "unread"
+"""The part of a run's provenance that says how many errors its files had: what they hold was not asked."""
+
+
 class RunInfo(msgspec.Struct, omit_defaults=True):
     """A run's own facts, kept in `meta`.
 
@@ -116,7 +120,7 @@ class RunInfo(msgspec.Struct, omit_defaults=True):
         return max(0.0, end - self.started_at - self.paused_for)
 
 
-class StoredCase(msgspec.Struct):
+class StoredCase(msgspec.Struct, gc=False):
     """One case of a run with one agent (a column of the results). `variant` tells it from others of its name
     in its suite (`case_names.variant_of`); empty where none is needed, and in older runs."""
 
@@ -133,7 +137,7 @@ class StoredCase(msgspec.Struct):
     variant: str = ""
 
 
-class AttemptRow(msgspec.Struct):
+class AttemptRow(msgspec.Struct, gc=False):
     """One attempt without its body. `detail` says what it is doing while it runs (`retrying: 429,
     again in 12 s`), `changed` grows with every change in the run, so viewers read only news. `answer` is
     a fingerprint of what was answered at last; empty where that is not known (older runs). `ends_at` is when
@@ -199,7 +203,8 @@ class CaseHistory(msgspec.Struct):
     `attempts`); `tokens` and `cost` are of the run's own attempts, of which there are `own_attempts`. `asked`
     says whose choice its column was: the suite's `own`, one that was `named` (`--agent`, `-m`), or one of
     before, asked `again`. `judges` is the run whose recorded answers it judges again (of several the newest);
-    empty where the agent was asked. `cause` and `alike` as in `AttemptRow`, of the attempt whose `message` this is."""
+    empty where the agent was asked. `cause` and `alike` as in `AttemptRow`, of the attempt whose `message` this is.
+    `cached` attempts have answers from the cache."""
 
     run_id: str
     case_id: str
@@ -218,12 +223,13 @@ class CaseHistory(msgspec.Struct):
     asked: Asked = "own"
     cause: str = ""
     alike: str = ""
+    cached: int = 0
     judges: str = ""
 
 
 class RunSummary(msgspec.Struct):
-    """One line of the list of runs, from the index. Counts are of attempts. A run that cannot be read is
-    `damaged`, its `what` says why."""
+    """One line of the list of runs, from the index. Counts are of attempts, `cached` of those whose answers came from the
+    cache, which `saved` so much (USD). A run that cannot be read is `damaged`, its `what` says why."""
 
     id: str
     state: RunState | Literal["damaged"]
@@ -238,6 +244,8 @@ class RunSummary(msgspec.Struct):
     cancelled: int
     cost: float | None
     linked_to: str | None
+    cached: int = 0
+    saved: float | None = None
 
 
 decoded(RunInfo)

@@ -44,10 +44,12 @@ def shard_of(info: RunInfo) -> PlannedShard | None:
     return shard if sound and all(0 <= place < shard.cases for place in shard.places) else None
 
 
+FAILED = "--failed"
+"""What shards of it see as failed is what had failed when each began: those of shards that have ended may have passed."""
 _ASKED = {
     "agents": "--agent", "models": "-m", "attempts": "--attempts", "threshold": "--threshold", "timeout": "--timeout",
     "judge": "--judge", "compat": "--compat", "vars": "--var", "prompt_prefix": "--prompt-prefix",
-    "prompt_suffix": "--prompt-suffix", "configs": "-c",
+    "prompt_suffix": "--prompt-suffix", "configs": "-c", "failed_only": FAILED,
 }  # fmt: skip
 
 
@@ -56,7 +58,7 @@ def asked_of(options: Mapping[str, Any]) -> dict[str, Any]:
     return {
         typed: value
         for name, typed in _ASKED.items()
-        if (value := options.get(name)) not in (None, "", [], {})
+        if (value := options.get(name)) not in (None, "", [], {}) and value is not False
     }
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
+from typing import TypeVar
 
 import msgspec
 
@@ -14,9 +15,10 @@ from tui_eval.store.schema import AttemptRow, StoredCase
 _Z95 = 1.959963984540054
 
 
-class CaseSummary(msgspec.Struct):
+class CaseSummary(msgspec.Struct, gc=False):
     """A case of a run with one agent. `attempts` counts those that ended, `interval` is Wilson's
-    95 % for `pass_rate` (both 0–1). `outcome` is None while nothing has ended. `answers` are fingerprints of
+    95 % for `pass_rate` (both 0–1). `outcome` is None while nothing has ended, or what has ended passed and is not
+    enough yet. `answers` are fingerprints of
     the different answers; empty where not every answer that was judged has one. `variant` as in `CaseRow`;
     `duration_ms` is the mean of the `timed` attempts, in which somebody was asked;
     `message`, `cause` and `alike` are those of the first attempt that did not pass; `asserted_nothing` says that it
@@ -95,53 +97,129 @@ def required_for(attempts: int, threshold: float) -> int:
 
 def summarise(case: StoredCase, attempts: Iterable[AttemptRow]) -> CaseSummary:
     """What a run says of one case with one agent."""
-    rows = list(attempts)
-    ended = [row for row in rows if row.state == "done" and row.outcome is not None]
-    outcomes: list[Outcome] = [row.outcome for row in ended if row.outcome is not None]
-    passed = outcomes.count("passed")
-    durations = [row.duration_ms for row in ended if row.duration_ms is not None]
-    tokens = [
-        figures.tokens(row.input_tokens, row.output_tokens) for row in ended if row.output_tokens is not None
-    ]
-    costs = [row.cost for row in ended if row.cost is not None]
-    marks = {row.answer for row in ended if row.outcome in ("passed", "failed")}
-    telling = next((row for row in ended if row.outcome not in ("passed", None)), None)
+    planned = passed = cached = 0
+    outcomes: list[Outcome] = []
+    durations: list[float] = []
+    tokens: list[int | None] = []
+    costs: list[float] = []
+    saved: list[float] = []
+    marks: set[str] = set()
+    idle = True
+    telling = last = None
+    for row in attempts:
+        planned += 1
+        if row.state != "done" or row.outcome is None:
+            continue
+        last = row
+        outcomes.append(row.outcome)
+        if row.outcome == "passed":
+            passed += 1
+            idle = idle and bool(row.asserted_nothing)
+        elif telling is None:
+            telling = row
+        if row.outcome in ("passed", "failed"):
+            marks.add(row.answer)
+        if row.duration_ms is not None:
+            durations.append(row.duration_ms)
+        if row.output_tokens is not None:
+            tokens.append(figures.tokens(row.input_tokens, row.output_tokens))
+        if row.cost is not None:
+            costs.append(row.cost)
+        if row.saved is not None:
+            saved.append(row.saved)
+        cached += row.cached > 0
+    ended = len(outcomes)
+    told = telling or last
+    message = told.message if told is not None else ""
+    outcome = case_outcome(outcomes, case.required)
+    if outcome == "failed" and passed == ended < planned:
+        outcome, message = None, f"{passed} of {planned} attempts ran, none failed"
     return CaseSummary(
         case_id=case.case_id,
         name=case.name,
         suite=case.suite,
         agent=case.agent,
         model=case.model,
-        outcome=case_outcome(outcomes, case.required),
-        attempts=len(ended),
-        planned=max(case.attempts, len(rows)),
+        outcome=outcome,
+        attempts=ended,
+        planned=max(case.attempts, planned),
         passed=passed,
         required=case.required,
-        pass_rate=passed / len(ended) if ended else 0.0,
-        interval=wilson(passed, len(ended)),
-        flaky=0 < passed < len(ended),
-        message=telling.message if telling is not None else (ended[-1].message if ended else ""),
+        pass_rate=passed / ended if ended else 0.0,
+        interval=wilson(passed, ended),
+        flaky=0 < passed < ended,
+        message=message,
         cause=telling.cause if telling is not None else "",
         alike=telling.alike if telling is not None else "",
         duration_ms=sum(durations) / len(durations) if durations else None,
         timed=len(durations),
-        tokens=figures.total(tokens, "tokens"),
-        cost=figures.total_amount(costs, "cost"),
+        tokens=figures.total(tokens, "tokens") if tokens else None,
+        cost=figures.total_amount(costs, "cost") if costs else None,
         answers=sorted(marks) if "" not in marks else [],
         variant=case.variant,
-        cached=sum(row.cached > 0 for row in ended),
-        saved=figures.total_amount([row.saved for row in ended if row.saved is not None], "cost saved"),
-        asserted_nothing=bool(passed)
-        and all(row.asserted_nothing for row in ended if row.outcome == "passed"),
+        cached=cached,
+        saved=figures.total_amount(saved, "cost saved") if saved else None,
+        asserted_nothing=passed > 0 and idle,
     )
 
 
-def cached_words(summaries: Iterable[CaseSummary]) -> str:
-    """`3 cached, $0.0400 saved` of a run's attempts; empty where none is."""
-    items = [item for item in summaries if item.cached]
-    saved = [item.saved for item in items if item.saved is not None]
-    words = f"{sum(item.cached for item in items):,} cached" if items else ""
-    return f"{words}, ${sum(saved):,.4f} saved" if saved else words
+class RunSums(msgspec.Struct):
+    """What the cases of a run come to; they are added one by one. `attempts` ended, of which `attempts_passed`; `asserted_nothing`
+    counts cases; `tokens`, `cost` and `saved` (USD) are None where nothing is known."""
+
+    outcomes: dict[Outcome | None, int] = {}
+    flaky: int = 0
+    asserted_nothing: int = 0
+    attempts: int = 0
+    attempts_passed: int = 0
+    cached: int = 0
+    saved: float | None = None
+    tokens: int | None = None
+    cost: float | None = None
+
+    def add(self, item: CaseSummary) -> None:
+        """One case more."""
+        self.outcomes[item.outcome] = self.outcomes.get(item.outcome, 0) + 1
+        self.flaky += item.flaky
+        self.asserted_nothing += item.asserted_nothing
+        self.attempts += item.attempts
+        self.attempts_passed += item.passed
+        self.cached += item.cached
+        self.saved = _plus(self.saved, item.saved)
+        self.tokens = _plus(self.tokens, item.tokens)
+        self.cost = _plus(self.cost, item.cost)
+
+    @property
+    def cases(self) -> int:
+        """How many there are."""
+        return sum(self.outcomes.values())
+
+    @property
+    def ended(self) -> int:
+        """Those of which something came."""
+        return self.cases - self.outcomes.get(None, 0)
+
+    def count(self, outcome: Outcome | None) -> int:
+        """Those of which this came."""
+        return self.outcomes.get(outcome, 0)
+
+    @property
+    def cached_words(self) -> str:
+        """`3 cached, $0.0400 saved` of the attempts; empty where none is."""
+        return cached_of(self.cached, self.saved)
+
+
+Amount = TypeVar("Amount", int, float)
+
+
+def _plus(known: Amount | None, more: Amount | None) -> Amount | None:
+    return known if more is None else more if known is None else known + more
+
+
+def cached_of(cached: int, saved: float | None) -> str:
+    """`3 cached, $0.0400 saved`; empty where none is."""
+    words = f"{cached:,} cached" if cached else ""
+    return f"{words}, ${saved:,.4f} saved" if words and saved is not None else words
 
 
 def summarise_run(cases: Sequence[StoredCase], attempts: Iterable[AttemptRow]) -> list[CaseSummary]:

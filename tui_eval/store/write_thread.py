@@ -31,11 +31,11 @@ _DAMAGED = "its database was damaged or taken away while the run went on"
 
 
 class WriteThread:
-    """Everything told is on disk about 50 ms later, live text about 120 ms. A full disk loses nothing:
-    what it refuses waits here and is tried again; `on_error` is told once, in one line. Nothing that it is
-    given ends the thread: a record that the database does not take is written as an error, the others as they
-    are. `lost` are attempts of which nothing could be written, by id, and why. A database that was damaged or
-    taken away meanwhile is made anew elsewhere, from what `held` has of the run."""
+    """Everything reported is on disk at once, or about 50 ms after what was written before; what running attempts do and say about 120 ms, so that one which
+    ends sooner is written once. A full disk loses nothing: what it refuses waits here and is tried again; `on_error`
+    is reported once, in one line. Nothing that it is given ends the thread: a record that the database does not take is
+    written as an error, the others as they are. `lost` are attempts of which nothing could be written, by id, and why.
+    A database that was damaged or taken away meanwhile is made anew elsewhere, from what `held` has of the run."""
 
     def __init__(self, folder: Path, held: HeldResults) -> None:
         self.folder = folder
@@ -68,7 +68,7 @@ class WriteThread:
             else f"it could not be written ({self._refusal or _DAMAGED})"
         )
 
-    # What is told, from the engine's loop
+    # What is reported, from the engine's loop
 
     def add(self, operation: Operation) -> None:
         """Do this with the database."""
@@ -83,15 +83,15 @@ class WriteThread:
             known = self._pending.columns.get(ref)
             if known is None:
                 self._pending.columns[ref] = columns
+                self._show_soon()
             else:
                 known.update(columns)
 
     def live(self, ref: int, kind: str, text: str, agent: str, name: str, call_id: str) -> None:
         """Text of a running attempt."""
         with self._lock:
-            if self._live.add(ref, kind, text, agent, name, call_id) and not self._live_due:
-                self._live_due = time.monotonic() + _LIVE_SECONDS
-                self._wake.notify()
+            if self._live.add(ref, kind, text, agent, name, call_id):
+                self._show_soon()
 
     def ended(self, attempt: Ended) -> None:
         """An attempt has ended; its live text goes."""
@@ -106,13 +106,18 @@ class WriteThread:
                     lambda connection: connection.execute("DELETE FROM live WHERE attempt_ref = ?", (ref,))
                 )
 
+    def _show_soon(self) -> None:
+        if not self._live_due:
+            self._live_due = time.monotonic() + _LIVE_SECONDS
+            self._wake.notify()
+
     def _news(self) -> None:
         pending = self._pending
         if not (pending.operations or pending.columns or pending.ended):
             self._wake.notify()
 
     def flush(self, timeout: float) -> bool:
-        """Wait until everything told so far is on disk; False when it could not be, or that took too long."""
+        """Wait until everything reported so far is on disk; False when it could not be, or that took too long."""
         end = time.monotonic() + timeout
         with self._wake:
             failures = self._failures
@@ -135,22 +140,27 @@ class WriteThread:
     def _kept_here(self) -> bool:
         """Whether the run's own database has every result."""
         if self._unwritten:
-            return True  # what it has not was tried record by record, and is told
+            return True  # what it has not was tried record by record, and is reported
         return self._held.stands_in(self.folder / DATABASE, len(self.lost))
 
     # The thread
 
     def _loop(self) -> None:
         connection: sqlite3.Connection | None = None
+        written = float("-inf")
         while True:
             at_once = self._wait()
-            if not at_once:
-                time.sleep(_GATHER_SECONDS)
+            gather = written + _GATHER_SECONDS - time.monotonic()
+            if not at_once and gather > 0:  # what comes after a pause is written at once
+                time.sleep(gather)
             with self._wake:
                 pending, self._pending = self._pending, Pending()
                 live: list[tuple[Any, ...]] = []
-                if self._live_due and (time.monotonic() >= self._live_due or self._closing):
+                if self._live_due <= time.monotonic() or at_once:
                     live, self._live_due = self._live.take(), 0.0
+                elif not (pending.operations or pending.ended):
+                    # Never behind these: readers ask for what changed after the newest that they have.
+                    pending.columns, self._pending.columns = {}, pending.columns
                 self._busy = True
             try:
                 if connection is None:
@@ -159,12 +169,13 @@ class WriteThread:
                 failed = False
             except (
                 Exception
-            ) as error:  # the disk, mostly; whatever it is, what was told is kept and tried again
+            ) as error:  # the disk, mostly; whatever it is, what was reported is kept and tried again
                 failed = True
                 if connection is not None:
                     with contextlib.suppress(sqlite3.Error):
                         connection.rollback()
                 self._refused(pending, error)
+            written = time.monotonic()
             with self._wake:
                 if not failed and pending:
                     self.error = self._unwritten or None
@@ -201,7 +212,9 @@ class WriteThread:
 
     def _say(self, line: str) -> None:
         if self.on_error is not None and not self._closing:
-            with contextlib.suppress(Exception):  # a person who cannot be told is no reason to write nothing
+            with contextlib.suppress(
+                Exception
+            ):  # a person who cannot be notified is no reason to write nothing
                 self.on_error(line)
 
     def _wait(self) -> bool:

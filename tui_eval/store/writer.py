@@ -1,4 +1,4 @@
-"""Writing a run: the one process that executes it tells here what happens; a thread of its own puts it on
+"""Writing a run: the one process that executes it reports here what happens; a thread of its own puts it on
 disk (`write_thread`), so that calls return at once and a token never costs a commit."""
 
 from __future__ import annotations
@@ -90,12 +90,12 @@ class RunWriter:
         return self._thread.folder
 
     def tell(self, on_error: Callable[[str], None]) -> None:
-        """Have a person told, once and in one line, when the disk refuses; called in a thread."""
+        """Have a person notified, once and in one line, when the disk refuses; called in a thread."""
         self._thread.on_error = on_error
 
     @property
     def error(self) -> str | None:
-        """What the disk refuses, in one line; None while everything told is kept."""
+        """What the disk refuses, in one line; None while everything reported is kept."""
         return self._thread.error
 
     @property
@@ -112,9 +112,9 @@ class RunWriter:
         connection.execute("DELETE FROM live")
         add_columns(connection)
 
-    # What the engine tells
+    # What the engine reports
 
-    def plan(self, planned: Sequence[PlannedCase]) -> list[list[int]]:
+    def plan(self, planned: Sequence[PlannedCase]) -> list[range]:
         """Record what will be executed; returns the attempt ids of each planned case, in order."""
         plan = Plan(list(planned), self._next_case, self._next_attempt)
         references = plan.references()
@@ -214,7 +214,7 @@ class RunWriter:
         self._say("assessment", encode_json(assessment).decode())
 
     def flush(self, timeout: float = 30.0) -> bool:
-        """Wait until everything told so far is on disk; False when it could not be, or that took too long."""
+        """Wait until everything reported so far is on disk; False when it could not be, or that took too long."""
         return self._thread.flush(timeout)
 
     def close(self) -> None:

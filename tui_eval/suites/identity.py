@@ -40,6 +40,7 @@ _NOT_CONTENT = {
     "column_number",
     "variant",
     "column_name",
+    "named_by",
     "suite",
     "file",
     "line",
@@ -174,6 +175,8 @@ def _short(value: Any) -> str:
 
 
 def _one_line(text: str) -> str:
+    if text.isprintable():  # no white space but blanks
+        return text.strip()
     return " ".join(text.split()) if any(c.isspace() and c != " " for c in text) else text.strip()
 
 

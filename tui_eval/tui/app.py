@@ -18,7 +18,7 @@ from textual.screen import Screen
 from tui_eval.config.project import find_root, kept_by_link, state_dir
 from tui_eval.guard import trust_store
 from tui_eval.store.run_folders import Store, project_of_run
-from tui_eval.tui import palette, themes
+from tui_eval.tui import palette
 from tui_eval.tui.background import Tasks
 from tui_eval.tui.controllers.appearance import Appearance
 from tui_eval.tui.controllers.put_together import Controllers
@@ -101,8 +101,6 @@ class EvalApp(TypingAhead, FrameApp, inherit_bindings=False):
             symbols=symbols,
             editor=Editor(self),
         )
-        self.register_theme(themes.DARK)
-        self.register_theme(themes.LIGHT)
         self._collecting = Collecting(lambda: self.keys_taken)
         self.appearance = Appearance(self, core, no_color=no_color)
         made = Controllers(self, core, wanted, self.appearance, lambda: self.keys_taken == 0)
@@ -139,7 +137,7 @@ class EvalApp(TypingAhead, FrameApp, inherit_bindings=False):
         self._collecting.begin()
         self.set_interval(QUIET, self._collecting.look)
         self.appearance.take_keys()
-        self.mouse.begin()
+        self.mouse.take_settings()
         self.call_after_refresh(self._begin)
 
     def get_default_screen(self) -> Screen[Any]:

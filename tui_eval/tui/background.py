@@ -103,6 +103,11 @@ class Tasks:
         self._app, self._notices = app, notices
         self._running: set[asyncio.Task[Any]] = set()
 
+    @property
+    def at_work(self) -> bool:
+        """Whether anything goes on that `soon` began."""
+        return bool(self._running)
+
     def thread(
         self,
         function: Callable[[], T],

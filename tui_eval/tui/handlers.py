@@ -8,6 +8,7 @@ from inspect import isawaitable
 from typing import Any, Protocol, runtime_checkable
 
 from textual.app import App
+from textual.screen import Screen
 
 from tui_eval.tui.keys import Key
 
@@ -24,13 +25,22 @@ class HasHandlers(Protocol):
         ...
 
 
+class ShowsScreens(Protocol):
+    """An app, as far as keys go."""
+
+    @property
+    def screen(self) -> Screen[Any]:
+        """The screen in front."""
+        ...
+
+
 class Handlers:
     """Filled once, when the app is put together."""
 
-    def __init__(self, app: App[Any], keys: Iterable[Key], not_here: Callable[[], Any]) -> None:
+    def __init__(self, window: ShowsScreens, keys: Iterable[Key], not_here: Callable[[], Any]) -> None:
         """`keys` is the whole table. Those that work everywhere wait for a controller's handler; the others are
         done by what has the focus, or by the screen in front; `not_here` says that neither does anything."""
-        self._app = app
+        self._window = window
         self._not_here = not_here
         self._known: set[str] = set()
         self._table: dict[str, Handler] = {}
@@ -65,7 +75,7 @@ class Handlers:
 
     async def _in_front(self, key: Key) -> None:
         """What the key does in this place: asked are what has the focus, what it is in, and the screen."""
-        screen = self._app.screen
+        screen = self._window.screen
         for node in (*(screen.focused.ancestors_with_self if screen.focused else ()), screen):
             if isinstance(node, App):
                 break  # what it does is in this table

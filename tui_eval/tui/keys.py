@@ -2,13 +2,13 @@
 
 A row's `id` is what a settings file remaps. `place` says where the key works: `everywhere`,
 `moving` (every list and pane), `list` (lists of cases), `screen` (both screens with a
-list), `run` (the live run), `settings`, `step` (a case run step by step). The Case screen's rows are in `keys_case`,
-those of Runs, Compare and the grid in `keys_runs`.
+list), `run` (the live run), `settings`, `step` (a case run step by step), `case`, `query`, and the screens
+around whole runs: `runs`, `compare`, `sides`, `search`, `grid`.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from textual.binding import Binding, BindingType
 
@@ -84,7 +84,7 @@ def written(key: str) -> str:
 
 KEYS: tuple[Key, ...] = (
     # -- everywhere: what is done to cases and runs
-    Key("run.all", "a", "run all shown", "everywhere", "run all"),
+    Key("run.all", "a", "run all shown; asks where some of it still runs", "everywhere", "run all"),
     Key("run.dialog", "A", "run dialog: agent, attempts, limits", "everywhere"),
     Key("case.rerun", "r", "run the case, or the marked ones", "everywhere", "run"),
     Key("case.once_more", "plus", "one more attempt of the case", "everywhere"),
@@ -195,3 +195,196 @@ def bindings(place: str, keys: tuple[Key, ...] = KEYS) -> list[BindingType]:
         for key in keys
         if key.place == place
     ]
+
+
+CASE_KEYS: tuple[Key, ...] = (
+    Key("case.tab_1", "1", "transcript", "case"),
+    Key("case.tab_2", "2", "tools", "case"),
+    Key("case.tab_3", "3", "assertions", "case"),
+    Key("case.tab_4", "4", "data", "case"),
+    Key("case.tab_5", "5", "raw: requests and responses", "case"),
+    Key("case.tab_6", "6,h", "history: this case over its runs", "case"),
+    Key("case.difference", "d", "the difference that made it fail", "case", "difference"),
+    Key(
+        "turn.next",
+        "right_curly_bracket",
+        "next turn; in Data difference, in Assertions verdict, in Raw exchange",
+        "case",
+        "next turn",
+    ),
+    Key("turn.previous", "left_curly_bracket", "the previous one", "case", "previous turn"),
+    Key("call.next", "right_parenthesis", "next tool call", "case", "call"),
+    Key("call.previous", "left_parenthesis", "previous tool call", "case", "previous call"),
+    Key("attempt.next", "greater_than_sign", "next attempt", "case", "attempt"),
+    Key("attempt.previous", "less_than_sign", "previous attempt", "case", "earlier attempt"),
+    Key("case.only", "i", "only what matters: failing verdicts, differing rows", "case"),
+    Key("case.from_turn", "B", "run again from this turn on", "case"),
+    Key("case.follow", "t", "follow the tail", "case", "follow"),
+    Key("case.zoom", "z", "zoom the pane", "case", "zoom"),
+    Key("case.wrap", "w", "wrap lines, or not", "case"),
+    Key("case.raw", "o", "raw or rendered; on the rows of Data one table or side by side", "case"),
+    Key("case.sql", "s", "in Data: the SQL; in Tools: bars over time", "case", "SQL"),
+    Key("case.query", "S", "in Data: try a query on the case's database", "case", "try SQL"),
+    Key("case.freeze", "v", "in Data: the columns up to this one stay", "case"),
+    Key("case.note", "m", "your verdict, a note or a star on the attempt", "case"),
+    Key("case.pager", "p", "the pane's whole text in $PAGER", "case"),
+    Key(
+        "case.copy",
+        "y",
+        "copy: then a actual, e expected, p prompt, t transcript, i id, c command, d diff",
+        "case",
+        "copy",
+    ),
+    Key("case.write", "Y", "the same to a file; in Data d is CSV", "case"),
+)
+
+QUERY_KEYS: tuple[Key, ...] = (
+    Key("query.pane", "tab,shift+tab", "the prompt, or the rows", "query", "prompt or rows"),
+    Key(
+        "query.compare",
+        "c",
+        "compare with the expected rows, or the rows alone",
+        "query",
+        "compare",
+    ),
+    Key("query.next", "right_curly_bracket", "next difference", "query", "next ≠"),
+    Key("query.previous", "left_curly_bracket", "previous difference", "query"),
+    Key("query.only", "i", "only differing rows, or all", "query"),
+)
+"""Keys of a query that is tried, while its rows have the focus."""
+
+_SHARED = ("list.find", "list.find_next", "list.find_previous", "pane.next", "pane.previous")
+SHARED_KEYS: tuple[Key, ...] = tuple(key for key in KEYS if key.id in _SHARED)
+"""Keys of lists that mean the same on the Case screen."""
+
+CASE_OPEN_KEYS: tuple[Key, ...] = (
+    Key(
+        "list.open",
+        "enter",
+        "fold or unfold; in Tools the call's text, in History that attempt",
+        "case",
+    ),
+    Key("list.unfold", "right", "unfold; in Data and in long lines to the right", "case"),
+    Key("list.fold", "left", "fold; in Data and in long lines to the left", "case"),
+)
+"""Keys of panes in the words of the Case screen, for `?`; their bindings are the panes' own."""
+
+
+RUNS_KEYS: tuple[Key, ...] = (
+    Key("runs.search", "slash", "search all transcripts of the run", "runs", "search"),
+    Key("runs.mark", "space", "mark the run (two of them: c compares)", "runs", "mark"),
+    Key("runs.resume", "u", "go on with an interrupted run", "runs", "go on"),
+    Key("runs.name", "n", "the judge names how attempts failed; again: stops", "runs"),
+    Key("runs.delete", "D", "delete the run, or the marked ones (asks)", "runs"),
+    Key("runs.prune", "O", "delete this run and all before it (asks)", "runs"),
+    Key("runs.plots", "v", "plots over all runs, large; or small again", "runs", "plots"),
+    Key(
+        "runs.figure",
+        "greater_than_sign",
+        "in the plots: the next figure alone",
+        "runs",
+        "one figure",
+    ),
+    Key("runs.figure_back", "less_than_sign", "in the plots: the figure before", "runs"),
+    Key("runs.alike", "s", "plots: runs of all suites, or only of the same", "runs", "all runs"),
+    Key("runs.filter", "f", "filter: words of what, agent, state or id", "runs", "filter"),
+    Key("runs.clear", "F", "clear the filter", "runs", "clear filter"),
+    Key("runs.linked", "i", "runs that add to others too, or only whole ones", "runs"),
+    Key("runs.pane", "tab,shift+tab", "the list, or the run's figures", "runs"),
+)
+"""Keys of the list of runs."""
+
+COMPARE_KEYS: tuple[Key, ...] = (
+    Key(
+        "compare.changed",
+        "i",
+        "only what changed, only other answers, or everything",
+        "compare",
+        "only changed",
+    ),
+    Key("compare.swap", "s", "the other way round", "compare", "swap"),
+    Key(
+        "compare.later",
+        "greater_than_sign",
+        "against a later run, or the next agent",
+        "compare",
+        "other run",
+    ),
+    Key(
+        "compare.earlier",
+        "less_than_sign",
+        "against an earlier run, or the agent before",
+        "compare",
+        "earlier run",
+    ),
+    Key("compare.find", "slash", "find in names and reasons", "compare", "find"),
+    Key("compare.find_next", "n", "next match", "compare"),
+    Key("compare.find_previous", "N", "previous match", "compare"),
+)
+"""Keys of a comparison."""
+
+SIDES_KEYS: tuple[Key, ...] = (
+    Key("sides.other", "tab,shift+tab", "one side alone, the other, both", "sides", "side"),
+    Key("sides.next", "right_curly_bracket,n", "next difference", "sides", "difference"),
+    Key("sides.previous", "left_curly_bracket,N", "previous difference", "sides", "previous"),
+    Key("sides.later", "greater_than_sign", "against a later attempt", "sides", "attempt"),
+    Key("sides.earlier", "less_than_sign", "against an earlier attempt", "sides", "earlier"),
+    Key("sides.only", "i", "only what differs, or everything", "sides", "only diff"),
+    Key("sides.rows", "d", "the rows of both as one table, or the transcripts", "sides", "rows"),
+    Key("sides.beside", "o", "rows as one table, or beside each other", "sides"),
+    Key("sides.freeze", "v", "in the table, the columns up to this one stay", "sides"),
+    Key("sides.pager", "p", "the whole text in $PAGER", "sides"),
+)
+"""Keys of two transcripts against each other."""
+
+SEARCH_KEYS: tuple[Key, ...] = (
+    Key("search.again", "slash", "search for other words", "search", "search again"),
+    Key("search.runs", "a", "in all runs, or only in this one", "search", "all runs"),
+)
+"""Keys of a search's results."""
+
+GRID_KEYS: tuple[Key, ...] = (
+    Key("grid.next", "tab", "next column (→ too)", "grid", "column"),
+    Key("grid.previous", "shift+tab", "previous column (← too)", "grid", "column"),
+    Key(
+        "grid.differing",
+        "i",
+        "only tests whose columns differ, or all",
+        "grid",
+        "only differing",
+    ),
+    Key("grid.figure", "s", "the figure in the cells: time, cost, score, tokens", "grid", "figure"),
+)
+"""Keys of the grid."""
+
+PANE_KEYS: tuple[Key, ...] = tuple(key for key in KEYS if key.id == "list.pane_size")
+"""The key of the pane with the attempt under the cursor."""
+
+RUN_PLACES: tuple[Key, ...] = (*RUNS_KEYS, *COMPARE_KEYS, *SIDES_KEYS, *SEARCH_KEYS, *GRID_KEYS)
+"""Keys of the screens around whole runs."""
+
+ALL_KEYS: tuple[Key, ...] = (*KEYS, *CASE_KEYS, *QUERY_KEYS, *RUN_PLACES)
+"""The whole table."""
+
+
+def _said(words: dict[str, str]) -> tuple[Key, ...]:
+    """Rows of the key table with what they do in one of these places, in the order of the words."""
+    rows = {key.id: key for key in KEYS}
+    return tuple(replace(rows[name], words=said) for name, said in words.items())
+
+
+RUNS_OPEN_KEYS = _said(
+    {
+        "list.open": "open or follow the run; in its figures, an example of a failure",
+        "compare": "two marked runs, or this one with the last of the same cases; agents",
+    }
+)
+OPEN_KEYS = _said({"list.open": "open the case where the words are"})
+GRID_OPEN_KEYS = _said({"list.open": "open the case of the cell", "place.grid": "back to the list"})
+COMPARE_OPEN_KEYS = _said(
+    {
+        "list.open": "both transcripts side by side; on a heading, fold or unfold",
+        "list.fold": "fold the cases of this change",
+        "list.unfold": "unfold the cases of this change",
+    }
+)

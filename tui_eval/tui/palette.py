@@ -18,11 +18,17 @@ from tui_eval.guard.text import clip, visible
 from tui_eval.tui.keys import KEYS, Key
 from tui_eval.tui.services import HasServices
 from tui_eval.tui.state.lists.case_entry import CaseRow
+from tui_eval.tui.state.lists.telling_apart import RowName, row_names
+from tui_eval.tui.state.text.fitting import cell_len
 
 MOST_CASES = 50
 UNLISTED = ("palette", "back", "copy_or_quit", "settings.edit")
 KEY_WIDTH = 8
 """Cells of the key before an action's words."""
+WIDEST = 90
+"""Cells that the palette has at most."""
+BESIDE = 6
+"""Cells of the palette that a row has not, with a bar to scroll."""
 WRITES = (
     "case.accept",
     "case.take_back",
@@ -88,11 +94,26 @@ class Cases(Provider):
             if matched:
                 found = (matched + CASE, -number, entry)
                 (heapq.heappush if len(best) < MOST_CASES else heapq.heappushpop)(best, found)
-        for score, _, entry in sorted(best, reverse=True, key=lambda found: found[:2]):
-            title = Text(clip(visible(entry.name, newlines=False), 120))
-            for beside in filter(None, (entry.variant, entry.suite)):
-                title.append(f"{services.symbols.dot}{clip(visible(beside, newlines=False), 120)}", "dim")
+        found = sorted(best, reverse=True, key=lambda one: one[:2])
+        names = row_names((entry.name, entry.variant, entry.suite) for _, _, entry in found)
+        for (score, _, entry), name in zip(found, names, strict=True):
+            title = row_title(name, entry.suite, services.symbols.dot, row_width(self.screen.size.width))
             yield Hit(score, title, partial(services.places.open_row, entry), text=entry.name)
+
+
+def row_width(screen: int) -> int:
+    """Cells that a row has, of a screen so wide."""
+    return min(screen, WIDEST) - BESIDE
+
+
+def row_title(name: RowName, suite: str, dot: str, width: int) -> Text:
+    """A case in so many cells: its name and what tells it from the others found, cut where that tells nothing, then
+    its suite as far as there is room."""
+    called, variant = name.fitted(width - cell_len(dot) * bool(name.variant))
+    title = Text(called)
+    for beside in filter(None, (variant, visible(clip(suite, 120), newlines=False))):
+        title.append(f"{dot}{beside}", "dim")
+    return title
 
 
 class Manual(Provider):
@@ -125,7 +146,7 @@ def _listed() -> Iterator[Key]:
 
 def _shown(key: Key, words: Content) -> Content:
     """An action on one line: its key in a column, then its words."""
-    return Content.assemble((f"{key.shown:<{KEY_WIDTH}}", "$text-accent"), words)
+    return Content.assemble((f"{key.shown:<{KEY_WIDTH - 1}} ", "$text-accent"), words)
 
 
 def _title(key: Key) -> str:

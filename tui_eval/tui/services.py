@@ -6,13 +6,15 @@ to be opened need not know what opening one takes.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from textual.message import Message
 from textual.screen import Screen
+from textual.theme import Theme
+from textual.widget import Widget
 
 from tui_eval.store.notes import HumanNote
 from tui_eval.tui.background import Tasks
@@ -20,9 +22,8 @@ from tui_eval.tui.engines import Engines
 from tui_eval.tui.front import Front
 from tui_eval.tui.memory import ProjectMemory
 from tui_eval.tui.notices import Notices
-from tui_eval.tui.pointer import CasePointer
 from tui_eval.tui.settings import Settings
-from tui_eval.tui.state.app_state import AppState
+from tui_eval.tui.state.app_state import AppState, CasePointer
 from tui_eval.tui.state.lists.case_entry import CaseRow
 from tui_eval.tui.state.lists.suite_changes import EditedSuite
 from tui_eval.tui.state.text.formatting import Symbols
@@ -45,6 +46,80 @@ class Ask(Protocol):
         after_reading: Collection[str] = (),
     ) -> None:
         """See `screens.dialogs.AskScreen`; `on_answer` is given the value, None where the person left."""
+        ...
+
+
+class Window(Protocol):
+    """What controllers ask of the app that they are put into, and all that they know of it."""
+
+    theme: Any
+    """The name of the theme; one that is not among `available_themes` is refused."""
+    app_focus: Any
+    """Whether the terminal's window has the focus."""
+
+    @property
+    def screen(self) -> Screen[Any]:
+        """The screen in front."""
+        ...
+
+    @property
+    def screen_stack(self) -> Sequence[Screen[Any]]:
+        """All screens, the one in front last."""
+        ...
+
+    @property
+    def focused(self) -> Widget | None:
+        """The widget that has the focus."""
+        ...
+
+    @property
+    def is_running(self) -> bool:
+        """Whether anything has been styled yet."""
+        ...
+
+    @property
+    def available_themes(self) -> Mapping[str, Theme]:
+        """The themes by name."""
+        ...
+
+    def push_screen(self, screen: Any, callback: Any = None) -> Any:
+        """Show a screen; what it is left with goes to `callback`."""
+        ...
+
+    def pop_screen(self) -> Any:
+        """Take the screen in front away."""
+        ...
+
+    def register_theme(self, theme: Theme) -> None:
+        """Add a theme."""
+        ...
+
+    def set_reactive(self, reactive: Any, value: Any) -> None:
+        """Set a value without what follows from it."""
+        ...
+
+    def set_keymap(self, keymap: Mapping[str, str]) -> None:
+        """Keys by the ids of bindings."""
+        ...
+
+    def take_mouse(self, wanted: bool) -> None:
+        """Take the mouse from the terminal, or leave it to it."""
+        ...
+
+    def copy_to_clipboard(self, text: str) -> None:
+        """Send a text to the terminal's clipboard."""
+        ...
+
+    def bell(self) -> None:
+        """Ring the terminal's bell."""
+        ...
+
+    def action_suspend_process(self) -> None:
+        """To the shell, until `fg`."""
+        ...
+
+    def exit(self, result: int | None = None, return_code: int = 0, message: Any = None) -> None:
+        """End, with this exit code and a last line."""
         ...
 
 

@@ -22,9 +22,7 @@ from typing import Any
 
 from textual.keys import Keys
 
-from tui_eval.tui.keys import KEYS, Key, written
-from tui_eval.tui.keys_case import CASE_KEYS, QUERY_KEYS
-from tui_eval.tui.keys_runs import RUN_PLACES
+from tui_eval.tui.keys import ALL_KEYS, Key, written
 
 KNOWN = ("theme", "keymap", "notify", "filters", "mouse")
 _NAMES = frozenset(key.value for key in Keys)
@@ -108,9 +106,7 @@ def read_settings(file: Path | None = None) -> Settings:
         settings.filters = {str(name): str(text) for name, text in filters.items()}
     else:
         settings.problems.append(f"{file}: filters: must be a mapping of names to filter expressions")
-    settings.keymap, problems = check_keys(
-        values.get("keymap") or {}, (*KEYS, *CASE_KEYS, *QUERY_KEYS, *RUN_PLACES)
-    )
+    settings.keymap, problems = check_keys(values.get("keymap") or {}, ALL_KEYS)
     settings.problems += [f"{file}: keymap: {problem}" for problem in problems]
     return settings
 
@@ -152,7 +148,7 @@ def _clash(name: str, keymap: dict[str, str], rows: dict[str, Key]) -> str:
 
 
 def is_key(key: str) -> bool:
-    """Whether a terminal can send this key, as far as its name tells."""
+    """Whether a terminal can send this key, as far as its name says."""
     found = _MODIFIED.fullmatch(key)
     name = found.group(1) if found else ""
     return (len(name) == 1 and name.isprintable()) or name in _NAMES or normal(name) in _NAMES

@@ -29,7 +29,7 @@ def stamps(files: Iterable[str]) -> dict[str, Stamp]:
 
 class Watcher:
     """Calls `on_change` (in its thread) with the files that changed. A save of several files, or one in
-    several steps, is told once it has been quiet for one look."""
+    several steps, is reported once it has been quiet for one look."""
 
     def __init__(
         self,
@@ -44,7 +44,7 @@ class Watcher:
         self._interval = interval
         self._ended = threading.Event()
         self._seen = {**stamps(files()), **(seen or {})}
-        self._thread = threading.Thread(target=self._watch, name="tui-watch", daemon=True)
+        self._thread = threading.Thread(target=self._watch, name="tui-watcher", daemon=True)
 
     def start(self) -> None:
         """Look from now on."""

@@ -57,6 +57,7 @@ MOST_VALUES = 5_000_000
 """Values a document may have once its aliases are followed (`&a [*b, *b]` doubles with each line)."""
 
 _TAG = "tag:yaml.org,2002:"
+_TEXT, _MAPPING, _SEQUENCE = f"{_TAG}str", f"{_TAG}map", f"{_TAG}seq"
 _PLAIN = "plain"
 _MERGE = object()
 
@@ -186,8 +187,8 @@ class _Composer(CParser, Resolver):  # pyright: ignore[reportGeneralTypeIssues]
 
     def resolve(self, kind: Any, value: Any, implicit: Any) -> str:
         if kind is ScalarNode:
-            return _PLAIN if implicit[0] else _TAG + "str"
-        return _TAG + ("map" if kind is MappingNode else "seq")
+            return _PLAIN if implicit[0] else _TEXT
+        return _MAPPING if kind is MappingNode else _SEQUENCE
 
     def descend_resolver(self, current_node: Any, current_index: Any) -> None:
         self.depth += 1
@@ -242,7 +243,7 @@ class _Builder:
             except KeyError:
                 value = self._scalars[text] = self._scalar(text)
                 return value
-        if tag == _TAG + "str" or tag == "!":
+        if tag == _TEXT or tag == "!":
             return text
         return self._tagged(node)
 
@@ -270,7 +271,7 @@ class _Builder:
         result: dict[Any, Any] = {}
         merged: dict[Any, Any] = {}
         for key_node, value_node in node.value:
-            if isinstance(key_node, ScalarNode) and key_node.value == "<<" and key_node.tag == _PLAIN:
+            if key_node.value == "<<" and isinstance(key_node, ScalarNode) and key_node.tag == _PLAIN:
                 self._merge(merged, value_node)
                 continue
             key = self.build(key_node)
@@ -311,11 +312,12 @@ def _child(node: Node, step: Hashable) -> tuple[int, Node] | None:
             return item.start_mark.line + 1, item
         return None
     if isinstance(node, MappingNode):
+        wanted = str(step)
         for key, value in reversed(node.value):
-            if isinstance(key, ScalarNode) and key.value == str(step):
+            if key.value == wanted and isinstance(key, ScalarNode):
                 return key.start_mark.line + 1, value
         for key, value in node.value:
-            if isinstance(key, ScalarNode) and key.value == "<<":
+            if key.value == "<<" and isinstance(key, ScalarNode):
                 for part in value.value if isinstance(value, SequenceNode) else [value]:
                     found = _child(part, step) if isinstance(part, MappingNode) and part is not node else None
                     if found is not None:
@@ -330,16 +332,39 @@ def _syntax_problem(error: yaml.MarkedYAMLError, path: str, text: str) -> Proble
             path, mark.line + 1, "", "not valid YAML: a tab where spaces are wanted", "indent with spaces"
         )
     what = " ".join(part for part in (error.problem, error.context) if part)
+    begin = error.context_mark
+    kind = next((words for words, context in _OPEN.items() if context in (error.context or "")), "")
+    if mark is not None and begin is not None and kind:
+        if not _rest(text, mark.line, mark.column).strip():
+            # The end of the file says nothing of what is open there: it is mended where it begins.
+            message = f"not valid YAML: {kind} begins here (column {begin.column + 1}) and never ends"
+            return Problem(path, begin.line + 1, "", message, "close it")
+        if begin.line != mark.line:
+            what += f" that begins on line {begin.line + 1}"
     line = mark.line + 1 if mark is not None else 0
     column = f" (column {mark.column + 1})" if mark is not None else ""
     if isinstance(error, _TooDeep):
         return Problem(path, line, "", what)
+    if "nesting depth" in what:  # libyaml's own limit (0.2.6, a thousand levels), met before ours is counted
+        return Problem(path, line, "", f"nested deeper than {DEEPEST} levels")
     return Problem(path, line, "", f"not valid YAML: {_first_line(what)}{column}", "mend the syntax")
 
 
+_OPEN = {
+    "a quoted text": "quoted scalar",
+    "a list in [ ]": "flow sequence",
+    "a mapping in { }": "flow mapping",
+}
+
+
 def _at(text: str, line: int, column: int) -> str:
-    lines = text.split("\n", line + 1)
-    return lines[line][column : column + 1] if line < len(lines) else ""
+    return _rest(text, line, column)[:1].strip("\n")
+
+
+def _rest(text: str, line: int, column: int) -> str:
+    """The text from a place on."""
+    lines = text.split("\n", line)
+    return lines[line][column:] if line < len(lines) else ""
 
 
 def _bad_line(text: str) -> int:

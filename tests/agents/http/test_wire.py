@@ -20,12 +20,10 @@ from tests.servers import JsonServer, Planned
 from tests.support.agents import agent, opened_in_pieces, services, talk
 from tui_eval.agents import AgentError, create
 from tui_eval.agents.http.error_answers import explain, retry_after
-from tui_eval.agents.http.http_client import HttpClient
-from tui_eval.agents.http.http_connections import READ_TIMEOUT
+from tui_eval.agents.http.http_call import HttpClient
+from tui_eval.agents.http.http_connections import READ_TIMEOUT, authorities_read_late
 from tui_eval.agents.http.json_reply import MISSING, at_path
-from tui_eval.agents.http.late_authorities import authorities_read_late
-from tui_eval.agents.loose_json import decode, encode, one_line
-from tui_eval.agents.reply_metadata import split_metadata
+from tui_eval.agents.loose_json import decode, encode, one_line, split_metadata
 from tui_eval.config.project import AgentSpec
 from tui_eval.guard import fair_share
 from tui_eval.guard.trust import NeedsTrust
@@ -176,7 +174,7 @@ def test_authorities_are_read_when_a_context_is_first_used() -> None:
 
 def test_importing_what_speaks_http_reads_no_authorities() -> None:
     code = (
-        "import ssl; ssl.SSLContext.load_verify_locations = None; import tui_eval.agents.http.http_client as _\n"
+        "import ssl; ssl.SSLContext.load_verify_locations = None; import tui_eval.agents.http.http_call as _\n"
         "from aiohttp import connector; print(connector._SSL_CONTEXT_VERIFIED.cert_store_stats()['x509'])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)

@@ -184,6 +184,47 @@ async def test_command(tmp_path: Path) -> None:
     assert replies[0].text == "plain text"
 
 
+FLAT = {"reply": "hi", "escalated": True, "tools_used": ["wipe"], "tool_call_count": 9, "output_tokens": 5000}
+
+
+@pytest.mark.parametrize("kind", ["python", "command", "http"])
+async def test_facts_that_stand_beside_the_reply_are_the_agents_metadata(
+    kind: str, tmp_path: Path, server: JsonServer
+) -> None:
+    """Left out they would count as not reported: `escalated: false` and any limit would pass."""
+    (tmp_path / "flat.py").write_text(f"def answer(message):\n    return {FLAT!r}\n")
+    server.plan.append(Planned(body=FLAT))
+    options: dict[str, dict[str, Any]] = {
+        "python": {"function": "flat.py:answer"},
+        "command": {"command": script(tmp_path, f"import json\nprint(json.dumps({FLAT!r}))")},
+        "http": {"url": server.url},
+    }
+    it = agent(kind, tmp_path, **options[kind])
+    _, replies = await talk(it, "hi")
+    assert replies[0].text == "hi" and replies[0].usage is not None and replies[0].usage.output_tokens == 5000
+    assert replies[0].metadata == {name: value for name, value in FLAT.items() if name != "reply"}
+    await it.close()
+
+
+async def test_a_metadata_of_its_own_goes_before_what_stands_beside_it(server: JsonServer) -> None:
+    server.plan.append(Planned(body={**FLAT, "metadata": {"escalated": False}, "other": 1}))
+    mapped = {"reply": "json.reply"}
+    server.plan.append(Planned(body=FLAT))
+    _, replies = await talk(agent("http", url=server.url), "hi")
+    assert replies[0].metadata is not None and replies[0].metadata["escalated"] is False
+    assert replies[0].metadata["tool_call_count"] == 9 and "other" not in replies[0].metadata
+    _, replies = await talk(agent("http", url=server.url, **mapped), "hi")
+    assert replies[0].metadata is None
+
+
+async def test_a_python_function_may_give_no_metadata_beside_its_text(tmp_path: Path) -> None:
+    (tmp_path / "pair.py").write_text("def answer(message):\n    return 'hello', None\n")
+    it = agent("python", tmp_path, function="pair.py:answer")
+    _, replies = await talk(it, "hi")
+    assert (replies[0].text, replies[0].metadata) == ("hello", {})
+    await it.close()
+
+
 async def test_command_errors(tmp_path: Path) -> None:
     it = agent("command", tmp_path, command=script(tmp_path, "import sys\nprint('half')\nsys.exit('boom')"))
     with pytest.raises(AgentError, match="exit code 1: boom") as caught:

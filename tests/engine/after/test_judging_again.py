@@ -19,7 +19,7 @@ from tui_eval.engine.request import Recorded, RunRequest
 from tui_eval.engine.run_context import RunContext
 from tui_eval.engine.selection import SelectionError
 from tui_eval.model import Attempt
-from tui_eval.reports.console_table import table
+from tui_eval.reports.console_table import RunTable
 from tui_eval.reports.export import export
 from tui_eval.reports.run_comparison import compare
 from tui_eval.store import case_state
@@ -28,9 +28,9 @@ from tui_eval.store.linked import counting_folders, load_together
 from tui_eval.store.reader import RunReader
 from tui_eval.store.run_folders import Store
 from tui_eval.store.schema import AttemptRow
-from tui_eval.store.summary import CaseSummary, summarise_run
+from tui_eval.store.summary import CaseSummary
 from tui_eval.store.usual import past_tokens
-from tui_eval.tui.case_past import load_past
+from tui_eval.tui.loaders.case_loader import load_past
 from tui_eval.tui.loaders.runs_loader import load_facts
 
 SUITE = "agent: helper\ntest_cases:\n  - {name: one, input: hello, expected: {should_contain: ['%s']}}\n"
@@ -157,8 +157,7 @@ async def test_reports_of_a_judgement_name_no_tokens_and_no_cost(
         for ending in ("json", "jsonl", "csv", "html", "md", "promptfoo.json"):
             export(reader, tmp_path / f"r.{ending}")
             text[ending] = (tmp_path / f"r.{ending}").read_text()
-        cases, attempts = reader.cases(), reader.attempts()
-        console = table(cases, attempts, summarise_run(cases, attempts))
+        console = "\n".join(RunTable.of(reader).lines())
     for row in csv.DictReader(text["csv"].splitlines()):
         assert (row["tokens"], row["cost"]) == ("", "")
     found = json.loads(text["json"])
@@ -168,7 +167,7 @@ async def test_reports_of_a_judgement_name_no_tokens_and_no_cost(
     assert stats["tokenUsage"]["total"] == 0 == stats["tokenUsage"]["numRequests"]
     for name in ("html", "md"):
         assert "$0.0" not in text[name] and " tokens" not in text[name], name
-    assert "240" not in console and "0.0000" not in console and "0.02" not in console
+    assert "240" not in console and "0.0000" not in console and "0.0200" not in console
     # The run that asked has them, and the answer itself what is known of it.
     assert Index(root).figures()[first.name][1] == 240
     assert [one.cost for one in attempts_of(folder)] == [0.01 if cost else None] * 2
@@ -441,7 +440,7 @@ async def test_an_answer_of_more_rows_than_are_shown_is_judged_whole(project) ->
 
 def test_the_rows_of_judgements_are_read_from_older_runs(tmp_path: Path) -> None:
     """Their attempts have no such column."""
-    from tests.support.app_host import LiveRun
+    from tests.support.live_run import LiveRun
 
     made = LiveRun(tmp_path, ["x"])
     made.all_done(["passed"])

@@ -65,6 +65,23 @@ async def test_what_peoples_python_prints_is_kept(project: Callable[..., Path]) 
     assert [entry.kind for entry in attempt.transcript] == ["user", "user", "assistant"]
 
 
+@pytest.mark.parametrize(("finish", "noted"), [("length", 1), ("MAX_TOKENS", 1), ("stop", 0)])
+async def test_an_answer_that_was_cut_off_says_so(
+    project: Callable[..., Path], finish: str, noted: int
+) -> None:
+    """It is judged, and may pass only because what should not be there had not come yet."""
+    root = project(
+        suite="agent: helper\ntest_cases:\n  - {name: one, input: hi, expected: {should_not_contain: [secret]}}\n",
+        config="agents:\n  helper: {type: scripted, script: agent.script.yaml}\n",
+        **{"agent.script.yaml": f"default: {{say: the, finish: {finish}}}\n"},
+    )
+    _, reader = await go(root)
+    attempt = only(reader)
+    notes = [entry.text for entry in attempt.transcript if entry.kind == "note"]
+    assert attempt.outcome == "passed", attempt.message
+    assert notes == [f"the answer was cut off at a limit of its length (finish reason {finish})"] * noted
+
+
 async def test_a_function_of_a_package(project: Callable[..., Path]) -> None:
     root = project(
         suite="agent: mine\ntest_cases:\n  - {name: one, input: hi, expected: {should_contain: [from the package]}}\n",

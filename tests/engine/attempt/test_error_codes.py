@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import asyncio
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -61,6 +62,7 @@ SERVED = {
 OWN = {
     "refused": ("refused", "refused :9", "refused :9"),
     "raises": ("script-raised", "ValueError: no 7 (bot.py:2)", "ValueError: no N (bot.py:N)"),
+    "event": ("unreadable", "unreadable: tool_result event: Expected str", "unreadable answer"),
     "dies": ("worker-lost", "process lost: ", "process lost: "),
     "nothing": ("empty-answer", "empty answer: returned nothing", "empty answer: returned nothing"),
     "exits": ("exit", "exit code 3: out of luck", "exit code 3"),
@@ -75,6 +77,7 @@ agents:
 {served}
   refused: {{type: http, url: 'http://127.0.0.1:9/', retries: 0}}
   raises: {{type: python, function: 'bot.py:answer'}}
+  event: {{type: python, function: 'bot.py:event'}}
   dies: {{type: python, function: 'bot.py:dies'}}
   nothing: {{type: python, function: 'bot.py:nothing'}}
   exits: {{type: command, command: [sh, -c, "echo out of luck >&2; exit 3"]}}
@@ -85,6 +88,11 @@ agents:
 """
 BOT = """def answer(message, context=None):
     raise ValueError("no 7")
+
+
+def event(message):
+    from tui_eval.events import ToolResult
+    yield ToolResult("1", {"hits": 0})
 
 
 def dies(message):
@@ -130,7 +138,7 @@ SAMPLES = {
 }
 """Ways that need more than a run of a moment, and those of judging: a piece of each code, and its words."""
 RARE = (
-    "nothing-listed", "bad-pattern", "absent-field", "extra-field", "has-json", "schema-held", "is-xml", "has-xml",
+    "nothing-listed", "bad-pattern", "pattern-time-limit", "absent-field", "extra-field", "has-json", "schema-held", "is-xml", "has-xml",
     "is-html", "has-html", "is-sql", "bad-call", "absent-argument", "no-arguments", "forbidden-order", "no-rows",
     "not-verified", "webhook-failed", "not-flagged", "not-chosen", "score", "no-output", "judge-unreadable",
     "judge-undecided", "no-embeddings", "unknown-type", "bad-assertion", "not-reported", "not-comparable",
@@ -195,6 +203,53 @@ def test_the_short_form_of_what_is_rarely_seen(code: str) -> None:
     assert causes.words_of_pieces([piece]) == words
 
 
+@pytest.mark.parametrize(
+    ("code", "expected", "actual", "words"),
+    [
+        ("differs", 0.3, 0.1 + 0.2, "a ≠ 0.3: 0.30000000000000004"),
+        ("differs", 2**127, 2**127 - 1, f"a ≠ {2**127}: {2**127 - 1}"),
+        ("differs", "x" * 60 + "yes", "x" * 60 + "no", 'a ≠ "…xxxxxxxxyes": "…xxxxxxxxno"'),
+        ("differs", ["x" * 60, 1], ["x" * 60, 2], 'a ≠ …xxxxxx",1]: …xxxxxx",2]'),
+        ("over", 0.3, 0.1 + 0.2, "0.30000000000000004 > 0.3 a"),
+    ],
+)
+def test_two_values_that_differ_never_read_alike(code: str, expected: Any, actual: Any, words: str) -> None:
+    piece = Evidence("field", code, path="a", rule="<=", expected=expected, actual=actual)
+    assert causes.words_of_pieces([piece]) == words
+
+
+@pytest.mark.parametrize(
+    ("answer", "words"),
+    [
+        (b"SSH-2.0-OpenSSH_9.2\r\nhello\r\n", "unreadable: no HTTP: SSH-2.0-OpenSSH_9.2"),
+        (b"HTTP/1.1 abc\r\n\r\n", "unreadable: no HTTP: HTTP/1.1 abc"),
+        (b"it's \x00\r\n\r\n", "unreadable: no HTTP: it's \x00"),
+    ],
+)
+def test_a_server_that_does_not_speak_http_is_no_missing_connection(
+    tmp_path: Path, answer: bytes, words: str
+) -> None:
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(answer)
+        writer.close()
+
+    async def go() -> Path:
+        server = await asyncio.start_server(serve, "127.0.0.1", 0)
+        url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/"
+        (tmp_path / "suite.yaml").write_text(SUITE)
+        (tmp_path / "tui_eval.yaml").write_text(f"agents: {{it: {{type: http, url: '{url}', retries: 0}}}}\n")
+        request = RunRequest(paths=[str(tmp_path)], agents=["it"], trust=True, timeout=20.0)
+        active = await asyncio.to_thread(prepare, request)
+        await active.execute()
+        server.close()
+        assert active.writer is not None
+        return active.writer.folder
+
+    (row,) = RunReader(asyncio.run(go())).attempts()
+    assert (row.outcome, row.cause, row.alike) == ("error", words, "unreadable answer")
+
+
 def test_every_failing_code_is_in_a_table() -> None:
     named = {row[0] for row in (*WAYS.values(), *CODES.values())} | SAMPLES.keys()
     assert set(causes.WORDS) - named == set(RARE) - named
@@ -222,6 +277,12 @@ def test_every_place_that_raises_names_a_code_that_is_known() -> None:
             code = given.get("code")
             if isinstance(code, ast.Constant):
                 assert code.value == "" or code.value in causes.WORDS, f"{where}: {code.value}"
+
+
+def test_what_an_agents_own_code_raised_is_kept_with_its_traceback(ended: dict[str, Attempt]) -> None:
+    found = (ended["raises"].evidence or [])[0].actual
+    assert isinstance(found, str) and found.startswith("Traceback") and 'raise ValueError("no 7")' in found
+    assert (ended["exits"].evidence or [])[0].actual is None
 
 
 def test_an_agent_of_another_package_needs_no_code() -> None:

@@ -20,7 +20,7 @@ from tui_eval.frames.one_table import table_of_details
 from tui_eval.frames.queries import kept_conclusion, recorded_conclusion
 from tui_eval.frames.sql import SqlResult, execute
 from tui_eval.model import Assertion, Attempt, Case, Entry, Turn
-from tui_eval.reports.rows_shown import conclusion_line
+from tui_eval.reports.rows_shown import conclusion_lines
 
 SHOP = DatabaseSpec("shop", "duckdb", str(TESTS / "data" / "jaffle_shop" / "jaffle_shop.duckdb"))
 EXPECTED = "select status, count(*) as orders from orders group by status"
@@ -252,7 +252,20 @@ async def test_a_query_that_cannot_be_run_here_is_judged_by_the_rows_that_it_gav
     kept = kept_conclusion(found.data)
     assert kept is not None and kept.line.startswith("its query is wrong: row count: 4 vs 5")
     attempt = Attempt("a", 1, "failed", transcript=transcript, data=found.data)
-    assert conclusion_line(found.data, attempt) == kept.line
+    assert conclusion_lines(found.data, attempt) == [kept.line]
+
+
+async def test_of_a_query_of_the_agents_that_fails_the_candidates_and_the_place_are_kept() -> None:
+    found = await judged(EXPECTED, None, RIGHT[1:], transcript=called(("select ordr_id\nfrom orders", None)))
+    assert found.data is not None
+    kept = kept_conclusion(found.data)
+    assert kept is not None and kept.blame == "unknown" and "\n" not in kept.line
+    assert 'Referenced column "ordr_id" not found in FROM clause! Candidate bindings: "order_id"' in kept.line
+    assert kept.place[0] == "LINE 1: select ordr_id" and kept.place[1].index("^") == 15
+    attempt = Attempt(
+        "a", 1, "failed", transcript=called(("select ordr_id\nfrom orders", None)), data=found.data
+    )
+    assert conclusion_lines(found.data, attempt) == [kept.line, *kept.place]
 
 
 @pytest.mark.parametrize("own", ["select order_id from orders limit 3", None])

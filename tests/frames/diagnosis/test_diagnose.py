@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import math
 import random
+from collections.abc import Sequence
 from decimal import Decimal
 from importlib import resources
 from typing import Any
@@ -725,3 +726,56 @@ def test_a_boolean_in_another_kind_is_called_that(expected: Any, given: Any, lin
     assert diagnose(rows, held).lines[0] == line
     swapped = [{"id": n, "active": other[type(given)] if n % 3 else given} for n in range(30)]
     assert "instead of" not in " ".join(diagnose(rows, swapped).lines)
+
+
+def test_large_whole_numbers_that_are_one_off_are_not_called_rounded() -> None:
+    large = pl.Series([n * 170_141_183_460_469 for n in range(1, 21)])
+    expected = pl.DataFrame({"id": range(1, 21), "big": large})
+
+    def said(big: pl.Series) -> list[str]:
+        return [one.code for one in diagnose(expected, expected.with_columns(big=big)).findings]
+
+    off = pl.Series([n * 7 % 13 + 1 for n in range(20)])
+    assert said(large + 1) == ["offset"]
+    assert not {"offset", "rounded"} & set(said(large + off))
+
+
+LARGE = [3, 41, 7, 88, 19, 62, 30, 75]
+
+
+@pytest.mark.parametrize("base", [0, 10**9, 10**12, 10**15, 9 * 10**15, 10**17])
+@pytest.mark.parametrize("spread", [17, 1_000, 1_000_003])
+def test_large_numbers_that_vary_are_no_displaced_ones_and_displaced_ones_are(base: int, spread: int) -> None:
+    def found(actual: Sequence[int]) -> list[str]:
+        expected = [base + one * spread for one in LARGE]
+        sides = ([{"id": at, "n": value} for at, value in enumerate(side)] for side in (expected, actual))
+        return [finding.code for finding in diagnose(*sides, key=("id",)).findings]
+
+    displaced = {"permuted", "neighbour", "reversed"}
+    other = [base + (one + 100) * spread for one in (5, 1, 80, 33, 71, 9, 54, 26)]
+    assert not displaced & set(found(other))
+    assert found([base + one * spread for one in [*LARGE[1:], LARGE[0]]])[:1] == ["permuted"]
+    assert found([base + one * spread for one in reversed(LARGE)])[:1] == ["reversed"]
+
+
+def test_a_large_number_is_no_multiple_of_a_thousand_for_being_near_one() -> None:
+    expected = [9007199254741993, 9007199254740993, 9007199254743993, 9007199254742993, 9007199254749993]
+    actual = [9007199254740993, 9007199254741993, 9007199254742993, 9007199254743993, 9007199254748993]
+    sides = ([{"id": at, "n": value} for at, value in enumerate(side)] for side in (expected, actual))
+    codes = {finding.code for finding in diagnose(*sides, key=("id",)).findings}
+    assert not codes & {"rounded", "truncated", "rounded_up"}
+
+
+@pytest.mark.parametrize(
+    ("expected", "actual"),
+    [([[1], [2]], [[1, 2]]), (["a, b"], ["a", "b"]), ([" a"], ["a"]), ({"z": "NULL"}, {"z": None})],
+)
+def test_brackets_and_commas_of_lists_and_objects_are_no_punctuation(expected: Any, actual: Any) -> None:
+    rows = [[{"k": n, "x": value} for n in range(3)] for value in (expected, actual)]
+    lines = diagnose(*(pl.DataFrame(side) for side in rows)).lines
+    assert not any("punctuation" in line or "other case" in line for line in lines), lines
+
+
+def test_a_name_with_blanks_at_its_ends_is_told_from_the_one_without() -> None:
+    found = diagnose(SHOP.select("id", "price"), SHOP.select("id", c.price.alias("price "))).lines
+    assert found[0].startswith('the answer has price as "price "')

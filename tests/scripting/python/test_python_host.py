@@ -170,7 +170,7 @@ async def test_generators_stream_events(host: PythonHost, script: Write) -> None
     assert kept == ["p\n"]
     assert [e async for e in host.stream(file, "plain")] == [TextDelta("a"), TextDelta("b")]
     assert [e async for e in host.stream(file, "text")] == [TextDelta("all")]
-    with pytest.raises(ScriptError, match=r"agent.py:bad gives a int"):
+    with pytest.raises(ScriptError, match=r"a value of type int"):
         _ = [e async for e in host.stream(file, "bad")]
     assert (await host.call(file, "plain")).value == ["a", "b"]
 

@@ -11,7 +11,7 @@ import yaml
 
 from tests.commands.conftest import Cli
 from tests.support import TESTS
-from tui_eval.formats.importing import is_results, open_results
+from tui_eval.formats.reading import is_results, open_results
 from tui_eval.store.reader import RunReader
 from tui_eval.store.run_folders import StoreError
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.app_host import LiveRun, project
+from tests.support.live_run import LiveRun, project
 from tests.support.terminal import Terminal
 from tui_eval.tui.terminal import editor as editing
 from tui_eval.tui.terminal import pager

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.app_host import LiveRun, project, running_app, screen_text, until
+from tests.support.app_host import running_app, screen_text, until
+from tests.support.live_run import LiveRun, project
 from tui_eval.engine.after.resuming import resume
 from tui_eval.engine.prepare import NothingToRun
 from tui_eval.engine.request import RunRequest

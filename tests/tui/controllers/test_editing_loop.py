@@ -8,10 +8,11 @@ from typing import Any
 
 import pytest
 
-from tests.support.app_host import LiveRun, project, running_app, screen_text, until
+from tests.support.app_host import running_app, screen_text, until
+from tests.support.live_run import LiveRun, project
 from tui_eval.model import Case, Problem, Suite
-from tui_eval.tui.pointer import CasePointer
 from tui_eval.tui.screens.case_screen import CaseScreen
+from tui_eval.tui.state.app_state import CasePointer
 from tui_eval.tui.state.lists.suite_changes import edited
 
 GUIDE = """\

@@ -10,11 +10,11 @@ from typing import Any
 
 from tests.support.app_host import running_app, screen_text, until
 from tui_eval.engine.service.client import EngineClient, EngineError
-from tui_eval.tui.pointer import CasePointer
 from tui_eval.tui.screens.case_screen import CaseScreen
 from tui_eval.tui.screens.run_screen import RunScreen
 from tui_eval.tui.screens.runs_screen import RunsScreen
 from tui_eval.tui.screens.step_screen import StepScreen
+from tui_eval.tui.state.app_state import CasePointer
 
 SUITE = """\
 agent: helper

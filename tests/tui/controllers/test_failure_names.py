@@ -1,106 +1,143 @@
-"""`n` in Runs: the judge names how attempts failed; asked where it costs, seen while it goes on, stopped by `n`."""
+"""The judge names how attempts failed: what is asked before it costs, what is said while it works and when it has ended."""
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from tests.support.app_host import FakeEngine, project, running_app, screen_text, until
-from tests.tui.screens.test_runs_screen import SIZES, sees, to_runs, write_runs
-from tui_eval.store.reader import RunReader
-from tui_eval.store.writer import keep_assessment
-from tui_eval.tui.screens.dialogs import AskScreen
+import pytest
+
+from tests.support.alone import Alone, FakePlace, on_project
+from tests.support.live_run import FakeEngine
+from tui_eval.tui.controllers import failure_names
 
 
 class NamingEngine(FakeEngine):
     """Names when the test says so."""
 
-    def __init__(self, root: Path, free: bool = False) -> None:
+    def __init__(self, root: Path) -> None:
         super().__init__(root)
-        self.plan = {"judge": "judge, gpt-4.1-mini", "questions": 2, "cost": 0.0012, "free": free}
-        self.named: list[Path] = []
-        self.facts: dict[str, Any] = {"done": 0, "total": 2, "ended": False, "error": ""}
+        self.plan: dict[str, Any] = {
+            "judge": "judge, gpt-4.1-mini",
+            "questions": 2,
+            "cost": 0.0012,
+            "free": False,
+        }
+        self.named: list[tuple[str, int]] = []
+        self.facts: dict[str, Any] = {"done": 0, "ended": False, "error": ""}
+        self.cancelled_naming: list[str] = []
 
-    async def plan_naming(
-        self, folder: Path, trust: bool = False, agreed: Iterable[str] = ()
-    ) -> dict[str, Any]:
+    async def plan_naming(self, folder: Path, trust: bool, agreed: Iterable[str]) -> dict[str, Any]:
         return self.plan
 
-    async def name_failures(
-        self, folder: Path, total: int, trust: bool = False, agreed: Iterable[str] = ()
-    ) -> None:
-        self.agreed = frozenset(agreed)
-        self.named.append(folder)
+    async def name_failures(self, folder: Path, total: int, trust: bool, agreed: Iterable[str]) -> None:
+        self.named.append((folder.name, total))
 
     async def naming(self, run_id: str, cancel: bool = False) -> dict[str, Any]:
         if cancel:
+            self.cancelled_naming.append(run_id)
             self.facts |= {"ended": True, "error": "cancelled"}
         return dict(self.facts)
 
-    def end(self) -> None:
-        reader = RunReader(self.named[-1])
-        assessment = reader.assessment()
-        reader.close()
-        for mode in assessment.modes:
-            mode.name = "The judge's own words."
-        keep_assessment(self.named[-1], assessment)
-        self.facts |= {"done": 2, "ended": True}
+
+class Runs(FakePlace):
+    """A screen that says how far the judge is."""
+
+    def __init__(self, alone: Alone) -> None:
+        super().__init__("runs")
+        self.alone, self.told = alone, []
+        self.heard_of = asyncio.Event()
+
+    def naming_changed(self, run_id: str = "") -> None:
+        self.told.append(run_id or self.alone.runs.naming.words)
+        self.heard_of.set()
 
 
-@SIZES
-async def test_the_price_is_said_and_asked_for_and_the_names_are_shown(tmp_path, size):
-    root = project(tmp_path)
-    write_runs(root, ["failed", "passed", "error"])
-    engine = NamingEngine(root)
-    async with running_app(root, size, engine=engine) as (app, pilot):
-        await to_runs(app, pilot)
-        await pilot.press("n")
-        await until(lambda: isinstance(app.screen, AskScreen), pilot)
-        await sees(app, pilot, "judge, gpt-4.1-mini: 2 questions, about $0.0012")
-        await pilot.press("n")
-        await until(lambda: not isinstance(app.screen, AskScreen), pilot)
-        assert not engine.named
-        await pilot.press("n")
-        await until(lambda: isinstance(app.screen, AskScreen), pilot)
-        await pilot.press("y")
-        await sees(app, pilot, "the judge names failures 0/2, n stops")
-        engine.facts["done"] = 1
-        await sees(app, pilot, "failures 1/2")
-        engine.end()
-        await until(lambda: not app.runs.naming.run_id, pilot)
-        await pilot.press("tab")
-        await sees(app, pilot, "how they failed", "The judge's own words.")
+class Naming:
+    def __init__(self, alone: Alone, engine: NamingEngine) -> None:
+        self.alone, self.engine = alone, engine
+        self.screen = Runs(alone)
+        alone.window.stack.append(self.screen)
+        self.naming = alone.runs.naming
+        self.folder = alone.root / "r1"
+
+    async def begin(self) -> None:
+        await self.naming.begin(self.folder)
+
+    async def until(self, words: str) -> None:
+        """Until the screen has been told this."""
+        async with asyncio.timeout(30):
+            while words not in self.screen.told:
+                self.screen.heard_of.clear()
+                await self.screen.heard_of.wait()
 
 
-async def test_it_is_stopped_by_the_same_key(tmp_path):
-    root = project(tmp_path)
-    write_runs(root, ["failed", "passed", "error"])
-    engine = NamingEngine(root, free=True)
-    async with running_app(root, engine=engine) as (app, pilot):
-        await to_runs(app, pilot)
-        await pilot.press("n")
-        await sees(app, pilot, "the judge names failures 0/2")
-        await pilot.press("n")
-        await until(lambda: not app.runs.naming.run_id, pilot)
-        await until(lambda: "cancelled" in app.notices.lines[-1][2], pilot)
-        assert len(engine.named) == 1 and "names failures" not in screen_text(app)
+@pytest.fixture
+async def naming(tmp_path: Path, monkeypatch) -> Naming:
+    monkeypatch.setattr(failure_names, "LOOK", 0.001)
+    engine = NamingEngine(tmp_path)
+    return Naming(await on_project(tmp_path, engine=engine), engine)
 
 
-async def test_how_far_it_is_is_seen_again_when_the_screen_was_left(tmp_path):
-    root = project(tmp_path)
-    write_runs(root, ["failed", "passed", "error"])
-    engine = NamingEngine(root, free=True)
-    async with running_app(root, (120, 40), engine=engine) as (app, pilot):
-        first = await to_runs(app, pilot)
-        await pilot.press("n")
-        await sees(app, pilot, "the judge names failures 0/2")
-        await pilot.press("escape")
-        await until(lambda: not first.is_attached, pilot)
-        engine.facts["done"] = 1
-        second = await to_runs(app, pilot)
-        assert second is not first
-        await sees(app, pilot, "the judge names failures 1/2, n stops")
-        engine.end()
-        await sees(app, pilot, "The judge's own words.")
-        assert "names failures" not in screen_text(app)
+@pytest.mark.parametrize(
+    ("cost", "questions", "words"),
+    [
+        (0.0012, 2, "judge, gpt-4.1-mini: 2 questions, about $0.0012"),
+        (None, 1, "judge, gpt-4.1-mini: 1 question, what it costs is not known"),
+    ],
+)
+async def test_what_it_costs_is_asked_about_before_anybody_is_asked(
+    naming: Naming, cost, questions, words
+) -> None:
+    naming.engine.plan |= {"cost": cost, "questions": questions}
+    await naming.begin()
+    assert naming.alone.dialog.arguments[2] == [words]
+    for answer in ("no", None):
+        await naming.alone.answer(answer)
+        assert naming.engine.named == [] and naming.naming.words == ""
+        await naming.begin()
+
+
+async def test_it_is_said_how_far_the_judge_is_and_that_it_has_ended(naming: Naming) -> None:
+    await naming.begin()
+    naming.alone.dialog.dismiss("name")
+    await naming.until("the judge names failures 0/2, n stops")
+    assert naming.naming.run_id == "r1" and naming.engine.named == [("r1", 2)]
+    naming.engine.facts["done"] = 1
+    await naming.until("the judge names failures 1/2, n stops")
+    naming.engine.facts |= {"done": 2, "ended": True}
+    await naming.alone.settle()
+    assert naming.screen.told[-1] == "r1" and (naming.naming.run_id, naming.naming.words) == ("", "")
+    assert naming.alone.said == "the judge has named how the attempts failed"
+
+
+async def test_where_it_is_free_nothing_is_asked(naming: Naming) -> None:
+    naming.engine.plan["free"] = True
+    naming.engine.facts["ended"] = True
+    await naming.begin()
+    await naming.alone.settle()
+    assert naming.engine.named == [("r1", 2)] and naming.alone.window.screen is naming.screen
+
+
+async def test_one_run_at_a_time_is_named_and_can_be_stopped(naming: Naming) -> None:
+    naming.engine.plan["free"] = True
+    await naming.begin()
+    await naming.until("the judge names failures 0/2, n stops")
+    await naming.begin()
+    naming.naming.stop()
+    await naming.alone.settle()
+    assert naming.engine.named == [("r1", 2)] and naming.engine.cancelled_naming == ["r1"]
+    assert naming.alone.said == "failures of run r1 were not named: cancelled"
+
+
+async def test_an_engine_that_dies_leaves_no_naming_behind(naming: Naming) -> None:
+    async def dies(*arguments: Any) -> None:
+        raise OSError("gone")
+
+    naming.engine.plan["free"] = True
+    naming.engine.name_failures = dies  # type: ignore[method-assign]
+    await naming.begin()
+    await naming.alone.settle()
+    assert (naming.naming.run_id, naming.naming.words) == ("", "") and naming.alone.said == "engine: gone"

@@ -8,12 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.app_host import project, running_app, until
+from tests.support.app_host import running_app, until
+from tests.support.live_run import project
 from tests.tui.screens.test_runs_screen import sees, write_runs
 from tui_eval.engine.prepare import prepare
 from tui_eval.engine.request import RunRequest
 from tui_eval.engine.service.client import EngineClient
-from tui_eval.formats.importing import open_results
+from tui_eval.formats.reading import open_results
 from tui_eval.reports import results
 from tui_eval.store.imported.results_files import open_folder
 from tui_eval.store.notes import Notes

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 from textual.events import MouseScrollDown, MouseScrollUp
 
-from tests.support.app_host import LiveRun, project, running_app, screen_text, until
+from tests.support.app_host import running_app, screen_text, until
+from tests.support.live_run import LiveRun, project
 from tests.support.terminal import Terminal
 from tests.tui.terminal.test_pty import START
 from tui_eval.tui.screens.case_screen import CaseScreen

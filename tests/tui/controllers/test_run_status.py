@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import time
 
-from tests.support.app_host import LiveRun, project, running_app, screen_text, until
+from tests.support.app_host import running_app, screen_text, until
+from tests.support.live_run import LiveRun, project
 
 NAMES = ["one", "two", "three"]
 

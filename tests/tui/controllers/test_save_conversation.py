@@ -1,245 +1,172 @@
-"""A conversation saved as a case in the app: in each format it is read, found under the cursor, run, and passes."""
+"""A conversation saved as a case: what is offered, what is shown before it is written, what is refused, where the cursor
+goes. In the app, and for each format: `test_saved_conversations`."""
 
 from __future__ import annotations
 
-import re
-import subprocess
-import sys
-from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
-from tests.support.app_host import running_app, screen_text, until
-from tui_eval.config.project import load, rule_for
-from tui_eval.engine.service.client import EngineClient, EngineError
-from tui_eval.tui.pointer import CasePointer
-from tui_eval.tui.screens.change import ChangeScreen
-from tui_eval.tui.screens.save_case import SaveDialog
-from tui_eval.tui.screens.step_screen import StepScreen
-from tui_eval.tui.state.rule_entry import RuleEntryError, added
+from tests.support.alone import Alone, on_project
+from tests.support.live_run import SUITE as TEXT
+from tests.support.live_run import LiveRun
+from tui_eval.model import Reply
+from tui_eval.tui.controllers.editing import SavedElsewhere
+from tui_eval.tui.controllers.recorded import RecordedController
+from tui_eval.tui.controllers.save_conversation import SaveController
+from tui_eval.tui.loaders.suites_loader import Loaded
+from tui_eval.tui.state.case.save_choice import SaveChoice
 
-SUITE = """\
-# ours
-agent: helper   # the one
-
-test_cases:
-  # the first
-  - name: talks
-    messages: ["what is the price?", "and for two?"]   # in order
-    expected: {should_contain: ["159"], tools_used: [look_up], max_tool_calls: 3}
-"""
-WRONG = SUITE.replace('["159"]', '["nowhere", "never"]')
-SCRIPT = r"""
-rate: 50000
-rules:
-  - {match: '/^(?!what)[\s\S]*two/', say: "That makes **159** euros: {{message}}"}
-  - match: price
-    steps:
-      - {call: look_up, arguments: {what: price}, result: 79}
-      - {say: "It is 79.50 euros."}
-"""
-CONFIG = """\
-# agents of ours
-agents:
-  helper: {type: scripted, script: agent.script.yaml}   # offline
-run: {concurrency: 2}
-"""
-FORMATS: tuple[str, ...] = ("start_to_agent", "promptfoo", "neuro_san", "nao")
+REFUND, CALMS = "refund is approved", "calms an angry customer"
+SUITE = "suites/support.yaml"
 
 
-@asynccontextmanager
-async def app_on(root: Path, suite: str = SUITE):
-    for name, text in (("suite.yaml", suite), ("agent.script.yaml", SCRIPT), ("tui_eval.yaml", CONFIG)):
-        (root / name).write_text(text)
-    client = EngineClient(root)
-    try:
-        async with running_app(root, engine=client) as (app, pilot):
-            app.places.suites.go_to(CasePointer("suite.yaml::talks"))
-            await pilot.pause()
-            yield app, pilot
-    finally:
-        with suppress(EngineError):
-            await client.shutdown()
-        await client.close()
+class Saving:
+    def __init__(self, alone: Alone) -> None:
+        self.alone = alone
+        self.brought: list[tuple[str, str]] = []
+        recorded = RecordedController(alone.core, alone.places, alone.runs)
+        self.saved = SavedElsewhere(alone.core, alone.suites)
+        self.controller = SaveController(
+            alone.services(), recorded, self.saved, lambda *line: self.brought.append(line)
+        )
+
+    async def press(self) -> None:
+        await self.alone.press(self.controller.handlers(), "case.save")
+
+    @property
+    def offer(self) -> Any:
+        assert self.alone.dialog.name == "save dialog"
+        return self.alone.dialog.arguments[0]
+
+    @property
+    def file(self) -> Path:
+        return self.alone.root / SUITE
+
+    async def choose(self, form: str = "start_to_agent", file: str = SUITE, name: str = "saved") -> None:
+        await self.alone.answer(SaveChoice(form, file, name))
 
 
-async def ran(app: Any, pilot: Any, before: str = "") -> Any:
-    await until(lambda: app.state.run and app.state.run.info.id != before and not app.state.run.active, pilot)
-    return app.state.run
+@pytest.fixture
+async def saving(tmp_path: Path) -> Saving:
+    one = Saving(await on_project(tmp_path))
+    run = LiveRun(one.alone.root, [REFUND])
+    run.start(0)
+    run.done(0, "passed", said="You have it.", replies=[Reply(1, "You have it.")])
+    run.finish()
+    one.alone.show_run(run.folder)
+    one.alone.go_to(REFUND)
+    return one
 
 
-def under_cursor(app: Any) -> str | None:
-    line = app.places.suites.case_list.current_line
-    return line.key if line is not None else None
-
-
-async def save_as(app: Any, pilot: Any, form: str, *typed: str) -> Path:
-    """Press `C`, go to this format, type into the file's line, write; the file."""
-    await pilot.press("C")
-    await until(lambda: isinstance(app.screen, SaveDialog), pilot)
-    dialog = app.screen
-    await pilot.press("up")
-    while dialog.form != form:
-        await pilot.press("right")
-    await pilot.press("down", *typed, "enter")
-    await until(lambda: isinstance(app.screen, ChangeScreen), pilot)
-    name = re.search(r"\+\+\+ b/(\S+)", app.screen.diff)
-    assert name is not None
-    await pilot.press("enter")
-    path = app.state.root / name[1]
-    await until(path.exists, pilot)
-    return path
-
-
-def check(root: Path) -> str:
-    """What `tui-eval check` says of the folder."""
-    command = [sys.executable, "-m", "tui_eval", "check", str(root)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    return done.stdout + done.stderr
-
-
-@pytest.mark.parametrize(
-    ("stepped", "form"),
-    [
-        *(pytest.param(True, form, id=f"stepped-{form}") for form in FORMATS),
-        # What is written does not depend on where the conversation came from: each format once.
-        pytest.param(False, "start_to_agent", id="recorded-start_to_agent"),
-        *(pytest.param(False, form, id=f"recorded-{form}", marks=pytest.mark.real) for form in FORMATS[1:]),
-    ],
-)
-async def test_it_is_read_found_run_and_passes(tmp_path: Path, form: str, stepped: bool) -> None:
-    async with app_on(tmp_path) as (app, pilot):
-        if stepped:
-            await pilot.press("b")
-            for turn in (1, 2):
-                await until(lambda turn=turn: isinstance(app.screen, StepScreen)
-                            and app.screen.view.waits == turn, pilot)  # fmt: skip
-                await pilot.pause()
-                await pilot.press("e", "end", "!", "ctrl+s") if turn == 2 else await pilot.press("enter")
-            await until(lambda: app.screen.attempt is not None, pilot)
-        else:
-            await pilot.press("r")
-        if not stepped:
-            await ran(app, pilot)
-        own = ["ctrl+u", *"again.yaml"] if form == "start_to_agent" else []
-        path = await save_as(app, pilot, form, *own)
-        suite = path.relative_to(tmp_path).as_posix()
-        await until(lambda: any(item.suite == suite for item in app.state.rows), pilot)
-        if stepped:
-            await pilot.press("U")
-        item = next(item for item in app.state.rows if item.suite == suite)
-        await until(lambda: under_cursor(app) == item.case_id, pilot)
-        assert "written:" in "".join(words for _, _, words in app.notices.lines)
-        # A step is in front where nothing else was, until it is put away: it is not the run that `r` starts.
-        first = app.state.run.info.id if app.state.run else ""
-        await pilot.press("r")
-        run = await ran(app, pilot, first)
-        (row,) = run.attempts.values()
-        assert row.outcome == "passed", row.message
-        assert [case.agent for case in run.cases.values()] == ["helper"]
-    assert "0 errors" in check(tmp_path)
-    asked = path.read_text()
-    assert ("and for two?!" in asked) == stepped
-    if form == "nao":
-        text = (tmp_path / "tui_eval.yaml").read_text()
-        assert text.startswith(CONFIG), "comments and layout stay"
-        rule = rule_for(load([tmp_path]), suite)
-        assert rule is not None and rule.agent == "helper"
-    else:
-        assert (tmp_path / "tui_eval.yaml").read_text() == CONFIG
-
-
-async def test_into_an_existing_file_comments_stay(tmp_path: Path) -> None:
-    async with app_on(tmp_path) as (app, pilot):
-        await pilot.press("r")
-        await ran(app, pilot)
-        await pilot.press("C")
-        await until(lambda: isinstance(app.screen, SaveDialog), pilot)
-        await pilot.press("enter")  # its own suite is what the dialog begins with
-        await until(lambda: isinstance(app.screen, ChangeScreen), pilot)
-        assert "Added to suite.yaml" in screen_text(app)
-        await pilot.press("enter")
-        await until(lambda: "suite.yaml::talks (saved)" in app.state.by_id, pilot)
-        await until(lambda: under_cursor(app) == "suite.yaml::talks (saved)", pilot)
-    assert (tmp_path / "suite.yaml").read_text().startswith(SUITE)
-
-
-async def test_of_a_wrong_answer_the_expectations_are_the_cases_own(tmp_path: Path) -> None:
-    async with app_on(tmp_path, WRONG) as (app, pilot):
-        await pilot.press("r")
-        first = (await ran(app, pilot)).info.id
-        await save_as(app, pilot, "start_to_agent")
-        await until(lambda: under_cursor(app) == "suite.yaml::talks (saved)", pilot)
-        ours, new = (app.state.by_id[f"suite.yaml::talks{end}"].case for end in ("", " (saved)"))
-        stated = [[(one.type, one.value) for one in case.assertions] for case in (ours, new)]
-        assert stated[0] == stated[1]
-        await pilot.press("r")
-        run = await ran(app, pilot, first)
-        assert [row.outcome for row in run.attempts.values()] == ["failed"]
-        # Once more: the name is free.
-        app.places.suites.go_to(CasePointer("suite.yaml::talks"))
-        await pilot.press("C")
-        await until(lambda: isinstance(app.screen, SaveDialog), pilot)
-        assert "talks (saved 2)" in screen_text(app)
-
-
-async def test_in_another_format_nothing_is_proposed_from_a_wrong_answer(tmp_path: Path) -> None:
-    async with app_on(tmp_path, WRONG) as (app, pilot):
-        await pilot.press("r")
-        await ran(app, pilot)
-        await pilot.press("C")
-        await until(lambda: isinstance(app.screen, SaveDialog), pilot)
-        await pilot.press("up")
-        while app.screen.form != "promptfoo":
-            await pilot.press("right")
-        await pilot.press("enter")
-        await until(lambda: isinstance(app.screen, ChangeScreen), pilot)
-        text = screen_text(app)
-        assert "it expects nothing yet" in text and "should_contain" in text
-        assert "assert:" not in app.screen.diff
-
-
-async def test_the_dialogs_keys_are_those_of_the_line_and_a_refusal_keeps_what_was_typed(
-    tmp_path: Path,
+async def test_the_suite_of_the_case_is_offered_and_the_change_shown_before_it_is_written(
+    saving: Saving,
 ) -> None:
-    async with app_on(tmp_path) as (app, pilot):
-        await pilot.press("r")
-        await ran(app, pilot)
-        await pilot.press("C")
-        await until(lambda: isinstance(app.screen, SaveDialog), pilot)
-        await until(lambda: "tab ↓ ↑ line" in screen_text(app), pilot)
-        assert "← → format" not in screen_text(app)  # there they move in the text
-        await pilot.press("up")
-        await until(lambda: "← → format" in screen_text(app), pilot)
-        before = app.screen
-        await pilot.press("down", "ctrl+u", *"../out.yaml", "enter")
-        await until(lambda: app.screen is not before and isinstance(app.screen, SaveDialog), pilot)
-        await until(lambda: "../out.yaml is outside the project" in screen_text(app), pilot)
-        assert "talks (saved)" in screen_text(app)
-        await pilot.press("ctrl+u", "enter")
-        await until(lambda: "file and name are needed" in screen_text(app), pilot)
-        await pilot.press("escape")
-        await until(lambda: not isinstance(app.screen, SaveDialog), pilot)
+    await saving.press()
+    assert (saving.offer.choice.form, saving.offer.choice.file) == ("start_to_agent", SUITE)
+    assert set(saving.offer.files) >= {"nao", "start_to_agent", "promptfoo", "neuro_san"}
+    await saving.choose()
+    title, diff = saving.alone.dialog.arguments
+    assert title == f"Added to {SUITE}" and '+  - name: "saved"' in diff
+    assert saving.file.read_text() == TEXT  # only shown so far
+    await saving.alone.answer("write")
+    names = [case["name"] for case in yaml.safe_load(saving.file.read_text())["test_cases"]]
+    assert names[-1] == "saved" and len(names) == 4
+    assert saving.alone.suites.reloads == [["support.yaml"]] and saving.alone.suites.loads == 0
+    assert saving.alone.said == "written: support.yaml; r runs it"
 
 
-@pytest.mark.parametrize(
-    "text",
-    ["", "agents: {}\n", "suites:\n  - {path: a}   # ours\n", "suites:\n- path: a\n  agent: b\n", "# x\r\nsuites:\r\n- path: a\r\n"],
-)  # fmt: skip
-def test_a_rule_comes_first_and_the_rest_stays(text: str) -> None:
-    rule = {"path": "tests/a b.yml", "agent": "no"}
-    result = added(text, rule)
-    assert yaml.safe_load(result)["suites"][0] == rule
-    lines = text.splitlines(keepends=True)
-    assert [line for line in result.splitlines(keepends=True) if line in lines] == lines
+async def test_who_leaves_either_dialog_writes_nothing(saving: Saving) -> None:
+    await saving.press()
+    await saving.alone.answer(None)
+    await saving.press()
+    await saving.choose()
+    await saving.alone.answer(None)
+    assert saving.file.read_text() == TEXT and saving.alone.suites.reloads == []
+    assert saving.alone.window.stack == [saving.alone.list]
 
 
-def test_a_rule_that_has_no_place_is_refused() -> None:
-    with pytest.raises(RuleEntryError, match="one line"):
-        added("suites: [{path: a}]\n", {"path": "b", "agent": "c"})
-    with pytest.raises(RuleEntryError, match="cannot take"):
-        added("x: |\n suites\nsuites:\n\t- {path: a}\n", {"path": "b", "agent": "c"})
+async def test_a_new_file_is_read_with_everything_and_its_case_comes_under_the_cursor(saving: Saving) -> None:
+    alone = saving.alone
+    await saving.press()
+    await saving.choose(file="suites/new.yaml")
+    assert alone.dialog.arguments[0].startswith("A new file suites/new.yaml")
+    await alone.answer("write")
+    assert (alone.root / "suites/new.yaml").exists() and alone.suites.loads == 1
+    await alone.read()
+    assert alone.state.config is not None
+    saving.controller.read(Loaded(1, [], alone.state.config, False))
+    assert saving.brought == []
+    saving.controller.read(Loaded(1, [], alone.state.config, True))
+    assert saving.brought == [("suites/new.yaml::saved", "suites/new.yaml")]
+    saving.controller.read(Loaded(1, [], alone.state.config, True))
+    assert len(saving.brought) == 1  # once: the person may have moved on
+
+
+@pytest.mark.parametrize("file", ["../outside.yaml", "suites/../../outside.yaml"])
+async def test_a_file_outside_the_project_is_refused_with_what_was_typed_kept(
+    saving: Saving, file: str
+) -> None:
+    await saving.press()
+    await saving.choose(file=file, name="mine")
+    offer, problem = saving.alone.dialog.arguments
+    assert "is outside the project" in problem
+    assert (offer.choice.file, offer.choice.name) == (file, "mine")
+    assert not (saving.alone.root.parent / "outside.yaml").exists()
+
+
+async def test_a_file_of_another_kind_is_not_added_to_and_says_why(saving: Saving) -> None:
+    (saving.alone.root / "notes.yaml").write_text("just: words\n")
+    await saving.press()
+    await saving.choose(file="notes.yaml")
+    assert saving.alone.dialog.name == "save dialog" and saving.alone.dialog.arguments[1]
+    assert (saving.alone.root / "notes.yaml").read_text() == "just: words\n"
+    await saving.choose()  # mended: it goes on
+    assert saving.alone.dialog.name == "change"
+
+
+async def test_a_file_that_was_changed_while_the_change_was_looked_at_is_not_written_over(
+    saving: Saving,
+) -> None:
+    await saving.press()
+    await saving.choose()
+    saving.file.write_text(TEXT + "# mine\n")
+    await saving.alone.answer("write")
+    assert saving.file.read_text() == TEXT + "# mine\n" and saving.alone.suites.reloads == []
+    assert not saving.alone.said.startswith("written") and saving.alone.window.toasts
+
+
+async def test_who_answers_a_new_case_is_written_into_the_configuration_where_its_file_does_not_say(
+    saving: Saving,
+) -> None:
+    alone = saving.alone
+    await saving.press()
+    await saving.choose("promptfoo", "checks/promptfooconfig.yaml")
+    title, diff = alone.dialog.arguments
+    if "tui_eval.yaml" in title:
+        assert title.endswith(", and who answers it in tui_eval.yaml") and "agent: offline" in diff
+    await alone.answer("write")
+    assert (alone.root / "checks/promptfooconfig.yaml").exists() and alone.suites.loads == 1
+    assert ("checks/promptfooconfig.yaml" in (alone.root / "tui_eval.yaml").read_text()) == (
+        "tui_eval.yaml" in title
+    )
+
+
+async def test_there_must_be_a_conversation_that_has_ended(saving: Saving) -> None:
+    saving.alone.go_to(CALMS)
+    await saving.press()
+    assert saving.alone.said == "there is no finished conversation to save"
+    saving.alone.list.hidden = {row.key for row in saving.alone.list.all_entries()}
+    await saving.press()
+    assert saving.alone.said == "put the cursor on a case first"
+    assert saving.alone.window.stack == [saving.alone.list]
+
+
+async def test_where_the_case_is_looked_at_the_words_say_where_it_is_run(saving: Saving) -> None:
+    saving.alone.look_at(saving.alone.go_to(REFUND))
+    await saving.press()
+    await saving.choose()
+    await saving.alone.answer("write")
+    assert saving.alone.said == "written: support.yaml; r in the list runs it"

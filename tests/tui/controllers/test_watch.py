@@ -1,247 +1,296 @@
-"""Which files are watched, and what a save does: with editors that write in place and such that replace the
-file, with files that cannot be read for a while, with agents of several modules."""
+"""What is watched, which files, and what a save does: judge again, run again, or nothing; said where it is nothing."""
 
 from __future__ import annotations
 
-import os
-import subprocess
-from contextlib import asynccontextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import cast
 
 import pytest
 
-from tests.support.app_host import running_app, screen_text, until
-from tui_eval.engine.service.client import EngineClient, EngineError
-from tui_eval.tui.pointer import CasePointer
-from tui_eval.tui.state.python_imports import Imports
+from tests.support.alone import Alone, on_project
+from tests.support.live_run import LiveRun
+from tui_eval.model import Problem
+from tui_eval.tui.controllers.recorded import RecordedController
+from tui_eval.tui.controllers.suites import SuiteController
+from tui_eval.tui.controllers.watch import WatchController
+from tui_eval.tui.state.app_state import CasePointer
+from tui_eval.tui.state.lists.case_tree import TreeLine
+from tui_eval.tui.state.lists.suite_changes import EditedSuite
 
-SUITE = """\
-agent: helper
-test_cases:
-  - name: greets
-    input: hello
-    expected: {should_contain: [nothing]}
-"""
-AGENT = "from words import said\n\n\ndef answer(message, session):\n    return said(message)\n"
-WORDS = 'def said(message):\n    return f"you said {message}"\n'
-
-
-def in_place(file: Path, text: str) -> None:
-    """As vim does it with `backupcopy=yes`, nano, ed."""
-    file.write_text(text)
+REFUND, GREETS, CALMS = "refund is approved", "greets by name", "calms an angry customer"
+SUITE = "suites/support.yaml"
+WRONG = Problem(SUITE, 3, "", "is no YAML")
+CONFIG = "agents:\n  offline: {type: python, function: 'agent.py:answer'}\n"
 
 
-def renamed_over(file: Path, text: str) -> None:
-    """As vim does it by default, VS Code with atomic saves, `sed -i`."""
-    new = file.with_name(".new")
-    new.write_text(text)
-    os.replace(new, file)
+class Watching:
+    """The controller, and saves that are told to it by hand: when a thread sees one is `watching`'s."""
+
+    def __init__(self, alone: Alone) -> None:
+        self.alone = alone
+        recorded = RecordedController(alone.core, alone.places, alone.runs)
+        self.watch = WatchController(
+            alone.core, alone.places, cast(SuiteController, alone.suites), alone.runs, recorded
+        )
+
+    async def press(self) -> None:
+        await self.alone.press(self.watch.handlers(), "watch")
+
+    def names(self) -> list[str]:
+        return sorted(Path(file).name for file in self.watch.files())
+
+    async def save(self, *names: str, change: EditedSuite | None = None) -> None:
+        """These files are saved, and what came of reading them is told."""
+        alone = self.alone
+        before = len(alone.suites.reloads)
+        self.watch.saved([str(alone.root / name) for name in names])
+        await alone.settle()
+        if len(alone.suites.reloads) > before and alone.suites.belongs:
+            alone.suites.then(change or EditedSuite())
+            await alone.settle()
+
+    def end(self) -> None:
+        if self.watch.watcher is not None:
+            self.watch.watcher.stop()
+        self.alone.front_run.stop()
 
 
-def by_ed(file: Path, text: str) -> None:
-    """A real editor of another process."""
-    commands = f"1,$d\na\n{text}.\nw\nq\n"
-    subprocess.run(["ed", "-s", str(file)], input=commands, text=True, check=True)
+@pytest.fixture
+async def watching(tmp_path: Path):
+    (tmp_path / "agent.py").write_text("from words import said\n\n\ndef answer(message):\n    return said\n")
+    (tmp_path / "words.py").write_text("said = 'hi'\n")
+    alone = await on_project(tmp_path, "failed", "passed")
+    (tmp_path / "tui_eval.yaml").write_text(CONFIG)
+    alone.state.trusted = True
+    await alone.read()
+    one = Watching(alone)
+    yield one
+    one.end()
 
 
-def away_and_back(file: Path, text: str) -> None:
-    """Moved away, then written anew: vim's `writebackup`."""
-    os.replace(file, file.with_name("file~"))
-    file.write_text(text)
+def folder_line() -> TreeLine:
+    return TreeLine("folder", "suites/", 0, "suites/")
 
 
-@asynccontextmanager
-async def app_on(root: Path):
-    (root / "suite.yaml").write_text(SUITE)
-    (root / "my_agent.py").write_text(AGENT)
-    (root / "words.py").write_text(WORDS)
-    (root / "tui_eval.yaml").write_text("agents: {helper: {type: python, function: 'my_agent.py:answer'}}\n")
-    client = EngineClient(root)
-    try:
-        async with running_app(root, engine=client, trust=True) as (app, pilot):
-            app.places.suites.go_to(CasePointer("suite.yaml::greets"))
-            await pilot.press("r")
-            await until(lambda: app.state.run is not None and not app.state.run.active, pilot)
-            yield app, pilot
-    finally:
-        with suppress(EngineError):
-            await client.shutdown()
-        await client.close()
+# -- one case
 
 
-async def watching(app: Any, pilot: Any, mode: str) -> None:
-    while app.watching.mode != mode:
-        await pilot.press("W")
-    await until(lambda: app.watching.watcher is not None, pilot)
+async def test_one_case_is_judged_again_then_run_again_then_watched_no_more(watching: Watching) -> None:
+    alone = watching.alone
+    alone.go_to(REFUND)
+    await watching.press()
+    assert watching.watch.words == f"watch: judge {REFUND}"
+    assert alone.said == f"watching 1 file: a save judges again {REFUND}" and watching.names() == [
+        "support.yaml"
+    ]
+    assert alone.list.footer.drawn == 1
+    await watching.press()
+    assert watching.watch.words == f"watch: rerun {REFUND}"
+    assert watching.names() == ["agent.py", "support.yaml", "tui_eval.yaml", "words.py"]
+    assert alone.said == f"watching 4 files: a save reruns {REFUND}"
+    await watching.press()
+    assert watching.watch.words == "" and alone.said == "watching no more" and watching.names() == []
+    assert watching.watch.watcher is None
 
 
-async def after(app: Any, pilot: Any, run_id: str) -> Any:
-    """The attempt of the run that came after this one, once it has ended."""
-    await until(lambda: app.state.run.info.id != run_id and not app.state.run.active, pilot)
-    return next(iter(app.state.run.attempts.values()))
+async def test_the_case_that_is_watched_is_meant_wherever_the_cursor_is(watching: Watching) -> None:
+    watching.alone.go_to(REFUND)
+    await watching.press()
+    watching.alone.go_to(GREETS)
+    await watching.press()
+    assert watching.watch.words == f"watch: rerun {REFUND}"
 
 
-@pytest.mark.parametrize(
-    "save", [in_place, renamed_over, pytest.param(by_ed, marks=pytest.mark.real), away_and_back]
-)
-async def test_every_way_to_save_is_seen_in_both_modes(tmp_path: Path, save) -> None:
-    async with app_on(tmp_path) as (app, pilot):
-        first = app.state.run.info.id
-        await watching(app, pilot, "judge")
-        save(tmp_path / "suite.yaml", SUITE.replace("nothing", "hello"))
-        row = await after(app, pilot, first)
-        assert (row.outcome, row.cost) == ("passed", None)
-        assert "running, 1 attempt" not in screen_text(app)
-        await watching(app, pilot, "rerun")
-        second = app.state.run.info.id
-        save(tmp_path / "my_agent.py", AGENT.replace("said(message)", '"else"'))
-        assert (await after(app, pilot, second)).outcome == "failed"
+async def test_there_must_be_a_case_of_the_suites(watching: Watching) -> None:
+    watching.alone.look_at(CasePointer("elsewhere.yaml::x"))
+    await watching.press()
+    assert watching.alone.said == "put the cursor on a case of the suites, a file or a folder first"
+    assert watching.watch.words == "" and watching.watch.watcher is None
 
 
-async def test_a_module_of_the_agent_is_watched(tmp_path: Path) -> None:
-    async with app_on(tmp_path) as (app, pilot):
-        await watching(app, pilot, "rerun")
-        first = app.state.run.info.id
-        (tmp_path / "words.py").write_text(WORDS.replace("you said", "nothing but"))
-        assert (await after(app, pilot, first)).outcome == "passed"
+async def test_a_saved_suite_has_its_recorded_answer_judged_again(watching: Watching) -> None:
+    alone = watching.alone
+    alone.go_to(REFUND)
+    await watching.press()
+    await watching.save(SUITE)
+    assert alone.suites.reloads == [["support.yaml"]]
+    assert alone.asked == [REFUND] and alone.request.continue_from is not None
+    assert alone.request.continue_from.turn is None  # nothing is sent to the agent
 
 
-async def test_a_file_that_cannot_be_read_runs_nothing_and_mended_it_does(tmp_path: Path) -> None:
-    async with app_on(tmp_path) as (app, pilot):
-        first = app.state.run.info.id
-        await watching(app, pilot, "judge")
-        (tmp_path / "suite.yaml").write_text(SUITE + "  - : [\n")
-        await until(lambda: "suite.yaml::greets" in app.state.gone, pilot)
-        await until(lambda: app.notices.lines[-1][1] == "error", pilot)
-        assert app.notices.lines[-1][2].startswith("suite.yaml:6: not valid YAML")
-        assert app.state.run.info.id == first
-        (tmp_path / "suite.yaml").write_text(SUITE.replace("nothing", "hello"))
-        assert (await after(app, pilot, first)).outcome == "passed"
-        said = [words for _, level, words in app.notices.lines if level == "error"]
-        assert len(said) == len(set(said)), "an error is told once"
+async def test_a_saved_agent_has_the_case_run_again_in_its_column(watching: Watching) -> None:
+    alone = watching.alone
+    alone.go_to(REFUND)
+    await watching.press()
+    await watching.press()
+    alone.suites.belongs = False  # the agent's file is no suite's
+    await watching.save("agent.py")
+    assert alone.asked == [REFUND] and alone.request.continue_from is None and alone.request.attempts == 1
+    assert alone.request.cells is not None and [one.agent for one in alone.request.cells] == ["offline"]
 
 
-async def test_a_renamed_case_is_watched_on(tmp_path: Path) -> None:
-    async with app_on(tmp_path) as (app, pilot):
-        await watching(app, pilot, "rerun")
-        first = app.state.run.info.id
-        (tmp_path / "suite.yaml").write_text(SUITE.replace("greets", "says hello"))
-        await after(app, pilot, first)
-        assert [row.case_id for row in app.state.run.cases.values()] == ["suite.yaml::says hello"]
+async def test_a_saved_configuration_is_read_whole(watching: Watching) -> None:
+    alone = watching.alone
+    alone.go_to(REFUND)
+    await watching.press()
+    await watching.press()
+    await watching.save("tui_eval.yaml")
+    assert alone.suites.loads == 1 and alone.suites.reloads == [] and alone.asked == [REFUND]
 
 
-def test_imports_are_found_without_running_anything(tmp_path: Path) -> None:
-    files = {
-        "agent.py": "import helper, json, os.path\nfrom pack import one\nfrom pack.two import x\nimport gone\n",
-        "helper.py": "from agent import answer\nimport below\n",
-        "below.py": "raise SystemExit('never run')\n",
-        "pack/__init__.py": "",
-        "pack/one.py": "from . import three\nfrom .two import y\n",
-        "pack/two.py": "import broken\n",
-        "pack/three.py": "",
-        "broken.py": "def broken(:\n",
-        "unused.py": "",
-    }
-    for name, text in files.items():
-        (tmp_path / name).parent.mkdir(exist_ok=True)
-        (tmp_path / name).write_text(text)
-    imports = Imports()
-
-    def found() -> set[str]:
-        return {str(path.relative_to(tmp_path)) for path in imports.of([tmp_path / "agent.py"], tmp_path)}
-
-    assert found() == set(files) - {"agent.py", "unused.py"}
-    (tmp_path / "below.py").write_text("import unused\n")
-    assert "unused.py" in found()
-    (tmp_path / "agent.py").write_text("import helper  # and nothing else\n")
-    assert "pack/one.py" not in found()
+async def test_a_case_of_another_name_is_watched_under_it(watching: Watching) -> None:
+    alone = watching.alone
+    pointer = alone.go_to(REFUND)
+    await watching.press()
+    await watching.press()
+    await watching.save(SUITE, change=EditedSuite(renamed={pointer.case_id: f"{SUITE}::{GREETS}"}))
+    assert alone.asked == [GREETS] and watching.watch.words == f"watch: rerun {GREETS}"
 
 
-FOLDER = """\
-agent: helper
-test_cases:
-  - {name: says hello, input: hello, expected: {should_contain: [said hello]}}
-  - {name: says bye, input: bye, expected: {should_contain: [nothing]}}
-  - {name: says more, input: more, expected: {should_contain: [nothing]}}
-"""
+async def test_a_case_that_is_no_longer_in_its_file_is_neither_judged_nor_run(watching: Watching) -> None:
+    alone = watching.alone
+    pointer = alone.go_to(REFUND)
+    await watching.press()
+    alone.state.gone[pointer.case_id] = alone.state.by_id.pop(pointer.case_id)
+    await watching.save(SUITE)
+    assert alone.said == f"{REFUND} is not in its file: nothing to watch it for"
+    assert not alone.engine.requests and watching.names() == ["support.yaml"]  # it may come back
 
 
-@asynccontextmanager
-async def folder_on(root: Path):
-    """Two suites in a folder and one beside it, all of which ran once."""
-    for name in ("shop/one.yaml", "shop/two.yaml", "else.yaml"):
-        (root / name).parent.mkdir(exist_ok=True)
-        (root / name).write_text(FOLDER)
-    (root / "my_agent.py").write_text(AGENT)
-    (root / "words.py").write_text(WORDS)
-    (root / "tui_eval.yaml").write_text("agents: {helper: {type: python, function: 'my_agent.py:answer'}}\n")
-    client = EngineClient(root)
-    try:
-        async with running_app(root, engine=client, trust=True) as (app, pilot):
-            await pilot.press("a")
-            await until(lambda: app.state.run is not None and not app.state.run.active, pilot)
-            await until(lambda: all(item.history for item in app.state.rows), pilot)
-            await pilot.press("U")
-            yield app, pilot
-    finally:
-        with suppress(EngineError):
-            await client.shutdown()
-        await client.close()
+async def test_a_save_while_the_case_runs_waits_for_its_end(watching: Watching) -> None:
+    alone = watching.alone
+    alone.go_to(REFUND)
+    await watching.press()
+    run = LiveRun(alone.root, [REFUND])
+    run.start(0)
+    run.writer.flush()
+    alone.show_run(run.folder)
+    await watching.save(SUITE)
+    assert not alone.suites.reloads and not alone.engine.requests
+    (again,) = [timer for timer in alone.window.timers if timer.seconds == 0.5]
+    run.done(0, "failed", "no")
+    run.finish()
+    alone.show_run(run.folder)
+    again.ring()
+    await alone.settle()
+    assert alone.suites.reloads == [["support.yaml"]]
 
 
-async def watch_line(app: Any, pilot: Any, key: str) -> None:
-    place = app.places.suites
-    await until(lambda: place.case_list.go_to(key), pilot)
-    await pilot.press("W")
-    await until(lambda: app.watching.watcher is not None, pilot)
+async def test_a_save_that_comes_after_watching_has_ended_does_nothing(watching: Watching) -> None:
+    alone = watching.alone
+    alone.go_to(REFUND)
+    await watching.press()
+    watching.watch.saved([str(alone.root / SUITE)])
+    await watching.press()
+    await watching.press()  # off, before the save is told
+    await alone.settle()
+    asked = len(alone.engine.requests)
+    if alone.suites.reloads:
+        alone.suites.then(EditedSuite())
+        await alone.settle()
+    assert len(alone.engine.requests) == asked == 0
 
 
-def outcomes(app: Any) -> dict[str, list[str]]:
-    """What became of each case, newest first."""
-    return {item.case_id: [one.outcome for one in item.history] for item in app.state.rows}
+# -- all below a line
 
 
-async def test_below_a_folder_a_saved_suite_is_judged_again_as_one_run(tmp_path: Path) -> None:
-    async with folder_on(tmp_path) as (app, pilot):
-        await watch_line(app, pilot, "shop/")
-        assert "watch: shop/" in screen_text(app)
-        first = app.state.run.info.id
-        (tmp_path / "else.yaml").write_text(FOLDER.replace("nothing", "said"))  # is not watched
-        (tmp_path / "shop" / "one.yaml").write_text(FOLDER.replace("[nothing]", "[said]"))
-        await until(lambda: outcomes(app)["shop/one.yaml::says more"][0] == "passed", pilot)
-        await until(lambda: outcomes(app)["shop/one.yaml::says bye"][0] == "passed", pilot)
-        run = next(one for one in app.state.group.runs if one.info.id != first)
-        assert run.info.options["rescores"] == first and len(run.attempts) == 2
-        assert [row.cost for row in run.attempts.values()] == [None, None]
-        assert outcomes(app)["shop/two.yaml::says bye"] == outcomes(app)["else.yaml::says bye"] == ["failed"]
-        await pilot.press("W")
-        assert "watch:" not in screen_text(app) and app.watching.watcher is None
+async def test_below_a_line_all_is_watched_until_the_next_press(watching: Watching) -> None:
+    alone = watching.alone
+    alone.list.line = folder_line()
+    await watching.press()
+    assert watching.watch.words == "watch: suites/"
+    assert alone.said == (
+        "watching 4 files of suites/: a saved suite is judged again, a saved agent runs what did not pass"
+    )
+    assert watching.names() == ["agent.py", "support.yaml", "tui_eval.yaml", "words.py"]
+    await watching.press()
+    assert watching.watch.words == "" and alone.said == "watching no more"
 
 
-async def test_below_a_folder_a_saved_agent_runs_what_did_not_pass(tmp_path: Path) -> None:
-    async with folder_on(tmp_path) as (app, pilot):
-        await watch_line(app, pilot, "shop/")
-        first = app.state.run.info.id
-        (tmp_path / "words.py").write_text(WORDS.replace("you said", "nothing, you said"))
-        await until(lambda: app.state.run.info.id != first and not app.state.run.active, pilot)
-        ran = sorted(row.case_id for row in app.state.run.cases.values())
-        assert ran == [
-            f"shop/{name}.yaml::says {what}" for name in ("one", "two") for what in ("bye", "more")
-        ]
-        await until(lambda: outcomes(app)["shop/two.yaml::says more"] == ["passed", "failed"], pilot)
-        # What has passed folds away with what passed before.
-        await until(lambda: screen_text(app).count("✓ ▸ 3 passed") == 2, pilot)
-        assert outcomes(app)["else.yaml::says bye"] == ["failed"]
+async def test_a_save_while_a_case_below_the_line_runs_waits_for_its_end(watching: Watching) -> None:
+    alone = watching.alone
+    alone.list.line = folder_line()
+    await watching.press()
+    run = LiveRun(alone.root, [REFUND])
+    run.start(0)
+    run.writer.flush()
+    alone.show_run(run.folder)
+    await watching.save(SUITE)
+    assert not alone.suites.reloads and [timer.seconds for timer in alone.window.timers] == [0.5]
+    run.done(0)
+    run.finish()
+    alone.show_run(run.folder)
+    alone.window.timers[0].ring()
+    await alone.settle()
+    assert alone.suites.reloads == [["support.yaml"]]
 
 
-async def test_a_files_line_and_another_question(tmp_path: Path) -> None:
-    """A case that is asked something else is asked, not judged by the answer to what was asked before."""
-    async with folder_on(tmp_path) as (app, pilot):
-        await watch_line(app, pilot, "shop/one.yaml")
-        assert "watch: one.yaml" in screen_text(app)
-        first = app.state.run.info.id
-        (tmp_path / "shop" / "one.yaml").write_text(FOLDER.replace("input: bye", "input: nothing"))
-        await until(lambda: app.state.run.info.id != first and not app.state.run.active, pilot)
-        await until(lambda: outcomes(app)["shop/one.yaml::says bye"][0] == "passed", pilot)
-        assert len(app.state.run.cases) == 1 and not app.state.run.info.options.get("rescores")
+async def test_a_save_right_after_the_key_is_seen_although_watching_has_not_begun(
+    watching: Watching, monkeypatch
+) -> None:
+    monkeypatch.setattr("tui_eval.tui.controllers.watch.INTERVAL", 0.01)
+    alone = watching.alone
+    alone.go_to(REFUND)
+    watching.watch.watch()
+    (alone.root / SUITE).write_text((alone.root / SUITE).read_text() + "# more\n")
+    await alone.until(lambda: alone.suites.reloads == [["support.yaml"]])
+
+
+async def test_a_saved_agent_runs_what_did_not_pass_below_the_line(watching: Watching) -> None:
+    alone = watching.alone
+    alone.past(REFUND, "failed")
+    alone.past(GREETS, "passed")
+    alone.list.line = folder_line()
+    await watching.press()
+    alone.suites.belongs = False
+    await watching.save("words.py")
+    assert alone.asked == [REFUND] and alone.places.place is alone.list  # the list stays
+    assert not alone.engine.rescored
+
+
+async def test_a_saved_suite_judges_its_recorded_answers_below_the_line_as_one_run(
+    watching: Watching,
+) -> None:
+    alone = watching.alone
+    run = alone.state.run
+    assert run is not None
+    alone.past(REFUND, "failed", run_id=run.info.id)
+    alone.past(GREETS, "passed", run_id=run.info.id)
+    alone.list.line = folder_line()
+    await watching.press()
+    await watching.save(SUITE)
+    ((folder, request),) = alone.engine.rescored
+    assert folder == run.folder and not alone.engine.requests
+    assert sorted(request.case_ids or ()) == sorted([f"{SUITE}::{REFUND}", f"{SUITE}::{GREETS}"])
+
+
+async def test_a_save_that_means_nothing_says_so(watching: Watching) -> None:
+    alone = watching.alone
+    alone.state.run = alone.state.group = None
+    for item in alone.state.rows:
+        item.history = []
+        alone.past(item.name, "passed")
+    alone.list.line = folder_line()
+    await watching.press()
+    alone.suites.belongs = False
+    await watching.save("agent.py")
+    assert alone.said == "saved: nothing that is watched has to be judged or run again"
+    assert not alone.engine.requests and not alone.engine.rescored
+
+
+async def test_a_suite_that_cannot_be_read_is_not_acted_on(watching: Watching) -> None:
+    alone = watching.alone
+    alone.past(REFUND, "failed")
+    alone.list.line = folder_line()
+    await watching.press()
+    await watching.save(SUITE, change=EditedSuite(problems=[WRONG]))
+    assert not alone.engine.requests and not alone.engine.rescored
+    assert watching.watch.words == "watch: suites/"  # it is watched still
+
+
+async def test_files_that_are_watched_are_read_by_no_one_else_meanwhile(watching: Watching) -> None:
+    alone = watching.alone
+    alone.go_to(REFUND)
+    assert watching.watch.followed() == []
+    await watching.press()
+    assert [Path(file).name for file in watching.watch.followed()] == ["support.yaml"]

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.app_host import LiveRun, project
 from tests.support.attempts import text_failure
+from tests.support.live_run import LiveRun, project
 from tests.support.terminal import Terminal
 
 

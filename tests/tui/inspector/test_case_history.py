@@ -22,17 +22,16 @@ from tui_eval.store.notes import HumanNote, Notes
 from tui_eval.store.run_folders import Store
 from tui_eval.store.schema import RunInfo
 from tui_eval.store.writer import PlannedCase, RunWriter
-from tui_eval.tui.case_past import load_past
 from tui_eval.tui.inspector.data import DataTab
 from tui_eval.tui.inspector.history import HistoryTab
 from tui_eval.tui.inspector.tools_tab import ToolsTab
+from tui_eval.tui.loaders.case_loader import load_past
 from tui_eval.tui.state.case import history_view
-from tui_eval.tui.state.case.case_history import CasePast, changes, columns
-from tui_eval.tui.state.case.noting import note_words
+from tui_eval.tui.state.case.case_history import CasePast, changes, columns, note_words
 from tui_eval.tui.state.case.waterfall import bar_line, bars, label_width, scale_line, span_of
 from tui_eval.tui.state.data.comparison_modes import disagreement
 from tui_eval.tui.state.data.data_view import make
-from tui_eval.tui.state.runs.linked_lists import Placed, stability, together
+from tui_eval.tui.state.runs.run_group import Placed, stability, together
 from tui_eval.tui.state.text.lines import plain
 
 LATER = "20260601-130000-bbbb"
@@ -146,7 +145,7 @@ def test_another_answer_is_known_by_its_fingerprint_where_texts_were_not_read() 
 async def test_the_answer_of_an_old_attempt_is_read_when_it_is_looked_at(
     tmp_path: Path, size: tuple[int, int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tui_eval.tui.case_past.ANSWERS", 1)
+    monkeypatch.setattr("tui_eval.tui.loaders.case_loader.ANSWERS", 1)
     app = host(tmp_path, text_failure())
     old = text_failure()
     old.response_text = "the answer in the old run"

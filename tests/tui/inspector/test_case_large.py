@@ -22,7 +22,7 @@ from tui_eval.tui.inspector import raw, transcript
 from tui_eval.tui.inspector.assertions import AssertionsTab
 from tui_eval.tui.screens.case_screen import CaseScreen
 from tui_eval.tui.state.case.transcript_view import prepared
-from tui_eval.tui.state.text import block_layout, blocks, json_head, json_lines, lines
+from tui_eval.tui.state.text import block_layout, blocks, json_lines, lines
 from tui_eval.tui.state.text.blocks import ABOVE, CLIP, Block
 from tui_eval.tui.state.text.json_lines import value_lines
 from tui_eval.tui.state.text.lines import Span, pattern, plain, text_lines
@@ -40,7 +40,7 @@ values = st.recursive(
 @given(st.lists(values, min_size=1, max_size=12), st.integers(10, 4000), st.booleans())
 def test_the_lines_of_a_beginning_are_those_of_the_whole(value: Any, cut: int, escaped: bool) -> None:
     text = json.dumps(value, ensure_ascii=escaped)
-    head = json_head.first_lines(text[:cut], json_lines.json_lines) if cut < len(text) else []
+    head = json_lines.first_lines(text[:cut], json_lines.json_lines) if cut < len(text) else []
     whole = list(json_lines.json_lines(json.loads(text)))
     assert head == whole[: len(head)]
 
@@ -59,7 +59,7 @@ def test_the_beginning_of_a_long_result_is_made_without_reading_the_rest(monkeyp
     loads = json.loads
     monkeypatch.setattr(json, "loads", lambda text: read.append(len(text)) or loads(text))
     assert list(islice(value_lines(text), 10)) == whole[:10]
-    assert read and max(read) <= json_head.PIECES[0] + 20
+    assert read and max(read) <= json_lines.PIECES[0] + 20
 
 
 def test_a_long_text_that_only_begins_as_json_is_said_to_be_none() -> None:

@@ -109,8 +109,8 @@ def test_before_a_turn_a_value_of_the_metadata_is_named_once() -> None:
 def test_a_result_of_a_search_shows_the_end_of_its_suite() -> None:
     suite = "a/long/way/to/the/suites/refunds.yaml"
     case = StoredCase(1, f"{suite}::c", suite, "c", "nao", "offline", None, "", 1, 1)
-    line = row_line(FoundEntry(Hit(1, 1, "user", "x"), case, 1, "failed"), 0, 60)
-    assert plain(line).endswith("suites/refunds.yaml") and width_of(line) <= 60 and "…" in plain(line)
+    line = row_line(FoundEntry(Hit(1, 1, "user", "x"), case, 1, "failed"), 0, 50)
+    assert plain(line).endswith("suites/refunds.yaml") and width_of(line) <= 50 and "…" in plain(line)
 
 
 def test_the_end_of_a_text_by_cells() -> None:

@@ -13,7 +13,7 @@ from tui_eval.model import Attempt, Case, Entry, Turn
 from tui_eval.store.run_folders import Store
 from tui_eval.store.schema import RunInfo
 from tui_eval.store.writer import PlannedCase, RunWriter
-from tui_eval.tui.pointer import CasePointer
+from tui_eval.tui.state.app_state import CasePointer
 from tui_eval.tui.state.case import prompt_view, raw_view, transcript_view
 from tui_eval.tui.state.case.attempt_preview import preview_lines
 from tui_eval.tui.state.case.case_content import CaseContent

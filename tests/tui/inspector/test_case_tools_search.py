@@ -13,8 +13,7 @@ from tests.support.case_host import host, loaded, screen_text, sees, until
 from tests.tui.inspector.test_case_large import happens
 from tui_eval.model import Attempt, Entry
 from tui_eval.tui.inspector import tools_tab
-from tui_eval.tui.inspector.tools_tab import ToolsTab
-from tui_eval.tui.state.case.tools_search import next_with
+from tui_eval.tui.inspector.tools_tab import ToolsTab, next_with
 from tui_eval.tui.state.case.tools_view import rows
 from tui_eval.tui.state.text.lines import pattern
 

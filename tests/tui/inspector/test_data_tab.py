@@ -17,7 +17,7 @@ from tests.tui.inspector.test_case_large import happens
 from tui_eval.model import Attempt, DataDetails
 from tui_eval.tui.inspector import data
 from tui_eval.tui.inspector.data import DataTab
-from tui_eval.tui.screens import case_copier
+from tui_eval.tui.screens import case_actions
 from tui_eval.tui.screens.case_screen import CaseScreen
 from tui_eval.tui.state.data import data_export
 from tui_eval.tui.state.data.data_export import ExportEnded
@@ -128,7 +128,7 @@ async def test_the_next_case_shows_nothing_of_the_last_one(tmp_path: Path) -> No
         screen, _ = await opened(pilot)
         await sees(pilot, "off by 0.75")
         screen.go_to(app.pointers[1])
-        await sees(pilot, "No rows are compared")
+        await until(pilot, lambda: screen.tab_shown == 0)  # it has no rows
         assert "off by" not in screen_text(app) and "region" not in screen_text(app)
 
 
@@ -179,6 +179,16 @@ async def test_a_missing_row_an_extra_one_and_a_repeat_stand_in_their_place(tmp_
         await sees(pilot, "×2 the answer has this key twice")
 
 
+async def test_beside_each_other_a_repeats_mark_and_its_rows_number_are_told_apart(tmp_path: Path) -> None:
+    app = host(tmp_path, attempt_of([{"status": "open"}], [{"status": "open"}] * 120))
+    async with app.run_test(size=(80, 24)) as pilot:
+        _, tab = await opened(pilot)
+        await pilot.press("o")
+        await until(pilot, lambda: tab.grid.sides)
+        last = tab.grid.rows_text().splitlines()[-1].split("│")[1]
+        assert last.split() == ["×120", "120", "open"]
+
+
 async def test_a_line_that_is_too_long_where_rows_are_few_goes_on_below(tmp_path: Path) -> None:
     rows = [{"id": n, "name": f"n{n}", "v": n * 2.0} for n in range(1, 21)]
     answer = [{**row, "v": row["v"] * (n % 3 + 2)} for n, row in enumerate(rows)]
@@ -224,7 +234,7 @@ async def test_writing_a_long_difference_says_how_far_it_is_and_can_be_ended(
     folder.mkdir()
     monkeypatch.setattr("tempfile.tempdir", str(folder))
     monkeypatch.setattr(data_export, "PIECE", 4)
-    monkeypatch.setattr(case_copier, "TELL", 0.0)
+    monkeypatch.setattr(case_actions, "TELL", 0.0)
 
     def held_up(view: Any, limit: Any, progress: Any) -> Any:
         return as_csv(view, limit, lambda done, total: progress(done, total) and (done != 8 or held.wait(60)))

@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from tests.support.app_host import LiveRun
+from tests.support.live_run import LiveRun
 from tui_eval.store.reader import RunReader
 from tui_eval.tui.loaders import follower
 from tui_eval.tui.loaders.follower import Follower, RunNews

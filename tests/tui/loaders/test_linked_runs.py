@@ -8,7 +8,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from tests.support.app_host import FakeEngine, LiveRun, project, running_app, screen_text, until
+from tests.support.app_host import running_app, screen_text, until
+from tests.support.live_run import FakeEngine, LiveRun, project
 from tui_eval.engine.request import RunRequest
 from tui_eval.engine.service.client import RunStarted
 from tui_eval.store.linked import load_together
@@ -118,6 +119,23 @@ async def test_an_opened_rerun_shows_what_it_builds_on(tmp_path):
         await until(lambda: "✓ ▸ 3 passed" in screen_text(app), pilot)
         await pilot.press("right")
         await until(lambda: all("✓" in line_of(app, name) for name in NAMES), pilot)
+
+
+async def test_the_newest_run_opened_by_its_key_counts_with_all_that_was_added(tmp_path):
+    """After a restart as before it: reruns beside each other count, a step takes no run's place."""
+    root = project(tmp_path)
+    first = LiveRun(root, NAMES)
+    first.all_done(["failed", "passed", "passed"])
+    LiveRun(root, NAMES[:1], linked_to=first.info.id).all_done(["passed"])
+    LiveRun(root, NAMES[1:2], linked_to=first.info.id).all_done(["failed"])
+    LiveRun(root, NAMES[2:], linked_to=first.info.id, options={"step": True}).finish()
+    async with running_app(root) as (app, pilot):
+        await pilot.press("L")
+        await until(lambda: isinstance(app.screen, RunScreen), pilot)
+        await until(lambda: "✗ greets by name" in screen_text(app), pilot)
+        await until(lambda: "✓2" in screen_text(app) and "✗1" in screen_text(app), pilot)
+        assert [run.info.linked_to for run in app.state.group.runs] == [None, first.info.id, first.info.id]
+        assert not app.state.run.info.options.get("step")
 
 
 async def test_after_a_run_one_pane_at_a_time_on_a_small_screen(tmp_path):

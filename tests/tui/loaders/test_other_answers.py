@@ -8,7 +8,8 @@ from contextlib import closing
 from pathlib import Path
 
 from tests.commands.conftest import Cli, cli  # noqa: F401 - a fixture
-from tests.support.app_host import LiveRun, project, running_app, screen_text, until
+from tests.support.app_host import running_app, screen_text, until
+from tests.support.live_run import LiveRun, project
 from tests.tui.screens.test_compare_screen import compared
 from tests.tui.screens.test_runs_screen import NAMES, SIZES, sees
 from tui_eval.model import Outcome

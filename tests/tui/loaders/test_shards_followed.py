@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.app_host import project, running_app, screen_text, until
+from tests.support.app_host import running_app, screen_text, until
+from tests.support.live_run import project
 from tests.tui.screens.test_runs_screen import sees
 from tui_eval.model import Attempt, Case
 from tui_eval.store import gathering

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from tests.support.app_host import project, running_app, screen_text, until
+from tests.support.app_host import running_app, screen_text, until
+from tests.support.live_run import project
 from tests.tui.screens.test_compare_screen import run_of_agents
 from tui_eval.tui.loaders.compare_loader import Half
 from tui_eval.tui.screens import attempt_beside

@@ -26,14 +26,12 @@ from tui_eval.model import DataDetails
 from tui_eval.store.run_folders import Store
 from tui_eval.store.schema import LiveRow, RunInfo
 from tui_eval.store.writer import PlannedCase, RunWriter
+from tui_eval.tui.front import LiveText, RunChanged
 from tui_eval.tui.inspector.data import DataTab
 from tui_eval.tui.inspector.tools_tab import ToolsTab
 from tui_eval.tui.inspector.transcript import Outline
-from tui_eval.tui.keys import KEYS
-from tui_eval.tui.keys_case import CASE_KEYS, SHARED_KEYS
-from tui_eval.tui.messages import LiveText, RunChanged
-from tui_eval.tui.pointer import CasePointer
-from tui_eval.tui.state.app_state import CaseItem
+from tui_eval.tui.keys import CASE_KEYS, KEYS, SHARED_KEYS
+from tui_eval.tui.state.app_state import CaseItem, CasePointer
 from tui_eval.tui.state.runs.run_view import RunView
 from tui_eval.tui.terminal import clipboard, pager
 from tui_eval.tui.terminal import editor as editing
@@ -185,7 +183,7 @@ async def test_d_goes_to_the_cell_or_to_the_verdict(tmp_path: Path) -> None:
         await until(pilot, lambda: isinstance(screen.tab, DataTab) and screen.tab.view is not None)
         await sees(pilot, "off by 0.75, allowed")
         screen.go_to(app.pointers[1])
-        await sees(pilot, "No rows are compared")
+        await until(pilot, lambda: screen.tab_shown == 0)  # there are no rows in it
         await pilot.press("d")
         await sees(pilot, "wanted  Refund policy")
         pane = screen.tab.text
@@ -299,7 +297,7 @@ def test_a_copy_fits_into_one_sequence() -> None:
     assert clipboard.sequence_length(clipboard.fitting("日" * 200_000)) <= clipboard.LIMIT
 
 
-async def test_another_case_keeps_the_tab(tmp_path: Path) -> None:
+async def test_another_case_keeps_the_tab_where_it_has_something_in_it(tmp_path: Path) -> None:
     app = host(tmp_path, text_failure(), judged(), agent_error())
     async with app.run_test(size=(80, 24)) as pilot:
         screen = await loaded(pilot)
@@ -308,9 +306,15 @@ async def test_another_case_keeps_the_tab(tmp_path: Path) -> None:
         await sees(pilot, "Bonsoir")
         assert screen.current() == app.pointers[1]
         screen.go_to(app.pointers[2])
-        await sees(pilot, "No verdicts: the attempt ended")
-        await pilot.press("1")
         await sees(pilot, "HTTP 503")
+        assert screen.tab_shown == 0  # nothing was judged: an empty tab would hide why
+        screen.go_to(app.pointers[1])
+        await sees(pilot, "Bonsoir")
+        assert screen.tab_shown == 2
+        screen.go_to(app.pointers[2])
+        await until(pilot, lambda: screen.tab_shown == 0)
+        await pilot.press("3")  # who asks for it gets it
+        await sees(pilot, "No verdicts: the attempt ended")
 
 
 async def test_a_case_that_never_ran_says_so(tmp_path: Path) -> None:

@@ -7,14 +7,15 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from tests.support.app_host import LiveRun, project, running_app, screen_text, until
+from tests.support.app_host import running_app, screen_text, until
+from tests.support.live_run import LiveRun, project
 from tui_eval.engine.request import RequestCell
 from tui_eval.model import Attempt, Case, Turn
 from tui_eval.store.index import Index
 from tui_eval.store.run_folders import Store, new_run_id
 from tui_eval.store.schema import RunInfo
 from tui_eval.store.writer import PlannedCase, RunWriter
-from tui_eval.tui.pointer import CasePointer
+from tui_eval.tui.state.app_state import CasePointer
 from tui_eval.tui.state.lists.entries import suite_entries
 from tui_eval.tui.state.lists.suite_changes import EditedSuite
 

@@ -9,8 +9,12 @@ from typing import Any
 
 import pytest
 
-from tests.support.app_host import FakeEngine, LiveRun, project, running_app, screen_text, until
+from tests.support.app_host import running_app, screen_text, until
+from tests.support.live_run import FakeEngine, LiveRun, project
 from tests.tui.screens.test_runs_screen import NAMES, SIZES, sees, to_runs, write_runs
+from tui_eval.config.project import load as load_config
+from tui_eval.formats import reading
+from tui_eval.guard.trust import Trust
 from tui_eval.model import Attempt, Case, Entry, Turn, Usage
 from tui_eval.store.run_folders import Store
 from tui_eval.store.schema import RunInfo
@@ -19,6 +23,7 @@ from tui_eval.tui.loaders.compare_loader import CompareChoice, Sides, newest_rig
 from tui_eval.tui.screens.case_screen import CaseScreen
 from tui_eval.tui.screens.compare_screen import CompareScreen
 from tui_eval.tui.screens.sides import SidesScreen
+from tui_eval.tui.state.app_state import CasePointer
 
 
 def run_of_agents(root: Path, outcomes: dict[str, Any], run_id: str = "20260101-000009-aaaa") -> Path:
@@ -70,7 +75,7 @@ async def test_two_agents_of_one_run_by_key(tmp_path, size):
         await pilot.press("1")
         screen = await compared(app, pilot)
         await sees(app, pilot, "two agents of", "first  first, m", "second second, m", "1 regressed")
-        await sees(app, pilot, "passes with the first, not with the second", "1/1 → 0/1")
+        await sees(app, pilot, "passes with the first, not with the second", "✓ → ✗")
         await pilot.press("enter")
         await until(lambda: isinstance(app.screen, SidesScreen), pilot)
         sides = app.screen.sides
@@ -105,10 +110,12 @@ async def test_agents_without_a_case_in_common_are_not_offered(tmp_path):
         assert app.screen is screen
 
 
-async def test_a_rerun_counts_with_the_run_it_belongs_to(tmp_path):
+@pytest.mark.parametrize("linked", [True, False])
+async def test_a_rerun_counts_with_the_run_it_belongs_to(tmp_path, linked):
+    """Also one that is linked to none, and that Runs shows under the run that it is a part of."""
     root = project(tmp_path)
     old, new = write_runs(root, ["passed"] * 3, ["failed", "passed", "passed"])
-    again = LiveRun(root, NAMES[:1], linked_to=new.name)
+    again = LiveRun(root, NAMES[:1], linked_to=new.name if linked else None)
     again.all_done(["passed"])
     async with running_app(root) as (app, pilot):
         await to_runs(app, pilot)
@@ -120,11 +127,32 @@ async def test_a_rerun_counts_with_the_run_it_belongs_to(tmp_path):
         await pilot.press("escape", "g", "space", "space", "c")
         screen = await compared(app, pilot)
         assert [half.folder for half in (screen.before, screen.after)] == [new, again.folder]
-        await sees(app, pilot, "1 fixed", "2 unchanged", "0/1 → 1/1")
+        await sees(app, pilot, "1 fixed", "2 unchanged", "✗ → ✓")
         await pilot.press("enter")
         await until(lambda: isinstance(app.screen, SidesScreen), pilot)
         sides = app.screen.sides
         assert [sides.choices[i].run_id for i in (sides.left, sides.right)] == [new.name, again.info.id]
+
+
+async def test_side_by_side_is_headed_by_what_lists_call_the_case(tmp_path):
+    suite = "prompts: ['{{city}}']\nproviders: [echo]\ntests: [{vars: {city: Oslo}}, {vars: {city: Bern}}]\n"
+    root = project(tmp_path, {"promptfooconfig.yaml": suite})
+    cases = reading.load(root / "promptfooconfig.yaml", load_config([root]), Trust()).cases
+    assert [case.name for case in cases] == ["Row #1", "Row #2"]
+    for number in (1, 2):
+        run_id = f"20260101-00000{number}-aaaa"
+        writer = RunWriter(Store(root).create_folder(run_id), RunInfo(run_id, started_at=1_760_000_000.0))
+        planned = [PlannedCase(case, "echo", None, 1, 1) for case in cases]
+        for one, (ref,) in zip(planned, writer.plan(planned), strict=True):
+            writer.done(ref, Attempt(one.case.case_id, 1, "passed", agent="echo"))
+        writer.state("finished", 1_760_000_060.0)
+        writer.close()
+    async with running_app(root, (100, 24)) as (app, pilot):
+        await until(lambda: len(app.state.rows[0].history) == 2, pilot)
+        app.services.places.open_case(CasePointer(cases[1].case_id))
+        await pilot.press("c")
+        await until(lambda: isinstance(app.screen, SidesScreen), pilot)
+        await until(lambda: screen_text(app).splitlines()[0].startswith("Bern"), pilot)
 
 
 async def test_an_older_run_takes_the_place(tmp_path):
@@ -287,7 +315,7 @@ async def test_a_rerun_that_belongs_to_a_compared_run_counts_when_it_has_ended(t
         await to_runs(app, pilot)
         await pilot.press("space", "space", "c")
         await compared(app, pilot)
-        await sees(app, pilot, "1 case regressed", "0/1")
+        await sees(app, pilot, "1 case regressed", "✓ → ✗")
         again = LiveRun(root, NAMES[:1], linked_to=new.name)
         app.front_run.follow(again.folder)
         await sees(app, pilot, "runs anew")

@@ -7,7 +7,8 @@ import os
 import pytest
 import yaml
 
-from tests.support.app_host import SUITE, FakeEngine, LiveRun, project, running_app, screen_text, until
+from tests.support.app_host import running_app, screen_text, until
+from tests.support.live_run import SUITE, FakeEngine, LiveRun, project
 from tui_eval.tui.screens.agent_question import AgentQuestion, FirstAgent
 from tui_eval.tui.screens.dialogs import AskScreen
 from tui_eval.tui.state.agent_entry import AgentEntryError, added, entry_for

@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
-from tests.support.app_host import SUITE, LiveRun, until
+from tests.support.app_host import until
 from tests.support.footer_scenes import Options, Scene, idle_keys
+from tests.support.live_run import SUITE, LiveRun
 from tui_eval.model import Outcome
 from tui_eval.tui.screens.compare_screen import CompareScreen
 from tui_eval.tui.screens.run_screen import RunScreen

@@ -8,8 +8,8 @@ import sys
 
 import pytest
 
-from tests.support.app_host import LiveRun
 from tests.support.attempts import HOSTILE
+from tests.support.live_run import LiveRun
 from tests.support.terminal import Terminal
 
 RAW = (

@@ -5,17 +5,16 @@ from __future__ import annotations
 import pytest
 from textual.events import Key as KeyEvent
 
-from tests.support.app_host import LiveRun, project, running_app, screen_text, until
+from tests.support.app_host import running_app, screen_text, until
+from tests.support.live_run import LiveRun, project
 from tests.support.settling import rested
-from tui_eval.tui.keys import KEYS, Key
-from tui_eval.tui.keys_case import CASE_KEYS, SHARED_KEYS
-from tui_eval.tui.keys_runs import RUN_PLACES
-from tui_eval.tui.pointer import CasePointer
+from tui_eval.tui.keys import CASE_KEYS, KEYS, RUN_PLACES, SHARED_KEYS, Key
 from tui_eval.tui.screens.case_screen import CaseScreen
 from tui_eval.tui.screens.help import PaperScreen, help_paragraphs
 from tui_eval.tui.screens.run_screen import RunScreen
 from tui_eval.tui.screens.runs_screen import RunsScreen
 from tui_eval.tui.screens.settings_place import SettingsScreen
+from tui_eval.tui.state.app_state import CasePointer
 
 NAMES = ["refund is approved", "greets by name"]
 PLACES = ("suites", "run", "case", "runs", "settings")

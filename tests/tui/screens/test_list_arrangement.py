@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from tests.support.app_host import FakeEngine, LiveRun, project, running_app, screen_text, until
+from tests.support.app_host import running_app, screen_text, until
+from tests.support.live_run import FakeEngine, LiveRun, project
+from tui_eval.model import Outcome
+from tui_eval.tui.background import Tasks
+from tui_eval.tui.screens import list_arrangement
 from tui_eval.tui.screens.list_arrangement import LONGEST_PAUSE, pause_after
 from tui_eval.tui.screens.run_screen import RunScreen
 
@@ -20,4 +24,63 @@ async def test_a_run_without_rows_yet_is_not_said_to_be_filtered(tmp_path):
         await until(lambda: isinstance(app.screen, RunScreen) and "running" in screen_text(app), pilot)
         await until(lambda: "Starting." in screen_text(app), pilot)
         assert "Nothing matches" not in screen_text(app)
+        run.finish()
+
+
+async def test_a_case_that_was_written_is_shown_also_where_it_is_folded_away(tmp_path):
+    root = project(tmp_path)
+    LiveRun(root, ["refund is approved", "greets by name", "calms an angry customer"]).all_done(
+        ["passed"] * 3
+    )
+    async with running_app(root) as (app, pilot):
+        await until(lambda: "✓ ▸ 3 passed" in screen_text(app), pilot)
+        key = "suites/support.yaml::greets by name"
+        app.screen.bring(key, "suites/support.yaml")
+        app.screen.arrangement.rebuild()
+        await until(lambda: app.screen.case_list.current_line.key == key, pilot)
+        await until(lambda: "✓ greets by name" in screen_text(app), pilot)
+
+
+async def test_what_is_unfolded_at_the_lower_edge_comes_into_sight(tmp_path):
+    root = project(tmp_path)
+    run = LiveRun(root, [f"case {number}" for number in range(12)])
+    outcomes: list[Outcome] = [*(["failed", "error"] * 4), *(["passed"] * 4)]
+    run.all_done(outcomes)
+    async with running_app(root, (80, 10), open_run=run.folder) as (app, pilot):
+        await until(lambda: isinstance(app.screen, RunScreen) and app.screen.case_list.cases.lines, pilot)
+        await pilot.press("G")
+        cases = app.screen.case_list
+        await until(lambda: cases.current_line.summary.name == "4 passed", pilot)
+        assert cases.cursor == cases.top + cases.window - 1 and cases.current_line.folded
+        await pilot.press("enter")
+        await until(lambda: cases.cursor + 3 < cases.top + cases.window, pilot)
+        assert not cases.current_line.folded
+
+
+async def test_what_a_thread_arranges_is_not_begun_anew_with_each_case_that_goes_on(tmp_path, monkeypatch):
+    """On a busy machine it would be ready when the run is: until then none of its failures had come into the list."""
+    root = project(tmp_path)
+    run = LiveRun(root, [f"case {number}" for number in range(12)])
+    run.start(0)
+    async with running_app(root, open_run=run.folder, engine=FakeEngine(root)) as (app, pilot):
+        await until(lambda: isinstance(app.screen, RunScreen) and "waiting" in screen_text(app), pilot)
+        begun = []
+        thread = Tasks.thread
+
+        def held(self, work, then=None, *, name="", **more):
+            if name == "arranging":
+                begun.append((work, then))
+            else:
+                thread(self, work, then, name=name, **more)
+
+        monkeypatch.setattr(Tasks, "thread", held)
+        monkeypatch.setattr(list_arrangement, "MANY", 2)
+        monkeypatch.setattr(list_arrangement, "monotonic", lambda: 1e9)
+        arrangement = app.screen.arrangement
+        for _ in range(3):
+            arrangement.rearrange_soon(0.0)
+        assert len(begun) == 1
+        work, then = begun[0]
+        then(work())
+        await until(lambda: len(begun) == 2, pilot)  # for what went on meanwhile
         run.finish()

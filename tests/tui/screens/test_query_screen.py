@@ -14,10 +14,10 @@ from tests.support.case_host import HostApp, host, loaded, screen_text, sees, un
 from tests.tui.state.data.test_data_queries import RETOLD, RIGHT_ROWS, WANTED, WRONG, with_query
 from tui_eval.config.project import load
 from tui_eval.model import Attempt, Case, DataDetails
-from tui_eval.tui.loaders.tried_query import QueryPlace, against_expected, tried
+from tui_eval.tui.loaders.queries_loader import QueryPlace, against_expected, tried
 from tui_eval.tui.memory import ProjectMemory
 from tui_eval.tui.screens.query_screen import QueryPrompt, QueryScreen, on_one_line
-from tui_eval.tui.state.data.fault_view import fault_view
+from tui_eval.tui.state.data.data_blocks import fault_view
 from tui_eval.tui.state.text.lines import plain
 
 FOREVER = "SELECT count(*) FROM range(100000000000) a, range(100000) b WHERE a.range % 7 = b.range % 5"
@@ -237,8 +237,8 @@ async def test_where_nobody_was_asked_it_says_so(project: Path) -> None:
 
 
 def test_an_edit_begins_where_the_query_failed(tmp_path: Path) -> None:
-    from tui_eval.tui.pointer import CasePointer
     from tui_eval.tui.screens.case_reader import place_of_fault
+    from tui_eval.tui.state.app_state import CasePointer
     from tui_eval.tui.state.case.case_content import CaseContent
 
     content = CaseContent(CasePointer("tests/a.yaml::a"))

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import time
 
-from tests.support.app_host import LiveRun, project, running_app, screen_text, until
+from tests.support.app_host import running_app, screen_text, until
+from tests.support.live_run import LiveRun, project
 from tui_eval.model import Evidence
 from tui_eval.store.schema import FOR_PERSON
 from tui_eval.tui.screens.run_screen import RunScreen
@@ -130,6 +131,24 @@ async def test_d_opens_what_made_it_fail_and_h_the_history(tmp_path):
         await until(lambda: app.screen is not screen and app.screen.tab_shown == 5, pilot)
 
 
+async def test_an_empty_list_says_that_nothing_matches_and_how_to_clear_the_filter(tmp_path):
+    root = project(tmp_path)
+    run = LiveRun(root, NAMES)
+    run.all_done(["passed"] * len(NAMES))
+    async with running_app(root, open_run=run.folder) as (app, pilot):
+        await opened(app, pilot)
+        for place in ("L", "U"):
+            await pilot.press(place, "f", *"nowhere", "enter")
+            await until(lambda: "Nothing matches the filter." in screen_text(app), pilot)
+            assert "F clears it" in screen_text(app) and "Starting." not in screen_text(app)
+            if place == "L":
+                await pilot.press("M")
+                await until(lambda: "Nothing matches the list's filter" in screen_text(app), pilot)
+                await pilot.press("M")
+            await pilot.press("F")
+            await until(lambda: "Nothing matches" not in screen_text(app), pilot)
+
+
 async def test_the_run_goes_on_while_another_place_is_shown(tmp_path):
     root = project(tmp_path)
     run = LiveRun(root, NAMES)
@@ -216,6 +235,7 @@ async def test_an_engine_that_ends_in_the_middle_is_said_and_nothing_seems_to_ru
         assert (counts.done, counts.running, counts.retrying) == (1, 0, 0)
         await until(lambda: "interrupted" in screen_text(app) and " running" not in screen_text(app), pilot)
         assert any("its engine has ended (H, then u goes on" in text for _, _, text in app.notices.lines)
+        await until(lambda: "not run" in screen_text(app) and "waiting" not in screen_text(app), pilot)
         run.writer.close()
 
 

@@ -7,8 +7,9 @@ import time
 
 import pytest
 
-from tests.support.app_host import FakeEngine, LiveRun, project, running_app, screen_text, until
+from tests.support.app_host import running_app, screen_text, until
 from tests.support.attempts import HOSTILE
+from tests.support.live_run import FakeEngine, LiveRun, project
 from tests.support.settling import rested
 from tui_eval.engine.request import RunRequest
 from tui_eval.engine.service.client import RunStarted
@@ -196,7 +197,7 @@ async def test_a_run_that_goes_on_stays_and_an_interrupted_one_is_taken_up(tmp_p
         )
         going_on.writer.close()  # the engine is gone, the run has not ended
         screen.load()
-        await sees(app, pilot, "interrupted")
+        await until(lambda: screen.table.current.run.state == "interrupted", pilot)
         await pilot.press("u")
         await until(lambda: app.services.engines.own.resumed == going_on.folder, pilot)
         await until(lambda: isinstance(app.screen, RunScreen), pilot)
@@ -234,7 +235,7 @@ async def test_two_marked_runs_are_compared_and_transcripts_stand_side_by_side(t
         await pilot.press("space", "G", "space", "c")
         await until(lambda: isinstance(app.screen, CompareScreen) and app.screen.comparison, pilot)
         assert (app.screen.before.folder, app.screen.after.folder) == (first, last)
-        await sees(app, pilot, "1 regressed", "1 fixed", "may well be chance", "1/1 → 0/1")
+        await sees(app, pilot, "1 regressed", "1 fixed", "may well be chance", "✓ → ✗")
         await pilot.press("enter")
         await until(lambda: isinstance(app.screen, SidesScreen), pilot)
         await sees(app, pilot, "1 of 3 entries differ", "case 0 went wrong")

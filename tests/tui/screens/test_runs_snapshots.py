@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
-from tests.support.app_host import FakeEngine, project, screen_text, until
+from tests.support.app_host import screen_text, until
 from tests.support.attempts import START, case_for, text_failure
+from tests.support.live_run import FakeEngine, project
 from tests.support.settling import rested
 from tui_eval.model import Attempt, Entry
 from tui_eval.store.run_folders import Store

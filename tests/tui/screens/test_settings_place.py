@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from tests.support.app_host import project, running_app, screen_text, until
+from tests.support.app_host import running_app, screen_text, until
+from tests.support.live_run import project
 from tests.tui.state.lists.test_list_reasons import PROMPTS
 from tui_eval.tui.keys import KEYS, remap
 from tui_eval.tui.screens.help import PaperScreen, help_paragraphs
-from tui_eval.tui.screens.settings_place import SettingsScreen
+from tui_eval.tui.screens.settings_place import EXAMPLE, InForce, SettingsScreen, settings_paragraphs
 from tui_eval.tui.screens.suites_screen import SuitesScreen
 from tui_eval.tui.settings import Settings, read_settings
-from tui_eval.tui.state.settings_view import EXAMPLE, InForce, settings_paragraphs
 from tui_eval.tui.state.text.formatting import Symbols
 from tui_eval.tui.terminal import editor
 

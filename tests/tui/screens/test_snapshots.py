@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from tests.support.app_host import FakeEngine, LiveRun, project, until
+from tests.support.app_host import until
+from tests.support.live_run import FakeEngine, LiveRun, project
 from tests.support.settling import rested
 from tui_eval.tui.app import EvalApp
-from tui_eval.tui.pointer import CasePointer
-from tui_eval.tui.state.app_state import AppState
+from tui_eval.tui.state.app_state import AppState, CasePointer
 
 NAMES = ["refund is approved", "greets by name", "calms an angry customer"]
 BAD = "suites/bad.yaml"
@@ -17,7 +17,7 @@ BAD = "suites/bad.yaml"
 @pytest.fixture
 def root(tmp_path, monkeypatch):
     """A project with one run behind it."""
-    from tests.support.app_host import SUITE
+    from tests.support.live_run import SUITE
 
     monkeypatch.setattr(AppState, "shown_root", "~/shop")
     project(tmp_path, {"suites/support.yaml": SUITE, BAD: "agent: offline\ntest_cases:\n  - name: x\n"})

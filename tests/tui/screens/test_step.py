@@ -13,11 +13,11 @@ from tests.support.app_host import running_app, screen_text, until
 from tui_eval.engine.service.client import EngineClient, EngineError
 from tui_eval.store.run_folders import Store
 from tui_eval.tui.background import stands
-from tui_eval.tui.pointer import CasePointer
 from tui_eval.tui.screens.change import ChangeScreen
 from tui_eval.tui.screens.dialogs import AskScreen
 from tui_eval.tui.screens.save_case import SaveDialog
 from tui_eval.tui.screens.step_screen import StepMessage, StepScreen
+from tui_eval.tui.state.app_state import CasePointer
 from tui_eval.tui.state.lists.entries import suite_entries
 
 SUITE = """\

@@ -8,11 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.app_host import project, running_app, screen_text, until
+from tests.support.app_host import running_app, screen_text, until
+from tests.support.live_run import project
 from tests.support.terminal import Terminal
 from tests.tui.terminal.test_pty import START
 from tui_eval.guard.trust_store import state_home
-from tui_eval.tui import tour_seen
+from tui_eval.tui.controllers import first_steps
 from tui_eval.tui.keys import remap
 from tui_eval.tui.screens.dialogs import AskScreen
 from tui_eval.tui.screens.suites_screen import SuitesScreen
@@ -42,7 +43,7 @@ async def test_it_is_one_screen_and_any_key_ends_it_for_good(tmp_path: Path, siz
         await pilot.press("a")
         await until(lambda: isinstance(app.screen, SuitesScreen), pilot)
         assert app.services.engines.own.requests == before, "the key that ends it does nothing else"
-        await until(lambda: not tour_seen.is_wanted(), pilot)
+        await until(lambda: not first_steps.tour_is_wanted(), pilot)
     async with running_app(root, size) as (app, pilot):
         await pilot.press("j")
         assert isinstance(app.screen, SuitesScreen)
@@ -58,7 +59,7 @@ async def test_it_waits_for_the_answer_to_what_the_project_may_do(tmp_path: Path
         await until(lambda: isinstance(app.screen, AskScreen) and "Do you trust" in screen_text(app), pilot)
         await until(lambda: app.state.rows and not app.state.loading, pilot)
         await pilot.pause()
-        assert isinstance(app.screen, AskScreen) and tour_seen.is_wanted()
+        assert isinstance(app.screen, AskScreen) and first_steps.tour_is_wanted()
         await pilot.press("n")
         await until(lambda: isinstance(app.screen, TourScreen), pilot)
         await pilot.press("x")
@@ -69,7 +70,7 @@ async def test_it_waits_for_the_answer_to_what_the_project_may_do(tmp_path: Path
 async def test_a_folder_without_suites_has_no_loop_to_show(tmp_path: Path) -> None:
     async with running_app(tmp_path) as (app, pilot):
         await until(lambda: "No suites here" in screen_text(app), pilot)
-        assert isinstance(app.screen, SuitesScreen) and tour_seen.is_wanted()
+        assert isinstance(app.screen, SuitesScreen) and first_steps.tour_is_wanted()
 
 
 async def test_it_names_the_keys_as_they_are(tmp_path: Path) -> None:
@@ -85,17 +86,17 @@ async def test_it_names_the_keys_as_they_are(tmp_path: Path) -> None:
 @pytest.mark.usefixtures("first_start")
 def test_who_has_used_the_app_needs_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
-    assert tour_seen.is_wanted()
+    assert first_steps.tour_is_wanted()
     (state_home() / "places").mkdir(parents=True)
-    assert not tour_seen.is_wanted()
+    assert not first_steps.tour_is_wanted()
     (state_home() / "places").rmdir()
     monkeypatch.setenv("TUI_EVAL_TOUR", "0")
-    assert not tour_seen.is_wanted()
+    assert not first_steps.tour_is_wanted()
     monkeypatch.delenv("TUI_EVAL_TOUR")
-    tour_seen.seen()
-    assert not tour_seen.is_wanted()
+    first_steps.keep_tour_seen()
+    assert not first_steps.tour_is_wanted()
     monkeypatch.setenv("XDG_STATE_HOME", "/proc/none")
-    tour_seen.seen()  # nowhere to remember it: nothing is said
+    first_steps.keep_tour_seen()  # nowhere to remember it: nothing is said
 
 
 def test_on_a_terminal_it_comes_once_only(tmp_path: Path) -> None:

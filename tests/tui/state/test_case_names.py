@@ -7,23 +7,25 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
-from tui_eval.case_names import short_prompts, short_providers
+from tui_eval.case_names import called, full_name, short_prompts, short_providers, which_test, which_tests
 from tui_eval.config.project import load as load_config
 from tui_eval.formats import reading
 from tui_eval.guard.trust import Trust
 from tui_eval.model import Attempt, Case
-from tui_eval.reports.console_table import table
+from tui_eval.reports.console_table import RunTable
 from tui_eval.reports.run_comparison import compare
 from tui_eval.store.linked import load_together
 from tui_eval.store.reader import RunReader
 from tui_eval.store.run_folders import Store
 from tui_eval.store.schema import RunInfo
-from tui_eval.store.summary import summarise_run
 from tui_eval.store.writer import PlannedCase, RunWriter
+from tui_eval.suites import identity
+from tui_eval.suites.identity import Ids
 from tui_eval.tui.loaders.compare_loader import choices_of
 from tui_eval.tui.state.app_state import AppState
-from tui_eval.tui.state.compare.grid_view import grid, heads
+from tui_eval.tui.state.compare.grid_view import columns_of, grid, heads
 from tui_eval.tui.state.lists.entries import run_entries, suite_entries
 from tui_eval.tui.state.runs.run_group import RunGroup
 from tui_eval.tui.state.runs.run_view import RunView
@@ -106,9 +108,9 @@ def test_a_row_has_the_same_name_everywhere(tmp_path):
         with closing(RunReader(folder)) as reader:
             rows = reader.cases()
             assert all(row.variant == listed[row.case_id] for row in rows)
-            printed = table(rows, reader.attempts(), summarise_run(rows, reader.attempts()), 200)
+            printed = "\n".join(RunTable.of(reader).lines(200))
             assert all(f"[{row.variant}]" in printed for row in rows)
-    titles = {one.title for one in choices_of(tmp_path, cases[3].case_id, "r1", "r2")}
+    titles = {full_name(one.name, one.variant) for one in choices_of(tmp_path, cases[3].case_id, "r1", "r2")}
     assert titles == {"kettle · gpt-large warm tone=dry"}
     found = grid(suite_entries(state))
     assert [row[:2] for row in heads(found)] == [["gpt-small", "gpt-small"], ["terse", "warm"]]
@@ -139,3 +141,87 @@ def test_the_lines_of_a_run_do_so_without_its_suites_at_hand_too(tmp_path):
         view.apply_cases(reader.cases())
     told = [entry.variant for entry in run_entries(RunGroup([view]), AppState(tmp_path))]
     assert told == ["gpt-large warm tone=dry"]
+
+
+def of_tests(*tests: Case) -> tuple[list[str], list[str]]:
+    """What is said of these tests, each run with two prompts."""
+    ids = Ids()
+    cases = [
+        replace(test, case_id=ids.take(f"{test.case_id}::mini::{prompt}"), variant=prompt)
+        for test in tests
+        for prompt in ("terse", "chat")
+    ]
+    found = which_tests(cases)
+    return found, called(cases, found)
+
+
+def asked(name: str, question: str, line: int, file: str | None = None) -> Case:
+    head = name if not name.startswith("Row #") else identity.unnamed({"q": question})
+    return Case(f"s.yaml::{head}", name, "s.yaml", "promptfoo", vars={"q": question}, line=line, file=file)
+
+
+def test_two_tests_of_one_name_are_two_tests_and_called_by_what_they_ask():
+    tests, names = of_tests(asked("Sums", "17 * 23?", 13), asked("Sums", "2 + 2?", 18))
+    assert tests == ["Sums", "Sums", "Sums#2", "Sums#2"]
+    assert names == [*["Sums · 17 * 23?"] * 2, *["Sums · 2 + 2?"] * 2]
+
+
+def test_rows_of_a_table_are_not_taken_for_the_tests_of_the_file_that_names_it():
+    tests, names = of_tests(asked("Row #1", "One?", 9), asked("Row #1", "Two?", 2, file="tests.csv"))
+    assert tests[0] == tests[1] != tests[2] == tests[3]
+    assert names == ["One?", "One?", "Two?", "Two?"]
+
+
+def test_tests_that_a_program_makes_all_in_one_place_are_told_by_their_ids():
+    tests, names = of_tests(asked("Sums", "same?", 0), asked("Sums", "same?", 0))
+    assert tests == ["Sums", "Sums", "Sums#2", "Sums#2"]
+    assert names == [*["Sums · #1"] * 2, *["Sums · #2"] * 2]
+
+
+def test_what_no_variable_tells_apart_is_told_by_its_line():
+    assert of_tests(asked("Sums", "same?", 3), asked("Sums", "same?", 7))[1][1:3] == [
+        "Sums · line 3",
+        "Sums · line 7",
+    ]
+
+
+def test_combinations_of_variables_are_rows_of_one_test():
+    cases = [
+        Case(f"s.yaml::Sums[lang={lang}]::mini", "Sums", "s.yaml", "promptfoo", vars={"lang": lang}, line=3)
+        for lang in ("de", "en")
+    ]
+    assert which_tests(cases) == ["Sums", "Sums"]
+    assert called(cases, which_tests(cases)) == ["Sums", "Sums"]
+
+
+def test_of_a_run_whose_suite_is_not_at_hand_the_id_says_the_test():
+    assert which_test("a/s.yaml::Sums[lang=de]::mini::chat", "a/s.yaml", "Sums") == "Sums"
+    assert which_test("s.yaml::Sums::mini::chat#2", "s.yaml", "Sums") == "Sums#2"
+    assert which_test("s.yaml::vars-0123abcd::mini", "s.yaml", "Row #3") == "vars-0123abcd"
+    assert which_test("s.yaml::Case #3", "s.yaml", "Case #3") == "Case #3"
+
+
+def test_a_test_without_a_name_is_called_by_what_is_its_own_before_what_every_test_has(tmp_path):
+    (tmp_path / "tests.csv").write_text("question,tone\nOpen on Sunday?,dry\nOpen on Monday?,\n")
+    (tmp_path / "promptfooconfig.yaml").write_text(
+        "prompts: ['{{tone}}: {{question}}']\nproviders: [echo]\n"
+        "defaultTest: {vars: {tone: neutral}}\ntests: [file://tests.csv, {vars: {question: Open at all?}}]\n"
+    )
+    (tmp_path / "tui_eval.yaml").write_text("{}\n")
+    config = load_config([tmp_path])
+    cases = list(reading.load(tmp_path / "promptfooconfig.yaml", config, Trust()).cases)
+    assert called(cases, which_tests(cases)) == ["Open on Sunday?", "Open on Monday?", "Open at all?"]
+    assert [list(case.vars) for case in cases] == [["tone", "question"]] * 3  # as promptfoo has them
+
+
+def test_the_grid_has_the_columns_of_the_suite_in_whatever_order_they_were_run(tmp_path):
+    project(tmp_path)
+    state = AppState(tmp_path)
+    state.set_suites([reading.load(tmp_path / "promptfooconfig.yaml", load_config([tmp_path]), Trust())])
+    rows = suite_entries(state)
+    for one in rows:
+        one.model = one.agent  # as a run that asked a model says it
+    for listed in (rows, rows[::-1], rows[3:] + rows[:3]):
+        assert heads(grid(listed, columns_of(listed))) == [
+            ["gpt-small", "gpt-small", "gpt-large", "gpt-large"], ["terse", "warm", "terse", "warm"],
+        ]  # fmt: skip

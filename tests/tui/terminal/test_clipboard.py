@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.support import ROOT
-from tests.support.app_host import project
+from tests.support.live_run import project
 from tui_eval.tui.terminal import clipboard
 
 FAKE = """\

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.app_host import project, running_app
+from tests.support.app_host import running_app
+from tests.support.live_run import project
 from tui_eval.tui.terminal import gc_pauses
 from tui_eval.tui.terminal.gc_pauses import NEVER, TOO_MUCH, WORTH, Collecting
 

@@ -10,7 +10,7 @@ import time
 
 import pytest
 
-from tests.support.app_host import LiveRun, project
+from tests.support.live_run import LiveRun, project
 from tests.support.terminal import ENTERED, LEFT, Terminal
 
 START = """
@@ -26,7 +26,7 @@ CRASH = """
 def broken(self):
     api_key = "sk-planted-secret-value"
     raise RuntimeError("on purpose\\x1b]52;c;x\\x07")
-PlaceController.show_log = lambda self: self._app.set_interval(0.001, lambda: broken(self._app))
+PlaceController.show_log = lambda self: self._window.set_interval(0.001, lambda: broken(self._window))
 """
 REPORTING = "from tests.support.reporting import report_keys\nreport_keys('keys.reported')"
 PAYLOAD = "\x1b]52;c;aGFjaw==\x07\x9b2J\x1b[2J\x1b]0;title\x07\u202eevil [/red] [bold]x"

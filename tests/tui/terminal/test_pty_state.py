@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.support.app_host import LiveRun, project
+from tests.support.live_run import LiveRun, project
 from tests.support.terminal import Terminal
 
 CODE = """
@@ -130,16 +130,16 @@ def test_tab_and_zoom_of_the_case_come_back(tmp_path):
     app = looked()
     try:
         assert app.text == zoomed
-        app.press("5", tmp_path / "keys.reported")
+        app.press("6", tmp_path / "keys.reported")
         app.quiet(0.3)
-        raw = app.text
+        history = app.text
         app.kill(signal.SIGHUP)
         app.wait()
     finally:
         app.close()
     app = looked()
     try:
-        assert app.text == raw
+        assert app.text == history
         app.send("Q")
         assert app.wait() == 0
     finally:

@@ -16,9 +16,8 @@ from textual.geometry import Region
 from textual.strip import Strip
 
 from tui_eval.tui.state.text.fitting import fit
-from tui_eval.tui.terminal.renderer import Painted
-from tui_eval.tui.terminal.sgr import NO_PEN, change, pen_of
-from tui_eval.tui.widgets.painting import changed_cells
+from tui_eval.tui.terminal.renderer import NO_PEN, Painted, change, pen_of
+from tui_eval.tui.widgets.row_view import changed_cells
 
 STYLES = [
     Style.parse("bold red on #112233"),

@@ -10,7 +10,8 @@ from textual import events
 from textual.keys import _character_to_key
 from textual.screen import Screen
 
-from tests.support.app_host import FakeEngine, project, running_app, until
+from tests.support.app_host import running_app, until
+from tests.support.live_run import FakeEngine, project
 from tests.tui.screens.test_runs_screen import write_runs
 from tui_eval.store.run_folders import Store
 from tui_eval.tui.loaders import compare_loader

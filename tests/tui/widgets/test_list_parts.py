@@ -10,11 +10,11 @@ import pytest
 from textual.screen import ModalScreen, Screen
 
 from tui_eval.tui.controllers.places import PlaceController
-from tui_eval.tui.pointer import CasePointer
 from tui_eval.tui.screens.list_arrangement import ListArrangement
 from tui_eval.tui.screens.list_finder import ListFinder
 from tui_eval.tui.screens.place import Place
 from tui_eval.tui.screens.screen_names import SCREENS, class_of
+from tui_eval.tui.state.app_state import CasePointer
 from tui_eval.tui.state.lists.case_entry import CaseRow, EntryColumn
 from tui_eval.tui.state.lists.case_tree import SORTS, Tree
 

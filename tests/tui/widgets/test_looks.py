@@ -9,17 +9,17 @@ import sys
 import pytest
 from rich.cells import cell_len
 
-from tests.support.app_host import LiveRun, project, running_app, screen_text, until
-from tui_eval.model import Suite
-from tui_eval.tui.pointer import CasePointer
+from tests.support.app_host import running_app, screen_text, until
+from tests.support.live_run import LiveRun, project
+from tui_eval.model import Problem, Suite
 from tui_eval.tui.screens.agent_question import AgentQuestion
 from tui_eval.tui.screens.dialogs import AskScreen
 from tui_eval.tui.screens.run_dialog import RunDialog
 from tui_eval.tui.screens.run_screen import RunScreen
-from tui_eval.tui.state.app_state import AppState
+from tui_eval.tui.screens.suites_screen import SuitesFacts, facts_line
+from tui_eval.tui.state.app_state import AppState, CasePointer
 from tui_eval.tui.state.lists.case_entry import CaseRow
 from tui_eval.tui.state.lists.case_tree import View, build
-from tui_eval.tui.state.lists.suites_facts import SuitesFacts, facts_line
 from tui_eval.tui.state.text.fitting import end_of, middle
 from tui_eval.tui.state.text.formatting import Symbols
 from tui_eval.tui.widgets.case_list import CaseList
@@ -182,6 +182,23 @@ def test_what_was_asked_for_stays_in_the_line_at_the_top():
     assert "filter: failed tag:slow" in shown(30)
 
 
+@pytest.mark.parametrize("width", [78, 118, 198])
+def test_a_problem_of_the_configuration_is_said_beside_its_count(width: int):
+    state = AppState(root="/")  # type: ignore[arg-type]
+    state.set_suites([Suite("s.yaml", "nao")])
+    state.loading = False
+    state.problems = [
+        Problem("tui_eval.yaml", 3, "run.concurency", "not a key of run", "did you mean concurrency?"),
+        Problem("tui_eval.yaml", 9, "x", "not a key"),
+    ]
+    entries = [CaseRow(f"s::{n}", f"s::{n}", str(n), "s.yaml", "nao", "failed") for n in range(8)]
+    tree = build(entries, state.suites, View())
+    parts = facts_line(state, tree, Symbols(), SuitesFacts(), "~/a/long/way/to/the/shop", width)
+    said = "".join(text for _, text in parts)
+    assert "2 problems" in said and "tui_eval.yaml:3: run.conc" in said and said.endswith("(l: all)")
+    assert len(said) <= width
+
+
 def test_the_start_imports_no_screen_that_is_not_shown():
     code = "import sys, tui_eval.cli, tui_eval.commands.open_app, tui_eval.tui.app; print('\\n'.join(sys.modules))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
@@ -195,7 +212,7 @@ def test_the_start_imports_no_screen_that_is_not_shown():
 
 
 async def test_the_grid_of_a_finished_run(tmp_path):
-    from tests.support.app_host import FakeEngine
+    from tests.support.live_run import FakeEngine
     from tui_eval.store.writer import PlannedCase
     from tui_eval.tui.screens.case_screen import CaseScreen
     from tui_eval.tui.screens.grid import GridScreen

@@ -8,14 +8,15 @@ from typing import Any
 import polars as pl
 import pytest
 
-from tests.support.app_host import project, running_app
+from tests.support.app_host import running_app
 from tests.support.attempts import text_failure, wrong_cell
 from tests.support.case_host import sees, write_run
 from tests.support.case_host import until as wait
+from tests.support.live_run import project
 from tui_eval.model import Attempt, DataDetails
 from tui_eval.tui.loaders.compare_loader import Sides, first_sides
-from tui_eval.tui.pointer import CasePointer
 from tui_eval.tui.screens.sides import SidesScreen
+from tui_eval.tui.state.app_state import CasePointer
 from tui_eval.tui.state.data.data_view import paired_rows
 from tui_eval.tui.state.text.lines import plain
 

@@ -18,7 +18,6 @@ from tui_eval.agents.http.http_connections import (
     failure_text,
     place_of,
     unanswered,
-    without,
 )
 from tui_eval.agents.loose_json import decode, one_line
 from tui_eval.agents.neuro_san.sly_data import without_sly_data
@@ -155,8 +154,8 @@ async def failure_in(body: bytes) -> str | None:
 
 def _failure_in(body: bytes) -> str | None:
     heard = False
-    for name, data in _events(body + b"\n\n"):
-        if data == "[DONE]":
+    for name, data in map(_name_and_data, _events(body + b"\n\n")):
+        if not data or data == "[DONE]":
             continue
         heard = True
         try:
@@ -170,29 +169,36 @@ def _failure_in(body: bytes) -> str | None:
 
 
 def all_data(body: bytes) -> list[str]:
-    """The data of the events of a piece of a body that ends with an event."""
-    return [data for _, data in _events(body)]
+    """The data of the events of a piece of a body that ends with an event; those without data are left out."""
+    found: list[str] = []
+    for event in _events(body):
+        if event.startswith("data: ") and "\n" not in event:  # nearly all are
+            data = event[6:]
+        else:
+            _, data = _name_and_data(event)
+        if data:
+            found.append(data)
+    return found
 
 
-def _events(body: bytes) -> Iterator[tuple[str, str]]:
-    """Name and data of each event that has data (the HTML standard, 9.2.6)."""
+def _events(body: bytes) -> list[str]:
+    """The events of a body, each as its lines."""
     text = body.decode("utf-8", "replace")  # the only encoding the standard allows
     if "\r" in text:
         text = text.replace("\r\n", "\n").replace("\r", "\n")
-    for event in text.split("\n\n"):
-        if event.startswith("data: ") and "\n" not in event:  # nearly all are
-            if len(event) > 6:
-                yield "", event[6:]
-            continue
-        name, data = "", []
-        for line in event.split("\n"):
-            field, _, value = line.partition(":")
-            if field == "data":
-                data.append(value.removeprefix(" "))
-            elif field == "event":
-                name = value.removeprefix(" ")
-        if whole := "\n".join(data):
-            yield name, whole
+    return text.split("\n\n")
+
+
+def _name_and_data(event: str) -> tuple[str, str]:
+    """Those of an event (the HTML standard, 9.2.6); without data it is none."""
+    name, data = "", []
+    for line in event.split("\n"):
+        field, _, value = line.partition(":")
+        if field == "data":
+            data.append(value.removeprefix(" "))
+        elif field == "event":
+            name = value.removeprefix(" ")
+    return name, "\n".join(data)
 
 
 KEPT = 256_000
@@ -236,9 +242,7 @@ class HttpCall:
         """Those of the answer, names in small letters."""
         self.started_at = time.time()
         self._began = time.perf_counter()
-        self._sent = {**without(client.headers, headers), **headers} if headers else {**client.headers}
-        if body is not None and "content-type" not in map(str.lower, self._sent):
-            self._sent["Content-Type"] = "application/json"
+        self._sent = client.headers_for(headers, body is not None)
         self._response: aiohttp.ClientResponse | None = None
         self._received: list[bytes] = []
         self._kept = 0
@@ -462,6 +466,19 @@ class HttpCall:
         """Whether this request was sent and `exchanged` not asked for since."""
         return not self._reported
 
+    async def whole(self) -> bytes:
+        """Send the request, read all of the answer and close: for one of which nothing is shown meanwhile.
+
+        Raises:
+            AgentError: as `open` and `chunks`.
+        """
+        try:
+            async for _ in self.open():
+                pass
+            return await self.read()
+        finally:
+            await self.close()
+
     async def close(self) -> None:
         """Give the connection back, or close it where the answer is not complete."""
         response, self._response = self._response, None
@@ -476,7 +493,10 @@ class HttpCall:
         response = await self.client.request(self.method, self.url, self._sent, self.body)
         self._response, self.status, self.reason = response, response.status, response.reason or ""
         for raw_name, raw in response.raw_headers:
-            name, value = _decoded(raw_name).lower(), _decoded(raw)
+            try:
+                name, value = raw_name.decode().lower(), raw.decode()
+            except UnicodeDecodeError:
+                name, value = _decoded(raw_name).lower(), _decoded(raw)
             self.headers[name] = f"{self.headers[name]}, {value}" if name in self.headers else value
 
 
@@ -492,3 +512,21 @@ def _shown(headers: Mapping[str, str]) -> str:
     return "".join(
         [f"{name}: {'•••' if name.lower() in SENSITIVE else value}\n" for name, value in headers.items()]
     )
+
+
+class HttpClient(Connections):
+    """The connections of one agent, and the requests made over them."""
+
+    def call(
+        self,
+        method: str,
+        url: str,
+        *,
+        body: bytes | None = None,
+        headers: Mapping[str, str] | None = None,
+        turn: int = 1,
+        any_status: bool = False,
+    ) -> HttpCall:
+        """A request that is sent when its `open` is iterated. With `any_status` a 404 is an answer
+        like another."""
+        return HttpCall(self, method, url, body, headers, turn, any_status)

@@ -2,27 +2,60 @@
 
 from __future__ import annotations
 
+import ast
 import asyncio
 import os
+import re
 import ssl
 import urllib.request
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
 from yarl import URL
 
 from tui_eval import __version__
-from tui_eval.agents.base import AgentError
-from tui_eval.agents.http.late_authorities import authorities_read_late
+from tui_eval.agents.base import AgentError, Pace
 from tui_eval.agents.loose_json import one_line
-from tui_eval.agents.pace import Pace
 from tui_eval.config.config_values import is_loopback
 from tui_eval.guard.fair_share import seconds_left
+
+# -- aiohttp, imported without the machine's certificate authorities, whose reading takes 40 ms of every start.
+#
+# It reads them twice while it is imported, for two contexts that serve sessions without one of their own. Here they
+# are read when such a context is first used; a run over plain http, or with a context of ours, never does.
+
+
+def _read_late(context: ssl.SSLContext) -> None:
+    """In place of `set_default_verify_paths`: called once something is encrypted with the context."""
+
+    def first(wrap: str) -> Any:
+        def wrapped(*arguments: Any, **options: Any) -> Any:
+            for own in ("wrap_bio", "wrap_socket"):
+                vars(context).pop(own, None)
+            context.set_default_verify_paths()
+            return getattr(context, wrap)(*arguments, **options)
+
+        return wrapped
+
+    vars(context).update(wrap_bio=first("wrap_bio"), wrap_socket=first("wrap_socket"))
+
+
+@contextmanager
+def authorities_read_late() -> Iterator[None]:
+    """Contexts that are made inside trust the same as ever, but read it late."""
+    ssl.SSLContext.set_default_verify_paths = _read_late  # type: ignore[method-assign]
+    try:
+        yield
+    finally:
+        del ssl.SSLContext.set_default_verify_paths  # it hid that of the class above
+
 
 with authorities_read_late():
     import aiohttp
     from aiohttp.client_proto import ResponseHandler
+    from aiohttp.http_exceptions import HttpProcessingError
 
 # -- Connections that fail, in words; and the proxy that a request goes through.
 
@@ -31,6 +64,10 @@ FAILURES = (aiohttp.ClientError, OSError, TimeoutError)
 """What a connection raises."""
 NOT_CONNECTED = aiohttp.ClientConnectorError
 """There never was one: nothing was sent."""
+
+
+_QUOTED = re.compile(r"b(?:'[^'\n]*'|\"[^\"\n]*\")(?=\s*$|\n)", re.MULTILINE)
+"""What aiohttp quotes of an answer that it cannot read."""
 
 
 def failure_text(error: BaseException) -> str:
@@ -45,9 +82,22 @@ def failure_text(error: BaseException) -> str:
         # asyncio's own text hides the reason; numbers below zero are the resolver's.
         said = os.strerror(number).lower() if number and number > 0 else cause.os_error.strerror
         return one_line(said or str(cause.os_error))
+    if (said := _no_http(cause)) is not None:
+        return f"no HTTP: {said}"
     if isinstance(cause, aiohttp.ClientPayloadError):
         return "the answer is incomplete"
     return one_line(str(cause)) or type(cause).__name__
+
+
+def _no_http(error: BaseException) -> str | None:
+    """What was answered where it was not HTTP; None where that is not what failed."""
+    cause = error.__cause__
+    if not (isinstance(error, aiohttp.ClientResponseError) and isinstance(cause, HttpProcessingError)):
+        return None
+    quoted = _QUOTED.search(cause.message)
+    if quoted is None:
+        return one_line(cause.message)
+    return one_line(ast.literal_eval(quoted[0]).decode("utf-8", "replace"), 80)
 
 
 def place_of(url: str) -> str:
@@ -67,6 +117,8 @@ def unanswered(url: str, error: BaseException) -> AgentError:
         refused = isinstance(cause, ConnectionRefusedError) or isinstance(inner, ConnectionRefusedError)
         cause = cause.__cause__ or cause.__context__
     code = "refused" if refused else "unreachable"
+    if reason.startswith("no HTTP: "):
+        code = "unreadable"
     return AgentError(f"no answer from {url}: {reason}", code=code, said=reason, place=place_of(url))
 
 
@@ -115,6 +167,13 @@ def without(headers: Mapping[str, str], others: Mapping[str, str]) -> dict[str, 
     return {name: value for name, value in headers.items() if name.lower() not in taken}
 
 
+def typed(headers: dict[str, str]) -> dict[str, str]:
+    """The headers of a request whose body is JSON, unless they say what it is."""
+    known = any(name.lower() == "content-type" for name in headers)
+    return headers if known else {**headers, "Content-Type": "application/json"}
+
+
+_NO_TYPE = ("Content-Type",)
 _UNTIL_SILENT = aiohttp.ClientTimeout(sock_connect=CONNECT_TIMEOUT, sock_read=READ_TIMEOUT)
 _UNTIL_THE_LIMIT = aiohttp.ClientTimeout(sock_connect=CONNECT_TIMEOUT)
 
@@ -146,6 +205,7 @@ class Connections:
     ) -> None:
         given = headers or {}
         self.headers = {**without(_HEADERS, given), **given}
+        self._headers_with_body = typed(self.headers)
         self.retries = RETRIES if retries is None else retries
         self.retry_status = retry_status
         self.retry_lost = retry_lost
@@ -156,6 +216,13 @@ class Connections:
         """Those that are open, by whether they are for https."""
         self._proxy = proxy_for(url)
         self._urls: dict[str, URL] = {}
+
+    def headers_for(self, own: Mapping[str, str] | None, has_body: bool) -> Mapping[str, str]:
+        """Those of a request: the agent's, in place of which its `own` stand; a body is JSON unless they say otherwise."""
+        if not own:
+            return self._headers_with_body if has_body else self.headers
+        sent = {**without(self.headers, own), **own}
+        return typed(sent) if has_body else sent
 
     async def request(
         self, method: str, url: str, headers: Mapping[str, str], body: bytes | None
@@ -173,7 +240,8 @@ class Connections:
             method,
             to,
             headers=headers,
-            data=body or None,
+            data=aiohttp.BytesPayload(body) if body else None,
+            skip_auto_headers=None if body else _NO_TYPE,
             allow_redirects=False,
             server_hostname=self.server_name if secure else None,
             timeout=_timeout(),
@@ -194,7 +262,6 @@ class Connections:
             made = self.sessions[secure] = aiohttp.ClientSession(
                 connector=_Connector(limit=0, keepalive_timeout=60, ssl=context),
                 cookie_jar=aiohttp.DummyCookieJar(),
-                skip_auto_headers=("Content-Type",),
                 auto_decompress=False,
                 proxy=proxy.with_user(None) if proxy else None,
                 proxy_auth=aiohttp.BasicAuth(proxy.user, proxy.password or "")

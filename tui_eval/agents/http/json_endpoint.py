@@ -2,7 +2,8 @@
 
 Without `body`, `{message, messages, session_id, metadata}` is posted. `reply`, `metadata`,
 `tool_calls` and `usage` are dotted paths into the answer; without `reply`, the first of `reply`,
-`answer`, `output`, `text`, `response` counts.
+`answer`, `output`, `text`, `response` counts. Of a stream of events the texts are put together first: what is split
+over two of them would be found by no assertion.
 """
 
 from __future__ import annotations
@@ -13,23 +14,32 @@ import time
 from collections.abc import AsyncIterator
 from typing import Any
 
-from tui_eval.agents.base import Agent, AgentError, Capabilities, Request, Services, Session, SessionContext
+from tui_eval.agents.base import (
+    Agent,
+    AgentError,
+    Capabilities,
+    RememberingSession,
+    Request,
+    Services,
+    Session,
+    SessionContext,
+)
 from tui_eval.agents.entry_options import Options
 from tui_eval.agents.http import http_call
 from tui_eval.agents.http.error_answers import explain
-from tui_eval.agents.http.http_call import HttpCall
-from tui_eval.agents.http.http_client import HttpClient
+from tui_eval.agents.http.http_call import HttpCall, HttpClient
 from tui_eval.agents.http.http_connections import place_of
-from tui_eval.agents.http.json_reply import Paths, read_reply
+from tui_eval.agents.http.json_reply import MISSING, Paths, at_path, read_reply
 from tui_eval.agents.loose_json import decode, encode, one_line, text_of
 from tui_eval.agents.programs.command import turn_body
 from tui_eval.agents.promptfoo.provider_response import prompt_of
-from tui_eval.agents.stateless_session import RememberingSession
 from tui_eval.config.project import AgentSpec
 from tui_eval.events import Event, Finished, TextDelta
 from tui_eval.model import Reply
 
 KNOWN = frozenset({"url", "method", "headers", "body", "reply", "metadata", "tool_calls", "usage"})
+_END = "[DONE]"
+"""What some streams say last."""
 _ONE = re.compile(r"\{\{\s*(\w+)\s*\}\}")
 _PATH = re.compile(r"(?:json|data)(?:\.[A-Za-z_$][\w$]*|\[\d+\]|\?\.[A-Za-z_$][\w$]*)*")
 
@@ -137,7 +147,7 @@ class HttpSession(RememberingSession):
 
     async def _no_answer(self, call: HttpCall, text: str) -> None:
         """Raises `AgentError` where nothing was answered, or where a page (a gateway's, or one to sign in) or a
-        stream that tells of an error stands in the place of an answer."""
+        stream that reports an error stands in the place of an answer."""
         kind = call.headers.get("content-type", "")
         if not text.lstrip("\ufeff \t\r\n"):
             status = "" if call.status == 200 else f" (HTTP {call.status})"
@@ -170,6 +180,12 @@ class HttpSession(RememberingSession):
         the agent's words."""
         agent = self.agent
         name = kind.partition(";")[0].strip().lower()
+        if name == "text/event-stream":
+            data = http_call.all_data(f"{text}\n\n".encode())
+            events = [one for one in data if one != _END]
+            if len(events) > 1:
+                return self._of_events(events, _END in data, turn)
+            text = events[0] if events else text  # one that says all is read as a body
         is_json = name == "application/json" or name.endswith("+json")
         start = text.lstrip("\ufeff \t\r\n")[:1]
         value: Any = text
@@ -189,6 +205,42 @@ class HttpSession(RememberingSession):
             return read_reply(value, turn, agent.paths)
         except AgentError as error:
             raise AgentError(f"{agent.url}: {error}", answer=error.answer, like=error) from None
+
+    def _of_events(self, events: list[str], ended: bool, turn: int) -> tuple[list[Event], Reply]:
+        """The texts of a stream's events as one: those at `reply`, else those of a chat completion.
+
+        Raises:
+            AgentError: nothing says which texts count, there are none, or the stream breaks off.
+        """
+        paths, url = self.agent.paths, self.agent.url
+        values = [_json(data) for data in events]
+        if paths.reply is None:
+            if not any(isinstance(value, dict) and "choices" in value for value in values):
+                raise AgentError(
+                    f"{url} answered with a stream of events, and nothing says which text of each counts: "
+                    f"{one_line(events[0], 120)}; name it with `reply` (json.delta, say), or have the endpoint "
+                    "answer as a whole",
+                    code="unreadable",
+                    said=f"a stream of events: {one_line(events[0], 120)}",
+                    place=place_of(url),
+                )
+            return _chat_completion(events, ended, turn, url)
+        texts = [at_path(value, paths.reply) for value in values]
+        texts = [text_of(text) for text in texts if text is not MISSING and text is not None]
+        if not texts:
+            raise AgentError(
+                f"no event of the stream that {url} answered with has {paths.reply}: {one_line(events[0], 120)}",
+                code="no-field",
+                said=one_line(events[0], 120),
+                place=paths.reply,
+            )
+        whole: dict[str, Any] = {"reply": "".join(texts)}
+        for name, path in (("metadata", paths.metadata), ("usage", paths.usage)):
+            found = [one for value in values if isinstance(one := at_path(value, path or name), dict)]
+            whole |= {name: found[-1]} if found else {}
+        calls = [at_path(value, paths.tool_calls or "tool_calls") for value in values]
+        whole["tool_calls"] = [call for some in calls if isinstance(some, list) for call in some]
+        return read_reply(whole, turn, Paths())
 
     def _request(self, request: Request) -> tuple[str, dict[str, str], bytes | None]:
         agent = self.agent
@@ -212,6 +264,44 @@ class HttpSession(RememberingSession):
         if isinstance(body, str):
             return url, headers, body.encode("utf-8", "replace")
         return url, headers, None if body is None else encode(body)
+
+
+def _json(data: str) -> Any:
+    """An event's data; text where it is no JSON."""
+    try:
+        return decode(data)
+    except ValueError:
+        return data
+
+
+def _chat_completion(events: list[str], ended: bool, turn: int, url: str) -> tuple[list[Event], Reply]:
+    """What the pieces of a chat completion come to. Raises `AgentError` where that is no whole answer, or where it calls
+    tools, which nobody here runs."""
+    from tui_eval.agents.models.openai_stream import Completion  # imported late: few endpoints speak so
+
+    completion = Completion(turn)
+    for data in events:
+        completion.add(data, url)
+    if not ended and completion.finish_reason is None:
+        raise AgentError(
+            f"the answer of {url} ended before it was complete",
+            answer=completion.text,
+            code="broke-off",
+            said="ended before it was complete",
+            place=place_of(url),
+        )
+    completion.check(url)
+    if completion.calls or completion.old_call:
+        raise AgentError(
+            f"{url} answered with the stream of a chat completion that calls a tool: ask it as `type: openai`",
+            answer=completion.text,
+            code="unreadable",
+            said="a chat completion that calls a tool",
+            place=place_of(url),
+        )
+    completion.check_said(url)
+    reply = Reply(turn=turn, text=completion.text, usage=completion.usage, model=completion.model)
+    return [TextDelta(reply.text)] if reply.text else [], reply
 
 
 def _filled(value: Any, values: dict[str, Any]) -> Any:

@@ -13,6 +13,16 @@ from tui_eval.guard import figures
 from tui_eval.model import Reply, Usage
 
 TEXT_KEYS = ("reply", "answer", "output", "text", "response")
+FACTS = (
+    "escalated",
+    "escalation_priority",
+    "tools_used",
+    "tool_call_count",
+    "input_tokens",
+    "output_tokens",
+)
+"""Facts about a reply that are taken where they stand beside it, not within a `metadata`: what an agent says of itself
+must not count as "not reported"."""
 _STEP = re.compile(r"[^.\[\]]+")
 _INPUT = ("input_tokens", "prompt_tokens", "prompt", "input", "promptTokens", "inputTokens")
 _OUTPUT = ("output_tokens", "completion_tokens", "completion", "output", "completionTokens", "outputTokens")
@@ -76,6 +86,8 @@ def read_reply(value: Any, turn: int, paths: Paths) -> tuple[list[Event], Reply]
     if not isinstance(found, str):
         reply.output = found
     metadata = _part(value, paths.metadata, "metadata")
+    if paths == Paths() and isinstance(value, dict) and (beside := _beside(value)):
+        metadata = beside | (metadata if isinstance(metadata, dict) else {})
     if isinstance(metadata, dict):
         reply.metadata = metadata
     usage = _part(value, paths.usage, "usage")
@@ -138,6 +150,10 @@ def _count(value: dict[str, Any], names: tuple[str, ...], shown: str) -> int | N
         if figure or (found is not None and name.lower().endswith("tokens")):
             return figures.count(found, shown)
     return None
+
+
+def _beside(value: dict[str, Any]) -> dict[str, Any]:
+    return {name: value[name] for name in FACTS if name in value}
 
 
 def _usual(value: Any) -> Any:

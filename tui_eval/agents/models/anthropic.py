@@ -7,19 +7,17 @@ from collections.abc import AsyncIterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from tui_eval.agents.base import Agent, AgentError, Capabilities, Request, Services, Session, SessionContext
-from tui_eval.agents.entry_options import Options, place, usual_secret
+from tui_eval.agents.entry_options import Options, loaded, place, usual_secret
 from tui_eval.agents.http.error_answers import explain
-from tui_eval.agents.http.http_client import HttpClient
+from tui_eval.agents.http.http_call import HttpClient
 from tui_eval.agents.http.http_connections import place_of
-from tui_eval.agents.loose_json import decode, encode, one_line, text_of
+from tui_eval.agents.loose_json import decode, encode, one_line, split_metadata, text_of
 from tui_eval.agents.models import finish_reasons, prices
 from tui_eval.agents.models.model_call import asked
 from tui_eval.agents.models.openai import KNOWN, add_usage
-from tui_eval.agents.models.parameter_files import loaded
 from tui_eval.agents.models.recorded_messages import anthropic_messages
 from tui_eval.agents.models.tool_loop import Toolbox
 from tui_eval.agents.promptfoo import promptfoo_models, promptfoo_outputs
-from tui_eval.agents.reply_metadata import split_metadata
 from tui_eval.config.project import AgentSpec
 from tui_eval.events import (
     Event,

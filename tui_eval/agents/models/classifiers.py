@@ -7,7 +7,7 @@ from typing import Any
 
 from tui_eval.agents.base import Agent, AgentError, Capabilities, Services, Session, SessionContext
 from tui_eval.agents.entry_options import Options, usual_secret
-from tui_eval.agents.http.http_client import HttpClient
+from tui_eval.agents.http.http_call import HttpClient
 from tui_eval.agents.http.http_connections import place_of
 from tui_eval.agents.loose_json import decode, encode, one_line, text_of
 from tui_eval.config.project import AgentSpec
@@ -45,12 +45,7 @@ class ScoringAgent(Agent):
 
     async def _asked(self, body: dict[str, Any]) -> Any:
         call = self.client.call("POST", self.url, body=encode(body))
-        try:
-            async for _ in call.open():
-                pass
-            text = (await call.read()).decode("utf-8", "replace")
-        finally:
-            await call.close()
+        text = (await call.whole()).decode("utf-8", "replace")
         try:
             return decode(text)
         except ValueError:

@@ -25,6 +25,15 @@ _FILTERED = frozenset(
         "content_filtered", "guardrail_intervened",  # Bedrock
     )
 )  # fmt: skip
+_CUT_OFF = frozenset(
+    (
+        "length",  # Chat Completions
+        "max_tokens",  # Anthropic, Gemini, Bedrock
+        "max_output_tokens", "incomplete",  # the responses API
+        "model_context_window_exceeded",  # Anthropic
+        "model_length",  # Mistral
+    )
+)  # fmt: skip
 _OF_ITSELF = frozenset(("stop", "end_turn", "stop_sequence", "completed", "eos"))
 
 
@@ -36,6 +45,11 @@ def is_broken_off(reason: str | None) -> bool:
 def is_filtered(reason: str | None) -> bool:
     """Whether a filter of the provider's stands in the place of the answer, or of its rest."""
     return _plain(reason) in _FILTERED
+
+
+def cut_off(reason: str | None) -> bool:
+    """Whether the answer ended at a limit of its length, and may have gone on."""
+    return reason is not None and _plain(reason) in _CUT_OFF
 
 
 def code(reason: str | None) -> str:
@@ -65,6 +79,8 @@ def silence(text: str, reason: str | None, *, called: bool) -> str | None:
 
 
 def _plain(reason: str | None) -> str:
+    if reason in _OF_ITSELF:  # nearly all are
+        return reason
     return (reason or "").partition(":")[0].strip().lower().replace("-", "_").replace(" ", "_")
 
 

@@ -7,13 +7,12 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 from tui_eval.agents.base import Agent, AgentError, Capabilities, Request, Services, Session, SessionContext
-from tui_eval.agents.entry_options import Options, place, usual_secret
+from tui_eval.agents.entry_options import Options, loaded, place, usual_secret
 from tui_eval.agents.http.error_answers import explain
-from tui_eval.agents.http.http_client import HttpClient
+from tui_eval.agents.http.http_call import HttpClient
 from tui_eval.agents.http.http_connections import place_of
 from tui_eval.agents.loose_json import decode, encode, one_line, text_of
 from tui_eval.agents.models import finish_reasons
-from tui_eval.agents.models.parameter_files import loaded
 from tui_eval.agents.promptfoo.promptfoo_models import OLLAMA_KEYS, OLLAMA_OPTIONS, filled_in
 from tui_eval.agents.promptfoo.promptfoo_request import shaped_tools
 from tui_eval.agents.promptfoo.provider_response import prompt_of

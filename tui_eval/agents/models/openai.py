@@ -12,19 +12,17 @@ from itertools import chain
 from typing import Any
 
 from tui_eval.agents.base import Agent, AgentError, Capabilities, Request, Services, Session, SessionContext
-from tui_eval.agents.entry_options import Options, place, usual_secret
-from tui_eval.agents.http.http_client import HttpClient
+from tui_eval.agents.entry_options import Options, loaded, place, usual_secret
+from tui_eval.agents.http.http_call import HttpClient
 from tui_eval.agents.http.http_connections import place_of
-from tui_eval.agents.loose_json import decode, encode, text_of
+from tui_eval.agents.loose_json import decode, encode, split_metadata, text_of
 from tui_eval.agents.models import finish_reasons, prices
 from tui_eval.agents.models.model_call import asked
 from tui_eval.agents.models.openai_stream import Completion
-from tui_eval.agents.models.parameter_files import loaded
 from tui_eval.agents.models.recorded_messages import chat_messages
 from tui_eval.agents.models.tool_loop import Toolbox
 from tui_eval.agents.promptfoo import promptfoo_models, promptfoo_outputs
 from tui_eval.agents.promptfoo.promptfoo_callbacks import Callbacks
-from tui_eval.agents.reply_metadata import split_metadata
 from tui_eval.config.project import AgentSpec
 from tui_eval.events import Event, Finished, Note, ToolCall, ToolResult, UsageReport
 from tui_eval.guard import figures
@@ -123,17 +121,13 @@ class OpenAIAgent(Agent):
             return []
         call = self.client.call("GET", f"{self.base_url}/models")
         try:
-            async for _ in call.open():
-                pass
-            served = decode(await call.read())
+            served = decode(await call.whole())
             return [item["id"] for item in served["data"] if isinstance(item["id"], str)]
         except AgentError as error:
             if error.status is None:
                 raise
         except (ValueError, TypeError, KeyError):
             pass
-        finally:
-            await call.close()
         return []
 
     async def embed(self, texts: list[str]) -> list[list[float]]:
@@ -145,9 +139,7 @@ class OpenAIAgent(Agent):
         body = encode({"model": self.embedding_model, "input": texts})
         call = self.client.call("POST", f"{self.base_url}/embeddings", body=body)
         try:
-            async for _ in call.open():
-                pass
-            data = decode(await call.read())["data"]
+            data = decode(await call.whole())["data"]
             if all(isinstance(item.get("index"), int) for item in data):
                 data = sorted(data, key=lambda item: item["index"])
             vectors = [[float(number) for number in item["embedding"]] for item in data]
@@ -168,8 +160,6 @@ class OpenAIAgent(Agent):
                 said="no embeddings",
                 place=place_of(self.base_url),
             ) from None
-        finally:
-            await call.close()
 
     async def close(self) -> None:
         """Close connections and the tools' process."""
@@ -354,8 +344,11 @@ class OpenAISession(Session):
         return body
 
 
+_NONE = Usage()
+
+
 def add_usage(total: Usage, more: Usage | None) -> Usage:
     """The sum; what neither says stays unsaid."""
     if more is None:
         return total
-    return figures.usage_sum([total, more]) or total
+    return more if total == _NONE else figures.usage_sum([total, more]) or total

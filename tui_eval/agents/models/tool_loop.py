@@ -61,7 +61,7 @@ class AttemptTools:
         self._lease: Lease | None = None
 
     async def call(self, name: str, arguments: Any) -> ToolOutcome:
-        """Run a tool; whatever goes wrong is told to the model."""
+        """Run a tool; whatever goes wrong is reported to the model."""
         if self._lease is None and (host := self._toolbox.host) is not None:
             # Its process may be ended by a tool that hangs: the next call has another, once that was said.
             self._lease = host.lease(self._attempt, "tools", renewed=True)
@@ -109,7 +109,7 @@ class Toolbox:
         return self._host
 
     async def call(self, name: str, arguments: Any, lease: Lease | None = None) -> ToolOutcome:
-        """Run a tool, python in the process of a lease; whatever goes wrong is told to the model."""
+        """Run a tool, python in the process of a lease; whatever goes wrong is reported to the model."""
         tool = self.tools.get(name)
         if tool is None:
             known = ", ".join(self.tools) or "none"

@@ -1,6 +1,6 @@
 """Agents of a nao backend: `/api/test/run` in one piece, or `/api/agent` as it happens (`live`).
 
-`/api/test/run` also verifies the answer's data; the live endpoint does not, nor does it tell tokens
+`/api/test/run` also verifies the answer's data; the live endpoint does not, nor does it report tokens
 or cost (formats/nao.md 4 and 5).
 """
 
@@ -17,8 +17,7 @@ from typing import Any
 from tui_eval.agents.base import Agent, AgentError, Capabilities, Request, Services, Session, SessionContext
 from tui_eval.agents.entry_options import Options
 from tui_eval.agents.http.error_answers import explain
-from tui_eval.agents.http.http_call import HttpCall
-from tui_eval.agents.http.http_client import HttpClient
+from tui_eval.agents.http.http_call import HttpCall, HttpClient
 from tui_eval.agents.loose_json import decode, encode, one_line, text_of
 from tui_eval.agents.models import finish_reasons
 from tui_eval.agents.nao.nao_auth import Credentials
@@ -394,7 +393,7 @@ class NaoSession(Session):
         stream.end()
 
     async def _stop(self, chat_id: str) -> None:
-        """The backend does not notice that a client left, and goes on paying; so it is told."""
+        """The backend does not notice that a client left, and goes on paying; so it is notified."""
         body = encode({"json": {"chatId": chat_id}})
         agent = self.agent
         call = agent.client.call(
@@ -429,7 +428,7 @@ class NaoSession(Session):
         return body
 
     def _prompt(self, request: Request) -> str:
-        """The endpoint knows no conversations: what was said before is told with the question."""
+        """The endpoint knows no conversations: what was said before is sent with the question."""
         text = request.text or text_of(request.messages)
         if not self.earlier:
             return text

@@ -21,7 +21,7 @@ from tui_eval.agents.loose_json import decode, encode
 from tui_eval.config.config_values import host_of, is_loopback
 
 if TYPE_CHECKING:
-    from tui_eval.agents.http.http_client import HttpClient
+    from tui_eval.agents.http.http_call import HttpClient
 
 
 # -- Signing in to a nao backend in a browser, which may be on another machine than this one.
@@ -222,9 +222,7 @@ class Credentials:
         call = client.call("POST", f"{self.url}{path}", body=encode(body))
         try:
             # What goes over the wire here is all secret: none of it is shown.
-            async for _ in call.open():
-                pass
-            answer = decode(await call.read())
+            answer = decode(await call.whole())
         except ValueError:
             raise AgentError(
                 f"{what}: the answer is not JSON", code="not-signed-in", said="the answer is not JSON"
@@ -232,8 +230,6 @@ class Credentials:
         except AgentError as error:
             reason = str(error).partition(f"{path}: ")[2] or str(error)
             raise AgentError(f"{what}: {reason}", status=error.status, like=error) from None
-        finally:
-            await call.close()
         token = answer.get("token") if isinstance(answer, dict) else None
         if not isinstance(token, str) or not token:
             raise AgentError(

@@ -16,8 +16,7 @@ from urllib.parse import quote, urlsplit
 
 from tui_eval.agents.base import Agent, AgentError, Capabilities, Request, Services, Session, SessionContext
 from tui_eval.agents.entry_options import Options
-from tui_eval.agents.http.http_call import KEPT
-from tui_eval.agents.http.http_client import HttpClient
+from tui_eval.agents.http.http_call import KEPT, HttpClient
 from tui_eval.agents.http.http_connections import place_of
 from tui_eval.agents.loose_json import decode, encode, one_line, text_of
 from tui_eval.agents.neuro_san.neuro_san_library import Library, interpreter

@@ -98,7 +98,7 @@ class NeuroSanStream:
     @property
     def failure(self) -> str | None:
         """What the server says went wrong, where the answer is not one: an error line, or a text
-        that tells of the model's failure."""
+        that reports the model's failure."""
         if self.errors:
             return self.errors[-1]
         text = self.text
@@ -111,7 +111,7 @@ class NeuroSanStream:
 
     @property
     def _front_man(self) -> str:
-        """The name of the agent that answers, which any chat context tells; empty where it does not."""
+        """The name of the agent that answers, which any chat context names; empty where it does not."""
         context = self.chat_context
         histories = context.get("chat_histories") if isinstance(context, dict) else None
         history = histories[0] if isinstance(histories, list) and histories else None
@@ -227,7 +227,7 @@ class NeuroSanStream:
                 events.append(TextDelta(text))
             elif text and text != self._shown and kind == "AI":
                 # A message of its own, not more of the one before. The closing framework message
-                # repeats the answer without its structure: the reply tells that.
+                # repeats the answer without its structure: the reply reports that.
                 self._shown = text
                 events.append(Message(text))
             return events
@@ -253,7 +253,7 @@ class NeuroSanStream:
         return [Note(text, sub)] if text else []
 
     def _begin(self, origin: list[Any], tool: dict[str, Any] | None) -> list[Event]:
-        """The first sign of a callee tells what the invocation before it was: a tool's start, or a
+        """The first sign of a callee says what the invocation before it was: a tool's start, or a
         hand-off to an agent that speaks for itself."""
         if len(origin) < 2:
             return []
@@ -284,7 +284,7 @@ class NeuroSanStream:
         return [ToolResult(self._id(callee), name, None if error is not None else output, error, agent)]
 
     def _result(self, message: dict[str, Any], text: str) -> list[Event]:
-        """A callee's result as its caller got it; news only where nothing else told of the call."""
+        """A callee's result as its caller got it; news only where nothing else reported the call."""
         origin = message.get("tool_result_origin")
         if not isinstance(origin, list) or len(origin) < 2:
             return []

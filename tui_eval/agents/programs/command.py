@@ -14,13 +14,21 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from tui_eval.agents.base import Agent, AgentError, Capabilities, Request, Services, Session, SessionContext
+from tui_eval.agents.base import (
+    Agent,
+    AgentError,
+    Capabilities,
+    RememberingSession,
+    Request,
+    Services,
+    Session,
+    SessionContext,
+)
 from tui_eval.agents.entry_options import Options
 from tui_eval.agents.http.json_reply import Paths, read_reply
 from tui_eval.agents.loose_json import decode, encode, one_line
 from tui_eval.agents.neuro_san.sly_data import without_sly_data
 from tui_eval.agents.promptfoo.provider_response import call_context, prompt_of, provider_options
-from tui_eval.agents.stateless_session import RememberingSession
 from tui_eval.config.project import AgentSpec
 from tui_eval.events import Event, Exchanged, Finished, Note, TextDelta
 from tui_eval.guard.fair_share import Share
@@ -283,7 +291,7 @@ class CommandSession(RememberingSession):
 
     async def _run(self, argv: list[str], stdin: bytes) -> tuple[int, bytes, bytes]:
         agent = self.agent
-        # How programs are told by the environment: OpenTelemetry's convention for child processes.
+        # What programs are given by the environment: OpenTelemetry's convention for child processes.
         more = {**agent.env, **{name.upper(): value for name, value in self.context.trace_headers.items()}}
         return await run_program(argv, stdin, agent.cwd, more, agent.services.script_memory)
 

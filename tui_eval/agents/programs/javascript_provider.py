@@ -73,6 +73,7 @@ class JavaScriptSession(Session):
                 f"{_place(agent.file, error.raised_at)}: {one_line(str(error))}",
                 code=error.code,
                 said=one_line(str(error)),
+                traceback=error.traceback,
             ) from None
         if result.stdout:
             yield Note(f"printed: {result.stdout.rstrip()[:PRINTED]}")

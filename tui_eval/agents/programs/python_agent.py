@@ -15,7 +15,16 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
-from tui_eval.agents.base import Agent, AgentError, Capabilities, Request, Services, Session, SessionContext
+from tui_eval.agents.base import (
+    Agent,
+    AgentError,
+    Capabilities,
+    RememberingSession,
+    Request,
+    Services,
+    Session,
+    SessionContext,
+)
 from tui_eval.agents.entry_options import Options
 from tui_eval.agents.http.json_reply import Paths, read_reply, usage_from
 from tui_eval.agents.loose_json import one_line, text_of
@@ -25,7 +34,6 @@ from tui_eval.agents.promptfoo.provider_response import (
     provider_options,
     read_response,
 )
-from tui_eval.agents.stateless_session import RememberingSession
 from tui_eval.config.project import AgentSpec
 from tui_eval.events import Event, Finished, TextDelta, UsageReport
 from tui_eval.guard.trust import agent_code
@@ -91,7 +99,7 @@ class PythonAgent(Agent):
 
 
 class PythonSession(RememberingSession):
-    """One conversation; the function is told what was said before in `session["messages"]`."""
+    """One conversation; the function is given what was said before in `session["messages"]`."""
 
     def __init__(
         self,
@@ -121,7 +129,10 @@ class PythonSession(RememberingSession):
             result = await agent.host.call(agent.file, agent.function, arguments, lease=self.lease)
         except ScriptError as error:
             raise AgentError(
-                f"{agent.shown}: {one_line(str(error))}", code=error.code, said=one_line(str(error))
+                f"{agent.shown}: {one_line(str(error))}",
+                code=error.code,
+                said=one_line(str(error)),
+                traceback=error.traceback,
             ) from None
         if agent.promptfoo:
             events, reply = read_response(result.value, request.turn)
@@ -167,10 +178,10 @@ class PythonSession(RememberingSession):
         if (
             isinstance(value, list)
             and len(value) == 2
-            and isinstance(value[1], dict)
+            and (isinstance(value[1], dict) or (value[1] is None and isinstance(value[0], str)))
             and value[0] is not None
         ):
-            text, metadata = value
+            text, metadata = value[0], value[1] or {}
             reply = Reply(turn=turn, text=text_of(text), metadata=metadata, usage=usage_from(metadata))
             if not isinstance(text, str):
                 reply.output = text
@@ -210,6 +221,7 @@ class PythonSession(RememberingSession):
                 answer="".join(parts),
                 code=error.code,
                 said=one_line(str(error)),
+                traceback=error.traceback,
             ) from None
         finally:
             await stream.aclose()  # type: ignore[attr-defined]

@@ -10,7 +10,7 @@ from urllib.parse import urlencode
 
 from tui_eval.agents.base import AgentError, Services
 from tui_eval.agents.http.error_answers import explain
-from tui_eval.agents.http.http_client import HttpClient
+from tui_eval.agents.http.http_call import HttpCall, HttpClient
 from tui_eval.agents.http.http_connections import place_of
 from tui_eval.agents.loose_json import decode, encode, text_of
 from tui_eval.agents.programs.suite_scripts import Scripts
@@ -67,7 +67,7 @@ class Authorization:
 
     async def prepare(self, values: dict[str, Any], asking: Mapping[str, Any]) -> None:
         """Have a token where one must be asked for, and put it among the values of the templates (`token`, of a file
-        also `expiration`). `asking` is what a file's function is told.
+        also `expiration`). `asking` is what a file's function is given.
 
         Raises:
             AgentError: there is no token to be had.
@@ -147,20 +147,7 @@ class Authorization:
         call = self._client.call(
             "POST", url, body=urlencode(form).encode(), headers={"content-type": FORM_TYPE}, any_status=True
         )
-        try:
-            async for _ in call.open():
-                pass
-            text = (await call.read()).decode("utf-8", "replace")
-        finally:
-            await call.close()
-        if not 200 <= (call.status or 0) < 300:
-            why = explain(text, call.headers)
-            raise AgentError(
-                f"config.auth: no token, HTTP {call.status} from {url}: {why}",
-                status=call.status,
-                said=f"no token: {why}",
-                place=place_of(url),
-            )
+        text = await answered(call, url, "config.auth: no token,", "no token")
         try:
             answer = decode(text)
         except ValueError:
@@ -203,3 +190,18 @@ class Authorization:
 
     def _text(self, key: str, values: Mapping[str, Any]) -> str:
         return filled(text_of(self.settings.get(key)), values)
+
+
+async def answered(call: HttpCall, url: str, whose: str, said: str) -> str:
+    """The text of an answer that the agent's own requests need. `whose` begins the message if there is none, `said`
+    its short form.
+
+    Raises:
+        AgentError: the server refuses.
+    """
+    text = (await call.whole()).decode("utf-8", "replace")
+    if not 200 <= (call.status or 0) < 300:
+        why = explain(text, call.headers)
+        message = f"{whose} HTTP {call.status} from {url}: {why}"
+        raise AgentError(message, status=call.status, said=f"{said}: {why}", place=place_of(url))
+    return text

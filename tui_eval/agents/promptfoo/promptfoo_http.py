@@ -16,12 +16,11 @@ from urllib.parse import urljoin, urlsplit
 from tui_eval.agents.base import Agent, AgentError, Capabilities, Request, Services, Session, SessionContext
 from tui_eval.agents.entry_options import Options
 from tui_eval.agents.http.error_answers import backoff, beyond, explain, quota_spent, retry_after
-from tui_eval.agents.http.http_call import SENSITIVE, HttpCall
-from tui_eval.agents.http.http_client import HttpClient
+from tui_eval.agents.http.http_call import SENSITIVE, HttpCall, HttpClient
 from tui_eval.agents.http.http_connections import place_of
 from tui_eval.agents.loose_json import decode, encode, one_line, text_of
 from tui_eval.agents.programs.suite_scripts import Scripts
-from tui_eval.agents.promptfoo.promptfoo_auth import Authorization
+from tui_eval.agents.promptfoo.promptfoo_auth import Authorization, answered
 from tui_eval.agents.promptfoo.promptfoo_files import SettingsFiles
 from tui_eval.agents.promptfoo.promptfoo_providers import unnamed_secrets
 from tui_eval.agents.promptfoo.promptfoo_request import (
@@ -84,20 +83,7 @@ class SessionEndpoint:
         if self._client is None:
             self._client = HttpClient(url, context=self._context)
         call = self._client.call(method, url, body=body, headers=headers, any_status=True)
-        try:
-            async for _ in call.open():
-                pass
-            text = (await call.read()).decode("utf-8", "replace")
-        finally:
-            await call.close()
-        if not 200 <= (call.status or 0) < 300:
-            why = explain(text, call.headers)
-            raise AgentError(
-                f"config.session: HTTP {call.status} from {url}: {why}",
-                status=call.status,
-                said=f"session: {why}",
-                place=place_of(url),
-            )
+        text = await answered(call, url, "config.session:", "session")
         parser = settings.get("responseParser")
         if not isinstance(parser, str):
             raise AgentError("config.session.responseParser is missing", code="bad-setting")

@@ -14,7 +14,7 @@ from tui_eval.model_ids import not_a_model
 RELAYS = frozenset(("sequence", "simulated-user"))
 """Types that speak to the provider of the column."""
 SCRIPTS = frozenset(("python", "command", "javascript", "ruby"))
-"""Types that are a suite's own code, which is told the provider's entry."""
+"""Types that are a suite's own code, which is given the provider's entry."""
 
 _LITELLM = {
     "ai21": "ai21/",

@@ -8,7 +8,7 @@ from typing import Any
 
 from tui_eval.agents.base import Agent, AgentError, Capabilities, Request, Services, Session, SessionContext
 from tui_eval.agents.entry_options import Options
-from tui_eval.agents.http.http_client import HttpClient
+from tui_eval.agents.http.http_call import HttpClient
 from tui_eval.agents.http.http_connections import place_of
 from tui_eval.agents.loose_json import decode, encode, one_line
 from tui_eval.agents.promptfoo.provider_response import prompt_of

@@ -23,7 +23,7 @@ over all rows."""
 
 def remembered(jobs: Iterable[Job]) -> dict[str, dict[str, Any]]:
     """What is remembered of the suites of these jobs that derive metrics."""
-    settings = {job.case.suite: (job.case.format, job.settings) for job in jobs}
+    settings = {job.suite: (job.format, job.settings) for job in jobs}
     found = {suite: format_of(name).derives(own) for suite, (name, own) in settings.items()}
     return {suite: own for suite, own in found.items() if own}
 

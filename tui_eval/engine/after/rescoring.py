@@ -28,6 +28,7 @@ from tui_eval.engine.selection import SelectionError
 from tui_eval.engine.trust_given import check_given
 from tui_eval.engine.wants import wants_of_judging
 from tui_eval.formats import reading
+from tui_eval.guard.private import cache_home
 from tui_eval.guard.trust import Trust
 from tui_eval.guard.trust_store import trust_for
 from tui_eval.model import Attempt, Case, Problem
@@ -117,8 +118,6 @@ def _refuse_unreadable(
 
 
 def _opened_file(folder: Path) -> bool:
-    from tui_eval.store.imported.results_files import cache_home
-
     return folder.is_relative_to(cache_home())
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import msgspec
 
+from tui_eval.assertions.judging import OPEN
 from tui_eval.config.project import Config, find_root, load, read_withheld
 from tui_eval.engine.active_run import UNFINISHED_COST, ActiveRun, cost_limit
 from tui_eval.engine.attempt.continuing import place
@@ -84,6 +85,9 @@ def resume(
             f"with tui-eval run"
         )
     if not open_attempts:
+        if any(row.message == OPEN for row in attempts):
+            words = "has its answer; what compares columns is still to be judged"
+            raise NothingToRun(f"run {info.id}: every attempt {words}: tui-eval rescore {info.id}")
         raise NothingToRun(f"run {info.id} is complete: every attempt has a result")
     request = request_of(info)
     request.concurrency = overrides.concurrency or request.concurrency
@@ -98,6 +102,7 @@ def resume(
     # What a run's folder says of trust was not said by the person: it can come from anywhere.
     request.trust = overrides.trust
     this_time, request.agreed = request.agreed, overrides.agreed
+    info.note = ""  # why it was interrupted; that is over
     # The commands printed from now on need what this time needed.
     if overrides.trust:
         info.options["trust"] = True
@@ -129,6 +134,9 @@ def resume(
     with_hooks(list(cases.values()), settings, environment)  # what they prepare is needed again
     jobs: list[Job] = []
     references: list[list[int]] = []
+    left: dict[int, list[AttemptRow]] = {}
+    for row in open_attempts:
+        left.setdefault(row.case_ref, []).append(row)
     renamed: dict[int, str] = {}
     for ref, case in cases.items():
         row = rows[ref]
@@ -140,7 +148,7 @@ def resume(
             raise SelectionError(f"run {info.id}: its agent {asked} is no longer configured")
         if model != row.model and job.model:
             renamed[ref] = job.model
-        for attempt in (item for item in open_attempts if item.case_ref == ref):
+        for attempt in left[ref]:
             jobs.append(msgspec.structs.replace(job, attempts=1, first_attempt=attempt.attempt))
             references.append([attempt.id])
     check_given(overrides.agreed, jobs, config, trust)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import chain
 
 import msgspec
 
-from tui_eval.assertions.outcome import OPEN
+from tui_eval.assertions.judging import OPEN
 from tui_eval.engine.attempt.attempt_judging import judge_services
 from tui_eval.engine.plan import Job
 from tui_eval.engine.run_context import RunContext
@@ -28,9 +29,12 @@ class RowColumns:
         self._left: dict[bytes, int] = {}
         self._ended: dict[bytes, list[Ended]] = {}
         seen: dict[tuple[bytes, str, str | None, str | None], int] = {}
-        for ticket in (*(ticket for ticket, _ in earlier), *tickets):
-            case = ticket.job.case
-            if not compares(case):
+        job, case = None, None
+        for ticket in chain((ticket for ticket, _ in earlier), tickets):
+            if ticket.job is not job:  # the attempts of a job follow one another
+                job = ticket.job
+                case = job.case if compares(job.case) else None
+            if case is None:
                 continue
             expected = [(assertion.type, assertion.line) for assertion in case.assertions]
             same = msgspec.json.encode(
@@ -87,7 +91,7 @@ def ended_columns(reader: RunReader, jobs: Sequence[Job], *, same_run: bool) -> 
     wanted = [job for job in jobs if compares(job.case)]
     if not wanted:
         return []
-    suites = {job.case.suite for job in wanted}
+    suites = {job.suite for job in wanted}
     again = {(job.case.case_id, job.agent, job.model) for job in wanted}
     found: list[Ended] = []
     for row in reader.cases():
@@ -96,7 +100,7 @@ def ended_columns(reader: RunReader, jobs: Sequence[Job], *, same_run: bool) -> 
         case = reader.case(row.id)
         if not compares(case):
             continue
-        job = msgspec.structs.replace(wanted[0], case=case, agent=row.agent, model=row.model)
+        job = msgspec.structs.replace(wanted[0], held=case, agent=row.agent, model=row.model)
         for entry in reader.attempts(row.id):
             attempt = reader.attempt(entry.id) if entry.state == "done" else None
             if attempt is not None:
@@ -109,5 +113,5 @@ async def compared(columns: list[Ended], environment: RunContext) -> None:
     """Judge what compares these columns, in place."""
     job = next(ticket.job for ticket, _ in columns if ticket.order >= 0)
     services = judge_services(job, environment)
-    form = format_of(job.case.format)
+    form = format_of(job.format)
     await form.compare_outputs(job.case, [attempt for _, attempt in columns], services, job.compat)

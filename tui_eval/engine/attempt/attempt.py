@@ -13,8 +13,7 @@ from tui_eval.engine.attempt import continuing
 from tui_eval.engine.attempt.attempt_state import Running
 from tui_eval.engine.attempt.by_hand import ByHand
 from tui_eval.engine.attempt.collector import Collector
-from tui_eval.engine.attempt.failure import AttemptFailed, evidence_of, reason_of
-from tui_eval.engine.attempt.finished import finished, mask, masked
+from tui_eval.engine.attempt.finished import AttemptFailed, evidence_of, finished, mask, masked, reason_of
 from tui_eval.engine.attempt.stepping import Stepper
 from tui_eval.engine.attempt.time_limits import TimeLimits
 from tui_eval.engine.places.attempt_place import AttemptLog
@@ -42,6 +41,7 @@ async def execute(
     `deadline` (loop time) ends it earlier than its own time limit would. With a `stepper` a person
     decides on each turn, without a time limit but the turns' own; what was changed by hand is no result.
     """
+    job = job.opened()
     collector = Collector(writer, attempt_ref, environment.masker)
     by_hand = ByHand(attempt_ref, collector, stepper)
     limits = TimeLimits(job, deadline, stepper is not None, collector)
@@ -61,7 +61,7 @@ async def execute(
         if job.problem or job.spec is None:
             raise AttemptFailed(job.problem or "no agent", "no-agent")
         asked = None if job.judges_only else job.model
-        for what in format_of(job.case.format).withheld(asked, environment.config):
+        for what in format_of(job.format).withheld(asked, environment.config):
             environment.trust.require(what)
         judgement = await run.go()
     except asyncio.CancelledError:
@@ -113,9 +113,9 @@ async def execute(
         await environment.hooks.after_each(run.job.case, attempt)
     if run.tracer:
         attempt = masked(attempt, run.tracer.masker())
-    return (
-        await in_turn(lambda: mask(attempt, environment)) if has_long(attempt) else mask(attempt, environment)
-    )
+    if environment.masker and has_long(attempt):
+        return await in_turn(lambda: mask(attempt, environment))
+    return mask(attempt, environment)
 
 
 async def _keep_frames(

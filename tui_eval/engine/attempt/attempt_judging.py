@@ -42,7 +42,7 @@ _NEVER_VERIFY = frozenset(
 )
 """Types of agents that never bring the rows which are expected of them."""
 EVERYTHING = Reports(True, True, True, True, True, calls_in_metadata=True)
-"""What a recorded output reports: nobody says that it cannot, but text alone tells of no tools."""
+"""What a recorded output reports: nobody says that it cannot, but text alone reports no tools."""
 
 
 @lru_cache(64)
@@ -195,4 +195,5 @@ def judge_services(job: Job, environment: RunContext) -> JudgeServices:
         base=job.base,
         comparison=job.comparison,
         compares_columns=True,
+        compare_seconds=job.timeout,
     )

@@ -15,7 +15,7 @@ import msgspec
 from tui_eval import agents
 from tui_eval.agents.base import Agent, AgentError, Request, Session, SessionContext
 from tui_eval.assertions.judge_input import Judgement, JudgeServices, Reports
-from tui_eval.assertions.outcome import message_of, outcome_of, share_passed
+from tui_eval.assertions.judging import message_of, outcome_of, share_passed
 from tui_eval.config.project import AgentSpec, ConfigError
 from tui_eval.engine.attempt import continuing
 from tui_eval.engine.attempt.attempt_judging import (
@@ -29,7 +29,7 @@ from tui_eval.engine.attempt.attempt_judging import (
 from tui_eval.engine.attempt.by_hand import ByHand
 from tui_eval.engine.attempt.collector import Collector
 from tui_eval.engine.attempt.extraction import last_reply
-from tui_eval.engine.attempt.failure import AttemptFailed
+from tui_eval.engine.attempt.finished import AttemptFailed
 from tui_eval.engine.attempt.time_limits import TimeLimits
 from tui_eval.engine.attempt.turn_requests import (
     Conversation,
@@ -230,7 +230,7 @@ class Running:
         hooks = self.environment.hooks
         if hooks is not None:
             changed = await hooks.before_each(self.job.case)
-            self.job = msgspec.structs.replace(self.job, case=changed)
+            self.job = msgspec.structs.replace(self.job, held=changed)
         job, case = self.job, self.job.case
         conversation = await conversation_of(job, self.environment, self.number)
         self.conversation = conversation
@@ -328,6 +328,7 @@ class Running:
 
     def _context(self, conversation: Conversation) -> SessionContext:
         job, case = self.job, self.job.case
+        form = format_of(case.format)
         # None: the case says nothing of metadata; an empty mapping asks for none.
         headers = case.request_metadata and {
             str(key): str(value) for key, value in case.request_metadata.items() if value is not None
@@ -337,16 +338,16 @@ class Running:
             attempt=self.number,
             session_id=f"{random.getrandbits(128):032x}",
             model=job.model,
-            network=case.agent if format_of(case.format).network_is_agent else None,
-            connection=case.connection or case.options.get("connection"),
+            network=case.agent if form.network_is_agent else None,
+            connection=form.connection(case),
             headers=headers,
-            use_direct=bool(case.options.get("use_direct")),
+            use_direct=form.speaks_directly(case),
             vars=conversation.vars,
             reference=job.compat == "reference",
-            test=format_of(case.format).test_for_scripts(case),
+            test=form.test_for_scripts(case),
             label=case.prompt,
             evaluation_id=f"eval-{self.environment.run_id}",
-            prompt=format_of(case.format).prompt_for_scripts(case, conversation.config),
+            prompt=form.prompt_for_scripts(case, conversation.config),
             trace=self.tracer.context if self.tracer is not None else None,
         )
 

@@ -8,7 +8,7 @@ from tui_eval import formats
 from tui_eval.agents.base import Request
 from tui_eval.assertions.judge_input import JudgeInput, JudgeServices, Reports
 from tui_eval.engine.attempt.collector import Collector
-from tui_eval.engine.attempt.failure import AttemptFailed
+from tui_eval.engine.attempt.finished import AttemptFailed
 from tui_eval.engine.attempt.stepping import Stepper
 from tui_eval.engine.attempt.turn_requests import Conversation
 from tui_eval.engine.plan import Job

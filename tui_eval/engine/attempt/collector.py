@@ -8,6 +8,7 @@ from collections.abc import Set as AbstractSet
 from typing import Any
 
 from tui_eval import events
+from tui_eval.agents.models.finish_reasons import cut_off
 from tui_eval.engine.places.attempt_place import AttemptLog
 from tui_eval.guard import figures
 from tui_eval.guard.secrets import MaskedStream, Masker
@@ -15,6 +16,7 @@ from tui_eval.model import Entry, EntryKind, Exchange, Reply, Usage
 from tui_eval.store.encoding import encode_json
 from tui_eval.store.schema import FOR_PERSON
 
+CUT_OFF = "the answer was cut off at a limit of its length"
 _PRINTED = 100_000  # characters kept of what people's code prints during one attempt
 _LIVE_VALUE = 2000  # characters of arguments or a result shown live; all of it is in the transcript
 
@@ -84,6 +86,8 @@ class Collector:
         self.unknown_figures.setdefault(line.partition(" unknown: ")[0], line)
 
     def _note_unknown(self) -> None:
+        if self._noted == len(self.unknown_figures):
+            return
         for line in list(self.unknown_figures.values())[self._noted :]:
             self._add("note", text=line)
             self._show("note", line)
@@ -294,6 +298,10 @@ class Collector:
         if reply.latency_ms is None:
             reply.latency_ms = round((self._now() - self._turn_started) * 1000, 1)
         self.replies.append(reply)
+        if cut_off(reply.finish_reason):
+            # It is judged: what was to be found may be there. What must not be there could have come after the cut.
+            self._add("note", text=f"{CUT_OFF} (finish reason {reply.finish_reason})")
+            self._show("note", CUT_OFF)
         if reply.cached or self._usage.get(reply.turn) != (reply.usage, reply.cost):  # else it was reported
             self._whole = None
             self._progress()

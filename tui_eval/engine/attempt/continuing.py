@@ -68,7 +68,7 @@ def _check(job: Job, attempt: Attempt, turn: int) -> None:
     kind = job.spec.type if job.spec is not None else ""
     if kind in _FORGETFUL:
         raise SelectionError(f"cannot go on from turn {turn}: {no_way(kind)}")
-    if not format_of(job.case.format).asks_as_written:
+    if not format_of(job.format).asks_as_written:
         return
     for number, asked in enumerate(job.case.turns[: turn - 1], 1):
         said = next((e.text for e in attempt.transcript if e.kind == "user" and e.turn == number), None)

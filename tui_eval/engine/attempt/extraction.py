@@ -13,6 +13,7 @@ from typing import Any
 
 from tui_eval.agents.base import Request
 from tui_eval.assertions.judge_input import RowsAnswer
+from tui_eval.events import Finished
 from tui_eval.model import Reply
 
 PROMPT = (
@@ -132,8 +133,6 @@ def _outermost(text: str) -> str:
 
 async def last_reply(events: AsyncIterator[Any], take: Callable[[Any], None]) -> Reply:
     """Run a turn to its end, handing each event to `take`; the reply of its `Finished`."""
-    from tui_eval.events import Finished
-
     reply: Reply | None = None
     async for event in events:
         take(event)

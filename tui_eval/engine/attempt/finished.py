@@ -1,4 +1,4 @@
-"""What is kept of an attempt once it has ended, secrets taken out."""
+"""What is kept of an attempt once it has ended, secrets taken out, and why one could not go on."""
 
 from __future__ import annotations
 
@@ -8,15 +8,46 @@ import msgspec
 
 from tui_eval.assertions import evidence as seen
 from tui_eval.assertions.judge_input import Judgement
+from tui_eval.config.project import ConfigError
 from tui_eval.engine.attempt.collector import Collector
 from tui_eval.engine.attempt.turn_requests import Conversation
 from tui_eval.engine.plan import Job
 from tui_eval.engine.run_context import RunContext
 from tui_eval.guard import figures
 from tui_eval.guard.secrets import Masker
+from tui_eval.guard.trust import NeedsTrust
 from tui_eval.model import Attempt, Evidence, Outcome, Reply
 from tui_eval.store.encoding import encode_json
 from tui_eval.store.long_texts import LONG, has_long, replaced
+
+
+class AttemptFailed(Exception):
+    """The attempt cannot go on; the text is its error, and its transcript says so already. `evidence` says it in
+    a code (`tui_eval.causes`), with `place` and `limit` as in `AgentError`."""
+
+    def __init__(self, message: str, code: str, *, place: str = "", limit: Any = None) -> None:
+        super().__init__(message)
+        self.evidence = Evidence("agent", code, text=seen.cut(message), path=place, expected=limit)
+
+
+def reason_of(failure: Exception) -> str:
+    """One line. Our own exceptions are one; those of templates and of promptfoo's suites are known by where
+    they come from, since importing them costs each run 20 ms."""
+    ours = type(failure).__module__.startswith("tui_eval.")
+    return str(failure) if ours else f"{type(failure).__name__}: {failure}"
+
+
+def evidence_of(failure: Exception) -> list[Evidence]:
+    """What an attempt that ended with this exception rests on."""
+    known = getattr(failure, "evidence", None)
+    if isinstance(known, Evidence):
+        return [known]
+    if isinstance(failure, NeedsTrust):
+        return [seen.error(failure)]
+    code = "bad-setting" if isinstance(failure, ConfigError) else getattr(failure, "code", None)
+    if not isinstance(code, str):
+        code = "agent-crashed"
+    return [Evidence("agent", code, text=seen.cut(" ".join(reason_of(failure).split())))]
 
 
 def finished(

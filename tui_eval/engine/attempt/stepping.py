@@ -2,7 +2,7 @@
 
 While an attempt waits for them, viewers see it in the store: its `detail` begins with `step:` and its
 live text ends with a row of kind `step` that holds what would be sent. After each turn a row of kind
-`verdict` tells what the assertions so far say.
+`verdict` reports what the assertions so far say.
 """
 
 from __future__ import annotations

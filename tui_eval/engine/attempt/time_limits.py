@@ -9,7 +9,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcon
 from typing import TypeVar
 
 from tui_eval.engine.attempt.collector import Collector
-from tui_eval.engine.attempt.failure import AttemptFailed
+from tui_eval.engine.attempt.finished import AttemptFailed
 from tui_eval.engine.plan import Job
 from tui_eval.guard import fair_share
 

@@ -145,7 +145,7 @@ class Tracing:
     ) -> Tracer | None:
         """A trace for an attempt of a case; None where nothing asks for one.
 
-        `tell` shows the person a line, once, where nothing can listen; the attempt goes on without spans.
+        `tell` prints a line for the person, once, where nothing can listen; the attempt goes on without spans.
 
         Raises:
             ConfigError: nothing can listen, and the suite says that it must.

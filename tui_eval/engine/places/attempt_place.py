@@ -57,7 +57,7 @@ class AttemptPlace(Protocol):
 
 
 class AttemptLog(Protocol):
-    """What is told of attempts while they are executed, by reference (`RunWriter` says what each means)."""
+    """What is reported of attempts while they are executed, by reference (`RunWriter` says what each means)."""
 
     @property
     def folder(self) -> Path: ...

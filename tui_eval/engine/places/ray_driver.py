@@ -20,7 +20,7 @@ from tui_eval.engine.places.ray_messages import Connect, Gone, Happened, Nodes, 
 _LOOK = 1.0
 """Seconds between two looks at the cluster."""
 _SILENT = 15.0
-"""Seconds without a worker and without an answer of the head after which it is gone."""
+"""Seconds without a worker and without an answer of the head, or without any machine, after which it is gone."""
 _NOBODY = 300.0
 """Seconds without a worker after which nobody comes any more: a cluster that grows takes minutes."""
 _REFUSALS = 3
@@ -51,11 +51,12 @@ class Driver:
         self._next = 1
         self._nodes = -1
         self._refused = 0
-        self._heard = self._seen = 0.0
+        self._heard = self._seen = self._left = 0.0
+        self._own: str | None = None
 
     async def serve(self, reader: asyncio.StreamReader) -> None:
         """Until the engine has gone."""
-        self._heard = self._seen = asyncio.get_running_loop().time()
+        self._heard = self._seen = self._left = asyncio.get_running_loop().time()
         watching = asyncio.create_task(self._watch())
         try:
             while (message := await messages.read_from_engine(reader)) is not None:
@@ -88,18 +89,24 @@ class Driver:
     async def _watch(self) -> None:
         """Workers where there is room for them, as machines come and go."""
         loop = asyncio.get_running_loop()
-        looking: asyncio.Future[tuple[int, int]] | None = None
+        looking: asyncio.Future[tuple[int, int, bool]] | None = None
         room = 0
         while True:
             looking = looking or asyncio.ensure_future(asyncio.to_thread(self._look))
             done, _ = await asyncio.wait({looking}, timeout=_LOOK)
             if done:
                 try:
-                    count, room = looking.result()
+                    count, room, own = looking.result()
                     self._heard = loop.time()
+                    if count:
+                        self._left = self._heard
                     if count != self._nodes:
                         self._nodes = count
                         self._say(Nodes(count))
+                    if not own:
+                        self._say(Gone("the raylet that this machine is connected to has ended"))
+                    elif self._heard - self._left > _SILENT:
+                        self._say(Gone("the cluster has no machine any more"))
                 except Exception:
                     traceback.print_exc()
                 looking = None
@@ -114,10 +121,15 @@ class Driver:
                 self._start()
             await asyncio.sleep(_LOOK)
 
-    def _look(self) -> tuple[int, int]:
-        """How many machines there are, and processors of them."""
-        alive = [node for node in self._ray.nodes() if node.get("Alive")]
-        return len(alive), int(sum(node.get("Resources", {}).get("CPU", 0) for node in alive))
+    def _look(self) -> tuple[int, int, bool]:
+        """How many machines there are, processors of them, and whether that through which this process speaks to them
+        is among them: without it nothing comes back."""
+        nodes = self._ray.nodes()
+        alive = [node for node in nodes if node.get("Alive")]
+        if self._own is None and not self._by_client:
+            self._own = self._ray.get_runtime_context().get_node_id()
+        gone = any(node.get("NodeID") == self._own and not node.get("Alive") for node in nodes)
+        return len(alive), int(sum(node.get("Resources", {}).get("CPU", 0) for node in alive)), not gone
 
     def _start(self) -> None:
         number, self._next = self._next, self._next + 1

@@ -1,11 +1,13 @@
-"""What the engine and the process that holds its connection to Ray say to each other: frames of msgpack.
+"""What the engine, the process that holds its connection to Ray and the workers say to each other, in msgpack: frames between
+the first two, batches of events from workers.
 
 Ray is kept out of the engine's process: it prints, takes signals, and ends its process when its head is gone."""
 
 from __future__ import annotations
 
 import asyncio
-from typing import BinaryIO
+from collections.abc import Sequence
+from typing import Any, BinaryIO
 
 import msgspec
 
@@ -26,11 +28,11 @@ class Connect(msgspec.Struct, tag="connect"):
 
 
 class Give(msgspec.Struct, tag="give"):
-    """Attempts for a worker, and what the files of their suites say, where it does not know that yet."""
+    """Attempts for a worker (`pickled`), and what the files of their suites say, where it does not know that yet."""
 
     worker: int
     settings: bytes
-    tickets: list[bytes]
+    tickets: bytes
 
 
 class CancelAttempts(msgspec.Struct, tag="cancel"):
@@ -59,7 +61,7 @@ class WorkerUp(msgspec.Struct, tag="up"):
 
 
 class Happened(msgspec.Struct, tag="happened"):
-    """What happened at a worker (`ray_events`)."""
+    """What happened at a worker, as `batch_of` makes it."""
 
     worker: int
     events: bytes
@@ -84,12 +86,36 @@ class Gone(msgspec.Struct, tag="gone"):
     why: str
 
 
+# -- From a worker
+
+
+class LoggedEvent(msgspec.Struct, array_like=True):
+    """Something an attempt reported to its log: the method's name and what it was given. Beside those of `AttemptLog`:
+    `done` (packed, mark), `cancelled` (packed, or nothing where it had not begun), `broken` (why), `frame` (name, bytes), `pace` (id,
+    agent, requests a minute; no attempt's)."""
+
+    ref: int
+    what: str
+    given: list[Any]
+
+
 FromEngine = Connect | Give | CancelAttempts | Granted
 ToEngine = WorkerUp | Happened | WorkerDown | Nodes | Gone
 
 _encoder = msgspec.msgpack.Encoder()
 _from_engine = msgspec.msgpack.Decoder(FromEngine)
 _to_engine = msgspec.msgpack.Decoder(ToEngine)
+_events = msgspec.msgpack.Decoder(list[LoggedEvent])
+
+
+def batch_of(events: Sequence[LoggedEvent]) -> bytes:
+    """Events as they are sent."""
+    return _encoder.encode(events)
+
+
+def events_of(batch: bytes) -> list[LoggedEvent]:
+    """What `batch_of` was given."""
+    return _events.decode(batch)
 
 
 def frame(message: FromEngine | ToEngine) -> bytes:

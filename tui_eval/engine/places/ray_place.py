@@ -11,24 +11,26 @@ import pickle
 import re
 import sys
 import tempfile
-from collections.abc import Callable
+import zipfile
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from tui_eval.agents.pace import Pace
+from tui_eval.agents.base import Pace
 from tui_eval.config.project import Config, ConfigError
 from tui_eval.engine.places import ray_messages as messages
 from tui_eval.engine.places.attempt_place import AttemptPlace, Made, PlaceLost
 from tui_eval.engine.places.here import Here
-from tui_eval.engine.places.ray_events import LoggedEvent, events_of
-from tui_eval.engine.places.ray_files import packed_project
+from tui_eval.engine.places.ray_messages import LoggedEvent, events_of
 from tui_eval.extras import adding
 from tui_eval.formats import format_of
 from tui_eval.guard import private
 from tui_eval.guard.fair_share import in_turn
+from tui_eval.guard.secrets import Masker
 from tui_eval.model import Attempt
 from tui_eval.slow_imports import hide_in
 from tui_eval.store.encoding import unpack
@@ -36,6 +38,7 @@ from tui_eval.store.frames import FOLDER
 from tui_eval.store.writer import Packed
 
 if TYPE_CHECKING:
+    from tui_eval.engine.places.ray_worker import SentTicket
     from tui_eval.engine.plan import Job
     from tui_eval.engine.run_context import RunContext
     from tui_eval.engine.schedule import Ticket
@@ -46,6 +49,8 @@ GIVEN_BACK = 2
 _CANCELLING = 10.0
 """Seconds in which a worker says what there was of an attempt that is cancelled."""
 _LEAVING = 15.0
+_PATIENCE = 30.0
+"""Seconds without a first worker after which that is said."""
 _LARGE = 1 << 20
 _FRAME = re.compile(rf"{FOLDER}/(\d+)-(?:expected|actual)\.parquet")
 _TOLD = frozenset({"started", "limit", "turn", "retrying", "running_again", "progress", "live"})
@@ -86,7 +91,7 @@ class _RayWorker:
         self.number = number
         self.node = node
         self.flights: dict[int, asyncio.Future[Made]] = {}
-        self.outbox: list[bytes] = []
+        self.outbox: list[SentTicket] = []
         self.settings: dict[str, Any] = {}
         self.suites: set[str] = set()
 
@@ -126,7 +131,9 @@ class RayPlace:
     @property
     def words(self) -> str:
         """`ray · 3 nodes · 24 workers`."""
-        if not self._nodes or (not self._workers and self._lost is None):
+        if self._lost is not None:
+            return "ray"
+        if not self._nodes or not self._workers:
             return "ray · waiting for workers"
         return f"ray · {_count(self._nodes, 'node')} · {_count(len(self._workers), 'worker')}"
 
@@ -147,8 +154,7 @@ class RayPlace:
             except OSError as error:
                 raise PlaceLost(f"ray: the project's files cannot be sent: {error}") from None
             package = str(sent.file)
-            if self._say is not None:
-                self._say(sent.words)
+            self._tell(sent.words)
         start = pickle.dumps(self._start(), protocol=5)
         errors = self._folder.enter_context((folder / "ray.log").open("w+b"))
         hide_in(folder / "hidden")
@@ -170,7 +176,15 @@ class RayPlace:
         )
         self._send(messages.Connect(self._address, self._most, package, start))
         self._reading = asyncio.create_task(self._read(self._process, folder / "ray.log"))
-        await self._free()
+        try:
+            await asyncio.wait_for(self._free(), _PATIENCE)
+        except TimeoutError:
+            self._tell(f"{self.words}, since {_PATIENCE:.0f} s ({_count(self._nodes, 'node')})")
+            await self._free()
+
+    def _tell(self, line: str) -> None:
+        if self._say is not None:
+            self._say(line)
 
     def _start(self) -> Any:
         from tui_eval.engine.places.ray_worker import WorkerStart
@@ -197,8 +211,8 @@ class RayPlace:
 
     def _belongs_here(self, job: Job) -> bool:
         """What rests on files of the engine's own (recorded answers, the cache of answers), on one process for the
-        whole run (hooks), or on a port that agents are told (traces)."""
-        context, spec, form = self._environment, job.spec, format_of(job.case.format)
+        whole run (hooks), or on a port that agents are given (traces)."""
+        context, spec, form = self._environment, job.spec, format_of(job.format)
         return (
             spec is None
             or bool(job.problem)
@@ -236,26 +250,27 @@ class RayPlace:
         Raises:
             PlaceLost: there will be none any more.
         """
-        async with self._news:
-            while not self._workers:
-                if self._lost is not None:
-                    raise PlaceLost(self._lost)
-                await self._news.wait()
+        if not self._workers:
+            async with self._news:
+                while not self._workers:
+                    if self._lost is not None:
+                        raise PlaceLost(self._lost)
+                    await self._news.wait()
         if self._lost is not None:
             raise PlaceLost(self._lost)
         return min(self._workers.values(), key=lambda worker: len(worker.flights))
 
-    def _sent(self, ticket: Ticket, ends: float | None, worker: _RayWorker) -> bytes:
+    def _sent(self, ticket: Ticket, ends: float | None, worker: _RayWorker) -> SentTicket:
         from tui_eval.engine.places.ray_worker import SentTicket
 
         job = ticket.job
-        if job.settings and job.case.suite not in worker.suites:
-            worker.suites.add(job.case.suite)
-            worker.settings[job.case.suite] = job.settings
+        if job.settings and job.suite not in worker.suites:
+            worker.suites.add(job.suite)
+            worker.settings[job.suite] = job.settings
         seconds = None if ends is None else ends - asyncio.get_running_loop().time()
         handed = self._environment.memory.handed_on(job, ticket.number)
         bare = msgspec.structs.replace(job, settings={})
-        return pickle.dumps(SentTicket(ticket.attempt_ref, ticket.number, bare, seconds, handed), protocol=5)
+        return SentTicket(ticket.attempt_ref, ticket.number, bare, seconds, handed)
 
     def _send_soon(self) -> None:
         """What becomes ready in one turn of the loop goes together."""
@@ -265,10 +280,18 @@ class RayPlace:
     def _send_all(self) -> None:
         self._sending = None
         for worker in self._workers.values():
-            if worker.outbox:
-                settings = pickle.dumps(worker.settings, protocol=5) if worker.settings else b""
-                self._send(messages.Give(worker.number, settings, worker.outbox))
-                worker.outbox, worker.settings = [], {}
+            if not worker.outbox:
+                continue
+            tickets, worker.outbox = worker.outbox, []
+            settings, worker.settings = worker.settings, {}
+            try:
+                bodies = [pickle.dumps(part, protocol=5) if part else b"" for part in (settings, tickets)]
+            except Exception as error:  # of our own making: their attempts end with it
+                for ticket in tickets:
+                    if (future := worker.flights.pop(ticket.ref, None)) is not None and not future.done():
+                        future.set_exception(error)
+            else:
+                self._send(messages.Give(worker.number, *bodies))
 
     async def _cancelled(self, worker: _RayWorker, ref: int, left: dict[int, Attempt]) -> None:
         """End an attempt that is on a worker, and have what there was of it."""
@@ -294,22 +317,25 @@ class RayPlace:
                             self._happened(worker, event)
                 case messages.WorkerUp():
                     self._workers[message.worker] = _RayWorker(message.worker, message.node)
-                    await self._tell()
+                    await self._moved()
                 case messages.WorkerDown():
                     worker = self._workers.pop(message.worker, None)
-                    await self._tell()
+                    await self._moved()
                     if worker is not None:
-                        _fail(worker, WorkerLost(f"worker {worker.number} on {worker.node}: {message.why}"))
+                        why = f"worker {worker.number} on {worker.node}: {message.why}"
+                        _fail(worker, WorkerLost(why))
+                        if not self._workers and self._lost is None:
+                            self._tell(f"ray: no worker is left ({why}); waiting for another one")
                 case messages.Nodes():
                     self._nodes = message.count
-                    await self._tell()
+                    await self._moved()
                 case messages.Gone():
                     await self._gone(f"ray: {message.why}")
         if self._lost is None:
             code = await process.wait()
             await self._gone(f"ray: the connection has ended (code {code}){_last_line(log)}")
 
-    async def _tell(self) -> None:
+    async def _moved(self) -> None:
         self._changed()
         async with self._news:
             self._news.notify_all()
@@ -317,7 +343,7 @@ class RayPlace:
     async def _gone(self, why: str) -> None:
         self._lost = self._lost or why
         workers, self._workers = list(self._workers.values()), {}
-        await self._tell()
+        await self._moved()
         for worker in workers:
             _fail(worker, PlaceLost(why))
 
@@ -416,3 +442,86 @@ def _last_line(log: Path) -> str:
 
 def _count(number: int, what: str) -> str:
     return f"{number} {what}{'' if number == 1 else 's'}"
+
+
+LARGEST = 200 * 2**20
+"""Bytes of files that are sent at most; Ray keeps them in its head's memory."""
+_FOLDERS = frozenset({".git", ".tui-eval", ".hg", ".svn", "node_modules", "__pycache__", ".venv", ".tox"})
+_MARK = "pyvenv.cfg"
+_LOOKED_AT = 2**20
+"""Bytes of a file in which secrets are looked for."""
+_EARLIEST = (1980, 1, 1, 0, 0, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class SentFiles:
+    """The zip file, and what it holds in words for a person."""
+
+    file: Path
+    words: str
+
+
+def packed_project(config: Config, masker: Masker, folder: Path) -> SentFiles:
+    """The project's files in a zip file in `folder`. Left out are version control, the store, `.env` files and
+    `tui_eval.yaml` (workers have its contents in memory), environments, links that lead out of the project, and files
+    that hold a secret that is known. Blocking.
+
+    Raises:
+        OSError: they are too much, or cannot be read.
+    """
+    root, total, count = config.root, 0, 0
+    secret: list[str] = []
+    target = folder / "project.zip"
+    sizes: dict[str, int] = {}
+    with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as package:
+        for path in _files(root, config.file):
+            name = str(path.relative_to(root))
+            size = path.stat().st_size
+            total += size
+            top = name.partition("/")[0]
+            sizes[top] = sizes.get(top, 0) + size
+            if total > LARGEST:
+                most = sorted(sizes, key=lambda one: -sizes[one])[:3]
+                raise OSError(
+                    f"they are more than {LARGEST // 2**20} MB (most of it in {', '.join(most)}); put the project on a "
+                    "folder that all machines share, and say `run: {files: shared}` in tui_eval.yaml"
+                )
+            body = path.read_bytes()
+            if masker and len(body) <= _LOOKED_AT:
+                text = body.decode("utf-8", "replace")
+                if masker.text(text) != text:
+                    secret.append(name)
+                    continue
+            # The same files make the same package, which Ray then has already.
+            info = zipfile.ZipInfo(name, _EARLIEST)
+            info.compress_type = zipfile.ZIP_DEFLATED
+            info.external_attr = (path.stat().st_mode & 0o777) << 16
+            package.writestr(info, body)
+            count += 1
+        if not count:
+            package.writestr(".tui-eval-project", "")
+    said = f"ray: {count:,} files of {root} are sent ({target.stat().st_size / 2**20:.1f} MB packed), without .git, .tui-eval, .env*, environments and tui_eval.yaml"
+    if secret:
+        said += f"; left out, for a secret in them: {', '.join(secret[:5])}{' …' if len(secret) > 5 else ''}"
+    return SentFiles(target, said)
+
+
+def _files(root: Path, configuration: Path | None) -> Iterator[Path]:
+    real = os.path.realpath(root)
+    for where, folders, names in os.walk(root):
+        folders[:] = sorted(
+            name
+            for name in folders
+            if name not in _FOLDERS and not os.path.lexists(os.path.join(where, name, _MARK))
+        )
+        for name in sorted(names):
+            path = Path(where, name)
+            target = os.path.realpath(path)
+            if (
+                name.startswith(".env")
+                or path == configuration
+                or not path.is_file()
+                or not target.startswith(real.rstrip(os.sep) + os.sep)
+            ):
+                continue
+            yield path

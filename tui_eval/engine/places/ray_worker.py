@@ -6,25 +6,27 @@ an argument of a method, which Ray keeps nowhere (that of a constructor it does)
 from __future__ import annotations
 
 import asyncio
+import gc
 import os
 import pickle
 import platform
 import tempfile
-from collections.abc import AsyncIterator
+import time
+from collections.abc import AsyncIterator, Iterable
+from contextlib import suppress
 from importlib import import_module
-from itertools import count
+from itertools import chain, count
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
 from tui_eval import __version__
-from tui_eval.agents.pace import Pace
+from tui_eval.agents.base import Pace
 from tui_eval.config.project import AgentSpec, Config
 from tui_eval.engine.attempt.attempt import execute
 from tui_eval.engine.needed_first import import_first
-from tui_eval.engine.places.moved_paths import moved
-from tui_eval.engine.places.ray_events import EventLog
+from tui_eval.engine.places.ray_messages import LoggedEvent, batch_of
 from tui_eval.engine.plan import Job
 from tui_eval.engine.row_order import HandedOn
 from tui_eval.engine.run_context import RunContext
@@ -59,6 +61,118 @@ class SentTicket(msgspec.Struct):
     handed_on: HandedOn | None
 
 
+_LIVE = 0.15
+"""Seconds for which live text is gathered."""
+_SHARE, _LEAST, _MOST = 0.1, 0.002, 0.1
+"""Seconds for which what has ended is gathered: a part of what an attempt takes, at least, and at most."""
+_TEXTS = ("assistant", "reasoning")
+
+
+class EventLog:
+    """The log (`AttemptLog`) of a worker's attempts: what happens is gathered until it is taken. Each batch costs the engine and Ray
+    about what an attempt does: the more of them end, the more go together, as long as half of those that were given
+    still have something to do. `folder` takes files until they are sent."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._events: dict[int, list[LoggedEvent]] = {}
+        self._open: dict[int, LoggedEvent] = {}
+        self._given: dict[int, float] = {}
+        self._takes = 0.0
+        self._ended = 0
+        self._any = asyncio.Event()
+        self._ending = asyncio.Event()
+        self._urgent = asyncio.Event()
+
+    async def take(self) -> bytes:
+        """Wait until something has happened, and a moment for more."""
+        await self._any.wait()
+        await _within(_LIVE, self._ending)
+        await _within(min(max(_SHARE * self._takes, _LEAST), _MOST), self._urgent)
+        taken, self._events = self._events, {}
+        self._open.clear()
+        self._ended = 0
+        for event in (self._any, self._ending, self._urgent):
+            event.clear()
+        return batch_of([event for events in taken.values() for event in events])
+
+    def given(self, refs: Iterable[int]) -> None:
+        """These attempts are to be executed."""
+        self._given.update(dict.fromkeys(refs, time.monotonic()))
+
+    def ended(self, ref: int, what: str, *given: Any) -> None:
+        """An attempt has ended. Of what it reported before, only that goes with it which is kept of it."""
+        before = self._events.get(ref)
+        if before:
+            turns = [event for event in before if event.what == "turn"]
+            self._events[ref] = [*turns[-1:], *(event for event in before if event.what == "frame")]
+        self._add(ref, what, *given)
+        began = self._given.pop(ref, None)
+        if began is not None:
+            seconds = time.monotonic() - began
+            self._takes = seconds if not self._takes else 0.9 * self._takes + 0.1 * seconds
+        self._ended += 1
+        self._ending.set()
+        if what != "done" or self._ended >= len(self._given):
+            self._urgent.set()
+
+    def ask(self, what: str, *given: Any) -> None:
+        """Something, of no attempt, that waits for the engine's answer."""
+        self._add(0, what, *given)
+        self._ending.set()
+        self._urgent.set()
+
+    def frame(self, ref: int, name: str, body: bytes) -> None:
+        """A file that is kept of an attempt."""
+        self._add(ref, "frame", name, body)
+
+    def _add(self, ref: int, what: str, *given: Any) -> LoggedEvent:
+        event = LoggedEvent(ref, what, list(given))
+        self._events.setdefault(ref, []).append(event)
+        self._open.pop(ref, None)
+        self._any.set()
+        return event
+
+    # `AttemptLog`
+
+    def started(self, attempt_ref: int, at: float) -> None:
+        self._add(attempt_ref, "started", at)
+
+    def limit(self, attempt_ref: int, ends_at: float | None) -> None:
+        self._add(attempt_ref, "limit", ends_at)
+
+    def turn(self, attempt_ref: int, turn: int) -> None:
+        self._add(attempt_ref, "turn", turn)
+
+    def retrying(self, attempt_ref: int, detail: str) -> None:
+        self._add(attempt_ref, "retrying", detail)
+
+    def running_again(self, attempt_ref: int) -> None:
+        self._add(attempt_ref, "running_again")
+
+    def progress(self, attempt_ref: int, usage: tuple[int | None, int | None], tool_calls: int) -> None:
+        self._add(attempt_ref, "progress", usage, tool_calls)
+
+    def live(
+        self, attempt_ref: int, kind: str, text: str, agent: str = "", name: str = "", call_id: str = ""
+    ) -> None:
+        before = self._open.get(attempt_ref)
+        if before is not None and before.given[0] == kind and before.given[2] == agent:
+            before.given[1] += text
+            return
+        event = self._add(attempt_ref, "live", kind, text, agent, name, call_id)
+        if kind in _TEXTS:
+            self._open[attempt_ref] = event
+
+
+async def _within(seconds: float, event: asyncio.Event) -> None:
+    """Wait for something, not longer than that."""
+    if not event.is_set():
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await event.wait()
+
+
 class FarPace(Pace):
     """How fast an agent may be asked, which the engine decides for all workers."""
 
@@ -72,7 +186,7 @@ class FarPace(Pace):
         """The seconds to wait, as the engine says."""
         asked = next(_numbers)
         self._waiting[asked] = asyncio.get_running_loop().create_future()
-        self._log.now(0, "pace", asked, self._name, self._per_minute)
+        self._log.ask("pace", asked, self._name, self._per_minute)
         try:
             return await self._waiting[asked]
         finally:
@@ -92,6 +206,8 @@ class RayWorker:
         self._settings: dict[str, dict[str, Any]] = {}
         self._words = ""
         self._roots: tuple[str, str] | None = None
+        self._imported: set[tuple[str, str, str | None]] = set()
+        self._importing = asyncio.Lock()
 
     async def where(self) -> str:
         """The machine it is on: its address, and the beginning of the id that Ray knows it by."""
@@ -110,6 +226,7 @@ class RayWorker:
             self._roots = str(config.root), os.getcwd()
             config = moved(config, *self._roots)
         self._words = f"worker {self._number} on {node}"
+        gc.set_threshold(10_000, 20, 20)  # as in the engine's own process
         self._log = EventLog(Path(tempfile.mkdtemp(prefix="tui-eval-")))
         self._context = RunContext(config, given.trust)
         self._context.run_id = given.run_id
@@ -123,16 +240,17 @@ class RayWorker:
         if spec is not None and spec.rate_requests and spec.name not in paces:
             paces[spec.name] = FarPace(spec.name, spec.rate_requests, self._log, self._paces)
 
-    async def give(self, settings: bytes, tickets: list[bytes]) -> None:
+    async def give(self, settings: bytes, given: bytes) -> None:
         """Begin these attempts."""
         if settings:
             self._settings.update(pickle.loads(settings))
-        for one in tickets:
-            ticket: SentTicket = pickle.loads(one)
+        tickets: list[SentTicket] = pickle.loads(given)
+        self._log.given(ticket.ref for ticket in tickets)
+        for ticket in tickets:
             self._tasks[ticket.ref] = asyncio.ensure_future(self._execute(ticket))
 
     async def cancel(self, refs: list[int]) -> None:
-        """End these attempts; what there was of them is told."""
+        """End these attempts; what there was of them is reported."""
         for ref in refs:
             if (task := self._tasks.get(ref)) is not None:
                 task.cancel()
@@ -164,9 +282,9 @@ class RayWorker:
             await self._executed(ticket, left)
         except asyncio.CancelledError:
             kept = left.get(ref)
-            self._log.now(ref, "cancelled", *([] if kept is None else await self._packed(kept)))
+            self._log.ended(ref, "cancelled", *([] if kept is None else await self._packed(kept)))
         except Exception as error:  # of our own making: the engine says so
-            self._log.now(ref, "broken", f"{type(error).__name__}: {error}")
+            self._log.ended(ref, "broken", f"{type(error).__name__}: {error}")
         finally:
             self._tasks.pop(ref, None)
 
@@ -174,21 +292,33 @@ class RayWorker:
         job = ticket.job
         if self._roots is not None:
             job = moved(job, *self._roots)
-        job.settings = self._settings.get(job.case.suite, {})
-        await import_first([job], self._context.config, self._context.typed_judge)
+        job.settings = self._settings.get(job.suite, {})
+        await self._import_for(job)
         self._keep_pace(job.spec)
         if ticket.handed_on is not None:
             self._context.memory.take(job, ticket.number, ticket.handed_on)
         ends = None if ticket.left is None else asyncio.get_running_loop().time() + ticket.left
         attempt = await execute(job, ticket.number, ticket.ref, self._context, self._log, ends, None, left)
         await self._send_frames(attempt, ticket.ref)
-        self._log.now(ticket.ref, "done", *await self._packed(attempt))
+        self._log.ended(ticket.ref, "done", *await self._packed(attempt))
+
+    async def _import_for(self, job: Job) -> None:
+        """What the attempt needs, off the loop; once for each agent and kind of assertion, as it takes a thread."""
+        case = job.case
+        asserted = chain(case.assertions, *(turn.assertions for turn in case.turns))
+        needed = {(case.format, one.type, job.judge) for one in asserted} | {("", job.agent, None)}
+        if needed <= self._imported:
+            return
+        async with self._importing:
+            await import_first([job], self._context.config, self._context.typed_judge)
+            self._imported |= needed
+            gc.freeze()  # what was imported stays: it is not looked through again and again
 
     async def _send_frames(self, attempt: Attempt, ref: int) -> None:
         named = attempt.data.settings.get("frames") if attempt.data is not None else None
         for name in named.values() if isinstance(named, dict) else ():
             file = self._log.folder / name
-            self._log.now(ref, "frame", name, await asyncio.to_thread(file.read_bytes))
+            self._log.frame(ref, name, await asyncio.to_thread(file.read_bytes))
             file.unlink()
 
     async def _packed(self, attempt: Attempt) -> tuple[bytes, str]:
@@ -206,3 +336,45 @@ class RayWorker:
         home, own = (encode_json(root)[1:-1] for root in self._roots)
         body = encode_json(attempt)
         return msgspec.json.decode(body.replace(own, home), type=Attempt) if own in body else attempt
+
+
+T = TypeVar("T")
+
+
+def moved(value: T, old: str, new: str) -> T:
+    """The value with paths of and below the folder `old` as ones of `new`: those that are paths, and texts that begin
+    as one. Nothing else of a text is looked at: what is said to an agent stays."""
+    return _moved(value, old, new)
+
+
+def _moved(value: Any, old: str, new: str) -> Any:
+    match value:
+        case str():
+            return _text(value, old, new)
+        case Path():
+            text = str(value)
+            changed = _text(text, old, new)
+            return value if changed is text else Path(changed)
+        case dict():
+            return {_moved(key, old, new): _moved(item, old, new) for key, item in value.items()}
+        case list():
+            return [_moved(item, old, new) for item in value]
+        case tuple():
+            return tuple(_moved(item, old, new) for item in value)
+        case msgspec.Struct():
+            changes = {}
+            for name in value.__struct_fields__:
+                item = getattr(value, name)
+                if (changed := _moved(item, old, new)) is not item:
+                    changes[name] = changed
+            return msgspec.structs.replace(value, **changes) if changes else value
+        case _:
+            return value
+
+
+def _text(text: str, old: str, new: str) -> str:
+    scheme = "file://" if text.startswith("file://") else ""
+    if not text.startswith(old, len(scheme)):
+        return text
+    rest = text[len(scheme) + len(old) :]
+    return f"{scheme}{new}{rest}" if not rest or rest[0] in "/:" else text

@@ -132,7 +132,7 @@ class EngineClient:
     async def name_failures(
         self, folder: Path, total: int, trust: bool = False, agreed: Iterable[str] = ()
     ) -> None:
-        """Begin it; `naming` tells how far it is."""
+        """Begin it; `naming` reports how far it is."""
         await self._ask("name", folder=str(folder), total=total, trust=trust, agreed=sorted(agreed))
 
     async def naming(self, run_id: str, cancel: bool = False) -> dict[str, Any]:

@@ -7,7 +7,6 @@ steps through is interrupted when nobody has been connected for a while: it woul
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import contextlib
 import importlib
@@ -29,8 +28,6 @@ import msgspec
 from tui_eval.config.project import ConfigError
 from tui_eval.engine.active_run import ActiveRun
 from tui_eval.engine.after.failure_naming import FailureNaming, plan_naming
-from tui_eval.engine.after.rescoring import rescore
-from tui_eval.engine.after.resuming import resume
 from tui_eval.engine.attempt.stepping import Decision
 from tui_eval.engine.prepare import NothingToRun, prepare
 from tui_eval.engine.request import RunRequest
@@ -153,10 +150,14 @@ class EngineServer:
                 request = msgspec.convert(message["request"], RunRequest)
                 return self._launch(await asyncio.to_thread(prepare, request, cache=self._cache))
             case "resume":
+                from tui_eval.engine.after.resuming import resume  # imported late: a run needs none of it
+
                 overrides = msgspec.convert(message["request"], RunRequest)
                 work = partial(resume, Path(message["folder"]), overrides=overrides)
                 return self._launch(await asyncio.to_thread(work))
             case "rescore":
+                from tui_eval.engine.after.rescoring import rescore  # as above
+
                 overrides = msgspec.convert(message["request"], RunRequest)
                 work = partial(rescore, Path(message["folder"]), overrides=overrides)
                 return self._launch(await asyncio.to_thread(work))
@@ -263,6 +264,8 @@ def _warm() -> None:
 
 def main() -> None:
     """`python -m tui_eval.engine.service.process --socket PATH`, started by `engine.client`."""
+    import argparse  # imported late: a run in this process needs none of it
+
     parser = argparse.ArgumentParser(prog="tui_eval.engine.service.process")
     parser.add_argument("--socket", required=True, type=Path)
     parser.add_argument("--unattended", type=float, default=_UNATTENDED_SECONDS, metavar="SECONDS")

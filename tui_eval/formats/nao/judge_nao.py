@@ -272,7 +272,7 @@ async def _columns_found(evidence: JudgeInput, sql: str) -> list[str]:
 def _fault(evidence: JudgeInput, sql: str, said: str, detail: str) -> dict[str, Any]:
     """What is kept of a query that failed: what DuckDB said, and the place in the query and in its file."""
     from tui_eval.frames.sql_faults import fault_of
-    from tui_eval.yaml.scalar_places import place_in_file
+    from tui_eval.yaml.yaml_scalars import place_in_file
 
     found = fault_of(sql, said, detail)
     kept: dict[str, Any] = {"message": found.message, "detail": found.detail}
@@ -296,6 +296,7 @@ async def _concluded(
     """Run the agent's own query and keep which step went wrong; nothing where the record has no query of it."""
     from tui_eval.agent_query import query_behind, rows_recorded
     from tui_eval.frames.queries import changing_conclusion, conclude, recorded_conclusion
+    from tui_eval.frames.sql_faults import SqlFault, fault_of
 
     own = query_behind(evidence.transcript, evidence.replies, answer.sql)
     if own is None:
@@ -309,20 +310,20 @@ async def _concluded(
     last = own
     if own.source == "tool" and result is not None:
         own = await _right_one(own, result, columns, settings, evidence)
-    given: SqlResult | list[dict[str, Any]] | str
+    given: SqlResult | list[dict[str, Any]] | SqlFault
     if result is not None and " ".join(own.sql.split()) == " ".join((data.reference_sql or "").split()):
         given = result
     elif evidence.services.agent_sql is None:
-        given = "no database is configured"
+        given = SqlFault("no database is configured")
     else:
         try:
             given = await evidence.services.agent_sql(evidence.case.database, own.sql)
         except Exception as problem:
-            given = str(problem)
+            given = fault_of(own.sql, str(problem), str(getattr(problem, "detail", "")))
     found = await in_thread(
         lambda: conclude(expected, given, answer.rows, settings, columns, reference=evidence.reference)
     )
-    if isinstance(given, str):  # what cannot be run here gave its rows to the agent
+    if isinstance(given, SqlFault):  # what cannot be run here gave its rows to the agent
         rows = rows_recorded(evidence.transcript, data, own)
         found = await in_thread(lambda: recorded_conclusion(data, own.sql, rows)) or found
     elif result is not None:
@@ -330,6 +331,8 @@ async def _concluded(
     kept: dict[str, Any] = {"blame": found.blame, "line": found.line, "source": own.source}
     if found.cause:
         kept["cause"] = found.cause
+    if found.place:
+        kept["place"] = list(found.place)
     if own.sql != last.sql:
         kept["query"] = own.sql
     data.settings["conclusion"] = kept | {"limited": limits_rows(own.sql)}
@@ -495,7 +498,7 @@ def _fill(
 
     if result is not None:
         data.columns, data.expected = list(result.columns), rows(result, DETAIL_ROWS)
-        data.settings["types"] = dict(result.types)  # JSON tells neither decimals nor nested values
+        data.settings["types"] = dict(result.types)  # JSON knows neither decimals nor nested values
         height = result.frame.height
     else:
         expected = answer.expected or []
@@ -554,7 +557,7 @@ def _summary(records: list[dict[str, Any]] | None, count: int, types: Mapping[st
     return f"{count:,} row{'' if count == 1 else 's'}"
 
 
-# -- What a query can be told without running it.
+# -- What is known of a query without running it.
 
 
 _MAY_READ = re.compile(r"\b(?:from|join|table|describe|summarize|show|pivot|unpivot)\b", re.IGNORECASE)

@@ -1,4 +1,8 @@
-"""nao's format (seed 000): a question a file, its answer compared with the rows of a query."""
+"""nao's format (seed 000): a question a file, its answer compared with the rows of a query.
+
+A bare model becomes an analyst for it: it gets what a nao server gives its model, the project's RULES.md as system
+prompt and a tool that queries the project's database, whose description holds the schema.
+"""
 
 from __future__ import annotations
 
@@ -6,12 +10,14 @@ from collections.abc import Iterable
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
+from tui_eval.config.project import NAO_URL, AgentSpec, Config
 from tui_eval.formats.format import FirstSuite, Format, OurResults, late
 
 if TYPE_CHECKING:
     from tui_eval.assertions.judge_input import JudgeInput, Judgement
     from tui_eval.assertions.judging import Handler
-    from tui_eval.config.project import AgentSpec, Config
     from tui_eval.formats.format import Editor
     from tui_eval.guard.trust import Trust
     from tui_eval.model import Case, Problem, Suite
@@ -75,10 +81,10 @@ class NaoFormat(Format):
             judgement.message = "no verification"
 
     def editor(self, suffix: str) -> Editor | None:
-        return late(f"{_HERE}.accept_nao:nao") if suffix in (".yaml", ".yml", ".json") else None
+        return late(f"{_HERE}.write_nao:accepted") if suffix in (".yaml", ".yml", ".json") else None
 
     def new_file(self, talk: Talk) -> str:
-        return late(f"{_HERE}.save_nao:nao")(talk)
+        return late(f"{_HERE}.write_nao:saved_case")(talk)
 
     def saved_folder(self, folder: PurePath) -> PurePath:
         return folder if "tests" in folder.parts else folder / "tests"
@@ -92,8 +98,6 @@ class NaoFormat(Format):
         return spec.type != "nao"
 
     def first_suite(self) -> FirstSuite:
-        from tui_eval.config.project import NAO_URL
-
         hint = f"{NAO_URL} alone is a nao server."
         return FirstSuite(
             "tests/answer.yml", _FIRST, "a nao suite (questions, and the SQL of answers)", "n",
@@ -103,8 +107,6 @@ class NaoFormat(Format):
     def default_agent(self, name: str | None, config: Config) -> AgentSpec | None:
         """An agent with this name, else the server that `BACKEND_URL` names, else one on this machine."""
         import os
-
-        from tui_eval.config.project import NAO_URL, AgentSpec
 
         # The person's own environment names the server, not a file of the project: no trust needed.
         options = {"url": os.environ.get("BACKEND_URL") or NAO_URL}
@@ -118,7 +120,7 @@ class NaoFormat(Format):
         return list(config.nao.models) if config.nao and config.nao.models else ["openai:gpt-4.1"]
 
     def prepared(self, spec: AgentSpec, case: Case, database: str | None, config: Config) -> AgentSpec:
-        return late(f"{_HERE}.analyst:analyst")(spec, database, config)
+        return analyst(spec, database, config)
 
     def withheld(self, model: str | None, config: Config) -> Iterable[str]:
         """`test` says whom to ask, how often, and how rows are compared."""
@@ -140,7 +142,7 @@ class NaoFormat(Format):
 
     def told_files(self, config: Config) -> Iterable[Path]:
         """RULES.md, which a model without a server of nao's gets, too."""
-        found = late(f"{_HERE}.analyst:rules_file")(config)
+        found = rules_file(config)
         return [found] if found is not None else []
 
     def as_ours(self, document: Any, path: Path) -> OurResults | None:
@@ -172,3 +174,45 @@ class NaoFormat(Format):
 
 
 NAO = NaoFormat()
+
+
+RULES = "RULES.md"
+_TYPES = ("openai", "anthropic")
+
+
+def analyst(spec: AgentSpec, database: str | None, config: Config) -> AgentSpec:
+    """The spec with rules and a `sql` tool, where the agent is a model that has neither
+    a system text nor tools of its own (`tools: []` says that it has what it needs); else the spec as it is.
+
+    `database` is the case's; where that is not configured under this name, the only one there is. With
+    several and none named, each is a tool (`run_sql_NAME`).
+    """
+    if spec.type not in _TYPES:
+        return spec
+    if "system" in spec.options or "tools" in spec.options:
+        return spec
+    rules = rules_file(config)
+    options: dict[str, Any] = dict(spec.options)
+    if rules is not None:
+        # By its path: the text is not ours to look for `${NAME}` in.
+        options["system"] = f"file://{rules}"
+    names = [database] if database in config.databases else list(config.databases)
+    if len(names) == 1:
+        options["tools"] = [{"type": "sql", "database": names[0]}]
+    elif names:
+        options["tools"] = [
+            {"type": "sql", "database": name, "name": f"run_sql_{_identifier(name or '')}"} for name in names
+        ]
+    return msgspec.structs.replace(spec, options=options)
+
+
+def rules_file(config: Config) -> Path | None:
+    """RULES.md beside the nao_config.yaml, else in the root; None: there is none."""
+    folder = Path(config.nao.path).parent if config.nao is not None else config.root
+    path = folder / RULES
+    return path if path.is_file() else None
+
+
+def _identifier(name: str) -> str:
+    """What the models' servers take as a tool's name."""
+    return "".join(letter if letter.isascii() and letter.isalnum() else "_" for letter in name)[:50]

@@ -14,8 +14,7 @@ from typing import Any
 from msgspec import UNSET
 
 from tui_eval.assertions import evidence as seen
-from tui_eval.assertions.judge_input import CannotJudge, JudgeInput, Judgement
-from tui_eval.assertions.judge_reading import pass_or_fail
+from tui_eval.assertions.judge_input import CannotJudge, JudgeInput, Judgement, pass_or_fail
 from tui_eval.assertions.judging import clip_actual, verdict_of
 from tui_eval.model import Assertion, Evidence, Reply, Verdict
 

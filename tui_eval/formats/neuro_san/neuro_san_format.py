@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -69,13 +69,22 @@ class NeuroSanFormat(Format):
         return kind.removeprefix("not_") == "gist"
 
     def editor(self, suffix: str) -> Editor | None:
-        return late(f"{_HERE}.accept_neuro_san:neuro_san")
+        return late(f"{_HERE}.write_neuro_san:accepted")
 
     def new_file(self, talk: Talk) -> str:
-        return late(f"{_HERE}.save_neuro_san:neuro_san")(talk)
+        return late(f"{_HERE}.write_neuro_san:saved_case")(talk)
 
     def says_attempts(self, case: Case, settings: Mapping[str, Any]) -> bool:
         return "success_ratio" in case.options
+
+    def connection(self, case: Case) -> str | None:
+        return case.connection or case.options.get("connection")
+
+    def speaks_directly(self, case: Case) -> bool:
+        return bool(case.options.get("use_direct"))
+
+    def odd_values(self, case: Case) -> Iterable[tuple[str, str, str]]:
+        return late(f"{_HERE}.read_neuro_san:odd_ratio")(case)
 
     def talk_agent(self, case: Case, attempt: Attempt) -> str:
         """The network, not the server that it is on."""

@@ -16,7 +16,7 @@ passes are needed than there are attempts, and at least one is. It stays in `opt
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -46,7 +46,7 @@ CONNECTIONS = ("direct", "http", "https", "mcp")
 
 
 def recognises(path: Path, text: str) -> bool:
-    """A .hocon whose root has `interactions` in the file itself. One too broken to tell counts
+    """A .hocon whose root has `interactions` in the file itself. One too broken to be known counts
     where it mentions them, so that it is reported."""
     if path.suffix != ".hocon" or "interactions" not in text:
         return False
@@ -130,6 +130,29 @@ def ratio(value: Any) -> tuple[int, int]:
     except ValueError:
         raise ValueError(f"must be two whole numbers around a slash, not {shown(value)}") from None
     return attempts, max(1, min(passes, attempts))
+
+
+def odd_ratio(case: Case) -> Iterator[tuple[str, str, str]]:
+    """A `success_ratio` that neuro-san takes for another one, for `check`."""
+    value = case.options.get("success_ratio")
+    if not isinstance(value, str):
+        return
+    parts = value.split("/")
+    try:
+        passes, attempts = int(parts[0]), int(parts[-1])
+    except ValueError:
+        return  # said where it is read
+    asked = max(1, attempts)
+    taken = f"{max(1, min(passes, asked))} of {asked}"
+    if len(parts) > 2:
+        yield (
+            "success_ratio",
+            f"{value!r} has more than one slash: it is taken for {taken}",
+            'write it as "2/3"',
+        )
+    elif passes > attempts or passes < 1:
+        message = f"{value!r} is impossible: it is taken for {taken}, as in neuro-san"
+        yield "success_ratio", message, 'write it as "2/3"'
 
 
 def target(part: str, keys: tuple[str, ...]) -> str:

@@ -1,6 +1,6 @@
 """promptfoo's results file (`promptfoo eval -o out.json`) as one of ours, so that it opens as a run.
 
-What it does not say is left open. Cases get the ids that the suite's own would have where the file tells enough:
+What it does not say is left open. Cases get the ids that the suite's own would have where the file says enough:
 the config that lies beside it, descriptions or vars, the provider, the number or the label of the prompt.
 """
 

@@ -76,13 +76,19 @@ class PromptfooFormat(Format):
 
         return registry.split(kind)[0] in registry.GRADED
 
+    def case_grader(self, case: Case) -> Any:
+        return case.options.get("provider")
+
+    def own_score(self, case: Case) -> str:
+        return "assertScoringFunction" if case.options.get("assertScoringFunction") else ""
+
     def named_grader(self, assertion: Assertion, case: Case) -> Any:
         return late(f"{_HERE}.judge.judges:named_grader")(assertion, case)
 
     def check_beforehand(self, assertion: Assertion, evidence: JudgeInput) -> None:
         """Also whether the code that it names is there and may run."""
         super().check_beforehand(assertion, evidence)
-        late(f"{_HERE}.judge.code_there:check")(assertion, evidence)
+        late(f"{_HERE}.judge.code:check_code")(assertion, evidence)
 
     def libraries_for(self, assertion: Assertion) -> Iterable[str]:
         from msgspec import UNSET
@@ -93,19 +99,19 @@ class PromptfooFormat(Format):
         editors = {
             ".csv": "table",
             ".jsonl": "json_lines",
-            **dict.fromkeys((".yaml", ".yml", ".json"), "promptfoo"),
+            **dict.fromkeys((".yaml", ".yml", ".json"), "accepted"),
         }
-        return late(f"{_HERE}.accept_promptfoo:{editors[suffix]}") if suffix in editors else None
+        return late(f"{_HERE}.write_promptfoo:{editors[suffix]}") if suffix in editors else None
 
     def files_to_change(self, case: Case) -> list[str]:
         """What every test of a config is asked (defaultTest) stands there, not in the test's own file."""
         return list(dict.fromkeys((case.file or case.suite, case.suite)))
 
     def new_file(self, talk: Talk) -> str:
-        return late(f"{_HERE}.save_promptfoo:promptfoo")(talk)
+        return late(f"{_HERE}.write_promptfoo:saved_case")(talk)
 
     def add_to(self, text: str, talk: Talk) -> str:
-        return late(f"{_HERE}.save_promptfoo:added")(text, talk)
+        return late(f"{_HERE}.write_promptfoo:added")(text, talk)
 
     def saved_name(self, stem: str) -> str:
         return f"{_CONFIG}{stem}"
@@ -129,7 +135,7 @@ class PromptfooFormat(Format):
             return None
         if (named := self.default_agent(case.agent, config)) is not None:
             return named
-        target = agents.with_env(case.options.get("columnProvider"), env)
+        target = agents.with_env(self.column_provider(case), env)
         entry, base = agents.with_env(case.provider, env), (config.root / case.suite).parent
         return agents.for_provider(entry, config, base, target)
 
@@ -149,6 +155,9 @@ class PromptfooFormat(Format):
 
         resolve = late(f"{_HERE}.read.render:resolve_case")
         return resolve(msgspec.structs.replace(case, turns=[]), base, root, trust).vars
+
+    def column_provider(self, case: Case) -> Any:
+        return case.options.get("columnProvider")
 
     def agent_options(self, case: Case) -> dict[str, Any]:
         return late(f"{_HERE}.run.rows:provider_options")(case)
@@ -232,10 +241,10 @@ class PromptfooFormat(Format):
         return late(f"{_HERE}.check.named_values:broken_values")(suite, root)
 
     def scripts(self, case: Case, config: Config) -> Iterable[tuple[Path, str]]:
-        return late(f"{_HERE}.check.scripts:scripts")(case, config)
+        return late(f"{_HERE}.check.code_faults:scripts")(case, config)
 
     def wanted_by(self, kind: str, value: str, case: Case, base: Path, root: Path) -> str | None:
-        return late(f"{_HERE}.check.scripts:wanted_by")(kind, value, case, base, root)
+        return late(f"{_HERE}.check.code_faults:wanted_by")(kind, value, case, base, root)
 
     def secrets(self, case: Case) -> Iterable[str]:
         """Of an HTTP provider."""

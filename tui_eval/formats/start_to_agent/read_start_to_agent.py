@@ -148,9 +148,9 @@ def _turns(reading: Reading, entry: dict[Any, Any], at: At) -> list[Turn] | None
 
 
 def _assertions(reading: Reading, key: str, value: Any, at: At) -> list[Assertion]:
-    line = reading.places.at(*at)
     if key in LISTS:
         return _listed(reading, key, value, at)
+    line = reading.places.at(*at)
     if key in LIMITS:
         if isinstance(value, bool) or not isinstance(value, (int, float)):
             reading.error(at, f"must be a number, not {kind(value)}")

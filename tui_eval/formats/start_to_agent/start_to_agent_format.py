@@ -66,13 +66,15 @@ class StartToAgentFormat(Format):
         late(f"{_HERE}.judge_start_to_agent:in_the_guides_order")(judgement.verdicts)
 
     def editor(self, suffix: str) -> Editor | None:
-        return late(f"{_HERE}.accept_start_to_agent:guide") if suffix in (".yaml", ".yml", ".json") else None
+        return (
+            late(f"{_HERE}.write_start_to_agent:accepted") if suffix in (".yaml", ".yml", ".json") else None
+        )
 
     def new_file(self, talk: Talk) -> str:
-        return late(f"{_HERE}.save_start_to_agent:guide")(talk)
+        return late(f"{_HERE}.write_start_to_agent:saved_case")(talk)
 
     def add_to(self, text: str, talk: Talk) -> str:
-        return late(f"{_HERE}.save_start_to_agent:added")(text, talk)
+        return late(f"{_HERE}.write_start_to_agent:added")(text, talk)
 
     def first_suite(self) -> FirstSuite:
         return FirstSuite("evals/first.yaml", _FIRST, "a StartToAgent suite (YAML, test_cases)", "s")

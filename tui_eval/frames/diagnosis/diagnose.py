@@ -28,7 +28,7 @@ from tui_eval.frames.query_words import limited_sides
 from tui_eval.frames.typed_columns import text_series
 
 if TYPE_CHECKING:
-    from tui_eval.frames.sql_result import SqlResult
+    from tui_eval.frames.sql_worker import SqlResult
     from tui_eval.model import DataDetails
 
 MOST = 3
@@ -343,7 +343,7 @@ def _strange(one: ColumnPair, numbers: pl.Series, rows: pl.Series) -> pl.Series 
 
 
 def _places(facts: _Facts, explained: set[str]) -> Iterator[_Candidate]:
-    """Where the rows that differ are: in one column, in rows of which a condition tells."""
+    """Where the rows that differ are: in one column, in rows that a condition describes."""
     sets: dict[str, tuple[list[str], pl.Series]] = {}
     by_size = sorted(facts.wrong, key=lambda name: -int(facts.wrong[name].sum()))
     sets["all"] = (by_size, facts.any_wrong)

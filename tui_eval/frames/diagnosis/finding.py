@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 from tui_eval.frames.numbers import shortest_text
 
 _NAME = 40
+_BLANK = re.compile(r"\s")
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,8 +54,10 @@ def codes() -> tuple[str, ...]:
 
 
 def name_of(column: str) -> str:
-    """A column's name on one line."""
-    shown = " ".join(column.split()) or '""'
+    """A column's name on one line; in quotes, where there are blanks at its ends."""
+    shown = " ".join(column.split())
+    if column != column.strip() or not column:
+        shown = f'"{_BLANK.sub(" ", column)}"'
     return shown if len(shown) <= _NAME else shown[: _NAME - 1] + "…"
 
 

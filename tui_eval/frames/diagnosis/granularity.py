@@ -158,7 +158,7 @@ def _groupings(
 
 
 def _unique(rows: pl.DataFrame) -> bool:
-    """Whether no two rows are the same; the first ones often tell."""
+    """Whether no two rows are the same; the first ones often show it."""
     some = rows.head(_FIRST)
     return some.n_unique() == len(some) and (len(some) == len(rows) or rows.n_unique() == len(rows))
 

@@ -47,6 +47,10 @@ _NOT_OF_TIME = re.compile(
 """Names of money and counts: a factor of 60 is no minute there."""
 _NICE = {*_POWERS, *(float(unit) for unit in _TIME_UNITS), *(1.0 / unit for unit in _TIME_UNITS), -1.0}
 _ENOUGH = 0.9
+_COUNTABLE = 4e14
+"""Steps up to which a float tells a whole number of them from a part."""
+_ULPS = 4.5e-16
+"""Two units in the last place of a float, of its size."""
 
 
 def number_changes(name: str, e: pl.Series, a: pl.Series) -> Iterator[ValueChange]:
@@ -160,7 +164,8 @@ def _offset(frame: dict[str, pl.Series], both: pl.DataFrame, chance: _Chance) ->
         return
     gap = pl.col("a") - pl.col("e") - offset
     size = pl.max_horizontal(pl.col("a").abs(), pl.col("e").abs())
-    mask = series(frame, true(gap.abs() <= _CLOSE * size + 1e-12))
+    room = pl.min_horizontal(_CLOSE * size, 0.01 * abs(offset))  # of large numbers a billionth is much
+    mask = series(frame, true(gap.abs() <= room + 1e-12))
     rows = int(mask.sum())
     distinct = frame["e"].filter(mask).n_unique()
     if rows >= 3 and distinct >= 2 and (rows - 1) * chance.per_row() >= 2.5:
@@ -192,9 +197,11 @@ def _rounded(code: str, digits: int) -> pl.Expr:
     step = 10.0**-digits
     e, a = pl.col("e"), pl.col("a")
     steps = a / step
-    whole = (steps - steps.round(0)).abs() <= 1e-6 + 1e-12 * steps.abs()
+    # What a float itself leaves open, no more: any large number would be whole, and within a step of any other.
+    room = pl.min_horizontal(1e-6 + _ULPS * steps.abs(), 0.05)
+    whole = (steps.abs() <= _COUNTABLE) & ((steps - steps.round(0)).abs() <= room)
     gap = (a - e).abs()
-    slack = 1e-9 * step + _CLOSE * 1e-3 * e.abs()
+    slack = 1e-9 * step + pl.min_horizontal(_CLOSE * 1e-3 * e.abs(), 0.01 * step)
     if code == "rounded":
         return true(whole & (gap <= step / 2 + slack))
     inside = whole & (gap < step + slack)

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 import polars as pl
 
 from tui_eval.frames.comparison_rules import ComparisonSettings
-from tui_eval.frames.diagnosis.changes import ValueChange, series, true
+from tui_eval.frames.diagnosis.changes import ValueChange, number, series, true
 from tui_eval.frames.difference import Difference
 from tui_eval.frames.matching import match_rows
 from tui_eval.frames.pairing import pair
@@ -199,10 +199,11 @@ def displaced(expected: pl.Series, actual: pl.Series, wrong: pl.Series) -> Itera
     if count < 3:
         return
     frame = {"e": expected, "a": actual, "w": wrong}
-    numeric = expected.dtype.is_float()
     distinct = expected.filter(wrong).drop_nulls().n_unique()
     if distinct < 3:
         return
+    if int(_alike(frame, pl.col("e")).sum()) * 2 > count:
+        return  # the numbers differ by less than a float tells apart: which row's a value is cannot be said
     at = wrong.arg_true()
     at = at if count <= 10 * _SAMPLE else at.gather_every(count // _SAMPLE)
     some, every = actual.gather(at), at.cast(pl.Int64)
@@ -210,30 +211,35 @@ def displaced(expected: pl.Series, actual: pl.Series, wrong: pl.Series) -> Itera
     def hardly(places: pl.Series) -> bool:
         """Whether few of some rows have what is expected in these."""
         there = places.set((places < 0) | (places >= len(expected)), None)
-        right = _alike({"e": expected.gather(there), "a": some, "w": at.is_not_null()}, pl.col("e"), numeric)
+        right = _alike({"e": expected.gather(there), "a": some, "w": at.is_not_null()}, pl.col("e"))
         return int(right.sum()) * 4 < len(at)
 
     for step in (-1, 1, -2, 2):
         if hardly(every + step):
             continue
-        mask = _alike(frame, pl.col("e").shift(-step), numeric)
+        mask = _alike(frame, pl.col("e").shift(-step))
         if _surprising(mask, distinct):
             yield ValueChange("neighbour", mask, {"step": step}, sure=False)
     if not hardly(len(expected) - 1 - every):
-        mask = _alike(frame, pl.col("e").reverse(), numeric)
+        mask = _alike(frame, pl.col("e").reverse())
         if _surprising(mask, distinct):
             yield ValueChange("reversed", mask, sure=False)
     e, a = expected.filter(wrong), actual.filter(wrong)
     if distinct >= 4 and e.null_count() == a.null_count():
         e, a = e.drop_nulls().sort(), a.drop_nulls().sort()
-        if _alike({"e": e, "a": a, "w": pl.repeat(True, len(e), eager=True)}, pl.col("e"), numeric).all():
+        if _alike({"e": e, "a": a, "w": pl.repeat(True, len(e), eager=True)}, pl.col("e")).all():
             yield ValueChange("permuted", pl.repeat(True, count, eager=True), sure=False)
 
 
-def _alike(frame: dict[str, pl.Series], wanted: pl.Expr, numeric: bool) -> pl.Series:
+def _alike(frame: dict[str, pl.Series], wanted: pl.Expr) -> pl.Series:
+    """In which of the wrong rows the actual value is the wanted one. Of numbers that are large beside what they vary by a
+    billionth is much: then what they vary by counts."""
     a = pl.col("a")
-    same = (a - wanted).abs() <= 1e-9 * a.abs() + 1e-12 if numeric else a == wanted
-    return series(frame, true(same)).filter(frame["w"])
+    if not frame["a"].dtype.is_float():
+        return series(frame, true(a == wanted)).filter(frame["w"])
+    varies = number(frame["e"].max()) - number(frame["e"].min())
+    room = pl.min_horizontal(1e-9 * a.abs() + 1e-12, pl.lit(1e-6 * varies))
+    return series(frame, true((a - wanted).abs() <= room)).filter(frame["w"])
 
 
 def _surprising(mask: pl.Series, distinct: int) -> bool:

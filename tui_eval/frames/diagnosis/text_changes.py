@@ -110,8 +110,13 @@ def _explained(frame: dict[str, pl.Series], form: Callable[[pl.Expr], pl.Expr] |
     """Which texts are the same in a form (None: without anything that people overlook)."""
     if form is not None:
         return series(frame, true(form(pl.col("e")) == form(pl.col("a"))))
-    loose = {name: loose_texts(texts).str.replace_all(r"[^\p{L}\p{N}]+", "") for name, texts in frame.items()}
+    loose = {name: _plain_ones(texts) for name, texts in frame.items()}
+    loose = {name: loose_texts(texts).str.replace_all(r"[^\p{L}\p{N}]+", "") for name, texts in loose.items()}
     return series(loose, true((pl.col("e") == pl.col("a")) & (pl.col("e") != "")))
+
+
+def _plain_ones(texts: pl.Series) -> pl.Series:
+    return pl.select(pl.when(~texts.str.contains(_NESTED)).then(texts)).to_series()
 
 
 def _number(text: pl.Expr) -> pl.Expr:
@@ -121,14 +126,16 @@ def _number(text: pl.Expr) -> pl.Expr:
     return pl.when(plain).then(shown.str.replace(r"(\.\d*?)0+$", "${1}").str.strip_suffix("."))
 
 
+_NESTED = r"^[\[{\x00]"
+"""How a list or an object begins: its brackets and commas are no punctuation but what it is."""
 _FORMS: dict[str, Callable[[pl.Expr], pl.Expr]] = {
     "case": lambda text: text.str.to_lowercase(),
     "blanks": lambda text: text.str.replace_all(r"[\s\u{200b}\u{feff}]+", ""),
     "accents": lambda text: text.str.normalize("NFKD").str.replace_all(r"\p{M}", ""),
     "zeros": _number,
-    "punctuation": lambda text: pl.when(text.str.contains(r"[\p{L}\p{N}]")).then(
-        text.str.replace_all(r"[^\p{L}\p{N}\s]+", "").str.replace_all(r"\s+", " ").str.strip_chars()
-    ),
+    "punctuation": lambda text: pl.when(
+        text.str.contains(r"[\p{L}\p{N}]") & ~text.str.contains(_NESTED)
+    ).then(text.str.replace_all(r"[^\p{L}\p{N}\s]+", "").str.replace_all(r"\s+", " ").str.strip_chars()),
 }
 
 

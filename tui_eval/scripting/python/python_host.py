@@ -121,9 +121,7 @@ def _event(answer: dict[str, Any], file: Path, function: str) -> Event:
         try:
             return msgspec.convert(value, Event)  # pyright: ignore[reportArgumentType, reportReturnType]
         except msgspec.ValidationError as error:
-            raise ScriptError(
-                f"{file.name}:{function} gives an event that is none: {error}", code="unreadable"
-            ) from None
-    raise ScriptError(
-        f"{file.name}:{function} gives a {type(value).__name__}, neither text nor an event", code="unreadable"
-    )
+            kind = value.get("type") if isinstance(value, dict) else None
+            words = str(error).replace("`", "")
+            raise ScriptError(f"{kind or 'an'} event: {words}", code="unreadable") from None
+    raise ScriptError(f"a value of type {type(value).__name__}: neither text nor an event", code="unreadable")

@@ -5,10 +5,13 @@ from __future__ import annotations
 
 import inspect
 import json
+import linecache
 import sys
 import traceback
 from collections.abc import Callable, Sequence
+from itertools import islice
 from pathlib import Path
+from types import TracebackType
 from typing import Any
 
 _OURS = {Path(__file__).parent, Path(sys.argv[0]).parent}
@@ -65,8 +68,10 @@ def _plain(value: Any) -> Any:
 
 def told(error: BaseException, folders: Sequence[Path]) -> dict[str, Any]:
     """An error in a line, and the last place of the person's own code, which is what lies in `folders`."""
-    raised_at = None if isinstance(error, Refused) else _raised_at(error, folders)
-    return {"message": _one_line(error, raised_at), "raised_at": raised_at}
+    found = None if isinstance(error, Refused) else _raised_at(error, folders)
+    raised_at = found[:2] if found is not None else None
+    columns = found[2] if found is not None else None
+    return {"message": _one_line(error, raised_at), "raised_at": raised_at, "columns": columns}
 
 
 def _one_line(error: BaseException, raised_at: tuple[str, int] | None) -> str:
@@ -84,17 +89,38 @@ def _one_line(error: BaseException, raised_at: tuple[str, int] | None) -> str:
     return type(error).__name__ + (f": {first}" if first else "") + place
 
 
-def _raised_at(error: BaseException, folders: Sequence[Path]) -> tuple[str, int] | None:
-    """The last line of the person's own code on the way to the error, or the line that is no Python."""
+def _raised_at(
+    error: BaseException, folders: Sequence[Path]
+) -> tuple[str, int, tuple[int, int] | None] | None:
+    """The last line of the person's own code on the way to the error, or the line that is no Python; with the
+    characters of it that were at work, where this Python keeps them (3.11 and later)."""
     if isinstance(error, SyntaxError):
-        return error.filename or "?", error.lineno or 0
-    frames = [(frame.f_code.co_filename, line) for frame, line in traceback.walk_tb(error.__traceback__)]
-    for file, line in reversed(frames):
+        return error.filename or "?", error.lineno or 0, None
+    frames: list[TracebackType] = []
+    trace = error.__traceback__
+    while trace is not None:
+        frames.append(trace)
+        trace = trace.tb_next
+    for frame in reversed(frames):
+        file, line = frame.tb_frame.f_code.co_filename, frame.tb_lineno
         path = Path(file)
         own = any(path.is_relative_to(folder) for folder in folders)
         if own and not _is_ours(file) and "site-packages" not in file:
-            return file, line
+            return file, line, _columns(frame)
     return None
+
+
+def _columns(frame: TracebackType) -> tuple[int, int] | None:
+    """Between which characters of its line a frame was at work; they are counted in bytes there."""
+    positions = getattr(frame.tb_frame.f_code, "co_positions", None)
+    if positions is None or frame.tb_lasti < 0:
+        return None
+    first, last, start, end = next(islice(positions(), frame.tb_lasti // 2, None), (None,) * 4)
+    if first is None or first != last or start is None or end is None:
+        return None
+    line = linecache.getline(frame.tb_frame.f_code.co_filename, first).encode("utf-8", "replace")
+    before, within = (line[:place].decode("utf-8", "replace") for place in (start, end))
+    return len(before), len(within)
 
 
 def traceback_of(error: BaseException) -> str:

@@ -11,7 +11,7 @@ import time
 from contextlib import suppress
 
 MEMORY = "TUI_EVAL_MEMORY"
-"""The variable that tells a child how many bytes it may have."""
+"""The variable that says how many bytes it may have."""
 RESERVE = 64 << 20
 """Bytes beyond the limit in which a process can say that it has been reached."""
 _NEAR = 4 << 20
@@ -78,7 +78,7 @@ def _written(pid: int) -> int:
 
 
 def limit_from_environment() -> int:
-    """The bytes that this process may have; 0: it was not told."""
+    """The bytes that this process may have; 0: none was given."""
     given = os.environ.pop(MEMORY, "")
     return int(given) if given.isdigit() else 0
 

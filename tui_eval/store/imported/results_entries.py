@@ -162,7 +162,7 @@ def _attempt(entry: dict[str, Any], case: Case, agent: str, model: str | None, s
 
 
 def _weights(entry: dict[str, Any], verdicts: list[Verdict], named: Mapping[str, float]) -> dict[str, float]:
-    """The weights behind named scores: as told, else those of the verdicts that count under a name."""
+    """The weights behind named scores: as given, else those of the verdicts that count under a name."""
     found = figures.scores(_mapping(entry.get("named_weights")), "weight")
     for verdict in verdicts if not found else ():
         if verdict.metric is not None and verdict.metric in named:
@@ -229,7 +229,7 @@ def _trace(given: Any) -> Trace | None:
 
 
 def _transcript(details: dict[str, Any], text: str, error: str | None) -> list[Entry]:
-    """What a file without a transcript tells of the conversation: calls with results, and the answer."""
+    """What a file without a transcript says of the conversation: calls with results, and the answer."""
     entries: list[Entry] = []
     for call in _list(details.get("tool_calls")):
         name, number = _text(call.get("toolName")), _text(call.get("toolCallId")) or None

@@ -80,7 +80,7 @@ def open_folder(folder: Path) -> Path:
 
 
 def open_results(path: Path, as_ours: AsOurs) -> Path:
-    """The folder of the run that a results file tells of. `as_ours` makes one of ours of other tools' files.
+    """The folder of the run that a results file names. `as_ours` makes one of ours of other tools' files.
 
     Raises:
         StoreError: it cannot be read, is no results file, or the cache folder cannot be written.

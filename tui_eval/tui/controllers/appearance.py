@@ -1,22 +1,64 @@
-"""The theme and the keys, as the person's settings want them."""
+"""The terminal as the person's settings want it: the theme, the keys, and the mouse, which is the terminal's own, so that
+selecting text works, unless it is asked for."""
 
 from __future__ import annotations
 
-from typing import Any
+import os
 
-from textual.app import App, InvalidThemeError
+from textual.theme import Theme
 
-from tui_eval.tui import themes
+from tui_eval.tui.handlers import Handler
 from tui_eval.tui.keys import remap
-from tui_eval.tui.services import Core
+from tui_eval.tui.services import Core, Window
+
+# -- our own colours: quiet greys, colour only where it means something
+
+DARK = Theme(
+    name="tui-eval",
+    primary="#7aa2f7",
+    secondary="#9d8cd8",
+    accent="#7dcfff",
+    foreground="#c8ccd4",
+    background="#15171c",
+    surface="#1b1e25",
+    panel="#20242c",
+    success="#8fc77b",
+    warning="#e0af68",
+    error="#f0717b",
+    dark=True,
+)
+LIGHT = Theme(
+    name="tui-eval-light",
+    primary="#2e5cc5",
+    secondary="#6b4bb8",
+    accent="#0f7490",
+    foreground="#24292f",
+    background="#fbfbfa",
+    surface="#f1f1ef",
+    panel="#e8e8e5",
+    success="#2d7a37",
+    warning="#8a5a00",
+    error="#b3261e",
+    dark=False,
+)
+
+
+def first_theme(remembered: str = "", *, no_color: bool = False) -> str:
+    """The theme to begin with: the terminal's own colours under NO_COLOR, else the one chosen last
+    (or `TEXTUAL_THEME`), else ours."""
+    if no_color:
+        return "ansi-dark"
+    return os.environ.get("TEXTUAL_THEME", "").split(",")[0] or remembered or DARK.name
 
 
 class Appearance:
     """Gives the app what the settings say, at the start and when their file has changed."""
 
-    def __init__(self, app: App[Any], core: Core, *, no_color: bool) -> None:
+    def __init__(self, window: Window, core: Core, *, no_color: bool) -> None:
         """`no_color`: the environment has NO_COLOR."""
-        self._app, self._core, self._no_color = app, core, no_color
+        self._window, self._core, self._no_color = window, core, no_color
+        window.register_theme(DARK)
+        window.register_theme(LIGHT)
 
     def begin(self) -> None:
         """The theme of the settings, else the last one. Before anything is styled: a theme set later styles
@@ -25,7 +67,7 @@ class Appearance:
 
     def take_keys(self) -> None:
         """The keys of the settings."""
-        self._app.set_keymap(self._core.settings.keymap)
+        self._window.set_keymap(self._core.settings.keymap)
         remap(self._core.settings.keymap)
 
     def take_settings(self) -> None:
@@ -44,14 +86,42 @@ class Appearance:
             self._core.notices.problem(problem)
 
     def _take_theme(self, name: str) -> None:
-        app = self._app
-        wanted = themes.first_theme(name, no_color=self._no_color)
-        if wanted == app.theme and not app.is_running:
-            # TEXTUAL_THEME names it: Textual took another one's colours, since ours were not known to it yet.
-            app.set_reactive(App.theme, "textual-dark")
-        try:
-            app.theme = wanted
-        except InvalidThemeError:
-            there = ", ".join(sorted(app.available_themes))
+        window = self._window
+        wanted = first_theme(name, no_color=self._no_color)
+        if wanted not in window.available_themes:
+            there = ", ".join(sorted(window.available_themes))
             self._core.settings.problems.append(f"theme: there is no {wanted}; there are {there}")
-            app.theme = themes.DARK.name
+            wanted = DARK.name
+        if wanted == window.theme and not window.is_running:
+            # TEXTUAL_THEME names it: Textual took another one's colours, since ours were not known to it yet.
+            window.set_reactive(type(window).theme, "textual-dark")
+        window.theme = wanted
+
+
+class MouseController:
+    """Takes the mouse or leaves it, as the settings say, and as the key does until their file changes."""
+
+    def __init__(self, window: Window, core: Core) -> None:
+        self._window, self._core = window, core
+        self.taken = False
+
+    def handlers(self) -> dict[str, Handler]:
+        """What its key does."""
+        return {"mouse": self.toggle}
+
+    def take_settings(self) -> None:
+        """The settings were read."""
+        if self._core.settings.mouse != self.taken:
+            self._take(self._core.settings.mouse)
+
+    def toggle(self) -> None:
+        """Take it, or leave it, for now."""
+        self._take(not self.taken)
+        if self.taken:
+            self._core.notices.say("the mouse: click, double click opens, wheel; shift held selects text")
+        else:
+            self._core.notices.say("the mouse is the terminal's: it selects text")
+
+    def _take(self, wanted: bool) -> None:
+        self.taken = self._core.settings.mouse = wanted
+        self._window.take_mouse(wanted)

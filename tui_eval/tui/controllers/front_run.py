@@ -1,4 +1,5 @@
-"""The run in front: following it, attaching to its engine, its end, and a disk that takes no more of it."""
+"""The run in front: following it, attaching to its engine, its end, a disk that takes no more of it; and what other
+processes make of this project's runs meanwhile."""
 
 from __future__ import annotations
 
@@ -7,30 +8,30 @@ import contextlib
 import os
 import subprocess
 import time
+from collections.abc import Callable, Iterator
 from functools import partial
-from itertools import islice
+from itertools import filterfalse, islice
 from pathlib import Path
 from typing import Any, Protocol
 
-from textual.app import App
 from textual.timer import Timer
 
 from tui_eval.case_names import full_name
 from tui_eval.config.project import state_dir
 from tui_eval.guard.text import visible
+from tui_eval.store.index import Index
 from tui_eval.store.reader import RunReader
-from tui_eval.store.run_folders import Store, StoreError, is_alive
-from tui_eval.store.schema import FOR_PERSON, AttemptRow
+from tui_eval.store.run_folders import DATABASE, Store, StoreError, is_alive
+from tui_eval.store.schema import FOR_PERSON, AttemptRow, RunInfo
 from tui_eval.store.write_thread import FULL, LEFT_OUT
-from tui_eval.tui.background import run_in_thread
 from tui_eval.tui.controllers.places import PlaceController
-from tui_eval.tui.controllers.suites import SuiteController
-from tui_eval.tui.loaders.follower import Follower, RunNews, older_runs, trust_wanted
-from tui_eval.tui.messages import LiveText, RunChanged, SuitesChanged
-from tui_eval.tui.services import Core
-from tui_eval.tui.state.runs.run_facts import status_words, summary
+from tui_eval.tui.front import LiveText, RunChanged, SuitesChanged
+from tui_eval.tui.loaders.follower import Follower, RunNews, counted_with, trust_wanted
+from tui_eval.tui.services import Core, Window
+from tui_eval.tui.state.runs.run_facts import progress_words, status_words, summary
 from tui_eval.tui.state.runs.run_group import RunGroup
 from tui_eval.tui.state.runs.run_view import RunView
+from tui_eval.tui.watching import Watcher
 
 LOOKED_AT = 20
 """Newest runs among which one that is at work is looked for."""
@@ -38,29 +39,32 @@ DISK_SECONDS = 2.0
 """Between two questions to an engine whether the disk takes its run."""
 
 
-def came_to_nothing(run: RunView) -> bool:
-    """Whether a run is a step that has ended without a result."""
-    judged = run.counts.passed + run.counts.failed + run.counts.errors
-    return bool(run.info.options.get("step")) and not run.active and not judged
-
-
-def _goes_on(folder: Path) -> bool:
-    """Whether a run has not ended and is no step, which takes no other run's place."""
+def _going_on(folder: Path) -> RunInfo | None:
+    """A run that has not ended and is no step, which takes no other run's place; None where it is none."""
     try:
         with contextlib.closing(RunReader(folder)) as reader:
             info = reader.info()
     except (StoreError, OSError):
-        return False
-    return info.state in ("running", "paused") and not info.options.get("step")
+        return None
+    return info if info.state in ("running", "paused") and not info.options.get("step") else None
+
+
+def _is_step(folder: Path) -> bool:
+    with contextlib.suppress(StoreError, OSError), contextlib.closing(RunReader(folder)) as reader:
+        return bool(reader.info().options.get("step"))
+    return False
 
 
 class FrontRun:
     """Follows the run in front, and those of its group that still go on."""
 
-    def __init__(self, app: App[Any], core: Core, places: PlaceController, suites: SuiteController) -> None:
-        self._app, self._core, self._places, self._suites = app, core, places, suites
+    def __init__(
+        self, window: Window, core: Core, places: PlaceController, ask_trust: Callable[[list[str]], Any]
+    ) -> None:
+        """`ask_trust` is given what attempts were kept from doing until the person trusts it."""
+        self._window, self._core, self._places, self._ask_trust = window, core, places, ask_trust
         self.state, self._notices = core.state, core.notices
-        self._disks = DiskTrouble(core, places)
+        self.disks = DiskTrouble(core, places)
         self.status = RunStatus(core, places)
         self.history_read_at = 0.0
         """When the past of cases was read last, on the monotonic clock."""
@@ -68,6 +72,8 @@ class FrontRun:
         self._going_aside: set[str] = set()
         self._opened: Path | None = None
         """The run that was opened last: its engine is attached to where it is at work."""
+        self._whole: Path | None = None
+        """The run that was opened as the newest: with all that was added to it since."""
 
     def call_later(self, callback: Any, *arguments: Any) -> bool:
         """As followers ask for it, in their threads."""
@@ -78,22 +84,27 @@ class FrontRun:
         """Where no run is in front, follow the newest that is at work, whoever started it: a line that dropped or
         a terminal that was closed has ended no run."""
 
-        def look() -> Path | None:
-            newest = islice(Store(self.state.root).run_folders(), LOOKED_AT)
-            return next((folder for folder in newest if is_alive(folder) and _goes_on(folder)), None)
+        def look() -> tuple[Path, RunInfo] | None:
+            alive = filter(is_alive, islice(Store(self.state.root).run_folders(), LOOKED_AT))
+            return next(((folder, info) for folder in alive if (info := _going_on(folder))), None)
 
-        def take(folder: Path | None) -> None:
-            if folder is not None and self.state.run is None and not self.followers:
-                self.begin_with(folder)
-                self._notices.say("a run goes on: L shows it")
+        def take(found: tuple[Path, RunInfo] | None) -> None:
+            if found is not None and self.state.run is None and not self.followers:
+                self.begin_with(found[0])
+                paused = found[1].state == "paused"
+                self._notices.say(
+                    "a run is paused: L shows it, P goes on" if paused else "a run goes on: L shows it"
+                )
 
         self._core.tasks.thread(look, take, name="what runs")
 
     def open_newest(self) -> bool:
         """Where no run is in front, follow one that is at work, else the newest; False where there is none."""
         newest = list(islice(Store(self.state.root).run_folders(), LOOKED_AT))
-        folder = next(filter(is_alive, newest), None) or next(iter(newest), None)
+        folder = next(filter(is_alive, newest), None) or next(filterfalse(_is_step, newest), None)
+        folder = folder or next(iter(newest), None)
         if folder is not None:
+            self._whole = folder
             self.open(folder)
         return folder is not None
 
@@ -119,7 +130,7 @@ class FrontRun:
         (one case run again, or stepped through): then the run in front stays there."""
         if aside:
             self._going_aside.add(folder.name)
-        self._disks.look()
+        self.disks.look()
         old = self.followers.pop(folder.name, None)
         if old is not None:
             old.stop()
@@ -135,6 +146,7 @@ class FrontRun:
     def _take(self, news: RunNews) -> None:
         if news.error:
             self._notices.problem(news.error)
+            self.followers.pop(news.run_id, None)  # it reads no more
         state = self.state
         opened, first = False, news.view is not None
         if news.view is not None:
@@ -207,10 +219,13 @@ class FrontRun:
         ):
             group.add(view)
         else:
+            for run in group.active if group is not None else ():
+                state.aside.add(run)  # it goes on, and what it asks is not asked again unasked
             group = state.group = RunGroup([view])
-            if linked:
-                self._read_older(group, linked)
+            if linked or view.folder == self._whole:
+                self._read_others(group, view.folder)
         state.run = view
+        state.aside.drop(view.info.id)
         for name, follower in list(self.followers.items()):
             other = group.find_run(name)
             if other is None and state.aside.find_run(name) is not None:
@@ -221,9 +236,8 @@ class FrontRun:
         if view.active and view.folder == self._opened:
             self._core.tasks.soon(self._core.engines.attach(view))
 
-    def _read_older(self, group: RunGroup, run_id: str) -> None:
-        """Read the runs that a run builds on."""
-        runs = Store(self.state.root).runs_folder
+    def _read_others(self, group: RunGroup, folder: Path) -> None:
+        """Read the runs that count with a run: those that it builds on, and what was added to them before it."""
 
         def take(found: list[RunView]) -> None:
             for run in found:
@@ -232,7 +246,7 @@ class FrontRun:
             if found and self.state.group is group:
                 self._places.post(RunChanged([], True))
 
-        self._core.tasks.thread(lambda: older_runs(runs, run_id), take, name="older runs")
+        self._core.tasks.thread(partial(counted_with, self.state.root, folder), take, name="older runs")
 
     @property
     def _shown(self) -> bool:
@@ -240,14 +254,13 @@ class FrontRun:
         return place is not None and place.kind == "run"
 
     def _run_ended(self, run: RunView, rang: bool) -> None:
-        if rang and not self._app.app_focus:
-            self._app.bell()
+        if rang and not self._window.app_focus:
+            self._window.bell()
             self._notify_outside(run)
         if rang and run.info.state == "interrupted":
             log = state_dir(self.state.root) / "engine.log"
-            self._notices.problem(
-                f"run {run.info.id} was interrupted: its engine has ended (H, then u goes on; {log})"
-            )
+            why = run.info.note or "its engine has ended"
+            self._notices.problem(f"run {run.info.id} was interrupted: {why} (H, then u goes on; {log})")
         elif rang and not self._shown and not run.info.options.get("step"):
             self._notices.say(f"run {summary(run)}")
         bad = [row.id for row in run.attempts.values() if row.outcome == "error"]
@@ -260,9 +273,8 @@ class FrontRun:
                 self._notices.log("error", f"{name}: {row.message}")
         self.refresh_history(sorted({row.case_id for row in run.cases.values()}))
         if bad:
-            run_in_thread(
-                self._app, partial(trust_wanted, run.folder, bad), self._suites.ask_trust, name="trust"
-            )
+            work = partial(trust_wanted, run.folder, bad)
+            self._core.tasks.thread(work, self._ask_trust, name="trust")
 
     def _notify_outside(self, run: RunView) -> None:
         """Run the person's `notify:` command; what happened is in its environment, nothing of it in the
@@ -321,7 +333,7 @@ class FrontRun:
         for run in [run for run in state.aside.runs if not run.active]:
             state.aside.drop(run.info.id)
             self.followers.pop(run.info.id, None)
-        for run in [run for run in group.runs if came_to_nothing(run)] if group is not None else ():
+        for run in [run for run in group.runs if run.came_to_nothing] if group is not None else ():
             assert group is not None
             group.drop(run.info.id)
             self.followers.pop(run.info.id, None)
@@ -334,7 +346,7 @@ class FrontRun:
 
 class DiskTrouble:
     """A disk that takes no more: what becomes of a run can then not be read from it, so its engine is asked.
-    Nothing is painted while there is nothing to tell."""
+    Nothing is painted while nothing is new."""
 
     def __init__(self, core: Core, places: PlaceController) -> None:
         self._core, self._places = core, places
@@ -347,9 +359,14 @@ class DiskTrouble:
             self._looking = True
             self._core.tasks.every(DISK_SECONDS, self._look)
 
+    @property
+    def asks(self) -> bool:
+        """Whether an engine is being asked."""
+        return self._asking is not None and not self._asking.done()
+
     def _look(self) -> None:
         active = self._core.state.active
-        if active and (self._asking is None or self._asking.done()):
+        if active and not self.asks:
             self._asking = asyncio.create_task(self._ask_about_disks(active))
 
     async def _ask_about_disks(self, runs: list[RunView]) -> None:
@@ -408,26 +425,99 @@ class RunStatus:
 
     @property
     def words(self) -> str:
-        """`● 36/109 ✓31 ✗5 ~29s L`; empty where nothing runs."""
-        run = self._core.state.run
-        return status_words(run, self._core.symbols, time.time()) if run is not None else ""
+        """`● 36/109 ✓31 ✗5 ~29s L`, of a run beside one in front that has ended with the key of Runs; empty where
+        nothing runs."""
+        run, symbols, now = self._run, self._core.symbols, time.time()
+        if run is None:
+            return ""
+        if run is self._core.state.run:
+            return status_words(run, symbols, now)
+        return f"{progress_words(run, symbols, now)} H"
+
+    @property
+    def _run(self) -> RunView | None:
+        """The run in front where it is at work, else the last of those beside it that are, steps apart."""
+        front = self._core.state.run
+        if front is not None and front.active:
+            return front
+        others = self._core.state.active
+        return next((run for run in reversed(others) if not run.info.options.get("step")), None)
 
     def begin(self) -> None:
         """A run has news: look from now on, until it has ended."""
-        if self._timer is None and self._active:
+        if self._timer is None and self._run is not None:
             self._timer = self._core.tasks.every(EVERY, self._look)
             self._look()
 
-    @property
-    def _active(self) -> bool:
-        run = self._core.state.run
-        return run is not None and run.active
-
     def _look(self) -> None:
-        if not self._active and self._timer is not None:
+        if self._run is None and self._timer is not None:
             self._timer.stop()
             self._timer = None
         words = self.words
         if words != self._told:
             self._told = words
             self._footers.show_status()
+
+
+LOOKED_AT_EVERY = 1.0
+"""Seconds between two looks at a handful of files' times; nothing is sent to the terminal for it."""
+OWN = 2.0
+"""Seconds after the history was read in which a change is the app's own."""
+
+
+class OtherEngines:
+    """Looks at the index and at the run in front where it has ended: both change only by what another process does,
+    or by what the app knows already."""
+
+    def __init__(self, core: Core, front_run: FrontRun) -> None:
+        self._core, self._front = core, front_run
+        index = Index(core.state.root).path
+        self._index = (str(index), f"{index}-wal")
+        self._store = Store(core.state.root)
+        self._watcher: Watcher | None = None
+
+    def begin(self) -> None:
+        """Look from now on."""
+        if self._watcher is None:
+            self._watcher = Watcher(self.files, self.changed, LOOKED_AT_EVERY)
+            self._watcher.start()
+
+    @property
+    def looked_at(self) -> int:
+        """How many files there are that it has looked at."""
+        return self._watcher.count if self._watcher is not None else 0
+
+    def stop(self) -> None:
+        """Look no more."""
+        if self._watcher is not None:
+            self._watcher.stop()
+
+    def files(self) -> Iterator[str]:
+        """What is looked at; called in the watcher's thread."""
+        yield from self._index
+        yield str(self._store.runs_folder)  # a run begins
+        run = self._core.state.run
+        if run is not None and not run.active:
+            yield str(run.folder / DATABASE)
+            yield str(run.folder / f"{DATABASE}-wal")
+
+    def changed(self, files: list[str]) -> None:
+        """These changed; called in the watcher's thread."""
+        if files == [str(self._store.runs_folder)]:
+            newest = next(self._store.run_folders(), None)
+            if newest is None or newest.name in self._front.followers:
+                return  # the app's own, which it follows
+            if self._core.state.find_run(newest.name) is not None:
+                return
+        self._core.tasks.later(self._take, files)
+
+    def _take(self, files: list[str]) -> None:
+        front, run = self._front, self._core.state.run
+        if time.monotonic() - front.history_read_at < OWN:
+            # It may still be another's: looked at again when the app's own news have settled.
+            self._core.tasks.after(OWN, lambda: self._take(files))
+            return
+        if run is not None and not run.active and any(file.startswith(str(run.folder)) for file in files):
+            front.follow(run.folder)
+        front.refresh_history()
+        front.follow_what_runs()

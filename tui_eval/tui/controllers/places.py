@@ -5,29 +5,40 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, Protocol
 
-from textual.app import App
 from textual.command import CommandPalette
 from textual.message import Message
-from textual.screen import ModalScreen, Screen
+from textual.screen import Screen
 from textual.widgets import Input
 
 from tui_eval.guard.text import clip, visible
 from tui_eval.tui.front import CaseListFront, Front
 from tui_eval.tui.handlers import Handler
-from tui_eval.tui.pointer import CasePointer
-from tui_eval.tui.screens.screen_names import make
-from tui_eval.tui.services import Core
+from tui_eval.tui.screens import screen_names
+from tui_eval.tui.services import Core, Window
+from tui_eval.tui.state.app_state import CasePointer
 from tui_eval.tui.state.lists.case_entry import CaseRow
 from tui_eval.tui.widgets.bars import KeyHints
+
+
+class ScreensByName(Protocol):
+    """Where screens are made; `screens.screen_names`."""
+
+    def make(self, name: str, *arguments: Any, **options: Any) -> Screen[Any]:
+        """A new screen, given what its class asks for."""
+        ...
+
+    def get_ready(self, *names: str) -> None:
+        """Import what these screens need; called in a thread."""
+        ...
 
 
 class PlaceController:
     """Knows the stack of screens, and screens by their names alone. A new screen's `show_…` belongs here."""
 
-    def __init__(self, app: App[Any], core: Core) -> None:
-        self._app, self._core = app, core
+    def __init__(self, window: Window, core: Core, screens: ScreensByName = screen_names) -> None:
+        self._window, self._core, self.screens = window, core, screens
 
     def handlers(self) -> dict[str, Handler]:
         """What its keys do."""
@@ -51,12 +62,12 @@ class PlaceController:
     @property
     def front(self) -> Screen[Any]:
         """The screen in front, a dialog included."""
-        return self._app.screen
+        return self._window.screen
 
     @property
     def place(self) -> Front | None:
         """The screen in front, where it is one that the person went to."""
-        screen = self._app.screen
+        screen = self._window.screen
         return screen if isinstance(screen, Front) else None
 
     @property
@@ -70,28 +81,28 @@ class PlaceController:
     def list_in_front(self) -> Front | None:
         """The list one is in, or came from."""
         return next(
-            (s for s in reversed(self._app.screen_stack) if isinstance(s, Front) and s.lists_cases), None
+            (s for s in reversed(self._window.screen_stack) if isinstance(s, Front) and s.lists_cases), None
         )
 
     @property
     def stack(self) -> Sequence[Screen[Any]]:
         """All screens, the one in front last."""
-        return self._app.screen_stack
+        return self._window.screen_stack
 
     def find(self, kind: str) -> Front | None:
         """The screen of that kind that is nearest the first, if one is open."""
-        return next((s for s in self._app.screen_stack if isinstance(s, Front) and s.kind == kind), None)
+        return next((s for s in self._window.screen_stack if isinstance(s, Front) and s.kind == kind), None)
 
     def show(
         self, name: str, *arguments: Any, answer: Callable[[Any], Any] | None = None, **options: Any
     ) -> None:
         """Show a new screen of that name over the one in front (see `screens.screen_names`), made of the rest; a
         dialog's answer goes to `answer`."""
-        self._app.push_screen(make(name, *arguments, **options), answer)
+        self._window.push_screen(self.screens.make(name, *arguments, **options), answer)
 
     def pop(self) -> None:
         """Back to the screen before."""
-        self._app.pop_screen()
+        self._window.pop_screen()
 
     def ask(
         self,
@@ -106,25 +117,25 @@ class PlaceController:
     ) -> None:
         """Ask over the screen. A question that comes `unasked`, by no key of the person's, takes nothing that
         is typed on into the field that it came over."""
-        typing = unasked and isinstance(self._app.focused, Input)
+        typing = unasked and isinstance(self._window.focused, Input)
         self.show("ask", question, answers, details, items, after_reading, typing, answer=on_answer)
 
     def post(self, message: Message) -> None:
         """Give a message to the screens in sight."""
-        for screen in reversed(self._app.screen_stack):
+        for screen in reversed(self._window.screen_stack):
             screen.post_message(message)
-            if not isinstance(screen, ModalScreen):
+            if not screen.is_modal:
                 break
 
     def show_status(self) -> None:
         """Draw the words at the end of every footer anew."""
-        for screen in self._app.screen_stack:
+        for screen in self._window.screen_stack:
             for hints in screen.query(KeyHints):
                 hints.refresh()
 
     def back_to(self, target: object) -> None:
         """Leave all screens over this one."""
-        while self.front is not target and len(self._app.screen_stack) > 1:
+        while self.front is not target and len(self._window.screen_stack) > 1:
             self.pop()
 
     def bring(self, kind: str) -> bool:
@@ -246,8 +257,8 @@ class PlaceController:
 
     def show_palette(self) -> None:
         """Actions, cases and places by name."""
-        if not CommandPalette.is_open(self._app):
-            self._app.push_screen(CommandPalette(placeholder="an action, a place, or a case by its name"))
+        if not isinstance(self.front, CommandPalette):
+            self._window.push_screen(CommandPalette(placeholder="an action, a place, or a case by its name"))
 
     def _log_paragraphs(self) -> list[tuple[str, str]]:
         shown: list[tuple[str, str]] = []
@@ -265,7 +276,7 @@ class PlaceController:
         screen, place = self.front, self.place
         if place is not None and place.back():
             return
-        if isinstance(screen, ModalScreen):
+        if screen.is_modal:
             screen.dismiss(None)
         elif self._kind != "suites":
             self.pop()

@@ -4,33 +4,33 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
 
-from textual.app import App
-
-from tui_eval.tui.controllers.accept_answer import AcceptController
-from tui_eval.tui.controllers.appearance import Appearance
+from tui_eval.tui.controllers.appearance import Appearance, MouseController
 from tui_eval.tui.controllers.comparing import CompareController
-from tui_eval.tui.controllers.editing import EditController
-from tui_eval.tui.controllers.front_run import FrontRun
-from tui_eval.tui.controllers.human_notes import NoteController
-from tui_eval.tui.controllers.mouse import MouseController
-from tui_eval.tui.controllers.other_engines import OtherEngines
+from tui_eval.tui.controllers.editing import EditController, SavedElsewhere
+from tui_eval.tui.controllers.first_steps import TourController
+from tui_eval.tui.controllers.front_run import FrontRun, OtherEngines
 from tui_eval.tui.controllers.places import PlaceController
 from tui_eval.tui.controllers.quit import QuitController
-from tui_eval.tui.controllers.recorded import RecordedController
+from tui_eval.tui.controllers.recorded import AcceptController, NoteController, RecordedController
 from tui_eval.tui.controllers.runs import RunController
 from tui_eval.tui.controllers.save_conversation import SaveController
-from tui_eval.tui.controllers.saved_elsewhere import SavedElsewhere
-from tui_eval.tui.controllers.step_case import StepController
 from tui_eval.tui.controllers.suites import SuiteController
-from tui_eval.tui.controllers.tour import TourController
 from tui_eval.tui.controllers.watch import WatchController
 from tui_eval.tui.handlers import Handlers
-from tui_eval.tui.keys import KEYS
-from tui_eval.tui.keys_case import CASE_KEYS, QUERY_KEYS
-from tui_eval.tui.keys_runs import RUN_PLACES
-from tui_eval.tui.services import AppServices, Core
+from tui_eval.tui.keys import ALL_KEYS
+from tui_eval.tui.services import AppServices, Core, Window
+
+RUNNING = (
+    "run.all",
+    "run.dialog",
+    "case.rerun",
+    "case.once_more",
+    "run.failed",
+    "case.step",
+    "case.judge_again",
+)
+"""Keys that let a project do what it wants: a question of trust that was put off is asked before."""
 
 
 class Controllers:
@@ -38,19 +38,18 @@ class Controllers:
 
     def __init__(
         self,
-        app: App[Any],
+        window: Window,
         core: Core,
         paths: Sequence[Path],
         appearance: Appearance,
         untouched: Callable[[], bool],
     ) -> None:
         """`paths`: where suites are looked for; `untouched`: whether no key has been pressed yet."""
-        self._app, self._core, self._appearance = app, core, appearance
-        keys = (*KEYS, *CASE_KEYS, *QUERY_KEYS, *RUN_PLACES)
-        self.handlers = Handlers(app, keys, lambda: core.notices.say("not here"))
-        self.places = places = PlaceController(app, core)
+        self._window, self._core, self._appearance = window, core, appearance
+        self.handlers = Handlers(window, ALL_KEYS, lambda: core.notices.say("not here"))
+        self.places = places = PlaceController(window, core)
         self.suites = SuiteController(core, places, paths)
-        self.front_run = FrontRun(app, core, places, self.suites)
+        self.front_run = FrontRun(window, core, places, self.suites.ask_trust)
         self.other_engines = OtherEngines(core, self.front_run)
         self.runs = RunController(core, places, self.suites, self.front_run)
         recorded = RecordedController(core, places, self.runs)
@@ -67,15 +66,16 @@ class Controllers:
             status=self._status,
         )
         self.saved = SavedElsewhere(core, self.suites)
+        self.suites.on_read.append(self.saved.begin)
         self.saved.others = self.watching.followed
         editing = EditController(services, self.saved)
         saving = SaveController(services, recorded, self.saved, lambda *line: places.suites.bring(*line))
         self.suites.on_read.append(saving.read)
-        self.mouse = MouseController(app, core)
+        self.mouse = MouseController(window, core)
         tour = TourController(core, places, untouched)
         self.suites.on_read.append(tour.read)
         self.suites.on_answered.append(tour.answered)
-        self.quit = QuitController(app, core, places, self.runs, self._remember)
+        self.quit = QuitController(window, core, places, self.runs, self._remember)
         for controller in (
             places,
             self.runs,
@@ -85,12 +85,15 @@ class Controllers:
             saving,
             CompareController(services),
             AcceptController(services, recorded, self.saved, editing.edit_case),
-            StepController(core, places, self.runs, self.front_run),
             self.mouse,
             tour,
             self.quit,
         ):
-            self.handlers.add(controller.handlers())
+            handlers = controller.handlers()
+            running = {
+                name: self.suites.before_running(handlers[name]) for name in RUNNING if name in handlers
+            }
+            self.handlers.add({**handlers, **running})
 
     def _take_settings(self) -> None:
         """The settings file has changed."""
@@ -105,4 +108,4 @@ class Controllers:
 
     def _remember(self) -> None:
         """How things are looked at, for the next time."""
-        self._core.memory.keep({"theme": self._app.theme, **self.suites.remembered()})
+        self._core.memory.keep({"theme": self._window.theme, **self.suites.remembered()})

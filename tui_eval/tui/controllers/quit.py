@@ -8,13 +8,11 @@ from collections.abc import Callable
 from typing import Any
 
 from rich.text import Text
-from textual.app import App
-from textual.screen import ModalScreen
 
 from tui_eval.tui.controllers.places import PlaceController
 from tui_eval.tui.controllers.runs import RunController
 from tui_eval.tui.handlers import Handler
-from tui_eval.tui.services import Core
+from tui_eval.tui.services import Core, Window
 from tui_eval.tui.terminal import clipboard
 
 
@@ -23,13 +21,13 @@ class QuitController:
 
     def __init__(
         self,
-        app: App[int],
+        window: Window,
         core: Core,
         places: PlaceController,
         runs: RunController,
         remember: Callable[[], Any],
     ) -> None:
-        self._app, self._core, self._places, self._runs = app, core, places, runs
+        self._window, self._core, self._places, self._runs = window, core, places, runs
         self._remember = remember
 
     def handlers(self) -> dict[str, Handler]:
@@ -49,7 +47,7 @@ class QuitController:
             self.quit()
         elif kind == "run" and self._runs.running:
             self._ask_quit()
-        elif isinstance(screen, ModalScreen):
+        elif screen.is_modal:
             screen.dismiss(None)
         else:
             self._places.pop()
@@ -89,21 +87,23 @@ class QuitController:
 
     def detach(self) -> None:
         """Leave at once; a run goes on."""
-        run = self._core.state.run
-        if run is not None and run.active:
+        active = self._core.state.active
+        if active:
+            run = self._core.state.run if self._core.state.run in active else active[-1]
+            assert run is not None
             self._leave(f"run {run.info.id} goes on; `tui-eval attach` comes back to it")
         else:
             self._leave()
 
     def _leave(self, message: str = "") -> None:
         self._remember()
-        self._app.exit(0, message=Text(message) if message else None)
+        self._window.exit(0, message=Text(message) if message else None)
 
     def copy_or_quit(self) -> None:
         """Copy what is selected, else ask to quit."""
         selected = self._places.front.get_selected_text()
         if selected:
-            self._core.notices.say(clipboard.copied(self._app, selected, "selection"))
+            self._core.notices.say(clipboard.copied(self._window, selected, "selection"))
         elif self._runs.running:
             self._ask_quit()
         else:
@@ -118,9 +118,9 @@ class QuitController:
         if os.getpgrp() == os.getsid(0):
             self._core.notices.say("there is no shell behind the app to go to; Q leaves, runs go on")
         else:
-            self._app.action_suspend_process()
+            self._window.action_suspend_process()
 
     def leave_by_signal(self, code: int) -> None:
         """SIGTERM and SIGHUP."""
         self._remember()
-        self._app.exit(return_code=code)
+        self._window.exit(return_code=code)

@@ -1,4 +1,5 @@
-"""The recorded attempt that a pointer means: read, and judged again.
+"""The recorded attempt that a pointer means: read, judged again, noted on by a person, or accepted: the answer is right
+and the case is wrong.
 
 What an action needs is imported when it is used: the first paint does not wait for it.
 """
@@ -7,15 +8,25 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
+from tui_eval.guard.text import clip, visible
 from tui_eval.store import case_state
+from tui_eval.store.notes import HumanNote, Notes
+from tui_eval.tui.controllers.editing import SavedElsewhere
+from tui_eval.tui.controllers.places import PlaceController
 from tui_eval.tui.controllers.runs import MOST_ROWS, RunController
+from tui_eval.tui.front import SuitesChanged
 from tui_eval.tui.handlers import Handler
-from tui_eval.tui.pointer import CasePointer
-from tui_eval.tui.services import Core, PlaceStack
+from tui_eval.tui.services import AppServices, Core, PlaceStack
+from tui_eval.tui.state.app_state import CasePointer
+from tui_eval.tui.state.case.case_history import note_words
 
 if TYPE_CHECKING:
+    from tui_eval.formats.accepting import Proposal
     from tui_eval.tui.state.case.case_content import CaseContent
 
 
@@ -105,3 +116,191 @@ class RecordedController:
         folder = self.state.run_folder(run_id) if run_id else None
         where = Where(pointer, folder, None, item.case if item is not None else None, None)
         self._core.tasks.thread(partial(load, where), take, name="attempt", opens=True)
+
+
+ANSWERS = (
+    ("r", "right", "the answer is right"),
+    ("w", "wrong", "it is wrong"),
+    ("u", "undecided", "undecided"),
+    ("s", "star", "star, or no star any more"),
+    ("n", "note", "write a note"),
+    ("x", "nothing", "take everything away"),
+    ("esc", "", "leave it"),
+)
+
+
+class NoteController:
+    """Asks for notes and keeps them. The Case screen has its own `m`, for the attempt looked at."""
+
+    def __init__(self, core: Core, places: PlaceController, recorded: RecordedController) -> None:
+        self._core, self._places, self._recorded = core, places, recorded
+        self.state, self._notices = core.state, core.notices
+
+    def ask(self, pointer: CasePointer, write: Callable[[HumanNote], Any]) -> None:
+        """Ask what to note on the attempt that a pointer means (its last one where it names none);
+        `write` is given the note whose words are to be typed."""
+        from tui_eval.tui.loaders.case_loader import notes_of
+
+        def take(content: CaseContent) -> None:
+            row = content.row
+            if row is None or row.state != "done" or not content.run_id:
+                self._notices.say("there is no finished attempt to note anything on")
+                return
+            place_of = (content.run_id, row.id)
+            work = partial(notes_of, self.state.root, pointer.case_id)
+            self._core.tasks.thread(work, partial(ask_what, content.name, place_of), name="notes", opens=True)
+
+        def ask_what(name: str, attempt: tuple[str, int], notes: dict[tuple[str, int], HumanNote]) -> None:
+            note = notes.get(attempt) or HumanNote(*attempt, pointer.case_id)
+            said = note_words(note)
+            self._places.ask(
+                f"What of the answer of {clip(visible(name, newlines=False), 48)}?",
+                ANSWERS,
+                partial(self._answer, write, note),
+                [f"You said: {said}"] if said else [],
+            )
+
+        self._recorded.read(pointer, take)
+
+    def _answer(self, write: Callable[[HumanNote], Any], note: HumanNote, answer: str | None) -> None:
+        match answer:
+            case "right" | "wrong":
+                self.keep(msgspec.structs.replace(note, verdict=answer))
+            case "undecided":
+                self.keep(msgspec.structs.replace(note, verdict=None))
+            case "star":
+                self.keep(msgspec.structs.replace(note, star=not note.star))
+            case "nothing":
+                self.keep(msgspec.structs.replace(note, star=False, verdict=None, text=""))
+            case "note":
+                write(note)
+
+    def keep(self, note: HumanNote) -> None:
+        """Keep a note, and show it in the lists."""
+        notes = Notes(self.state.root)
+
+        def put() -> HumanNote | None:
+            notes.put(note)
+            return next(iter(notes.of_case(note.case_id)), None)
+
+        def kept(newest: HumanNote | None) -> None:
+            self.state.set_note(note.case_id, newest)
+            self._places.post(SuitesChanged([note.case_id]))
+            words = note_words(note)
+            self._notices.say(f"noted: {words}" if words else "nothing noted any more")
+
+        self._core.tasks.thread(put, kept, name="note", queue="notes")
+
+
+class AcceptController:
+    """`! Z`. `edit` opens the case in the editor, where the change is to be another."""
+
+    def __init__(
+        self,
+        services: AppServices,
+        recorded: RecordedController,
+        saved: SavedElsewhere,
+        edit: Callable[[], Any],
+    ) -> None:
+        self._core, self._recorded, self._saved, self._edit = services, recorded, saved, edit
+        self._places, self._suites = services.places, services.suites
+        self.state, self._notices = services.state, services.notices
+        self._written: tuple[dict[str, tuple[str, str]], ...] = ()
+        """What was written, oldest first: per file its text before and after."""
+
+    def handlers(self) -> dict[str, Handler]:
+        """What its keys do."""
+        return {"case.accept": self.accept, "case.take_back": self.take_back}
+
+    def _not_written(self, error: Exception) -> None:
+        self._notices.problem(str(error))
+
+    def accept(self) -> None:
+        """Show what would have to change in the case, then write it."""
+        from tui_eval.formats.accepting import propose
+
+        pointer = self._places.pointer()
+        if pointer is None:
+            self._notices.say("put the cursor on a case first")
+            return
+        item = self.state.by_id.get(pointer.case_id)
+
+        def take(content: CaseContent) -> None:
+            case = item.case if item is not None and item.case is not None else content.case
+            if content.attempt is None or case is None:
+                self._notices.say(content.problem or "there is no finished attempt to accept")
+            elif content.attempt.outcome == "passed":
+                self._notices.say("it has passed: there is nothing to change")
+            else:
+                work = partial(propose, case, content.attempt, self.state.root)
+                name = self.state.name_of(case.case_id, content.name or case.name)
+                shown = partial(self._show_proposal, name)
+                self._core.tasks.thread(work, shown, name="accept", opens=True)
+
+        self._recorded.read(pointer, take)
+
+    def _show_proposal(self, name: str, proposal: Proposal) -> None:
+        from tui_eval.formats.accepting import write
+
+        if not proposal.changes and not proposal.unable:
+            self._notices.say("nothing of the case failed that a change would mend")
+            return
+        count = len(proposal.changes)
+        what = (
+            f"{count} change{'s' if count != 1 else ''}" if count else "nothing that can be changed from here"
+        )
+        title = f"Accept the answer of {name}: {what}"
+
+        def put() -> None:
+            write(proposal)
+            self._saved.known(proposal.texts)
+
+        def answer(value: str | None) -> None:
+            if value == "edit":
+                self._edit()
+            elif value == "write":
+                done = partial(self._accepted, proposal.texts)
+                self._core.tasks.thread(put, lambda _: done(), self._not_written, name="accept")
+
+        self._places.show(
+            "change",
+            title,
+            proposal.diff,
+            proposal.unable,
+            told=proposal.notes,
+            edits=True,
+            taken_back=self._key_back(),
+            answer=answer,
+        )
+
+    def _key_back(self) -> str:
+        from tui_eval.tui.keys import KEYS
+
+        return next(key.shown for key in KEYS if key.id == "case.take_back")
+
+    def _accepted(self, texts: dict[str, tuple[str, str]]) -> None:
+        self._written = (*self._written, texts)
+        self._suites.reload(list(texts))
+        shown = ", ".join(Path(name).name for name in texts)
+        self._notices.say(f"{shown} written: r runs it, {self._key_back()} undoes it")
+
+    def take_back(self) -> None:
+        """Give the files of the last accepted answer the text that they had before."""
+        from tui_eval.formats.accepting import replace_file
+
+        if not self._written:
+            self._notices.say("no answer was accepted since the app was opened")
+            return
+        texts = self._written[-1]
+
+        def back() -> None:
+            for name, (old, new) in texts.items():
+                replace_file(Path(name), new, old)
+            self._saved.known(texts)
+
+        def done() -> None:
+            self._written = self._written[:-1]
+            self._suites.reload(list(texts))
+            self._notices.say(f"as it was: {', '.join(Path(name).name for name in texts)}")
+
+        self._core.tasks.thread(back, lambda _: done(), self._not_written, name="take back")

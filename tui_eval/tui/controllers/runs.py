@@ -3,41 +3,65 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Sequence
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from functools import partial
+from itertools import product
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from tui_eval.engine.request import RequestCell, RunRequest
 from tui_eval.model_ids import column_model
 from tui_eval.store import case_state
 from tui_eval.store.case_state import Column
-from tui_eval.tui.controllers.ask_agent import AskAgent
 from tui_eval.tui.controllers.failure_names import FailureNames
+from tui_eval.tui.controllers.first_steps import AskAgent
 from tui_eval.tui.controllers.front_run import FrontRun
 from tui_eval.tui.controllers.places import PlaceController
 from tui_eval.tui.front import CaseListFront
 from tui_eval.tui.handlers import Handler
-from tui_eval.tui.pointer import CasePointer
 from tui_eval.tui.services import Core, Suites
 from tui_eval.tui.state import run_requests
+from tui_eval.tui.state.app_state import CasePointer
 from tui_eval.tui.state.case_agent import agent_spec
 from tui_eval.tui.state.lists import filtering
 from tui_eval.tui.state.lists.case_entry import CaseRow
 from tui_eval.tui.state.lists.entries import meant, not_passed, subject
 from tui_eval.tui.state.run_requests import RunChoice
 from tui_eval.tui.state.runs.run_estimate import FREE, Estimate, Planned, Who, estimate
+from tui_eval.tui.state.runs.run_facts import progress_words
 from tui_eval.tui.state.text import formatting
 
 if TYPE_CHECKING:
     from tui_eval.tui.state.case.case_content import CaseContent
 
+GOES_ON = ("running", "retrying", "waiting")
 MOST_ROWS = 50
 """Rows of a line that one key runs or judges one by one: each is a run of its own."""
 SLOW = 0.6
-"""Seconds after which a run that is still being planned is told of: of many cases nothing else is seen yet."""
+"""Seconds after which a run that is still being planned is announced: of many cases nothing else is seen yet."""
 ASK_ABOVE_USD = 1.0
 """A run without a dialog that history says will cost more is asked about, once."""
+
+
+@runtime_checkable
+class StepByStep(Protocol):
+    """A screen on which a case is run step by step."""
+
+    @property
+    def ended(self) -> bool:
+        """Whether it has come to its end."""
+        ...
+
+
+@dataclass(eq=False)
+class _Sent:
+    """A request to an engine, until its run has been seen. `columns` are those that it asks, by case; of a recorded
+    answer that is judged again none."""
+
+    columns: run_requests.Columns
+    run_id: str = ""
 
 
 class RunController:
@@ -52,8 +76,7 @@ class RunController:
         """By run the agents that a person typed for it here: these may be asked again without being trusted."""
         self._agents = AskAgent(core, places, suites)
         self.naming = FailureNames(core, places)
-        self.starting = False
-        """Whether a run is being planned."""
+        self._sent: list[_Sent] = []
 
     def handlers(self) -> dict[str, Handler]:
         """What its keys do."""
@@ -67,7 +90,22 @@ class RunController:
             "case.cancel": self.cancel_case,
             "run.cancel": self.cancel_run,
             "place.run": self.show,
+            "case.step": self.step,
         }
+
+    @property
+    def starting(self) -> bool:
+        """Whether a run is being planned, or has not been seen yet."""
+
+        def seen(run_id: str) -> bool:
+            run = self.state.find_run(run_id)
+            return run is not None and (bool(run.attempts) or not run.active)
+
+        followed = self._front_run.followers
+        self._sent = [
+            one for one in self._sent if not one.run_id or (one.run_id in followed and not seen(one.run_id))
+        ]
+        return bool(self._sent)
 
     @property
     def running(self) -> bool:
@@ -82,7 +120,10 @@ class RunController:
     # -- keys
 
     def run_all(self) -> None:
-        """Run all shown."""
+        """Run all shown. A second press on a slow line, before the first is answered, starts no second run."""
+        if self.starting:
+            self._notices.say("a run is being started")
+            return
         place = self._places.list_in_front
         if place is not None and place.kind == "run" and self.state.run is None:
             place = self._places.suites  # an empty list says that this key runs all cases
@@ -112,7 +153,13 @@ class RunController:
         place = self._places.list_in_front
         entries = not_passed(place.shown_entries()) if place is not None else []
         if not entries:
-            self._notices.say("everything shown has passed")
+            rows = place.shown_entries() if place is not None else ()
+            at_work = sum(row.status in GOES_ON for row in rows)
+            self._notices.say(
+                f"nothing has failed so far: {at_work:,} not ended"
+                if at_work
+                else "everything shown has passed"
+            )
             return
         run = self.state.run
         of_run = place is not None and place.kind == "run" and run is not None
@@ -141,7 +188,13 @@ class RunController:
         def answer(choice: RunChoice | None) -> None:
             if choice is not None:
                 self.choice = choice
-                self.send(self.request(entries, choice), show=True)
+                chosen, request = self.chosen(entries, choice), self.request(entries, choice)
+                self._unless_at_work(
+                    chosen,
+                    request,
+                    partial(self.send, request, show=True),
+                    lambda others: self.send(self.request(others, choice), show=True),
+                )
 
         choice = RunChoice(**{name: getattr(self.choice, name) for name in RunChoice.__slots__})
         what = (
@@ -214,11 +267,8 @@ class RunController:
         self._core.tasks.soon(self._take_up(folder), opens=True)
 
     async def _take_up(self, folder: Path) -> None:
-        # Who was typed here is typed still; what another's record says is not (`engine.resuming`).
-        typed = self.typed.get(folder.name, [])
-        started: Any = await self._core.engines.own.resume_run(
-            folder, RunRequest(trust=self.state.trusted, agreed=sorted(self.state.agreed), agents=list(typed))
-        )
+        request = run_requests.gone_on_with(self.project, self.typed.get(folder.name, []))
+        started: Any = await self._core.engines.own.resume_run(folder, request)
         for problem in started.problems:
             self._notices.log("error", problem)
         self._front_run.follow(started.folder)
@@ -337,7 +387,7 @@ class RunController:
         in_their_columns: bool = False,
     ) -> None:
         """Run these cases with the last choice, or those who were asked before (`in_their_columns`: they in any
-        case); asks once where that will cost much."""
+        case); asks where some of them are at work already, and once where that will cost much."""
         choice = RunChoice(**{name: getattr(self.choice, name) for name in RunChoice.__slots__})
         choice.filter = ""
         if in_their_columns:
@@ -356,6 +406,69 @@ class RunController:
             else:
                 self._agents.then(entries, lambda: self.send(request, show, aside=len(entries) == 1))
 
+        others = partial(self.start, linked_to=linked_to, show=show, in_their_columns=in_their_columns)
+        self._unless_at_work(entries, request, partial(self._unless_dear, entries, request, send), others)
+
+    def _unless_at_work(
+        self,
+        entries: Sequence[CaseRow],
+        request: RunRequest,
+        send: Callable[[], Any],
+        of_others: Callable[[Sequence[CaseRow]], Any],
+    ) -> None:
+        """Send it; where some of its cases are at work already in the same column, ask before: nobody pays twice
+        unasked. `of_others` is given those that are not."""
+
+        def idle(rows: Sequence[CaseRow], asked: run_requests.Columns) -> list[CaseRow]:
+            return [
+                row
+                for row in rows
+                if row.case_id not in asked
+                or not run_requests.meet(self._asked_in(row, request), asked[row.case_id])
+            ]
+
+        for one in self._sent if self.starting else ():
+            if len(idle(entries, one.columns)) < len(entries):  # the key was pressed again on a slow line
+                self._notices.say("a run of it is being started")
+                return
+        others = idle(entries, run_requests.at_work(self.state.active))
+        many = len(entries) - len(others)
+        if not many:
+            send()
+            return
+
+        def answer(value: str | None) -> None:
+            if value == "again":
+                send()
+            elif value == "others":
+                of_others(others)
+
+        now = time.time()
+        runs = [progress_words(run, self._core.symbols, now) for run in self.state.active]
+        answers = [("y", "again", "run it a second time" if many == 1 else "run them a second time")]
+        if others:
+            answers = [
+                ("o", "others", f"run the {len(others):,} other{'s' * (len(others) != 1)}"),
+                ("y", "again", f"run all {len(entries):,}, {many:,} of them a second time"),
+            ]
+        which = f"{many:,} of these {len(entries):,} cases" if others else f"All {many:,}"
+        self._places.ask(
+            f"{entries[0].name}: it is still at work."
+            if len(entries) == 1
+            else f"{which} {'is' if many == 1 else 'are'} still at work.",
+            [*answers, ("n", "no", "no")],
+            answer,
+            [*(f"now: {words}" for words in runs), f"again: {self.expected(entries, request).words}"],
+        )
+
+    def _asked_in(self, entry: CaseRow, request: RunRequest) -> Iterable[tuple[str, str]]:
+        """The columns, agent and model, in which a request asks a row's case."""
+        if request.cells is not None:
+            return [(cell.agent, cell.model or "") for cell in self._cells(entry)]
+        return product(request.agents or [""], request.models or [""])
+
+    def _unless_dear(self, entries: Sequence[CaseRow], request: RunRequest, send: Callable[[], Any]) -> None:
+        """Send it; once, ask before, where history says that it will cost much."""
         cost = self.expected(entries, request).cost
         if cost is not None and cost > ASK_ABOVE_USD and not self._asked:
 
@@ -365,7 +478,7 @@ class RunController:
                     send()
 
             self._places.ask(
-                f"This will cost about {formatting.cost(cost)}. Run it?",
+                f"This will cost about {formatting.about(cost)}. Run it?",
                 [("y", "run", "run it, and do not ask again"), ("n", "no", "no")],
                 answer,
             )
@@ -387,6 +500,11 @@ class RunController:
         if row is not None:  # beside those there are: in their column, whatever was chosen last
             pointer = CasePointer(row.case_id, row.agent, row.model, pointer.run_id)
         case, cell = run_requests.RunAsked(pointer.case_id, suite), self.cell(pointer)
+        column = (cell.agent, cell.model or "") if cell is not None else ("", "")
+        for one in self._sent if self.starting else ():
+            if run_requests.meet([column], one.columns.get(pointer.case_id, ())):
+                self._notices.say("a run of it is being started")
+                return
         run, number = None, 1
         if group is not None and key is not None and row is not None and front is not None:
             placed = group.attempts(key)
@@ -444,31 +562,40 @@ class RunController:
     def _columns(self, request: RunRequest, entries: Sequence[CaseRow]) -> None:
         """Where no one else was chosen, cases are asked of those who were asked before, each in its own
         columns."""
-        cells: list[RequestCell] = []
-        for entry in entries:
-            one = entry.column
-            if one is not None:
-                cells.append(RequestCell(entry.case_id, one.agent, one.model or None, one.own))
-            elif entry.key == entry.case_id:  # of the suites, which ask their own agent
-                cells.append(RequestCell(entry.case_id, "", None, True))
-            elif entry.case_ref is not None:  # of the run in front
-                pointer = CasePointer(entry.case_id, entry.agent, entry.model or None, entry.run_id)
-                cells += filter(None, [self.cell(pointer)])
+        cells = [cell for entry in entries for cell in self._cells(entry)]
         run_requests.in_columns(request, cells, self._front())
 
-    def send(self, request: RunRequest, show: bool, said: str | None = None, *, aside: bool = False) -> None:
-        """Ask the engine, then follow the run; `said` is told instead of how many attempts that is. `aside`: it
-        is one case, and leaves the run in front where it is."""
-        self._core.tasks.soon(self._send(request, show, said, aside), opens=show)
+    def _cells(self, entry: CaseRow) -> list[RequestCell]:
+        """The column that a row is of."""
+        one = entry.column
+        if one is not None:
+            return [RequestCell(entry.case_id, one.agent, one.model or None, one.own)]
+        if entry.key == entry.case_id:  # of the suites, which ask their own agent
+            return [RequestCell(entry.case_id, "", None, True)]
+        if entry.case_ref is None:
+            return []
+        # Of the run in front.
+        cell = self.cell(CasePointer(entry.case_id, entry.agent, entry.model or None, entry.run_id))
+        return [cell] if cell is not None else []
 
-    async def _send(self, request: RunRequest, show: bool, said: str | None, aside: bool) -> None:
-        self.starting = True
+    def send(self, request: RunRequest, show: bool, said: str | None = None, *, aside: bool = False) -> None:
+        """Ask the engine, then follow the run; `said` is shown instead of how many attempts that is. `aside`: it
+        is one case, and leaves the run in front where it is."""
+        sent = _Sent(run_requests.columns_of(request))
+        self._sent.append(sent)  # already now: the next key may be handled before the engine is asked
+        self._core.tasks.soon(self._send(request, show, said, aside, sent), opens=show)
+
+    async def _send(
+        self, request: RunRequest, show: bool, said: str | None, aside: bool, sent: _Sent
+    ) -> None:
         slow = asyncio.get_running_loop().call_later(SLOW, self._notices.say, "starting the run…")
         try:
             started = await self._core.engines.own.run(request)
+        except BaseException:
+            self._sent.remove(sent)
+            raise
         finally:
             slow.cancel()
-            self.starting = False
         for problem in started.problems:
             self._notices.log("error", problem)
         if started.problems:
@@ -476,6 +603,7 @@ class RunController:
         if request.agents:
             self.typed[started.run_id] = list(request.agents)
         self._front_run.follow(started.folder, aside=aside)
+        sent.run_id = started.run_id
         if show:
             self.show()
         elif said is None:
@@ -485,15 +613,16 @@ class RunController:
 
     def judge_again(self, folder: Path, case_ids: list[str]) -> None:
         """Judge the recorded answers of some cases of a run again, as one run."""
-        request = RunRequest(case_ids=case_ids, trust=self.state.trusted, agreed=sorted(self.state.agreed))
+        request = run_requests.judged_again(self.project, case_ids)
         self._core.tasks.soon(self._judge_again(folder, request))
 
     async def _judge_again(self, folder: Path, request: RunRequest) -> None:
-        self.starting = True
+        sent = _Sent({})
+        self._sent.append(sent)
         try:
             started = await self._core.engines.own.rescore(folder, request)
         finally:
-            self.starting = False
+            self._sent.remove(sent)
         for problem in started.problems:
             self._notices.log("error", problem)
         self._front_run.follow(started.folder, aside=True)
@@ -518,6 +647,24 @@ class RunController:
         self._notices.say("pausing: what runs ends, nothing new begins" if paused else "going on")
 
     # -- one case
+
+    def step(self) -> None:
+        """Run the case one turn at a time."""
+        pointer = self._places.pointer()
+        if pointer is None:
+            self._notices.say("put the cursor on a case first")
+        elif (made := self.one_attempt(pointer)) is not None:
+            request, entry = made
+            request.step = True
+            self._core.tasks.soon(self._begin_step(request, pointer, entry.name), opens=True)
+
+    async def _begin_step(self, request: RunRequest, pointer: CasePointer, name: str) -> None:
+        started = await self._core.engines.own.run(request)
+        self._front_run.follow(started.folder, aside=True)
+        screen = self._places.front
+        if isinstance(screen, StepByStep) and screen.ended:
+            self._places.pop()
+        self._places.show("step", started.run_id, pointer, name)
 
     def one_attempt(self, pointer: CasePointer) -> tuple[RunRequest, CaseRow] | None:
         """One attempt of the case, by the agent it is shown with; says why where there is none."""

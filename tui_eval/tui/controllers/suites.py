@@ -6,7 +6,7 @@ import gc
 from collections.abc import Callable, Iterable
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from textual.screen import Screen
 
@@ -14,14 +14,13 @@ from tui_eval.guard import trust_store
 from tui_eval.guard.text import clip
 from tui_eval.guard.trust import in_order
 from tui_eval.tui.background import stands
-from tui_eval.tui.controllers.first_suite import FirstSuiteQuestion
+from tui_eval.tui.controllers.first_steps import FirstSuiteQuestion
 from tui_eval.tui.controllers.places import PlaceController
-from tui_eval.tui.front import CaseListFront
+from tui_eval.tui.front import CaseListFront, SuitesChanged
+from tui_eval.tui.handlers import Handler
 from tui_eval.tui.loaders.suites_loader import Loaded, Loader
-from tui_eval.tui.messages import SuitesChanged
-from tui_eval.tui.pointer import CasePointer
-from tui_eval.tui.screens.screen_names import get_ready, make
 from tui_eval.tui.services import Core
+from tui_eval.tui.state.app_state import CasePointer
 from tui_eval.tui.state.lists.case_tree import GROUPINGS, SORTS
 from tui_eval.tui.state.lists.suite_changes import EditedSuite, edited, first_error
 
@@ -43,10 +42,12 @@ class SuiteController:
         """The case from which the list's cursor went to what is wrong with its file."""
         self.declined: frozenset[str] = frozenset()
         """What was asked about and not agreed to."""
+        self._put_off: frozenset[str] = frozenset()
+        """What of it was left without an answer: it is asked again before anything is run."""
         self.on_read: list[Callable[[Loaded], Any]] = []
+        """Called with every portion that was taken."""
         self.on_answered: list[Callable[[], Any]] = []
         """Called when the person has answered what the project may do."""
-        """Called with every portion that was taken."""
 
     def load(self) -> None:
         """Read everything anew."""
@@ -78,7 +79,7 @@ class SuiteController:
             # Many cases stay for good: the garbage collector need not look at them at each key press.
             gc.freeze()
             # The inspector's modules, so that the first case opened need not wait for them.
-            self._core.tasks.thread(partial(get_ready, "case"), name="imports")
+            self._core.tasks.thread(partial(self._places.screens.get_ready, "case"), name="imports")
             self.ask_trust(loaded.wanted)
         self._read(loaded)
 
@@ -175,8 +176,23 @@ class SuiteController:
         if isinstance(cursor, str) and cursor:
             place.go_when_there(cursor)
 
-    def ask_trust(self, wanted: list[str]) -> None:
-        """May the project do what it wants? Asked once for each thing; what was not listed is asked anew."""
+    def before_running(self, run: Handler) -> Handler:
+        """What a key does that runs cases, after what was put off has been answered; where it is put off once more,
+        nothing runs."""
+
+        def ask_first() -> Any:
+            put_off = self._put_off - self.state.agreed
+            if not put_off or self.state.trusted:
+                return run()
+            self.declined -= put_off
+            self.ask_trust(list(put_off), run)
+            return None
+
+        return ask_first
+
+    def ask_trust(self, wanted: list[str], then: Handler | None = None) -> None:
+        """May the project do what it wants? Asked once for each thing; what was not listed is asked anew. `then` is
+        what waits for the answer."""
         state = self.state
         fresh = [what for what in in_order(wanted) if what not in state.agreed | self.declined]
         if not fresh or state.trusted:
@@ -198,16 +214,26 @@ class SuiteController:
         def answer(value: str | None) -> None:
             for listener in self.on_answered:
                 listener()
-            if value not in ("always", "once"):
-                return
-            state.agreed |= frozenset(fresh)
-            self.declined -= frozenset(fresh)
-            if value == "always":
-                try:
-                    trust_store.grant(state.root, fresh)
-                except OSError as error:
-                    self._core.notices.problem(f"could not remember it: {error}")
-            self.loader.load()
+            asked = frozenset(fresh)
+            self._put_off = self._put_off - asked if value else self._put_off | asked
+            if value in ("always", "once"):
+                state.agreed |= asked
+                self.declined -= asked
+                if value == "always":
+                    try:
+                        trust_store.grant(state.root, fresh)
+                    except OSError as error:
+                        self._core.notices.problem(f"could not remember it: {error}")
+                self.loader.load()
+            elif value is None:
+                what = "not answered" if then is None else "nothing was run"
+                self._core.notices.say(f"{what}: asked again before the next run (n: no)")
+            else:
+                self._core.notices.say(
+                    "not trusted: cases that need it are errors until tui-eval starts anew"
+                )
+            if value is not None and then is not None:
+                then()
 
         self._places.ask(
             f"Do you trust {state.shown_root} with this?",
@@ -228,7 +254,7 @@ class SuiteController:
 
     def screen(self) -> Screen[Any]:
         """The list of suites, as it was looked at the last time."""
-        screen, memory = make("suites"), self._core.memory
+        screen, memory = self._places.screens.make("suites"), self._core.memory
         assert isinstance(screen, CaseListFront)
         screen.view.folded = {str(key) for key in memory.get("folded", []) if isinstance(key, str)}
         screen.view.unfolded = {str(key) for key in memory.get("unfolded", []) if isinstance(key, str)}
@@ -243,7 +269,7 @@ class SuiteController:
     def remembered(self) -> dict[str, Any]:
         """How the list is looked at, for the next time."""
         place = self._places.find("suites")
-        if not isinstance(place, CaseListFront) or not isinstance(place, Screen) or not stands(place):
+        if not isinstance(place, CaseListFront) or not stands(cast(Screen[Any], place)):
             return {}
         line = place.line_under_cursor()
         return {

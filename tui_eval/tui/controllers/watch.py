@@ -14,9 +14,8 @@ from tui_eval.tui.controllers.recorded import RecordedController
 from tui_eval.tui.controllers.runs import RunController
 from tui_eval.tui.controllers.suites import SuiteController
 from tui_eval.tui.handlers import Handler
-from tui_eval.tui.pointer import CasePointer
 from tui_eval.tui.services import Core
-from tui_eval.tui.state.app_state import CaseItem
+from tui_eval.tui.state.app_state import CaseItem, CasePointer
 from tui_eval.tui.state.case_agent import files_of_agent
 from tui_eval.tui.state.lists.entries import entries_of, not_passed
 from tui_eval.tui.state.lists.suite_changes import EditedSuite
@@ -99,7 +98,7 @@ class WatchController:
     def _watcher(self, seen: Any) -> Watcher:
         """In a thread."""
         interval = INTERVAL * max(1.0, len(self.files()) / AT_ONCE)
-        return Watcher(self.files, self._saved, interval, seen=seen)
+        return Watcher(self.files, self.saved, interval, seen=seen)
 
     def _began_watching(
         self, what: tuple[CasePointer | None, WatchScope | None, str], watcher: Watcher
@@ -176,8 +175,8 @@ class WatchController:
 
     # -- a save
 
-    def _saved(self, files: list[str]) -> None:
-        """In the watcher's thread."""
+    def saved(self, files: list[str]) -> None:
+        """These files were saved; called in the watcher's thread."""
         self._core.tasks.later(self._on_save, files)
 
     def _on_save(self, files: list[str]) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from types import MappingProxyType
 
-from tui_eval.tui.inspector.text_tab import TextTab
+from tui_eval.tui.inspector.tab import TextTab
 from tui_eval.tui.state.case.assertions_view import build
 from tui_eval.tui.state.case.case_content import CaseContent, deciding
 

@@ -20,15 +20,13 @@ from tui_eval.frames.sql_faults import fault_place
 from tui_eval.guard.trust import Trust
 from tui_eval.model import Attempt, DataDetails
 from tui_eval.tui.background import run_in_thread, stands
+from tui_eval.tui.front import Said
 from tui_eval.tui.inspector.tab import REST, InspectorTab
-from tui_eval.tui.loaders.queries_loader import Asked, concluded_from, queries_of
-from tui_eval.tui.loaders.tried_query import QueryPlace
-from tui_eval.tui.messages import Said
+from tui_eval.tui.loaders.queries_loader import Asked, QueryPlace, concluded_from, queries_of
 from tui_eval.tui.services import HasServices
 from tui_eval.tui.state.case.case_content import CaseContent
 from tui_eval.tui.state.data.comparison_modes import disagreement
-from tui_eval.tui.state.data.data_blocks import cell_blocks, rows_of, sql_blocks
-from tui_eval.tui.state.data.data_diagnosis import diagnosis_lines
+from tui_eval.tui.state.data.data_blocks import cell_blocks, fault_view, place_lines, rows_of, sql_blocks
 from tui_eval.tui.state.data.data_view import (
     BEFORE_AFTER,
     EXPECTED_ACTUAL,
@@ -41,15 +39,13 @@ from tui_eval.tui.state.data.data_view import (
     make,
     was_not_asked,
 )
-from tui_eval.tui.state.data.data_words import shortened, without_midnight
-from tui_eval.tui.state.data.fault_view import fault_view
+from tui_eval.tui.state.data.data_words import diagnosis_lines, shortened, without_midnight
 from tui_eval.tui.state.data.queries_view import Queries, concluded, query_blocks
 from tui_eval.tui.state.text.blocks import Block
 from tui_eval.tui.state.text.formatting import counted
 from tui_eval.tui.state.text.lines import Line, Span, fit, in_rows, text_lines, wrap
 from tui_eval.tui.widgets.data_grid import DataGrid
-from tui_eval.tui.widgets.line_label import LineLabel
-from tui_eval.tui.widgets.line_pane import LinePane
+from tui_eval.tui.widgets.line_pane import LineLabel, LinePane
 from tui_eval.tui.widgets.text_pane import TextPane
 
 if TYPE_CHECKING:
@@ -553,6 +549,7 @@ class DataTab(SearchedRows):
             return
         width = max(self.size.width - _BESIDE, 8)
         blocks: list[Block] = []
+        failed: list[Block] = []
         beside: Sequence[Block] = ()
         if view is not None and self._below == "cell" and (cell := self.cell()) is not None:
             shown = without_midnight(view, cell) if self.rendered else cell
@@ -560,7 +557,10 @@ class DataTab(SearchedRows):
         elif view is not None and self._below in ("sql", "room") and self._details is not None:
             queries = self.queries if self.rendered else None
             beside = query_blocks(queries, width) if queries is not None else ()
-            blocks = sql_blocks(self._details, self.rendered, beside)
+            if (found := self._concluded) is not None and found.place:
+                source = partial(place_lines, found.place, width)
+                failed = [Block(f"failed{width}", "part", "failed", source, 0, "role-note")]
+            blocks = [*failed, *sql_blocks(self._details, self.rendered, beside)]
         wanted = rows_of(blocks, width)
         boxes = [self.query_one(name, LineLabel) for name in _BOXES]
         free = self.size.height - sum(
@@ -572,7 +572,7 @@ class DataTab(SearchedRows):
             if beside and left >= _SOME:  # what does not fit of both queries is scrolled to
                 wanted = left
             else:  # as it is written takes fewer lines
-                blocks = sql_blocks(self._details, self.rendered)
+                blocks = [*failed, *sql_blocks(self._details, self.rendered)]
                 wanted = rows_of(blocks, width)
         fits = bool(blocks) and rows + wanted < free
         self.set_class(fits if self._below == "room" else bool(blocks), "-below")

@@ -13,15 +13,14 @@ from textual.message import Message
 from textual.timer import Timer
 
 from tui_eval.tui.background import run_in_thread, stands
-from tui_eval.tui.case_past import read_answers
 from tui_eval.tui.inspector.tab import REST, InspectorTab
+from tui_eval.tui.loaders.case_loader import read_answers
 from tui_eval.tui.services import HasServices
 from tui_eval.tui.state.case.case_content import CaseContent
 from tui_eval.tui.state.case.case_history import CasePast, PastAttempt
 from tui_eval.tui.state.case.history_view import changed_words, detail, plots, reasons, row_line, rows, title
 from tui_eval.tui.state.text.lines import Line
-from tui_eval.tui.widgets.line_label import LineLabel
-from tui_eval.tui.widgets.line_pane import LinePane
+from tui_eval.tui.widgets.line_pane import LineLabel, LinePane
 from tui_eval.tui.widgets.text_pane import TextPane
 
 LOW = 14

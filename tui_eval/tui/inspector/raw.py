@@ -6,7 +6,7 @@ from functools import partial
 from types import MappingProxyType
 
 from tui_eval.tui.background import run_in_thread, stands
-from tui_eval.tui.inspector.text_tab import TextTab
+from tui_eval.tui.inspector.tab import TextTab
 from tui_eval.tui.state.case import prompt_view
 from tui_eval.tui.state.case.case_content import CaseContent
 from tui_eval.tui.state.case.raw_view import build

@@ -1,10 +1,13 @@
-"""What every tab of the inspector offers to the screen; most of it means its main text pane."""
+"""What every tab of the inspector offers to the screen; most of it means its main text pane. One that
+is nothing but this pane."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from types import MappingProxyType
+from typing import ClassVar
 
+from textual.app import ComposeResult
 from textual.containers import Horizontal
 from textual.message import Message
 from textual.widget import Widget
@@ -116,3 +119,23 @@ class InspectorTab(Horizontal):
     def whole_text(self) -> str:
         """Everything in it, for the pager and the clipboard."""
         return self.text.rows_text() if self.text is not None else self.main.rows_text()
+
+
+class TextTab(InspectorTab):
+    """The pane has the keys, is searched and wrapped; `EMPTY` stands in it while there is nothing to show."""
+
+    EMPTY: ClassVar[str]
+
+    def compose(self) -> ComposeResult:
+        """The pane."""
+        yield TextPane(empty=self.EMPTY)
+
+    @property
+    def main(self) -> LinePane:
+        """The pane."""
+        return self.query_one(TextPane)
+
+    @property
+    def text(self) -> TextPane:
+        """The pane."""
+        return self.query_one(TextPane)

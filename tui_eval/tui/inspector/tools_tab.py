@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -15,13 +16,12 @@ from textual.timer import Timer
 
 from tui_eval.model import Attempt
 from tui_eval.tui.background import run_in_thread, stands
+from tui_eval.tui.front import Said
 from tui_eval.tui.inspector.tab import REST, InspectorTab
-from tui_eval.tui.messages import Said
 from tui_eval.tui.state.case.agent_tree import answer_to
 from tui_eval.tui.state.case.case_content import CaseContent
 from tui_eval.tui.state.case.entry_blocks import entry_block, prompt_blocks
 from tui_eval.tui.state.case.span_view import span_blocks, spans_of
-from tui_eval.tui.state.case.tools_search import next_with
 from tui_eval.tui.state.case.tools_view import CallRow, detail, rows
 from tui_eval.tui.state.case.transcript_view import is_large
 from tui_eval.tui.state.case.verdict_lines import GLYPHS
@@ -36,11 +36,11 @@ from tui_eval.tui.state.case.waterfall import (
     span_of,
     unfolded,
 )
+from tui_eval.tui.state.text.block_layout import find_all
 from tui_eval.tui.state.text.blocks import Block, with_heads
 from tui_eval.tui.state.text.formatting import duration, size
 from tui_eval.tui.state.text.lines import Line, Span, fit, pattern, width_of
-from tui_eval.tui.widgets.line_label import LineLabel
-from tui_eval.tui.widgets.line_pane import LinePane
+from tui_eval.tui.widgets.line_pane import LineLabel, LinePane
 from tui_eval.tui.widgets.text_pane import AT_ONCE, SEARCHING, TELL, TextPane
 
 MANY = 400
@@ -538,3 +538,30 @@ class CallTable(LinePane):
             Span(f"{pad} {took:>9} {size:>7}  ", "muted"),
         )
         return (*line, *fit(last, max(width - width_of(line), 4)))
+
+
+def next_with(
+    attempt: Attempt,
+    calls: Sequence[CallRow],
+    here: int,
+    step: int,
+    wanted: re.Pattern[str],
+    *,
+    rendered: bool = True,
+    progress: Callable[[int, int], bool] | None = None,
+) -> int | None:
+    """The nearest other call, round the end, whose name, arguments or result hold a text; with much of it that takes long.
+
+    Args:
+        here: The call to begin after, by its place among `calls`; -1: there is none.
+        step: 1 for later calls first, -1 for earlier ones.
+        progress: Told how many calls of how many were looked at; the answer False ends the search.
+    """
+    count = len(calls)
+    for offset in range(1, count if here >= 0 else count + 1):
+        if progress is not None and not progress(offset - 1, count):
+            return None
+        index = (here + step * offset) % count
+        if find_all(detail(attempt, calls[index], rendered=rendered, alone=True), wanted, 1):
+            return index
+    return None

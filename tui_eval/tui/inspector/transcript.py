@@ -12,8 +12,8 @@ from textual.app import ComposeResult
 from textual.message import Message
 
 from tui_eval.tui.background import run_in_thread, stands
+from tui_eval.tui.front import Said
 from tui_eval.tui.inspector.tab import InspectorTab
-from tui_eval.tui.messages import Said
 from tui_eval.tui.state.case.case_content import CaseContent
 from tui_eval.tui.state.case.live_transcript import LiveTranscript
 from tui_eval.tui.state.case.transcript_view import (
@@ -244,7 +244,7 @@ class Outline(LinePane):
 
     def follow(self, keys: Sequence[str], index: int) -> None:
         """Put the cursor on the last item at or before a block (`keys`: the blocks' keys in order),
-        without telling anyone."""
+        without notifying anyone."""
         places = {key: i for i, key in enumerate(keys)}
         starts = [places.get(item.key, -1) for item in self.items]
         at = bisect_right(starts, index) - 1

@@ -1,21 +1,23 @@
-"""Reading one case and one of its attempts from a run's folder; called in a thread."""
+"""Reading one case and one of its attempts from a run's folder, and what became of it over its runs; called in a thread."""
 
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
-from tui_eval.model import Case
+from tui_eval.model import Case, Verdict
 from tui_eval.store.index import Index
 from tui_eval.store.linked import Placed, family, replaced_by
 from tui_eval.store.notes import HumanNote, Notes
 from tui_eval.store.reader import RunReader
-from tui_eval.store.run_folders import Store, StoreError
-from tui_eval.tui.pointer import CasePointer
-from tui_eval.tui.state.app_state import AppState
+from tui_eval.store.run_folders import GUESTS, Store, StoreError
+from tui_eval.tui.state.app_state import AppState, CasePointer
 from tui_eval.tui.state.case.case_content import CaseContent, choose
+from tui_eval.tui.state.case.case_history import CasePast, PastAttempt, agreements
+from tui_eval.tui.state.case.expectation_marks import listed_by
 from tui_eval.tui.state.case.explain import explanations
 from tui_eval.tui.state.case.transcript_view import prepared
 from tui_eval.tui.state.runs.run_view import standing
@@ -25,7 +27,7 @@ from tui_eval.tui.state.runs.run_view import standing
 class Where:
     """Where a pointer leads: the run's folder (None: it never ran) and what the app knows already.
 
-    `case_ref` is the case's row in that run, `case` the case as the suite's file has it now, `root`
+    `case_ref` is the case's row in that run, `case` the case as the suite's file has it now with those `beside` it, `root`
     the project whose other runs and notes are looked at (None: none).
     """
 
@@ -34,6 +36,7 @@ class Where:
     case_ref: int | None = None
     case: Case | None = None
     root: Path | None = None
+    beside: Sequence[Case] = ()
 
 
 def where_is(state: AppState, pointer: CasePointer, *, family: bool = True) -> Where:
@@ -43,13 +46,16 @@ def where_is(state: AppState, pointer: CasePointer, *, family: bool = True) -> W
     case = item.case if item is not None else None
     root = state.root if family else None
     run = state.run
+    beside = next(
+        (suite.cases for suite in state.suites if case is not None and suite.path == case.suite), ()
+    )
     if run is not None and pointer.run_id in (None, run.info.id):
         ref = run.find(pointer.case_id, pointer.agent, pointer.model)
         if ref is not None:
-            return Where(pointer, run.folder, ref, case, root)
+            return Where(pointer, run.folder, ref, case, root, beside)
     if pointer.run_id is None:
         return Where(pointer, None, None, case, root)
-    return Where(pointer, Store(state.root).folder_of(pointer.run_id), None, case, root)
+    return Where(pointer, Store(state.root).folder_of(pointer.run_id), None, case, root, beside)
 
 
 def load(where: Where) -> CaseContent:
@@ -107,6 +113,8 @@ def _read(reader: RunReader, where: Where, content: CaseContent) -> None:
     if content.row is not None and content.row.state == "done":
         content.attempt = reader.attempt(content.row.id)
         if content.attempt is not None:
+            if content.attempt.outcome == "failed":  # for the nearest to what is missing
+                content.attempt.listed = listed_by(where.beside)
             content.transcript = prepared(content.attempt)
             content.explained = explanations(content.attempt)
 
@@ -141,3 +149,74 @@ def _family(root: Path, folder: Path, content: CaseContent) -> list[Placed]:
 def notes_of(root: Path, case_id: str) -> dict[tuple[str, int], HumanNote]:
     """What people noted on the case's attempts, by run and attempt."""
     return {(note.run_id, note.attempt_ref): note for note in Notes(root).of_case(case_id)}
+
+
+RUNS = 300
+"""Runs of a case that are looked at, the newest ones."""
+ANSWERS = 60
+"""Answers that are read and compared, the newest ones."""
+
+
+def load_past(root: Path, case_id: str, agent: str | None = None, model: str | None = None) -> CasePast:
+    """The case's attempts in the newest runs (with this agent and model, where given) and how often
+    people agree with judges. Runs that cannot be read are left out."""
+    store = Store(root)
+    runs = sorted({*GUESTS, *(one.run_id for one in Index(root).history(case_id))})[-RUNS:]
+    notes = Notes(root)
+    by_place = {(note.run_id, note.attempt_ref): note for note in notes.of_case(case_id)}
+    found: list[PastAttempt] = []
+    for run_id in reversed(runs):
+        try:
+            with closing(RunReader(store.folder_of(run_id))) as reader:
+                of_run = list(_attempts(reader, run_id, case_id, agent, model, len(found)))
+        except (StoreError, OSError):
+            continue
+        for one in of_run:
+            one.note = by_place.get((run_id, one.row.id))
+        found = [*of_run, *found]
+    return CasePast(found, agreements(_judged(store, notes.verdicts())))
+
+
+def read_answers(root: Path, attempts: Sequence[PastAttempt]) -> None:
+    """Read the answers of these attempts that were left out; one that cannot be read is empty."""
+    store = Store(root)
+    for one in attempts:
+        if one.answer is None:
+            one.answer = ""
+            try:
+                with closing(RunReader(store.folder_of(one.run_id))) as reader:
+                    one.answer = reader.answer(one.row.id)
+            except (StoreError, OSError):
+                continue
+
+
+def _attempts(
+    reader: RunReader, run_id: str, case_id: str, agent: str | None, model: str | None, known: int
+) -> Iterator[PastAttempt]:
+    for case in reader.cases_of(case_id):
+        # Where the agent is known, its model is, too: one without a name is not any.
+        if agent and (case.agent != agent or (case.model or "") != (model or "")):
+            continue
+        if model and case.model != model:
+            continue
+        for row in reader.attempts(case.id):
+            if row.state != "done" or row.outcome in ("cancelled", "skipped", None):
+                continue
+            answer = reader.answer(row.id) if known < ANSWERS else None
+            yield PastAttempt(run_id, row, case.agent, case.model, case.content_hash, answer)
+
+
+def _judged(store: Store, notes: list[HumanNote]) -> Iterator[tuple[list[Verdict], str]]:
+    """The verdicts of attempts that a person called right or wrong."""
+    by_run: dict[str, list[HumanNote]] = {}
+    for note in notes:
+        by_run.setdefault(note.run_id, []).append(note)
+    for run_id, of_run in by_run.items():
+        try:
+            with closing(RunReader(store.folder_of(run_id))) as reader:
+                for note in of_run:
+                    attempt = reader.attempt(note.attempt_ref)
+                    if attempt is not None and note.verdict:
+                        yield attempt.verdicts, note.verdict
+        except (StoreError, OSError):
+            continue

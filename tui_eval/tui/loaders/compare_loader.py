@@ -9,16 +9,15 @@ from itertools import combinations
 from pathlib import Path
 from typing import NamedTuple
 
-from tui_eval.case_names import full_name
 from tui_eval.model import Attempt
 from tui_eval.reports.run_comparison import CaseChange, RunComparison, compare
 from tui_eval.store.index import Index
-from tui_eval.store.linked import counting_folders, load_together
+from tui_eval.store.linked import compared_folders, load_together
 from tui_eval.store.reader import RunReader
 from tui_eval.store.run_folders import Store, StoreError
 from tui_eval.store.schema import AttemptRow, RunInfo
 from tui_eval.store.summary import CaseSummary
-from tui_eval.tui.pointer import CasePointer
+from tui_eval.tui.state.app_state import CasePointer
 from tui_eval.tui.state.compare.sides_view import SidePair, pairs
 from tui_eval.tui.state.data.data_view import PairedRows, paired_rows
 
@@ -94,7 +93,7 @@ def _with_linked(root: Path, half: Half, other: Half) -> Half:
         info = reader.info()
     told = [", ".join(info.paths) or ".", ", ".join(info.agents)]
     what = " · ".join(part for part in told if part)
-    return replace(half, linked=tuple(counting_folders(root, half.folder, against)), what=what)
+    return replace(half, linked=tuple(compared_folders(root, half.folder, against)), what=what)
 
 
 def pairs_of(folder: Path) -> list[tuple[Column, Column]]:
@@ -170,8 +169,10 @@ class CompareChoice:
     agent: str
     model: str | None
     how: str = ""
-    title: str = ""
-    """What lists call the case."""
+    name: str = ""
+    """What the run calls the case; lists may know better."""
+    variant: str = ""
+    """What tells it from others of its name."""
 
     @property
     def pointer(self) -> tuple[str, int]:
@@ -207,9 +208,7 @@ def choices_of(root: Path, case_id: str, *more: str) -> list[CompareChoice]:
                 how = _how(reader.info())
                 for case in reader.cases_of(case_id):
                     found += [
-                        CompareChoice(
-                            run_id, row, case.agent, case.model, how, full_name(case.name, case.variant)
-                        )
+                        CompareChoice(run_id, row, case.agent, case.model, how, case.name, case.variant)
                         for row in reader.attempts(case.id)
                         if row.state == "done" and row.outcome not in ("cancelled", "skipped", None)
                     ]

@@ -20,6 +20,7 @@ import msgspec
 
 from tui_eval.causes import NEEDS_TRUST
 from tui_eval.model import Evidence, Verdict, decoded
+from tui_eval.store.linked import counting_folders
 from tui_eval.store.reader import RunReader
 from tui_eval.store.run_folders import StoreError
 from tui_eval.store.schema import AttemptRow, LiveRow, RunInfo, StoredCase
@@ -188,23 +189,17 @@ class Follower:
         self._app.call_later(self._app.take_news)
 
 
-def older_runs(runs_folder: Path, run_id: str, most: int = 50) -> list[RunView]:
-    """The run of that id and those it is linked to, as far as they are there. Blocks."""
+def counted_with(root: Path, folder: Path, most: int = 50) -> list[RunView]:
+    """The other runs that count with a run (`store.linked.counting`), the newest of them where there are many; a step
+    that came to nothing does not. Blocks."""
     found: list[RunView] = []
-    wanted: str | None = run_id
-    while wanted and len(found) < most and all(run.info.id != wanted for run in found):
-        try:
-            reader = RunReader(runs_folder / Path(wanted).name)
-            try:
-                view = RunView(reader.info(), runs_folder / Path(wanted).name)
-                view.apply_cases(reader.cases())
-                view.apply_attempts(reader.changes(0))
-            finally:
-                reader.close()
-        except (StoreError, OSError):
-            break
-        found.append(view)
-        wanted = view.info.linked_to
+    for other in [other for other in counting_folders(root, folder) if other != folder][-most:]:
+        with suppress(StoreError, OSError), closing(RunReader(other)) as reader:
+            view = RunView(reader.info(), other)
+            view.apply_cases(reader.cases())
+            view.apply_attempts(reader.changes(0))
+            if not view.came_to_nothing:
+                found.append(view)
     return found
 
 

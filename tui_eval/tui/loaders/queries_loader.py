@@ -1,6 +1,7 @@
-"""Both queries of a case, and the rows that the agent's gives in the case's database; called in a thread.
+"""The queries of a case, the agent's and those that a person tries, and the rows that they give in the case's database;
+called in a thread.
 
-The query is run as expected SQL is: read-only, in the process for SQL, with its limits.
+A query is run as expected SQL is: read-only, in the process for SQL, with its limits.
 """
 
 from __future__ import annotations
@@ -12,17 +13,89 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tui_eval.agent_query import agent_query, queries_run, rows_given
-from tui_eval.config.project import Config
-from tui_eval.guard.trust import Trust
+from tui_eval.config.project import Config, ConfigError, DatabaseSpec, case_database
+from tui_eval.frames.sql_faults import SqlFault, fault_of
+from tui_eval.guard.trust import NeedsTrust, Trust
 from tui_eval.model import Attempt, Case
-from tui_eval.tui.loaders.tried_query import SECONDS, QueryPlace
-from tui_eval.tui.state.data.data_view import Sides, settings_of, sides_of
+from tui_eval.tui.state.data.data_view import DataView, Sides, settings_of, sides_of
+from tui_eval.tui.state.data.data_words import diagnosis_lines
 from tui_eval.tui.state.data.queries_view import Queries
+from tui_eval.tui.state.text.lines import Line
 
 if TYPE_CHECKING:
     from tui_eval.config.project import DatabaseSpec
     from tui_eval.frames.queries import Conclusion
-    from tui_eval.frames.sql_result import SqlResult
+    from tui_eval.frames.sql_worker import SqlResult
+
+SECONDS = 30.0
+"""As long as expected SQL may take in a run."""
+
+
+@dataclass(frozen=True, slots=True)
+class QueryPlace:
+    """Where queries are tried: a case, what is configured (None: nothing), what is trusted; and the attempt whose
+    rows they may be compared with, with its run's folder."""
+
+    case: Case | None = None
+    config: Config | None = None
+    trust: Trust | None = None
+    attempt: Attempt | None = None
+    folder: Path | None = None
+
+    def database(self) -> DatabaseSpec | str:
+        """The case's database, or why there is none."""
+        if self.config is None or self.case is None:
+            return "no project with a database is open"
+        try:
+            return case_database(self.config, self.case.database, self.case.suite, self.trust or Trust())
+        except NeedsTrust as problem:
+            return f"its database needs trust: {problem}"
+        except (ConfigError, OSError) as problem:
+            return str(problem)
+
+
+@dataclass(frozen=True, slots=True)
+class TriedQuery:
+    """What came of a query: its rows as a table of their own, or the `fault`; `seconds` it took."""
+
+    sql: str
+    seconds: float
+    result: SqlResult | None = None
+    view: DataView | None = None
+    fault: SqlFault | None = None
+
+
+def tried(spec: DatabaseSpec, sql: str, cancel: threading.Event) -> TriedQuery:
+    """Run a query; setting `cancel` ends it at once. What goes wrong is in the answer."""
+    from tui_eval.frames.difference import alone
+    from tui_eval.frames.sql import SqlError, execute
+
+    before = time.monotonic()
+    try:
+        result = execute(spec, sql, timeout=SECONDS, cancel=cancel)
+    except (SqlError, OSError) as problem:
+        fault = fault_of(sql, str(problem), str(getattr(problem, "detail", "")))
+        return TriedQuery(sql, time.monotonic() - before, fault=fault)
+    took = time.monotonic() - before
+    return TriedQuery(sql, took, result, DataView(alone(result)))
+
+
+def against_expected(place: QueryPlace, found: SqlResult) -> tuple[DataView, list[Line]] | str:
+    """The rows of a query against those that are expected of the attempt, by the rules of its case, and what they
+    have in common; or why they cannot be compared."""
+    details = place.attempt.data if place.attempt is not None else None
+    if details is None or details.expected is None:
+        return "there are no expected rows to compare with: run the case"
+    from tui_eval.frames.difference import align
+
+    wanted, _, lost = sides_of(details, place.folder)
+    if "expected" in lost and lost["expected"] > len(wanted):
+        return f"only the first {len(wanted):,} of {lost['expected']:,} expected rows are kept"
+    kinds: Any = details.settings.get("types")
+    types = {str(name): str(kind) for name, kind in kinds.items()} if isinstance(kinds, dict) else {}
+    made = align(wanted, found, settings_of(details), details.columns or None, types)
+    view = DataView(made, [name for name in found.columns if name not in made.columns])
+    return view, diagnosis_lines(view)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,19 +161,22 @@ def concluded_from(
     expected: Any = wanted
     if queries.expected:
         expected = _rows(spec, queries.expected, cancel)
-        if isinstance(expected, str):
-            return Conclusion("unknown", f"the expected query cannot be run here: {expected}")
+        if isinstance(expected, SqlFault):
+            why = expected.told
+            return Conclusion(
+                "unknown", f"the expected query cannot be run here: {why}", place=expected.shown_place
+            )
         if not _as_then(wanted, expected, settings, columns):
             words = (
                 "the expected query gives other rows here than in this run: the database has changed since"
             )
             return Conclusion("unknown", words)
     own = expected if queries.same else _rows(spec, queries.own.sql, cancel)
-    if isinstance(own, str) and (told := _recorded(asked.attempt, queries)) is not None:
+    if isinstance(own, SqlFault) and (told := _recorded(asked.attempt, queries)) is not None:
         return told  # as every report says it
     reference = details.settings.get("compat") == "reference"
     found = conclude(expected, own, given, settings, columns, reference=reference)
-    if found.blame == "lucky" and not isinstance(own, str):
+    if found.blame == "lucky" and not isinstance(own, SqlFault):
         several = queries_run(asked.attempt) > 1
         if several or made_of(own, expected, found.renamed, settings, columns):
             return Conclusion("unknown", "")  # the answer may have been worked out from what was asked for
@@ -109,7 +185,7 @@ def concluded_from(
         if cancel.is_set() or time.monotonic() - began > MENDING_SECONDS:
             break
         made = _rows(spec, query.sql, cancel)
-        if not isinstance(made, str) and gives_expected(
+        if not isinstance(made, SqlFault) and gives_expected(
             made, expected, settings, columns, reference=reference
         ):
             return found.caused_by(query)
@@ -144,11 +220,11 @@ def _dialect(asked: Asked) -> str:
     return "postgres" if not isinstance(spec, str) and spec.type == "postgres" else "duckdb"
 
 
-def _rows(spec: DatabaseSpec, sql: str, cancel: threading.Event) -> SqlResult | str:
+def _rows(spec: DatabaseSpec, sql: str, cancel: threading.Event) -> SqlResult | SqlFault:
     """What a query gives, or why it gives nothing."""
     from tui_eval.frames.sql import SqlError, execute
 
     try:
         return execute(spec, sql, timeout=SECONDS, cancel=cancel)
     except (SqlError, OSError) as problem:
-        return str(problem)
+        return fault_of(sql, str(problem), str(getattr(problem, "detail", "")))

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from tui_eval.store.full_text import Progress, search
 from tui_eval.store.index import Index
+from tui_eval.store.linked import MOST_LISTED
 from tui_eval.store.reader import RunReader
 from tui_eval.store.rescued import delete_run
 from tui_eval.store.run_folders import GUESTS, Store, StoreError, is_alive
@@ -19,14 +20,11 @@ from tui_eval.tui.state.lists.run_line import RunLine, under_their_runs
 from tui_eval.tui.state.runs.runs_view import RunFacts
 from tui_eval.tui.state.runs.search_view import FoundEntry
 
-MOST = 1_000
-"""Runs that are listed."""
-
 
 def load_runs(root: Path) -> list[RunLine]:
     """The newest runs with their figures, newest first; guests among them."""
     index = Index(root)
-    runs = index.runs(MOST)
+    runs = index.runs(MOST_LISTED)
     known = index.figures()
     own = {run.id for run in runs}
     for run_id, folder in GUESTS.items():

@@ -1,8 +1,9 @@
 """What stands beside (or below) a list: the attempt under the cursor; of a list of cases also those of all rows of its
-test, or how its case is defined."""
+test, or how its case is defined; of a table of a comparison, a search, a grid, a run what its cursor stands for."""
 
 from __future__ import annotations
 
+import time
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from functools import partial
@@ -13,8 +14,8 @@ from textual.timer import Timer
 from tui_eval.guard.text import visible
 from tui_eval.tui.handlers import Handler
 from tui_eval.tui.loaders.case_loader import Where, load, where_is
-from tui_eval.tui.pointer import CasePointer
 from tui_eval.tui.services import AppServices
+from tui_eval.tui.state.app_state import CasePointer
 from tui_eval.tui.state.case.attempt_preview import answers_lines, brief_answers, brief_lines, preview_lines
 from tui_eval.tui.state.case.case_details import describe, entry_head
 from tui_eval.tui.state.lists.case_entry import CaseRow
@@ -106,6 +107,10 @@ class ShownAttempts:
     def large(self) -> bool:
         """Whether the pane takes most of the screen."""
         return SIZES[self._size] == "-large"
+
+    def handlers(self) -> Mapping[str, Handler]:
+        """What its key does."""
+        return {"list.pane_size": self.resize}
 
     def resize(self) -> None:
         """More of the pane, none of it, or as it was."""
@@ -209,7 +214,7 @@ class AttemptBeside:
         return {
             "list.definition": self.other,
             "list.siblings": self.together,
-            "list.pane_size": self._attempts.resize,
+            **self._attempts.handlers(),
         }
 
     def other(self) -> None:
@@ -270,8 +275,7 @@ class AttemptBeside:
 
     def _rows_of_test(self, entry: CaseRow) -> list[CaseRow]:
         """The rows of its test that have ended, itself where it is the only one."""
-        test = (entry.suite, entry.test or entry.name)
-        rows = [one for one in self._screen.all_entries() if (one.suite, one.test or one.name) == test]
+        rows = [one for one in self._screen.all_entries() if one.of_test == entry.of_test]
         return [one for one in rows if one.status in ENDED][:MOST_ANSWERS] or [entry]
 
     def _head(self, entry: CaseRow, rows: Sequence[CaseRow]) -> list[tuple[str, str]]:
@@ -291,3 +295,64 @@ class AttemptBeside:
 
     def _describe(self, line: TreeLine) -> None:
         self._screen.beside.show(self._described(line))
+
+
+BREAKPOINTS = [(0, "-short"), (20, "-tall"), (30, "-roomy")]
+"""Lines of a screen from which on the pane is there, and is large."""
+REST = 0.12
+"""Seconds the cursor rests before the pane follows it, so that a held key stays cheap."""
+
+
+class LookedAt(NamedTuple):
+    """What is under the cursor: the attempts under what tells them apart, what stands above them, what stands there
+    where none of them can be read; `turn` is the one that is looked at."""
+
+    key: Hashable
+    places: Sequence[tuple[str, Where]]
+    head: Sequence[tuple[str, str]] = ()
+    otherwise: Sequence[tuple[str, str]] = ()
+    turn: int | None = None
+
+
+class AttemptBelow:
+    """Follows a table's cursor with its screen's pane."""
+
+    def __init__(
+        self, screen: PaneScreen, services: AppServices, under_cursor: Callable[[], LookedAt | None]
+    ) -> None:
+        """`under_cursor` says what is to be shown; None: nothing."""
+        self._screen, self._under_cursor = screen, under_cursor
+        self._attempts = ShownAttempts(screen, services, self.show)
+        self._timer: Timer | None = None
+        self._moved_at = 0.0
+
+    def handlers(self) -> Mapping[str, Handler]:
+        """What its key does."""
+        return self._attempts.handlers()
+
+    def moved(self) -> None:
+        """One step shows at once what is under the cursor; of many in a row only the last does."""
+        if self._timer is not None:
+            self._timer.stop()
+        before, self._moved_at = self._moved_at, time.monotonic()
+        if self._moved_at - before > REST:
+            self.show()
+        else:
+            self._timer = self._screen.set_timer(REST, self.show)
+
+    def show(self) -> None:
+        """Show what is under the cursor, where the pane is seen."""
+        if not self._screen.has("LinesPane") or not self._screen.beside.display:
+            return
+        looked = self._under_cursor()
+        if looked is None or not looked.places:
+            self._attempts.none(looked.otherwise if looked is not None else ())
+            return
+        head, otherwise = looked.head, [*looked.head, *looked.otherwise]
+        self._attempts.show(
+            looked.key,
+            looked.places,
+            head,
+            lambda: self._screen.beside.show(otherwise),
+            turn=looked.turn,
+        )

@@ -11,17 +11,15 @@ from textual.timer import Timer
 
 from tui_eval.case_names import full_name, variant_of
 from tui_eval.store.linked import replaced_by
-from tui_eval.store.run_folders import Store
-from tui_eval.tui.case_past import load_past
-from tui_eval.tui.loaders.case_loader import Where, load
-from tui_eval.tui.messages import RunChanged
-from tui_eval.tui.pointer import CasePointer
+from tui_eval.tui.front import RunChanged
+from tui_eval.tui.loaders.case_loader import load, load_past, where_is
 from tui_eval.tui.services import AppServices
+from tui_eval.tui.state.app_state import CasePointer
 from tui_eval.tui.state.case.case_content import CaseContent, foreseen
 from tui_eval.tui.state.case.case_history import CasePast
 from tui_eval.tui.state.data.data_view import fault_of
-from tui_eval.tui.state.runs.linked_lists import merged
-from tui_eval.yaml.scalar_places import place_in_file
+from tui_eval.tui.state.runs.run_group import merged
+from tui_eval.yaml.yaml_scalars import place_in_file
 
 PATIENCE = 0.4
 """Seconds of reading after which it is said that something is being read."""
@@ -112,27 +110,15 @@ class CaseReader:
         last = item.last_of(pointer.agent, pointer.model) if item is not None else None
         self.content = foreseen(pointer, state.attempts_of(pointer), last, name)
 
-    def _where(self) -> Where:
-        state = self._state
-        item = state.by_id.get(self.pointer.case_id)
-        case = item.case if item is not None else None
-        run = state.run
-        if run is not None and self.pointer.run_id in (None, run.info.id):
-            ref = run.find(self.pointer.case_id, self.pointer.agent, self.pointer.model)
-            if ref is not None:
-                return Where(self.pointer, run.folder, ref, case, state.root)
-        if self.pointer.run_id is None:
-            return Where(self.pointer, None, None, case, state.root)
-        folder = Store(state.root).folder_of(self.pointer.run_id)
-        return Where(self.pointer, folder, None, case, state.root)
-
     def load(self, *, keep: bool) -> None:
         """Read what the pointer leads to; `keep`: it is the same attempt, and the cursor stays where it is."""
         self._generation += 1
         loaded = partial(self._loaded, self._generation, keep)
         self._screen.set_timer(PATIENCE, partial(self._still_reading, self._generation))
         first = self._generation == 1
-        self._tasks.thread(partial(load, self._where()), loaded, name="case", opens=first)
+        self._tasks.thread(
+            partial(load, where_is(self._state, self.pointer)), loaded, name="case", opens=first
+        )
 
     def _still_reading(self, generation: int) -> None:
         if generation == self._generation and generation != self._read:
@@ -151,7 +137,7 @@ class CaseReader:
             self.reload()
 
     def _has_ended(self, content: CaseContent) -> bool:
-        """Whether the attempt ended while it was read: what was told of that was told too early."""
+        """Whether the attempt ended while it was read: what was shown of that was shown too early."""
         group, row = self._state.group, content.row
         run = group.find_run(content.run_id) if group is not None else None
         known = run.attempts.get(row.id) if run is not None and row is not None else None

@@ -15,6 +15,7 @@ from textual.timer import Timer
 from textual.widget import Widget
 
 from tui_eval.tui.background import stands
+from tui_eval.tui.front import LiveText, RunChanged, Said
 from tui_eval.tui.handlers import Handler
 from tui_eval.tui.inspector.assertions import AssertionsTab
 from tui_eval.tui.inspector.data import DataTab
@@ -23,24 +24,19 @@ from tui_eval.tui.inspector.raw import RawTab
 from tui_eval.tui.inspector.tab import InspectorTab
 from tui_eval.tui.inspector.tools_tab import ToolsTab
 from tui_eval.tui.inspector.transcript import TranscriptTab
-from tui_eval.tui.keys import Key, bindings
-from tui_eval.tui.keys_case import CASE_KEYS, CASE_OPEN_KEYS, SHARED_KEYS
-from tui_eval.tui.messages import LiveText, RunChanged, Said
-from tui_eval.tui.pointer import CasePointer
-from tui_eval.tui.screens.case_copier import CaseCopier
-from tui_eval.tui.screens.case_finder import CaseFinder
-from tui_eval.tui.screens.case_notes import CaseNotes
+from tui_eval.tui.keys import CASE_KEYS, CASE_OPEN_KEYS, SHARED_KEYS, Key, bindings
+from tui_eval.tui.screens.case_actions import CaseCopier, CaseFinder, CaseNotes
 from tui_eval.tui.screens.case_reader import CaseReader, place_of_fault
 from tui_eval.tui.screens.place import Place, keys_in, keys_of
+from tui_eval.tui.state.app_state import CasePointer
 from tui_eval.tui.state.case.case_content import CaseContent, deciding, head
-from tui_eval.tui.state.case.case_tabs import next_filled, tab_line
+from tui_eval.tui.state.case.case_tabs import filled, next_filled, tab_line
 from tui_eval.tui.state.case.verdict_lines import about_rows
 from tui_eval.tui.state.runs.search_view import SoughtPlace
 from tui_eval.tui.state.text.lines import Span, width_of
 from tui_eval.tui.terminal import clipboard, pager
-from tui_eval.tui.widgets.copy_bar import CopyBar
-from tui_eval.tui.widgets.line_label import LineLabel
-from tui_eval.tui.widgets.line_pane import LinePane
+from tui_eval.tui.widgets.bars import CopyBar
+from tui_eval.tui.widgets.line_pane import LineLabel, LinePane
 from tui_eval.tui.widgets.text_pane import TextPane
 
 TRANSCRIPT, ASSERTIONS, DATA, HISTORY = 0, 2, 3, 5
@@ -246,6 +242,8 @@ class CaseScreen(Place, inherit_bindings=False):
         """Show what was read."""
         self._shown = set()
         self._words = ""
+        if not keep:
+            self._to_what_there_is()
         self.show_tab(keep=keep)
         self.show_head()
         if self.content.running and self._begin == "difference":
@@ -255,6 +253,15 @@ class CaseScreen(Place, inherit_bindings=False):
             self._to_difference()
         elif begin == "history":
             self.open_tab(HISTORY)
+
+    def _to_what_there_is(self) -> None:
+        """The tab that was chosen last, where this attempt has something in it; else what was said."""
+        chosen = self.services.memory.case_view.get("tab")
+        place = chosen if isinstance(chosen, int) and 0 <= chosen < len(self._tabs) else self._active
+        place = place if filled(self.content)[place] else 0
+        if place != self._active:
+            self._bring(place)
+            self.focus_home()
 
     def past_read(self) -> None:
         """Show what became of the case in all runs: two tabs do."""
@@ -319,7 +326,12 @@ class CaseScreen(Place, inherit_bindings=False):
         self.query_one(".tabs", LineLabel).set_lines([tabs])
 
     def say(self, words: str) -> None:
-        """A few words at the right of the tabs, for some seconds or until the next ones."""
+        """A few words at the right of the tabs, or in the footer where they would take the tabs' names, for some
+        seconds or until the next ones."""
+        self.foot.say("")
+        beside = (*tab_line(self._active, self.content, 2 * len(words) + 999), Span(f"  {words}"))
+        if words and width_of(beside) > self.size.width and self.foot.say(words, WORDS_STAY):
+            words = ""
         if self._timer is not None:
             self._timer.stop()
         self._timer = self.set_timer(WORDS_STAY, partial(self.say, "")) if words else None
@@ -334,8 +346,8 @@ class CaseScreen(Place, inherit_bindings=False):
     def notice(self, words: str) -> bool:
         """Beside the tabs, or over them: a toast would cover what is looked at."""
         room = self.size.width - 1
-        if width_of((Span(words),)) > room:
-            return False
+        if not self.has(CopyBar) or width_of((Span(words),)) > room:
+            return False  # a run may end while this opens or is left
         self.say(words)
         return True
 
@@ -355,9 +367,7 @@ class CaseScreen(Place, inherit_bindings=False):
         """Bring a tab to the front."""
         if index == self._active:
             return
-        self.tab.remove_class("-front")
-        self._active = index
-        self._to_front()
+        self._bring(index)
         self._words = ""
         self.show_tab(keep=False)
         self.show_head()
@@ -375,6 +385,11 @@ class CaseScreen(Place, inherit_bindings=False):
         self.tab.add_class("-front")
         self.foot.show(self.hints())
         self.set_class(self._active == DATA, "-rows")  # notices then keep off the explained cell
+
+    def _bring(self, index: int) -> None:
+        self.tab.remove_class("-front")
+        self._active = index
+        self._to_front()
 
     def _pane(self, step: int) -> None:
         """The next or previous pane of the tab; from the last one the next tab that has something to show, from the

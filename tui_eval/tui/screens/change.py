@@ -58,7 +58,7 @@ class ChangeScreen(ModalScreen[str | None]):
             back = f" ({self._taken_back} undoes it)" if self._taken_back else ""
             keys = f"enter writes it{back}" if self.diff else ""
             keys += "   e edits the file instead" if self._edits else ""
-            yield Static(f"{keys}   esc leaves".strip(), markup=False)
+            yield Static(f"{keys}   esc leaves".strip(), classes="keys", markup=False)
 
     def on_mount(self) -> None:
         """Keys scroll the diff."""

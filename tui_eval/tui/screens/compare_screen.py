@@ -13,9 +13,9 @@ from textual.events import ScreenResume
 from tui_eval.case_names import full_name
 from tui_eval.reports.run_comparison import CHANGES, Change, RunComparison
 from tui_eval.tui.background import run_in_thread, stands
+from tui_eval.tui.front import RunChanged
 from tui_eval.tui.handlers import Handler
-from tui_eval.tui.keys import Key, bindings
-from tui_eval.tui.keys_runs import COMPARE_KEYS, COMPARE_OPEN_KEYS, PANE_KEYS
+from tui_eval.tui.keys import COMPARE_KEYS, COMPARE_OPEN_KEYS, PANE_KEYS, Key, bindings
 from tui_eval.tui.loaders.case_loader import Where
 from tui_eval.tui.loaders.compare_loader import (
     Compared,
@@ -26,25 +26,31 @@ from tui_eval.tui.loaders.compare_loader import (
     newest_sides,
     other_half,
 )
-from tui_eval.tui.messages import RunChanged
 from tui_eval.tui.notices import Notices
-from tui_eval.tui.pointer import CasePointer
-from tui_eval.tui.screens.attempt_below import BREAKPOINTS, AttemptBelow, LookedAt
+from tui_eval.tui.screens.attempt_beside import BREAKPOINTS, AttemptBelow, LookedAt
 from tui_eval.tui.screens.place import Place, keys_in, keys_of
 from tui_eval.tui.screens.prompt import Prompt, Prompts
-from tui_eval.tui.state.compare.compare_news import CompareNews, news_since
-from tui_eval.tui.state.compare.compare_view import CompareRow, called, folded, row_line, rows, summary_lines
-from tui_eval.tui.state.text.lines import one_line
+from tui_eval.tui.state.app_state import CasePointer
+from tui_eval.tui.state.compare.compare_view import (
+    CompareNews,
+    CompareRow,
+    folded,
+    news_since,
+    row_line,
+    rows,
+    summary_lines,
+)
+from tui_eval.tui.state.text.lines import one_line, plain
 from tui_eval.tui.widgets.bars import FactsBar, KeyHints
-from tui_eval.tui.widgets.line_label import LineLabel
-from tui_eval.tui.widgets.line_pane import LinePane
+from tui_eval.tui.widgets.line_pane import LineLabel, LinePane, RowTable
 from tui_eval.tui.widgets.lines_pane import AttemptPane, LinesPane
-from tui_eval.tui.widgets.run_table import RowTable
 
-STYLES = {"regressed": "bad", "fixed": "good", "flaky": "warn"}
+STYLES = {"regressed": "bad", "fixed": "good", "flaky": "warn", "not run": "warn"}
 """Styles of the changes in the line at the top."""
 
 
+WHOLE = 1_000
+"""Columns in which a row has everything."""
 Only = Literal["", "changed", "answers"]
 ONLY = {"changed": "only what changed", "answers": "only other answers"}
 """What is said of what is shown, where that is not everything."""
@@ -215,7 +221,7 @@ class CompareScreen(Place, inherit_bindings=False):
         parts = [("title", "Compare"), ("dim", f"  {len(comparison.cases):,} cases")]
         if self.agents:
             parts[1] = ("dim", f" two agents of {one_line(self.after.folder.name)}{parts[1][1]}")
-        for change in CHANGES[:3]:
+        for change in CHANGES[:4]:
             number = comparison.count(change)
             if number:
                 parts.append((STYLES[change], f"  {number:,} {change}"))
@@ -282,7 +288,7 @@ class CompareScreen(Place, inherit_bindings=False):
             pointer = CasePointer(one.case_id, one.agent, one.model, at.name)
             label = f"{word}: {half.column}" if self.agents else f"{word}: {at.name}"
             places.append((label, Where(pointer, at, None, case)))
-        head = [("title", one_line(full_name(called(row.case, self.services.state.name_of), row.case.mark)))]
+        head = [("title", full_name(*row.name[:2]))]
         return LookedAt((row.key, tuple(place.pointer for _, place in places)), places, head)
 
     # -- keys
@@ -362,11 +368,12 @@ class CompareScreen(Place, inherit_bindings=False):
 
 
 def words_of(row: CompareRow) -> str:
-    """A case's name, suite and why it does not pass; nothing for a heading."""
+    """All that a case's row says, its suite, and why it does not pass; nothing for a heading."""
     if row.case is None:
         return ""
-    told = [one.message for one in (row.case.before, row.case.after) if one is not None]
-    return "\n".join([row.name, row.case.mark, row.case.suite, *told])
+    both = [one for one in (row.case.before, row.case.after) if one is not None]
+    told = [words for one in both for words in (one.cause, one.message)]
+    return "\n".join([plain(row_line(row, WHOLE)), row.name.name, row.name.variant, row.case.suite, *told])
 
 
 def _name(half: Half, agents: bool) -> str:

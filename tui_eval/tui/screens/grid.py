@@ -10,21 +10,19 @@ from textual import on
 from textual.app import ComposeResult
 from textual.timer import Timer
 
+from tui_eval.tui.front import RunChanged, SuitesChanged
 from tui_eval.tui.handlers import Handler
-from tui_eval.tui.keys import Key, bindings
-from tui_eval.tui.keys_runs import GRID_KEYS, GRID_OPEN_KEYS, PANE_KEYS
+from tui_eval.tui.keys import GRID_KEYS, GRID_OPEN_KEYS, PANE_KEYS, Key, bindings
 from tui_eval.tui.loaders.case_loader import where_is
-from tui_eval.tui.messages import RunChanged, SuitesChanged
-from tui_eval.tui.pointer import CasePointer
-from tui_eval.tui.screens.attempt_below import BREAKPOINTS, AttemptBelow, LookedAt
-from tui_eval.tui.screens.attempt_beside import ENDED
+from tui_eval.tui.screens.attempt_beside import BREAKPOINTS, ENDED, AttemptBelow, LookedAt
 from tui_eval.tui.screens.list_place import ListPlace, now
 from tui_eval.tui.screens.place import Place, keys_in, keys_of
+from tui_eval.tui.state.app_state import CasePointer
 from tui_eval.tui.state.case.case_details import describe_entry, entry_head
 from tui_eval.tui.state.compare.grid_view import (
     Grid,
     GridTest,
-    column_of,
+    columns_of,
     differs,
     figures_known,
     grid,
@@ -37,10 +35,8 @@ from tui_eval.tui.state.compare.grid_view import (
 from tui_eval.tui.state.lists.case_entry import CaseRow
 from tui_eval.tui.state.text.lines import Line
 from tui_eval.tui.widgets.bars import FactsBar, KeyHints
-from tui_eval.tui.widgets.line_label import LineLabel
-from tui_eval.tui.widgets.line_pane import LinePane
+from tui_eval.tui.widgets.line_pane import LineLabel, LinePane, RowTable
 from tui_eval.tui.widgets.lines_pane import AttemptPane, LinesPane
-from tui_eval.tui.widgets.run_table import RowTable
 
 FLUSH = 0.5
 """Seconds between two redraws while a run goes on."""
@@ -132,10 +128,17 @@ class GridScreen(Place, inherit_bindings=False):
         if seen == self._seen and seen:
             return
         self._seen = seen
-        self.grid = grid(entries, map(column_of, self._place.all_entries()))
+        self.grid = grid(entries, columns_of(self._place.all_entries()))
         self.column = min(self.column, max(len(self.grid.columns) - 1, 0))
         shown = [test for test in self.grid.tests if differs(test)] if self.only else self.grid.tests
-        self.table.empty = "No test came out differently: i shows all." if self.only else "No case is shown."
+        filtered = "Nothing matches the list's filter: M goes back to it, F there clears it."
+        self.table.empty = (
+            "No test came out differently: i shows all."
+            if self.only and self.grid.tests
+            else filtered
+            if self._place.expression
+            else "No case is shown."
+        )
         self.table.set_rows(shown)
         if not shown:
             self.table.relayout()

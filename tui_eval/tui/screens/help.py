@@ -1,17 +1,18 @@
-"""`?`: the keys of the place one came from. `l`: the log. Both are paragraphs that scroll."""
+"""`?`: the keys of the place one came from. `l`: the log. Pages of the manual. All are paragraphs that scroll."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
 
+from markdown_it import MarkdownIt
+from markdown_it.token import Token
 from textual.app import ComposeResult
 
 from tui_eval import help as manual
 from tui_eval.tui.background import run_in_thread
 from tui_eval.tui.keys import Key
 from tui_eval.tui.screens.place import Place, keys_in, keys_of, labelled
-from tui_eval.tui.state.manual_view import manual_paragraphs
 from tui_eval.tui.state.text.formatting import Symbols
 from tui_eval.tui.widgets.bars import FactsBar, KeyHints
 from tui_eval.tui.widgets.lines_pane import LinesPane
@@ -23,8 +24,9 @@ FILTERS: Paragraphs = [
     ("key", "agent:x\x00a part that contains it; also suite: model: name: id: prompt: format:"),
     ("key", "tag:level=2\x00metadata"),
     ("key", "duration:>5s\x00a number: also cost:>0.01 tokens:<500"),
+    ("key", "differs\x00tests whose columns came out differently"),
     ("key", "star noted\x00what people noted; also note:policy verdict:wrong"),
-    ("key", '"two words"\x00anything that name, path, prompt, message or metadata contain'),
+    ("key", '"two words"\x00anything that the row shows, or the prompt, message or metadata contain'),
     ("key", "-term\x00not that"),
     ("key", "slow=failed\x00keeps it as @slow; slow= keeps what is shown"),
 ]
@@ -147,3 +149,65 @@ class ManualScreen(PaperScreen, inherit_bindings=False):
 
 def _read(page: str) -> Paragraphs:
     return manual_paragraphs(manual.page(page))
+
+
+def manual_paragraphs(text: str) -> list[tuple[str, str]]:
+    """`(style, text)` of each heading, paragraph, list item, table row and piece of code; the first heading is
+    left out, it is the title already."""
+    tokens = MarkdownIt("commonmark").enable("table").parse(text)
+    shown: list[tuple[str, str]] = []
+    cells: list[str] = []
+    style, in_table = "text", False
+    for number, token in enumerate(tokens):
+        match token.type:
+            case "heading_open":
+                style = "title"
+            case "heading_close":
+                style = "text"
+            case "list_item_open":
+                style = "item"
+            case "bullet_list_open" | "ordered_list_open":
+                _space(shown)
+            case "table_open":
+                in_table = True
+                _space(shown)
+            case "table_close":
+                in_table = False
+            case "tr_open":
+                cells = []
+            case "tr_close":
+                beside = " · ".join(cell for cell in cells[1:] if cell)
+                shown.append(("key", f"{cells[0]}\x00{beside}") if beside else ("text", cells[0]))
+            case "inline" if in_table:
+                cells.append(_plain(token.children or ()))
+            case "inline" if number > 2:
+                words = _plain(token.children or ())
+                if not words:
+                    continue
+                if style != "item":
+                    _space(shown)
+                shown.append((style, words))
+                style = "text"
+            case "code_block" | "fence":
+                _space(shown)
+                shown.append(("code", token.content.rstrip("\n")))
+            case _:
+                pass
+    return shown
+
+
+def _space(shown: list[tuple[str, str]]) -> None:
+    """An empty line before what follows, unless it is the first."""
+    if shown and shown[-1][1]:
+        shown.append(("text", ""))
+
+
+def _plain(children: Sequence[Token]) -> str:
+    """The words of a line of Markdown, a line break a space; pictures are left out."""
+    words: list[str] = []
+    for child in children:
+        if child.type in ("text", "code_inline"):
+            words.append(child.content)
+        elif child.type in ("softbreak", "hardbreak"):
+            words.append(" ")
+    return "".join(words).strip()

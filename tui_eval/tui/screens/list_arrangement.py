@@ -71,7 +71,13 @@ class ListArrangement:
         """Keys whose rows changed while a thread makes all of them."""
         self._wanted = ""
         """The key of a line that the cursor is put on when there is one."""
+        self._unfolds = False
+        """Whether what hides that line is to be unfolded."""
         self._soon: Timer | None = None
+        self._at_work = 0
+        """The arrangement that a thread makes; 0: none."""
+        self._again = False
+        """Whether cases went on while it was made, so that another one is due."""
         self._arranged_at = 0.0
         self._cost = 0.0
         self._from_top = False
@@ -101,6 +107,7 @@ class ListArrangement:
             return
         self._arrangement += 1
         arrangement, keep = self._arrangement, self._prepare()
+        self._at_work = arrangement
         make, old, suites = self._source.maker(), self.rows, list(self._source.suites())
         view, token, here = self._snapshot(), self._services.state.token, self._here()
         self._late, self._others = set(), False
@@ -116,6 +123,7 @@ class ListArrangement:
         def take(made: tuple[dict[str, CaseRow], Tree]) -> None:
             if arrangement != self._arrangement or not self._screen.has("CaseList"):
                 return
+            self._at_work = 0
             late, self._late = self._late or set(), None
             self.rows, self._token = made[0], token
             self.view.held.update(view.held)
@@ -125,6 +133,7 @@ class ListArrangement:
                 self.remake()
             elif moved:
                 self.rearrange()
+            self._once_more()
 
         self._services.tasks.thread(work, take, name="entries")
 
@@ -139,6 +148,7 @@ class ListArrangement:
         keep = self._prepare() and keep
         tree = build(self.rows.values(), self._source.suites(), self.view)
         self._arrangement += 1
+        self._at_work = 0
         self._take(tree, keep)
         self._took(thread_time() - began)
         return tree
@@ -153,6 +163,9 @@ class ListArrangement:
         change, and the list neither jumps nor takes the keys' time."""
         if self._soon is not None:
             return
+        if self._at_work:  # begun anew with each change, it would be ready when the run is
+            self._again = True
+            return
         wait = self._arranged_at + pause_after(self._cost, pause) - monotonic()
         if wait <= 0:
             self._rearranged()
@@ -161,8 +174,16 @@ class ListArrangement:
 
     def _rearranged(self) -> None:
         self._soon = None
-        if self._screen.has("CaseList"):
+        if self._at_work:
+            self._again = True
+        elif self._screen.has("CaseList"):
             self.rearrange()
+
+    def _once_more(self) -> None:
+        """Go on with what changed while a thread was at work."""
+        if self._again and not self._at_work:
+            self._again = False
+            self.rearrange_soon()
 
     def rearrange(self) -> None:
         """The same entries under another filter or order; many of them in a thread."""
@@ -174,6 +195,7 @@ class ListArrangement:
             return
         self._arrangement += 1
         arrangement, changes, keep = self._arrangement, self._changes, self._prepare()
+        self._at_work = arrangement
         entries, suites, view = list(self.rows.values()), list(self._source.suites()), self._snapshot()
 
         def work() -> tuple[Tree, float]:
@@ -184,10 +206,12 @@ class ListArrangement:
         def take(made: tuple[Tree, float]) -> None:
             if arrangement != self._arrangement or not self._screen.has("CaseList"):
                 return
+            self._at_work = 0
             self._take(made[0], keep)
             self._took(made[1])
             if changes != self._changes and not view.flat:
-                self._screen.set_timer(1.0, self.rearrange)  # cases went on meanwhile: the folders' counts
+                self._screen.set_timer(1.0, self._rearranged)  # cases went on meanwhile: the folders' counts
+            self._once_more()
 
         self._services.tasks.thread(work, take, name="arranging")
 
@@ -200,9 +224,17 @@ class ListArrangement:
         if self._from_top:
             self._from_top, keep, cases.cursor, cases.top = False, False, 0, 0
         cases.show(tree, keep=keep)
+        hiding: tuple[str, ...] = ()
         if self._wanted and (cases.touched or cases.go_to(self._wanted)):
             self._wanted = ""
+        elif self._wanted and self._unfolds:
+            hiding = tree.hiding(self._wanted)
         self._screen.rebuilt()
+        if hiding:
+            self._unfolds = False
+            self.view.unfolded.update(hiding)
+            self.view.folded.difference_update(hiding)
+            self.rearrange()
 
     def _here(self) -> tuple[set[str], bool]:
         """The cases under the cursor, and whether the person has put it there."""
@@ -283,15 +315,15 @@ class ListArrangement:
     def go_when_there(self, key: str) -> None:
         """Put the cursor on a line as soon as there is one of that key, unless the person has moved it."""
         if not self._screen.case_list.go_to(key):
-            self._wanted = key
+            self._wanted, self._unfolds = key, False
 
     def bring(self, key: str, suite: str = "") -> None:
         """Put the cursor on a line that is being made, also where the person has moved it; what of `suite` is
-        folded is unfolded."""
+        folded, and what hides the line, is unfolded."""
         if suite:
             self.view.folded = {folded for folded in self.view.folded if not _holds(folded, suite)}
         self._screen.case_list.touched = False
-        self._wanted = key
+        self._wanted, self._unfolds = key, True
 
     def unfold(self, entry: CaseRow) -> None:
         """Unfold what hides a case, and put the cursor on it."""
@@ -310,6 +342,8 @@ class ListArrangement:
         there.add(key)
         gone.discard(key)
         self.rearrange()
+        if not folded:
+            self._screen.case_list.show_inside()
 
     # -- keys
 

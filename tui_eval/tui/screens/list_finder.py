@@ -13,8 +13,8 @@ from tui_eval.tui.screens.list_arrangement import ListArrangement, ListScreen
 from tui_eval.tui.screens.prompt import FilterPrompt, Prompt, Prompts
 from tui_eval.tui.services import AppServices
 from tui_eval.tui.state.lists import filtering
-from tui_eval.tui.state.lists.completing import values_of
 from tui_eval.tui.state.lists.entries import subject
+from tui_eval.tui.state.lists.filtering import values_of
 
 _NAMED = re.compile(r"([A-Za-z_][\w-]*)=(.*)")
 
@@ -143,8 +143,12 @@ class ListFinder:
         if expression.strip() != self.expression:
             self._arrangement.view.held.clear()
         self.expression = expression.strip()
-        self._arrangement.view.accept = (
-            (lambda entry: parsed.matches(subject(entry))) if parsed.expression else None
+        view = self._arrangement.view
+        view.compares_rows = parsed.compares_rows
+        view.accept = (
+            (lambda entry, differs: parsed.matches(subject(entry, differs=differs)))
+            if parsed.expression
+            else None
         )
         if at_once:
             self._arrangement.rebuild(entries=False)
@@ -153,7 +157,7 @@ class ListFinder:
         return True
 
     def _wrong(self, words: str) -> None:
-        """What is wrong with the filter: told where it is typed, else at the top."""
+        """What is wrong with the filter: shown where it is typed, else at the top."""
         if self._prompts.complain(words):
             words = ""
         if words != self.problem:

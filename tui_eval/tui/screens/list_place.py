@@ -14,12 +14,12 @@ from textual.timer import Timer
 from tui_eval.store.notes import HumanNote
 from tui_eval.tui.handlers import Handler
 from tui_eval.tui.keys import KEYS, Key, bindings
-from tui_eval.tui.pointer import CasePointer
 from tui_eval.tui.screens.attempt_beside import WIDE, AttemptBeside
 from tui_eval.tui.screens.list_arrangement import ListArrangement
 from tui_eval.tui.screens.list_finder import ListFinder
 from tui_eval.tui.screens.place import Place, keys_of
 from tui_eval.tui.screens.prompt import Prompt
+from tui_eval.tui.state.app_state import CasePointer
 from tui_eval.tui.state.lists.case_entry import CaseRow
 from tui_eval.tui.state.lists.case_sources import CaseSource
 from tui_eval.tui.state.lists.case_tree import Tree, TreeLine, View
@@ -79,6 +79,10 @@ class ListPlace(Place, inherit_bindings=False):
     def rebuilt(self) -> None:
         """Other lines are shown, or others of them are marked."""
 
+    def nothing(self) -> list[str]:
+        """What the list says where there is no case, filtered or not."""
+        raise NotImplementedError
+
     # -- what the list is
 
     @property
@@ -107,6 +111,15 @@ class ListPlace(Place, inherit_bindings=False):
     def all_entries(self) -> Iterable[CaseRow]:
         """Every case, shown or not, in the order of the files or of the run."""
         return self.arrangement.rows.values()
+
+    def say_nothing(self) -> None:
+        """Let an empty list say why it is."""
+        filtered = ["Nothing matches the filter.", "F clears it, f changes it."]
+        empty = filtered if self.expression else self.nothing()
+        if self.case_list.empty != empty:
+            self.case_list.empty = empty
+            if not self.case_list.cases.lines:
+                self.case_list.refresh()
 
     # -- the cursor
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any, cast
 
 from textual import on
+from textual.events import ScreenResume, ScreenSuspend
 from textual.screen import Screen
 from textual.widget import Widget
 
@@ -14,11 +15,12 @@ from tui_eval.tui.background import stands
 from tui_eval.tui.front import RunsMeant
 from tui_eval.tui.handlers import Handler
 from tui_eval.tui.keys import KEYS, Key
-from tui_eval.tui.pointer import CasePointer
 from tui_eval.tui.screens.prompt import Prompt, Prompts
 from tui_eval.tui.services import AppServices, HasServices
+from tui_eval.tui.state.app_state import CasePointer
 from tui_eval.tui.state.lists.case_entry import CaseRow
 from tui_eval.tui.state.lists.case_tree import TreeLine
+from tui_eval.tui.widgets.bars import KeyHints
 
 
 class Place(Screen[Any]):
@@ -52,6 +54,13 @@ class Place(Screen[Any]):
 
     def focus_home(self) -> None:
         """Give the keys to what has them when nothing else is asked or looked at."""
+
+    @on(ScreenSuspend)
+    @on(ScreenResume)
+    def _left_or_back(self) -> None:
+        """Below a question no key is named: none would come here."""
+        for hints in self.query(KeyHints):
+            hints.refresh()
 
     @on(Prompt.Typed)
     def _prompt_typed(self, event: Prompt.Typed) -> None:
@@ -87,8 +96,8 @@ class Place(Screen[Any]):
         return None
 
     def notice(self, words: str) -> bool:
-        """Say these words where nothing is covered; False where there is no room for them."""
-        return False
+        """Say these words where nothing is covered, in the footer; False where there is no room for them."""
+        return self.has(KeyHints) and self.query_one(KeyHints).say(words)
 
     def judge_again(self) -> bool:
         """No attempt of its own is looked at."""

@@ -17,10 +17,10 @@ from textual.suggester import Suggester
 from textual.widgets import Input, Static
 
 from tui_eval.guard.text import clip, visible
-from tui_eval.tui.state.lists.completing import Values, completed, offers
+from tui_eval.tui.state.lists.filtering import Values, completed, offers
 
 GRAMMAR = (
-    "failed", "agent:x", "tag:y", "-not", "duration:>5s", '"two words"', "flaky", "suite:z", "cost:>0.01", "name=keeps it",
+    "failed", "agent:x", "tag:y", "-not", "duration:>5s", '"two words"', "flaky", "differs", "suite:z", "cost:>0.01", "name=keeps it",
 )  # fmt: skip
 """What can be typed, the most useful first."""
 MOST_OFFERED = 20
@@ -124,7 +124,7 @@ class Prompt(Vertical):
 
 
 class FilterPrompt(Prompt):
-    """A line above the input tells what can be typed, what the word being typed may become, or what is wrong
+    """A line above the input says what can be typed, what the word being typed may become, or what is wrong
     with the expression."""
 
     DEFAULT_CSS = """

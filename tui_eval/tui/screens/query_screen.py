@@ -20,19 +20,17 @@ from tui_eval.config.project import DatabaseSpec
 from tui_eval.guard.text import visible
 from tui_eval.tui.background import run_in_thread
 from tui_eval.tui.handlers import Handler
-from tui_eval.tui.keys import Key, bindings
-from tui_eval.tui.keys_case import QUERY_KEYS
-from tui_eval.tui.loaders.tried_query import QueryPlace, TriedQuery, against_expected, tried
+from tui_eval.tui.keys import QUERY_KEYS, Key, bindings
+from tui_eval.tui.loaders.queries_loader import QueryPlace, TriedQuery, against_expected, tried
 from tui_eval.tui.screens.place import Place, keys_in, keys_of, labelled
 from tui_eval.tui.screens.prompt import Prompt
+from tui_eval.tui.state.data.data_blocks import fault_view
 from tui_eval.tui.state.data.data_view import DataView
-from tui_eval.tui.state.data.fault_view import fault_view
 from tui_eval.tui.state.text.formatting import counted
 from tui_eval.tui.state.text.lines import Line, Span, fit
 from tui_eval.tui.widgets.bars import FactsBar, KeyHints
 from tui_eval.tui.widgets.data_grid import DataGrid
-from tui_eval.tui.widgets.line_label import LineLabel
-from tui_eval.tui.widgets.line_pane import LinePane
+from tui_eval.tui.widgets.line_pane import LineLabel, LinePane
 
 # -- The line in which a query is typed: the queries before it with ↑ and ↓, a pasted one on one line.
 

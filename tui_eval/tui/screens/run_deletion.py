@@ -69,6 +69,8 @@ class RunDeletion:
         many = f"these {len(ids):,} runs" if len(ids) > 1 else f"run {ids[0]}"
         details = [f"{one.run.id}  {one.run.what}"[:70] for one in doomed[:LISTED]]
         details += [f"and {len(ids) - LISTED:,} more"] if len(ids) > LISTED else []
+        stay = sum(one.above in ids and one.run.id not in ids for one in self._runs.lines)
+        details += [f"what was run again of them stays: {stay:,} run{'s' * (stay != 1)}"] if stay else []
 
         def answer(value: str | None) -> None:
             if value == "delete":

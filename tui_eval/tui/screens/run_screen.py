@@ -15,13 +15,13 @@ from tui_eval.guard.text import visible
 from tui_eval.model import Entry as TranscriptEntry
 from tui_eval.store.reader import RunReader
 from tui_eval.tui.background import run_in_thread, stands
+from tui_eval.tui.front import LiveText, RunChanged, SuitesChanged
 from tui_eval.tui.handlers import Handler
 from tui_eval.tui.keys import Key, bindings
-from tui_eval.tui.messages import LiveText, RunChanged, SuitesChanged
-from tui_eval.tui.pointer import CasePointer
 from tui_eval.tui.screens.attempt_beside import ENDED
 from tui_eval.tui.screens.list_place import ListPlace, now
 from tui_eval.tui.screens.place import keys_in, keys_of, labelled
+from tui_eval.tui.state.app_state import CasePointer
 from tui_eval.tui.state.lists.case_sources import RunCases
 from tui_eval.tui.state.runs.run_facts import figures_line, progress_line
 from tui_eval.tui.state.runs.run_group import RunGroup
@@ -181,12 +181,12 @@ class RunScreen(ListPlace, inherit_bindings=False):
             found.discard("list.open")
         return found
 
-    def _called(self, case_ref: int) -> tuple[str, str] | None:
+    def _called(self, case_ref: int) -> tuple[str, str, str] | None:
         """What the list calls a case of the run in front."""
         run, group = self.services.state.run, self.services.state.group
         key = group.key_in(run, case_ref) if run is not None and group is not None else None
         row = self.arrangement.rows.get(key) if key is not None else None
-        return (row.name, row.variant) if row is not None else None
+        return (row.name, row.variant, row.suite) if row is not None else None
 
     @property
     def streams(self) -> StreamGrid:
@@ -209,15 +209,7 @@ class RunScreen(ListPlace, inherit_bindings=False):
     def _load(self) -> None:
         run = self.services.state.run
         self.streams.follow_run(run)
-        self.case_list.empty = (
-            ["Starting."]
-            if run is None and self.services.runs.opening
-            else ["No run yet.", "a runs all cases; U goes to the suites, H to earlier runs."]
-            if run is None
-            else ["Nothing matches the filter.", "F clears it, f changes it."]
-            if self.expression
-            else ["Starting."]
-        )
+        self.say_nothing()
         self.streams.empty = ["Waiting for the first words."] if run is not None else []
         group = self.services.state.group
         root = group.root if group is not None else ""
@@ -352,9 +344,16 @@ class RunScreen(ListPlace, inherit_bindings=False):
             return
         super().show_detail()
 
+    def nothing(self) -> list[str]:
+        """That there is no run, or none that has told of its cases yet."""
+        if self.services.state.run is None and not self.services.runs.opening:
+            return ["No run yet.", "a runs all cases; U goes to the suites, H to earlier runs."]
+        return ["Starting."]
+
     def rebuilt(self) -> None:
-        """The facts, and of a run that has ended what is under the cursor."""
+        """The facts, the empty list's words, and of a run that has ended what is under the cursor."""
         self._show_facts()
+        self.say_nothing()
         self.show_detail()
 
     def _show_facts(self) -> None:

@@ -15,28 +15,24 @@ from textual.timer import Timer
 from tui_eval.case_names import full_name, variant_of
 from tui_eval.store.run_folders import Store
 from tui_eval.tui.background import run_in_thread, stands
-from tui_eval.tui.front import RunsMeant
+from tui_eval.tui.front import RunChanged, RunsMeant, SuitesChanged
 from tui_eval.tui.handlers import Handler
-from tui_eval.tui.keys import KEYS, Key, bindings
-from tui_eval.tui.keys_runs import PANE_KEYS, RUNS_KEYS, RUNS_OPEN_KEYS
+from tui_eval.tui.keys import KEYS, PANE_KEYS, RUNS_KEYS, RUNS_OPEN_KEYS, Key, bindings
 from tui_eval.tui.loaders.case_loader import Where
 from tui_eval.tui.loaders.runs_loader import load_facts, load_runs
-from tui_eval.tui.messages import RunChanged, SuitesChanged
-from tui_eval.tui.pointer import CasePointer
-from tui_eval.tui.screens.attempt_below import BREAKPOINTS, AttemptBelow, LookedAt
+from tui_eval.tui.screens.attempt_beside import BREAKPOINTS, AttemptBelow, LookedAt
 from tui_eval.tui.screens.list_place import now
 from tui_eval.tui.screens.place import Place, keys_in, keys_of, labelled
 from tui_eval.tui.screens.prompt import Prompt
 from tui_eval.tui.screens.run_deletion import RunDeletion
 from tui_eval.tui.screens.run_plots import RunPlots
+from tui_eval.tui.state.app_state import CasePointer
 from tui_eval.tui.state.lists.run_line import RunLine, begun_apart, holds, row_line, titles
 from tui_eval.tui.state.runs.runs_view import DetailRow, RunFacts, detail_rows, example_of, mode_line
 from tui_eval.tui.state.text.lines import fit, one_line, plain
 from tui_eval.tui.widgets.bars import FactsBar, KeyHints
-from tui_eval.tui.widgets.line_label import LineLabel
-from tui_eval.tui.widgets.line_pane import LinePane
+from tui_eval.tui.widgets.line_pane import LineLabel, LinePane, RowTable
 from tui_eval.tui.widgets.lines_pane import AttemptPane, LinesPane
-from tui_eval.tui.widgets.run_table import RowTable
 
 REST = 0.15
 """Seconds the cursor rests before a run's figures are read."""
@@ -264,7 +260,8 @@ class RunsScreen(Place, inherit_bindings=False):
             "No run yet: a runs all cases, U goes to the suites." if self._loaded_once else self.table.empty
         )
         shown = [one for one in self.lines if not (self.whole_only and one.above)]
-        shown = [one for one in shown if holds(one, self.filter)]
+        begun = begun_apart(shown)
+        shown = [one for one in shown if holds(one, self.filter, begun.get(one.run.id, ""))]
         if self.lines and not shown:
             held = "holds these words: F clears the filter" if self.filter else "is a whole one"
             self.table.empty = f"No run {held}{', i shows all runs' if self.whole_only else ''}."
@@ -389,7 +386,8 @@ class RunsScreen(Place, inherit_bindings=False):
         if found is None:
             rows = detail_rows(one, facts, (), max(self.size.width - 4, 20), ours=self._ours())
             said = [("text", plain(row.line)) for row in rows] if not self.detail.display else []
-            return LookedAt(one.run.id, [], otherwise=said or [("dim", "no attempt that failed")])
+            nothing = "no attempt that failed" if facts is not None else "reading the run"
+            return LookedAt(one.run.id, [], otherwise=said or [("dim", nothing)])
         mode, example = found
         state = self.services.state
         item = state.by_id.get(example.case_id)

@@ -16,20 +16,26 @@ from tui_eval.case_names import full_name
 from tui_eval.guard.text import visible
 from tui_eval.tui.background import run_in_thread, stands
 from tui_eval.tui.handlers import Handler
-from tui_eval.tui.keys import Key, bindings
-from tui_eval.tui.keys_runs import OPEN_KEYS, PANE_KEYS, SEARCH_KEYS
+from tui_eval.tui.keys import OPEN_KEYS, PANE_KEYS, SEARCH_KEYS, Key, bindings
 from tui_eval.tui.loaders.case_loader import where_is
 from tui_eval.tui.loaders.runs_loader import Everywhere, find, find_everywhere
-from tui_eval.tui.pointer import CasePointer
-from tui_eval.tui.screens.attempt_below import BREAKPOINTS, AttemptBelow, LookedAt
+from tui_eval.tui.screens.attempt_beside import BREAKPOINTS, AttemptBelow, LookedAt
 from tui_eval.tui.screens.place import Place, keys_in, keys_of
 from tui_eval.tui.screens.prompt import Prompt
-from tui_eval.tui.state.runs.search_view import FoundEntry, SoughtPlace, place_of, row_line
-from tui_eval.tui.state.text.lines import Line, one_line
+from tui_eval.tui.state.app_state import CasePointer
+from tui_eval.tui.state.lists.telling_apart import RowName
+from tui_eval.tui.state.runs.search_view import (
+    FoundEntry,
+    SoughtPlace,
+    began_at,
+    names_of,
+    place_of,
+    row_line,
+)
+from tui_eval.tui.state.text.lines import Line
 from tui_eval.tui.widgets.bars import FactsBar, KeyHints
-from tui_eval.tui.widgets.line_pane import LinePane
+from tui_eval.tui.widgets.line_pane import LinePane, RowTable
 from tui_eval.tui.widgets.lines_pane import AttemptPane, LinesPane
-from tui_eval.tui.widgets.run_table import RowTable
 
 WAITING = "Searching."
 PROGRESS = 0.3
@@ -76,10 +82,15 @@ class SearchScreen(Place, inherit_bindings=False):
         self._search = 0
         self._told = 0.0
         self._everywhere = False
+        self._names: dict[int, RowName] = {}
+        """What the case of each result is called."""
+        self._begun_at: dict[str, str] = {}
+        """When the runs of the results began."""
 
     def _draw(self, row: tuple[FoundEntry, int], width: int) -> Line:
-        case = row[0].case
-        return row_line(row[0], row[1], width, self.services.state.name_of(case.case_id, case.name))
+        found = row[0]
+        begun = self._begun_at.get(found.run_id, "")
+        return row_line(found, row[1], width, self._names.get(id(found)), begun)
 
     def compose(self) -> ComposeResult:
         """Facts, results, the attempt of the one under the cursor, keys."""
@@ -176,6 +187,9 @@ class SearchScreen(Place, inherit_bindings=False):
 
     def _show(self, found: list[FoundEntry], words: str) -> None:
         self._bar(words if found else "")
+        names = names_of(found, self.services.state.name_of)
+        self._names = {id(one): name for one, name in zip(found, names, strict=True)}
+        self._begun_at = began_at(one.run_id for one in found)
         self.table.set_rows([(one, line) for one in found for line in (0, 1)], keep=False)
         self.query_one(KeyHints).show(self.hints())
         self.below.show()
@@ -218,9 +232,8 @@ class SearchScreen(Place, inherit_bindings=False):
         where = where_is(state, pointer, family=False)
         if not self._everywhere:  # also a run from elsewhere
             where = replace(where, folder=self._folder)
-        case = row[0].case
-        name = full_name(state.name_of(case.case_id, case.name), case.variant)
-        return LookedAt((pointer, turn), [("", where)], [("title", one_line(name))], turn=turn)
+        name = full_name(*self._names[id(row[0])][:2])
+        return LookedAt((pointer, turn), [("", where)], [("title", name)], turn=turn)
 
     @on(LinePane.Opened)
     def _opened(self, event: LinePane.Opened) -> None:

@@ -11,26 +11,25 @@ from textual import on
 from textual.app import ComposeResult
 from textual.events import ScreenResume
 
+from tui_eval.case_names import full_name
 from tui_eval.tui.background import run_in_thread
+from tui_eval.tui.front import RunChanged, Said
 from tui_eval.tui.handlers import Handler
 from tui_eval.tui.inspector.data import DataTab
 from tui_eval.tui.inspector.tab import InspectorTab
-from tui_eval.tui.keys import Key, bindings
-from tui_eval.tui.keys_runs import SIDES_KEYS
+from tui_eval.tui.keys import SIDES_KEYS, Key, bindings
 from tui_eval.tui.loaders.compare_loader import CompareChoice, Sides, load_sides, newest_right, with_new
-from tui_eval.tui.messages import RunChanged, Said
-from tui_eval.tui.pointer import CasePointer
 from tui_eval.tui.screens.place import Place, keys_in, keys_of
+from tui_eval.tui.state.app_state import CasePointer
 from tui_eval.tui.state.case.verdict_lines import GLYPHS
-from tui_eval.tui.state.compare.compare_news import CompareNews, news_of
+from tui_eval.tui.state.compare.compare_view import CompareNews, news_of
 from tui_eval.tui.state.compare.sides_view import STACKED, SidePair, SideRow, as_text, joined, layout
 from tui_eval.tui.state.data.data_view import PairedRows
 from tui_eval.tui.state.text.formatting import duration
 from tui_eval.tui.state.text.lines import Line, Span, fit, one_line, width_of
 from tui_eval.tui.terminal import pager
 from tui_eval.tui.widgets.bars import KeyHints
-from tui_eval.tui.widgets.line_label import LineLabel
-from tui_eval.tui.widgets.line_pane import LinePane
+from tui_eval.tui.widgets.line_pane import LineLabel, LinePane
 
 WIDE = 100
 """Columns from which both sides fit."""
@@ -149,7 +148,9 @@ class SidesScreen(Place, inherit_bindings=False):
     def _head(self) -> None:
         width = self.size.width or 80
         left, right = (_facts(self.sides.choices[i]) for i in (self.sides.left, self.sides.right))
-        name = one_line(self.sides.choices[self.sides.right].title or self.sides.case_id)
+        one = self.sides.choices[self.sides.right]
+        called = self.services.state.name_of(self.sides.case_id, one.name or self.sides.case_id)
+        name = one_line(full_name(called, one.variant))
         side = self.pane.side
         told: list[Line]
         anew = "  ● a new attempt runs" if self._news.working else ""

@@ -21,11 +21,11 @@ from tui_eval.store.reader import RunReader
 from tui_eval.store.run_folders import StoreError
 from tui_eval.store.schema import AttemptRow
 from tui_eval.tui.background import run_in_thread, stands
+from tui_eval.tui.front import LiveText, RunChanged
 from tui_eval.tui.handlers import Handler
 from tui_eval.tui.keys import KEYS, Key, bindings
-from tui_eval.tui.messages import LiveText, RunChanged
-from tui_eval.tui.pointer import CasePointer
 from tui_eval.tui.screens.place import Place, keys_in, keys_of
+from tui_eval.tui.state.app_state import CasePointer
 from tui_eval.tui.state.runs.run_view import RunView
 from tui_eval.tui.state.runs.step_view import StepView, expected, step_view
 from tui_eval.tui.state.text.fitting import shorten

@@ -3,22 +3,129 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
+from rich.cells import cell_len
 from textual import on
 from textual.app import ComposeResult
 from textual.containers import Horizontal
 from textual.timer import Timer
 
 from tui_eval.formats import offered
+from tui_eval.guard.text import clip, visible
+from tui_eval.tui.front import RunChanged, SuitesChanged
 from tui_eval.tui.keys import Key
-from tui_eval.tui.messages import RunChanged, SuitesChanged
 from tui_eval.tui.screens.list_place import ListPlace, failed_here
 from tui_eval.tui.screens.place import keys_in, keys_of, labelled
+from tui_eval.tui.state.app_state import AppState
 from tui_eval.tui.state.lists.case_sources import SuiteCases
-from tui_eval.tui.state.lists.suites_facts import SuitesFacts, facts_line
+from tui_eval.tui.state.lists.case_tree import Tree
+from tui_eval.tui.state.text.fitting import shorten
+from tui_eval.tui.state.text.formatting import Symbols, outcomes
 from tui_eval.tui.widgets.bars import FactsBar, KeyHints
 from tui_eval.tui.widgets.case_list import CaseList
 from tui_eval.tui.widgets.lines_pane import LinesPane
+
+Parts = list[tuple[str, str]]
+COUNTED = (
+    ("failed", "bad"),
+    ("error", "warn"),
+    ("retrying", "warn"),
+    ("running", "running"),
+    ("passed", "good"),
+    ("cancelled", "dim"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class SuitesFacts:
+    """How the list is looked at: filter expression, what is wrong with it, how many cases are marked, and
+    the order where it is not that of the files."""
+
+    expression: str = ""
+    error: str = ""
+    marks: int = 0
+    order: str = ""
+
+
+def facts_line(
+    state: AppState, tree: Tree, symbols: Symbols, looked: SuitesFacts, root: str, width: int
+) -> Parts:
+    """What is here and how it stands. Where there is no room for everything, the folder goes first, then
+    words that glyphs say too, then how many suites there are, then our name; what the person asked for stays."""
+    if looked.error:
+        return [("bad", visible(looked.error, newlines=False))]
+    counts = tree.standing().counts
+    parts: Parts = []
+    fitting: Parts = []
+    for words, folder, cases, name in ((1, 1, 1, 1), (0, 1, 1, 1), (0, 0, 1, 1), (0, 0, 0, 1), (0, 0, 0, 0)):
+        parts = [("title", "tui-eval"), *([("dim", f"  {root}")] if folder else [])]
+        parts += _asked(tree, looked, brief=not folder)
+        parts += _read(state, tree, symbols, brief=not cases)
+        parts += [
+            (
+                style,
+                f"  {symbols.glyphs[status]}{f' {outcomes(counts[status], status)}' if words else f'{counts[status]:,}'}",
+            )
+            for status, style in COUNTED
+            if counts[status]
+        ]
+        if not name and len(parts) > 1:
+            parts[:2] = [(parts[1][0], parts[1][1].lstrip())]
+        room = width - sum(cell_len(text) for _, text in parts)
+        if state.problems and room >= SAID:
+            # Of no suite, so that it may be out of sight in the list.
+            first = visible(clip(str(state.problems[0]), 400), newlines=False)
+            parts.append(("bad", f"  {shorten(first, room - len(ALL_OF_THEM) - 2)}"))
+            return [*parts, ("dim", ALL_OF_THEM)]
+        if room >= 0 and not state.problems:
+            return parts
+        if room >= 0:
+            fitting = fitting or parts
+    return fitting or parts
+
+
+SAID = 40
+"""Cells from which on a problem of the configuration is said beside their number."""
+ALL_OF_THEM = " (l: all)"
+
+
+def _asked(tree: Tree, looked: SuitesFacts, *, brief: bool) -> Parts:
+    """What the person asked the list for."""
+    parts: Parts = []
+    if looked.expression:
+        parts.append(("key", f"  filter: {visible(looked.expression, newlines=False)}"))
+        parts.append(
+            ("dim", f" ({len(tree.shown):,})" if brief else f" ({len(tree.shown):,} shown, F clears)")
+        )
+    if looked.marks:
+        parts.append(("key", f"  {looked.marks:,} marked"))
+    if looked.order:
+        parts.append(("key", f"  {looked.order}"))
+    return parts
+
+
+def _read(state: AppState, tree: Tree, symbols: Symbols, *, brief: bool) -> Parts:
+    """The suites that were read, and what is wrong with them."""
+    parts: Parts = []
+    files = sum(bool(suite.cases) for suite in state.suites)
+    if state.loading and not state.rows:
+        parts.append(("dim", "  reading suites"))
+    elif not brief:
+        parts.append(
+            (
+                "text",
+                f"  {files:,} suite{'s' * (files != 1)}{symbols.dot}{tree.total:,} case{'s' * (tree.total != 1)}",
+            )
+        )
+        if state.loading:
+            parts.append(("dim", f"{symbols.dot}reading"))
+    problems = sum(problem.level == "error" for suite in state.suites for problem in suite.problems)
+    problems += len(state.problems)
+    if problems:
+        parts.append(("bad", f"  {problems} problem{'s' if problems > 1 else ''}"))
+    return parts
+
 
 FLUSH = 0.5
 """Seconds between two redraws while a run goes on."""
@@ -164,22 +271,19 @@ class SuitesScreen(ListPlace):
         bar = self.query_one(FactsBar)
         looked = SuitesFacts(self.expression, self.finder.problem, len(self.case_list.marks), self.view.order)
         bar.show(facts_line(state, tree, services.symbols, looked, state.shown_root, self.size.width - 2))
-        if self.expression:
-            empty = ["Nothing matches the filter.", "F clears it, f changes it."]
-        elif state.loading:
-            empty = ["Reading suites."]
-        else:
-            empty = [
-                "No suites here.",
-                "tui-eval looks in this folder and below for:",
-                *(f"- {one.title}: {one.files}" for one in offered() if one.files),
-                "enter writes a first suite here (as `tui-eval init` does), or brings the samples.",
-            ]
-        if self.case_list.empty != empty:
-            self.case_list.empty = empty
-            if not tree.lines:
-                self.case_list.refresh()
+        self.say_nothing()
         self.show_detail()
+
+    def nothing(self) -> list[str]:
+        """How to begin."""
+        if self.services.state.loading:
+            return ["Reading suites."]
+        return [
+            "No suites here.",
+            "tui-eval looks in this folder and below for:",
+            *(f"- {one.title}: {one.files}" for one in offered() if one.files),
+            "enter writes a first suite here (as `tui-eval init` does), or brings the samples.",
+        ]
 
     # -- the right side
 

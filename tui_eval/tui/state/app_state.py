@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tui_eval.case_names import is_unnamed, names_by_values
+from tui_eval.case_names import called, which_tests
 from tui_eval.config.project import Config
 from tui_eval.guard.text import clip
 from tui_eval.model import Case, Problem, Suite
@@ -14,9 +14,24 @@ from tui_eval.store import case_state
 from tui_eval.store.notes import HumanNote
 from tui_eval.store.run_folders import Store
 from tui_eval.store.schema import AttemptRow, CaseHistory
-from tui_eval.tui.pointer import CasePointer
 from tui_eval.tui.state.runs.run_group import RunGroup
 from tui_eval.tui.state.runs.run_view import RunView
+
+
+@dataclass(frozen=True, slots=True)
+class CasePointer:
+    """A case, in the run and attempt that are looked at.
+
+    `agent` and `model` tell the columns of a case with several agents apart (None: whichever there
+    is). `run_id` is None where the case has never run; `attempt_ref` is the id of a row of that
+    run's `attempts` (None: the latest attempt, or the one that failed first).
+    """
+
+    case_id: str
+    agent: str | None = None
+    model: str | None = None
+    run_id: str | None = None
+    attempt_ref: int | None = None
 
 
 @dataclass(slots=True, eq=False)
@@ -34,6 +49,8 @@ class CaseItem:
     case: Case | None = None
     history: list[CaseHistory] = field(default_factory=list)
     order: int = 0
+    test: str = ""
+    """Of which test of its suite it is, whatever prompt, provider and variables it is of."""
 
     @property
     def last(self) -> CaseHistory | None:
@@ -66,10 +83,10 @@ class Items:
             for suite in self.suites
             for order, case in enumerate(suite.cases)
         ]
-        unnamed = [item for item in self.rows if item.case is not None and is_unnamed(item.case)]
-        cases = [item.case for item in unnamed if item.case is not None]
-        for item, name in zip(unnamed, names_by_values(cases), strict=True):
-            item.name = name
+        cases = [item.case for item in self.rows if item.case is not None]
+        tests = which_tests(cases)
+        for item, test, name in zip(self.rows, tests, called(cases, tests), strict=True):
+            item.test, item.name = test, name
         self.by_id = {item.case_id: item for item in self.rows}
 
 

@@ -11,8 +11,7 @@ from typing import Any
 from tui_eval.config.project import AgentSpec, rule_for
 from tui_eval.formats import format_of
 from tui_eval.suites.functions import function_line
-from tui_eval.tui.pointer import CasePointer
-from tui_eval.tui.state.app_state import AppState
+from tui_eval.tui.state.app_state import AppState, CasePointer
 
 
 def agent_spec(state: AppState, pointer: CasePointer | None) -> AgentSpec | None:

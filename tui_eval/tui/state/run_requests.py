@@ -7,13 +7,17 @@ attempt is named by its run's folder, so that a run from elsewhere is as good as
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from tui_eval.config.config_schema import Wrong, where
 from tui_eval.engine.request import Recorded, RequestCell, RunRequest
+from tui_eval.tui.state.runs.run_view import RunView
+
+Columns = dict[str, set[tuple[str, str]]]
+"""By case the columns, agent and model, that are asked; an empty text is whichever there is."""
 
 
 @dataclass(slots=True)
@@ -170,6 +174,55 @@ def from_recorded(
     agent, model = column
     cells = [RequestCell(case.case_id, agent, model or None, not run.named)] if agent else []
     return in_columns(request, cells, run)
+
+
+def judged_again(project: Project, case_ids: Sequence[str]) -> RunRequest:
+    """What judging the recorded answers of these cases of a run again needs to know besides the run."""
+    return RunRequest(case_ids=list(case_ids), trust=project.trusted, agreed=list(project.agreed))
+
+
+def gone_on_with(project: Project, typed: Sequence[str]) -> RunRequest:
+    """What going on with a run needs to know besides it: the agents that a person typed for it here are typed still;
+    what another's record says is not (`engine.after.resuming`)."""
+    return RunRequest(trust=project.trusted, agreed=list(project.agreed), agents=list(typed))
+
+
+# -- what is at work already
+
+
+def columns_of(request: RunRequest) -> Columns:
+    """What a request asks."""
+    found: Columns = {}
+    for cell in request.cells or ():
+        found.setdefault(cell.case_id, set()).add((cell.agent, cell.model or ""))
+    if request.cells is None:
+        asked = {(agent, model) for agent in request.agents or [""] for model in request.models or [""]}
+        found = {case_id: asked for case_id in request.case_ids or ()}
+    return found
+
+
+def at_work(runs: Iterable[RunView]) -> Columns:
+    """What these runs ask and have not ended. A step is a person's own doing, and an answer that is judged again
+    is not asked for."""
+    found: Columns = {}
+    for run in runs:
+        if not run.active or run.info.options.get("step"):
+            continue
+        for row in run.attempts.values():
+            case = run.cases.get(row.case_ref) if row.state != "done" and not row.judges else None
+            if case is not None:
+                found.setdefault(case.case_id, set()).add((case.agent, case.model or ""))
+    return found
+
+
+def meet(asked: Iterable[tuple[str, str]], others: Iterable[tuple[str, str]]) -> bool:
+    """Whether any column is among both."""
+    others = list(others)
+    return any(
+        all(not one or not other or one == other for one, other in zip(mine, their, strict=True))
+        for mine in asked
+        for their in others
+    )
 
 
 def _plain(project: Project, case: RunAsked) -> RunRequest:

@@ -9,9 +9,7 @@ import tempfile
 from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
-
-from textual.app import App
+from typing import Protocol
 
 from tui_eval.guard.text import visible
 from tui_eval.tui.state.text.formatting import size
@@ -22,14 +20,22 @@ TMUX_WAIT = 0.5
 """Seconds for a command of tmux, which takes a few milliseconds."""
 
 
-def copied(app: App[Any], text: str, what: str) -> str:
+class TakesText(Protocol):
+    """An app, as far as copying goes."""
+
+    def copy_to_clipboard(self, text: str) -> None:
+        """Send a text to the terminal's clipboard (OSC 52)."""
+        ...
+
+
+def copied(terminal: TakesText, text: str, what: str) -> str:
     """Send a text to the terminal's clipboard, cut where it is too long for one sequence.
 
     Inside tmux the text is given to tmux itself, which passes it on to the terminal: sequences of programs it
     swallows unless `set-clipboard` is on.
 
     Returns:
-        What to tell the person: how much was sent, and what to do where it does not arrive.
+        What to show the person: how much was sent, and what to do where it does not arrive.
     """
     sent = fitting(text)
     cut = f" of {size(len(text))} (cut: Y writes all to a file)" if len(sent) < len(text) else ""
@@ -38,7 +44,7 @@ def copied(app: App[Any], text: str, what: str) -> str:
         if _tmux("show-options", "-sv", "set-clipboard") == "off":
             return f"{words} into tmux (prefix ] pastes); the terminal's clipboard wants `set -s set-clipboard on`"
         return f"{words} into tmux (prefix ] pastes) and the terminal's clipboard"
-    app.copy_to_clipboard(sent)
+    terminal.copy_to_clipboard(sent)
     words += " by OSC 52"
     if os.environ.get("TMUX"):
         words += "; tmux passes it on only with `set -s set-clipboard on`"

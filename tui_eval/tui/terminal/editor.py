@@ -38,7 +38,7 @@ _WAITS = {
     **dict.fromkeys((*_GOTO_LINE, "subl", "zed", "gedit"), ("--wait", "-w")),
     "gvim": ("--nofork", "-f"),
 }
-"""Editors with a window of their own, which return at once unless told to wait, and how they are told."""
+"""Editors with a window of their own, which return at once unless told to wait, and how they are asked to."""
 
 
 class Editor:
@@ -57,7 +57,7 @@ def editor_command(path: Path | str, line: int = 0, others: Sequence[Path | str]
 
     `$VISUAL`, else `$EDITOR`, else vi or nano. Lines are given the way the editor wants them; an
     editor that is not known gets only the file's name. One that would return at once is told to wait; of
-    others that do, what is saved later is seen all the same (`saved_elsewhere`).
+    others that do, what is saved later is seen all the same (`SavedElsewhere`).
     """
     found = next(filter(None, map(program_of, (*_wanted().values(), "vi", "nano"))), None)
     if found is None:
@@ -89,7 +89,7 @@ def edit(app: App[Any], path: Path | str, line: int = 0, others: Sequence[Path |
         others: Further files to open with it.
 
     Returns:
-        What to tell the person where it did not work; empty otherwise.
+        What to show the person where it did not work; empty otherwise.
     """
     command = editor_command(path, line, others)
     if command is None:

@@ -1,28 +1,159 @@
 """What of Textual's app is another one here: it sends only what looks different, lets no control character
-through, and lives on after errors of ours."""
+through, and lives on after errors of ours.
+
+Textual 8.2.8 ends the message loop of whatever raised and then the whole app (`App._handle_exception`). A person
+who debugs a run would lose their place for a line that could not be drawn. So what a message, key or timer does
+is run in a net (`contain`), a widget that cannot be drawn says so in its own place, and only an app that cannot
+begin, or fails again and again, ends with a report.
+"""
 
 from __future__ import annotations
 
 import os
 import sys
 import time
-from collections.abc import Sequence
+import traceback
+from collections.abc import Callable, Sequence
 from typing import Any
 
+from rich.segment import Segment
 from rich.text import Text
 from textual.app import App
 from textual.command import CommandPalette
 from textual.events import Resize
 from textual.filter import LineFilter, Monochrome, NoColor
+from textual.geometry import Region
+from textual.message import Message
+from textual.message_pump import MessagePump
 from textual.screen import Screen
+from textual.strip import Strip
+from textual.widget import Widget
 from textual.widgets import Input
+from textual.worker import WorkerFailed
 
 from tui_eval.guard.crash_report import crash_line
-from tui_eval.tui.faults import Faults, contain
 from tui_eval.tui.notices import Notices
 from tui_eval.tui.terminal.renderer import Painted, Ready
 from tui_eval.tui.terminal.terminal_guard import TerminalGuard
 
+QUIET = 10.0
+"""Seconds in which the same error at the same place is reported once: a painter fails with every frame."""
+STORM, STORM_SECONDS = 500, 5.0
+"""So many errors within so many seconds: the app does nothing else, and ends as it did."""
+REPORTS = 20
+"""Reports written at most: the first ones say most."""
+
+
+class Faults:
+    """What went wrong within the app, and whether it may go on.
+
+    `tell` is given one line for the person; `log` one for the log.
+    """
+
+    def __init__(
+        self,
+        tell: Callable[[str], Any],
+        log: Callable[[str, str], Any],
+        now: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._tell, self._log, self._now = tell, log, now
+        self._last: dict[str, float] = {}
+        self._recent: list[float] = []
+        self._telling = False
+        self._reports = 0
+
+    def survive(self, error: Exception) -> bool:
+        """Note an error. False: the app is past going on, and should end with a report of it."""
+        if isinstance(error, WorkerFailed) and isinstance(error.error, Exception):
+            error = error.error
+        now = self._now()
+        self._recent = [then for then in self._recent if now - then < STORM_SECONDS]
+        self._recent.append(now)
+        if len(self._recent) >= STORM:
+            return False
+        place = place_of(error)
+        told = self._last.get(place)
+        if self._telling or (told is not None and now - told < QUIET):
+            return True
+        self._last[place] = now
+        self._telling = True
+        try:
+            if self._reports < REPORTS:
+                line = crash_line(error, first=not self._reports)
+                self._reports += 1
+                self._log("error", line)
+            else:
+                self._log("error", f"internal error: {type(error).__name__} at {place}")
+            self._tell(f"this did not work: {type(error).__name__} ({place}); the log (l) has more")
+        except Exception:  # the notice itself cannot be shown: the log has the error
+            self._log("error", f"internal error: {type(error).__name__} at {place}")
+        finally:
+            self._telling = False
+        return True
+
+
+def place_of(error: BaseException) -> str:
+    """Where an error was raised: the last file of ours it came through, and the line."""
+    frames = traceback.extract_tb(error.__traceback__)
+    ours = [frame for frame in frames if "/tui_eval/" in frame.filename.replace("\\", "/")]
+    if not (ours or frames):
+        return type(error).__name__
+    frame = (ours or list(frames))[-1]
+    name = frame.filename.replace("\\", "/").rpartition("/tui_eval/")[2].rpartition("/site-packages/")[2]
+    return f"{name}:{frame.lineno}"
+
+
+def contain() -> None:
+    """Let every message loop of Textual survive what its handlers raise, for apps that have `faults`. May be
+    called again."""
+    if getattr(MessagePump._dispatch_message, "contains_faults", False):
+        return
+    dispatch, render_lines = MessagePump._dispatch_message, Widget.render_lines
+
+    async def contained(self: MessagePump, message: Message) -> None:
+        try:
+            await dispatch(self, message)
+        except Exception as error:
+            app = _surviving(self)
+            if app is None:
+                raise
+            app._handle_exception(error)
+
+    def drawn(self: Widget, crop: Region) -> list[Strip]:
+        try:
+            return render_lines(self, crop)
+        except Exception as error:
+            app = _surviving(self)
+            if app is None:
+                raise
+            app._handle_exception(error)
+            return _cannot_be_drawn(self, crop)
+
+    contained.contains_faults = True  # type: ignore[attr-defined]
+    MessagePump._dispatch_message = contained
+    Widget.render_lines = drawn
+
+
+def _surviving(pump: MessagePump) -> App[Any] | None:
+    """The app of a widget, where it is one that goes on after errors."""
+    try:
+        app = pump.app
+    except Exception:  # taken out of its app meanwhile
+        return None
+    return app if isinstance(getattr(app, "faults", None), Faults) else None
+
+
+def _cannot_be_drawn(widget: Widget, crop: Region) -> list[Strip]:
+    style = widget.visual_style.rich_style
+    words = Strip([Segment("! cannot be drawn: the log (l) says why", style)])
+    blank = Strip.blank(crop.width, style)
+    first = words.crop(crop.x, crop.right).adjust_cell_length(crop.width, style)
+    return [first if crop.y + row == 0 else blank for row in range(crop.height)]
+
+
+MOUSE_ON = "\x1b[?1003l\x1b[?1000h\x1b[?1006h"
+"""Buttons and wheel, places beyond column 223; moves are let go, which Textual asks for after a suspension."""
+MOUSE_OFF = "\x1b[?1000l\x1b[?1003l\x1b[?1015l\x1b[?1006l"
 STARTING = 3.0
 """Seconds after the first frame in which a resize to the same size is the terminal's first report."""
 
@@ -40,6 +171,7 @@ class FrameApp(App[int], inherit_bindings=False):
         super().__init__()
         self._painted = Painted()
         self._first_frame = 0.0
+        self._mouse_taken = False
         self._no_colours = NoColor() if no_color else None
         self._guard = TerminalGuard(unicode=unicode)
         self.notices = Notices(self)
@@ -72,8 +204,8 @@ class FrameApp(App[int], inherit_bindings=False):
         return super().push_screen(screen, *arguments, **options)
 
     def on_load(self) -> None:
-        """Whoever had the terminal meanwhile has painted over ours."""
-        self.app_resume_signal.subscribe(self, lambda app: self.action_redraw(), immediate=True)
+        """The terminal may be another program's for a while."""
+        self.app_resume_signal.subscribe(self, lambda app: self._again(), immediate=True)
 
     def on_resize(self, event: Resize) -> None:
         """A terminal that was made smaller and as large again has lost what was cut off."""
@@ -132,6 +264,25 @@ class FrameApp(App[int], inherit_bindings=False):
             words = f"tui-eval: {crash_line(self.crash)}\n{self.last_words()}"
             self._exit_renderables.append(Text(words.rstrip()))
         self._close_messages_no_wait()
+
+    def take_mouse(self, wanted: bool) -> None:
+        """Ask the terminal for clicks and the wheel, or leave the mouse to it. Textual asks for each move of the
+        pointer too, many bytes for nothing over a slow line, and only once, at the start."""
+        driver = self._driver
+        self._mouse_taken = wanted
+        if driver is None:
+            return
+        # Where this is set, Textual lets the mouse go when the terminal is left, and takes it again afterwards.
+        driver._mouse = wanted
+        if not driver.is_headless:
+            driver.write(MOUSE_ON if wanted else MOUSE_OFF)
+            driver.flush()
+
+    def _again(self) -> None:
+        """Whoever had the terminal meanwhile has painted over ours, and Textual asks for moves of the mouse."""
+        self.action_redraw()
+        if self._mouse_taken:
+            self.take_mouse(True)
 
     def last_words(self) -> str:
         """What else to say after a crash."""

@@ -62,7 +62,7 @@ class Collecting:
     """Full collections of an app, each when nobody types."""
 
     def __init__(self, keys: Callable[[], int]) -> None:
-        """`keys` tells how many keys have been pressed."""
+        """`keys` says how many keys have been pressed."""
         self._keys = keys
         self._seen = -1
         self._before: tuple[int, int, int] | None = None

@@ -32,7 +32,7 @@ def program_of(wanted: str) -> list[str] | None:
 
 
 def not_found(wanted: Mapping[str, str], used: str) -> str:
-    """What to tell the person where the first program that a variable names is not to be found and another
+    """What to show the person where the first program that a variable names is not to be found and another
     one was used; empty otherwise."""
     for name, command in wanted.items():
         if program_of(command) is not None:
@@ -47,7 +47,7 @@ def show(app: App[Any], text: str, stem: str = "text") -> str:
     The text is made safe first: `less -R` and `more` pass control characters on.
 
     Returns:
-        What to tell the person where it did not work; empty otherwise.
+        What to show the person where it did not work; empty otherwise.
     """
     command = pager_command()
     if command is None:

@@ -19,7 +19,7 @@ from textual.message_pump import MessagePump
 
 QUIET = 3
 """Rounds from the focus up to the app in which nothing changes before a key counts as handled. What a key
-causes may be told by messages in turn (enter: `Submitted`, then `Left`); each needs a round."""
+causes may be announced by messages in turn (enter: `Submitted`, then `Left`); each needs a round."""
 MOST_ROUNDS = 12
 LONGEST = 2.0
 """Seconds after which the next key is handled, whatever the one before it still does."""

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import ClassVar
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any, ClassVar
 
 from rich.cells import cell_len
+from textual import events
+from textual.message import Message
+from textual.timer import Timer
 
 from tui_eval.tui.keys import Key
-from tui_eval.tui.state.text.lines import Line, Span, line_of, width_of
+from tui_eval.tui.state.text.lines import Line, Span, letters, line_of, width_of
 from tui_eval.tui.widgets.looks import Look
 from tui_eval.tui.widgets.row_view import RowView
 
@@ -67,6 +71,21 @@ class KeyHints(RowView, can_focus=False):
     def __init__(self, keys: Sequence[Key] = (), *, classes: str | None = None) -> None:
         super().__init__(classes=classes)
         self.keys = self._most(keys)
+        self._said = ""
+        self._timer: Timer | None = None
+
+    def say(self, words: str, seconds: float = 3.0) -> bool:
+        """Say these words in the place of the keys for so long, or until the next ones: nothing that is looked at
+        is covered. False where there is no room for them."""
+        if words and cell_len(words) > self._room():
+            return False
+        if self._timer is not None:
+            self._timer.stop()
+        self._timer = self.set_timer(seconds, partial(self.say, "")) if words else None
+        if words != self._said:
+            self._said = words
+            self.refresh()
+        return True
 
     def show(self, keys: Sequence[Key]) -> None:
         """Other keys."""
@@ -87,17 +106,25 @@ class KeyHints(RowView, can_focus=False):
 
     def row_line(self, row: int) -> Line:
         """The keys in a row, as many as fit whole."""
-        spans: list[Span] = []
-        services = getattr(self.app, "services", None)  # of ours, not of any app that shows a footer
-        status = services.status() if services is not None else ""
-        left = self.size.width - (cell_len(status) + 2 if status else 0)
-        keys, gap = self._fitting(left)
-        for key in keys:
+        status = self._status()
+        keys, gap = self._fitting(self._room())
+        spans: list[Span] = [Span(self._said, "note")] if self._said else []
+        idle = self.screen is not self.app.screen  # a question stands over it, which takes all keys
+        for key in () if self._said or idle else keys:
             spans += [Span(key.shown, "key"), Span(f" {key.label}{' ' * gap}", "label")]
         if status:
             room = self.size.width - width_of(tuple(spans)) - cell_len(status)
             spans += [Span(" " * max(0, room), "label"), Span(status, "key")]
         return line_of(spans)
+
+    def _status(self) -> str:
+        services = getattr(self.app, "services", None)  # of ours, not of any app that shows a footer
+        return services.status() if services is not None else ""
+
+    def _room(self) -> int:
+        """Cells beside the status."""
+        status = self._status()
+        return self.size.width - (cell_len(status) + 2 if status else 0)
 
     def _fitting(self, width: int) -> tuple[list[Key], int]:
         """The keys that fit whole, and the spaces between them: three, or two where not all fit with three.
@@ -111,3 +138,67 @@ class KeyHints(RowView, can_focus=False):
         while keys and room(gap) > width:
             keys.remove(next((key for key in reversed(keys) if key.id != "help"), keys[-1]))
         return keys, gap
+
+
+class CopyBar(KeyHints):
+    """Shows keys like any foot; while it asks it takes one key, and any that names nothing ends it.
+
+    It never takes the focus: Textual repaints the whole screen whenever that moves.
+    """
+
+    class Chosen(Message):
+        """A key was pressed that means something: `answer`, of whoever asked, is to be given it."""
+
+        def __init__(self, choice: str, answer: Callable[[str], Any]) -> None:
+            super().__init__()
+            self.choice = choice
+            self.answer = answer
+
+    asking = False
+    _purpose = ""
+    _choices: Mapping[str, str] = {}
+    _answer: Callable[[str], Any] = str
+
+    def say(self, words: str, seconds: float = 3.0) -> bool:
+        """As any footer, but not over a question."""
+        return not (words and self.asking) and super().say(words, seconds)
+
+    def ask(self, purpose: str, choices: Mapping[str, str], answer: Callable[[str], Any]) -> None:
+        """Ask, by key what it means; the screen hands the next key to `take`, and what it says to `answer`."""
+        self._purpose, self._choices, self._answer = purpose, choices, answer
+        self.asking = True
+        self.refresh()
+
+    def take(self, event: events.Key) -> None:
+        """One key decides; none goes on to the app."""
+        event.stop()
+        event.prevent_default()
+        if event.character is not None and event.character in self._choices:
+            self.post_message(self.Chosen(event.character, self._answer))
+        self.cancel()
+
+    def cancel(self) -> None:
+        """Show the keys again."""
+        if self.asking:
+            self.asking = False
+            self.refresh()
+
+    def row_line(self, row: int) -> Line:
+        """The question, or the keys."""
+        if not self.asking:
+            return super().row_line(row)
+        parts = question(self._purpose, self._choices, self.size.width - 2)
+        return line_of(Span(letters(text), name) for name, text in parts)
+
+
+def question(purpose: str, choices: Mapping[str, str], width: int) -> list[tuple[str, str]]:
+    """The question in parts (`key` or `label`, text): all choices are there however narrow it is, their
+    words shorter where there is no room for them."""
+    parts: list[tuple[str, str]] = []
+    for gap, most in ((2, 99), (1, 99), (1, 9), (1, 7), (1, 5), (1, 3)):
+        parts = [("label", purpose[:most] + " " * gap)]
+        for key, words in choices.items():
+            parts += [("key", key), ("label", f" {words[:most].rstrip()}{' ' * gap}")]
+        if sum(len(text) for _, text in parts) - gap <= width:
+            break
+    return parts

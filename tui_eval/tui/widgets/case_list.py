@@ -15,14 +15,13 @@ from tui_eval.guard.text import clip, visible
 from tui_eval.store.notes import HumanNote
 from tui_eval.tui.handlers import Handler
 from tui_eval.tui.keys import bindings
-from tui_eval.tui.state.case.noting import note_sign
-from tui_eval.tui.state.lists.case_entry import CaseRow, Extent
+from tui_eval.tui.state.case.case_history import note_sign
+from tui_eval.tui.state.lists.case_entry import CaseRow, Extent, line_reason
 from tui_eval.tui.state.lists.case_tree import Tree, TreeLine
 from tui_eval.tui.state.lists.entries import ATTEMPT_STATUSES
-from tui_eval.tui.state.lists.reasons import line_reason, short_detail
-from tui_eval.tui.state.lists.telling_apart import NOT_AT_ALL, cut, shares
+from tui_eval.tui.state.lists.telling_apart import NOT_AT_ALL, cut, listed, shares
 from tui_eval.tui.state.text import formatting
-from tui_eval.tui.state.text.fitting import end_of, fit, wrap
+from tui_eval.tui.state.text.fitting import end_of, fit, middle, wrap
 from tui_eval.tui.state.text.lines import Line, Span, line_of
 from tui_eval.tui.widgets.looks import Look
 from tui_eval.tui.widgets.row_view import RowView
@@ -44,8 +43,14 @@ TIMES_FROM = 56
 """Columns from which it says how long it took: with fewer the reason has the room, unless
 a time limit is near, which must be seen before it strikes."""
 
+FIGURES_FROM = 64
+"""Columns from which a line of the suites says that, and how more than the last three runs came out."""
+
 NAME = 18
 """Cells that a case's name has before a message beside it gets any."""
+
+LEAST_INSIDE = 3
+"""Lines of what was unfolded that are in sight at least."""
 
 ASIDE = 12
 """Cells below which nothing is said beside a name."""
@@ -95,9 +100,11 @@ def columns_for(
     return CaseColumns(
         word=WORD if extent.flaky and words else word,
         attempts=min(5, many) if width >= 84 else 0,
-        trend=min(extent.trend, 12 if width >= 100 else 6 if width >= 44 else 0),
+        trend=min(
+            extent.trend, 12 if width >= 100 else 6 if width >= FIGURES_FROM else 3 if width >= 44 else 0
+        ),
         age=4 if width >= 38 and extent.age else 0,
-        duration=6 if width >= 52 and extent.duration else 0,
+        duration=6 if width >= FIGURES_FROM and extent.duration else 0,
         cost=8 if width >= 100 and extent.cost else 0,
         name=extent.name,
     )
@@ -185,7 +192,7 @@ class CaseLines(RowView):
         status = entry.status
         flaky = entry.flaky and status != "running"
         style = status or "new"
-        word = f"{status}" if not (flaky and status in ("passed", "failed")) else "flaky"
+        word = status.replace("-", " ") if not (flaky and status in ("passed", "failed")) else "flaky"
         if flaky and word == "flaky":
             style = "flaky"
             passed, of = (
@@ -221,14 +228,14 @@ class CaseLines(RowView):
         beside = wide if not message or wide <= room - 2 - cell_len(aside) else least
         if aside and room - min(wide, beside) - 2 >= (min(REASON, cell_len(aside)) if message else ASIDE):
             wide = min(wide, beside)
-            if entry.status == "retrying":  # its end, when it goes on, is what one looks for
-                wide = max(NAME // 2, min(wide, room - 2 - cell_len(aside)))
-            elif message and called == entry.name and shown.kind != "fold":
+            if message and called == entry.name and shown.kind != "fold":
                 wide = max(wide, min(columns.name, least, room - spare - 2 - ASIDE))
             elif message:  # below its test's line: what tells it from its siblings is short
                 wide = max(wide, min(NAME, room - spare - 2 - ASIDE))
             left = room - wide - 2
-            # Where a case comes from is told by the end of its path, in a column of its own.
+            # Where a case comes from is shown by the end of its path, in a column of its own.
+            if entry.status == "retrying":  # its end, when it goes on, is what one looks for
+                aside = middle(aside, left)
             shown_aside = fit(aside, left) if message else fit(end_of(aside, left), left, right=True)
             parts += [*self._named(shown, name, parted, wide), Span(f"  {shown_aside}", "dim")]
         else:
@@ -246,7 +253,7 @@ class CaseLines(RowView):
         if columns.tokens:
             parts.append(Span(" " + fit(formatting.count(entry.tokens), columns.tokens, right=True), dim))
         if columns.cost:
-            money = "cached" if entry.cached and not entry.cost else formatting.cost(entry.cost)
+            money = formatting.cost(entry.cost) if entry.cost or not entry.cached else ""
             parts.append(Span(" " + fit(money, columns.cost, right=True), dim))
         if columns.duration:
             time_text, late = self.time_words(entry, columns.duration)
@@ -266,7 +273,7 @@ class CaseLines(RowView):
             if any(line.key == f"cause\n{words}" for line in shown.above):
                 words = ""  # the line above says it of all
         elif entry.status == "retrying":
-            words = short_detail(entry.detail)
+            words = entry.detail
         message = bool(words)
         several = self.cases.extent.suites  # of one all are
         if not message and several and not any(line.path for line in shown.above) and shown.kind != "fold":
@@ -282,7 +289,14 @@ class CaseLines(RowView):
         told = [(name, shown.differs), (parted[0], shown.variant_differs), (parted[1], NOT_AT_ALL)]
         room = width - cell_len(dot) * sum(bool(text) for text in parted)
         cells = shares([cell_len(text) for text, _ in told], room)
-        name, *parted = (cut(text, differs, each) for (text, differs), each in zip(told, cells, strict=True))
+        called, *parted = (
+            cut(text, differs, each) for (text, differs), each in zip(told, cells, strict=True)
+        )
+        if shown.names and (called != name or name.endswith("…")):
+            count, _, _ = name.partition(" × ")
+            names = [visible(clip(one, 100), newlines=False) for one in shown.names]
+            called = f"{count} × {listed(names, cells[0] - len(count) - 3)}"
+        name = called
         variant = "".join(f"{dot}{text}" for text in parted if text)
         left = width - cell_len(name)
         rest = [Span(fit(variant, left), "dim")]
@@ -293,12 +307,13 @@ class CaseLines(RowView):
         return [Span(name[:at]), Span(name[at:end], "found"), Span(name[end:]), *rest]
 
     def time_words(self, entry: CaseRow, width: int) -> tuple[str, bool]:
-        """How long it took, or runs, with its time limit (`12s/30s`); whether that is nearly over, which `!`
+        """How long it took, or `cached`; or how long it runs, with its time limit (`12s/30s`); whether that is nearly over, which `!`
         says too."""
         if not entry.started_at or entry.status not in ("running", "retrying"):
             if not entry.duration_ms and entry.status in ("cancelled", "skipped"):
                 return "", False  # it never began
-            return formatting.duration(entry.duration_ms), False
+            # An answer that was taken from the cache took no time.
+            return "cached" if entry.cached else formatting.duration(entry.duration_ms), False
         now = self.now()
         words, late = (
             formatting.clock(now - entry.started_at),
@@ -422,6 +437,22 @@ class CaseList(CaseLines):
         if not self.show_from(self.cursor - offset):
             self.repaint()
         self.moved()
+
+    def show_inside(self) -> None:
+        """Bring what the line under the cursor holds into sight, where none or little of it is."""
+        lines = self.cases.lines
+        if not self.has_cursor:
+            return
+        last = self.cursor
+        while (
+            last - self.cursor + 1 < self.window
+            and last + 1 < len(lines)
+            and lines[last + 1].depth > lines[self.cursor].depth
+        ):
+            last += 1
+        below = self.top + self.window - 1 - self.cursor
+        if below < min(last - self.cursor, LEAST_INSIDE) and self.show_from(last - self.window + 1):
+            self.scrolled()
 
     def status_changed(self, key: str, before: str, after: str) -> list[int]:
         """An entry's status changed in place; returns the lines to repaint."""

@@ -68,6 +68,11 @@ class DataGrid(LinePane):
         return max(len(f"{max(self.view.expected, self.view.actual):,}"), 2) if self.view else 2
 
     @property
+    def _margin(self) -> int:
+        """Columns of the screen before a side's first value: the mark, the row's number, and a blank after each."""
+        return (self.view.mark_width if self.view else 1) + 1 + self._numbers + 1
+
+    @property
     def _half(self) -> int:
         """Columns of the screen for one side."""
         return max((self.text_width - 3) // 2, 8)
@@ -89,7 +94,7 @@ class DataGrid(LinePane):
     def _room(self) -> int:
         """Cells for columns; the gap after the last may be cut."""
         if self.sides or self.view is None:
-            return self._half - self._numbers - 3
+            return self._half - self._margin
         return self.text_width - joined_rows.margin(self.view) + GAP - 1
 
     def titles(self) -> list[Line]:
@@ -116,7 +121,7 @@ class DataGrid(LinePane):
             sides.append(_padded([*left, gap, *more], half))
         names: list[list[Span]] = []
         for answer in (False, True):
-            spans = [Span(" " * (self._numbers + 3))]
+            spans = [Span(" " * self._margin)]
             for index, column, width in shown:
                 lacks = answer and column.missing
                 style = (
@@ -161,7 +166,10 @@ class DataGrid(LinePane):
         sides: list[Line] = []
         for answer, index in ((False, shown.expected_index), (True, shown.actual_index)):
             number = f"{index + 1:,}" if index is not None else ""
-            spans = [Span(f"{mark:<2}", style), Span(f"{number:>{self._numbers}} ", "muted")]
+            spans = [
+                Span(f"{mark:<{self._margin - self._numbers - 1}}", style),
+                Span(f"{number:>{self._numbers}} ", "muted"),
+            ]
             if index is None:
                 spans.append(Span("no such row", style))
             else:

@@ -50,6 +50,7 @@ LOOKS: dict[str, Look] = {
     "skipped": _MUTED,
     "running": Look("$text-primary"),
     "waiting": _MUTED,
+    "not-run": _MUTED,
     "role-user": Look("$text-primary", "bold"),
     "role-assistant": Look("$text-success", "bold"),
     "role-reasoning": _MUTED,

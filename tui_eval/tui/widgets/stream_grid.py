@@ -15,6 +15,7 @@ from textual.geometry import Region
 from textual.message import Message
 
 from tui_eval.model import Entry
+from tui_eval.tui.state.lists.telling_apart import RowName, row_names
 from tui_eval.tui.state.runs import stream_layout
 from tui_eval.tui.state.runs.run_view import RunView
 from tui_eval.tui.state.runs.stream_layout import Slots
@@ -49,8 +50,8 @@ class StreamLines(RowView):
         self.selected = 0
         self.empty: list[str] = []
         self.now = time.time
-        self.called: Callable[[int], tuple[str, str] | None] = lambda case_ref: None
-        """What the list beside it calls a case: its name, and what tells it from others."""
+        self.called: Callable[[int], tuple[str, str, str] | None] = lambda case_ref: None
+        """What the list beside it calls a case: its name, what tells it from others, its suite."""
 
     @property
     def row_count(self) -> int:
@@ -67,9 +68,18 @@ class StreamLines(RowView):
 
     def _head_text(self, pane: Pane) -> str:
         run = self.run_view
-        row = run.attempts.get(pane.ref) if run is not None else None
-        called = self.called(row.case_ref) if row is not None else None
-        return head_text(pane, run, self.symbols, self.now(), pane.ref in self.slots.pinned, called)
+        pinned = pane.ref in self.slots.pinned
+        return head_text(pane, run, self.symbols, self.now(), pinned, self._beside_others().get(pane.ref))
+
+    def _beside_others(self) -> dict[int, RowName]:
+        """What the case of each pane is called beside the others."""
+        attempts = self.run_view.attempts if self.run_view is not None else {}
+        told = {
+            pane.ref: called
+            for pane in self.panes
+            if (row := attempts.get(pane.ref)) is not None and (called := self.called(row.case_ref))
+        }
+        return dict(zip(told, row_names(told.values()), strict=True))
 
     def _repaint(self, pane: Pane, start: int | None = None, end: int | None = None) -> None:
         y = pane.area[1]

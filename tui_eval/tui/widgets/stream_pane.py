@@ -11,18 +11,17 @@ from tui_eval.case_names import short_providers
 from tui_eval.guard.text import clip, visible
 from tui_eval.model import Entry
 from tui_eval.store.schema import AttemptRow
-from tui_eval.tui.state.lists.reasons import reason_in_line
+from tui_eval.tui.state.lists.case_entry import reason_in_line
+from tui_eval.tui.state.lists.telling_apart import RowName, row_names
 from tui_eval.tui.state.runs.run_view import RunView
 from tui_eval.tui.state.text import formatting
-from tui_eval.tui.state.text.fitting import fit, middle, shorten
+from tui_eval.tui.state.text.fitting import fit, shorten
 from tui_eval.tui.state.text.stream_text import StreamText, Styled, pieces_of
 
 Area = tuple[int, int, int, int]
 """x, y, width, height in cells."""
 NAMED = 6
 """Cells of a case's name in a head, beside what tells it from others."""
-LEAST = 2
-"""Those that it keeps where what tells it from others would be cut."""
 FACT = 6
 """Cells that the first of a head's facts has."""
 HEAD_STATUSES = ("passed", "failed", "error", "running", "retrying", "cancelled", "late")
@@ -151,10 +150,10 @@ def head_text(
     symbols: formatting.Symbols,
     now: float,
     pinned: bool,
-    called: tuple[str, str] | None = None,
+    called: RowName | None = None,
 ) -> str:
     """`● case name · agent · turn 2 · 1,234 tok · 12s of 30s`, the name cut first, what tells the case from others
-    of the same name last; the agent where there are several and nothing else names it. `called`: name and variant as the list beside it has them. While a tool is at work, its
+    of the same name last; the agent where there are several and nothing else names it. `called`: what the list beside it calls it, beside the cases of the other panes. While a tool is at work, its
     name and for how long (`search 3s`); when the time limit is near, how much is left (`5s left`)."""
     row = run.attempts.get(pane.ref) if run else None
     if run is None or row is None:
@@ -164,7 +163,8 @@ def head_text(
     status = (row.outcome or "cancelled") if row.state == "done" else row.state
     facts: list[tuple[int, str]] = []
     """How much each matters, and its words."""
-    name, variant = called or ((case.name, case.variant) if case else ("", ""))
+    own = called or next(iter(row_names([(case.name, case.variant, "")] if case else [])), RowName(""))
+    name, variant = own[:2]
     # The line above all panes names an agent that they share, the variant one that tells rows apart.
     shared = len(run.info.agents) < 2
     if case is not None and case.agent and width >= 50 and not shared and not _names(variant, case.agent):
@@ -189,26 +189,24 @@ def head_text(
         facts.append((6, "pinned"))
     if not pane.follow:
         facts.append((9, "t follows"))
-    name = visible(clip(name, 400), newlines=False)
-    telling = f"{symbols.dot}{visible(clip(variant, 100), newlines=False)}" if variant else ""
-    if row.attempt > 1 or (case and case.attempts > 1):
-        telling = f"{telling} #{row.attempt}"
+    telling = f"{symbols.dot}{variant}" if variant else ""
+    number = f" #{row.attempt}" if row.attempt > 1 or (case and case.attempts > 1) else ""
     # What tells its case from others has the room first, then the facts, then the name.
-    whole = width - 4 - cell_len(telling)
+    whole = width - 4 - cell_len(telling) - len(number)
     room = min(max(whole - cell_len(name), min(whole - NAMED, width // 3), FACT), width - 12)
-    tail = _that_fit(facts, symbols.dot, room)
+    tail = _that_fit([fact for fact in facts if fact[1]], symbols.dot, room)
     if status == "retrying" and row.detail:
         detail = visible(clip(row.detail, 60), newlines=False)
         tail = (
-            f"{detail}{symbols.dot}{tail}"
+            symbols.dot.join(filter(None, (detail, tail)))
             if width >= 60
             else fit(detail, min(cell_len(detail), max(whole - NAMED, FACT)))
         )
     room = width - 4 - cell_len(tail)
     if room < 8:
-        tail = shorten(tail, max(0, width - 12), sign="")
+        tail = _ended(shorten(tail, max(0, width - 12), sign=""), symbols.dot)
         room = width - 4 - cell_len(tail)
-    return f"{symbols.glyphs.get(status, ' ')} {_named(name, telling, room)}  {tail}"
+    return f"{symbols.glyphs.get(status, ' ')} {_named(own, symbols.dot if variant else '', number, room)}  {tail}"
 
 
 def _names(variant: str, agent: str) -> bool:
@@ -216,10 +214,17 @@ def _names(variant: str, agent: str) -> bool:
     return agent in variant or short_providers([agent])[0] in variant
 
 
-def _named(name: str, telling: str, room: int) -> str:
-    """Both in so many cells, the name cut first."""
-    telling = middle(telling, max(room - min(LEAST, cell_len(name)), room * 2 // 3))
-    return fit(f"{fit(name, min(cell_len(name), room - cell_len(telling)))}{telling}", room)
+def _named(own: RowName, dot: str, number: str, room: int) -> str:
+    """Name, what tells it from others, number of the attempt in so many cells."""
+    name, variant = own.fitted(max(room - cell_len(dot) - len(number), 1))
+    called = dot.join(filter(None, (name, variant))) if dot else name
+    return fit(_ended(shorten(f"{called}{number}", room), dot), room)
+
+
+def _ended(text: str, dot: str) -> str:
+    """A text without a separator that nothing follows any more."""
+    text = text.rstrip()
+    return text.removesuffix(dot.strip()).rstrip() if dot.strip() else text
 
 
 def _that_fit(facts: list[tuple[int, str]], dot: str, width: int) -> str:

@@ -12,7 +12,7 @@ from rich.cells import cell_len
 from textual.message import Message
 
 from tui_eval.tui.background import run_in_thread, stands
-from tui_eval.tui.messages import Said
+from tui_eval.tui.front import Said
 from tui_eval.tui.state.text.block_layout import (
     BlockHit,
     Layout,
@@ -249,7 +249,7 @@ class BlockPane(LinePane):
         return bool(heads)
 
     def open(self) -> None:
-        """Enter folds or unfolds the block under the cursor, or its group, else tells the tab."""
+        """Enter folds or unfolds the block under the cursor, or its group, else notifies the tab."""
         block = self.block
         closed = block is not None and block.key in self._layouter.closed
         if not (closed and self._close(False)) and not self._fold(None) and not self._close(True):

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from tests.support.promptfoo_cases import assertion_from, case_with
+from tui_eval import causes
 from tui_eval.assertions import JudgeAnswer, JudgeInput, Judgement, JudgeServices, Reports
 from tui_eval.causes import counting
 from tui_eval.formats import judge
@@ -295,6 +296,7 @@ async def test_a_pattern_without_end_is_an_error_and_stops_nothing(services: Jud
         javascript.close()
     assert [verdict.passed for verdict in judgement.verdicts] == [None, True]
     assert "0.5 s" in str(judgement.verdicts[0])
+    assert causes.words_of(judgement.verdicts[0]) == "pattern ran away: ^(a+)+$"
 
 
 async def test_tool_calls_that_the_agent_reported_make_a_trajectory() -> None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
+import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +12,8 @@ import pytest
 
 from tests.formats.promptfoo.judge.test_promptfoo_scores import judged
 from tui_eval.assertions import JudgeServices
-from tui_eval.formats.promptfoo.judge.script_source import returned_at
+from tui_eval.formats.promptfoo.judge.judge_assertion import returned_at
+from tui_eval.javascript.node_host import NodeHost
 from tui_eval.tui.state.case.verdict_lines import brief, in_full
 from tui_eval.tui.state.text.lines import plain
 
@@ -117,3 +121,87 @@ async def test_what_passed_names_no_line(services: JudgeServices) -> None:
     (Path(services.root) / "length.py").write_text(PYTHON)
     result = await judged([{"type": "python", "value": "file://length.py"}], "short", services=services)
     assert not any(one.path for one in result.verdicts[0].evidence or ())
+
+
+@pytest.mark.asyncio(loop_scope="module")
+async def test_a_script_that_fails_is_shown_with_its_line_and_marks_under_what_failed(
+    services: JudgeServices,
+) -> None:
+    root = Path(services.root)
+    (root / "limit.py").write_text(
+        "def get_assert(output, context):\n"
+        '    größe = len(output) + context["vars"]["limit"]["most"]\n'
+        "    return größe\n"
+    )
+    result = await judged([{"type": "python", "value": "file://limit.py"}], "x", services=services)
+    (verdict,) = result.verdicts
+    shown = [plain(line) for line in brief(verdict)]
+    place = shown.index('limit.py:2  größe = len(output) + context["vars"]["limit"]["most"]')
+    marks = shown[place + 1]
+    assert shown[place][marks.index("^") : marks.rindex("^") + 1] == 'context["vars"]["limit"]'
+    assert marks.strip(" ^") == ""
+
+
+@pytest.mark.asyncio(loop_scope="module")
+async def test_a_script_that_is_no_python_is_shown_with_its_line_alone(services: JudgeServices) -> None:
+    (Path(services.root) / "broken.py").write_text("def get_assert(output, context):\n    return (\n")
+    result = await judged([{"type": "python", "value": "file://broken.py"}], "x", services=services)
+    shown = [plain(line) for line in brief(result.verdicts[0])]
+    assert any(line.startswith("broken.py:2  return (") for line in shown) and not any(
+        "^" in s for s in shown
+    )
+
+
+LINES = "const words = output.split(' ');\nconst last = words[5];\n  return last.length > 3;"
+FAILING = [
+    ({"type": "javascript", "value": LINES}, "script:3  return last.length > 3;", "last", "(line 3)"),
+    ({"type": "javascript", "value": "output.gone.size > 3"}, "script:1  output.gone.size > 3", "output", ""),
+    ({"type": "javascript", "value": "const a = 1;\nreturn a +;"}, "script:2  return a +;", ";", "(line 2)"),
+    ({"type": "javascript", "value": "file://it.js"}, "it.js:4  return größe.size;", "größe", "(it.js:4)"),
+    ({"type": "javascript", "value": "file://module.mjs"}, "module.mjs:2  export default function check(output) { return null.x; }", "", "(module.mjs:2)"),
+    ({"type": "javascript", "value": "file://node.js"}, "node.js:3  return output.missing.deep;", "deep", "(node.js:3)"),
+    ({"type": "python", "value": "words = output.split()\nreturn words[5]"}, "script:2  return words[5]", "words[5]", "(line 2)"),
+    ({"type": "python", "value": "output.split()[5]"}, "script:1  output.split()[5]", "output.split()[5]", ""),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("asserted", "place", "marked", "words"), FAILING)
+@pytest.mark.asyncio(loop_scope="module")
+async def test_a_script_of_either_language_inline_or_a_file_that_throws_is_shown_with_file_line_and_caret(
+    services: JudgeServices, asserted: dict[str, str], place: str, marked: str, words: str
+) -> None:
+    root = Path(services.root)
+    (root / "it.js").write_text(
+        "function inner(größe) {\n  // it is not there\n\n  return größe.size;\n}\nmodule.exports = () => inner();\n"
+    )
+    (root / "module.mjs").write_text("\nexport default function check(output) { return null.x; }\n")
+    (root / "node.js").write_text(
+        "require('fs');\nmodule.exports = (output) => {\n  return output.missing.deep;\n};\n"
+    )
+    node = NodeHost(root) if "node.js" in asserted["value"] else None
+    if node is not None and shutil.which("node") is None:
+        pytest.skip("there is no node here")
+    try:
+        result = await judged([asserted], "x", services=replace(services, node=node))
+    finally:
+        if node is not None:
+            await asyncio.to_thread(node.close)
+    (verdict,) = result.verdicts
+    assert verdict.passed is not True
+    (told,) = verdict.evidence or ()
+    assert told.code == "script-failed" and words in told.text and "inline_" not in verdict.reason
+    shown = [plain(line) for line in brief(verdict)]
+    assert place in shown, shown
+    marks = shown[shown.index(place) + 1] if marked else ""
+    assert place[marks.index("^") : marks.rindex("^") + 1] == marked if marked else "^" not in "".join(shown)
+
+
+@pytest.mark.asyncio(loop_scope="module")
+async def test_what_is_thrown_outside_of_the_script_has_no_place(services: JudgeServices) -> None:
+    (Path(services.root) / "empty.js").write_text("exports.other = 1;\n")
+    for asserted in (
+        {"type": "javascript", "value": "file://empty.js"},
+        {"type": "javascript", "value": "Symbol()"},
+    ):
+        (verdict,) = (await judged([asserted], "x", services=services)).verdicts
+        assert verdict.passed is not True and not any(one.path for one in verdict.evidence or ())

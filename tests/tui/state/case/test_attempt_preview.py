@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from tests.tui.state.case.test_case_why import said
 from tests.tui.state.case.test_nearest_in_meaning import lacking
-from tui_eval.model import Attempt, Entry, Usage, Verdict
-from tui_eval.tui.pointer import CasePointer
+from tui_eval.model import Attempt, Case, DataDetails, Entry, Turn, Usage, Verdict
+from tui_eval.tui.state.app_state import CasePointer
 from tui_eval.tui.state.case.attempt_preview import brief_answers, brief_lines, preview_lines
 from tui_eval.tui.state.case.case_content import CaseContent
 from tui_eval.tui.state.case.transcript_view import facts_of
@@ -51,3 +51,69 @@ def test_answers_of_several_rows_in_brief_begin_with_outcome_and_row() -> None:
     shown = said(brief_answers([("mini terse", content(failed)), ("large terse", content(passed))]))
     assert shown[0].startswith("✗ mini terse") and shown[1].startswith('✗ lacks "2 years"')
     assert shown[-2:] == ["✓ large terse  7ms", "Two years."] and not any("polite" in line for line in shown)
+
+
+def rows_differ(passed: bool | None = False) -> CaseContent:
+    """An answer whose rows were asked for in a turn of their own, behind the one that the case has."""
+    differing = [f"row {n} (country=C{n}): revenue: expected {n}, actual {n * 100}" for n in range(1, 9)]
+    attempt = Attempt(
+        "a::b",
+        1,
+        "failed" if passed is False else "error",
+        verdicts=[Verdict("sql", passed, reason="values differ: " + differing[0])],
+        transcript=[
+            Entry(1, "user", text="Revenue by country?"),
+            Entry(1, "assistant", text="Here it is, in cents."),
+            Entry(2, "user", text="Based on your previous analysis, give the rows"),
+            Entry(2, "assistant", text='{"data": []}'),
+        ],
+        data=DataDetails(comparison="\n".join(differing)),
+    )
+    shown = content(attempt)
+    shown.case = Case("a::b", "nao", "b", "a.yml", turns=[Turn("Revenue by country?")])
+    return shown
+
+
+def test_of_rows_that_differ_the_first_are_named_and_the_agents_own_words_shown() -> None:
+    shown = said(brief_lines(rows_differ()))
+    rows = [line.strip() for line in shown if "expected" in line and line.startswith("  row")]
+    assert rows == ["row 1 (country=C1): revenue: expected 1, actual 100"]
+    assert len(shown) == 5  # a pane of a small terminal has little more
+    assert shown[-2:] == ["turn 1 of 2  > Revenue by country?", "Here it is, in cents."]
+    assert len([line for line in said(preview_lines(rows_differ())) if line.startswith("  row")]) == 5
+
+
+def test_no_cells_are_promised_where_nothing_could_be_compared() -> None:
+    assert any("which cells differ" in line for line in said(preview_lines(rows_differ())))
+    for shown in (brief_lines, preview_lines):
+        assert not any("which cells differ" in line for line in said(shown(rows_differ(None))))
+
+
+def test_calls_of_one_tool_in_a_row_are_one_line_so_that_the_reply_is_seen() -> None:
+    attempt = lacking("2 years")
+    calls: list[Entry] = []
+    for page in range(6):
+        calls.append(Entry(1, "tool_call", name="search", arguments={"page": page}, call_id=f"c{page}"))
+        calls.append(Entry(1, "tool_result", name="search", result={"hits": []}, call_id=f"c{page}"))
+    other = Entry(1, "tool_call", name="open_ticket", call_id="t")
+    attempt.transcript = [*calls, other, *attempt.transcript]
+    shown = [line for line in said(brief_lines(content(attempt))) if "↳" in line]
+    assert shown == ['↳ 6 × search {"page": 0}', "↳ open_ticket"]
+    failing = Entry(1, "tool_result", name="search", error="down", call_id="c2")
+    attempt.transcript[5] = failing
+    shown = said(brief_lines(content(attempt)))
+    assert [line for line in shown if "search" in line or line == "down"] == [
+        '↳ 3 × search {"page": 0}',
+        "down",
+        '↳ 3 × search {"page": 3}',
+    ]
+
+
+def test_a_verdict_on_a_turn_that_is_not_shown_names_it() -> None:
+    first, second = lacking("2 years"), lacking("3 years")
+    for verdict, turn in ((first.verdicts[0], 1), (second.verdicts[0], 2)):
+        verdict.turn = turn
+    first.verdicts.append(second.verdicts[0])
+    first.transcript.append(Entry(2, "assistant", text="no"))
+    shown = [line for line in said(brief_lines(content(first))) if line.startswith("✗ lacks")]
+    assert shown == ['✗ lacks "2 years"  contains · turn 1', '✗ lacks "3 years"  contains · turn 2']

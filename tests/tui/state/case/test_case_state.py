@@ -22,7 +22,7 @@ from tests.support.judged_evidence import evidenced
 from tui_eval.guard.text import CONTROL_TABLE
 from tui_eval.model import Attempt, Case, Entry, Evidence, Outcome, Reply, Verdict
 from tui_eval.store.schema import AttemptRow, AttemptState
-from tui_eval.tui.pointer import CasePointer
+from tui_eval.tui.state.app_state import CasePointer
 from tui_eval.tui.state.case import assertions_view, copying, raw_view, tools_view
 from tui_eval.tui.state.case.case_content import CaseContent, choose, deciding, head
 from tui_eval.tui.state.case.case_history import CasePast
@@ -589,3 +589,15 @@ def test_a_judges_question_does_not_repeat_the_reply_that_stands_below() -> None
     assert "Judge: … the reply …!" in said and "rubric    is kind" in said
     raw = "\n".join(plain(line) for b in assertions_view.build(attempt, rendered=False) for line in b.lines())
     assert "More of it" in raw
+
+
+def test_an_agents_traceback_stands_at_the_end_of_the_transcript() -> None:
+    trace = 'Traceback (most recent call last):\n  File "bot.py", line 2, in answer\n    return ORDERS["9"]\nKeyError: \'9\'\n'
+    attempt = Attempt("a::b", 1, "error", error="bot.py:answer: KeyError: no key '9' (bot.py:2)")
+    attempt.transcript = [Entry(1, "user", text="hi"), Entry(1, "error", error=attempt.error)]
+    attempt.evidence = [Evidence("agent", "script-raised", text="KeyError", actual=trace)]
+    view = build(attempt)
+    assert view.blocks[-1].label == "traceback"
+    assert [plain(line) for line in view.blocks[-1].lines()][-1] == "KeyError: '9'"
+    attempt.evidence = [Evidence("agent", "server-failed", text="503", actual=503)]
+    assert build(attempt).blocks[-1].label != "traceback"

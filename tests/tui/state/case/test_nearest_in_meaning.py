@@ -2,9 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from tests.support.alone import on_project
 from tests.tui.state.case.test_case_why import said, styled
+from tui_eval.engine.prepare import prepare
+from tui_eval.engine.request import RunRequest
 from tui_eval.model import Attempt, Entry, Evidence, Reply, Verdict
-from tui_eval.tui.pointer import CasePointer
+from tui_eval.tui.loaders.case_loader import load, where_is
+from tui_eval.tui.state.app_state import CasePointer
 from tui_eval.tui.state.case import assertions_view, transcript_view
 from tui_eval.tui.state.case.attempt_preview import preview_lines
 from tui_eval.tui.state.case.case_content import CaseContent
@@ -63,3 +72,47 @@ def test_a_synonym_of_an_assertion_for_any_of_several_or_of_a_variable_counts() 
         assert 'the nearest is listed with "refund":' in shown
     for named in ({"refund": 3}, "refund", [1, ["refund"]], {"other": ["money back"]}):
         assert "listed with" not in everywhere(lacking("refund", reply=reply, vars={"synonyms": named}))[0]
+
+
+SHOP = """\
+prompts: ['{{q}}']
+providers: [echo]
+tests:
+  - {description: wants a refund, vars: {q: you get your money back}, assert: [{type: contains, value: refund}]}
+  - {description: any of them, vars: {q: x}, assert: [{type: icontains-any, value: [refund, money back]}]}
+  - {description: named, vars: {q: x, synonyms: {reimbursement: [refund]}}, assert: [{type: contains, value: x}]}
+"""
+
+
+async def test_what_any_case_of_the_suite_lists_counts_for_the_others(tmp_path: Path) -> None:
+    alone = await on_project(tmp_path, suites={"promptfooconfig.yaml": SHOP})
+    active = await asyncio.to_thread(prepare, RunRequest(paths=[str(tmp_path)]))
+    await active.execute()
+    assert active.writer is not None
+    case_id = next(one for one in alone.state.by_id if "wants a refund" in one)
+    content = load(where_is(alone.state, CasePointer(case_id, run_id=active.writer.folder.name)))
+    assert content.attempt is not None and content.attempt.listed == [
+        ["refund", "money back"],
+        ["reimbursement", "refund"],
+    ]
+    for view in everywhere(content.attempt)[1:]:
+        assert 'nearest money back  listed with "refund"' in view
+
+
+@pytest.mark.parametrize(
+    ("wanted", "line"),
+    [
+        ("14 days", "nearest two weeks  the same in another unit, said in turn 1"),
+        ("Ticket 88", "nearest Ticket 88  said in turn 1"),
+        ("ticket 88", "nearest Ticket 88  said in turn 1"),
+    ],
+)
+def test_what_was_said_in_an_earlier_turn_is_named(wanted: str, line: str) -> None:
+    attempt = lacking(wanted, reply="Which order is it about?")
+    attempt.transcript[0].turn = attempt.replies[0].turn = 2
+    attempt.transcript.insert(
+        0, Entry(1, "assistant", text="You get your money back within two weeks. Ticket 88 is open.")
+    )
+    assert all(line in one for one in everywhere(attempt)[1:]), everywhere(attempt)
+    attempt.verdicts[0].turn = 1  # that turn was judged itself
+    assert not any("said in turn" in one for one in everywhere(attempt)[1:])

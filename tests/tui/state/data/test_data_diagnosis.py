@@ -10,8 +10,8 @@ import pytest
 from tests.support.case_host import host, screen_text, sees, until
 from tests.tui.inspector.test_data_tab import SIZES, attempt_of, opened
 from tui_eval.model import DataDetails
-from tui_eval.tui.state.data.data_diagnosis import diagnosis_lines
 from tui_eval.tui.state.data.data_view import make
+from tui_eval.tui.state.data.data_words import diagnosis_lines
 from tui_eval.tui.state.text.lines import plain
 
 Rows = list[dict[str, Any]]

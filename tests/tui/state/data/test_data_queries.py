@@ -197,6 +197,22 @@ async def test_in_few_rows_and_columns_the_step_that_went_wrong_is_said_first(
         await sees(pilot, "SQL retold wrongly: its query gives the right rows\n")
 
 
+@pytest.mark.parametrize("size", [(80, 24), (120, 40)])
+async def test_of_a_query_of_the_agents_that_fails_candidates_line_and_caret_are_shown(
+    project: Path, tmp_path: Path, size: tuple[int, int]
+) -> None:
+    app = host(tmp_path, with_query(RETOLD, WANTED.replace("status,", "statsu,")))
+    app.state.config = load(root=project)
+    async with app.run_test(size=size) as pilot:
+        await opened(pilot)
+        await sees(
+            pilot,
+            'bindings: "status"',
+            "failed     LINE 1: select statsu",
+            "▎                           ^^^^^^",
+        )
+
+
 FEWER = WRONG.replace("orders GROUP", "orders WHERE status <> 'paid' GROUP")
 
 

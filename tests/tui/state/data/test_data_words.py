@@ -10,8 +10,8 @@ import pytest
 
 from tests.support.attempts import wrong_cell
 from tui_eval.model import DataDetails
-from tui_eval.tui.screens.case_notes import CHOICES as NOTES
-from tui_eval.tui.state.case.copying import CHOICES as COPIES
+from tui_eval.tui.screens.case_actions import NOTE_CHOICES as NOTES
+from tui_eval.tui.state.case.copying import COPY_CHOICES as COPIES
 from tui_eval.tui.state.data import joined_rows
 from tui_eval.tui.state.data.comparison_modes import disagreement
 from tui_eval.tui.state.data.data_blocks import broken, sql_lines
@@ -20,7 +20,7 @@ from tui_eval.tui.state.data.data_view import DataView, make
 from tui_eval.tui.state.data.data_words import alike, shortened
 from tui_eval.tui.state.text.lines import plain
 from tui_eval.tui.state.text.text_difference import common
-from tui_eval.tui.widgets.copy_bar import question
+from tui_eval.tui.widgets.bars import question
 
 Rows = list[dict[str, Any]]
 
@@ -47,6 +47,26 @@ def test_the_summary_counts_rows_and_names_columns_and_key() -> None:
     assert plain(view_of(rows, rows).summary()) == "✓ all 30 rows are the same · key: id (found)"
     given = view_of(rows, other, key=["id", "a"])
     assert plain(given.summary()).endswith("key: id, a (given)")
+
+
+@pytest.mark.parametrize(
+    ("expected", "actual", "lines"),
+    [
+        (None, "", ["expected null  null", 'actual   ""  text']),
+        ("", "x", ['expected ""', "actual   x"]),
+        ("x", "", ["expected x", 'actual   ""']),
+    ],
+)
+def test_an_empty_text_is_seen(expected: Any, actual: Any, lines: list[str]) -> None:
+    view = view_of([{"id": 1, "v": expected}], [{"id": 1, "v": actual}], key=["id"])
+    assert said(view, 0, 1)[1:] == lines
+
+
+def test_lists_are_lists_on_both_sides() -> None:
+    types = {"v": "VARCHAR[]"}
+    view = view_of([{"id": 1, "v": "[a, b c]"}], [{"id": 1, "v": ["a", "b d"]}], key=["id"], types=types)
+    assert said(view, 0, 1)[1:] == ["expected [a, b c]", "actual   [a, b d]"]
+    assert [column.kind for column in view.table.columns] == ["integer", "list"]
 
 
 def test_where_there_is_one_line_for_it_the_key_gives_way_to_the_reason() -> None:
@@ -276,7 +296,8 @@ def test_no_date_is_cut_so_that_its_day_is_lost(width: int) -> None:
         ("2018-01-05", "2018-02-06", 20, ("", "2018-02-06")),
         ("2018-01-05 08:00:00", "2018-02-06 09:00:00", 24, ("2018-01-05", "2018-02-06")),
         ("abc", "a long text that ends in no time", 12, ("abc", "a long …")),
-        ("100000000001", "100000000002", 11, ("1000…", "1000…")),
+        ("100000000001", "100000000002", 11, ("…0001", "…0002")),
+        ("100000000001", "200000000002", 11, ("1000…", "2000…")),
     ],
 )
 def test_both_values_of_a_cell_are_cut_where_they_are_alike(
@@ -335,3 +356,14 @@ def test_a_question_at_the_foot_names_every_choice(width: int) -> None:
         text = "".join(words for _, words in parts).rstrip()
         assert len(text) <= width and [key for kind, key in parts if kind == "key"] == list(choices)
         assert all(f"{key} {words[:3].rstrip()}" in text for key, words in choices.items())
+
+
+def test_an_empty_text_is_seen_and_named() -> None:
+    view = view_of([{"id": 1, "a": None, "b": ""}], [{"id": 1, "a": "", "b": None}], key=["id"])
+    first, second = said(view, 0, 1), said(view, 0, 2)
+    assert first[0].endswith("≠ an empty text instead of null") and first[2].split() == [
+        "actual",
+        '""',
+        "text",
+    ]
+    assert second[0].endswith("≠ null instead of an empty text") and second[1].split()[1] == '""'

@@ -6,15 +6,16 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.app_host import FakeEngine, LiveRun, project, running_app, screen_text, until
+from tests.support.app_host import running_app, screen_text, until
+from tests.support.live_run import FakeEngine, LiveRun, project
 from tui_eval.case_names import names_by_values
-from tui_eval.model import Attempt, Case, Entry, Suite
+from tui_eval.model import Attempt, Case, Entry, Problem, Suite
 from tui_eval.store.writer import PlannedCase
 from tui_eval.tui.screens.run_screen import RunScreen
 from tui_eval.tui.state.app_state import AppState
 from tui_eval.tui.state.lists.case_entry import CaseRow
 from tui_eval.tui.state.lists.case_tree import Tree, View, build
-from tui_eval.tui.state.lists.entries import suite_entries
+from tui_eval.tui.state.lists.entries import not_passed, suite_entries
 
 
 def row(
@@ -56,7 +57,7 @@ def test_alike_rows_fold_and_what_passed_or_waits_stands_in_one_line_at_the_end(
         ("    terse · http", ""),
         ("    2 × chat · http, friendly · http", ""),
         ("  2 waiting", ""),
-        ("  2 passed", ""),
+        ("  2 tests, 3 passed", ""),
     ]
 
 
@@ -69,18 +70,54 @@ def test_a_fold_says_what_its_rows_share_where_their_reasons_differ_in_figures()
 
 def test_of_a_test_that_is_shown_in_part_the_line_says_of_how_many():
     rows = [row("Two", str(n), "failed" if n < 2 else "passed", "lacks x") for n in range(4)]
-    for view in (View(accept=lambda one: one.status == "failed"), View(grouping="cause")):
+    for view in (View(accept=lambda one, _: one.status == "failed"), View(grouping="cause")):
         assert ("  Two", "2 of 4 lacks x") in seen(build(rows, [], view))
+
+
+def test_a_model_that_is_called_as_its_agent_stands_once_in_the_line_of_both():
+    rows = [row("One", "", "failed", agent="atlas"), row("Two", "", "failed", agent="atlas")]
+    rows[0].model = "atlas"
+    assert seen(build(rows, [], View(grouping="agent"))) == [("atlas", ""), ("  One", ""), ("  Two", "")]
+
+
+def test_the_line_of_a_test_counts_all_that_did_not_pass():
+    rows = [
+        row("Two", str(n), status, status) for n, status in enumerate(["failed", "error", "error", "passed"])
+    ]
+    assert seen(build(rows, [], View()))[1] == ("  Two", "3 of 4")
+    assert seen(build(rows[:3], [], View()))[1] == ("  Two", "all 3")
 
 
 def test_what_is_folded_unfolds_and_is_found():
     tree = build(ROWS, [], View())
     four = next(one for one in ROWS if one.name == "Four")
     line = tree.stands_for(four.key)
-    assert line is not None and line.name == "2 passed"
+    assert line is not None and line.name == "2 tests, 3 passed"
     opened = build(ROWS, [], View(unfolded=set(tree.hiding(four.key))))
     assert "    Four" in [name for name, _ in seen(opened)]
     assert opened.index[four.key] > opened.index[line.key]
+
+
+def test_a_fold_whose_rows_changed_says_how_many_of_them_stand_as_it_shows():
+    rows = [row("Two", f"p{n}", "waiting") for n in range(4)] + [row("Two", "p5", "failed", "lacks x")]
+    tree = build(rows, [], View())
+    (fold,) = [line for line in tree.lines if line.kind == "fold"]
+    assert fold.summary.variant == ""
+    rows[0].status, rows[0].cause = "failed", "lacks y"  # the list is made anew a little later
+    tree.update(rows[0].key, "waiting", "failed")
+    assert (fold.summary.status, fold.summary.variant, fold.summary.cause) == ("failed", "1 of 4", "lacks y")
+
+
+def test_what_never_began_folds_as_not_run_and_is_run_again():
+    rows = [row(name, "", "not-run") for name in ("Eight", "Nine")]
+    assert seen(build([*ROWS, *rows], [], View()))[-2:] == [("  2 not run", ""), ("  2 tests, 3 passed", "")]
+    assert not_passed(rows) == rows
+
+
+def test_what_is_wrong_in_the_configuration_stands_before_all_suites():
+    wrong = Suite("tui_eval.yaml", "", problems=[Problem("tui_eval.yaml", 3, "run.concurency", "not a key")])  # type: ignore[arg-type]
+    told = seen(build([row("One", "", "passed", suite="deep/a.yaml"), *ROWS], [wrong], View()))
+    assert [name for name, _ in told][:2] == ["tui_eval.yaml", "  not a key"]
 
 
 def test_every_case_is_in_the_tree_once_in_every_grouping():

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.support.app_host import LiveRun, project, running_app, screen_text, until
+from tests.support.app_host import running_app, screen_text, until
+from tests.support.live_run import LiveRun, project
 from tui_eval.store.notes import HumanNote, Notes
 from tui_eval.tui.screens.case_screen import CaseScreen
 from tui_eval.tui.screens.dialogs import AskScreen

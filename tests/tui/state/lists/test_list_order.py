@@ -6,7 +6,8 @@ from functools import partial
 
 import pytest
 
-from tests.support.app_host import LiveRun, project, running_app, screen_text, until
+from tests.support.app_host import running_app, screen_text, until
+from tests.support.live_run import LiveRun, project
 from tests.tui.loaders.test_linked_runs import LinkingEngine
 from tui_eval.tui.screens import list_arrangement
 from tui_eval.tui.screens.run_screen import RunScreen
@@ -81,8 +82,8 @@ def test_what_loses_its_place_is_held_and_what_gains_one_is_not():
         (View(failures_first=True), "failed", "running", True),
         (View(failures_first=True), "running", "failed", False),
         (View(failures_first=True), "passed", "running", False),
-        (View(accept=lambda one: one.status == "failed"), "failed", "passed", True),
-        (View(accept=lambda one: one.status == "failed"), "passed", "failed", False),
+        (View(accept=lambda one, _: one.status == "failed"), "failed", "passed", True),
+        (View(accept=lambda one, _: one.status == "failed"), "passed", "failed", False),
         (View(), "failed", "passed", True),  # what passed folds away with the others that did
         (View(sort="name"), "failed", "passed", False),
     ):
@@ -126,7 +127,7 @@ async def test_folders_of_many_cases_fold_and_unfold(tmp_path, monkeypatch):
 
 
 async def test_next_and_previous_go_through_the_models_of_one_agent(tmp_path):
-    from tests.support.app_host import FakeEngine
+    from tests.support.live_run import FakeEngine
     from tui_eval.store.writer import PlannedCase
 
     root = project(tmp_path)

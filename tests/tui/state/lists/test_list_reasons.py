@@ -8,13 +8,13 @@ from dataclasses import replace
 import pytest
 from rich.cells import cell_len
 
-from tests.support.app_host import LiveRun, project, running_app, screen_text, until
+from tests.support.app_host import running_app, screen_text, until
+from tests.support.live_run import LiveRun, project
 from tui_eval.model import Assertion, Case, Evidence
 from tui_eval.tui.screens.run_screen import RunScreen
 from tui_eval.tui.state.case.case_details import assertion_text, describe, describe_entry, entry_head
-from tui_eval.tui.state.lists.case_entry import CaseRow, extent_of
+from tui_eval.tui.state.lists.case_entry import CaseRow, extent_of, reason_in_line, reason_in_pane
 from tui_eval.tui.state.lists.case_tree import Tree, TreeLine
-from tui_eval.tui.state.lists.reasons import reason_in_line, reason_in_pane
 from tui_eval.tui.state.text import formatting
 from tui_eval.tui.state.text.formatting import Symbols
 from tui_eval.tui.widgets.case_list import TIMES_FROM, CaseLines, columns_for
@@ -190,7 +190,7 @@ def test_a_trend_of_two_runs_takes_no_room_from_the_reason():
     assert columns_for("suites", 120, extent_of([row])).trend == 2
     row.trend = (1.0,) * 40
     assert columns_for("suites", 120, extent_of([row])).trend == 12
-    assert columns_for("suites", 60, extent_of([row])).trend == 6
+    assert columns_for("suites", 64, extent_of([row])).trend == 6
 
 
 def test_a_case_that_was_cancelled_before_it_began_took_no_time():
@@ -222,3 +222,20 @@ def test_a_network_is_named_and_a_server_that_is_called_as_its_format_once():
     case = Case("s.hocon::s", "s", "s.hocon", "neuro_san", agent="te_team", line=2)
     row = CaseRow("k6", case.case_id, "s", "s.hocon", "neuro_san", "failed", "neuro-san", case=case)
     assert entry_head(row, Symbols())[1] == ("dim", "s.hocon:2 · neuro-san · te_team")
+
+
+def test_a_long_reason_of_a_retry_leaves_the_name_its_place():
+    retrying = replace(
+        KETTLE, status="retrying", attempts="t", duration_ms=None, cause="", message="",
+        detail="429: the engine is overloaded and asks everybody to come back later, again in 12 s",
+    )  # fmt: skip
+    for width in (60, 79, 119):
+        (line,) = drawn(width, retrying)
+        assert "Kettle text" in line and "friendly" in line and "429" in line and "in 12 s" in line, line
+
+
+def test_on_a_small_screen_the_reason_has_more_room_than_figures():
+    row = replace(KETTLE, trend=(1.0,) * 9, finished_at=1.0)
+    small, large = (columns_for("suites", width, extent_of([row]), words=False) for width in (59, 65))
+    assert (small.trend, small.duration, small.age) == (3, 0, 4)
+    assert (large.trend, large.duration, large.age) == (6, 6, 4)

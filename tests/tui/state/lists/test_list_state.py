@@ -8,20 +8,26 @@ from typing import Any
 import pytest
 
 from tui_eval.model import Assertion, Case, Problem, Suite, Turn
+from tui_eval.store.notes import HumanNote
 from tui_eval.store.schema import AttemptRow, CaseHistory, LiveRow, RunInfo, StoredCase
 from tui_eval.tui.state.app_state import AppState
 from tui_eval.tui.state.case.case_details import describe_entry
 from tui_eval.tui.state.lists import filtering
 from tui_eval.tui.state.lists.case_entry import CaseRow
 from tui_eval.tui.state.lists.case_tree import View, build
-from tui_eval.tui.state.lists.completing import completed, values_of
 from tui_eval.tui.state.lists.entries import failing, not_passed, run_entries, subject, suite_entries
+from tui_eval.tui.state.lists.filtering import completed, values_of
 from tui_eval.tui.state.runs import stream_layout
 from tui_eval.tui.state.runs.run_group import RunGroup
 from tui_eval.tui.state.runs.run_view import LiveAttempt, LivePiece, RunView, case_outcome
 from tui_eval.tui.state.text import formatting
 from tui_eval.tui.state.text.fitting import wrap
+from tui_eval.tui.state.text.formatting import GLYPHS, Symbols
+from tui_eval.tui.state.text.lines import plain
 from tui_eval.tui.state.text.stream_text import StreamText
+from tui_eval.tui.widgets.case_list import CaseLines
+
+NOW = 1_760_000_000.0
 
 
 def entry(name: str, status: str = "", suite: str = "a/s.yaml", **more) -> CaseRow:
@@ -54,6 +60,63 @@ class TestFilter:
         case = Case("i", "n", "s", "promptfoo", turns=[Turn("Where is my PARCEL?")])
         assert self.matches("parcel", entry("n", case=case))
         assert self.matches("goodbye", entry("n", "failed", message="expected 'goodbye'"))
+
+    @pytest.mark.parametrize("grouping", ["file", "cause", "agent"])
+    @pytest.mark.parametrize("kind", ["suites", "run"])
+    def test_every_word_that_a_row_shows_finds_it(self, kind, grouping):
+        """Its age apart, which is another every minute, and what stands for the outcome: that is asked for by name."""
+        note = HumanNote("r", 1, "x", "wrong", "against the policy", at=1.0)
+        rows = [
+            entry("Returns", "failed", cause='lacks "30 days"', alike='lacks "30 days"', variant="mini terse",
+                  agent="atlas-mini", model="small", duration_ms=3_600.0, tokens=12_345, cost=0.0123,
+                  finished_at=NOW - 90, note=note, suite="shop/returns.yaml"),
+            entry("Warranty", "error", message="refused :8941", variant="chat", agent="atlas-large",
+                  duration_ms=126.0, cached=2, cost=0.0, finished_at=NOW - 90, suite="shop/returns.yaml"),
+            entry("Hours", "retrying", detail="429, again in 12 s", agent="http", duration_ms=61_000.0,
+                  suite="desk/hours.yaml"),
+            entry("Poem", "passed", flaky=True, ratio=(2, 3), agent="http", duration_ms=900.0,
+                  finished_at=NOW - 90, suite="desk/hours.yaml"),
+        ]  # fmt: skip
+        painted = CaseLines(kind, Symbols())
+        painted.now = lambda: NOW
+        tree = painted.cases = build(
+            rows, [Suite(one.suite, "promptfoo") for one in rows], View(grouping=grouping)
+        )
+        for line in tree.lines:
+            if line.entry is None:
+                continue
+            shown = [plain(painted.tree_line(one, 200)) for one in (line, *line.above[1:])]
+            words = {word.strip(",…") for word in " ".join(shown).split()}
+            words -= {*GLYPHS.values(), "", "·", "▾", "▸", "×", "1m", "1"} | {
+                word for word in words if word[:1] in "✓✗!●↻" and word[1:].isdigit()
+            }
+            lost = [
+                word
+                for word in words
+                if not self.matches(f'"{word}"' if '"' not in word else word, line.entry)
+            ]
+            assert not lost, (line.name, lost)
+            assert len(words) > 2
+
+    def test_tests_whose_columns_came_out_differently(self):
+        rows = [entry("a", "passed", variant="x"), entry("a", "failed", variant="y"), entry("b", "failed", variant="x"),
+                entry("b", "failed", variant="y"), entry("c", "passed", flaky=True), entry("d", "waiting", variant="x"),
+                entry("d", "passed", variant="y")]  # fmt: skip
+        for number, row in enumerate(rows):
+            row.key = f"{number}"
+        parsed = filtering.parse("differs")
+        view = View(
+            accept=lambda one, differs: parsed.matches(subject(one, differs=differs)),
+            compares_rows=parsed.compares_rows,
+        )
+        assert [(one.name, one.variant) for one in build(rows, [], view).shown] == [
+            ("a", "x"),
+            ("a", "y"),
+            ("c", ""),
+        ]
+        rows[3].status = "passed"
+        assert "b" in [one.name for one in build(rows, [], view).shown]
+        assert not filtering.parse("failed").compares_rows
 
     def test_flaky_and_new(self):
         assert self.matches("flaky", entry("n", "failed", flaky=True))
@@ -123,7 +186,7 @@ class TestTree:
         assert 0 in changed and tree.index[one.key] in changed
 
     def test_filtered_suites_vanish(self):
-        tree = build([entry("one", "passed")], [Suite("a/s.yaml", "nao")], View(accept=lambda _: False))
+        tree = build([entry("one", "passed")], [Suite("a/s.yaml", "nao")], View(accept=lambda *_: False))
         assert tree.lines == [] and tree.total == 1
 
 
@@ -354,7 +417,7 @@ class TestSuiteEntries:
     def test_those_that_nothing_else_tells_apart_have_the_end_of_their_ids(self):
         state = AppState(Path("."))
         state.set_suites([Suite("s", "nao", cases=[Case(i, "a", "s", "nao") for i in ("s::a", "s::a#2")])])
-        assert [one.variant for one in suite_entries(state)] == ["", "#2"]
+        assert [one.name for one in suite_entries(state)] == ["a · #1", "a · #2"]
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from tui_eval.tui.state.lists.case_entry import CaseRow
 from tui_eval.tui.state.lists.case_tree import GROUPINGS, View, build
 from tui_eval.tui.state.lists.entries import _told_apart
 from tui_eval.tui.state.lists.run_line import RunLine, begun_apart, row_line
-from tui_eval.tui.state.lists.telling_apart import NOT_AT_ALL, cut, differences, named_together
+from tui_eval.tui.state.lists.telling_apart import NOT_AT_ALL, cut, differences, listed, named_together
 from tui_eval.tui.state.text.formatting import Symbols
 from tui_eval.tui.state.text.lines import plain
 from tui_eval.tui.widgets.case_list import CaseLines
@@ -36,6 +36,15 @@ def test_a_name_from_which_another_goes_on_uses_the_room_and_so_does_that() -> N
     ]  # fmt: skip
     assert cut(names[1], differs[names[1]], 35) == "Knows the order in the nex… (saved)"
     assert [cut(name, differs[name], 14) for name in names] == ["Knows the ord…", "Knows… (saved)"]
+
+
+def test_numbered_names_keep_all_of_their_number_before_more_of_their_end() -> None:
+    names = [f"Customer question number {number:04d} which is about the warranty" for number in range(334)]
+    differs = differences(names)
+    assert cut(names[9], differs[names[9]], 10) == "Cust…009…y"
+    for width in (9, 10, 11, 14):
+        shown = {cut(name, differs[name], width) for name in names}
+        assert len(shown) == len(names) and all(cell_len(text) <= width for text in shown)
 
 
 @st.composite
@@ -140,19 +149,57 @@ def test_runs_that_read_the_same_say_when_they_began() -> None:
 MATRIX = [f"{model} {prompt}" for model in ("mini", "large") for prompt in ("terse", "friendly", "chat")]
 
 
+def together(rows: list[str], siblings: list[str]) -> str:
+    return "".join(named_together(rows, siblings))
+
+
+def test_a_line_that_is_too_narrow_for_all_names_says_how_many_more_there_are():
+    names = named_together(
+        ["mini terse", "mini friendly", "mini chat"], ["mini terse", "mini friendly", "mini chat", "x"]
+    )
+    assert listed(names, 40) == "mini terse, friendly, chat"
+    assert listed(names, 25) == "mini terse, friendly +1"
+    assert listed(names, 15) == "mini terse +2"
+    assert listed(names, 9) == "mini … +2"
+    assert listed(["atlas-mini"], 6) == "atlas…"
+
+
 def test_rows_that_stand_together_are_called_by_the_model_or_prompt_they_share():
     mini, large = MATRIX[:3], MATRIX[3:]
-    assert named_together(mini, MATRIX) == "mini"
-    assert named_together([mini[1], large[1]], MATRIX) == "friendly"
-    assert named_together(large[:2], MATRIX) == "large terse, friendly"
-    assert named_together([*mini, large[0]], MATRIX) == "mini; large terse"
-    assert named_together(MATRIX[:-1], MATRIX) == "all but large chat"
-    assert named_together(MATRIX, MATRIX) == "6 cases"
-    assert named_together(["terse", "chat"], ["terse", "chat", "friendly"]) == "terse, chat"
-    assert named_together(mini, [*MATRIX, "other terse"]) == "mini terse, friendly, chat"
+    assert together(mini, MATRIX) == "mini"
+    assert together([mini[1], large[1]], MATRIX) == "friendly"
+    assert together(large[:2], MATRIX) == "large terse, friendly"
+    assert together([*mini, large[0]], MATRIX) == "mini; large terse"
+    assert together(MATRIX[:-1], MATRIX) == "all but large chat"
+    assert together(MATRIX, MATRIX) == "6 cases"
+    assert together(["terse", "chat"], ["terse", "chat", "friendly"]) == "terse, chat"
+    assert together(mini, [*MATRIX, "other terse"]) == "mini terse, friendly, chat"
+    assert together(["mini terse", "large terse"], [*MATRIX, "other terse"]) == "mini terse, large terse"
+
+
+def test_rows_of_one_value_are_called_by_it_whatever_model_and_prompt_they_have():
+    values = ["q=a [mid]", "q=b", "q=c"]
+    rows = [f"{row} {value}" for value in values for row in MATRIX]
+    assert together(rows[:6], rows) == "q=a [mid]"
+    assert together(rows[:9], rows) == "q=a [mid], mini q=b"
+    assert together(rows[:8], rows) == "q=a [mid], mini terse q=b, mini friendly q=b"
+    assert together([row for row in rows if "terse" in row], rows) == "terse"
+    assert together([row for row in rows if "mini chat" in row], rows) == "mini chat"
     assert (
-        named_together(["mini terse", "large terse"], [*MATRIX, "other terse"]) == "mini terse, large terse"
+        together([*rows[:6], *(row for row in rows[6:] if "large" in row)], rows) == "large, mini q=a [mid]"
     )
+
+
+@given(st.data())
+def test_different_rows_of_a_test_with_variables_are_never_called_the_same(data: st.DataObject):
+    models = data.draw(st.lists(st.sampled_from(["a", "b c", "c"]), min_size=2, unique=True))
+    prompts = data.draw(st.lists(st.sampled_from(["x", "y z", "z"]), min_size=2, unique=True))
+    values = data.draw(st.lists(st.sampled_from(["v=1", "v=a", "v=x z"]), min_size=2, unique=True))
+    rows = [f"{model} {prompt} {value}" for value in values for model in models for prompt in prompts]
+    some = st.lists(st.sampled_from(rows), min_size=1, unique=True)
+    one, other = data.draw(some), data.draw(some)
+    if {*one} != {*other} and len(one) == len(other):
+        assert together(one, rows) != together(other, rows)
 
 
 @given(st.data())
@@ -163,4 +210,4 @@ def test_different_rows_of_a_test_are_never_called_the_same(data: st.DataObject)
     some = st.lists(st.sampled_from(rows), min_size=1, unique=True)
     one, other = data.draw(some), data.draw(some)
     if {*one} != {*other} and len(one) == len(other):
-        assert named_together(one, rows) != named_together(other, rows)
+        assert together(one, rows) != together(other, rows)

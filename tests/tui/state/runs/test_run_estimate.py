@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.app_host import LiveRun, project, running_app, screen_text, until
+from tests.support.app_host import running_app, screen_text, until
+from tests.support.live_run import LiveRun, project
 from tui_eval.store.schema import CaseHistory
 from tui_eval.tui.screens.dialogs import AskScreen
 from tui_eval.tui.screens.run_dialog import RunDialog
@@ -27,25 +28,25 @@ def past(cost: float | None, seconds: float = 10.0, attempts: int = 1, agent: st
     ("planned", "lanes", "words"),
     [
         ([], 8, "0 cases, 0 attempts, cost not known"),
-        ([Planned([past(0.5)], 1, [ANY])], 8, "1 case, 1 attempt, about $0.5000 and 10s"),
+        ([Planned([past(0.5)], 1, [ANY])], 8, "1 case, 1 attempt, about $0.50 and 10s"),
         # A run of ten attempts cost ten times as much as one will.
-        ([Planned([past(5.0, attempts=10)], 2, [ANY])], 8, "1 case, 2 attempts, about $1.0000 and 10s"),
+        ([Planned([past(5.0, attempts=10)], 2, [ANY])], 8, "1 case, 2 attempts, about $1.00 and 10s"),
         # What is not known of a case is what the others take.
-        ([Planned([past(0.5)], 1, [ANY]), Planned([], 1, [ANY])], 1, "2 cases, 2 attempts, about $1.0000 and 20s"),
+        ([Planned([past(0.5)], 1, [ANY]), Planned([], 1, [ANY])], 1, "2 cases, 2 attempts, about $1.00 and 20s"),
         ([Planned([], 3, [ANY])], 8, "1 case, 3 attempts, cost not known"),
         ([Planned([past(None)], 3, [ANY])], 1, "1 case, 3 attempts, cost not known, about 30s"),
         # Judged again it cost nothing, asked again it will.
         ([Planned([past(0.0)], 1, [ANY])], 8, "1 case, 1 attempt, cost not known, about 10s"),
-        ([Planned([past(0.0), past(0.2)], 1, [ANY])], 8, "1 case, 1 attempt, about $0.2000 and 10s"),
+        ([Planned([past(0.0), past(0.2)], 1, [ANY])], 8, "1 case, 1 attempt, about $0.20 and 10s"),
         # Another agent's price is not this one's.
-        ([Planned([past(9.0, agent="b"), past(0.2)], 1, [ANY])], 8, "1 case, 1 attempt, about $0.2000 and 10s"),
-        ([Planned([past(0.2), past(2.0, agent="b")], 1, [ANY, Who("b")])], 8, "1 case, 2 attempts, about $2.2000 and 10s"),
-        ([Planned([past(0.2)], 1, [ANY, Who("new")])], 8, "1 case, 2 attempts, at least $0.2000 (1 of unknown cost) and 10s"),
+        ([Planned([past(9.0, agent="b"), past(0.2)], 1, [ANY])], 8, "1 case, 1 attempt, about $0.20 and 10s"),
+        ([Planned([past(0.2), past(2.0, agent="b")], 1, [ANY, Who("b")])], 8, "1 case, 2 attempts, about $2.20 and 10s"),
+        ([Planned([past(0.2)], 1, [ANY, Who("new")])], 8, "1 case, 2 attempts, at least $0.20 (1 of unknown cost) and 10s"),
         ([Planned([past(0.9)], 4, [Who("a", None, True)])], 1, "1 case, 4 attempts, costs nothing, about 40s"),
         # Cut off at once by an error: no measure of how long it takes.
-        ([Planned([past(0.1, 0.1, outcome="error"), past(0.1)], 1, [ANY])], 8, "1 case, 1 attempt, about $0.1000 and 10s"),
+        ([Planned([past(0.1, 0.1, outcome="error"), past(0.1)], 1, [ANY])], 8, "1 case, 1 attempt, about $0.10 and 10s"),
         # Its agent takes one at a time, however many the run would.
-        ([Planned([past(0.1)], 6, [Who("a", None, False, 1)])], 8, "1 case, 6 attempts, about $0.6000 and 1m00s"),
+        ([Planned([past(0.1)], 6, [Who("a", None, False, 1)])], 8, "1 case, 6 attempts, about $0.60 and 1m00s"),
     ],
 )  # fmt: skip
 def test_words(planned: list[Planned], lanes: int, words: str) -> None:
@@ -77,7 +78,7 @@ async def test_much_is_asked_about_once(tmp_path: Path, key: str) -> None:
         await until(lambda: app.state.rows[0].last is not None, pilot)
         await pilot.press("j", "j", "right", "j", key)  # those that passed are one line, until it is unfolded
         await until(lambda: isinstance(app.screen, AskScreen), pilot)
-        assert f"about ${6 if key == 'a' else 2}.0000" in screen_text(app)
+        assert f"about ${6 if key == 'a' else 2}.00" in screen_text(app)
         await pilot.press("n")
         assert not app.services.engines.own.requests
         await pilot.press(key)

@@ -8,7 +8,7 @@ import msgspec
 
 from tui_eval.model import Outcome
 from tui_eval.store.schema import AttemptRow, RunInfo, StoredCase
-from tui_eval.tui.state.runs.run_facts import figures_line
+from tui_eval.tui.state.runs.run_facts import figures_line, progress_line
 from tui_eval.tui.state.runs.run_view import RunView
 from tui_eval.tui.state.text.formatting import Symbols
 
@@ -58,6 +58,26 @@ def test_where_several_agents_are_asked_each_has_how_many_passed() -> None:
     again = msgspec.structs.replace(view.attempts[2], state="waiting", outcome=None, changed=10)
     view.apply_attempts([again])
     assert words(view, 78).endswith("small ✓2/2, large ✓1/1")
+
+
+def progress(view: RunView, **whole: int) -> str:
+    said = {status.replace("_", "-"): number for status, number in whole.items()}
+    return "".join(text for _, text in progress_line(view, Symbols(), 110, said))
+
+
+def test_of_a_list_in_which_a_part_runs_again_the_cases_are_counted_once() -> None:
+    view = of_two_models()
+    # Its own attempts: 3 of 4 ended; one of these is run again meanwhile.
+    said = progress(view, passed=1, failed=1, running=1, waiting=1)
+    assert "2/4" in said and "of 4" not in said and "3/4" not in said
+    view.info = msgspec.structs.replace(view.info, linked_to="r0")
+    assert "3/4  of 9" in progress(view, passed=8, running=1)
+    assert " of " not in progress(view, passed=3, running=1)  # all of them run again
+
+
+def test_what_never_began_of_a_run_that_was_cut_off_has_not_ended() -> None:
+    view = of_two_models()
+    assert "2/4" in progress(view, passed=1, failed=1, not_run=2)
 
 
 def test_where_there_is_no_room_or_the_list_holds_other_runs_too_the_agents_stand_alone() -> None:

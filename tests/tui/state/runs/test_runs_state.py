@@ -13,8 +13,9 @@ from tui_eval.model import Case, Turn
 from tui_eval.store.failure_modes import Assessment, FailedAttempt, FailureMode
 from tui_eval.store.full_text import Hit
 from tui_eval.store.schema import RunInfo, RunSummary, StoredCase
-from tui_eval.tui.keys import KEYS
-from tui_eval.tui.keys_runs import COMPARE_KEYS, GRID_KEYS, RUN_PLACES, RUNS_KEYS, SIDES_KEYS
+from tui_eval.tui.keys import COMPARE_KEYS, GRID_KEYS, KEYS, RUN_PLACES, RUNS_KEYS, SIDES_KEYS
+from tui_eval.tui.screens import run_plots
+from tui_eval.tui.screens.run_plots import plot_lines
 from tui_eval.tui.state.compare.grid_view import (
     cell_line,
     figures_known,
@@ -22,12 +23,21 @@ from tui_eval.tui.state.compare.grid_view import (
     metric_lines,
     title_lines,
     total_line,
+    widths,
 )
 from tui_eval.tui.state.compare.grid_view import row_line as grid_row
 from tui_eval.tui.state.lists.case_entry import CaseRow
-from tui_eval.tui.state.lists.run_line import RunLine, alike, outcome_sign, points, row_line, under_their_runs
+from tui_eval.tui.state.lists.run_line import (
+    RunLine,
+    alike,
+    outcome_sign,
+    points,
+    row_line,
+    under_their_runs,
+    with_parts,
+)
 from tui_eval.tui.state.runs.runs_view import RunFacts, action_of, detail_rows
-from tui_eval.tui.state.runs.search_view import FoundEntry, excerpt
+from tui_eval.tui.state.runs.search_view import FoundEntry, began_at, excerpt
 from tui_eval.tui.state.runs.search_view import row_line as found_line
 from tui_eval.tui.state.runs.trends import (
     Point,
@@ -39,8 +49,6 @@ from tui_eval.tui.state.runs.trends import (
     trend_lines,
 )
 from tui_eval.tui.state.text.lines import letters, plain, width_of
-from tui_eval.tui.widgets import plot
-from tui_eval.tui.widgets.plot import plot_lines
 
 NOW = 1_790_000_000.0
 BAD = {chr(code) for code in CONTROL_TABLE} - {"\n"}
@@ -96,6 +104,21 @@ def test_a_path_loses_its_folders_before_its_name_is_cut(width):
     assert run(what="no count").cases == "" and run(what="a, b (1 case)").places == "a, b"
 
 
+@pytest.mark.parametrize("width", [70, 76, 80])
+def test_a_run_of_many_files_says_how_many_cases_before_it_names_them_all(width):
+    one = run(what="tests/accents.yml, tests/actual_empty.yml, tests/agent_bad_sql.yml … (58 cases)")
+    text = plain(row_line(one, width, NOW))
+    assert "…/accents … (58)" in text and width_of(row_line(one, width, NOW)) <= width
+
+
+def test_answers_from_the_cache_are_said_apart_from_what_was_spent():
+    summary = RunSummary(
+        "20260601-120000-abcd", "finished", NOW, NOW, "a", "", 3, 3, 0, 0, 0, 0.02, None, 2, 0.5
+    )
+    text = "\n".join(plain(row.line) for row in detail_rows(RunLine(summary), None, [], 78))
+    assert "$0.0200 · 2 cached, $0.5000 saved" in text
+
+
 def damaged():
     return RunLine(RunSummary(
         "20260601-120000-abcd", "damaged", NOW - 3600, None, "/x/run.db: damaged: not a database", "",
@@ -132,7 +155,7 @@ def test_plots_are_of_runs_of_the_same_suites_and_of_an_attempt():
         pytest.approx(0.00123), 456.7, 0.0123, 4567,
     )  # fmt: skip
     assert point.seconds == pytest.approx(90)
-    assert plot.figures(points(runs)) == [
+    assert run_plots.figures(points(runs)) == [
         "pass rate", "latency", "tokens", "cost", "all tokens", "all cost", "time taken",
     ]  # fmt: skip
     for only, said in (
@@ -194,6 +217,20 @@ def test_reruns_of_a_part_stand_under_their_run_and_are_no_points():
     assert ["↳" in plain(row_line(one, 80, NOW)) for one in listed] == [0, 0, 1, 0, 0, 1, 1, 0]
     (detail,) = [row for row in detail_rows(listed[2], None, [], 80) if "a part of" in plain(row.line)]
     assert shrunk.run.id in plain(detail.line)
+
+
+def test_a_rerun_whose_run_is_deleted_does_not_read_as_one_of_the_run_above_it():
+    whole, gone = of(run(2), "s.yaml (9 cases)"), of(run(1, linked_to="deleted"), "s.yaml (3 cases)")
+    again = of(run(3, linked_to=whole.run.id), "s.yaml (1 case)")
+    told = [plain(row_line(one, 80, NOW)) for one in under_their_runs([again, whole, gone])]
+    assert ["its run is gone" in one for one in told] == [False, False, True]
+
+
+def test_a_rerun_of_one_column_stands_under_the_run_of_several():
+    several = of(run(1), "s.yaml (48 cases)", agents="small, large")
+    part = of(run(2), "s.yaml (3 cases)", agents="large")
+    other = of(run(3), "s.yaml (3 cases)", agents="large, huge")
+    assert [one.part_of for one in with_parts([several, part, other])] == ["", several.run.id, ""]
 
 
 def test_a_rerun_of_one_file_stands_under_the_run_of_several():
@@ -266,10 +303,10 @@ def test_large_plots_hold_all_runs_in_the_room_there_is(width, height, only):
     assert all(width_of(line) <= width for line in found) and len(found) <= height
     assert "300 runs" in text and ("means of" in text or width < 60)
     assert "tokens" in text and ("latency" in text) == (not only)
-    axes = (height // (1 if only else 4)) >= plot.LEAST_HEIGHT
+    axes = (height // (1 if only else 4)) >= run_plots.LEAST_HEIGHT
     assert ("┤" in text) == axes
     shown = "this run" in text
-    assert shown and (f"{plot.series(many_points(300))[2].values[7]:.0f}" in text)
+    assert shown and (f"{run_plots.series(many_points(300))[2].values[7]:.0f}" in text)
 
 
 def test_plots_without_glyphs_have_no_axes_and_stay_readable():
@@ -302,6 +339,22 @@ def test_what_was_found_stands_in_view():
     wide = Hit(3, 2, "user", "日本語" * 40 + " \x02refund\x03 policy")
     line = found_line(FoundEntry(wide, row, 1, "failed"), 1, 60)
     assert "refund policy" in plain(line) and width_of(line) <= 60
+
+
+def test_runs_of_one_minute_are_told_apart_among_what_was_found():
+    ids = ["20260715-101530-ab12", "20260715-101544-cd34", "20260716-090000-ef56", "20260716-090000-9a78"]
+    told = began_at([*ids, "20260801-120000-aaaa", "20260801-120100-bbbb", ids[0]])
+    assert [told[one] for one in ids] == [
+        "07-15 10:15:30",
+        "07-15 10:15:44",
+        "07-16 09:00:00 ef56",
+        "07-16 09:00:00 9a78",
+    ]
+    assert told["20260801-120000-aaaa"] == "08-01 12:00" and len(set(told.values())) == len(told)
+    row = StoredCase(1, "s::a", "s", "a", "start_to_agent", "x", None, "", 1, 1)
+    hits = [FoundEntry(Hit(3, 2, "user", "\x02refund\x03"), row, 1, "failed", one) for one in ids]
+    lines = {plain(found_line(one, 0, 80, begun=told[one.run_id])) for one in hits}
+    assert len(lines) == len(ids)
 
 
 def test_a_test_with_a_provider_of_its_own_stands_in_its_column_and_says_who_answered():
@@ -403,6 +456,33 @@ def test_seven_columns_stand_in_eighty_cells_with_outcome_figure_and_pass_rate()
     assert plain(grid_row(found, found.tests[0], 80, 0, figure="cost")).count("✗ 0.0123") == 7
     assert plain(total_line(found, 80, 0)).count("0/1 0%") == 7
     assert figures_known(found) == ["time", "cost"]
+
+
+def test_a_provider_that_is_called_as_its_model_is_named_once():
+    entries = [
+        promptfoo("a test", prompt, f"openai:chat:{model}", status="passed", model=model)
+        for model in ("atlas-mini", "atlas-large")
+        for prompt in ("a.txt", "b.txt")
+    ]
+    head = plain(title_lines(grid(entries), 120, 0, 0)[0])
+    assert head.split() == ["test", "atlas-mini", "atlas-large"]
+
+
+@pytest.mark.parametrize("width", [60, 80, 100, 120])
+def test_pass_rates_of_many_tests_never_run_together(width: int):
+    entries = [
+        promptfoo(f"test {number}", f"p{column}.txt", "echo", status="passed" if number % 9 else "failed")
+        for number in range(105)
+        for column in range(6)
+    ]
+    found = grid(entries)
+    _, each, fits = widths(found, width, 0)
+    said = plain(total_line(found, width, 0)).removeprefix("105 tests").split("  ")
+    words = [one.strip() for one in said if one.strip()]
+    if len(words) == 1:  # a space between each and the next
+        words = words[0].split(" ")
+    assert words in ([form] * fits for form in ("93/105 89%", "93/105", "89%")), words
+    assert max(map(len, words)) < each
 
 
 @pytest.mark.parametrize("width", [80, 120])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from tests.tui.state.case.test_case_state import row
-from tui_eval.model import Assertion, Case, Turn
+from tui_eval.model import Assertion, Attempt, Case, Entry, Turn
 from tui_eval.store.schema import AttemptRow
 from tui_eval.tui.state.runs.run_view import LiveAttempt, LivePiece
 from tui_eval.tui.state.runs.step_view import expected, step_view
@@ -56,3 +56,12 @@ def test_what_is_expected_of_a_turn_and_of_the_whole_with_the_last() -> None:
     assert expected(case, 3) == expected(case, 0) == expected(None, 1) == []
     many = msgspec.structs.replace(case, assertions=[Assertion("should_contain", f"w{n}") for n in range(9)])
     assert words(expected(many, 2)).endswith("and 3 more")
+
+
+def test_an_error_that_was_just_said_is_not_said_again() -> None:
+    attempt = Attempt("s::a", 1, outcome="error", message="it fell over")
+    attempt.transcript = [Entry(1, "user", text="hi"), Entry(1, "error", text="it fell over")]
+    said = words(step_view(None, None, attempt).paragraphs)
+    assert said.count("it fell over") == 1 and said.endswith("\nerror")
+    attempt.transcript.pop()
+    assert words(step_view(None, None, attempt).paragraphs).endswith("error: it fell over")

@@ -8,13 +8,15 @@ from pathlib import Path
 import pytest
 from rich.cells import cell_len
 
-from tests.support.app_host import LiveRun, project, running_app, screen_text, until
+from tests.support.app_host import running_app, screen_text, until
+from tests.support.live_run import LiveRun, project
 from tests.tui.state.lists.test_list_state import attempt_row
 from tui_eval.store.schema import LiveRow, RunInfo, StoredCase
 from tui_eval.tui.screens.run_screen import RunScreen
 from tui_eval.tui.state.app_state import AppState
 from tui_eval.tui.state.case.case_details import describe_entry
 from tui_eval.tui.state.lists.entries import run_entries
+from tui_eval.tui.state.lists.telling_apart import RowName, row_names
 from tui_eval.tui.state.runs.run_group import RunGroup
 from tui_eval.tui.state.runs.run_view import RunView
 from tui_eval.tui.state.text import formatting
@@ -87,7 +89,8 @@ def test_a_head_names_its_case_while_a_tool_is_at_work(width):
 @pytest.mark.parametrize("width", [36, 44, 80])
 def test_a_head_keeps_what_tells_its_case_from_others_longest(width):
     pane = Pane(1, (0, 0, width, 10), StreamText(width))
-    head = head_text(pane, running(), SYMBOLS, 112.0, False, ("Backpack headline names the volume", "warm"))
+    (name,) = row_names([("Backpack headline names the volume", "warm", "")])
+    head = head_text(pane, running(), SYMBOLS, 112.0, False, name)
     assert head.startswith("● Back") and " · warm  " in head and cell_len(head) <= width
 
 
@@ -98,13 +101,15 @@ def test_heads_of_rows_of_one_test_are_told_apart(width):
         f"atlas-{size} {prompt}" for size in ("mini", "large") for prompt in ("terse", "friendly", "chat")
     ]
     name = "How long can I return an item?"
-    heads = [head_text(pane, running(), SYMBOLS, 112.0, False, (name, row)) for row in rows]
+    names = row_names((name, row, "") for row in rows)
+    heads = [head_text(pane, running(), SYMBOLS, 112.0, False, one) for one in names]
     assert len(set(heads)) == len(rows) and all("● H" in head and "12s" in head for head in heads)
     assert all(row in head for row, head in zip(rows, heads, strict=True))
     long = [
         f"{model} {prompt}" for model in ("gpt-4.1-mini-2025", "gpt-4.1-2025") for prompt in ("terse", "warm")
     ]
-    told = {head_text(pane, running(), SYMBOLS, 112.0, False, ("How long is it?", one)) for one in long}
+    names = row_names(("How long is it?", one, "") for one in long)
+    told = {head_text(pane, running(), SYMBOLS, 112.0, False, one) for one in names}
     assert len(told) == len(long)
 
 
@@ -198,9 +203,29 @@ def test_a_head_names_the_agent_where_there_are_several_and_nothing_else_does():
     for agents, called, told in (
         (["bot"], None, False),
         (["bot", "other"], None, True),
-        (["bot", "other"], ("a case", "bot terse"), False),
-        (["bot", "other"], ("a case", "terse"), True),
+        (["bot", "other"], RowName("a case", "bot terse"), False),
+        (["bot", "other"], RowName("a case", "terse"), True),
     ):
         view.info.agents = agents
         head = head_text(pane, view, SYMBOLS, 112.0, False, called)
         assert ("bot · turn 1" in head) is told and head.count("bot") <= 1, head
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {},
+        {"state": "waiting", "started_at": None, "turn": 0},
+        {"state": "retrying", "detail": "429: slow down, again in 4 s"},
+        {"state": "retrying", "detail": "429", "started_at": None, "turn": 0},
+        {"state": "done", "outcome": "failed"},
+    ],
+)
+def test_no_head_ends_with_a_separator_that_nothing_follows(values):
+    view = RunView(RunInfo("r", started_at=1.0, agents=["analyst", "clerk"]), Path("r"))
+    view.apply_cases([StoredCase(1, "s::a", "s", "a case", "nao", "analyst", None, "h", 1, 1, "tone=dry")])
+    view.apply_attempts([attempt_row(1, **{"started_at": 100.0, "ends_at": 130.0, **values})])
+    for width in range(12, 121):
+        head = head_text(Pane(1, (0, 0, width, 10), StreamText(width)), view, SYMBOLS, 112.0, False)
+        assert "·  " not in f"{head}  ", (width, head)
+        assert cell_len(head) <= width, (width, head)

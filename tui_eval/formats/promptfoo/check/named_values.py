@@ -24,7 +24,7 @@ _JUDGED_BY_VALUE = frozenset(
         "word-count", "latency", "cost",
     }
 )  # fmt: skip
-"""Types of which a reply without a text tells whether they can be judged at all."""
+"""Types of which a reply without a text decides whether they can be judged at all."""
 _NO_VALUE = "needs a text to look for, and there is none"
 _SIMPLE = re.compile(r"\{\{\s{0,20}[\w.]{1,200}\s{0,20}\}\}")
 

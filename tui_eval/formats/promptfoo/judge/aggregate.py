@@ -11,18 +11,19 @@ from msgspec import UNSET
 from tui_eval.assertions import evidence as seen
 from tui_eval.assertions.judge_input import CannotJudge, JudgeInput, Judgement
 from tui_eval.assertions.judging import (
+    OPEN,
     assertions_of,
     clip_actual,
     error_verdict,
     expected_of,
     judge_one,
+    message_of,
 )
-from tui_eval.assertions.outcome import OPEN, message_of
 from tui_eval.causes import counting
 from tui_eval.formats.promptfoo.judge import code, expected_values, judge_assertion, registry
 from tui_eval.formats.promptfoo.judge.assertion_call import Result
-from tui_eval.formats.promptfoo.judge.case_output import case_output
 from tui_eval.formats.promptfoo.judge.code import ScriptFailed, ScriptLost
+from tui_eval.formats.promptfoo.judge.judge_assertion import case_output
 from tui_eval.formats.promptfoo.judge.script_results import is_grading, numbers
 from tui_eval.guard import figures
 from tui_eval.guard.trust import NeedsTrust
@@ -133,7 +134,7 @@ class Tally:
             self.error = True
             self.error_weight += verdict.weight
         elif not verdict.passed:
-            # promptfoo tells by the reason whether anything failed: an empty one is none.
+            # promptfoo takes from the reason whether anything failed: an empty one is none.
             self.failed = bool(verdict.reason) or not self.reference
             self.reason = verdict.reason
         if verdict.metric:

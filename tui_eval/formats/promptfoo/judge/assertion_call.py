@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from tui_eval.assertions.judge_input import CannotJudge, JudgeInput, JudgeServices
@@ -16,7 +17,7 @@ class AssertionCall:
     """`kind` is the type without `not-`, `inverse` whether it was there.
 
     `output` is the reply after transforms, `text` the same as text. `value` is what is expected
-    after templates and files (UNSET: none given); `from_script` tells that a script computed it.
+    after templates and files (UNSET: none given); `from_script` says that a script computed it.
     """
 
     assertion: Assertion
@@ -87,3 +88,20 @@ def invariant(condition: Any, message: str) -> None:
     """Raise `CannotJudge` with promptfoo's text where an assertion is not written as it must be."""
     if not condition:
         raise CannotJudge(f"Invariant failed: {message}", "bad-assertion")
+
+
+_MAX_FILE = 20_000_000
+
+
+def read(path: Path) -> str:
+    """The text of a file.
+
+    Raises:
+        CannotJudge: it cannot be read, is not UTF-8 or larger than 20 MB.
+    """
+    try:
+        if path.stat().st_size > _MAX_FILE:
+            raise CannotJudge(f"{path.name}: larger than 20 MB", "file")
+        return path.read_text("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise CannotJudge(f"{path.name}: {getattr(error, 'strerror', None) or error}", "file") from error

@@ -1,4 +1,6 @@
-"""Assertions that are code: JavaScript in the isolate, Python in the host process with trust."""
+"""Assertions that are code: JavaScript in the isolate, Python in the host process with trust; and whether the code that
+one names may run and is there, without running it.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +8,7 @@ import asyncio
 import contextlib
 import hashlib
 import json
+import re
 import tempfile
 import textwrap
 from collections.abc import Awaitable, Callable, Sequence
@@ -15,11 +18,11 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import UNSET
 
+from tui_eval.assertions import evidence as seen
 from tui_eval.assertions.judge_input import CannotJudge, JudgeInput
 from tui_eval.formats.promptfoo import promptfoo_words
-from tui_eval.formats.promptfoo.judge import evaluated
-from tui_eval.formats.promptfoo.judge.assertion_call import AssertionCall, Result, invariant
-from tui_eval.formats.promptfoo.judge.assertion_files import read
+from tui_eval.formats.promptfoo.judge import evaluated, registry
+from tui_eval.formats.promptfoo.judge.assertion_call import AssertionCall, Result, invariant, read
 from tui_eval.formats.promptfoo.judge.script_results import (
     grading,
     is_grading,
@@ -29,14 +32,15 @@ from tui_eval.formats.promptfoo.judge.script_results import (
 )
 from tui_eval.formats.promptfoo.judge.spans import trace_of
 from tui_eval.guard import figures
+from tui_eval.guard.paths import confine
 from tui_eval.guard.trust import inline, inline_in_node, script
 from tui_eval.javascript import values as js
 from tui_eval.javascript.inline import better_in_node, needs_node
+from tui_eval.model import Assertion, Evidence
 
 if TYPE_CHECKING:
     from tui_eval.javascript.isolate import JavaScriptError, JavaScriptHost
     from tui_eval.scripting.script_host import ScriptError
-
 
 # -- What every script of a promptfoo suite is given, and how it fails; whatever its language.
 
@@ -55,6 +59,60 @@ _LOST = frozenset({"script-memory-limit", "worker-lost"})
 def _failure(error: JavaScriptError | ScriptError) -> ScriptFailed | ScriptLost:
     """What a script's end is to an assertion."""
     return ScriptLost(str(error), error.code) if error.code in _LOST else ScriptFailed(str(error))
+
+
+def _raised(fault: BaseException) -> tuple[Path | None, int, tuple[int, int] | None] | None:
+    """At which file (None: the code that was given), line and characters a script failed; None: it is not known."""
+    error: BaseException | None = fault
+    while error is not None:
+        if (at := getattr(error, "raised_at", None)) is not None:
+            return Path(at[0]), at[1], getattr(error, "columns", None)
+        if (place := getattr(error, "place", None)) is not None:
+            return None, *place
+        error = error.__cause__
+    return None
+
+
+def add_raised(evidence: list[Evidence], fault: BaseException, root: Path, file: Path | None = None) -> None:
+    """Let the evidence of a script that failed say in which file and line, with the line's text, and between which of
+    its characters (`start`, `end`) where that is known. `file`: the script's, where the fault does not name it."""
+    found = _raised(fault)
+    path = (found[0] or file) if found is not None else None
+    if found is None or path is None:
+        return
+    try:
+        lines = path.read_text("utf-8").splitlines()
+    except (OSError, UnicodeDecodeError):
+        return
+    _mark(
+        evidence, str(path.relative_to(root)) if path.is_relative_to(root) else path.name, lines, *found[1:]
+    )
+
+
+def _add_raised_inline(evidence: list[Evidence], fault: BaseException, code: str, above: int = 0) -> None:
+    """The same of a script that stands in the suite; `above` are the lines that were put before it."""
+    found = _raised(fault)
+    if found is None or (above and (found[0] is None or not found[0].name.startswith("inline_"))):
+        return
+    lines, columns = code.splitlines(), found[2]
+    if above and columns is not None:  # Python's is set in, and one line is returned
+        moved = len("    ") if "\n" in code else len("    return ")
+        columns = columns[0] - moved, columns[1] - moved
+    _mark(evidence, "script", lines, found[1] - above, columns)
+
+
+def _mark(
+    evidence: list[Evidence], name: str, lines: list[str], number: int, columns: tuple[int, int] | None
+) -> None:
+    if not 0 < number <= len(lines):
+        return
+    whole = lines[number - 1]
+    before = len(whole) - len(whole.lstrip())
+    start, end = (place - before for place in columns or (before, before))
+    for one in evidence:
+        one.path, one.row, one.rule = name, number, seen.cut(whole.strip())
+        if 0 <= start < end <= len(one.rule):
+            one.start, one.end = start, end
 
 
 def context_of(evidence: JudgeInput, config: Any = None) -> dict[str, Any]:
@@ -112,7 +170,12 @@ async def javascript(call: AssertionCall) -> Result:
         try:
             value = await run_javascript(call.value, variables, call.evidence)
         except ScriptFailed as error:
-            return script_failed(call, f"Custom function threw error: {error}\n{call.value}", str(error))
+            place = _raised(error)
+            line = f" (line {place[1]})" if place is not None and "\n" in call.value.strip() else ""
+            why = f"Custom function threw error: {error}\n{call.value}"
+            failed = script_failed(call, why, f"{error}{line}")
+            _add_raised_inline(failed.evidence or [], error, call.value)
+            return failed
     shown = call.value if isinstance(call.value, str) and not call.from_script else call.assertion.value
     if isinstance(value, bool | int | float):
         result = simple(call, value, "Custom function", shown)
@@ -151,7 +214,13 @@ async def python(call: AssertionCall) -> Result:
         try:
             value = await run_python(_inline(call.value), "main", arguments, call.evidence, shown=call.value)
         except ScriptFailed as error:
-            return script_failed(call, f"Python code execution failed: {error}", str(error))
+            several = "\n" in call.value
+            why = _INLINE_PLACE.sub(
+                lambda found: f" (line {int(found[1]) - _ABOVE})" if several else "", str(error)
+            )
+            failed = script_failed(call, f"Python code execution failed: {why}", why)
+            _add_raised_inline(failed.evidence or [], error, call.value, _ABOVE)
+            return failed
     result = verdict_of_value(call, value, "Python", shown)
     if value is False and not result.passed and not call.from_script:
         arguments = [call.output, context_of(call.evidence, call.assertion.config)]
@@ -202,6 +271,11 @@ async def add_values_of_file(result: Result, path: Path, function: str | None, c
             lambda code: host.evaluate(f"{told.before}\nreturn {code};", variables, timeout=_LOOK),
             "!!({})",
         )
+
+
+_ABOVE = 4
+"""Lines that `_inline` puts before the code."""
+_INLINE_PLACE = re.compile(r" \(inline_[0-9a-f]+\.py:(\d+)\)\Z")
 
 
 def _inline(code: str) -> str:
@@ -307,7 +381,14 @@ async def call_file(
             path, function or default, evidence, arguments, module_default=function is None
         )
     except ScriptFailed as error:
-        raise CannotJudge(f"{path.name}: {error}", "script-failed") from error
+        place = _raised(error)
+        line = ""  # Python's errors say it themselves
+        if place is not None and path.suffix in _JS_FILES:
+            line = f" ({(place[0] or path).name}:{place[1]})"
+        failed = CannotJudge(f"{path.name}: {error}{line}", "script-failed")
+        told = failed.evidence = seen.error(failed)
+        await asyncio.to_thread(add_raised, [told], error, evidence.services.root, path)
+        raise failed from error
     except ScriptLost as error:
         raise ScriptLost(f"{path.name}: {error}", error.code) from error
 
@@ -376,3 +457,27 @@ async def _call_python(path: Path, function: str, arguments: Sequence[Any], evid
         return answer.value
     except ScriptError as error:
         raise _failure(error) from error
+
+
+_FILE = re.compile(r"file://(.+?\.(?:py|rb|[cm]?[jt]s))(?::[\w.$]+)?", re.DOTALL)
+
+
+def check_code(assertion: Assertion, evidence: JudgeInput) -> None:
+    """Raises `CannotJudge` where there is no such file, `NeedsTrust` where it may not run. What a template names is
+    known only when it is judged."""
+    value, services = assertion.value, evidence.services
+    if not isinstance(value, str) or "{{" in value or "{%" in value:
+        return
+    kind = registry.split(assertion.type)[0]
+    if (match := _FILE.fullmatch(value.strip())) is not None:
+        try:
+            path = confine(services.root, match[1], services.trust, services.base)
+        except (OSError, ValueError) as error:
+            raise CannotJudge(f"{assertion.type}: {error}") from None
+        if not path.is_file():
+            raise CannotJudge(f"{assertion.type}: there is no file {match[1]}")
+        if path.suffix in (".py", ".rb"):
+            services.trust.require(script(path, services.root))
+    elif kind in ("python", "ruby") and not value.startswith("file://"):
+        language = "Python" if kind == "python" else "Ruby"
+        services.trust.require(f"run inline {language} of {evidence.case.suite}: {inline(value)}")

@@ -6,16 +6,16 @@ columns' finished attempts, and stores what it makes of them.
 
 from __future__ import annotations
 
+import asyncio
 import re
-from collections.abc import Sequence
+from collections.abc import Awaitable, Sequence
 from typing import Any
 
 from msgspec import UNSET
 
 from tui_eval.assertions import evidence as seen
 from tui_eval.assertions.judge_input import CannotJudge, JudgeInput, JudgeServices
-from tui_eval.assertions.judging import assertions_of
-from tui_eval.assertions.outcome import message_of
+from tui_eval.assertions.judging import assertions_of, message_of
 from tui_eval.formats.promptfoo.judge import expected_values, judges, registry
 from tui_eval.formats.promptfoo.judge.assertion_call import AssertionCall
 from tui_eval.formats.promptfoo.judge.judges import NUMBER, TEXT, GraderReply, schema_of, tagged
@@ -49,7 +49,7 @@ async def compare(case: Case, attempts: Sequence[Attempt], services: JudgeServic
             if assertion.type == "max-score":
                 _highest(assertion, columns, index)
             else:
-                await _best(assertion, case, columns, index, services, compat)
+                await _in_time(services, _best(assertion, case, columns, index, services, compat))
             if compat == "reference":  # there a comparison has neither weight nor name
                 for verdict in open_verdicts:
                     verdict.passed, verdict.metric = verdict.score == 1, None
@@ -64,6 +64,20 @@ async def compare(case: Case, attempts: Sequence[Attempt], services: JudgeServic
                 verdict.evidence = [seen.error(error)]
         for attempt in columns:
             _counted(attempt, attempt.verdicts[index], compat == "reference")
+
+
+async def _in_time(services: JudgeServices, judged: Awaitable[None]) -> None:
+    """No attempt's own limit holds for what is judged when all have ended."""
+    seconds = services.compare_seconds
+    limit = asyncio.timeout(seconds)
+    try:
+        async with limit:
+            await judged
+    except TimeoutError:
+        if not limit.expired():
+            raise
+        words = f"no answer in {seconds:g} s"
+        raise CannotJudge(f"select-best: the judge gave {words}", "judge-failed", words) from None
 
 
 def _counted(attempt: Attempt, verdict: Verdict, reference: bool) -> None:

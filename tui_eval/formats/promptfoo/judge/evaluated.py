@@ -1,7 +1,7 @@
 """What a script saw that is one expression, or ends in one: both sides of the comparison that was false.
 
 `output.length < 140` came out false, because 178 is not below it: the expression is cut at its own operators, and
-its sides are evaluated once more. What cannot be cut for certain (`||`, a ternary, several lines) is told as it
+its sides are evaluated once more. What cannot be cut for certain (`||`, a ternary, several lines) is reported as it
 stands; nothing here changes a verdict.
 """
 

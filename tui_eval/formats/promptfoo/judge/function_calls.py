@@ -110,7 +110,7 @@ def _named(call: Any) -> set[str]:
 def tools_call(call: AssertionCall) -> Result:
     """Each OpenAI tool call fits the provider's `config.tools`; `not-` makes no difference.
 
-    Where the output, as text, tells of tools of an MCP server, one error among them fails it, wherever it stands.
+    Where the output, as text, reports tools of an MCP server, one error among them fails it, wherever it stands.
     """
     output = call.output
     told = output if isinstance(output, str) else js.json_text(output)

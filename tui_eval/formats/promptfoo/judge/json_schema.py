@@ -133,7 +133,7 @@ _TEXTS_of_json_formats: dict[str, Callable[[str], bool]] = {
 
 @lru_cache(maxsize=1)
 def checker() -> Any:
-    """jsonschema's checker with these formats; those not told here are as jsonschema has them."""
+    """jsonschema's checker with these formats; those not given here are as jsonschema has them."""
     from tui_eval.formats.promptfoo.judge.schema_library import jsonschema
 
     made = jsonschema.FormatChecker(formats=())

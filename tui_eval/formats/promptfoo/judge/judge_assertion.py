@@ -1,24 +1,80 @@
-"""Judging one promptfoo assertion: transform, value, check, verdict."""
+"""Judging one promptfoo assertion: the output after the provider's transform and the test's, value, check, verdict; and
+where in a script the value was returned that it came out by.
+
+That script is read, not run: of all its `return`s those count that may give such a value, and only where one is left is
+its line named. With several, a Python function is named by its first line and a JavaScript file by itself.
+"""
 
 from __future__ import annotations
 
+import ast
 import asyncio
+import re
+from collections.abc import Iterator
 from inspect import isawaitable
 from math import isfinite
-from typing import Any
+from pathlib import Path
+from typing import Any, NamedTuple
 
 from msgspec import UNSET
 
 from tui_eval.assertions import evidence as seen
 from tui_eval.assertions.judge_input import CannotJudge, JudgeInput, Judgement
 from tui_eval.assertions.judging import added_handler, clip_actual, error_verdict
-from tui_eval.formats.promptfoo.judge import expected_values, registry, script_source
+from tui_eval.formats.promptfoo.judge import expected_values, registry
 from tui_eval.formats.promptfoo.judge.assertion_call import AssertionCall, Result
-from tui_eval.formats.promptfoo.judge.case_output import case_output
-from tui_eval.formats.promptfoo.judge.code import add_values_of_file
+from tui_eval.formats.promptfoo.judge.code import add_raised, add_values_of_file
 from tui_eval.guard import figures
 from tui_eval.javascript import values as js
-from tui_eval.model import Assertion, Reply, Verdict
+from tui_eval.model import Assertion, Evidence, Reply, Verdict
+
+
+async def case_output(evidence: JudgeInput) -> Any:
+    """The reply after the provider's transform and then the test's (`transform`, else `postprocess`).
+
+    Raises:
+        CannotJudge: there is no reply, or a transform throws or gives nothing.
+        NeedsTrust: a transform is code in a folder that is not trusted.
+    """
+    reply = evidence.reply()
+    if reply is None:
+        raise CannotJudge("No output: the agent gave no reply", "no-output")
+    output: Any = reply.text if reply.output is None else reply.output
+    if reply.text_missing:
+        return output
+    for transform in _transforms(evidence):
+        output = await expected_values.transformed(transform, output, evidence, prompt=_template(evidence))
+    return output
+
+
+def _template(evidence: JudgeInput) -> dict[str, str]:
+    """The prompt as a test's transform sees it: what it is rendered from."""
+    case = evidence.case
+    raw = (case.turns[0].text if case.turns else "") or ""
+    before, after = (case.options.get(key) or "" for key in ("prefix", "suffix"))
+    return {"raw": f"{before}{raw}{after}", "label": case.prompt or raw}
+
+
+def _transforms(evidence: JudgeInput) -> list[str]:
+    """The provider's transform, then the test's. Of a test with a provider of its own it is that of the
+    provider in whose column it stands: always in the tool, here where its own has none."""
+    case, options = evidence.case, evidence.case.options
+    found = [_of_provider(case.provider)]
+    column = options.get("columnProvider")
+    if column is not None and (evidence.reference or not found[0]):
+        found = [_of_provider(column)]
+    found.append(options.get("transform") or options.get("postprocess"))
+    return [transform for transform in found if isinstance(transform, str) and transform]
+
+
+def _of_provider(provider: Any) -> Any:
+    if not isinstance(provider, dict):
+        return None
+    inner = provider.get("transform")
+    if inner is None and len(provider) == 1 and isinstance(only := next(iter(provider.values())), dict):
+        inner = only.get("transform")
+    return inner
+
 
 _LISTS = (".yaml", ".yml")
 _SCRIPTS = ("javascript", "python", "ruby")
@@ -59,7 +115,9 @@ async def judge_output(assertion: Assertion, evidence: JudgeInput, output: Any) 
                     value, evidence, output, assertion.config
                 )
             except expected_values.ScriptFault as fault:
-                failed = Result(False, 0.0, str(fault), evidence=[seen.rule("script-failed", str(fault))])
+                why = [seen.rule("script-failed", str(fault))]
+                await asyncio.to_thread(add_raised, why, fault, evidence.services.root)
+                failed = Result(False, 0.0, str(fault), evidence=why)
                 call = AssertionCall(
                     assertion, evidence, kind, inverse, output, js.text_of(output), value, reply
                 )
@@ -79,7 +137,7 @@ async def judge_output(assertion: Assertion, evidence: JudgeInput, output: Any) 
         place, root = expected_values.place(path, evidence), evidence.services.root
         if value is False:
             await add_values_of_file(result, place, function, call)
-        await asyncio.to_thread(script_source.add_place, result.evidence, place, root, function, value)
+        await asyncio.to_thread(add_place, result.evidence, place, root, function, value)
     return verdict_from(call, result), result
 
 
@@ -130,3 +188,109 @@ def _why_not(full: str, kind: str) -> str:
     if kind.startswith("promptfoo:redteam:"):
         return f"{full} is promptfoo's red team, which is not judged here"
     return f"Unknown assertion type: {full}"
+
+
+LONGEST = 200_000
+"""Characters of a script that are looked into."""
+
+
+class SourceLine(NamedTuple):
+    """A line of a script, from 1 (0: not certain which), and its text."""
+
+    number: int
+    text: str = ""
+
+
+def add_place(evidence: list[Evidence], path: Path, root: Path, function: str | None, value: Any) -> None:
+    """Let the evidence of a script that judged say in which file and line it returned `value`."""
+    try:
+        source = path.read_text("utf-8")
+    except (OSError, UnicodeDecodeError):
+        return
+    line = returned_at(source, path.suffix, function, value)
+    name = str(path.relative_to(root)) if path.is_relative_to(root) else path.name
+    for one in evidence:
+        if one.kind == "rule" and not one.path:
+            one.path, one.row, one.rule = name, line.number or None, one.rule or seen.cut(line.text)
+
+
+def returned_at(source: str, suffix: str, function: str | None, value: Any) -> SourceLine:
+    """The line of a script's only `return` that may give this value.
+
+    Args:
+        function: The function that was called (None: the one that is called by default).
+    """
+    if len(source) > LONGEST:
+        return SourceLine(0)
+    lines = source.splitlines()
+    if suffix == ".py":
+        numbers, otherwise = _python(source, function or "get_assert", value)
+    else:
+        numbers, otherwise = _javascript(source, value), 0
+    number = numbers[0] if len(numbers) == 1 else otherwise
+    return SourceLine(number, lines[number - 1].strip()) if 0 < number <= len(lines) else SourceLine(0)
+
+
+def _python(source: str, function: str, value: Any) -> tuple[list[int], int]:
+    """The lines of the function's returns that may give the value, and its own first line."""
+    try:
+        body = ast.parse(source).body
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return [], 0
+    functions = (ast.FunctionDef, ast.AsyncFunctionDef)
+    found = [node for node in body if isinstance(node, functions) and node.name == function]
+    if not found:
+        return [], 0
+    returns = _returns(found[-1])
+    return [node.lineno for node in returns if _may_be(node.value, value)], found[-1].lineno
+
+
+def _returns(function: ast.AST) -> Iterator[ast.Return]:
+    """The returns of a function, not those of functions in it."""
+    inner = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
+    for child in ast.iter_child_nodes(function):
+        if isinstance(child, ast.Return):
+            yield child
+        elif not isinstance(child, inner):
+            yield from _returns(child)
+
+
+def _may_be(node: ast.expr | None, value: Any) -> bool:
+    """Whether an expression may have a value: what is written out must be it, in an object what it says of the pass
+    and the reason."""
+    if node is None or isinstance(node, ast.Constant):
+        given = node.value if node is not None else None
+        return type(given) is type(value) and given == value
+    if isinstance(node, ast.Dict):
+        if not isinstance(value, dict):
+            return False
+        written = {
+            key.value: part.value
+            for key, part in zip(node.keys, node.values, strict=True)
+            if isinstance(key, ast.Constant) and isinstance(part, ast.Constant)
+        }
+        return all(
+            written.get(name, value.get(name)) == value.get(name) for name in ("pass", "pass_", "reason")
+        )
+    return True
+
+
+_NO_CODE = re.compile(
+    r"""//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'|`(?:\\.|[^`\\])*`""", re.DOTALL
+)
+_RETURN = re.compile(r"\breturn\b[ \t]*([^;}\n]*)|=>\s*(?![\s{])([^;,)\n]*)")
+
+
+def _javascript(source: str, value: Any) -> list[int]:
+    """The lines of all returns, those of arrows without braces too, that may give the value."""
+    code = _NO_CODE.sub(lambda found: re.sub(r"[^\n]", " ", found[0]), source)
+    numbers: list[int] = []
+    for found in _RETURN.finditer(code):
+        given = (found[1] if found[1] is not None else found[2]).strip()
+        literal = {"true": True, "false": False}.get(given)
+        if literal is not None and literal is not value:
+            continue
+        if given.startswith("{") and not isinstance(value, dict):
+            continue
+        numbers.append(code.count("\n", 0, found.start()) + 1)
+    return numbers

@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from tui_eval.assertions.judge_input import CannotJudge, JudgeAnswer
-from tui_eval.assertions.judge_reading import first_object
-from tui_eval.formats.promptfoo.judge.assertion_call import AssertionCall
-from tui_eval.formats.promptfoo.judge.assertion_files import read
+from tui_eval.assertions.judge_input import CannotJudge, JudgeAnswer, first_object
+from tui_eval.formats.promptfoo.judge.assertion_call import AssertionCall, read
 from tui_eval.guard import figures
 from tui_eval.model import Assertion, Case
 from tui_eval.nunjucks.templates import TemplateError, render

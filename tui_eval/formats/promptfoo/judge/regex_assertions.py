@@ -12,6 +12,7 @@ from tui_eval.formats.promptfoo.judge import code
 from tui_eval.formats.promptfoo.judge.assertion_call import AssertionCall, Result, invariant
 from tui_eval.formats.promptfoo.judge.code import ScriptFailed
 from tui_eval.javascript import patterns as patterns
+from tui_eval.javascript.isolate import JavaScriptTimeout
 from tui_eval.model import Evidence
 
 
@@ -36,6 +37,9 @@ async def _later(call: AssertionCall) -> Result:
     try:
         answer = await code.run_javascript(patterns.FIRST, variables, call.evidence)
     except ScriptFailed as error:
+        if isinstance(error.__cause__, JavaScriptTimeout):
+            words = f"{call.assertion.type}: the pattern ran away, it {error}: {seen.cut(call.value)}"
+            raise CannotJudge(words, "pattern-time-limit", said=seen.cut(call.value)) from error
         raise CannotJudge(f"{call.assertion.type}: {error}", "bad-assertion") from error
     invalid = answer.get("invalid")
     if invalid is not None:

@@ -54,7 +54,7 @@ def skill_used(call: AssertionCall) -> Result:
 
 
 def _used(call: AssertionCall) -> list[dict[str, Any]]:
-    """The skills that the metadata tells of, else those of the skill tool's calls."""
+    """The skills that the metadata reports, else those of the skill tool's calls."""
     metadata = call.reply.metadata or {}
     listed = metadata.get("skillCalls")
     if isinstance(listed, list):

@@ -59,7 +59,7 @@ def tool_name(span: TraceSpan) -> str | None:
 
 
 def arguments_of(span: TraceSpan) -> Any:
-    """What a tool was called with, JSON text read; UNSET where the span does not tell."""
+    """What a tool was called with, JSON text read; UNSET where the span does not say."""
     attributes = span.attributes
     for key in _ARGUMENT_KEYS:
         if (value := _structured(attributes.get(key))) is not UNSET:

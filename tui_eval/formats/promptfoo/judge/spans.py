@@ -28,7 +28,7 @@ NO_TOOL_SPANS = " (from the transcript: the trace has no tool spans)"
 
 @dataclass(slots=True)
 class Source:
-    """Spans in the order in which they arrived; `note` tells, at the end of a reason, where they come from
+    """Spans in the order in which they arrived; `note` says, at the end of a reason, where they come from
     if that is not a trace."""
 
     spans: list[TraceSpan]
@@ -48,7 +48,7 @@ def _expression(pattern: str) -> Callable[[str], re.Match[str] | None]:
 
 
 def trace_of(evidence: JudgeInput) -> Trace | None:
-    """The trace: received, else of the reply's metadata, else the received one that tells nothing."""
+    """The trace: received, else of the reply's metadata, else the received one that reports nothing."""
     received = evidence.trace
     if received is not None and (evidence.reference or _by_agent(received)):
         return received

@@ -28,7 +28,7 @@ _REASONING = re.compile(r"reasoning([_\s]|$)", re.IGNORECASE)
 
 @dataclass(slots=True)
 class TrajectoryStep:
-    """One step. `names` are all that a pattern may fit; `arguments` is UNSET where none were told."""
+    """One step. `names` are all that a pattern may fit; `arguments` is UNSET where none were reported."""
 
     kind: Kind
     name: str

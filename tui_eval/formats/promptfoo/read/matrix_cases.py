@@ -225,7 +225,7 @@ class CaseMaker:
         self.number += 1
         cols = self.columns_of(test)
         options = test.options or {}
-        base = self.base(test, self.attempts(test, options), self.number)
+        base = self.base(test, own, self.attempts(test, options), self.number)
         expand = self.everything and not options.get("disableVarExpansion")
         try:
             for values, matrix in combinations(test.vars, self.reading, expand=expand):
@@ -283,9 +283,11 @@ class CaseMaker:
             prompt=column.named,
         )
 
-    def base(self, test: PromptfooTest, attempts: int, number: int) -> Case:
-        """What all cases of a test share; `number` is its place among the suite's tests, from 1."""
+    def base(self, test: PromptfooTest, own: PromptfooTest, attempts: int, number: int) -> Case:
+        """What all cases of a test share; `number` is its place among the suite's tests, from 1. `own` is the test
+        without `defaultTest` under it, whose variables come first and are those of all tests."""
         options = test.options or {}
+        first = next(iter(own.vars), "")
         if test.scoring is not None:
             options = {**options, "assertScoringFunction": test.scoring}
         return Case(
@@ -306,6 +308,7 @@ class CaseMaker:
             assertions=test.assertions,
             problems=list(test.problems),
             file=test.path if test.path != self.reading.name else None,
+            named_by=first if not test.description and first != next(iter(test.vars), "") else "",
         )
 
     def case(
@@ -357,6 +360,7 @@ class CaseMaker:
             column_number=column.number,
             variant=column.short_prompt,
             column_name=column.short_provider,
+            named_by=base.named_by,
         )
         case.content_hash = identity.content_hash(case)
         return case

@@ -176,9 +176,10 @@ class RowCases:
         place = start
         while place < stop:
             number, first = divmod(place, width)
-            test = merged(self._rows[number], self._default)
+            own = self._rows[number]
+            test = merged(own, self._default)
             tests, combinations = (count + number + 1 for count in self._before)
-            base = maker.base(test, self._attempts, tests)
+            base = maker.base(test, own, self._attempts, tests)
             for column in self._columns[first : first + stop - place]:
                 yield maker.case(base, test, column, test.vars, ids[place - start], combinations)
                 place += 1

@@ -60,7 +60,7 @@ def at_once(settings: Mapping[str, Any]) -> int | None:
 
 
 def conversation(case: Case) -> tuple[str, str, str] | None:
-    """The conversation of a case: its id, agent and prompt; None: its prompt asks for none. As promptfoo tells them
+    """The conversation of a case: its id, agent and prompt; None: its prompt asks for none. As promptfoo names them
     apart, 1 is not "1", an empty id is one, null is none."""
     text = (case.turns[0].text if case.turns else "") or ""
     made = isinstance(case.options.get("promptFunction"), dict) and "conversationId" in case.metadata

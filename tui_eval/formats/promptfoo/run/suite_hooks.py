@@ -182,7 +182,7 @@ TIME_LIMIT = 300.0
 
 
 class ExtensionHooks:
-    """The hooks of one suite during a run, and the rows that `afterAll` is told of.
+    """The hooks of one suite during a run, and the rows that `afterAll` is given.
 
     Python hooks keep their module's state from one call to the next, as do those of node.
     """

@@ -8,9 +8,8 @@ from functools import partial
 from tui_eval.model import Attempt, Case, Verdict
 from tui_eval.tui.state.case.case_history import CasePast, budget_of
 from tui_eval.tui.state.case.entry_blocks import reply_lines
-from tui_eval.tui.state.case.expectation_marks import Expectations
+from tui_eval.tui.state.case.expectation_marks import Expectations, reply_text
 from tui_eval.tui.state.case.explain import explained
-from tui_eval.tui.state.case.reply import reply_text
 from tui_eval.tui.state.case.verdict_lines import (
     about_rows,
     about_tools,

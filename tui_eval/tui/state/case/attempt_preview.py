@@ -8,12 +8,12 @@ from itertools import chain
 from tui_eval.model import Attempt, Entry, Verdict
 from tui_eval.tui.state.case.agent_tree import reading_order, short_name
 from tui_eval.tui.state.case.case_content import CaseContent, outcome_style
-from tui_eval.tui.state.case.chat_prompt import asked
 from tui_eval.tui.state.case.entry_blocks import reply_lines
 from tui_eval.tui.state.case.expectation_marks import Expectations
 from tui_eval.tui.state.case.explain import in_short
+from tui_eval.tui.state.case.prompt_view import asked
 from tui_eval.tui.state.case.transcript_view import facts_of
-from tui_eval.tui.state.case.verdict_lines import GLYPHS, brief, reason_of, title, word_of
+from tui_eval.tui.state.case.verdict_lines import GLYPHS, about_rows, brief, reason_of, title, word_of
 from tui_eval.tui.state.text.json_lines import parsed, short
 from tui_eval.tui.state.text.lines import Line, Span, one_line, text_lines
 
@@ -29,6 +29,10 @@ CALL = 120
 """Cells of a tool call on its one line."""
 BRIEF_ASKED = 72
 """Characters of a message to the agent in a pane of few lines, where it has one."""
+ROWS, BRIEF_ROWS = 5, 1
+"""Rows that differ which are named here; `d` shows all of them."""
+ROOMY_CALLS = 4
+"""Calls of one tool in a row that are one line where there is room; else two."""
 BRIEF_REPLY = 40
 """Lines of a reply in such a pane, which can be scrolled."""
 
@@ -68,7 +72,7 @@ def brief_lines(content: CaseContent, *, passed: bool = True, turn: int | None =
     lines = [_outcome(content, attempt), *_error(attempt, wrong)]
     for verdict in wrong[:MOST_VERDICTS]:
         lines += _verdict(verdict, attempt, fact=True)
-    said = [line for line in _said(attempt, wrong, turn, BRIEF_ASKED) if line]
+    said = [line for line in _said(content, attempt, wrong, turn, BRIEF_ASKED) if line]
     lines += said[:BRIEF_REPLY]
     good = [v for v in attempt.verdicts if v.passed] if passed else []
     return [*lines, *((Span("✓ ", "passed"), *title(verdict)) for verdict in good[:MOST_VERDICTS])]
@@ -108,7 +112,7 @@ def preview_lines(content: CaseContent, *, passed: bool = True, turn: int | None
     left = len(failed) + len(unjudged) - MOST_VERDICTS
     if left > 0:
         lines.append((Span(f"and {left:,} more that did not pass", "muted"),))
-    lines += _said(attempt, [*failed, *unjudged], turn)
+    lines += _said(content, attempt, [*failed, *unjudged], turn)
     if good:
         lines.append(())
         for verdict in good[:MOST_VERDICTS]:
@@ -122,29 +126,45 @@ def _verdict(verdict: Verdict, attempt: Attempt, *, fact: bool = False) -> Itera
     """A verdict with what it saw, a part of a set indented. What was wanted is not said twice: there is little room;
     and not at all where only the `fact` is to be said."""
     word = word_of(verdict)
-    lines = brief(verdict, lambda: in_short(verdict, attempt))
+    differing = (attempt.data.comparison or "").splitlines() if attempt.data is not None else []
+    differing = differing if about_rows(verdict) and verdict.passed is False else []
+    points = not (fact and differing)
+    lines = brief(verdict, lambda: in_short(verdict, attempt), points_to_rows=points)
     reason = reason_of(verdict)
     expected = verdict.expected if isinstance(verdict.expected, str) else None
     told = fact or (expected is not None and f'"{expected}"'.lower() in reason.lower())
     if reason and told and "\n" not in reason:
         next(lines)
-        kind = "" if verdict.type in reason else f"  {one_line(verdict.type, 40)}"
+        turns = {entry.turn for entry in attempt.transcript}
+        facts = ["" if verdict.type in reason else one_line(verdict.type, 40)]
+        facts += [f"turn {verdict.turn}"] if verdict.turn and len(turns) > 1 else []
+        kind = "  " + " · ".join(filter(None, facts)) if any(facts) else ""
         first = next(lines, ())
         lines = chain([(*first, Span(kind, "muted"))], lines)
     for number, line in enumerate(lines):
         head = Span(f"{GLYPHS[word]} ", word) if not number else Span("  ")
         yield (head, *line)
+    for line in differing[: BRIEF_ROWS if fact else ROWS]:
+        yield (Span("  "), Span(one_line(line, 300), "muted"))
 
 
 def _said(
-    attempt: Attempt, wrong: Sequence[Verdict], looked_at: int | None, longest: int = ASKED
+    content: CaseContent,
+    attempt: Attempt,
+    wrong: Sequence[Verdict],
+    looked_at: int | None,
+    longest: int = ASKED,
 ) -> Iterator[Line]:
     """What was asked and answered in the turn looked at, else in that of the first verdict that did not pass, else in
-    the last; what helpers did indented below their hand-off."""
+    the last that the case has (behind it the rows are asked for once more); what helpers did indented below their
+    hand-off."""
     turns = sorted({entry.turn for entry in attempt.transcript})
     if not turns:
         return
-    turn = next((v.turn for v in wrong if v.turn in turns), None) or turns[-1]
+    own = [turn for turn in turns if content.case is None or 0 < turn <= len(content.case.turns)]
+    if attempt.data is None or not own:
+        own = turns
+    turn = next((v.turn for v in wrong if v.turn in turns), None) or own[-1]
     turn = looked_at if looked_at in turns else turn
     entries = [(place, entry) for place, entry in enumerate(attempt.transcript) if entry.turn == turn]
     looks = [v for v in attempt.verdicts if v.turn == turn or v.turn is None]
@@ -154,7 +174,13 @@ def _said(
     yield ()
     if head is not None and not any(entry.kind == "user" for _, entry in entries):
         yield (head,)
-    for place, entry, node in reading_order(entries):
+    ordered = list(reading_order(entries))
+    again = _repeats(
+        [(entry, node.depth) for _, entry, node in ordered], 2 if longest < ASKED else ROOMY_CALLS
+    )
+    for number, (place, entry, node) in enumerate(ordered):
+        if number in again and not again[number]:
+            continue
         handed = node.index == place
         depth = node.depth - handed
         if entry.kind == "user":
@@ -166,12 +192,32 @@ def _said(
             continue  # it stands above
         answer = attempt.transcript[node.answer].text if handed and node.answer is not None else ""
         marks = Expectations(looks, attempt) if entry.agent == replying else None
-        for line in _of_entry(entry, marks, several and not depth, answer, depth > 0):
+        for line in _of_entry(entry, marks, several and not depth, answer, depth > 0, again.get(number, 1)):
             yield (Span("  " * min(depth, DEEPEST)), *line) if depth else line
 
 
+def _repeats(entries: Sequence[tuple[Entry, int]], fewest: int) -> dict[int, int]:
+    """Calls of one tool one after the other, `fewest` or more, by their places: how many there are at the first, 0 at
+    the others. A result in between that says nothing bad is no end of them."""
+    groups: list[list[int]] = []
+    first: int | None = None
+    for number, (entry, depth) in enumerate(entries):
+        if entry.kind == "tool_result" and not entry.error:
+            continue
+        before = entries[first] if first is not None else None
+        if entry.kind != "tool_call":
+            first = None
+        elif before is not None and before[0].name == entry.name and before[1] == depth:
+            groups[-1].append(number)
+        else:
+            first = number
+            groups.append([number])
+    many = [group for group in groups if len(group) >= fewest]
+    return {number: 0 if place else len(group) for group in many for place, number in enumerate(group)}
+
+
 def _of_entry(
-    entry: Entry, marks: Expectations | None, named: bool, answer: str, nested: bool
+    entry: Entry, marks: Expectations | None, named: bool, answer: str, nested: bool, times: int = 1
 ) -> Iterator[Line]:
     if entry.kind == "assistant" and entry.text:
         if named and entry.agent:
@@ -181,6 +227,7 @@ def _of_entry(
         arguments = short(parsed(entry.arguments), CALL) if entry.arguments not in (None, {}, "") else ""
         yield (
             Span("↳ ", "role-tool_call"),
+            Span(f"{times} × " if times > 1 else "", "muted"),
             Span(one_line(entry.name, 60), "strong"),
             Span(f" {arguments}" if arguments else "", "muted"),
         )

@@ -15,12 +15,11 @@ from tui_eval.model import Attempt, Case, Verdict
 from tui_eval.store.linked import Placed
 from tui_eval.store.notes import HumanNote
 from tui_eval.store.schema import AttemptRow, CaseHistory
-from tui_eval.tui.pointer import CasePointer
-from tui_eval.tui.state.case.case_history import CasePast, note_spans
-from tui_eval.tui.state.case.noting import note_sign
+from tui_eval.tui.state.app_state import CasePointer
+from tui_eval.tui.state.case.case_history import CasePast, note_sign, note_spans
 from tui_eval.tui.state.case.transcript_view import Transcript, facts_of
 from tui_eval.tui.state.case.verdict_lines import GLYPHS, about_rows
-from tui_eval.tui.state.runs.linked_lists import stability, together
+from tui_eval.tui.state.runs.run_group import stability, together
 from tui_eval.tui.state.text.fitting import end_of
 from tui_eval.tui.state.text.formatting import cost, duration
 from tui_eval.tui.state.text.lines import Line, Span, fit, one_line, text_lines, width_of, wrap
@@ -37,7 +36,7 @@ class CaseContent:
     its body (None while it waits or runs). `family` holds these and those of the runs linked to it.
     `agent` and `model` are the column of the run, `options` what the run was started with, `replaces` the run and
     attempt whose place its attempt takes. `notes` are people's notes by run and attempt,
-    `past` what became of the case in all runs (None: not read yet). `fresh` tells that the attempt was
+    `past` what became of the case in all runs (None: not read yet). `fresh` says that the attempt was
     started while the case was looked at. `transcript` is the attempt's, made where it was
     read; `explained` says why of its verdicts, by place. `known` is what the list says of the case, for the moment in which
     nothing has been read. `problem` says what could not be read.

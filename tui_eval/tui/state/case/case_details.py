@@ -14,10 +14,10 @@ from tui_eval.case_names import short_providers
 from tui_eval.formats import format_of, title_of
 from tui_eval.guard.text import clip, visible
 from tui_eval.model import Assertion, Case, Suite
-from tui_eval.tui.state.case.noting import note_words
-from tui_eval.tui.state.lists.case_entry import CaseRow
+from tui_eval.tui.state.case.case_history import note_words
+from tui_eval.tui.state.lists.case_entry import CaseRow, reason_in_line, reason_in_pane
 from tui_eval.tui.state.lists.case_tree import TreeLine
-from tui_eval.tui.state.lists.reasons import reason_in_line, reason_in_pane
+from tui_eval.tui.state.runs.run_view import NOT_RUN
 from tui_eval.tui.state.text import formatting
 
 Paragraph = tuple[str, str]
@@ -331,7 +331,7 @@ def _suite(suite: Suite, line: TreeLine, symbols: formatting.Symbols) -> list[Pa
 
 
 def _counts(line: TreeLine) -> str:
-    order = ("failed", "error", "running", "retrying", "waiting", "passed", "cancelled", "skipped")
+    order = ("failed", "error", "running", "retrying", "waiting", NOT_RUN, "passed", "cancelled", "skipped")
     parts = [formatting.outcomes(line.counts[status], status) for status in order if line.counts[status]]
     if line.counts[""]:
         parts.append(f"{line.counts['']:,} never run")

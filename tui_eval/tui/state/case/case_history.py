@@ -187,3 +187,21 @@ def note_spans(note: HumanNote | None, text: str) -> Line:
     if note is None or not text:
         return ()
     return (Span(text, {"right": "passed", "wrong": "failed"}.get(note.verdict or "", "note")),)
+
+
+def note_words(note: HumanNote | None) -> str:
+    """A note in short: `★ right: cites the wrong policy`."""
+    if note is None:
+        return ""
+    said = " ".join(part for part in ("★" if note.star else "", note.verdict or "") if part)
+    return f"{said}: {note.text}" if said and note.text else said or note.text
+
+
+def note_sign(note: HumanNote | None, star: str = "★") -> str:
+    """A note in a few characters: `★ wrong …`, the ellipsis where it has a text."""
+    if note is None:
+        return ""
+    rest = "…" if star == "★" else "..."
+    return " ".join(
+        part for part in (star if note.star else "", note.verdict or "", rest if note.text else "") if part
+    )

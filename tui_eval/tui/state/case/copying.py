@@ -14,7 +14,7 @@ from tui_eval.store.printed_commands import configs_of, run_options
 from tui_eval.tui.state.case.case_content import CaseContent, deciding
 from tui_eval.tui.state.case.verdict_lines import about_rows
 
-CHOICES: dict[str, str] = {
+COPY_CHOICES: dict[str, str] = {
     "a": "actual",
     "e": "expected",
     "p": "prompt",
@@ -29,7 +29,7 @@ def text_of(content: CaseContent, choice: str, verdict: Verdict | None = None, t
     """The text behind a choice, empty where there is none.
 
     Args:
-        choice: A key of `CHOICES`.
+        choice: A key of `COPY_CHOICES`.
         verdict: The verdict looked at; the deciding one where it is None.
         transcript: The transcript's text as the pane has it.
     """

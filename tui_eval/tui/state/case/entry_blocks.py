@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
-from tui_eval.model import Entry
-from tui_eval.tui.state.case.chat_prompt import messages_in
+from tui_eval.model import ENTRY_LABELS, Entry
 from tui_eval.tui.state.case.expectation_marks import Expectations
+from tui_eval.tui.state.case.prompt_view import messages_in
 from tui_eval.tui.state.case.tool_pairing import PairedCall
 from tui_eval.tui.state.text.blocks import Block
 from tui_eval.tui.state.text.formatting import duration
@@ -17,16 +17,7 @@ from tui_eval.tui.state.text.lines import Line, Span, one_line, text_lines
 from tui_eval.tui.state.text.markdown_lines import markdown_lines
 from tui_eval.tui.state.text.table_lines import result_lines
 
-LABELS = {
-    "user": "user",
-    "assistant": "assistant",
-    "reasoning": "thinking",
-    "tool_call": "call",
-    "tool_result": "result",
-    "hand_off": "hand-off",
-    "note": "note",
-    "error": "! error",
-}
+LABELS = {**ENTRY_LABELS, "error": "! error"}
 LONG = 20_000
 """Characters from which on a search looks at a result's own text first."""
 FOLDS = {

@@ -7,15 +7,31 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Sequence
-from itertools import accumulate
-from typing import NamedTuple
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import accumulate, chain, islice
+from typing import Any, NamedTuple
 
-from tui_eval.model import Attempt, Evidence, Verdict
-from tui_eval.tui.state.case.reply import reply_text
+from tui_eval.model import Attempt, Case, Evidence, Verdict
 from tui_eval.tui.state.text.lines import Line, Mark, marked, one_line, plain
 from tui_eval.tui.state.text.meaning import same_meaning
 from tui_eval.tui.state.text.text_difference import NearMiss, near_miss
+
+
+def reply_text(attempt: Attempt, verdict: Verdict) -> str:
+    """The text that an assertion looked at: its turn's reply, the last one where it has no turn."""
+    replies = [reply for reply in attempt.replies if verdict.turn in (None, reply.turn)]
+    text = replies[-1].text if replies else ""
+    if text.strip(" …"):
+        return text
+    if isinstance(verdict.actual, str) and verdict.actual:
+        return verdict.actual
+    said = [
+        entry.text
+        for entry in attempt.transcript
+        if entry.kind == "assistant" and verdict.turn in (None, entry.turn)
+    ]
+    return said[-1] if said else attempt.response_text
+
 
 WANTED = ("contained", "prefix")
 FORBIDDEN = ("forbidden", "forbidden-prefix", "refuses")
@@ -52,15 +68,34 @@ def _numbered(seen: Sequence[Evidence], reply: str) -> frozenset[int] | None:
 
 def synonyms_of(attempt: Attempt | None) -> list[list[str]]:
     """Texts that the suite lists as meaning the same: those of which an assertion asks for any, and a variable
-    `synonyms` (lists, or a word with its list)."""
+    `synonyms` (lists, or a word with its list); its own case's first."""
     if attempt is None:
         return []
+    asked = ((verdict.type, verdict.expected) for verdict in attempt.verdicts)
+    return [*_alike(asked, attempt.vars), *(attempt.listed or ())]
+
+
+MOST_CASES = 2_000
+"""Cases of a suite that are looked through for what it lists; those of a large table are made only for that."""
+
+
+def listed_by(cases: Iterable[Case]) -> list[list[str]]:
+    """What the cases of a suite list as meaning the same, each list once. May take long: call it in a thread."""
+    found: dict[tuple[str, ...], None] = {}
+    for case in islice(cases, MOST_CASES):
+        asserted = chain(case.assertions, *(turn.assertions for turn in case.turns))
+        for one in _alike(((each.type, each.value) for each in asserted), case.vars):
+            found[tuple(one)] = None
+    return [list(one) for one in found]
+
+
+def _alike(asserted: Iterable[tuple[str, Any]], variables: Mapping[str, Any]) -> list[list[str]]:
     found: list[list[str]] = []
-    for verdict in attempt.verdicts:
-        if "-any" in verdict.type:
-            listed = verdict.expected.split(",") if isinstance(verdict.expected, str) else verdict.expected
+    for kind, expected in asserted:
+        if "-any" in kind:
+            listed = expected.split(",") if isinstance(expected, str) else expected
             found.append([one for one in listed if isinstance(one, str)] if isinstance(listed, list) else [])
-    named = attempt.vars.get("synonyms")
+    named = variables.get("synonyms")
     lists = [[word, *_texts(more)] for word, more in named.items()] if isinstance(named, dict) else named
     found += [_texts(one) for one in lists] if isinstance(lists, list) else []
     return [one for one in found if len(one) > 1]

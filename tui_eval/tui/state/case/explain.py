@@ -8,7 +8,7 @@ from typing import Any
 from tui_eval.model import Attempt, Evidence, Verdict
 from tui_eval.tui.state.case.calls_evidence import calls_explained, calls_of
 from tui_eval.tui.state.case.case_history import CasePast, budget_of, usual
-from tui_eval.tui.state.case.reply import reply_text
+from tui_eval.tui.state.case.expectation_marks import reply_text
 from tui_eval.tui.state.case.structure_evidence import (
     STRUCTURE,
     field_lines,

@@ -14,11 +14,11 @@ from tui_eval.tui.state.case.case_history import (
     changes,
     columns,
     note_spans,
+    note_words,
     usual,
 )
-from tui_eval.tui.state.case.noting import note_words
 from tui_eval.tui.state.case.verdict_lines import GLYPHS
-from tui_eval.tui.state.lists.reasons import reason_in_line
+from tui_eval.tui.state.lists.case_entry import reason_in_line
 from tui_eval.tui.state.text.blocks import Block
 from tui_eval.tui.state.text.formatting import cost, duration
 from tui_eval.tui.state.text.lines import Line, Mark, Span, fit, marked, one_line, text_lines, width_of

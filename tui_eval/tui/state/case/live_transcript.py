@@ -7,8 +7,8 @@ from functools import partial
 
 from tui_eval.model import Entry, EntryKind
 from tui_eval.tui.state.case.agent_tree import AgentNode, reading_order, short_name
-from tui_eval.tui.state.case.chat_prompt import asked
 from tui_eval.tui.state.case.entry_blocks import entry_block, prompt_blocks
+from tui_eval.tui.state.case.prompt_view import asked
 from tui_eval.tui.state.case.tool_pairing import PairedCall, calls_of
 from tui_eval.tui.state.case.transcript_view import OutlineItem, Transcript
 from tui_eval.tui.state.case.verdict_lines import GLYPHS

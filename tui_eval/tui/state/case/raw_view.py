@@ -11,8 +11,7 @@ from typing import Any
 from tui_eval.model import Attempt, Exchange
 from tui_eval.tui.state.text.blocks import Block
 from tui_eval.tui.state.text.formatting import duration
-from tui_eval.tui.state.text.json_head import LONG
-from tui_eval.tui.state.text.json_lines import value_lines
+from tui_eval.tui.state.text.json_lines import LONG, value_lines
 from tui_eval.tui.state.text.lines import Line, Span, text_lines
 
 _BLANK_LINE = re.compile(r"\r?\n\r?\n")

@@ -157,8 +157,8 @@ def _unmatched(piece: Evidence, text: str) -> Iterator[Line]:
 
 
 def nearest_line(verdict: Verdict, reply: str, attempt: Attempt | None = None) -> Line | None:
-    """What means the same as the first text that is missing, else its nearest miss, on one line; None where there is
-    neither."""
+    """What means the same as the first text that is missing, else its nearest miss, else where it was said in an
+    earlier turn, on one line; None where there is none of them."""
     if verdict.passed is not False:
         return None
     one = next((piece for piece in text_pieces(verdict) if piece.code == "not-contained"), None)
@@ -170,9 +170,25 @@ def nearest_line(verdict: Verdict, reply: str, attempt: Attempt | None = None) -
         return (Span("nearest ", "muted"), found, Span(f"  {same.how}", "muted"))
     miss = near_miss(wanted, shown, ignoring_case=bool(one.rule)) if _worth(wanted) else None
     if miss is None:
-        return None
+        return _said_before(wanted, verdict, attempt)
     place = marked((Span(shown[miss.start : miss.end]),), _added(miss.found_marks))
     return (Span("nearest ", "muted"), *place, Span(f"  {_apart(miss.distance)}", "muted"))
+
+
+def _said_before(wanted: str, verdict: Verdict, attempt: Attempt | None) -> Line | None:
+    """The text, or what means the same, in a turn before the one that was judged: only the last one was."""
+    said = [entry for entry in attempt.transcript if entry.kind == "assistant"] if attempt is not None else []
+    judged = verdict.turn or max((entry.turn for entry in said), default=0)
+    for entry in reversed([entry for entry in said if entry.turn < judged]):
+        text = one_line(entry.text[:LONGEST])
+        start = text.lower().find(wanted.lower()) if len(text) == len(text.lower()) else text.find(wanted)
+        end, how = start + len(wanted), ""
+        if start < 0 and (same := same_meaning(wanted, text, synonyms_of(attempt))) is not None:
+            start, end, how = same.start, same.end, f"{same.how}, "
+        if start >= 0:
+            found = Span(text[start:end], "hit-near")
+            return (Span("nearest ", "muted"), found, Span(f"  {how}said in turn {entry.turn}", "muted"))
+    return None
 
 
 def _worth(wanted: str) -> bool:

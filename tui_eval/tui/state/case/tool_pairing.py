@@ -11,7 +11,7 @@ from tui_eval.model import Entry
 @dataclass(slots=True, eq=False)
 class PairedCall:
     """One tool call of a transcript. `call` and `result` are the entries' places in it (None where
-    there is no such entry); `apart` tells that other things happened between them."""
+    there is no such entry); `apart` says that other things happened between them."""
 
     entry: Entry
     call: int | None

@@ -20,8 +20,7 @@ from tui_eval.tui.state.case.tool_pairing import PairedCall, pair
 from tui_eval.tui.state.case.verdict_lines import about_tools, brief, label_of, word_of
 from tui_eval.tui.state.text.blocks import Block
 from tui_eval.tui.state.text.formatting import duration, size
-from tui_eval.tui.state.text.json_head import LONG
-from tui_eval.tui.state.text.json_lines import dumped, parsed, short, value_lines
+from tui_eval.tui.state.text.json_lines import LONG, dumped, parsed, short, value_lines
 from tui_eval.tui.state.text.lines import Line, Span, one_line, text_lines
 from tui_eval.tui.state.text.table_lines import result_lines
 

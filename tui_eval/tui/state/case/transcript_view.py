@@ -11,10 +11,10 @@ from functools import partial
 
 from tui_eval.model import Attempt, Entry, Verdict
 from tui_eval.tui.state.case.agent_tree import reading_order, short_name
-from tui_eval.tui.state.case.chat_prompt import asked
 from tui_eval.tui.state.case.entry_blocks import LABELS, entry_block, prompt_blocks
 from tui_eval.tui.state.case.expectation_marks import Expectations
 from tui_eval.tui.state.case.explain import in_short
+from tui_eval.tui.state.case.prompt_view import asked
 from tui_eval.tui.state.case.tool_pairing import PairedCall, calls_of
 from tui_eval.tui.state.case.verdict_lines import GLYPHS, brief, failed_first, label_of, word_of
 from tui_eval.tui.state.text.blocks import Block
@@ -259,6 +259,7 @@ def _add_end(view: Transcript, attempt: Attempt, verdicts: Sequence[tuple[int, V
             )
         )
         view.outline.append(OutlineItem("error", 0, one_line(attempt.error, 80), "", "!", "error"))
+    view.blocks += _tracebacks(attempt)
     if not view.blocks:
         words = (
             "Nothing was said, and nothing judged."
@@ -268,6 +269,15 @@ def _add_end(view: Transcript, attempt: Attempt, verdicts: Sequence[tuple[int, V
         view.blocks.append(
             Block("empty", "note", "note", partial(text_lines, words, "muted"), 0, "role-note")
         )
+
+
+def _tracebacks(attempt: Attempt) -> Iterator[Block]:
+    """That of an agent's own code, where it raised."""
+    for one in attempt.evidence or ():
+        if one.code == "script-raised" and isinstance(one.actual, str) and one.actual:
+            source = partial(text_lines, one.actual.rstrip(), "code")
+            size = len(one.actual)
+            yield Block("traceback", "part", "traceback", source, 0, "role-error", 30, size, raw=one.actual)
 
 
 def facts_of(attempt: Attempt) -> str:

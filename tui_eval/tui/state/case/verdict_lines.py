@@ -11,7 +11,7 @@ from tui_eval.model import UNSET, Usage, Verdict
 from tui_eval.tui.state.case.calls_evidence import calls_of
 from tui_eval.tui.state.text.formatting import tokens
 from tui_eval.tui.state.text.json_lines import parsed, short, value_lines
-from tui_eval.tui.state.text.lines import Line, Span, one_line, text_lines
+from tui_eval.tui.state.text.lines import Line, Span, one_line, text_lines, width_of
 from tui_eval.tui.state.text.text_difference import alike, difference
 
 # -- What a judge was asked and what it answered, as lines.
@@ -117,11 +117,18 @@ def expected_label(verdict: Verdict) -> str:
 
 
 def source_lines(verdict: Verdict) -> Iterator[Line]:
-    """Where in a script's file what it came out by was returned: file, line and the line itself."""
+    """Where in a script's file what it came out by was returned, or where it failed: file, line and the line itself,
+    below it marks where it failed."""
     for one in verdict.evidence or ():
-        if one.kind == "rule" and one.path and verdict.passed is False and expected_label(verdict) in _CODE:
-            place = f"{one.path}:{one.row}" if one.row else one.path
-            yield (Span(one_line(place, 80), "strong"), Span(f"  {one_line(one.rule, 160)}", "code"))
+        failed = one.code == "script-failed"
+        script = failed or expected_label(verdict) in _CODE
+        if one.kind == "rule" and one.path and verdict.passed is not True and script:
+            place = one_line(f"{one.path}:{one.row}" if one.row else one.path, 80)
+            yield (Span(place, "strong"), Span(f"  {one_line(one.rule, 160)}", "code"))
+            if failed and one.start is not None and one.end and one.end <= 160:
+                before, marked = one.rule[: one.start], one.rule[one.start : one.end]
+                blank = width_of((Span(f"{place}  {before}"),))
+                yield (Span(" " * blank + "^" * max(width_of((Span(marked),)), 1), "error"),)
 
 
 _CODE = ("script", "returned")
@@ -182,9 +189,11 @@ def title(verdict: Verdict, room: int = 70) -> Line:
     return tuple(spans)
 
 
-def brief(verdict: Verdict, why: Callable[[], Iterator[Line]] | None = None) -> Iterator[Line]:
+def brief(
+    verdict: Verdict, why: Callable[[], Iterator[Line]] | None = None, *, points_to_rows: bool = True
+) -> Iterator[Line]:
     """What stands beside a turn: what is asserted, and why it did not hold; `why` shows that in what
-    the agent did."""
+    the agent did; `points_to_rows` says where the cells that differ are seen."""
     indent = "  " if verdict.set is not None else ""
     head = title(verdict)
     reason = reason_of(verdict)
@@ -199,7 +208,8 @@ def brief(verdict: Verdict, why: Callable[[], Iterator[Line]] | None = None) -> 
     if about_rows(verdict):
         if (fact := causes.words_of(verdict)) and fact not in reason:
             yield (Span(indent), *next(iter(text_lines(fact))))
-        yield (Span(indent), Span("d shows which cells differ", "muted"))
+        if points_to_rows and verdict.passed is False:  # there are no rows where it could not be judged
+            yield (Span(indent), Span("d shows which cells differ", "muted"))
     elif verdict.judge is not None:
         yield from _judges_words(verdict, indent)
 
@@ -256,7 +266,7 @@ def in_full(
         reason = reason_of(verdict) if rendered else verdict.reason
         yield from text_lines(reason, "" if verdict.passed else word_of(verdict))
     yield from source_lines(verdict)
-    if about_rows(verdict) and not verdict.passed:
+    if about_rows(verdict) and verdict.passed is False:
         yield (Span("d shows which cells differ", "muted"),)
     else:
         yield from lines

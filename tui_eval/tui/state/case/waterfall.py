@@ -58,7 +58,7 @@ def members(bars: Sequence[SpanBar], head: int) -> range:
 
 def unfolded(bars: Sequence[SpanBar], closed: Collection[int]) -> list[SpanBar]:
     """The bars that are shown where those below some hand-offs, by their entries' places, are folded away; such a
-    hand-off tells of what failed below it."""
+    hand-off reports what failed below it."""
     shown: list[SpanBar] = []
     at = 0
     while at < len(bars):

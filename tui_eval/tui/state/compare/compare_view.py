@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Sequence
 from typing import NamedTuple
 
+from msgspec import structs
+
+from tui_eval.case_names import told_apart
 from tui_eval.reports.run_comparison import (
     CHANGES,
     COLUMN_WORDS,
@@ -18,14 +21,72 @@ from tui_eval.reports.run_comparison import (
 )
 from tui_eval.store.summary import CaseSummary, share
 from tui_eval.tui.state.case.verdict_lines import GLYPHS as OUTCOME_GLYPHS
-from tui_eval.tui.state.compare.compare_news import CompareNews
-from tui_eval.tui.state.lists.reasons import reason_in_line
-from tui_eval.tui.state.lists.telling_apart import NOT_AT_ALL, Differs, cut, differences, suites_apart
+from tui_eval.tui.state.lists.case_entry import reason_in_line
+from tui_eval.tui.state.lists.telling_apart import RowName, row_names
+from tui_eval.tui.state.runs.run_group import RunGroup
 from tui_eval.tui.state.text.formatting import cost, counted, duration
 from tui_eval.tui.state.text.lines import Line, Span, fit, one_line, width_of
 
+_NO_ANSWER = ("cancelled", "skipped", None)
+
+
+class CompareNews(NamedTuple):
+    """Of one case: how many attempts wait or run, which have ended (run and attempt, oldest first) and what
+    came of the newest."""
+
+    working: int = 0
+    ended: tuple[tuple[str, int], ...] = ()
+    outcome: str = ""
+
+    @property
+    def words(self) -> str:
+        """In two words; empty where there is nothing new."""
+        return "runs anew" if self.working else f"since {self.outcome}" if self.outcome else ""
+
+    @property
+    def style(self) -> str:
+        """The style of these words."""
+        return "running" if self.working else self.outcome
+
+
+def news_of(group: RunGroup | None, case_id: str, known: Collection[tuple[str, int]]) -> CompareNews:
+    """Attempts of a case in the runs in front that are not known yet, whatever agent they ask."""
+    working, ended, outcome = 0, [], ""
+    for run in group.runs if group is not None else ():
+        for ref in run.refs.get(case_id, ()):
+            for row in run.attempts_of(ref):
+                if row.state != "done":
+                    working += run.active
+                elif row.outcome not in _NO_ANSWER and (run.info.id, row.id) not in known:
+                    ended.append((run.info.id, row.id))
+                    outcome = row.outcome or ""
+    return CompareNews(working, tuple(ended), outcome)
+
+
+def news_since(group: RunGroup | None, compared: Collection[str]) -> dict[str, CompareNews]:
+    """By case what runs that began after those compared, and do not count with them, have of it."""
+    found: dict[str, CompareNews] = {}
+    for run in group.runs if group is not None else ():
+        if not compared or run.info.id in compared or run.info.id < max(compared):
+            continue
+        for case_id, refs in run.refs.items():
+            before = found.get(case_id, CompareNews())
+            rows = [row for ref in refs for row in run.attempts_of(ref)]
+            done = [row for row in rows if row.state == "done" and row.outcome not in _NO_ANSWER]
+            working = sum(run.active for row in rows if row.state != "done")
+            if not done and not working:
+                continue
+            found[case_id] = CompareNews(
+                before.working + working,
+                (*before.ended, *((run.info.id, row.id) for row in done)),
+                (done[-1].outcome or "") if done else before.outcome,
+            )
+    return found
+
+
 _STYLES: dict[Change, str] = {
-    "regressed": "failed", "fixed": "passed", "flaky": "note", "new": "running", "gone": "muted", "unchanged": "muted",
+    "regressed": "failed", "fixed": "passed", "flaky": "note", "not run": "note", "new": "running", "gone": "muted",
+    "unchanged": "muted",
 }  # fmt: skip
 GLYPH: dict[Change, tuple[str, str]] = {change: (GLYPHS[change], _STYLES[change]) for change in CHANGES}
 """Glyph and style of each change."""
@@ -40,11 +101,11 @@ class CompareRow(NamedTuple):
     case: CaseChange | None
     number: int = 0
     words: str = ""
-    name: str = ""
-    differs: Differs = NOT_AT_ALL
-    mark: str = ""
-    """What tells the case from others of its name: prompt and agent, its suite."""
+    name: RowName = RowName("")
+    """With what tells the case from others of its name: prompt and agent, its suite."""
     news: CompareNews | None = None
+    once: bool = False
+    """Whether every case of both runs has one attempt at most: the outcomes say all."""
 
     @property
     def key(self) -> tuple[str, ...]:
@@ -68,6 +129,9 @@ def rows(
     for case in comparison.cases:
         by_change[case.change].append(case)
     found: list[CompareRow] = []
+    once = all(
+        one is None or one.attempts < 2 for case in comparison.cases for one in (case.before, case.after)
+    )
     for change, cases in by_change.items():
         if not cases or (only_changed and change == "unchanged"):
             continue
@@ -75,14 +139,25 @@ def rows(
         if change == "unchanged" and comparison.other_answers:
             words += f"; of {OTHER_ANSWER} {comparison.other_answers:,} the answer differs"
         found.append(CompareRow(change, None, len(cases), words))
-        names = [called(case, name_of) for case in cases]
-        told, parts = differences(names), zip(names, cases, strict=True)
-        ends = suites_apart([(name, case.mark, case.suite) for name, case in parts])
         found += [
-            CompareRow(change, case, 0, "", name, told.get(name, NOT_AT_ALL), f"{case.mark} {end}".strip())
-            for name, case, end in zip(names, cases, ends, strict=True)
+            CompareRow(change, case, 0, "", name, once=once)
+            for name, case in zip(_names(cases, name_of), cases, strict=True)
         ]
     return found
+
+
+def _names(cases: Sequence[CaseChange], name_of: Callable[[str, str], str]) -> list[RowName]:
+    """What lists call these: that takes less to tell apart than the names that runs recorded."""
+    shown = [
+        structs.replace(one, name=called(case, name_of))
+        for case in cases
+        if (one := case.after or case.before) is not None
+    ]
+    marks = [
+        mark or (case.mark if one.name == case.name else "")
+        for case, one, mark in zip(cases, shown, told_apart(shown), strict=True)
+    ]
+    return row_names((one.name, mark, one.suite) for one, mark in zip(shown, marks, strict=True))
 
 
 def folded(heading: CompareRow) -> CompareRow:
@@ -154,7 +229,7 @@ def row_line(row: CompareRow, width: int) -> Line:
     other = case.only_the_answer
     if other:
         glyph, style = OTHER_ANSWER, "note"
-    numbers = f"{ratio(before):>6} → {ratio(after):<6}"
+    numbers = f"{ratio(before):>6} → {ratio(after):<6}" if not row.once else " → "
     told = steadiness(after) if not other else "differs"
     if other and width >= 90:
         told = "answer differs"
@@ -164,15 +239,18 @@ def row_line(row: CompareRow, width: int) -> Line:
         *_outcome(before),
         Span(numbers, "muted"),
         *_outcome(after),
-        Span(f" {told:<7}" if width >= 70 else "", "note" if other or told == "flaky" else "muted"),
-        Span(f"{took:<7}" if width >= 90 and not other else "", "muted"),
+        Span(
+            f" {told:<7}" if width >= 70 and (told or not row.once) else "",
+            "note" if other or told == "flaky" else "muted",
+        ),
+        Span(f"{took:<7}" if width >= 90 and not other and not row.once else "", "muted"),
     )
     room = max((width - width_of(right) - 6) if width < 100 else width * 2 // 5, 8)
-    mark: Line = (Span(f" {one_line(row.mark or case.mark, 60)}", "label"),) if row.mark or case.mark else ()
-    mark = fit(mark, room // 2)
-    if row.news is not None:
-        mark = (*mark, Span(f" {row.news.words}", row.news.style))
-    name: Line = (Span(cut(one_line(row.name or case.name), row.differs, max(room - width_of(mark), 0))),)
+    news: Line = (Span(f" {row.news.words}", row.news.style),) if row.news is not None else ()
+    own = row.name if row.name.name else RowName(one_line(case.name), one_line(case.mark))
+    cut_name, cut_mark = own.fitted(max(room - width_of(news) - bool(own.variant), 0))
+    mark: Line = (*((Span(f" {cut_mark}", "label"),) if cut_mark else ()), *news)
+    name: Line = (Span(cut_name),)
     pad = Span(" " * max(room - width_of(name) - width_of(mark), 0))
     line: Line = (Span(f"   {glyph} ", style), *name, *mark, pad, Span(" "), *right)
     bad = next((one for one in (after, before) if one and one.outcome != "passed"), None)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -13,13 +14,17 @@ from tui_eval.store.summary import share
 from tui_eval.tui.state.case.verdict_lines import GLYPHS
 from tui_eval.tui.state.lists.case_entry import CaseRow
 from tui_eval.tui.state.lists.telling_apart import NOT_AT_ALL, Differs, cut, differences, suites_apart
+from tui_eval.tui.state.runs.run_view import NOT_RUN
 from tui_eval.tui.state.text.fitting import cell_len, end_of
+from tui_eval.tui.state.text.fitting import fit as fit_text
 from tui_eval.tui.state.text.formatting import cost, duration
 from tui_eval.tui.state.text.lines import Line, Span, fit, one_line, plain, width_of
 
 Column = tuple[str, str, str]
 """Agent, model and prompt; empty where there is none."""
 
+_MATRIX = re.compile(r"\[([^\[\]]*)\]")
+"""What a case's id says of its combination of variables."""
 CELL = 9
 """Columns of the screen for a cell at least: the outcome's glyph with a figure, and a space."""
 WORDY = 17
@@ -40,6 +45,21 @@ def column_of(entry: CaseRow) -> Column:
     if case is None:
         return entry.agent, entry.model, ""
     return column_agent(case, entry.agent), entry.model, case.prompt or ""
+
+
+def columns_of(rows: Iterable[CaseRow]) -> list[Column]:
+    """Where these rows stand: agents, and within each of them prompts, as their suites have them, in whatever order the
+    rows are listed or were run."""
+    places: dict[Column, tuple[int, int]] = {}
+    suites: dict[str, int] = {}
+    for row in rows:
+        suite = suites.setdefault(row.suite, len(suites))
+        places.setdefault(column_of(row), (suite, row.case.column_number if row.case else 0))
+    agents: dict[tuple[str, str], tuple[int, int]] = {}
+    for (agent, model, _), place in places.items():
+        agents[agent, model] = min(place, agents.get((agent, model), place))
+    order = {one: number for number, one in enumerate(sorted(agents, key=agents.__getitem__))}
+    return sorted(places, key=lambda column: (order[column[0], column[1]], places[column]))
 
 
 @dataclass(slots=True, eq=False)
@@ -105,10 +125,23 @@ def _tell_apart(tests: Sequence[GridTest]) -> None:
     for test in tests:
         if same[test.called] > 1:
             cell = next(iter(test.cells.values()))
-            test.called = f"{test.called} · {cell.test or cell.case_id.partition('::')[2]}"
+            test.called = (
+                f"{test.called} · {_combination(cell) or cell.variant or cell.case_id.partition('::')[2]}"
+            )
     found = differences([test.called for test in tests])
     for test in tests:
         test.differs = found.get(test.called, NOT_AT_ALL)
+
+
+def _combination(cell: CaseRow) -> str:
+    """The values of the variables that make several rows of one test; empty where there is one."""
+    case = cell.case
+    rest = cell.case_id.removeprefix(f"{cell.suite}::").removeprefix(case.name if case else cell.name)
+    said = ",".join(_MATRIX.findall(rest))
+    values = (
+        [one_line(value, 24) for key, value in case.vars.items() if f",{key}=" in f",{said}"] if case else []
+    )
+    return " ".join(values) or said
 
 
 def _test_key(cell: CaseRow) -> str:
@@ -131,14 +164,17 @@ def heads(found: Grid) -> list[list[str]]:
     common = shared(found.columns)
     rows: list[list[str]] = []
     for members in ((0, 1), (2,)):
-        row = [
-            " · ".join(
+        parts = [
+            [
                 one_line(found.short[part].get(column[part], column[part]))
                 for part in members
                 if column[part] and column[part] != common[part]
-            )
+            ]
             for column in found.columns
         ]
+        row = [" · ".join(dict.fromkeys(one)) for one in parts]  # an agent called by its model: once
+        if len(set(row)) < len(set(map(tuple, parts))):
+            row = [" · ".join(one) for one in parts]
         if any(row):
             rows.append(row)
     if not rows:
@@ -207,13 +243,26 @@ def total_line(found: Grid, width: int, first: int) -> Line:
     left, each, fits = widths(found, width, first)
     count = f"{len(found.tests):,} test{'s' * (len(found.tests) != 1)}"
     line: Line = (Span(f"{count:<{left}}", "muted"),)
+    figures: list[tuple[int, int]] = []
     for column in found.columns[first : first + fits]:
         cells = [test.cells[column] for test in found.tests if column in test.cells]
         ended = [cell for cell in cells if cell.status in ENDED]
-        passed = sum(cell.status == "passed" for cell in ended)
-        words = f"{passed}/{len(ended)} {share(passed / len(ended))}" if ended else "–"
-        line = (*line, Span(f"{words:<{each}}", "muted"))
-    return fit(line, width)
+        figures.append((sum(cell.status == "passed" for cell in ended), len(ended)))
+    # All in the longest form for which each column has room, and a space after it.
+    forms = [
+        [form(passed, many) if many else "–" for passed, many in figures]
+        for form in (_passed_of_all, lambda passed, many: f"{passed}/{many}", _share_passed)
+    ]
+    told = next((form for form in forms if max(map(cell_len, form), default=0) < each), forms[-1])
+    return fit((*line, *(Span(f"{fit_text(words, each - 1):<{each}}", "muted") for words in told)), width)
+
+
+def _passed_of_all(passed: int, many: int) -> str:
+    return f"{passed}/{many} {share(passed / many)}"
+
+
+def _share_passed(passed: int, many: int) -> str:
+    return share(passed / many)
 
 
 def row_line(
@@ -238,7 +287,7 @@ def cell_line(cell: CaseRow | None, figure: str = "time", *, words: bool = True)
     column's (a test with a provider of its own)."""
     if cell is None:
         return (Span("–", "muted"),)
-    if not cell.status:
+    if cell.status in ("", NOT_RUN):
         return (Span("not run", "muted"),)
     glyph = GLYPHS.get(cell.status, "●")
     ended = sum(letter in "pfec" for letter in cell.attempts)
@@ -261,6 +310,8 @@ def figure_of(cell: CaseRow, figure: str) -> str:
             return f"{cell.tokens:,}" if cell.tokens is not None else ""
     if not cell.duration_ms and cell.status in ("cancelled", "skipped"):
         return ""  # it never began
+    if cell.cached:
+        return "cached"
     return duration(cell.duration_ms) if cell.duration_ms is not None else ""
 
 

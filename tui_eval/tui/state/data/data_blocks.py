@@ -11,12 +11,11 @@ from tui_eval.guard.text import visible
 from tui_eval.model import DataDetails
 from tui_eval.tui.state.text.blocks import Block
 from tui_eval.tui.state.text.json_lines import parsed, value_lines
-from tui_eval.tui.state.text.lines import TAB, Line, Span, text_lines, wrap
+from tui_eval.tui.state.text.lines import TAB, Line, Span, one_line, text_lines, visible_lines, wrap
 from tui_eval.tui.state.text.text_difference import difference
 
 if TYPE_CHECKING:
     from tui_eval.frames.cells import Cell
-
 
 # -- SQL as coloured lines, by Pygments' lexer; the text itself is left as it is.
 
@@ -154,3 +153,49 @@ def rows_of(blocks: list[Block], width: int) -> int:
     """How many rows of the screen blocks take at a width, folded ones as they are folded."""
     lines = [line for block in blocks for line in (block.head() if block.fold else block.lines())]
     return sum(len(wrap(line, width, most=40)) for line in lines)
+
+
+_SHOWN = re.compile(r"LINE \d+: ")
+_LONGEST = 4_000
+_MOST = 12
+"""Lines: DuckDB names all forms of a function that exist."""
+
+
+def fault_view(message: str, detail: str, width: int) -> list[Line]:
+    """A database's words of a query, its first line in bold; where it shows a place that is wider than the screen,
+    as much around the caret as fits."""
+    lines = [line for line in visible_lines(detail[:_LONGEST]) if line.strip()] or [message]
+    first = (Span(one_line(lines[0], _LONGEST), "failed"),)
+    made: list[Line] = [piece for _, _, piece in wrap(first, width, most=4)]
+    at = 1
+    while at < len(lines) and len(made) < _MOST:
+        head, caret = lines[at], lines[at + 1] if at + 1 < len(lines) else ""
+        if _SHOWN.match(head) and caret.strip().startswith("^"):
+            made += _around(head, caret, width)
+            at += 2
+            continue
+        made += [piece for _, _, piece in wrap((Span(head.replace("\t", "  "), "muted"),), width, most=3)]
+        at += 1
+    return made
+
+
+def place_lines(place: Sequence[str], width: int) -> Iterator[Line]:
+    """The line of a query that failed and the caret under it, as the database shows them."""
+    shown = [line for text in place for line in visible_lines(text[:_LONGEST])]
+    if len(shown) > 1:
+        yield from _around(shown[0], shown[1], width)
+
+
+def _around(head: str, caret: str, width: int) -> list[Line]:
+    """The line that failed and the caret under it, both cut to the same window."""
+    label = _SHOWN.match(head)
+    before = label.end() if label is not None else 0
+    text, mark = head[before:], caret[before:].rstrip()
+    room = max(width - before, 8)
+    start = len(mark) - len(mark.lstrip())
+    cut = max(start - room // 2, 0) if len(text) > room else 0
+    mark = mark[cut : cut + room]
+    return [
+        (Span(head[:before], "muted"), Span(text[cut : cut + room])),
+        (Span(" " * before), Span(mark, "failed")),
+    ]

@@ -74,16 +74,19 @@ class DataColumn:
 
 def both_fitted(expected: str, actual: str, width: int) -> tuple[str, str]:
     """The two values of a cell that differs, cut so that they fit beside the arrow between them: of moments what both
-    share gives way first, of texts what both begin with; never the day."""
+    share gives way first, of texts, and of numbers that part too late, what both begin with; never the day."""
     wanted, given = value_text(expected), value_text(actual)
     room = max(width - len(ARROW), 2)
     if cell_len(wanted) + cell_len(given) <= room:
         return wanted, given
     if _MOMENT.fullmatch(expected) and _MOMENT.fullmatch(actual):
         return _moments_fitted(wanted, given, room)
-    if not _NUMBER.fullmatch(expected) and not _NUMBER.fullmatch(actual):
-        wanted, given = _shorter_texts(expected, actual)
     half = room // 2
+    numbers = _NUMBER.fullmatch(expected) or _NUMBER.fullmatch(actual)
+    if (
+        not numbers or common(expected, actual) >= half - 1
+    ):  # numbers that would read alike when they are cut, too
+        wanted, given = _shorter_texts(expected, actual)
     if cell_len(wanted) <= half:
         return wanted, shorten(given, room - cell_len(wanted))
     if cell_len(given) <= room - half:

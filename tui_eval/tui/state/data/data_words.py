@@ -188,6 +188,7 @@ def _sides(view: DataView, cell: Cell, both: bool, room: int) -> list[Line]:
     kinds = [f"  {kind}" if cell.kinds[0] != cell.kinds[1] else "" for kind in cell.kinds]
     if cell.expected is not None and cell.actual is not None and not cell.same:
         left, right, cut = _window(cell.expected, cell.actual, room)
+        left, right = left or '""', right or '""'  # an empty text is seen
         if cell.kinds == ("text", "text") and (len(left) > 12 or len(right) > 12):
             first, second = difference(dotted(left), dotted(right))
             marked = (first[0] if first else (), second[0] if second else ())
@@ -201,7 +202,7 @@ def _sides(view: DataView, cell: Cell, both: bool, room: int) -> list[Line]:
     sides: list[Line] = []
     for word, text, kind in ((words[0], cell.expected, kinds[0]), (words[1], cell.actual, kinds[1])):
         if text is not None:
-            sides.append((Span(word, "muted"), Span(dotted(clip(text, room))), Span(kind, "muted")))
+            sides.append((Span(word, "muted"), Span(dotted(clip(text, room)) or '""'), Span(kind, "muted")))
         elif both:
             nothing = "no such column" if cell.why == "column missing" else "no such row"
             sides.append((Span(word, "muted"), Span(nothing, "missing")))
@@ -231,6 +232,10 @@ def reason(cell: Cell) -> str:
         return f"another type: {given} instead of {wanted}" if wanted != given else "another type"
     if cell.why == "value" and cell.expected is not None and cell.actual is not None:
         return alike(cell.expected, cell.actual) or _WORDS["value"]
+    if cell.why == "not null" and cell.actual == "":
+        return "an empty text instead of null"
+    if cell.why == "null" and cell.expected == "":
+        return "null instead of an empty text"
     return _WORDS.get(cell.why, one_line(cell.why, 160))
 
 
@@ -256,3 +261,23 @@ def alike(expected: str, actual: str) -> str:
         if change(expected) == change(actual):
             return f"differs only in {words}"
     return ""
+
+
+_LONGEST = 300
+
+
+def diagnosis_lines(view: DataView) -> list[Line]:
+    """At most three lines; none where rows are not at hand that could say otherwise, or where nothing was found.
+    Frames are read whole: call it in a thread."""
+    if view.truncated or not (view.wrong or view.missing_columns):
+        return []
+    from tui_eval.frames.diagnosis import diagnosis_of
+
+    try:
+        found = diagnosis_of(view.difference).lines
+    except BaseException as problem:
+        # Polars panics with a BaseException; rows that were read from elsewhere may be of any kind
+        if not isinstance(problem, Exception) and type(problem).__name__ != "PanicException":
+            raise
+        return []
+    return [(Span("→ ", "note"), Span(one_line(line, _LONGEST), "strong")) for line in found]

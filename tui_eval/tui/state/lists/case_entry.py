@@ -68,9 +68,14 @@ class CaseRow:
     variant: str = ""
     """What tells it from others of its suite with the same name: prompt, provider, agent."""
     test: str = ""
-    """The test whose row it is; empty: called as the row. Rows of one test stand together."""
+    """Of which test of its suite it is a row; empty: of the one called as the row. Rows of one test stand together."""
     column: EntryColumn | None = None
     """The column that it is asked in, of a row of the suites; None where there is only the suite's own."""
+
+    @property
+    def of_test(self) -> tuple[str, str]:
+        """Its suite, and which of its tests it is a row of."""
+        return self.suite, self.test or self.name
 
 
 @dataclass(slots=True)
@@ -106,8 +111,8 @@ class Extent:
             self.attempts, changed = len(entry.attempts), True
         for name, has in (
             ("tokens", entry.tokens),
-            ("cost", entry.cost or entry.cached),
-            ("duration", entry.duration_ms is not None or entry.started_at),
+            ("cost", entry.cost),
+            ("duration", entry.cached or entry.duration_ms is not None or entry.started_at),
             ("age", entry.finished_at),
             ("limit", entry.ends_at),
             ("flaky", entry.flaky),
@@ -141,3 +146,23 @@ def extent_of(entries: Iterable[CaseRow]) -> Extent:
         ):
             extent.widen(entry)
     return extent
+
+
+_IN_A_LINE = 600
+"""Characters of prose that a line of a list looks at."""
+_IN_A_PANE = 4_000
+
+
+def line_reason(words: str) -> str:
+    """Prose on one line."""
+    return " ".join(words[:_IN_A_LINE].split())
+
+
+def reason_in_line(cause: str, message: str) -> str:
+    """Why, on one line: the cause, else the beginning of the prose."""
+    return cause or line_reason(message)
+
+
+def reason_in_pane(cause: str, message: str) -> str:
+    """Why, where there is room for several lines."""
+    return cause or message[:_IN_A_PANE]

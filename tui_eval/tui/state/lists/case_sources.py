@@ -7,8 +7,7 @@ from functools import partial
 from typing import Protocol
 
 from tui_eval.model import Problem, Suite
-from tui_eval.tui.pointer import CasePointer
-from tui_eval.tui.state.app_state import AppState
+from tui_eval.tui.state.app_state import AppState, CasePointer
 from tui_eval.tui.state.lists.case_entry import CaseRow
 from tui_eval.tui.state.lists.entries import OF_COLUMN, entries_of, run_entries, run_entry, suite_entries
 

@@ -10,20 +10,22 @@ the lines above it.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence, Set
 from dataclasses import dataclass, field, replace
 from typing import Literal, NamedTuple
 
 from tui_eval.model import Problem, Suite
 from tui_eval.tui.state.lists.case_entry import CaseRow, Extent, extent_of
-from tui_eval.tui.state.lists.entries import failing, not_passed
+from tui_eval.tui.state.lists.entries import differing_tests, failing, not_passed
 from tui_eval.tui.state.lists.telling_apart import (
     NOT_AT_ALL,
     Differs,
     differences,
+    listed,
     named_together,
     suites_apart,
 )
+from tui_eval.tui.state.runs.run_view import NOT_RUN
 from tui_eval.tui.state.text.formatting import SEVERITY
 
 LineKind = Literal["folder", "suite", "group", "test", "fold", "case", "problem"]
@@ -55,6 +57,8 @@ class TreeLine:
     """Where its name differs from those of the lines beside it."""
     variant_differs: Differs = NOT_AT_ALL
     """The same of what tells its row from others of its test."""
+    names: Sequence[str] = ()
+    """Of a fold of a test's rows, what these are called: as many stand in its line as there is room for."""
     beside: str = ""
     """What tells it from a line beside it of the same name, of another suite."""
     of: int = 0
@@ -113,7 +117,12 @@ class View:
     folded: set[str] = field(default_factory=set)
     unfolded: set[str] = field(default_factory=set)
     """Keys of lines that the person unfolded although they fold by themselves."""
-    accept: Callable[[CaseRow], bool] | None = None
+    accept: Callable[[CaseRow, bool], bool] | None = None
+    """Whether a row passes the filter, given whether the rows of its test came out differently."""
+    compares_rows: bool = False
+    """Whether the filter asks for the latter."""
+    differing: Set[tuple[str, str]] = frozenset()
+    """The tests whose rows did, when the lines were made."""
     held: dict[str, int] = field(default_factory=dict)
     """Cases that stay where they are although they are no failures any more, would be folded away, or no longer
     pass the filter, so that the list does not move under the person's hands; by key, with the urgency that gave
@@ -140,10 +149,14 @@ class View:
         """What gives an entry its place: that it passes the filter, that it stands among the failures, that it
         is not folded away with others like it."""
         return (
-            self.accept is None or self.accept(entry),
+            self.accepts(entry),
             self.failures_first and urgency(entry) < 2,
             self.flat or entry.status not in FOLDING,
         )
+
+    def accepts(self, entry: CaseRow) -> bool:
+        """Whether an entry passes the filter."""
+        return self.accept is None or self.accept(entry, entry.of_test in self.differing)
 
     @property
     def flat(self) -> bool:
@@ -156,10 +169,11 @@ class View:
 
 
 class Standing(NamedTuple):
-    """How many of the cases shown are what `]` stops at, and what `R` runs again."""
+    """How many of the cases shown are what `]` stops at, and what `R` runs again; and how many have each status."""
 
     failing: int
     not_passed: int
+    counts: Counter[str]
 
 
 @dataclass(slots=True)
@@ -180,7 +194,8 @@ class Tree:
         """How the cases shown stand, counted once until one of them changes."""
         if self._standing is None:
             rows = not_passed(self.shown)
-            self._standing = Standing(sum(map(failing, rows)), len(rows))
+            counts = Counter([entry.status for entry in self.shown])
+            self._standing = Standing(sum(map(failing, rows)), len(rows), counts)
         return self._standing
 
     def update(self, key: str, before: str, after: str) -> list[int]:
@@ -214,9 +229,10 @@ def build(entries: Iterable[CaseRow], suites: Iterable[Suite], view: View) -> Tr
     """The lines for these entries. Suites without a case (unreadable files) stand with their
     problems; folders are made from the suites' paths."""
     entries = list(entries)
-    accept = view.accept
-    held = view.held
-    chosen = [entry for entry in entries if entry.key in held or accept(entry)] if accept else entries
+    accept, held = view.accept, view.held
+    if view.compares_rows:
+        view.differing = differing_tests(entries)
+    chosen = [entry for entry in entries if entry.key in held or view.accepts(entry)] if accept else entries
     if view.flat:
         chosen = _sorted(chosen, view)
         lines = [
@@ -228,7 +244,7 @@ def build(entries: Iterable[CaseRow], suites: Iterable[Suite], view: View) -> Tr
         return Tree(lines, chosen, len({entry.case_id for entry in entries}), index, {}, extent_of(chosen))
     making = _Lines(view)
     if accept is not None or view.grouping == "cause":
-        making.rows_of = Counter(map(_test_of, entries))
+        making.rows_of = Counter(entry.of_test for entry in entries)
     if view.grouping in ("agent", "cause"):
         making.groups(chosen)
     elif view.grouping == "test" or view.failures_first:
@@ -270,13 +286,14 @@ def _tell_apart(lines: Iterable[TreeLine]) -> None:
         for line in tests:
             same.setdefault((line.name, line.beside), set()).add(line.members[0].test)
         for line in tests:
-            if len(same[line.name, line.beside]) > 1:  # a name that a test has, and another is called by
-                line.beside = f"{line.beside} {line.members[0].test or 'named'}".strip()
+            if len(same[line.name, line.beside]) > 1:  # of a run whose suite is not at hand
+                more = line.members[0].test.removeprefix(line.name)
+                line.beside = f"{line.beside} {more or '#1'}".strip()
 
 
 def summary_row(line: TreeLine) -> CaseRow:
-    """What a test's line or a fold shows of its rows: the outcome of those that stand worst, how many of them
-    do, the reason where they share it."""
+    """What a test's line or a fold shows of its rows: the outcome of those that stand worst, how many do (failed and
+    in error: how many did not pass), the reason where they share it."""
     members = line.standing
     worst = line.telling
     assert worst is not None
@@ -287,6 +304,8 @@ def summary_row(line: TreeLine) -> CaseRow:
     else:
         name = line.name
     same = [entry for entry in members if entry.status == worst.status]
+    if worst.status in ("failed", "error"):  # counted together: the rest of the test would read as passed
+        same = [entry for entry in members if entry.status in ("failed", "error")]
     causes = {_why(entry) for entry in same}
     figures = {
         "duration_ms": max((one.duration_ms for one in members if one.duration_ms is not None), default=None),
@@ -297,7 +316,9 @@ def summary_row(line: TreeLine) -> CaseRow:
     if line.kind == "test":
         many = max(line.of, len(members))
         of = "all" if len(same) == many else f"{len(same)} of"
-        variant = f"{of} {many}" if worst.status else named_together(*[list(map(_label, members))] * 2)
+        variant = f"{of} {many}" if worst.status else _all_of(list(map(_label, members)))
+    elif line.kind == "fold" and not line.status and len(same) < len(members):  # until the list is made anew
+        variant = f"{len(same):,} of {len(members):,}"
     else:
         variant = ""
     return replace(
@@ -310,6 +331,7 @@ def summary_row(line: TreeLine) -> CaseRow:
         ratio=None,
         flaky=any(one.flaky for one in members),
         trend=(),
+        cached=min((one.cached for one in members), default=0),
         started_at=None,
         ends_at=None,
         cause=(_shared_reason(same) if len(causes) == 1 else f"{len(causes)} reasons") if line.folded else "",
@@ -351,7 +373,7 @@ def _sorted(entries: list[CaseRow], view: View) -> list[CaseRow]:
 
 
 def _severity(entry: CaseRow) -> int:
-    return SEVERITY.get(entry.status, 7)
+    return SEVERITY.get(entry.status, SEVERITY[""])
 
 
 def urgency(entry: CaseRow) -> int:
@@ -368,9 +390,11 @@ def _why(entry: CaseRow) -> str:
     return entry.alike or entry.cause or entry.message
 
 
-FOLDING = {"waiting": "waiting", "passed": "passed"}
+LONGEST = 200
+"""Characters of a fold's name."""
+FOLDING = {"waiting": "waiting", NOT_RUN: "not run", "passed": "passed"}
 """Outcomes whose tests fold into one line at the end of their group, in this order, and what it is called."""
-ALIKE = ("passed", "failed", "error", "waiting", "cancelled", "skipped", "")
+ALIKE = ("passed", "failed", "error", "waiting", NOT_RUN, "cancelled", "skipped", "")
 """Outcomes of which rows of a test fold where they came out alike."""
 
 
@@ -392,9 +416,8 @@ class _Lines:
         rest: list[CaseRow] = []
         for entry in entries:
             if view.grouping == "agent":
-                found.setdefault(" ".join(part for part in (entry.agent, entry.model) if part), []).append(
-                    entry
-                )
+                parts = dict.fromkeys(filter(None, (entry.agent, entry.model)))  # one name for both: once
+                found.setdefault(" ".join(parts), []).append(entry)
             elif (words := _why(entry)) != "":
                 found.setdefault(words, []).append(entry)
             else:
@@ -438,7 +461,13 @@ class _Lines:
                 self.tests(key, list(alone), len(inside), inside, hidden=hidden_below is not None)
                 alone.clear()
 
-        for path in sorted(paths, key=lambda path: (_folder_of(path).split("/"), path)):
+        # What is wrong in the configuration comes before all that it is about.
+        config = {
+            path
+            for path, suite in known.items()
+            if not suite.format and path not in by_suite and "/" not in path
+        }
+        for path in sorted(paths, key=lambda path: (path not in config, _folder_of(path).split("/"), path)):
             folder = _folder_of(path)
             chain = folders[folder]
             if alone and chain != tuple(line.path for line in open_folders):
@@ -513,7 +542,7 @@ class _Lines:
         """Lines of the tests of one group, whose key is `group`; those that passed or wait fold at its end."""
         found: dict[tuple[str, str], list[CaseRow]] = {}
         for entry in entries:
-            found.setdefault(_test_of(entry), []).append(entry)
+            found.setdefault(entry.of_test, []).append(entry)
         tests = list(found.values())
         ended: dict[str, list[list[CaseRow]]] = {status: [] for status in FOLDING}
         others: list[list[CaseRow]] = []
@@ -536,7 +565,9 @@ class _Lines:
                     self._test(group, test, depth, parents, hidden, suite)
                 continue
             members = [entry for test in folding for entry in test]
-            words = f"{len(folding):,} {FOLDING[status]}"
+            words = f"{len(members):,} {FOLDING[status]}"
+            if len(members) > len(folding):  # what the head of the list counts, too
+                words = f"{len(folding):,} tests, {words}"
             fold = self._fold(f"{group}\n{status}", words, members, depth, parents, hidden)
             fold.status = status
             for test in folding:
@@ -586,7 +617,7 @@ class _Lines:
             "test", key, depth, first.name, suite=suite, above=parents, members=test, path=first.suite
         )
         line.counts.update(entry.status for entry in test)
-        line.of = self.rows_of[_test_of(first)]
+        line.of = self.rows_of[first.of_test]
         line.folded = self.view.is_folded(key, same)
         if not hidden:
             self.lines.append(line)
@@ -606,9 +637,9 @@ class _Lines:
                     self._row(entry, _label(entry), depth + 1, inside, hidden, suite)
                 continue
             names = named_together([_label(entry) for entry in rows], siblings)
-            fold = self._fold(
-                f"{key}\n{status}\n{why}", f"{len(rows)} × {names}", rows, depth + 1, inside, hidden
-            )
+            fold = self._fold(f"{key}\n{status}\n{why}", f"{len(rows):,} × ", rows, depth + 1, inside, hidden)
+            fold.names = tuple(names)
+            fold.name += _listed(names)
             for entry in rows:
                 self._row(entry, _label(entry), depth + 2, (*inside, fold), hidden or fold.folded, suite)
 
@@ -634,9 +665,13 @@ class _Lines:
 _NONE: Counter[str] = Counter()
 
 
-def _test_of(entry: CaseRow) -> tuple[str, str]:
-    """Of which test it is a row."""
-    return entry.suite, entry.test or entry.name
+def _all_of(labels: list[str]) -> str:
+    """All rows of a test that never ran."""
+    return _listed(named_together(labels, labels))
+
+
+def _listed(names: Sequence[str]) -> str:
+    return listed(names, LONGEST)
 
 
 def _label(entry: CaseRow) -> str:

@@ -5,16 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from math import inf
 
-from tui_eval.case_names import told_apart, variant_of
+from tui_eval.case_names import told_apart, variant_of, which_test
+from tui_eval.formats import title_of
 from tui_eval.guard import figures
 from tui_eval.store import case_state
 from tui_eval.store.case_state import Column
 from tui_eval.store.schema import CaseHistory
-from tui_eval.tui.pointer import CasePointer
-from tui_eval.tui.state.app_state import AppState, CaseItem
+from tui_eval.tui.state.app_state import AppState, CaseItem, CasePointer
 from tui_eval.tui.state.lists.case_entry import CaseRow, EntryColumn
 from tui_eval.tui.state.lists.filtering import Subject, tags_of
 from tui_eval.tui.state.runs.run_group import RunGroup
+from tui_eval.tui.state.runs.run_view import NOT_RUN
+from tui_eval.tui.state.text import formatting
 
 OF_COLUMN = "\x1f"
 """What stands in the key of an entry before its column, where its case has several."""
@@ -34,7 +36,7 @@ ATTEMPT_STATUSES = {
 
 def suite_entries(state: AppState) -> list[CaseRow]:
     """One entry per case of the suites and column that it was asked in, with its last result, or what the runs in
-    front make of it. May be called in a thread: what changes meanwhile is told again."""
+    front make of it. May be called in a thread: what changes meanwhile is reported again."""
     return _told_apart([entry for item in state.rows for entry in entries_of(item, state)])
 
 
@@ -53,8 +55,8 @@ def entries_of(item: CaseItem, state: AppState) -> list[CaseRow]:
             column = Column(row.agent, row.model or "")
             results = past.get(column)
             last = results[0] if results else None
-            if last is not None and group.status(key) == "skipped":
-                continue  # by hand, no result: what there was still counts
+            if group.status(key) == NOT_RUN or (last is not None and group.status(key) == "skipped"):
+                continue  # cut off, or by hand, no result: what there was still counts
             if last is None and not run.active and newest > run.info.started_at and item.history:
                 continue  # of a column that is no more, or of a run that came to nothing
             if (
@@ -83,7 +85,7 @@ def _blank(item: CaseItem, state: AppState) -> CaseRow:
         model=item.model or "",
         case=item.case,
         note=state.notes.get(item.case_id),
-        test=item.case.name if item.case is not None and item.case.name != item.name else "",
+        test=item.test,
     )
 
 
@@ -102,6 +104,7 @@ def _of_past(entry: CaseRow, results: Sequence[CaseHistory]) -> CaseRow:
     entry.duration_ms = last.duration_ms
     entry.tokens = last.tokens
     entry.cost = last.cost
+    entry.cached = last.cached
     entry.message, entry.cause, entry.alike = last.message, last.cause, last.alike
     entry.agent = last.agent or entry.agent
     return entry
@@ -124,7 +127,6 @@ def _in_columns(found: Mapping[Column, CaseRow], past: case_state.Results) -> li
         entry.column = EntryColumn(*column, column in own, len(found))
         entry.key = f"{entry.case_id}{OF_COLUMN}{column.agent}{OF_COLUMN}{column.model}"
         entry.agent, entry.model, entry.variant = column.agent, column.model, names[column]
-        entry.test = entry.test or entry.name
         entries.append(entry)
     return entries
 
@@ -149,7 +151,7 @@ def run_entry(group: RunGroup, key: str, state: AppState) -> CaseRow:
         model=row.model or "",
         case=case,
         variant=row.variant or (variant_of(case, row.agent) if case is not None else ""),
-        test=row.name if item is not None and item.name != row.name else "",
+        test=item.test if item is not None else which_test(row.case_id, row.suite, row.name),
     )
     _from_group(entry, group, key)
     note = state.notes.get(row.case_id)
@@ -200,17 +202,33 @@ def _from_group(entry: CaseRow, group: RunGroup, key: str) -> None:
     entry.detail = next((row.detail for row in working if row.detail), "")
 
 
-def subject(entry: CaseRow) -> Subject:
-    """What a filter sees of an entry."""
+def subject(entry: CaseRow, *, differs: bool = False) -> Subject:
+    """What a filter sees of an entry; `differs`: the rows of its test came out differently."""
     case = entry.case
 
     def tags() -> list[str]:
         return tags_of(case.metadata) if case else []
 
     def text() -> str:
-        parts: list[str] = [entry.message, entry.cause, entry.variant]
+        """All that its row, and the lines above it, say: each word that stands there finds it. Not its age, which is
+        another every minute."""
+        parts: list[str] = [
+            entry.message,
+            entry.cause,
+            entry.alike,
+            entry.detail,
+            entry.variant,
+            entry.agent,
+            entry.model,
+            entry.suite,
+            entry.status,
+            title_of(entry.format),
+            *_figures_said(entry),
+        ]
+        if entry.note is not None:
+            parts += [entry.note.text, entry.note.verdict or ""]
         if case is not None:
-            parts.append(case.description)
+            parts += [case.description, case.name]
             parts.extend(turn.text for turn in case.turns if turn.text)
             parts.extend(tags())
         return "\n".join(parts)
@@ -231,7 +249,36 @@ def subject(entry: CaseRow) -> Subject:
         entry.cost,
         entry.tokens,
         entry.note,
+        differs,
     )
+
+
+def differing_tests(entries: Iterable[CaseRow]) -> set[tuple[str, str]]:
+    """The tests whose rows, of those that have ended, came out differently, or one of whose rows did."""
+    outcomes: dict[tuple[str, str], str] = {}
+    found: set[tuple[str, str]] = set()
+    for entry in entries:
+        if entry.status in ("passed", "failed", "error") and (
+            outcomes.setdefault(entry.of_test, entry.status) != entry.status or entry.flaky
+        ):
+            found.add(entry.of_test)
+    return found
+
+
+def _figures_said(entry: CaseRow) -> list[str]:
+    """The figures of a row as lists write them."""
+    said = [formatting.duration(entry.duration_ms)] if entry.duration_ms is not None else []
+    said += ["cached"] if entry.cached else []
+    if entry.flaky:
+        passed, of = (
+            (entry.attempts.count("p"), len(entry.attempts)) if entry.attempts else entry.ratio or (0, 0)
+        )
+        said.append(f"flaky {passed}/{of}")
+    if entry.tokens is not None:
+        said.append(formatting.count(entry.tokens))
+    if entry.cost is not None:
+        said.append(formatting.cost(entry.cost))
+    return said
 
 
 def meant(entry: CaseRow, pointer: CasePointer) -> bool:
@@ -250,7 +297,8 @@ def failing(entry: CaseRow) -> bool:
 
 def not_passed(entries: Iterable[CaseRow]) -> list[CaseRow]:
     """What `R` runs again."""
-    return [one for one in entries if one.flaky or one.status in ("failed", "error", "cancelled", "skipped")]
+    bad = ("failed", "error", "cancelled", "skipped", NOT_RUN)
+    return [one for one in entries if one.flaky or one.status in bad]
 
 
 def _told_apart(entries: list[CaseRow]) -> list[CaseRow]:

@@ -2,21 +2,23 @@
 
 Terms are joined by *and*. A word that names an outcome or state asks for it; several such words are
 alternatives. `duration:>5s`, `cost:>0.01`, `tokens:<500` compare; `@name` stands for a saved
-expression. `key:value` looks into one part of the case; `star` and `noted` ask for a person's note,
-`note:` for words in it and `verdict:right` or `verdict:wrong` for what it says; `-` before a term turns
-it round; anything else is looked for in name, path, messages and tags, without regard to case.
+expression. `key:value` looks into one part of the case; `differs` asks for tests whose columns came out differently;
+`star` and `noted` ask for a person's note, `note:` for words in it and `verdict:right` or `verdict:wrong` for what it
+says; `-` before a term turns it round; anything else is looked for in all that a row says, in what is asked and in tags,
+without regard to case.
 """
 
 from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any
 
 from tui_eval.store.notes import HumanNote
+from tui_eval.tui.state.lists.case_entry import CaseRow
 
 STATUSES = {
     "passed": ("passed",),
@@ -31,10 +33,10 @@ STATUSES = {
     "retrying": ("retrying",),
     "waiting": ("waiting",),
     "flaky": ("flaky",),
-    "new": ("",),
+    "new": ("", "not-run"),
     "bad": ("failed", "error", "cancelled"),
 }
-FLAGS = ("star", "noted")
+FLAGS = ("star", "noted", "differs")
 KEYS = ("agent", "model", "suite", "tag", "format", "name", "id", "prompt", "note", "verdict")
 NUMBERS = ("duration", "cost", "tokens")
 _COMPARED = re.compile(r"(<=|>=|<|>|=)?\$?(\d+(?:\.\d+)?)(ms|s|m|h)?")
@@ -63,6 +65,8 @@ class Subject:
     tokens: int | None = None
     note: HumanNote | None = None
     """A person's."""
+    differs: bool = False
+    """Whether the rows of its test came out differently."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +90,11 @@ class CaseFilter:
     statuses: frozenset[str]
     excluded: frozenset[str]
     terms: tuple[Term, ...]
+
+    @property
+    def compares_rows(self) -> bool:
+        """Whether it asks how the other rows of a test came out."""
+        return any(term.key == "is" and term.value == "differs" for term in self.terms)
 
     def matches(self, subject: Subject) -> bool:
         """Whether the case is shown."""
@@ -206,6 +215,8 @@ def _matches(term: Term, subject: Subject) -> bool:
             return value in subject.prompt.lower()
         case "tag":
             return any(value == tag or ("=" not in value and value in tag) for tag in subject.tags())
+        case "is" if value == "differs":
+            return subject.differs
         case "is":
             return subject.note is not None and (value == "noted" or subject.note.star)
         case "note":
@@ -236,3 +247,48 @@ def _compares(number: float | None, value: str) -> bool:
         case "=":
             return number == wanted
     return number >= wanted
+
+
+MOST_ENTRIES = 5_000
+"""Cases whose names of agents, suites and tags are offered."""
+Values = Mapping[str, list[str]]
+
+
+def values_of(entries: Iterable[CaseRow], saved: Iterable[str] = ()) -> dict[str, list[str]]:
+    """What may follow each key, by key; under the empty key what may stand alone."""
+    found: dict[str, dict[str, None]] = {key: {} for key in ("agent", "model", "suite", "tag", "format")}
+    for _, entry in zip(range(MOST_ENTRIES), entries, strict=False):
+        for key in ("agent", "model", "suite", "format"):
+            if getattr(entry, key):
+                found[key].setdefault(getattr(entry, key))
+        if entry.case is not None and entry.case.metadata:
+            found["tag"].update(dict.fromkeys(tags_of(entry.case.metadata)))
+    found["verdict"] = dict.fromkeys(("right", "wrong"))
+    alone = [*STATUSES, *FLAGS, *(f"{key}:" for key in (*KEYS, *NUMBERS)), *(f"@{name}" for name in saved)]
+    return {"": alone, **{key: list(values) for key, values in found.items()}}
+
+
+def offers(expression: str, values: Values) -> list[str]:
+    """What the last word may become. What has spaces or quotes in it is not offered: it would have to be
+    quoted from its beginning on."""
+    key, begun = _begun(expression)
+    if not key and not begun:
+        return []
+    return [
+        value
+        for value in values.get(key, ())
+        if value.lower().startswith(begun) and len(value) > len(begun) and not set(value) & set(" \t\n'\"")
+    ]
+
+
+def completed(expression: str, values: Values) -> str | None:
+    """The expression with its last word completed; None where there is nothing to add."""
+    found = offers(expression, values)
+    return expression + found[0][len(_begun(expression)[1]) :] if found else None
+
+
+def _begun(expression: str) -> tuple[str, str]:
+    """The key of the last word, and what has been typed after it."""
+    word = expression[expression.rfind(" ") + 1 :].lower().removeprefix("-")
+    key, colon, begun = word.partition(":")
+    return (key, begun) if colon else ("", word)

@@ -8,12 +8,13 @@ from collections.abc import Collection, Sequence
 
 import msgspec
 
+from tui_eval.store import linked
 from tui_eval.store.run_folders import DATABASE
 from tui_eval.store.schema import RunSummary
 from tui_eval.store.summary import share
 from tui_eval.tui.state.runs.trends import Point
 from tui_eval.tui.state.text import formatting
-from tui_eval.tui.state.text.lines import Line, Span, fit, one_line, width_of
+from tui_eval.tui.state.text.lines import Line, Span, fit, one_line, plain, width_of
 
 STATES: dict[str, tuple[str, str]] = {
     "running": ("●", "running"),
@@ -24,18 +25,22 @@ STATES: dict[str, tuple[str, str]] = {
     "damaged": ("!", "error"),
 }
 """Glyph and style of each state of a run."""
+_WHOLE = 1_000
+"""Columns in which a line has everything."""
 _ENDING = re.compile(r"\.(ya?ml|hocon|json|csv)(?=, |$)")
 
 
 class RunLine(msgspec.Struct, frozen=True):
     """One line of the list: the summary, mean latency in ms, tokens, and how many runs add to it. `part_of` is the run
-    of which a part of the cases was run again, where it is linked to none (`parts`)."""
+    of which a part of the cases was run again, where it is linked to none (`store.linked.parts`)."""
 
     run: RunSummary
     latency_ms: float | None = None
     tokens: int | None = None
     linked: int = 0
     part_of: str = ""
+    orphan: bool = False
+    """Whether the run that it adds to is not there any more."""
 
     @property
     def above(self) -> str:
@@ -65,19 +70,12 @@ class RunLine(msgspec.Struct, frozen=True):
     @property
     def places(self) -> str:
         """The paths that were run, without how many cases that were."""
-        places, mark, cases = self.run.what.rpartition(" (")
-        return places if mark and cases.endswith(("case)", "cases)")) else self.run.what
-
-    @property
-    def case_count(self) -> int:
-        """How many cases; 0 where that is not known."""
-        number = self.cases.replace(",", "")
-        return int(number) if number.isdecimal() else 0
+        return linked.places_of(self.run)
 
     @property
     def cases(self) -> str:
         """How many cases, as text; empty where that is not known."""
-        return self.run.what[len(self.places) :].strip(" ()").partition(" ")[0]
+        return linked.cases_of(self.run)
 
 
 def outcome_sign(run: RunSummary) -> tuple[str, str]:
@@ -95,41 +93,23 @@ def outcome_sign(run: RunSummary) -> tuple[str, str]:
     return "–", "muted"
 
 
-def parts(lines: Sequence[RunLine]) -> list[RunLine]:
-    """The same with what each is a part of: a run that is linked to none, of fewer than half of the cases that the
-    last whole run by the same agents had before it, whose suites hold its own. A case that is run again, or stepped
-    through, while no run is in front is such a one."""
-    whole: dict[str, list[RunLine]] = {}
-    found = list(lines)
-    for number in sorted(range(len(found)), key=lambda place: found[place].run.id):
-        one = found[number]
-        if not one.run.linked_to and not one.damaged:
-            before = whole.setdefault(one.run.agents, [])
-            last = next((other for other in reversed(before) if _holds(other.places, one.places)), None)
-            if last is not None and 2 * one.case_count < last.case_count:
-                one = msgspec.structs.replace(one, part_of=last.run.id)
-            else:
-                before.append(one)
-        found[number] = one
-    return found
-
-
-def _holds(places: str, others: str) -> bool:
-    """Whether these paths are those others, or among them or in their folders the others lie; of more than three paths
-    the rest is not known."""
-    if places == others:
-        return True
-    known = places.removesuffix(" …").split(", ")
-    return all(
-        any(other == path or path == "." or other.startswith(f"{path.rstrip('/')}/") for path in known)
-        for other in others.removesuffix(" …").split(", ")
-    ) and not others.endswith(" …")
+def with_parts(lines: Sequence[RunLine]) -> list[RunLine]:
+    """The same with what each is a part of (`store.linked.parts`)."""
+    found = linked.parts(one.run for one in lines)
+    return [
+        msgspec.structs.replace(one, part_of=found[one.run.id]) if one.run.id in found else one
+        for one in lines
+    ]
 
 
 def under_their_runs(lines: Sequence[RunLine]) -> list[RunLine]:
     """Reruns and steps below the run they belong to, in the order they were made; the runs by the newest of what
     belongs to each, newest first. One whose run is not listed stands by itself."""
-    lines = parts(lines)
+    listed = {one.run.id for one in lines}
+    lines = [
+        msgspec.structs.replace(one, orphan=True) if one.above and one.above not in listed else one
+        for one in with_parts(lines)
+    ]
     by_id = {one.run.id: one for one in lines}
 
     def root(one: RunLine) -> str:
@@ -198,7 +178,7 @@ def row_line(one: RunLine, width: int, now: float, marks: Collection[str] = (), 
     if run.state != "finished":
         line = (*line, Span(f"{run.state} ", style))
     if one.above:
-        line = (*line, Span("↳ ", "note"))
+        line = (*line, Span("↳ its run is gone · " if one.orphan else "↳ ", "note"))
     if begun:
         line = (*line, Span(f"{begun} ", "muted"))
     return fit((*line, *_what(one, width - width_of(line))), width)
@@ -221,7 +201,9 @@ def _what(one: RunLine, room: int) -> Line:
         *((name, cases, who) for who in (agents, many) for name, cases in ((places, long), (places, brief))),
         (short, brief, many),
         *((name, cases, "") for name, cases in ((places, long), (places, brief), (short, brief))),
-        *((name, cases, "") for name, cases in ((bare, brief), (bare, ""))),
+        (bare, brief, ""),
+        *((f"{name} …", brief, who) for name in bare.split(", ")[:1] if name != bare for who in (many, "")),
+        (bare, "", ""),
     ]
     lines: list[Line] = [
         (Span(name), Span(cases, "muted"), Span(f" · {who}" if who else "", "muted"))
@@ -230,10 +212,12 @@ def _what(one: RunLine, room: int) -> Line:
     return next((line for line in lines if width_of(line) <= room), lines[-1])
 
 
-def holds(one: RunLine, words: str) -> bool:
-    """Whether a run's id, state, what or agents hold every one of the words."""
+def holds(one: RunLine, words: str, begun: str = "") -> bool:
+    """Whether a run's id, state, what, agents, or anything else that its line says but its age, hold every one of the
+    words."""
     run = one.run
-    said = f"{run.id} {run.state} {run.what} {run.agents} {run.linked_to or ''}".casefold()
+    line = plain(row_line(one, _WHOLE, run.started_at, (), begun))
+    said = f"{run.id} {run.state} {run.what} {run.agents} {run.linked_to or ''} {line}".casefold()
     return all(word in said for word in words.casefold().split())
 
 
@@ -242,7 +226,7 @@ def points(lines: Sequence[RunLine]) -> list[Point]:
     part of the cases."""
     return [
         _point(one)
-        for one in sorted(parts(lines), key=lambda line: line.run.id)
+        for one in sorted(with_parts(lines), key=lambda line: line.run.id)
         if not one.above and one.judged
     ]
 

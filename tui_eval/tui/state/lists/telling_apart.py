@@ -9,10 +9,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
-from itertools import islice, pairwise
+from itertools import combinations, islice, pairwise, product
+from math import prod
 from typing import NamedTuple
 
 from tui_eval.tui.state.text.fitting import cell_len, end_of, shorten
+from tui_eval.tui.state.text.lines import one_line
 
 _ALIKE = 4
 """Characters that names must have in common at their beginning before what they share is left out."""
@@ -31,6 +33,8 @@ class Differs(NamedTuple):
 
 
 NOT_AT_ALL = Differs()
+_NAME = 14
+"""Cells that a name keeps beside what tells it from others of its name, and not from all."""
 
 
 def differences(names: Sequence[str]) -> dict[str, Differs]:
@@ -70,7 +74,12 @@ def cut(text: str, differs: Differs, width: int) -> str:
     room = width - cell_len(front) - 1
     if cell_len(rest) > room:
         half = max((room - 1) // 2, 1)
-        front, rest = f"{front}…{shorten(rest, room - 1 - half, sign='')}", end_of(rest, half, sign="")
+        # All of what tells it from its nearest before more of its end.
+        needed = cell_len(text[max(differs.shared, len(front)) : differs.own + 1])
+        if needed <= room - 1:
+            half = min(half, room - 1 - needed)
+        front = f"{front}…{shorten(rest, room - 1 - half, sign='')}"
+        rest = end_of(rest, half, sign="") if half else ""
     return f"{front}…{rest}"
 
 
@@ -87,23 +96,24 @@ def shares(wanted: Sequence[int], room: int) -> list[int]:
     return given
 
 
-NAMED = 8
-"""Rows that are named in one line."""
 _GAP = re.compile(r" · | ")
 
 
-def named_together(rows: Sequence[str], siblings: Sequence[str]) -> str:
-    """Some of a test's rows in one line, `siblings` being all of them: where these are each model with each prompt,
-    `atlas-mini` are all of its prompts, `terse` is that prompt with all models, and all of them are so many cases."""
+def named_together(rows: Sequence[str], siblings: Sequence[str]) -> list[str]:
+    """What some of a test's rows are called in one line, name by name with the comma before it, `siblings` being all of
+    them: where these are each model with each prompt, `atlas-mini` are all of its prompts, `terse` is that prompt with
+    all models, and all of them are so many cases. Where variables make rows too, `lang=de` are all of that value."""
     crossed = _crossed(tuple(siblings)) if len(rows) > 1 else None
     if crossed is None:
         return _with_beginning(rows)
     chosen = set(rows)
     if len(chosen) == len(siblings):
-        return f"{len(siblings)} cases"
+        return [f"{len(siblings)} cases"]
     left = [one for one in siblings if one not in chosen]
     if len(left) == 1 and len(rows) > 2:
-        return f"all but {left[0]}"
+        return [f"all but {left[0]}"]
+    if len(factors := _factors(tuple(siblings))) > 2:
+        return _after_commas(_by_what_they_share(rows, factors))
     by_first: dict[str, list[str]] = {}
     by_second: dict[str, list[str]] = {}
     for first, second in (crossed[one] for one in rows):
@@ -111,26 +121,42 @@ def named_together(rows: Sequence[str], siblings: Sequence[str]) -> str:
         by_second.setdefault(second, []).append(first)
     many = len({second for _, second in crossed.values()})
     if all(len(seconds) == many for seconds in by_first.values()):
-        return _list(by_first)
+        return _after_commas(by_first)
     if all(len(firsts) == len(siblings) // many for firsts in by_second.values()):
-        return _list(by_second)
-    parts = (
-        first if len(seconds) == many else f"{first} {_list(seconds)}" for first, seconds in by_first.items()
-    )
-    return "; ".join(islice(parts, NAMED))
+        return _after_commas(by_second)
+    names: list[str] = []
+    for first, seconds in by_first.items():
+        own = [first] if len(seconds) == many else [f"{first} {seconds[0]}", *seconds[1:]]
+        names += [f"{'; ' if names else ''}{own[0]}", *(f", {one}" for one in own[1:])]
+    return names
 
 
-def _with_beginning(rows: Sequence[str]) -> str:
-    """The rows, the words that all begin with said once: `atlas-mini terse, friendly`."""
+def _with_beginning(rows: Sequence[str]) -> list[str]:
+    """The rows, the words that all begin with said once: `atlas-mini terse`, `friendly`."""
     begin = ""
     for gap in _GAP.finditer(rows[0]):
         if len(rows) > 1 and all(row.startswith(rows[0][: gap.end()]) for row in rows):
             begin = rows[0][: gap.end()]
-    return begin + _list(row.removeprefix(begin) for row in rows)
+    return _after_commas([rows[0], *(row.removeprefix(begin) for row in rows[1:])])
 
 
-def _list(names: Iterable[str]) -> str:
-    return ", ".join(islice(names, NAMED))
+def _after_commas(names: Iterable[str]) -> list[str]:
+    return [f", {name}" if number else name for number, name in enumerate(names)]
+
+
+def listed(names: Sequence[str], width: int) -> str:
+    """As many of these names (`named_together`) as there is room for, each of them whole, and how many more there
+    are: `terse, chat +2`."""
+    text = "".join(islice(names, width))  # each takes a cell at least
+    if cell_len(text) <= width and len(names) <= width:
+        return text
+    shown, many = "", 0
+    while many < len(names) and cell_len(f"{shown}{names[many]} +{len(names):,}") <= width:
+        shown += names[many]
+        many += 1
+    if not many and len(names) > 1:
+        shown, many = shorten(names[0], max(width - len(f" +{len(names) - 1:,}"), 1)), 1
+    return f"{shown} +{len(names) - many:,}" if many else shorten(names[0], width)
 
 
 @lru_cache(maxsize=256)
@@ -149,6 +175,43 @@ def _crossed(labels: tuple[str, ...]) -> dict[str, tuple[str, str]] | None:
     return None
 
 
+@lru_cache(maxsize=256)
+def _factors(labels: tuple[str, ...]) -> tuple[tuple[str, ...], ...]:
+    """What these labels are made of, where they are each of some names with each of others and so on: models, prompts,
+    values of a variable. One of each, with blanks between, is a label, and no word of one is a word of another."""
+    crossed = _crossed(labels)
+    if crossed is None or any(label != " ".join(pair) for label, pair in crossed.items()):
+        return (labels,)
+    firsts, seconds = (tuple(dict.fromkeys(pair[part] for pair in crossed.values())) for part in (0, 1))
+    words, others = ({word for name in names for word in name.split()} for names in (firsts, seconds))
+    return (labels,) if words & others else (firsts, *_factors(seconds))
+
+
+@lru_cache(maxsize=256)
+def _parts(factors: tuple[tuple[str, ...], ...]) -> dict[str, tuple[str, ...]]:
+    return {" ".join(parts): parts for parts in product(*factors)}
+
+
+def _by_what_they_share(rows: Sequence[str], factors: tuple[tuple[str, ...], ...]) -> list[str]:
+    """Names of these rows, each of as many as are alike in some factors and are all there is of the others; those that
+    stand for most first."""
+    left = {label: _parts(factors)[label] for label in rows}
+    places = range(len(factors))
+    masks = [mask for many in range(1, len(factors)) for mask in combinations(places, many)]
+    names: list[str] = []
+    for mask in sorted(masks, key=lambda mask: prod(len(factors[place]) for place in mask)):
+        alike: dict[str, list[str]] = {}
+        for label, parts in left.items():
+            alike.setdefault(" ".join(parts[place] for place in mask), []).append(label)
+        whole = prod(len(factors[place]) for place in places if place not in mask)
+        for name, labels in alike.items():
+            if len(labels) == whole:
+                names.append(name)
+                for label in labels:
+                    del left[label]
+    return [*names, *left]
+
+
 def suites_apart(rows: Sequence[tuple[str, str, str]]) -> list[str]:
     """Of each of these rows (name, what tells it from others of its suite, suite) as much of the end of its suite's path
     as tells it from rows of other suites that read the same; empty where there are none."""
@@ -159,6 +222,38 @@ def suites_apart(rows: Sequence[tuple[str, str, str]]) -> list[str]:
         key: _ends(suites) for key, suites in same.items() if len(suites) > 1
     }
     return [ends.get((name, variant), {}).get(suite, "") for name, variant, suite in rows]
+
+
+class RowName(NamedTuple):
+    """What a row of a table of cases is called: its name, what tells it from others of that name, and where each
+    differs from those of the other rows."""
+
+    name: str
+    variant: str = ""
+    differs: Differs = NOT_AT_ALL
+    variant_differs: Differs = NOT_AT_ALL
+    least: int = 2
+    """Cells of the name that are left where there is no room for what stands beside it."""
+
+    def fitted(self, width: int) -> tuple[str, str]:
+        """Both, in so many cells together, cut where they tell nothing, the name first."""
+        wide, rest = cell_len(self.name), cell_len(self.variant)
+        rest = min(rest, max(width - min(wide, self.least), width // 3))
+        return cut(self.name, self.differs, width - rest), cut(self.variant, self.variant_differs, rest)
+
+
+def row_names(rows: Iterable[tuple[str, str, str]]) -> list[RowName]:
+    """What these rows (name, what tells it from others of its suite, suite) are called beside each other."""
+    told = [(one_line(name), one_line(variant, 200), suite) for name, variant, suite in rows]
+    variants = [
+        f"{variant} {end}".strip() for (_, variant, _), end in zip(told, suites_apart(told), strict=True)
+    ]
+    by_name, by_variant = differences([name for name, _, _ in told]), differences(variants)
+    least = RowName("").least if len(set(variants)) == len(variants) else _NAME
+    return [
+        RowName(name, variant, by_name.get(name, NOT_AT_ALL), by_variant.get(variant, NOT_AT_ALL), least)
+        for (name, _, _), variant in zip(told, variants, strict=True)
+    ]
 
 
 def _ends(paths: set[str]) -> dict[str, str]:

@@ -44,7 +44,7 @@ class Estimate(NamedTuple):
 
     @property
     def words(self) -> str:
-        """`12 cases, 36 attempts, about $0.4200 and 1:20`."""
+        """`12 cases, 36 attempts, about $0.42 and 1:20`."""
         text = f"{self.cases:,} case{'s' if self.cases != 1 else ''}, "
         text += f"{self.attempts:,} attempt{'s' if self.attempts != 1 else ''}"
         if self.free:
@@ -52,9 +52,9 @@ class Estimate(NamedTuple):
         elif self.cost is None:
             text += ", cost not known"
         elif self.unknown:
-            text += f", at least {formatting.cost(self.cost)} ({self.unknown:,} of unknown cost)"
+            text += f", at least {formatting.about(self.cost)} ({self.unknown:,} of unknown cost)"
         elif self.cost:
-            text += f", about {formatting.cost(self.cost)}"
+            text += f", about {formatting.about(self.cost)}"
         if self.seconds is not None and self.seconds >= 1:
             text += f"{' and' if ', a' in text else ', about'} {formatting.clock(self.seconds)}"
         return text

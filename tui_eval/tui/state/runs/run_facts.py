@@ -8,7 +8,7 @@ from tui_eval.case_names import short_providers
 from tui_eval.guard.text import clip, visible
 from tui_eval.store.shard_runs import shard_words
 from tui_eval.store.write_thread import FULL, LEFT_OUT
-from tui_eval.tui.state.runs.run_view import RunView
+from tui_eval.tui.state.runs.run_view import NOT_RUN, RunView
 from tui_eval.tui.state.text import formatting
 from tui_eval.tui.state.text.fitting import cell_len, shorten
 from tui_eval.tui.state.text.formatting import Symbols
@@ -41,15 +41,21 @@ def _progress(
     run: RunView, symbols: Symbols, whole: Mapping[str, int] | None, *, words: bool, bar: int
 ) -> Parts:
     counts = run.counts
+    done, total = counts.done, counts.total
+    if (
+        whole is not None and not run.info.linked_to
+    ):  # of a list that a part runs in again, what has ended of all
+        total = sum(whole.values())
+        done = total - sum(whole.get(status, 0) for status in ("running", "retrying", "waiting", NOT_RUN))
     state = "waiting" if run.waits_for_shards else run.info.state
     style = {"running": "running", "finished": "title", "paused": "warn"}.get(state, "warn")
     parts: Parts = [(style, f"{state:<9} " if bar else f"{state} ")]
     if bar:
-        full, empty = symbols.bar(counts.done, counts.total, bar)
+        full, empty = symbols.bar(done, total, bar)
         parts += [("bar", full), ("dim", f"{empty} ")]
-    parts.append(("text", f"{counts.done:,}/{counts.total:,}"))
-    if whole is not None:
-        parts.append(("dim", f"  of {sum(whole.values()):,}"))
+    parts.append(("text", f"{done:,}/{total:,}"))
+    if whole is not None and (every := sum(whole.values())) != total:
+        parts.append(("dim", f"  of {every:,}"))
     for status, number, name in (
         ("passed", counts.passed, "good"),
         ("failed", counts.failed, "bad"),
@@ -59,7 +65,7 @@ def _progress(
         ("running", counts.running, "running"),
         ("retrying", counts.retrying, "warn"),
     ):
-        if whole is not None and status not in ("running", "retrying"):
+        if whole is not None:
             number = whole.get(status, 0)
         if number or (status in ("passed", "failed") and bar > 5):
             shown = (
@@ -151,6 +157,11 @@ def status_words(run: RunView, symbols: Symbols, now: float) -> str:
     where it has ended."""
     if not run.active:
         return ""
+    return f"{progress_words(run, symbols, now)} {'P goes on' if run.info.state == 'paused' else 'L'}"
+
+
+def progress_words(run: RunView, symbols: Symbols, now: float) -> str:
+    """How far a run at work is, in few words: `● 36/109 ✓31 ✗5 ~29s`."""
     counts = run.counts
     paused = run.info.state == "paused"
     word = "waiting" if run.waits_for_shards else "paused"
@@ -161,7 +172,7 @@ def status_words(run: RunView, symbols: Symbols, now: float) -> str:
     left = None if paused else run.seconds_left(now)
     if left is not None:
         parts.append(f"~{formatting.clock(left)}")
-    return " ".join([*parts, "P goes on" if paused else "L"])
+    return " ".join(parts)
 
 
 def summary(run: RunView) -> str:

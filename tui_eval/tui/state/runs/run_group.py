@@ -6,14 +6,15 @@ Which attempts of a case count is `store.linked.generations`' rule.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from itertools import groupby
 from math import ceil
 from typing import NamedTuple
 
 from tui_eval.model import Outcome
 from tui_eval.store.linked import Placed, generations, replaced_by
 from tui_eval.store.schema import AttemptRow, StoredCase
-from tui_eval.tui.state.runs.run_view import RunView, case_outcome
+from tui_eval.tui.state.runs.run_view import NOT_RUN, RunView, case_outcome
 
 
 class PlacedAttempt(NamedTuple):
@@ -127,7 +128,7 @@ class RunGroup:
         return working or newest or next(iter(bad), None) or (placed[-1] if placed else None)
 
     def status(self, key: str) -> str:
-        """An outcome, or `running`, `retrying`, `waiting`."""
+        """An outcome, or `running`, `retrying`, `waiting`, `not-run`."""
         placed = self.attempts(key)
         states = {one.row.state for one in placed}
         if "retrying" in states:
@@ -135,6 +136,8 @@ class RunGroup:
         if "running" in states:
             return "running"
         if not placed or "waiting" in states:
+            if not any(run.active for run, _ in self.cases[key]):
+                return NOT_RUN
             going_on = any(run.active for run, _ in placed)
             return "running" if going_on and "done" in states else "waiting"
         return self._outcome(key, [one.row.outcome or "cancelled" for one in placed])
@@ -147,3 +150,30 @@ class RunGroup:
         if row.attempts and len(outcomes) != row.attempts:
             required = ceil(row.required * len(outcomes) / row.attempts)
         return case_outcome(outcomes, required)
+
+
+def merged(
+    own: Sequence[Placed], run_id: str, rows: Iterable[AttemptRow], instead: tuple[str, int] | None = None
+) -> list[Placed]:
+    """The attempts with those of one run taken anew, in the order of runs."""
+    fresh = [Placed(run_id, row, instead) for row in rows]
+    others = [one for one in own if one.run_id != run_id]
+    return sorted([*others, *fresh], key=lambda one: one.run_id)
+
+
+def together(placed: Sequence[Placed], run_id: str) -> list[Placed]:
+    """Of all attempts of a family, those that count together with a run's (`store.linked.generations`)."""
+    runs = [list(own) for _, own in groupby(placed, lambda one: one.run_id)]
+    groups = generations(runs)
+    return next((group for group in groups if any(one.run_id == run_id for one in group)), list(placed))
+
+
+def stability(states: Sequence[str]) -> str:
+    """What several attempts come to: `2/3 flaky`, `0/3 broken`, `3/3 steady`; nothing where fewer than
+    two have ended. Attempts that were cancelled or skipped say nothing."""
+    told = [state for state in states if state in ("passed", "failed", "error")]
+    if len(told) < 2:
+        return ""
+    passed = told.count("passed")
+    word = "steady" if passed == len(told) else "broken" if not passed else "flaky"
+    return f"{passed}/{len(told)} {word}"

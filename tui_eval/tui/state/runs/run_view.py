@@ -22,6 +22,8 @@ LIVE_LIMIT = 200_000
 CHARACTERS_PER_TOKEN = 4.0
 """Rule of thumb for tokens/s while an agent has not reported its usage yet."""
 
+NOT_RUN = "not-run"
+"""The status of a case whose run has ended before all of its attempts had begun or ended."""
 INTERRUPTED = "interrupted: r runs it, u in Runs (H) goes on with the run"
 
 
@@ -187,6 +189,12 @@ class RunView:
         return self.info.state in ("running", "paused")
 
     @property
+    def came_to_nothing(self) -> bool:
+        """Whether it is a step that has ended without a result."""
+        judged = self.counts.passed + self.counts.failed + self.counts.errors
+        return bool(self.info.options.get("step")) and not self.active and not judged
+
+    @property
     def paused(self) -> bool:
         """Whether a person has paused it."""
         return self.info.state == "paused" and not self.waits_for_shards
@@ -222,7 +230,7 @@ class RunView:
         return case_outcome([row.outcome or "cancelled" for row in rows], self.cases[case_ref].required)
 
     def status(self, case_ref: int) -> str:
-        """An outcome, or `running`, `retrying`, `waiting`."""
+        """An outcome, or `running`, `retrying`, `waiting`, `not-run`."""
         rows = self.attempts_of(case_ref)
         states = {row.state for row in rows}
         if "retrying" in states:
@@ -230,7 +238,7 @@ class RunView:
         if "running" in states:
             return "running"
         if not rows or "waiting" in states:
-            return "running" if self.active and "done" in states else "waiting"
+            return NOT_RUN if not self.active else "running" if "done" in states else "waiting"
         return self.outcome(case_ref) or "waiting"
 
     def tokens_per_second(self, now: float, window: float = 5.0) -> float:

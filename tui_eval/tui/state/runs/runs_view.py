@@ -10,7 +10,7 @@ import msgspec
 
 from tui_eval.store.failure_modes import Assessment, FailedAttempt, FailureMode, classified
 from tui_eval.store.schema import RunInfo
-from tui_eval.store.summary import share, wilson
+from tui_eval.store.summary import cached_of, share, wilson
 from tui_eval.tui.state.lists.run_line import RunLine, outcome_sign
 from tui_eval.tui.state.runs.trends import Point, distribution_lines, shown, trend_lines
 from tui_eval.tui.state.text import formatting
@@ -128,7 +128,8 @@ def _head(one: RunLine, facts: RunFacts | None, width: int, ours: Collection[str
         lines.append((Span(f"stepped through turn by turn{by_hand}", "note"),))
     elif left > 0 and not one.active:
         lines.append((Span(f"{left:,} of {run.total:,} attempts not run", "note"),))
-    usage = [formatting.cost(run.cost), f"{one.tokens:,} tokens" if one.tokens is not None else ""]
+    tokens = f"{one.tokens:,} tokens" if one.tokens is not None else ""
+    usage = [formatting.cost(run.cost), tokens, cached_of(run.cached, run.saved)]
     if one.latency_ms is not None:
         usage.append(f"{duration(one.latency_ms)} a case")
     if any(usage):

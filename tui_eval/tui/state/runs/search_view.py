@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 import msgspec
+from msgspec import structs
 from rich.cells import cell_len
 
-from tui_eval.case_names import full_name
+from tui_eval.case_names import full_name, told_apart
 from tui_eval.store.full_text import Hit
 from tui_eval.store.schema import StoredCase
-from tui_eval.tui.pointer import CasePointer
+from tui_eval.tui.state.app_state import CasePointer
 from tui_eval.tui.state.case.verdict_lines import GLYPHS
+from tui_eval.tui.state.lists.telling_apart import RowName, row_names
 from tui_eval.tui.state.text.blocks import Block
 from tui_eval.tui.state.text.fitting import end_of
 from tui_eval.tui.state.text.lines import Line, Span, fit, one_line, plain, width_of
@@ -37,7 +40,9 @@ class SoughtPlace(NamedTuple):
     words: list[str]
 
 
-_BEGUN = re.compile(r"\d{4}(\d\d)(\d\d)-(\d\d)(\d\d)\d\d\b")
+_BEGUN = re.compile(r"\d{4}(\d\d)(\d\d)-(\d\d)(\d\d)(\d\d)\b")
+_SUITE = 12
+"""Cells below which the end of a suite's path says nothing."""
 _BLANKS = re.compile(r"[\n\r\t ]+")
 _MARKED = re.compile("\x02([^\x02\x03]*)\x03")
 KINDS = {"tool_call": "call", "tool_result": "result", "hand_off": "hand-off"}
@@ -68,29 +73,58 @@ def _holds(block: Block, sought: str) -> bool:
     return sought.lower() in said.lower()
 
 
-def row_line(found: FoundEntry, line: int, width: int, called: str = "") -> Line:
-    """The first (0) or second (1) line of a result; `called`: what lists call its case."""
+def names_of(found: Sequence[FoundEntry], name_of: Callable[[str, str], str]) -> list[RowName]:
+    """What the cases of these results are called beside each other; `name_of` says what lists call a case of this id
+    and name."""
+    cases = [structs.replace(one.case, name=name_of(one.case.case_id, one.case.name)) for one in found]
+    known = {(one.case_id, one.agent, one.model): one for one in cases}
+    marks = dict(zip(known, told_apart(list(known.values())), strict=True))
+    return row_names((one.name, marks[one.case_id, one.agent, one.model], one.suite) for one in cases)
+
+
+def row_line(found: FoundEntry, line: int, width: int, name: RowName | None = None, begun: str = "") -> Line:
+    """The first (0) or second (1) line of a result; `name`: what its case is called beside the others, `begun`: when
+    its run began."""
     if line:
         return fit((Span("    "), *from_first(excerpt(found.hit), max(width - 4, 8))), width)
     hit = found.hit
     glyph = GLYPHS.get(found.outcome, " ")
-    place = f"  attempt {found.attempt}, turn {hit.turn}, {KINDS.get(hit.kind, hit.kind)}"
-    name = one_line(full_name(called or found.case.name, found.case.variant))
-    run = (Span(f"  {when(found.run_id)}", "label"),) if found.run_id else ()
+    attempt = f"attempt {found.attempt}, " if found.attempt > 1 else ""
+    place = f"  {attempt}turn {hit.turn}, {KINDS.get(hit.kind, hit.kind)}"
+    run: Line = (Span(f"  {begun or when(found.run_id)}", "label"),) if found.run_id else ()
+    tail: Line = (*run, Span(place, "muted"))
+    own = name or RowName(one_line(found.case.name), one_line(found.case.variant))
+    called, variant = own.fitted(max(width - 2 - width_of(tail) - 3 * bool(own.variant), width // 2))
     head: Line = (
         Span(f"{glyph} ", found.outcome or "muted"),
-        Span(name, "strong"),
-        *run,
-        Span(place, "muted"),
+        Span(full_name(called, variant), "strong"),
+        *tail,
     )
     room = width - width_of(head) - 2
-    return fit((*head, Span(f"  {end_of(one_line(found.case.suite), max(room, 1))}", "muted")), width)
+    suite = end_of(one_line(found.case.suite), room) if room >= _SUITE else ""
+    return fit((*head, Span(f"  {suite}", "muted")), width)
 
 
-def when(run_id: str) -> str:
+def when(run_id: str, *, seconds: bool = False) -> str:
     """A run's day and time, as its id begins; the id where it does not."""
     found = _BEGUN.match(run_id)
-    return f"{found[1]}-{found[2]} {found[3]}:{found[4]}" if found else one_line(run_id, 20)
+    if found is None:
+        return one_line(run_id, 20)
+    return f"{found[1]}-{found[2]} {found[3]}:{found[4]}{f':{found[5]}' if seconds else ''}"
+
+
+def began_at(run_ids: Iterable[str]) -> dict[str, str]:
+    """When these runs began, by id: with seconds where two of them began in one minute, and the end of the id where in
+    one second."""
+    told = {run_id: when(run_id) for run_id in run_ids}
+    for whole in (False, True):
+        same = Counter(told.values())
+        told |= {
+            run_id: f"{words} {run_id[-4:]}" if whole else when(run_id, seconds=True)
+            for run_id, words in told.items()
+            if same[words] > 1
+        }
+    return told
 
 
 def excerpt(hit: Hit) -> Line:

@@ -54,7 +54,11 @@ def step_view(row: AttemptRow | None, live: LiveAttempt | None, attempt: Attempt
             view.paragraphs[-1] = (style, said.rstrip())
         view.paragraphs.append(("text", ""))
         view.paragraphs += [_final(verdict) for verdict in attempt.verdicts]
-        view.paragraphs.append(("title", f"{attempt.outcome}: {_one(attempt.message)}"))
+        said = _one(attempt.message)
+        known = said == attempt.outcome or (
+            bool(pieces) and pieces[-1].kind == "error" and _one(pieces[-1].text) == said
+        )
+        view.paragraphs.append(("title", attempt.outcome if known else f"{attempt.outcome}: {said}"))
         return view
     if row is not None and row.state != "done" and row.detail.startswith(WAITS):
         last = next((piece for piece in reversed(pieces) if piece.kind == "step"), None)

@@ -74,7 +74,7 @@ class Block:
         return self._lines is not None
 
     def lines(self) -> list[Line]:
-        """All lines up to `limit` characters (or those about a place far down, see `gap`); `clipped` tells whether
+        """All lines up to `limit` characters (or those about a place far down, see `gap`); `clipped` says whether
         there are more after them."""
         if self._lines is None:
             made, self.clipped = self._made(self.limit)

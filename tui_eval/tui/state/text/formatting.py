@@ -16,6 +16,7 @@ GLYPHS: dict[str, str] = {
     "running": "●",
     "retrying": "↻",
     "waiting": "◌",
+    "not-run": "·",
     "flaky": "≈",
     "": "·",
 }
@@ -28,6 +29,7 @@ LETTERS: dict[str, str] = {
     "running": "*",
     "retrying": "@",
     "waiting": ".",
+    "not-run": "-",
     "flaky": "~",
     "": " ",
 }
@@ -41,6 +43,7 @@ COLOURS: dict[str, str] = {
     "cancelled": "text-muted",
     "skipped": "text-muted",
     "waiting": "text-disabled",
+    "not-run": "text-disabled",
     "": "text-disabled",
 }
 """Theme variables by outcome or state."""
@@ -53,10 +56,11 @@ SEVERITY = {
     "retrying": 2,
     "running": 3,
     "waiting": 4,
-    "cancelled": 5,
-    "skipped": 6,
-    "": 7,
-    "passed": 8,
+    "not-run": 5,
+    "cancelled": 6,
+    "skipped": 7,
+    "": 8,
+    "passed": 9,
 }
 
 
@@ -151,6 +155,11 @@ def cost(dollars: float | None) -> str:
     return "" if dollars is None else f"${dollars:,.4f}"
 
 
+def about(dollars: float) -> str:
+    """USD of an estimate: `$4.20`, of little `$0.0420`."""
+    return f"${dollars:,.2f}" if dollars >= 0.1 else cost(dollars)
+
+
 def size(count: int) -> str:
     """Characters as `312`, `4.1 k`, `1.2 M`."""
     if count < 1000:
@@ -174,5 +183,6 @@ def counted(number: int, one: str, many: str = "") -> str:
 
 
 def outcomes(number: int, status: str) -> str:
-    """`3 failed`, `1 error`, `3 errors`."""
-    return counted(number, status, "errors" if status == "error" else status)
+    """`3 failed`, `1 error`, `3 errors`, `5 not run`."""
+    word = status.replace("-", " ")
+    return counted(number, word, "errors" if status == "error" else word)

@@ -1,15 +1,101 @@
-"""JSON values as indented, styled lines, made one by one so that a megabyte costs what is looked at."""
+"""JSON values as indented, styled lines, made one by one so that a megabyte costs what is looked at: the first
+lines of a long text are found without reading all of it."""
 
 from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator
+import re
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from tui_eval.guard.text import visible
-from tui_eval.tui.state.text.json_head import LONG, NotJson, long_json_lines
 from tui_eval.tui.state.text.lines import Line, Span, text_lines
+
+LONG = 20_000
+"""Characters from which on a text is looked at piece by piece."""
+PIECES = (4_000, 64_000)
+"""Characters of the beginnings that are read before the whole text is."""
+_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[\[\]{},:]|[^\s\[\]{},":]+|\s+')
+_CLOSERS = {"{": "}", "[": "]"}
+
+
+def long_json_lines(
+    text: str, lines_of: Callable[[Any], Iterable[Line]], parsed: Callable[[str], Any]
+) -> Iterator[Line]:
+    """The lines of a long text that may be JSON, each piece read only when its lines are asked for.
+
+    Args:
+        lines_of: Makes the lines of a JSON value.
+        parsed: Reads the whole text; gives it back where it is no JSON.
+
+    Raises:
+        NotJson: the text is no JSON (as its end shows too late, some lines were given already: how many is reported).
+    """
+    given = 0
+    if (text.lstrip()[:1], text.rstrip()[-1:]) in (("{", "}"), ("[", "]")):
+        for most in PIECES:
+            head = first_lines(text[:most], lines_of)
+            yield from head[given:]
+            given = max(given, len(head))
+    value = parsed(text)
+    if isinstance(value, str):
+        raise NotJson(given)
+    for number, line in enumerate(lines_of(value)):
+        if number >= given:
+            yield line
+
+
+class NotJson(Exception):
+    """The text is no JSON after all; `given` lines were made of its beginning."""
+
+    def __init__(self, given: int) -> None:
+        super().__init__(given)
+        self.given = given
+
+
+def first_lines(beginning: str, lines_of: Callable[[Any], Iterable[Line]]) -> list[Line]:
+    """The lines of a beginning that are the same in the whole text."""
+    cut = _completed(beginning)
+    if cut is None:
+        return []
+    completed, depth = cut
+    try:
+        lines = list(lines_of(json.loads(completed)))
+    except (ValueError, RecursionError):
+        return []
+    # The brackets that were put there, the last value (more may follow in it) and the one before (its comma).
+    return lines[: max(len(lines) - depth - 2, 0)]
+
+
+def beginning(text: str) -> Any:
+    """What the beginning of a JSON text holds up to its last comma; None where it is no such beginning."""
+    cut = _completed(text)
+    if cut is None:
+        return None
+    try:
+        return json.loads(cut[0])
+    except (ValueError, RecursionError):
+        return None
+
+
+def _completed(beginning: str) -> tuple[str, int] | None:
+    """The text up to its last comma, with the brackets closed that are open there, and how many those are."""
+    stack: list[str] = []
+    cut: tuple[int, str] | None = None
+    at = 0
+    while (found := _TOKEN.match(beginning, at)) is not None:
+        token = found.group()
+        if token in _CLOSERS:
+            stack.append(_CLOSERS[token])
+        elif token in ("}", "]"):
+            if not stack or stack.pop() != token:
+                return None
+        elif token == "," and stack:
+            cut = (at, "".join(reversed(stack)))
+        at = found.end()
+    return (beginning[: cut[0]] + cut[1], len(cut[1])) if cut is not None else None
+
 
 INLINE = 64
 """A list or mapping whose text is at most this long stands on one line."""
@@ -63,12 +149,14 @@ def json_inline(value: Any, limit: int = INLINE) -> Line | None:
 
 
 def short(value: Any, limit: int = 60) -> str:
-    """A value in a few characters: JSON on one line, cut at `limit`. Controls are visible."""
+    """A value in a few characters: JSON on one line, cut at `limit`. Controls are visible. A text alone has its
+    backslashes as they are: those of a pattern are not to be counted."""
+    if isinstance(value, str):
+        said = quoted(value[:limit]).replace("\\\\", "\\")
+        return said if max(len(value), len(said)) <= limit else said[: limit - 1] + "…"
     line = json_inline(value, max(limit, 1))
     if line is not None:
         return "".join(span.text for span in line)
-    if isinstance(value, str):
-        return quoted(value[:limit])[: limit - 1] + "…"
     text = str(value) if not isinstance(value, (list, dict)) else dumped(value, limit * 4)
     return visible(text[: limit - 1], newlines=False) + "…"
 

@@ -131,7 +131,7 @@ def _beside(rest: str, text: str, start: int, end: int) -> bool:
 _ENDS = (". ", "! ", "? ", "\n", "␊")
 
 
-# -- Dates. dateutil reads them; which texts are dates at all is told here, for it reads almost anything as one.
+# -- Dates. dateutil reads them; which texts are dates at all is decided here, for it reads almost anything as one.
 
 _MONTH = r"(?:jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sept?(?:ember)?|oct(?:ober)?|nov(?:ember)?|dec(?:ember)?)\.?"
 _DATE = re.compile(

@@ -11,7 +11,7 @@ import json
 from tui_eval.guard.text import clip, visible
 from tui_eval.model import Entry
 from tui_eval.tui.state.case.agent_tree import HandOffs, short_name
-from tui_eval.tui.state.case.chat_prompt import asked
+from tui_eval.tui.state.case.prompt_view import asked
 from tui_eval.tui.state.runs.run_view import LiveAttempt, LivePiece
 from tui_eval.tui.state.text.fitting import wrap
 from tui_eval.tui.state.text.formatting import duration

@@ -14,8 +14,16 @@ from typing import Any, NamedTuple
 from rich.cells import cell_len
 
 from tui_eval.agent_query import ROW_NAMES
-from tui_eval.tui.state.text.json_head import LONG, PIECES, beginning
-from tui_eval.tui.state.text.json_lines import PARSED, dumped, json_inline, parsed, value_lines
+from tui_eval.tui.state.text.json_lines import (
+    LONG,
+    PARSED,
+    PIECES,
+    beginning,
+    dumped,
+    json_inline,
+    parsed,
+    value_lines,
+)
 from tui_eval.tui.state.text.lines import Line, Span, dotted
 
 SAMPLE = 50

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tui_eval.reports.word_difference import LIMIT, WORDS, matcher, pieces
+from tui_eval.reports.together import LIMIT, WORDS, matcher, pieces
 from tui_eval.tui.state.text.lines import Line, Span, text_lines
 
 

@@ -1,0 +1,88 @@
+"""Columns that are compared when all have run: a judge that never answers holds up neither the run nor its end."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.servers.gated import GatedServer
+from tests.support.waiting import until
+from tui_eval.assertions.judging import OPEN
+from tui_eval.engine.after.rescoring import rescore
+from tui_eval.engine.after.resuming import resume
+from tui_eval.engine.prepare import NothingToRun, prepare
+from tui_eval.engine.request import RunRequest
+from tui_eval.store.reader import RunReader
+
+BEST = """\
+prompts: ['a {{q}}', 'b {{q}}']
+providers: [echo]
+tests:
+  - vars: {q: one}
+    assert: [{type: select-best, value: the friendliest}]
+"""
+
+
+@pytest.fixture
+def judge() -> Iterator[GatedServer]:
+    """It answers nothing before it is allowed to."""
+    with GatedServer() as server:
+        yield server
+
+
+def project(root: Path, judge: GatedServer, timeout: float) -> Path:
+    (root / "promptfooconfig.yaml").write_text(BEST)
+    (root / "tui_eval.yaml").write_text(
+        f"judge: {{type: openai, base_url: '{judge.base}', model: m}}\nrun: {{timeout: {timeout}}}\n"
+    )
+    return root
+
+
+async def test_a_judge_that_never_answers_is_an_error_when_the_time_of_the_test_is_up(
+    tmp_path: Path, judge: GatedServer
+) -> None:
+    active = await asyncio.to_thread(prepare, RunRequest(paths=[str(project(tmp_path, judge, 0.3))]))
+    assert active.writer is not None
+    assert await active.execute() == "finished"
+    with_errors = [RunReader(active.writer.folder).attempt(ref) for ref in (1, 2)]
+    for attempt in with_errors:
+        assert attempt is not None and attempt.outcome == "error"
+        assert attempt.message == "select-best: the judge gave no answer in 0.3 s"
+        assert [(one.code, one.text) for one in attempt.verdicts[0].evidence or ()] == [
+            ("judge-failed", "no answer in 0.3 s")
+        ]
+
+
+@pytest.mark.parametrize("how", ["interrupt", "cancel"])
+async def test_the_run_ends_at_once_while_columns_are_compared(
+    tmp_path: Path, judge: GatedServer, how: str
+) -> None:
+    active = await asyncio.to_thread(prepare, RunRequest(paths=[str(project(tmp_path, judge, 600))]))
+    running = asyncio.create_task(active.execute())
+    await until(lambda: bool(judge.arrivals))
+    await getattr(active.runner, how)()
+    assert await running == {"interrupt": "interrupted", "cancel": "cancelled"}[how]
+    assert active.writer is not None
+    rows = RunReader(active.writer.folder).attempts()
+    assert [(row.outcome, row.message) for row in rows] == [("error", OPEN)] * 2  # never a pass
+
+
+async def test_what_was_interrupted_is_judged_from_the_record_and_resume_says_so(
+    tmp_path: Path, judge: GatedServer
+) -> None:
+    active = await asyncio.to_thread(prepare, RunRequest(paths=[str(project(tmp_path, judge, 600))]))
+    running = asyncio.create_task(active.execute())
+    await until(lambda: bool(judge.arrivals))
+    await active.runner.interrupt()
+    assert await running == "interrupted" and active.writer is not None
+    name = active.writer.folder.name
+    with pytest.raises(NothingToRun, match=f"still to be judged: tui-eval rescore {name}"):
+        await asyncio.to_thread(resume, active.writer.folder)
+    judge.allowed = 10
+    again = await asyncio.to_thread(rescore, active.writer.folder, overrides=RunRequest())
+    assert await again.execute() == "finished" and again.writer is not None
+    rows = RunReader(again.writer.folder).attempts()
+    assert len(rows) == 2 and all(row.message != OPEN for row in rows)

@@ -1,0 +1,686 @@
+"""Which request goes to the engine for each key, what is asked before it, and what becomes of each answer."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from tests.support.alone import Alone, FakeList, on_project
+from tests.support.live_run import FakeEngine, LiveRun
+from tui_eval.engine.request import RequestCell, RunRequest
+from tui_eval.model import Outcome
+from tui_eval.tui.controllers.runs import MOST_ROWS
+from tui_eval.tui.loaders.follower import RunNews
+from tui_eval.tui.state.app_state import CasePointer
+from tui_eval.tui.state.run_requests import RunChoice
+
+REFUND, GREETS, CALMS = "refund is approved", "greets by name", "calms an angry customer"
+AGENTS = "agents:\n  offline: {type: echo}\n  other: {type: echo}\n"
+
+
+def in_front(alone: Alone, run: LiveRun) -> None:
+    """Have a run in front as far as it has come."""
+    run.writer.flush()
+    alone.show_run(run.folder)
+
+
+def at_work(alone: Alone, *begun: int) -> LiveRun:
+    """A run of two cases in front, that goes on; `begun` of them have been."""
+    run = LiveRun(alone.root, [REFUND, GREETS])
+    for number in begun:
+        run.start(number)
+    in_front(alone, run)
+    return run
+
+
+async def ended(alone: Alone, *outcomes: Outcome) -> None:
+    """The run that was asked for last is done, and that has been seen."""
+    run = alone.engine.live
+    assert run is not None
+    run.all_done([*outcomes])
+    await alone.until(lambda: (seen := alone.state.find_run(run.info.id)) is None or not seen.active)
+    await alone.until(lambda: not alone.runs.starting)
+
+
+# -- a: all that is shown
+
+
+async def test_all_that_is_shown_is_run_and_the_run_shown(tmp_path: Path) -> None:
+    alone = await on_project(tmp_path)
+    alone.list.hidden = {row.key for row in alone.list.all_entries() if row.name == CALMS}
+    await alone.press(alone.runs.handlers(), "run.all")
+    assert alone.asked == [REFUND, GREETS]
+    assert alone.request.paths == [str(tmp_path / "suites/support.yaml")]
+    assert alone.places.place is not None and alone.places.place.kind == "run"
+    assert alone.engine.live is not None and alone.engine.live.info.id in alone.front_run.followers
+    alone.front_run.stop()
+
+
+async def test_a_second_press_before_the_first_is_answered_starts_no_second_run(tmp_path: Path) -> None:
+    alone = await on_project(tmp_path)
+    handlers = alone.runs.handlers()
+    handlers["run.all"]()
+    await alone.press(handlers, "run.all")
+    assert len(alone.engine.requests) == 1
+    alone.front_run.stop()
+
+
+async def test_while_all_of_it_runs_it_is_run_a_second_time_only_by_a_person_who_was_asked(
+    tmp_path: Path,
+) -> None:
+    alone = await on_project(tmp_path)
+    run = LiveRun(alone.root, [REFUND, GREETS, CALMS])
+    run.start(0)
+    in_front(alone, run)
+    for answer in ("no", None):
+        await alone.press(alone.runs.handlers(), "run.all")
+        assert alone.question == "All 3 are still at work." and alone.offered == ["again", "no"]
+        assert alone.dialog.arguments[2] == ["now: ● 0/3", "again: 3 cases, 3 attempts, costs nothing"]
+        await alone.answer(answer)
+        assert not alone.engine.requests
+    await alone.press(alone.runs.handlers(), "run.all")
+    await alone.answer("again")
+    assert alone.asked == [REFUND, GREETS, CALMS]
+    alone.front_run.stop()
+
+
+async def test_of_cases_that_are_partly_at_work_the_others_can_be_run_alone(tmp_path: Path) -> None:
+    alone = await on_project(tmp_path)
+    run = at_work(alone, 0)
+    run.done(0)
+    in_front(alone, run)
+    await alone.press(alone.runs.handlers(), "run.all")
+    assert alone.question == "1 of these 3 cases is still at work."
+    assert alone.offered == ["others", "again", "no"]
+    assert [words for _, _, words in alone.dialog.arguments[1]][:2] == [
+        "run the 2 others",
+        "run all 3, 1 of them a second time",
+    ]
+    await alone.answer("others")
+    assert alone.asked == [REFUND, CALMS]
+    alone.front_run.stop()
+
+
+async def test_one_case_that_is_at_work_is_asked_about_by_its_name(tmp_path: Path) -> None:
+    alone = await on_project(tmp_path)
+    at_work(alone, 0)
+    alone.go_to(GREETS)
+    await alone.press(alone.runs.handlers(), "case.rerun")
+    assert alone.question == f"{GREETS}: it is still at work." and not alone.engine.requests
+    await alone.answer(None)
+    alone.go_to(CALMS)  # which is none of the run's
+    await alone.press(alone.runs.handlers(), "case.rerun")
+    assert alone.asked == [CALMS]
+    alone.front_run.stop()
+
+
+async def test_a_case_at_work_is_run_in_another_column_without_a_question(tmp_path: Path) -> None:
+    alone = await on_project(tmp_path)
+    at_work(alone, 0)
+    alone.runs.choice = RunChoice(agents="other")
+    alone.go_to(REFUND)
+    await alone.press(alone.runs.handlers(), "case.rerun")
+    assert alone.request.agents == ["other"]
+    alone.front_run.stop()
+
+
+async def test_the_run_dialog_asks_too_where_its_cases_are_at_work(tmp_path: Path) -> None:
+    alone = await on_project(tmp_path)
+    at_work(alone, 0)
+    await alone.press(alone.runs.handlers(), "run.dialog")
+    await alone.answer(RunChoice(filter="calms"))
+    assert alone.asked == [CALMS]  # none of those at work
+    await ended(alone, "passed")
+    alone.window.stack = [alone.list]
+    await alone.press(alone.runs.handlers(), "run.dialog")
+    await alone.answer(RunChoice())
+    assert alone.question == "2 of these 3 cases are still at work."
+    await alone.answer("others")
+    assert alone.asked == [CALMS] and len(alone.engine.requests) == 2
+    alone.front_run.stop()
+
+
+async def test_a_second_press_of_any_key_before_the_engine_answers_starts_nothing(tmp_path: Path) -> None:
+    alone = await on_project(tmp_path)
+    handlers = alone.runs.handlers()
+    alone.go_to(REFUND)
+    handlers["case.rerun"]()
+    handlers["case.rerun"]()
+    assert alone.said == "a run of it is being started"
+    alone.go_to(GREETS)
+    handlers["case.rerun"]()  # another case
+    await alone.settle()
+    assert [request.case_ids for request in alone.engine.requests] == [
+        [f"suites/support.yaml::{name}"] for name in (REFUND, GREETS)
+    ]
+    alone.front_run.stop()
+
+
+async def test_a_run_whose_record_cannot_be_read_keeps_no_key_waiting(tmp_path: Path) -> None:
+    alone = await on_project(tmp_path)
+
+    class Unreadable:
+        def start(self) -> None: ...
+        def stop(self) -> None: ...
+        def take(self) -> RunNews:
+            assert alone.engine.live is not None
+            return RunNews(alone.engine.live.info.id, error="damaged")
+
+    alone.front_run.take_news = lambda: None  # type: ignore[method-assign]
+    await alone.press(alone.runs.handlers(), "run.all")
+    assert alone.runs.starting and alone.engine.live is not None
+    alone.front_run.stop()
+    alone.front_run.followers[alone.engine.live.info.id] = cast(Any, Unreadable())
+    del alone.front_run.take_news  # type: ignore[method-assign]
+    alone.front_run.take_news()
+    assert alone.said == "damaged" and not alone.runs.starting and not alone.runs.opening
+
+
+async def test_on_an_empty_live_run_all_cases_of_the_suites_are_run(tmp_path: Path) -> None:
+    alone = await on_project(tmp_path)
+    alone.places.show("run")
+    await alone.press(alone.runs.handlers(), "run.all")
+    assert alone.asked == [REFUND, GREETS, CALMS]
+    alone.front_run.stop()
+
+
+async def test_nothing_to_run_is_said_and_so_is_that_suites_are_still_read(tmp_path: Path) -> None:
+    alone = await on_project(tmp_path)
+    alone.list.hidden = {row.key for row in alone.list.all_entries()}
+    await alone.press(alone.runs.handlers(), "run.all")
+    assert alone.said == "no case to run here" and not alone.engine.requests
+    alone.state.rows, alone.state.loading = [], True
+    await alone.press(alone.runs.handlers(), "run.all")
+    assert alone.said == "still reading the suites" and not alone.engine.requests
+
+
+async def test_problems_of_the_files_are_logged_and_counted(tmp_path: Path) -> None:
+    alone = await on_project(tmp_path)
+    alone.engine.problems = ["a.yaml:1: name: missing"]
+    await alone.press(alone.runs.handlers(), "run.all")
+    assert ("error", "a.yaml:1: name: missing") in [line[1:] for line in alone.notices.lines]
+    assert alone.said == "1 problem(s) in the files, see the log (l)"
+    alone.front_run.stop()
+
+
+async def test_what_the_person_agreed_to_goes_with_the_request(tmp_path: Path) -> None:
+    alone = await on_project(tmp_path)
+    alone.state.agreed = frozenset({"run my_agent.py"})
+    await alone.press(alone.runs.handlers(), "case.rerun")
+    assert alone.request.agreed == ["run my_agent.py"] and not alone.request.trust
+    alone.state.trusted = True
+    await ended(alone, "passed")
+    await alone.press(alone.runs.handlers(), "case.rerun")
+    assert alone.request.trust
+    alone.front_run.stop()
+
+
+# -- r: the case, or the marked ones
+
+
+async def test_the_case_under_the_cursor_is_run_and_the_list_stays_in_front(tmp_path: Path) -> None:
+    alone = await on_project(tmp_path)
+    alone.go_to(GREETS)
+    await alone.press(alone.runs.handlers(), "case.rerun")
+    assert alone.asked == [GREETS] and alone.request.attempts is None
+    assert alone.places.place is alone.list and alone.said == "running, 1 attempt"
+    alone.front_run.stop()
+
+
+async def test_marked_cases_are_run_and_unmarked(tmp_path: Path) -> None:
+    alone = await on_project(tmp_path)
+    alone.list.mark({row.key for row in alone.list.all_entries() if row.name != REFUND})
+    await alone.press(alone.runs.handlers(), "case.rerun")
+    assert alone.asked == [GREETS, CALMS] and alone.list.marked() == set()
+    assert alone.places.place is not alone.list  # several: the run is shown
+    alone.front_run.stop()
+
+
+async def test_a_case_that_is_looked_at_is_run_also_where_the_filter_hides_it(tmp_path: Path) -> None:
+    alone = await on_project(tmp_path)
+    pointer = alone.go_to(CALMS)
+    alone.list.hidden = {alone.list.cursor}
+    alone.list.marks = {row.key for row in alone.list.all_entries()}
+    alone.look_at(pointer)
+    await alone.press(alone.runs.handlers(), "case.rerun")
+    assert alone.asked == [CALMS] and alone.list.marks  # not the marked ones, which are out of sight
+    alone.front_run.stop()
+
+
+async def test_a_case_that_was_taken_out_of_its_file_is_not_run(tmp_path: Path) -> None:
+    alone = await on_project(tmp_path)
+    pointer = alone.go_to(REFUND)
+    alone.look_at(pointer)
+    alone.state.gone[pointer.case_id] = alone.state.by_id.pop(pointer.case_id)
+    await alone.press(alone.runs.handlers(), "case.rerun")
+    assert (
+        alone.said == "this case is no longer in the suites: e opens its file" and not alone.engine.requests
+    )
+
+
+async def test_a_case_of_the_run_in_front_is_run_as_a_part_of_it_in_its_column(tmp_path: Path) -> None:
+    alone = await on_project(tmp_path, "failed", "passed")
+    run = alone.state.run
+    assert run is not None
+    alone.window.stack.append(FakeList(alone.state, "run"))
+    alone.go_to(REFUND)
+    await alone.press(alone.runs.handlers(), "case.rerun")
+    assert alone.request.linked_to == run.info.id
+    assert alone.request.cells == [RequestCell(run.cases[1].case_id, "offline", None, True)]
+    alone.front_run.stop()
+
+
+async def test_whom_the_run_dialog_chose_is_asked_also_by_r_and_that_is_no_part_of_the_run(
+    tmp_path: Path,
+) -> None:
+    alone = await on_project(tmp_path, "failed", "passed")
+    alone.runs.choice = RunChoice(agents="other", attempts="3", filter="nothing like this")
+    alone.go_to(REFUND)
+    await alone.press(alone.runs.handlers(), "case.rerun")
+    assert alone.request.agents == ["other"] and alone.request.cells is None
+    assert alone.request.attempts == 3 and alone.request.linked_to is None
+    assert alone.asked == [REFUND]  # the dialog's filter was about that run
+    assert alone.engine.live is not None and alone.runs.typed[alone.engine.live.info.id] == ["other"]
+    alone.front_run.stop()
+
+
+async def test_a_run_that_will_cost_much_is_asked_about_once(tmp_path: Path) -> None:
+    alone = await on_project(tmp_path)
+    (tmp_path / "tui_eval.yaml").write_text(
+        "agents:\n  offline: {type: openai, model: gpt-4.1, api_key: x}\n"
+    )
+    await alone.read()
+    alone.past(REFUND, "passed", model="gpt-4.1", cost=4.2)
+    alone.go_to(REFUND)
+    handlers = alone.runs.handlers()
+    await alone.press(handlers, "case.rerun")
+    assert alone.question == "This will cost about $4.20. Run it?" and not alone.engine.requests
+    await alone.answer("no")
+    assert not alone.engine.requests
+    await alone.press(handlers, "case.rerun")
+    await alone.answer(None)
+    assert not alone.engine.requests
+    await alone.press(handlers, "case.rerun")
+    await alone.answer("run")
+    assert alone.asked == [REFUND]
+    await ended(alone, "passed")
+    await alone.press(handlers, "case.rerun")
+    assert len(alone.engine.requests) == 2 and alone.places.place is alone.list  # not asked again
+    alone.front_run.stop()
+
+
+async def test_an_agent_that_is_nowhere_is_asked_for_before_anything_runs(tmp_path: Path) -> None:
+    suite = "agent: helper\ntest_cases:\n  - {name: one, input: hi, expected: {should_contain: [x]}}\n"
+    alone = await on_project(tmp_path, suites={"s.yaml": suite})
+    await alone.press(alone.runs.handlers(), "case.rerun")
+    assert alone.dialog.name == "agent" and alone.dialog.arguments == ("helper", "tui_eval.yaml", 1)
+    assert not alone.engine.requests
+    await alone.answer({"type": "echo"})
+    assert "helper" in (tmp_path / "tui_eval.yaml").read_text() and alone.suites.loads == 1
+    assert alone.asked == ["one"]
+    alone.front_run.stop()
+
+
+# -- R: what did not pass
+
+
+async def test_what_did_not_pass_is_run_in_its_columns_whatever_was_chosen_last(tmp_path: Path) -> None:
+    alone = await on_project(tmp_path)
+    alone.past(REFUND, "failed")
+    alone.past(GREETS, "passed")
+    alone.past(CALMS, "error", agent="other", asked="named")
+    alone.runs.choice = RunChoice(agents="somebody else", models="gpt-5")
+    await alone.press(alone.runs.handlers(), "run.failed")
+    assert alone.asked == [REFUND, CALMS]
+    assert alone.request.cells is not None and [one.agent for one in alone.request.cells] == ["", "other"]
+    assert not alone.request.agents and not alone.request.models
+    alone.front_run.stop()
+
+
+async def test_what_failed_of_the_run_in_front_is_run_as_a_part_of_it(tmp_path: Path) -> None:
+    alone = await on_project(tmp_path, "failed", "passed", "error")
+    alone.window.stack.append(FakeList(alone.state, "run"))
+    run = alone.state.run  # of before: the run that the key starts comes to the front in its own time
+    await alone.press(alone.runs.handlers(), "run.failed")
+    assert run is not None and alone.asked == [REFUND, CALMS] and alone.request.linked_to == run.info.id
+    alone.front_run.stop()
+
+
+async def test_where_everything_passed_nothing_is_run(tmp_path: Path) -> None:
+    alone = await on_project(tmp_path)
+    alone.past(REFUND, "passed")
+    await alone.press(alone.runs.handlers(), "run.failed")
+    assert alone.said == "everything shown has passed" and not alone.engine.requests
+
+
+async def test_what_is_at_work_is_no_failure_yet_and_is_not_said_to_have_passed(tmp_path: Path) -> None:
+    alone = await on_project(tmp_path)
+    run = at_work(alone, 0)
+    run.done(0)
+    in_front(alone, run)
+    alone.window.stack.append(FakeList(alone.state, "run"))
+    await alone.press(alone.runs.handlers(), "run.failed")
+    assert alone.said == "nothing has failed so far: 1 not ended" and not alone.engine.requests
+
+
+# -- +: one more attempt
+
+
+async def test_one_more_attempt_is_the_next_of_the_run_in_front(tmp_path: Path) -> None:
+    alone = await on_project(tmp_path, "failed", "passed")
+    alone.runs.choice = RunChoice(agents="other", attempts="5")
+    alone.go_to(REFUND)
+    run = alone.state.run
+    await alone.press(alone.runs.handlers(), "case.once_more")
+    assert run is not None and alone.asked == [REFUND]
+    assert (alone.request.linked_to, alone.request.first_attempt, alone.request.attempts) == (
+        run.info.id,
+        2,
+        1,
+    )
+    assert alone.request.cells is not None and alone.request.cells[0].agent == "offline"
+    assert not alone.request.agents  # in its column, whatever was chosen last
+    alone.front_run.stop()
+
+
+async def test_one_more_attempt_of_a_case_of_an_earlier_run_builds_on_that_run(tmp_path: Path) -> None:
+    alone = await on_project(tmp_path, "failed")
+    run = alone.state.run
+    assert run is not None
+    alone.state.run = alone.state.group = None
+    alone.past(REFUND, "failed")
+    alone.look_at(CasePointer(run.cases[1].case_id, "offline", None, run.info.id))
+    await alone.press(alone.runs.handlers(), "case.once_more")
+    assert alone.request.linked_to == run.info.id and alone.request.first_attempt == 2
+    alone.front_run.stop()
+
+
+async def test_a_case_that_still_runs_gets_no_further_attempt(tmp_path: Path) -> None:
+    alone = await on_project(tmp_path)
+    at_work(alone, 0)
+    alone.go_to(REFUND)
+    await alone.press(alone.runs.handlers(), "case.once_more")
+    assert alone.said == "this case is still running" and not alone.engine.requests
+
+
+async def test_one_more_attempt_of_each_row_of_a_test_up_to_a_limit(tmp_path: Path) -> None:
+    alone = await on_project(tmp_path, "failed", "passed")
+    pointers = [alone.list.pointer_of(row) for row in alone.list.all_entries()]
+    place = alone.look_at(pointers[0], also=pointers[:2])
+    await alone.press(alone.runs.handlers(), "case.once_more")
+    assert [request.case_ids for request in alone.engine.requests] == [[p.case_id] for p in pointers[:2]]
+    place.also = pointers[:1] * (MOST_ROWS + 1)
+    await alone.press(alone.runs.handlers(), "case.once_more")
+    assert alone.said == f"one more attempt of at most {MOST_ROWS} at once: A runs more of them"
+    assert len(alone.engine.requests) == 2
+    alone.front_run.stop()
+
+
+async def test_one_more_attempt_of_nothing_says_so(tmp_path: Path) -> None:
+    alone = await on_project(tmp_path)
+    place = alone.look_at(CasePointer("suites/support.yaml::not there"))
+    await alone.press(alone.runs.handlers(), "case.once_more")
+    assert alone.said == "no such case here"
+    place.looked_at = None
+    await alone.press(alone.runs.handlers(), "case.once_more")
+    assert alone.said == "put the cursor on a case first" and not alone.engine.requests
+
+
+# -- A: the dialog
+
+
+async def test_the_dialog_is_about_what_is_marked_else_shown_and_its_choice_is_kept(tmp_path: Path) -> None:
+    (tmp_path / "tui_eval.yaml").write_text(AGENTS)
+    alone = await on_project(tmp_path)
+    (tmp_path / "tui_eval.yaml").write_text(AGENTS)
+    await alone.read()
+    handlers = alone.runs.handlers()
+    await alone.press(handlers, "run.dialog")
+    choice, agents, _, what = alone.dialog.arguments
+    assert agents == ["offline", "other"] and what == "the 3 shown"
+    choice.agents = "typed over"
+    await alone.answer(None)
+    assert (
+        not alone.engine.requests and alone.runs.choice.agents == ""
+    )  # what was typed and left is no choice
+    alone.list.mark({row.key for row in alone.list.all_entries() if row.name != CALMS})
+    await alone.press(handlers, "run.dialog")
+    assert alone.dialog.arguments[3] == "the 2 marked"
+    await alone.answer(
+        RunChoice(agents="other", attempts="2", threshold="50%", concurrency="4", max_cost="$1")
+    )
+    request = alone.request
+    assert alone.asked == [REFUND, GREETS] and request.agents == ["other"]
+    assert (request.attempts, request.threshold, request.concurrency, request.max_cost) == (2, 0.5, 4, 1.0)
+    alone.window.stack = [alone.list]
+    await alone.press(handlers, "run.dialog")
+    assert alone.dialog.arguments[0].agents == "other"
+    alone.front_run.stop()
+
+
+@pytest.mark.parametrize(
+    ("choice", "words"),
+    [
+        (RunChoice(attempts="two"), "attempts: a whole number, not 'two'"),
+        (RunChoice(attempts="0"), "attempts: at least 1"),
+        (RunChoice(threshold="120%"), "must pass: a share from 0 to 1, such as 0.8"),
+        (RunChoice(filter="no such words"), "no case matches"),
+        (RunChoice(agents="nobody"), "no agent nobody here"),
+        (RunChoice(filter="cost:>much"), "cost: wants a number"),
+    ],
+)
+async def test_a_choice_that_cannot_be_started_says_why(
+    tmp_path: Path, choice: RunChoice, words: str
+) -> None:
+    alone = await on_project(tmp_path)
+    said, possible = alone.runs.estimate(alone.list.shown_entries(), choice)
+    assert words in said and not possible
+
+
+@pytest.mark.parametrize("agents", ["offline", "echo", "openai:gpt-4.1", "my_agent.py:answer", ""])
+async def test_agents_that_need_not_be_configured_can_be_started(tmp_path: Path, agents: str) -> None:
+    alone = await on_project(tmp_path)
+    words, possible = alone.runs.estimate(alone.list.shown_entries(), RunChoice(agents=agents))
+    assert possible and "3 cases" in words
+
+
+# -- P, x, X: pausing and cancelling
+
+
+async def test_the_run_is_paused_and_goes_on_again(tmp_path: Path) -> None:
+    alone = await on_project(tmp_path)
+    run = at_work(alone, 0)
+    await alone.press(alone.runs.handlers(), "run.pause")
+    assert alone.engine.paused == [True] and alone.said.startswith("pausing")
+    run.writer.state("paused")
+    in_front(alone, run)
+    await alone.press(alone.runs.handlers(), "run.pause")
+    assert alone.engine.paused == [True, False] and alone.said == "going on"
+
+
+async def test_a_run_of_another_program_takes_no_orders(tmp_path: Path) -> None:
+    alone = await on_project(tmp_path)
+    run = at_work(alone, 0)
+    alone.core.engines.out_of_reach.add(run.info.id)
+    await alone.press(alone.runs.handlers(), "run.pause")
+    assert "executed by another program" in alone.said and alone.engine.paused == []
+    await alone.press(alone.runs.handlers(), "run.cancel")
+    await alone.answer("yes")
+    assert alone.engine.cancelled == []
+
+
+async def test_where_no_run_goes_on_there_is_none_to_pause_or_cancel(tmp_path: Path) -> None:
+    alone = await on_project(tmp_path, "passed")
+    await alone.press(alone.runs.handlers(), "run.pause")
+    assert alone.said == "no run to pause"
+    await alone.press(alone.runs.handlers(), "run.cancel")
+    assert alone.said == "no run goes on"
+    alone.go_to(REFUND)
+    await alone.press(alone.runs.handlers(), "case.cancel")
+    assert alone.said == "no running case here"
+    assert (alone.engine.paused, alone.engine.cancelled) == ([], [])
+
+
+async def test_the_run_is_cancelled_after_asking(tmp_path: Path) -> None:
+    alone = await on_project(tmp_path)
+    run = at_work(alone, 0)
+    for answer in ("no", None):
+        await alone.press(alone.runs.handlers(), "run.cancel")
+        assert alone.question == "Cancel the run? 2 attempts have not ended."
+        await alone.answer(answer)
+        assert alone.engine.cancelled == []
+    await alone.press(alone.runs.handlers(), "run.cancel")
+    await alone.answer("yes")
+    assert alone.engine.cancelled == [(run.info.id, None)]
+
+
+async def test_the_attempts_of_one_case_that_have_not_ended_are_cancelled_at_once(tmp_path: Path) -> None:
+    alone = await on_project(tmp_path)
+    run = LiveRun(alone.root, [REFUND, GREETS], attempts=3)
+    run.start(0)
+    run.done(0)
+    run.start(0, 1)
+    in_front(alone, run)
+    alone.go_to(REFUND)
+    await alone.press(alone.runs.handlers(), "case.cancel")
+    assert (
+        alone.engine.cancelled == [(run.info.id, [*run.refs[0][1:]])]
+        and alone.said == "cancelling 2 attempts"
+    )
+
+
+async def test_attempts_of_several_tests_are_cancelled_after_asking(tmp_path: Path) -> None:
+    alone = await on_project(tmp_path)
+    run = at_work(alone, 0, 1)
+    pointers = [alone.list.pointer_of(row) for row in alone.list.all_entries()[:2]]
+    alone.look_at(pointers[0], also=pointers)
+    await alone.press(alone.runs.handlers(), "case.cancel")
+    assert alone.question == "Cancel 2 attempts of 2 tests?"
+    await alone.answer("no")
+    assert alone.engine.cancelled == []
+    await alone.press(alone.runs.handlers(), "case.cancel")
+    await alone.answer("yes")
+    assert alone.engine.cancelled == [(run.info.id, [refs[0] for refs in run.refs])]
+
+
+async def test_a_case_of_a_run_at_work_that_has_ended_is_not_cancelled(tmp_path: Path) -> None:
+    alone = await on_project(tmp_path)
+    run = at_work(alone, 0, 1)
+    run.done(0)
+    in_front(alone, run)
+    alone.go_to(REFUND)
+    await alone.press(alone.runs.handlers(), "case.cancel")
+    assert alone.said == "this case is not running" and alone.engine.cancelled == []
+
+
+# -- L: the run in front
+
+
+async def test_the_live_run_is_shown_once_however_often_it_is_asked_for(tmp_path: Path) -> None:
+    alone = await on_project(tmp_path, "passed")
+    handlers = alone.runs.handlers()
+    await alone.press(handlers, "place.run")
+    alone.look_at(CasePointer("suites/support.yaml::x"))
+    await alone.press(handlers, "place.run")
+    assert [screen.kind for screen in alone.window.stack] == ["suites", "run"]
+
+
+async def test_where_none_is_in_front_the_newest_run_is_opened(tmp_path: Path) -> None:
+    alone = await on_project(tmp_path)
+    run = LiveRun(alone.root, [REFUND])
+    run.all_done(["failed"])
+    await alone.press(alone.runs.handlers(), "place.run")
+    assert list(alone.front_run.followers) == [run.info.id]
+    assert [screen.kind for screen in alone.window.stack] == ["suites", "run"]
+    alone.front_run.stop()
+
+
+# -- b: one turn at a time
+
+
+async def test_a_step_is_one_attempt_by_itself_and_shown_for_its_case(tmp_path: Path) -> None:
+    alone = await on_project(tmp_path)
+    pointer = alone.go_to(GREETS)
+    await alone.press(alone.runs.handlers(), "case.step")
+    assert alone.request.step and alone.request.attempts == 1 and alone.asked == [GREETS]
+    assert alone.engine.live is not None
+    assert alone.window.screen.kind == "step"
+    assert alone.window.screen.arguments == (alone.engine.live.info.id, pointer, GREETS)
+    alone.front_run.stop()
+
+
+async def test_a_step_that_has_ended_makes_room_for_the_next_and_one_that_goes_on_does_not(
+    tmp_path: Path,
+) -> None:
+    alone = await on_project(tmp_path)
+    pointer = alone.go_to(GREETS)
+    place = alone.look_at(pointer)
+    place.kind, place.ended = "step", False  # type: ignore[attr-defined]
+    await alone.press(alone.runs.handlers(), "case.step")
+    assert [screen.kind for screen in alone.window.stack] == ["suites", "step", "step"]
+    del alone.window.stack[2]
+    place.ended = True  # type: ignore[attr-defined]
+    await alone.press(alone.runs.handlers(), "case.step")
+    assert [screen.kind for screen in alone.window.stack] == [
+        "suites",
+        "step",
+    ] and place not in alone.window.stack
+    alone.front_run.stop()
+
+
+async def test_nothing_can_be_stepped_through_without_a_case_of_the_suites(tmp_path: Path) -> None:
+    alone = await on_project(tmp_path)
+    place = alone.look_at(CasePointer("elsewhere.yaml::x"))
+    await alone.press(alone.runs.handlers(), "case.step")
+    assert alone.said == "put the cursor on a case of the suites first"
+    place.looked_at = None
+    await alone.press(alone.runs.handlers(), "case.step")
+    assert alone.said == "put the cursor on a case first" and not alone.engine.requests
+
+
+# -- what screens ask for
+
+
+async def test_a_run_is_gone_on_with_by_the_agents_that_were_typed_for_it_here(tmp_path: Path) -> None:
+    alone = await on_project(tmp_path)
+    run = LiveRun(alone.root, [REFUND, GREETS])
+    run.start(0)
+    alone.runs.typed[run.info.id] = ["my_agent.py:answer"]
+    alone.state.agreed = frozenset({"this"})
+    alone.runs.take_up(run.folder)
+    await alone.settle()
+    ((folder, request),) = alone.engine.resumed
+    assert folder == run.folder
+    assert request == RunRequest(agents=["my_agent.py:answer"], agreed=["this"])
+    # Behind it may stand already that no engine of the test's run answers.
+    assert "going on, 2 attempts" in [line[2] for line in alone.notices.lines]
+    assert alone.window.screen.kind == "run"
+    alone.front_run.stop()
+
+
+async def test_recorded_answers_of_several_cases_are_judged_again_as_one_run_beside(tmp_path: Path) -> None:
+    alone = await on_project(tmp_path, "failed", "failed")
+    run = alone.state.run
+    assert run is not None
+    ids = [row.case_id for row in run.cases.values()]
+    alone.runs.judge_again(run.folder, ids)
+    await alone.settle()
+    ((folder, request),) = alone.engine.rescored
+    assert folder == run.folder and request.case_ids == ids
+    assert alone.said == "judging 2 recorded answers again" and not alone.engine.requests
+    alone.front_run.stop()
+
+
+async def test_an_engine_that_refuses_is_quoted_and_the_app_can_run_again(tmp_path: Path) -> None:
+    from tui_eval.engine.service.client import EngineError
+
+    class Refuses(FakeEngine):
+        async def run(self, request: RunRequest) -> Any:
+            raise EngineError("no room for another run")
+
+    alone = await on_project(tmp_path, engine=Refuses(tmp_path))
+    await alone.press(alone.runs.handlers(), "run.all")
+    assert alone.said == "no room for another run"
+    assert not alone.runs.running and alone.places.place is alone.list

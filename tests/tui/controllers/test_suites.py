@@ -1,0 +1,359 @@
+"""What the loader read is taken, what needs trust is asked about once, the cursor goes where it belongs, and how the list
+is looked at comes back."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.support.alone import Alone, FakeList
+from tests.support.live_run import SUITE as TEXT
+from tests.support.live_run import project
+from tui_eval.guard import trust_store
+from tui_eval.model import Problem
+from tui_eval.tui.controllers.suites import LONGEST, SuiteController
+from tui_eval.tui.front import SuitesChanged
+from tui_eval.tui.loaders.suites_loader import Loaded
+from tui_eval.tui.memory import remember
+from tui_eval.tui.state.app_state import CasePointer
+from tui_eval.tui.state.lists.case_tree import TreeLine
+
+REFUND, GREETS, CALMS = "refund is approved", "greets by name", "calms an angry customer"
+SUITE = "suites/support.yaml"
+
+
+def ids(*names: str) -> list[str]:
+    return [f"{SUITE}::{name}" for name in names]
+
+
+class Suites:
+    """The controller on a project, with what its listeners heard."""
+
+    def __init__(self, root: Path, *, suites: dict[str, str] | None = None) -> None:
+        self.alone = alone = Alone(project(root, suites))
+        alone.state.loading = True
+        self.suites = SuiteController(alone.core, alone.places, [root])
+        self.read: list[Loaded] = []
+        self.answered: list[str] = []
+        self.suites.on_read.append(self.read.append)
+        self.suites.on_answered.append(lambda: self.answered.append("answered"))
+
+    async def load(self) -> None:
+        self.suites.load()
+        await self.alone.settle()
+
+    async def edit(self, text: str, then="") -> bool:
+        (self.alone.root / SUITE).write_text(text)
+        found = self.suites.reload([SUITE], then)
+        await self.alone.settle()
+        return found
+
+
+# -- read
+
+
+async def test_everything_is_read_and_told(tmp_path: Path) -> None:
+    one = Suites(tmp_path)
+    await one.load()
+    state = one.alone.state
+    assert list(state.by_id) == ids(REFUND, GREETS, CALMS) and not state.loading and state.config is not None
+    assert [loaded.done for loaded in one.read][-1] and one.alone.screens.ready == ["case"]
+    assert isinstance(one.alone.list.heard[-1], SuitesChanged)
+
+
+async def test_what_is_wrong_is_logged_and_errors_kept_as_problems(tmp_path: Path) -> None:
+    one = Suites(tmp_path, suites={SUITE: TEXT, "suites/bad.yaml": "test_cases: [\n"})
+    await one.load()
+    (wrong,) = [suite for suite in one.alone.state.suites if suite.problems]
+    assert wrong.path == "suites/bad.yaml"
+    assert list(one.alone.state.by_id) == ids(REFUND, GREETS, CALMS)
+
+
+async def test_problems_are_kept_from_the_first_portion_on_and_logged_with_the_last(tmp_path: Path) -> None:
+    one = Suites(tmp_path)
+    await one.load()
+    config, fresh = one.read[-1].config, Suites(tmp_path)
+    odd = [Problem("a.yaml", 3, "name", "is missing"), Problem("b.yaml", 1, "x", "is odd", level="note")]
+    fresh.suites.take_suites(Loaded(0, [], config, False, problems=odd))
+    assert (
+        fresh.alone.state.problems == odd[:1] and fresh.alone.state.loading and not fresh.alone.notices.lines
+    )
+    fresh.suites.take_suites(Loaded(0, [], config, True, problems=odd))
+    logged = [line[1:] for line in fresh.alone.notices.lines]
+    assert logged == [("error", "a.yaml:3: name: is missing"), ("note", "b.yaml:1: x: is odd")]
+    await fresh.alone.settle()
+
+
+async def test_a_reading_that_a_newer_one_has_overtaken_is_for_nobody(tmp_path: Path) -> None:
+    one = Suites(tmp_path)
+    await one.load()
+    old = one.read[-1]
+    one.suites.load()
+    before = one.alone.state.version
+    one.suites.take_suites(old)
+    assert one.alone.state.version == before
+    await one.alone.settle()
+
+
+async def test_what_is_shown_stays_until_all_has_been_read_again(tmp_path: Path) -> None:
+    one = Suites(tmp_path)
+    await one.load()
+    whole = one.read[-1]
+    part = Loaded(whole.generation, [], whole.config, False)
+    before = one.alone.state.version
+    one.suites.take_suites(part)
+    assert one.alone.state.version == before and not one.alone.state.loading
+
+
+# -- after an edit
+
+
+async def test_an_edit_is_read_and_said_and_a_file_of_no_suite_is_none(tmp_path: Path) -> None:
+    one = Suites(tmp_path)
+    await one.load()
+    assert await one.edit(TEXT.replace("I want a refund", "refund, please"), "read again")
+    assert one.alone.said == "read again"
+    (item,) = [item for item in one.alone.state.rows if item.name == REFUND]
+    assert item.case is not None and item.case.turns[0].text == "refund, please"
+    assert not one.suites.reload(["other.txt"], "never said")
+    await one.alone.settle()
+    assert one.alone.said == "read again"
+
+
+async def test_an_edit_that_breaks_the_file_brings_the_cursor_to_it_and_back_once_it_is_mended(
+    tmp_path: Path,
+) -> None:
+    one = Suites(tmp_path)
+    await one.load()
+    one.alone.go_to(GREETS)
+    key = one.alone.list.cursor
+    await one.edit(TEXT + "  - {name: [\n", "read again")
+    assert one.alone.said != "read again" and "support.yaml" in one.alone.said
+    assert one.alone.list.brought == [(f"{SUITE}!0", SUITE)]
+    one.alone.list.line = TreeLine("problem", f"{SUITE}!0", 0, "", path=SUITE)
+    await one.edit(TEXT, "read again")
+    assert one.alone.list.brought[-1] == (key, "")
+
+
+async def test_the_cursor_stays_with_a_case_under_its_new_name_also_where_it_is_looked_at(
+    tmp_path: Path,
+) -> None:
+    one = Suites(tmp_path)
+    await one.load()
+    place = one.alone.look_at(one.alone.go_to(GREETS))
+    changes: list[dict[str, str]] = []
+    await one.edit(TEXT.replace(GREETS, "greets Anna"), lambda change: changes.append(change.renamed))
+    (old,), (new,) = ids(GREETS), ids("greets Anna")
+    assert changes == [{old: new}] and one.alone.list.brought == [(new, "")]
+    assert place.looked_at == CasePointer(new)
+    assert (
+        one.alone.said == "it is greets Anna now: r runs it" and one.alone.window.toasts[-1] == one.alone.said
+    )
+
+
+async def test_a_case_that_is_looked_at_and_taken_out_is_told_of(tmp_path: Path) -> None:
+    one = Suites(tmp_path)
+    await one.load()
+    place = one.alone.look_at(one.alone.go_to(CALMS))
+    await one.edit(TEXT[: TEXT.index("  - name: calms")])
+    assert one.alone.said == f"{CALMS} is no longer in its file"
+    assert place.looked_at is not None and ids(CALMS)[0] in one.alone.state.gone
+    await one.edit(TEXT)
+    assert ids(CALMS)[0] in one.alone.state.by_id and not one.alone.state.gone
+
+
+# -- trust
+
+
+async def test_what_the_suites_want_is_asked_when_they_have_been_read_and_what_an_edit_adds_after_it(
+    tmp_path: Path,
+) -> None:
+    one = Suites(tmp_path)
+    (tmp_path / "tui_eval.yaml").write_text(
+        "agents:\n  offline: {type: python, function: 'agent.py:answer'}\n"
+    )
+    await one.load()
+    (first,) = one.alone.dialog.arguments[3]
+    assert "agent.py" in first
+    await one.alone.answer("no")
+    (tmp_path / "tui_eval.yaml").write_text(
+        "agents:\n  offline: {type: python, function: 'other.py:answer'}\n"
+    )
+    await one.edit(TEXT + "# more\n")
+    (second,) = one.alone.dialog.arguments[3]
+    assert "other.py" in second
+
+
+async def test_what_needs_trust_is_asked_about_once_until_it_is_answered(tmp_path: Path) -> None:
+    one = Suites(tmp_path)
+    one.suites.ask_trust(["run a.py", "run b.py"])
+    assert one.alone.question.startswith("Do you trust ") and one.alone.offered == ["always", "once", "no"]
+    question = one.alone.dialog
+    assert sorted(question.arguments[3]) == ["run a.py", "run b.py"]
+    assert question.arguments[4] == ("always", "once")  # only after it has been read
+    assert {"needs trust: run a.py", "needs trust: run b.py"} <= {
+        text for _, _, text in one.alone.notices.lines
+    }
+    one.suites.ask_trust(["run a.py"])
+    assert one.alone.dialog is question
+    one.suites.ask_trust(["run c.py", "run a.py"])
+    assert one.alone.dialog.arguments[3] == ["run c.py"]  # a second list shows only what the first does not
+
+
+@pytest.mark.parametrize("answer", ["no", None])
+async def test_what_was_declined_is_not_asked_again_by_reading_and_nothing_is_agreed_to(
+    tmp_path: Path, answer
+) -> None:
+    one = Suites(tmp_path)
+    one.suites.ask_trust(["run a.py"])
+    await one.alone.answer(answer)
+    assert one.answered == ["answered"] and one.alone.state.agreed == frozenset() and one.read == []
+    one.suites.ask_trust(["run a.py"])
+    assert one.alone.window.screen is one.alone.list
+
+
+async def test_a_no_says_what_comes_of_it_and_holds_for_what_is_run(tmp_path: Path) -> None:
+    one, ran = Suites(tmp_path), []
+    run = one.suites.before_running(lambda: ran.append("run"))
+    one.suites.ask_trust(["run a.py"])
+    await one.alone.answer("no")
+    assert one.alone.said == "not trusted: cases that need it are errors until tui-eval starts anew"
+    run()
+    assert ran == ["run"] and one.alone.window.screen is one.alone.list
+
+
+async def test_esc_answers_nothing_says_so_and_is_asked_again_before_anything_is_run(tmp_path: Path) -> None:
+    one, ran = Suites(tmp_path), []
+    run = one.suites.before_running(lambda: ran.append(one.alone.state.agreed))
+    one.suites.ask_trust(["run a.py", "run b.py"])
+    await one.alone.answer(None)
+    assert one.alone.said == "not answered: asked again before the next run (n: no)"
+    run()
+    assert not ran and sorted(one.alone.dialog.arguments[3]) == ["run a.py", "run b.py"]
+    await one.alone.answer(None)
+    assert not ran and one.alone.said.startswith("nothing was run: asked again")
+    run()
+    await one.alone.answer("once")
+    assert ran == [{"run a.py", "run b.py"}]  # what was to be run may do what was just agreed to
+    run()
+    assert len(ran) == 2 and one.alone.window.screen is one.alone.list
+
+
+async def test_a_no_to_what_was_put_off_lets_the_run_go_on_without(tmp_path: Path) -> None:
+    one, ran = Suites(tmp_path), []
+    run = one.suites.before_running(lambda: ran.append(one.alone.state.agreed))
+    one.suites.ask_trust(["run a.py"])
+    await one.alone.answer(None)
+    run()
+    await one.alone.answer("no")
+    assert ran == [frozenset()]
+    run()
+    assert len(ran) == 2 and one.alone.window.screen is one.alone.list
+
+
+@pytest.mark.parametrize(("answer", "kept"), [("always", {"run a.py"}), ("once", set())])
+async def test_what_was_agreed_to_holds_and_only_always_is_remembered(
+    tmp_path: Path, answer: str, kept
+) -> None:
+    one = Suites(tmp_path)
+    one.suites.ask_trust(["run a.py"])
+    await one.alone.answer(answer)
+    assert one.alone.state.agreed == {"run a.py"} and trust_store.agreed(tmp_path) == kept
+    assert one.read and one.read[-1].done  # read again, with what it may do now
+    one.suites.ask_trust(["run a.py"])
+    assert one.alone.window.screen is one.alone.list
+
+
+async def test_that_it_cannot_be_remembered_is_said_and_it_holds_this_time(
+    tmp_path: Path, monkeypatch
+) -> None:
+    def full(root: Path, what: list[str]) -> None:
+        raise OSError("disk full")
+
+    monkeypatch.setattr(trust_store, "grant", full)
+    one = Suites(tmp_path)
+    one.suites.ask_trust(["run a.py"])
+    await one.alone.answer("always")
+    assert one.alone.state.agreed == {"run a.py"}
+    assert any("could not remember it: disk full" in text for _, _, text in one.alone.notices.lines)
+
+
+async def test_what_is_too_long_to_be_read_cannot_be_agreed_to(tmp_path: Path) -> None:
+    one = Suites(tmp_path)
+    long = "run " + "x" * LONGEST
+    one.suites.ask_trust([long])
+    assert (
+        one.alone.window.screen is one.alone.list
+        and "need trust and cannot be agreed to here" in one.alone.said
+    )
+    one.suites.ask_trust([long + "y", "run a.py"])
+    assert one.alone.dialog.arguments[3] == ["run a.py"]
+    await one.alone.answer("once")
+    assert one.alone.state.agreed == {"run a.py"}
+
+
+async def test_a_project_that_is_trusted_is_asked_about_nothing(tmp_path: Path) -> None:
+    one = Suites(tmp_path)
+    one.alone.state.trusted = True
+    one.suites.ask_trust(["run a.py"])
+    one.suites.ask_trust([])
+    assert one.alone.window.screen is one.alone.list
+
+
+# -- what comes back
+
+
+async def test_how_the_list_was_looked_at_comes_back(tmp_path: Path) -> None:
+    remember(
+        tmp_path,
+        {
+            "cursor": ids(CALMS)[0], "filter": "failed", "marks": [*ids(GREETS), "gone"], "folded": ["suites/", 7],
+            "unfolded": ["x"], "grouping": "cause", "failures_first": True, "reverse": True, "sort": "cost",
+        },
+    )  # fmt: skip
+    one = Suites(tmp_path)
+    screen = one.suites.screen()
+    assert isinstance(screen, FakeList)
+    assert screen.view.folded == {"suites/"} and screen.view.unfolded == {"x"}
+    assert (screen.view.grouping, screen.view.sort) == ("cause", "cost")
+    assert screen.view.failures_first and screen.view.reverse
+    one.alone.window.stack = [screen]
+    await one.load()
+    assert (
+        screen.expression == "failed" and screen.marks == set(ids(GREETS)) and screen.cursor == ids(CALMS)[0]
+    )
+    screen.set_filter("")
+    await one.load()
+    assert screen.expression == ""  # what was remembered is for the first time only
+
+
+async def test_what_nobody_wrote_so_is_no_memory(tmp_path: Path) -> None:
+    remember(tmp_path, {"grouping": "by magic", "sort": 3, "folded": [1], "marks": "all", "cursor": 5})
+    one = Suites(tmp_path)
+    screen = one.suites.screen()
+    assert isinstance(screen, FakeList)
+    assert (screen.view.grouping, screen.view.sort, screen.view.folded) == ("file", "file", set())
+    one.alone.window.stack = [screen]
+    await one.load()
+    assert screen.marks == set() and screen.cursor == ""
+
+
+async def test_how_it_is_looked_at_is_given_to_be_kept(tmp_path: Path, monkeypatch) -> None:
+    one = Suites(tmp_path)
+    await one.load()
+    monkeypatch.setattr("tui_eval.tui.controllers.suites.stands", lambda place: True)
+    one.alone.go_to(GREETS)
+    one.alone.list.expression, one.alone.list.marks = "failed", set(ids(CALMS))
+    one.alone.list.view.folded = {"suites/"}
+    kept = one.suites.remembered()
+    assert (kept["cursor"], kept["filter"], kept["marks"]) == (ids(GREETS)[0], "failed", ids(CALMS))
+    assert (kept["folded"], kept["grouping"], kept["sort"]) == (["suites/"], "file", "file")
+    monkeypatch.setattr("tui_eval.tui.controllers.suites.stands", lambda place: False)
+    assert one.suites.remembered() == {}  # an app that never came up forgets nothing
+
+
+async def test_an_empty_project_is_asked_what_to_begin_with(tmp_path: Path) -> None:
+    one = Suites(tmp_path)
+    one.suites.first()
+    assert one.alone.question == "Begin with what?"

@@ -1,0 +1,247 @@
+"""Which files are watched, and what a save does: with editors that write in place and such that replace the
+file, with files that cannot be read for a while, with agents of several modules."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.app_host import running_app, screen_text, until
+from tui_eval.engine.service.client import EngineClient, EngineError
+from tui_eval.tui.state.app_state import CasePointer
+from tui_eval.tui.state.python_imports import Imports
+
+SUITE = """\
+agent: helper
+test_cases:
+  - name: greets
+    input: hello
+    expected: {should_contain: [nothing]}
+"""
+AGENT = "from words import said\n\n\ndef answer(message, session):\n    return said(message)\n"
+WORDS = 'def said(message):\n    return f"you said {message}"\n'
+
+
+def in_place(file: Path, text: str) -> None:
+    """As vim does it with `backupcopy=yes`, nano, ed."""
+    file.write_text(text)
+
+
+def renamed_over(file: Path, text: str) -> None:
+    """As vim does it by default, VS Code with atomic saves, `sed -i`."""
+    new = file.with_name(".new")
+    new.write_text(text)
+    os.replace(new, file)
+
+
+def by_ed(file: Path, text: str) -> None:
+    """A real editor of another process."""
+    commands = f"1,$d\na\n{text}.\nw\nq\n"
+    subprocess.run(["ed", "-s", str(file)], input=commands, text=True, check=True)
+
+
+def away_and_back(file: Path, text: str) -> None:
+    """Moved away, then written anew: vim's `writebackup`."""
+    os.replace(file, file.with_name("file~"))
+    file.write_text(text)
+
+
+@asynccontextmanager
+async def app_on(root: Path):
+    (root / "suite.yaml").write_text(SUITE)
+    (root / "my_agent.py").write_text(AGENT)
+    (root / "words.py").write_text(WORDS)
+    (root / "tui_eval.yaml").write_text("agents: {helper: {type: python, function: 'my_agent.py:answer'}}\n")
+    client = EngineClient(root)
+    try:
+        async with running_app(root, engine=client, trust=True) as (app, pilot):
+            app.places.suites.go_to(CasePointer("suite.yaml::greets"))
+            await pilot.press("r")
+            await until(lambda: app.state.run is not None and not app.state.run.active, pilot)
+            yield app, pilot
+    finally:
+        with suppress(EngineError):
+            await client.shutdown()
+        await client.close()
+
+
+async def watching(app: Any, pilot: Any, mode: str) -> None:
+    while app.watching.mode != mode:
+        await pilot.press("W")
+    await until(lambda: app.watching.watcher is not None, pilot)
+
+
+async def after(app: Any, pilot: Any, run_id: str) -> Any:
+    """The attempt of the run that came after this one, once it has ended."""
+    await until(lambda: app.state.run.info.id != run_id and not app.state.run.active, pilot)
+    return next(iter(app.state.run.attempts.values()))
+
+
+@pytest.mark.parametrize(
+    "save", [in_place, renamed_over, pytest.param(by_ed, marks=pytest.mark.real), away_and_back]
+)
+async def test_every_way_to_save_is_seen_in_both_modes(tmp_path: Path, save) -> None:
+    async with app_on(tmp_path) as (app, pilot):
+        first = app.state.run.info.id
+        await watching(app, pilot, "judge")
+        save(tmp_path / "suite.yaml", SUITE.replace("nothing", "hello"))
+        row = await after(app, pilot, first)
+        assert (row.outcome, row.cost) == ("passed", None)
+        assert "running, 1 attempt" not in screen_text(app)
+        await watching(app, pilot, "rerun")
+        second = app.state.run.info.id
+        save(tmp_path / "my_agent.py", AGENT.replace("said(message)", '"else"'))
+        assert (await after(app, pilot, second)).outcome == "failed"
+
+
+async def test_a_module_of_the_agent_is_watched(tmp_path: Path) -> None:
+    async with app_on(tmp_path) as (app, pilot):
+        await watching(app, pilot, "rerun")
+        first = app.state.run.info.id
+        (tmp_path / "words.py").write_text(WORDS.replace("you said", "nothing but"))
+        assert (await after(app, pilot, first)).outcome == "passed"
+
+
+async def test_a_file_that_cannot_be_read_runs_nothing_and_mended_it_does(tmp_path: Path) -> None:
+    async with app_on(tmp_path) as (app, pilot):
+        first = app.state.run.info.id
+        await watching(app, pilot, "judge")
+        (tmp_path / "suite.yaml").write_text(SUITE + "  - : [\n")
+        await until(lambda: "suite.yaml::greets" in app.state.gone, pilot)
+        await until(lambda: app.notices.lines[-1][1] == "error", pilot)
+        assert app.notices.lines[-1][2].startswith("suite.yaml:6: not valid YAML")
+        assert app.state.run.info.id == first
+        (tmp_path / "suite.yaml").write_text(SUITE.replace("nothing", "hello"))
+        assert (await after(app, pilot, first)).outcome == "passed"
+        said = [words for _, level, words in app.notices.lines if level == "error"]
+        assert len(said) == len(set(said)), "an error is told once"
+
+
+async def test_a_renamed_case_is_watched_on(tmp_path: Path) -> None:
+    async with app_on(tmp_path) as (app, pilot):
+        await watching(app, pilot, "rerun")
+        first = app.state.run.info.id
+        (tmp_path / "suite.yaml").write_text(SUITE.replace("greets", "says hello"))
+        await after(app, pilot, first)
+        assert [row.case_id for row in app.state.run.cases.values()] == ["suite.yaml::says hello"]
+
+
+def test_imports_are_found_without_running_anything(tmp_path: Path) -> None:
+    files = {
+        "agent.py": "import helper, json, os.path\nfrom pack import one\nfrom pack.two import x\nimport gone\n",
+        "helper.py": "from agent import answer\nimport below\n",
+        "below.py": "raise SystemExit('never run')\n",
+        "pack/__init__.py": "",
+        "pack/one.py": "from . import three\nfrom .two import y\n",
+        "pack/two.py": "import broken\n",
+        "pack/three.py": "",
+        "broken.py": "def broken(:\n",
+        "unused.py": "",
+    }
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text)
+    imports = Imports()
+
+    def found() -> set[str]:
+        return {str(path.relative_to(tmp_path)) for path in imports.of([tmp_path / "agent.py"], tmp_path)}
+
+    assert found() == set(files) - {"agent.py", "unused.py"}
+    (tmp_path / "below.py").write_text("import unused\n")
+    assert "unused.py" in found()
+    (tmp_path / "agent.py").write_text("import helper  # and nothing else\n")
+    assert "pack/one.py" not in found()
+
+
+FOLDER = """\
+agent: helper
+test_cases:
+  - {name: says hello, input: hello, expected: {should_contain: [said hello]}}
+  - {name: says bye, input: bye, expected: {should_contain: [nothing]}}
+  - {name: says more, input: more, expected: {should_contain: [nothing]}}
+"""
+
+
+@asynccontextmanager
+async def folder_on(root: Path):
+    """Two suites in a folder and one beside it, all of which ran once."""
+    for name in ("shop/one.yaml", "shop/two.yaml", "else.yaml"):
+        (root / name).parent.mkdir(exist_ok=True)
+        (root / name).write_text(FOLDER)
+    (root / "my_agent.py").write_text(AGENT)
+    (root / "words.py").write_text(WORDS)
+    (root / "tui_eval.yaml").write_text("agents: {helper: {type: python, function: 'my_agent.py:answer'}}\n")
+    client = EngineClient(root)
+    try:
+        async with running_app(root, engine=client, trust=True) as (app, pilot):
+            await pilot.press("a")
+            await until(lambda: app.state.run is not None and not app.state.run.active, pilot)
+            await until(lambda: all(item.history for item in app.state.rows), pilot)
+            await pilot.press("U")
+            yield app, pilot
+    finally:
+        with suppress(EngineError):
+            await client.shutdown()
+        await client.close()
+
+
+async def watch_line(app: Any, pilot: Any, key: str) -> None:
+    place = app.places.suites
+    await until(lambda: place.case_list.go_to(key), pilot)
+    await pilot.press("W")
+    await until(lambda: app.watching.watcher is not None, pilot)
+
+
+def outcomes(app: Any) -> dict[str, list[str]]:
+    """What became of each case, newest first."""
+    return {item.case_id: [one.outcome for one in item.history] for item in app.state.rows}
+
+
+async def test_below_a_folder_a_saved_suite_is_judged_again_as_one_run(tmp_path: Path) -> None:
+    async with folder_on(tmp_path) as (app, pilot):
+        await watch_line(app, pilot, "shop/")
+        assert "watch: shop/" in screen_text(app)
+        first = app.state.run.info.id
+        (tmp_path / "else.yaml").write_text(FOLDER.replace("nothing", "said"))  # is not watched
+        (tmp_path / "shop" / "one.yaml").write_text(FOLDER.replace("[nothing]", "[said]"))
+        await until(lambda: outcomes(app)["shop/one.yaml::says more"][0] == "passed", pilot)
+        await until(lambda: outcomes(app)["shop/one.yaml::says bye"][0] == "passed", pilot)
+        run = next(one for one in app.state.group.runs if one.info.id != first)
+        assert run.info.options["rescores"] == first and len(run.attempts) == 2
+        assert [row.cost for row in run.attempts.values()] == [None, None]
+        assert outcomes(app)["shop/two.yaml::says bye"] == outcomes(app)["else.yaml::says bye"] == ["failed"]
+        await pilot.press("W")
+        assert "watch:" not in screen_text(app) and app.watching.watcher is None
+
+
+async def test_below_a_folder_a_saved_agent_runs_what_did_not_pass(tmp_path: Path) -> None:
+    async with folder_on(tmp_path) as (app, pilot):
+        await watch_line(app, pilot, "shop/")
+        first = app.state.run.info.id
+        (tmp_path / "words.py").write_text(WORDS.replace("you said", "nothing, you said"))
+        await until(lambda: app.state.run.info.id != first and not app.state.run.active, pilot)
+        ran = sorted(row.case_id for row in app.state.run.cases.values())
+        assert ran == [
+            f"shop/{name}.yaml::says {what}" for name in ("one", "two") for what in ("bye", "more")
+        ]
+        await until(lambda: outcomes(app)["shop/two.yaml::says more"] == ["passed", "failed"], pilot)
+        # What has passed folds away with what passed before.
+        await until(lambda: screen_text(app).count("✓ ▸ 3 passed") == 2, pilot)
+        assert outcomes(app)["else.yaml::says bye"] == ["failed"]
+
+
+async def test_a_files_line_and_another_question(tmp_path: Path) -> None:
+    """A case that is asked something else is asked, not judged by the answer to what was asked before."""
+    async with folder_on(tmp_path) as (app, pilot):
+        await watch_line(app, pilot, "shop/one.yaml")
+        assert "watch: one.yaml" in screen_text(app)
+        first = app.state.run.info.id
+        (tmp_path / "shop" / "one.yaml").write_text(FOLDER.replace("input: bye", "input: nothing"))
+        await until(lambda: app.state.run.info.id != first and not app.state.run.active, pilot)
+        await until(lambda: outcomes(app)["shop/one.yaml::says bye"][0] == "passed", pilot)
+        assert len(app.state.run.cases) == 1 and not app.state.run.info.options.get("rescores")

@@ -1,0 +1,209 @@
+"""No two rows of different cases read alike on any screen: lists, grid, comparison, search, heads of panes, palette."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import Any, cast
+
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from tests.tui.state.lists.test_list_state import attempt_row
+from tui_eval.case_names import short_prompts, short_providers
+from tui_eval.model import Case, Outcome, Suite, Turn
+from tui_eval.reports.run_comparison import compare
+from tui_eval.store.full_text import Hit
+from tui_eval.store.schema import RunInfo, StoredCase
+from tui_eval.store.summary import CaseSummary
+from tui_eval.suites.identity import Ids, case_id
+from tui_eval.tui.palette import row_title, row_width
+from tui_eval.tui.state.app_state import AppState
+from tui_eval.tui.state.compare import compare_view, grid_view
+from tui_eval.tui.state.lists.case_tree import View, build
+from tui_eval.tui.state.lists.entries import suite_entries
+from tui_eval.tui.state.lists.telling_apart import row_names
+from tui_eval.tui.state.runs import search_view
+from tui_eval.tui.state.runs.run_view import RunView
+from tui_eval.tui.state.runs.search_view import FoundEntry
+from tui_eval.tui.state.text.fitting import fit
+from tui_eval.tui.state.text.formatting import Symbols
+from tui_eval.tui.state.text.lines import plain
+from tui_eval.tui.state.text.stream_text import StreamText
+from tui_eval.tui.widgets.case_list import CaseLines
+from tui_eval.tui.widgets.stream_pane import Pane, head_text
+
+QUESTIONS = ("How long can I return an item that I bought?", "How long can I return an item that I opened?",
+             "17 * 23?", "größe", "日本の首都はどこですか", "x" * 90)  # fmt: skip
+NAMES = ("", "Arithmetic", "Answers the customer in one polite sentence, in the customer's own language")
+PROMPTS = ("file://prompts/terse.txt", "file://prompts/friendly.txt", "file://prompts/chat.json")
+PROVIDERS = ("openai:chat:atlas-mini", "openai:chat:atlas-large", "http")
+SUITES = ("shop/promptfooconfig.yaml", "desk/promptfooconfig.yaml")
+
+
+class Project:
+    """Suites, and what the app knows of them."""
+
+    def __init__(self, suites: list[Suite]) -> None:
+        self.suites = suites
+        self.state = AppState(Path("."))
+        self.state.set_suites(suites)
+
+    @property
+    def cases(self) -> list[Case]:
+        return [case for suite in self.suites for case in suite.cases]
+
+    def __repr__(self) -> str:
+        return ", ".join(case.case_id for case in self.cases)
+
+
+@st.composite
+def projects(draw: st.DrawFn) -> tuple[Project, int]:
+    """Tests by prompts, providers and combinations of variables, some of one name, some without any; and a width, the
+    narrowest for what is not everything at once."""
+    prompts = PROMPTS[: draw(st.integers(1, 3))]
+    providers = PROVIDERS[: draw(st.integers(1, 3))]
+    width = draw(st.sampled_from((60, 80, 120, 200)))
+    languages = ("de", "en")[: draw(st.integers(0, 2)) * (width > 60)]
+    tests = draw(
+        st.lists(st.tuples(st.sampled_from(NAMES), st.sampled_from(QUESTIONS)), min_size=1, max_size=5)
+    )
+    paths = SUITES[: draw(st.integers(1, 2)) if width > 60 else 1]
+    found = [
+        Suite(path, "promptfoo", cases=_cases(path, tests, prompts, providers, languages)) for path in paths
+    ]
+    return Project(found), width
+
+
+def _cases(path: str, tests: Any, prompts: Any, providers: Any, languages: Any) -> list[Case]:
+    """As promptfoo's reader makes them."""
+    ids, found = Ids(), []
+    of_prompt = dict(zip(prompts, short_prompts(prompts), strict=True))
+    of_provider = dict(zip(providers, short_providers(providers), strict=True))
+    number = 0
+    for place, (name, question) in enumerate(tests, 1):
+        for language in languages or ("",):
+            number += 1
+            values = {"question": question, **({"language": language} if language else {})}
+            combined = f"language={language}" if len(languages) > 1 else ""
+            for column, (provider, prompt) in enumerate(
+                ((provider, prompt) for provider in providers for prompt in prompts), 1
+            ):
+                variant = of_prompt[prompt] if len(prompts) > 1 else ""
+                wanted = case_id(
+                    path, name or None, variables={"question": question}, provider=provider, prompt=prompt,
+                    matrix={"language": language} if combined else {},
+                )  # fmt: skip
+                found.append(
+                    Case(
+                        ids.take(wanted), name or f"Row #{place}", path, "promptfoo",
+                        line=3 * place, agent=provider, prompt=prompt, vars=values,
+                        turns=[Turn(f"Say {question}")], test_number=number, column_number=column,
+                        variant=f"{variant} {combined}".strip(),
+                        column_name=of_provider[provider] if len(providers) > 1 else "",
+                    )
+                )  # fmt: skip
+    return found
+
+
+def all_differ(texts: list[str]) -> None:
+    twice = [text for text, number in Counter(texts).items() if number > 1]
+    assert not twice, twice
+
+
+several = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+
+
+@several
+@given(projects(), st.sampled_from(("failed", "")))
+def test_rows_of_a_list(made: tuple[Project, int], status: str) -> None:
+    project, width = made
+    rows = suite_entries(project.state)
+    for row in rows:
+        row.status, row.cause, row.alike = status, 'lacks "2 years"' * bool(status), ""
+    view = View()
+    tree = build(rows, project.suites, view)
+    while any(line.folded for line in tree.lines):
+        view.unfolded |= {line.key for line in tree.lines if line.folded}
+        tree = build(rows, project.suites, view)
+    painted = CaseLines("suites", Symbols())
+    painted.cases = tree
+    texts = {line.key: plain(painted.tree_line(line, width)) for line in tree.lines}
+    # A row stands below the line of its test, which is seen above it.
+    all_differ(["\n".join([*(texts[one.key] for one in line.above), texts[line.key]]) for line in tree.lines])
+
+
+@several
+@given(projects())
+def test_rows_of_the_grid(made: tuple[Project, int]) -> None:
+    project, width = made
+    grid = grid_view.grid(suite_entries(project.state))
+    all_differ([plain(grid_view.row_line(grid, test, width, 0)) for test in grid.tests])
+    titles = grid_view.heads(grid)
+    all_differ([" / ".join(row[at] for row in titles) for at in range(len(grid.columns))])
+
+
+@several
+@given(projects(), st.sampled_from(("passed", "failed")))
+def test_rows_of_a_comparison(made: tuple[Project, int], after: str) -> None:
+    project, width = made
+    sides = [
+        [
+            CaseSummary(
+                case.case_id, case.name, case.suite, case.agent or "", None, cast("Outcome", outcome), 1, 1,
+                int(outcome == "passed"), 1, 1.0, (0.0, 1.0), False,
+                variant=f"{case.column_name} {case.variant}".strip(),
+            )
+            for case in project.cases
+        ]
+        for outcome in ("passed", after)
+    ]  # fmt: skip
+    rows = compare_view.rows(compare(*sides), name_of=project.state.name_of)
+    all_differ([plain(compare_view.row_line(row, width)) for row in rows])
+
+
+@several
+@given(projects())
+def test_rows_of_a_search(made: tuple[Project, int]) -> None:
+    project, width = made
+    entries = [
+        FoundEntry(Hit(number, 1, "assistant", "the \x02words\x03"), _stored(number, case), 1, "failed")
+        for number, case in enumerate(project.cases, 1)
+    ]
+    names = search_view.names_of(entries, project.state.name_of)
+    all_differ(
+        [plain(search_view.row_line(one, 0, width, name)) for one, name in zip(entries, names, strict=True)]
+    )
+
+
+def _stored(number: int, case: Case) -> StoredCase:
+    return StoredCase(
+        number, case.case_id, case.suite, case.name, case.format, case.agent or "", None, "", 1, 1,
+        variant=f"{case.column_name} {case.variant}".strip(),
+    )  # fmt: skip
+
+
+@several
+@given(projects(), st.data())
+def test_heads_of_panes(made: tuple[Project, int], data: st.DataObject) -> None:
+    project, width = made
+    rows = suite_entries(project.state)
+    some = data.draw(st.lists(st.sampled_from(rows), max_size=6, unique=True))
+    pane = Pane(1, (0, 0, max(width // 2, 40), 10), StreamText(width))
+    view = RunView(RunInfo("r", started_at=1.0), Path("r"))
+    view.apply_cases([_stored(1, project.cases[0])])
+    view.apply_attempts([attempt_row(1, started_at=100.0, ends_at=130.0)])
+    names = row_names((row.name, row.variant, row.suite) for row in some)
+    all_differ([head_text(pane, view, Symbols(), 112.0, False, name) for name in names])
+
+
+@several
+@given(projects())
+def test_cases_in_the_palette(made: tuple[Project, int]) -> None:
+    project, width = made
+    rows = suite_entries(project.state)
+    names = row_names((row.name, row.variant, row.suite) for row in rows)
+    titles = [
+        row_title(name, row.suite, " · ", row_width(width)) for row, name in zip(rows, names, strict=True)
+    ]
+    all_differ([fit(title.plain, row_width(width)) for title in titles])

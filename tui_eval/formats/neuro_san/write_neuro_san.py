@@ -1,0 +1,177 @@
+"""What is written into a neuro-san file: an answer that was accepted (HOCON is not read back, so one literal on one line is
+changed), a conversation that was saved as a test."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable
+from typing import Any
+
+from msgspec import UNSET
+
+from tui_eval.model import Assertion, Attempt, Case, Turn, Verdict
+from tui_eval.suites.accepted_values import EditedValue, answer_to, nearest, shown
+from tui_eval.suites.saved_talk import SavedReply, Talk
+from tui_eval.yaml.yaml_edit import EditError
+
+
+def accepted(text: str, case: Case, verdict: Verdict, attempt: Attempt) -> EditedValue:
+    """A neuro-san file with the literal on the assertion's line, where there is exactly one, as the answer
+    has it.
+
+    Raises:
+        EditError: it cannot be changed without guessing.
+    """
+    kind = verdict.type
+    if kind == "keywords":
+        said = verdict.actual if isinstance(verdict.actual, str) else answer_to(attempt, verdict)
+        value: Any = nearest(str(verdict.expected), said)
+    elif kind == "value" or kind.removeprefix("not_") in ("less", "greater"):
+        value = _bound(verdict) if kind != "value" else verdict.actual
+    elif kind == "not_keywords":
+        return _left_out(text, verdict)
+    else:
+        raise EditError("only a person can say what it should ask for: edit the case (e)")
+    if isinstance(value, dict | list) or value is None or isinstance(verdict.expected, dict | list):
+        raise EditError("the value is no single text or number: edit the case (e)")
+    lines = text.split("\n")
+    line, start, end = _spot(lines, verdict)
+    new = json.dumps(value, ensure_ascii=False)
+    if isinstance(value, str) and not line[start:end].startswith('"') and re.fullmatch(r"\w+", value):
+        new = value
+    lines[verdict.line - 1] = line[:start] + new + line[end:]
+    return EditedValue("\n".join(lines), shown(verdict.expected), shown(value), verdict.line)
+
+
+def _bound(verdict: Verdict) -> int | float:
+    """The number that the answer's own would have kept to; as documented, `less` and `greater` are strict."""
+    actual, expected = verdict.actual, verdict.expected
+    if isinstance(actual, bool) or not isinstance(actual, int | float):
+        raise EditError("the answer has no number there: edit the case (e)")
+    if verdict.type.startswith("not_"):
+        return actual
+    step = 1 if isinstance(actual, int) and isinstance(expected, int) else max(abs(actual), 1) * 0.01
+    return actual + (step if verdict.type == "less" else -step)
+
+
+def _left_out(text: str, verdict: Verdict) -> EditedValue:
+    """The file without one text of a list on the assertion's line."""
+    lines = text.split("\n")
+    line, start, end = _spot(lines, verdict)
+    before, after = line[:start].rstrip(), line[end:].lstrip()
+    if not before.endswith(("[", ",")) or not after.startswith(("]", ",")):
+        raise EditError(f"{shown(verdict.expected)} is no item of a list on one line: edit the case (e)")
+    if after.startswith(","):
+        rest = line[:start] + after[1:].lstrip()
+    else:
+        rest = before.removesuffix(",") + line[end:]
+    lines[verdict.line - 1] = rest
+    return EditedValue("\n".join(lines), shown(verdict.expected), "(left out)", verdict.line)
+
+
+def _spot(lines: list[str], verdict: Verdict) -> tuple[str, int, int]:
+    """The assertion's line, and where in it the expected value stands.
+
+    Raises:
+        EditError: nowhere, or more than once.
+    """
+    if not 0 < verdict.line <= len(lines):
+        raise EditError("its line is not known: edit the case (e)")
+    line = lines[verdict.line - 1]
+    spots = {m.span("it") for pattern in _spellings(verdict.expected) for m in re.finditer(pattern, line)}
+    if len(spots) != 1:
+        where = "more than once" if spots else "not"
+        raise EditError(f"{shown(verdict.expected)} stands {where} on line {verdict.line}: edit the case (e)")
+    return line, *spots.pop()
+
+
+def _spellings(expected: Any) -> list[str]:
+    quoted = {json.dumps(expected, ensure_ascii=False), json.dumps(expected)}
+    if not isinstance(expected, str):
+        return [rf"(?<![\w.\"-])(?P<it>{re.escape(text)})(?![\w.\"])" for text in quoted]
+    patterns = [rf"(?<![\\\"])(?P<it>{re.escape(text)})(?!\")(?!\s*[:=])" for text in quoted]
+    if re.fullmatch(r"\w[\w -]*", expected):
+        patterns.append(rf"[\[,:=]\s*(?P<it>{re.escape(expected)})\s*(?=[\],}}\n]|#|//|$)")
+    return patterns
+
+
+_KEYS = re.compile(r'"([^"]*)"|([^.]+)')
+"""Parts of a target; one that holds a dot stands in double quotes."""
+
+
+def saved_case(talk: Talk) -> str:
+    """A neuro-san test.
+
+    Raises:
+        EditError: the case has a value that HOCON cannot hold.
+    """
+    blocks = [
+        "        {\n" + ",\n".join(f"            {key}: {_json(value)}" for key, value in parts.items()) + "\n        }"
+        for parts in (_interaction(talk, turn) for turn in talk.turns)
+    ]  # fmt: skip
+    name = " ".join(talk.name.split())
+    settings = {
+        "agent": talk.agent,
+        "connections": talk.connection or "http",
+        **(_settings(talk.case) if talk.case is not None else {}),
+    }
+    return (
+        f"# {name if name.isprintable() else 'a saved conversation'}\n{{\n"
+        + "".join(f"    {key}: {_json(value)}\n" for key, value in settings.items())
+        + "    interactions: [\n"
+        + ",\n".join(blocks)
+        + "\n    ]\n}\n"
+    )
+
+
+def _json(value: Any) -> str:
+    try:
+        return json.dumps(value, ensure_ascii=False, allow_nan=False)
+    except (TypeError, ValueError) as error:
+        raise EditError(f"a value of the case cannot be written: {error}") from None
+
+
+def _settings(case: Case) -> dict[str, Any]:
+    """What the case's file says besides its interactions."""
+    given: dict[str, Any] = dict(case.options)
+    if case.request_metadata is not None:
+        given["metadata"] = case.request_metadata
+    if case.timeout is not None:
+        given["timeout_in_seconds"] = case.timeout
+    return given
+
+
+def _interaction(talk: Talk, reply: SavedReply) -> dict[str, Any]:
+    """One turn: the message, and what the case's own turn says beside it."""
+    turns = talk.case.turns if talk.case is not None else []
+    own = turns[reply.turn - 1] if 0 < reply.turn <= len(turns) else Turn(None)
+    parts: dict[str, Any] = {"text": reply.asked}
+    for key, value in (
+        ("sly_data", own.sly_data),
+        ("timeout_in_seconds", own.timeout),
+        ("chat_filter", own.chat_filter),
+    ):
+        if value is not None:
+            parts[key] = value
+    if not own.continue_conversation:
+        parts["continue_conversation"] = False
+    said = talk.proposed(reply)
+    if own.assertions:
+        parts["response"] = _response(own.assertions)
+    elif said:
+        parts["response"] = {"text": {"keywords": said}}
+    return parts
+
+
+def _response(assertions: Iterable[Assertion]) -> dict[str, Any]:
+    """The tests of a turn, each under its part and keys; several of one name are a list."""
+    tree: dict[str, Any] = {}
+    for one in assertions:
+        place = tree
+        for quoted, plain in _KEYS.findall(one.target):
+            place = place.setdefault(quoted or plain, {})
+        values = place.setdefault(one.type, [])
+        if one.value is not UNSET:
+            values.append(one.value)
+    return tree

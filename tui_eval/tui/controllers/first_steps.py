@@ -1,0 +1,256 @@
+"""The first minutes: a first suite for a folder without one, or the samples; an agent where cases name one that is
+nowhere; and the tour."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import tui_eval
+from tui_eval.config.project import CONFIG_NAME, rule_for
+from tui_eval.formats import FirstSuite, format_of, offered
+from tui_eval.guard.trust_store import state_home
+from tui_eval.tui.controllers.places import PlaceController
+from tui_eval.tui.handlers import Handler
+from tui_eval.tui.loaders.suites_loader import Loaded
+from tui_eval.tui.services import Core, PlaceStack, Suites
+from tui_eval.tui.state.agent_entry import AgentEntryError, added
+from tui_eval.tui.state.lists.case_entry import CaseRow
+
+SAMPLES = "sample_suites"
+_KEYS = "abcdefghijklnopqrstuvwxyz1234567890"
+"""For formats that ask for no key of their own; `m` is for the samples."""
+
+
+def samples_folder() -> Path | None:
+    """The samples that came with the program, if they did."""
+    folder = Path(tui_eval.__file__).parent.parent / SAMPLES
+    return folder if folder.is_dir() else None
+
+
+def _answers(firsts: Mapping[str, FirstSuite]) -> list[tuple[str, str, str]]:
+    """The key, name and words of each format; where two ask for one key, the second has another."""
+    taken: dict[str, str] = {}
+    for name, first in firsts.items():
+        key = next(
+            key for key in (first.key, *name.lower(), *_KEYS) if key and key != "m" and key not in taken
+        )
+        taken[key] = name
+    return [(key, name, firsts[name].words) for key, name in taken.items()]
+
+
+class FirstSuiteQuestion:
+    """What enter does in an empty folder. `load` reads what was written."""
+
+    def __init__(self, core: Core, places: PlaceController, load: Callable[[], Any]) -> None:
+        self._core, self._places, self._load = core, places, load
+
+    def ask(self) -> None:
+        """Ask what to begin with, and write it."""
+        samples = samples_folder()
+        firsts = {one.name: first for one in offered() if (first := one.first_suite()) is not None}
+        answers = _answers(firsts)
+        if samples is not None:
+            answers.append(("m", SAMPLES, f"the samples, copied into {SAMPLES}/"))
+        answers.append(("esc", "", "nothing"))
+
+        def answer(value: str | None) -> None:
+            if not value:
+                return
+            config = self._core.state.config
+            if value == SAMPLES and samples is not None:
+                source = samples
+                self._core.tasks.thread(lambda: self._copy(source), self._begun, name="samples")
+            elif config is not None and config.agents:
+                self._first_agent(value, "")
+            else:
+                self._places.show(
+                    "first agent",
+                    servers=firsts[value].server_hint,
+                    answer=partial(self._first_agent, value),
+                )
+
+        self._places.ask(
+            "Begin with what?",
+            answers,
+            answer,
+            ["", "A suite is written into this folder, and a tui_eval.yaml that says which agent it tests."],
+        )
+
+    def _first_agent(self, case_format: str, typed: str | None) -> None:
+        if typed is not None:
+            agent, _, model = typed.partition(" ")
+            options = ["--agent", agent] if agent else []
+            options += ["--model", model.strip()] if model.strip() else []
+            self._core.tasks.thread(lambda: self._init(case_format, options), self._begun, name="init")
+
+    def _begun(self, trouble: str) -> None:
+        if trouble:
+            self._core.notices.problem(trouble)
+        else:
+            self._core.notices.say("written; a runs it, e edits it, E its agent")
+        self._core.state.loading = True
+        self._load()
+
+    def _copy(self, samples: Path) -> str:
+        target = self._core.state.root / SAMPLES
+        if target.exists():
+            return f"{SAMPLES} is already there"
+        try:
+            shutil.copytree(samples, target, ignore=shutil.ignore_patterns(".tui-eval", "__pycache__"))
+        except (OSError, shutil.Error) as error:
+            return f"{target}: cannot be written: {getattr(error, 'strerror', None) or error}"
+        return ""
+
+    def _init(self, case_format: str, options: list[str]) -> str:
+        command = [
+            sys.executable,
+            "-P",
+            "-m",
+            "tui_eval",
+            "init",
+            str(self._core.state.root),
+            "--format",
+            case_format,
+        ]
+        done = subprocess.run(
+            [*command, *options],
+            capture_output=True,
+            text=True,
+            errors="replace",
+            stdin=subprocess.DEVNULL,
+            timeout=60,
+            check=False,
+        )
+        return (done.stderr.strip() or f"init ended with {done.returncode}") if done.returncode else ""
+
+
+def tour_is_wanted() -> bool:
+    """Whether this is the very first start. Who has used the app before has been remembered by it; `TUI_EVAL_TOUR=0`
+    says no, where nothing is remembered from one start to the next."""
+    if os.environ.get("TUI_EVAL_TOUR") == "0":
+        return False
+    home = state_home()
+    try:
+        return not (home / "tour").exists() and not (home / "places").exists()
+    except OSError:
+        return False
+
+
+def keep_tour_seen() -> None:
+    """It has been seen; nothing is said where that cannot be written."""
+    home = state_home()
+    try:
+        home.mkdir(parents=True, exist_ok=True, mode=0o700)
+        (home / "tour").touch(mode=0o600)
+    except OSError:
+        return
+
+
+class TourController:
+    """`untouched` says whether the person has pressed no key yet: who works already needs no tour."""
+
+    def __init__(self, core: Core, places: PlaceStack, untouched: Callable[[], bool]) -> None:
+        self._core, self._places, self._untouched = core, places, untouched
+        self._looked = self._waits = False
+
+    def handlers(self) -> dict[str, Handler]:
+        """What its key does."""
+        return {"tour": self.show}
+
+    def read(self, loaded: Loaded) -> None:
+        """Suites were read."""
+        if not loaded.done or self._looked or not self._core.state.rows:
+            return
+        self._looked = True
+
+        def take(wanted: bool) -> None:
+            front = self._places.list_in_front
+            if not wanted or not self._untouched() or front is None or front.kind != "suites":
+                return
+            self._waits = self._places.front is not front
+            if not self._waits:
+                self.show()
+
+        self._core.tasks.thread(tour_is_wanted, take, name="tour")
+
+    def answered(self) -> None:
+        """What the project may do was answered: two dialogs over each other would hide the question."""
+        front = self._places.list_in_front
+        if self._waits and self._places.front is front:
+            self._waits = False
+            self.show()
+
+    def show(self) -> None:
+        """The tour, dismissed for good by whatever key."""
+        self._places.show("tour", len(self._core.state.rows), answer=lambda _: self._seen())
+
+    def _seen(self) -> None:
+        self._core.tasks.thread(keep_tour_seen, name="tour")
+
+
+class AskAgent:
+    """Asks once per agent's name."""
+
+    def __init__(self, core: Core, places: PlaceStack, suites: Suites) -> None:
+        self._core, self._places, self._suites = core, places, suites
+        self._asked: set[str] = set()
+
+    def missing(self, entries: Sequence[CaseRow]) -> dict[str, int]:
+        """Names of agents that cases ask for and that are nowhere, with how many cases."""
+        config = self._core.state.config
+        found: dict[str, int] = {}
+        if config is None:
+            return found
+        for entry in entries:
+            case = entry.case
+            if case is None or not (form := format_of(case.format)).agent_may_be_chosen:
+                continue
+            name = case.agent or "my_agent"
+            if name in found or case.agent not in config.agents:
+                rule = rule_for(config, case.suite)
+                if (rule is None or not rule.agent) and not form.default_agent(case.agent, config):
+                    found[name] = found.get(name, 0) + 1
+        return found
+
+    def then(self, entries: Sequence[CaseRow], go_on: Callable[[], None]) -> None:
+        """Ask for each agent that is missing, then go on; nothing is run where the person leaves."""
+        missing = {name: count for name, count in self.missing(entries).items() if name not in self._asked}
+        if not missing:
+            go_on()
+            return
+        name, count = next(iter(missing.items()))
+        config = self._core.state.config
+        file = (
+            config.file
+            if config is not None and config.file is not None
+            else self._core.state.root / CONFIG_NAME
+        )
+
+        def answer(entry: dict[str, str] | None) -> None:
+            self._asked.add(name)
+            if entry is None:
+                self._core.notices.say(
+                    f"nothing was run: no agent {name} (the next r runs without it, E edits {file.name})"
+                )
+                return
+            try:
+                text = file.read_bytes().decode("utf-8") if file.exists() else ""
+                fresh = added(text, name, entry)
+                temporary = file.with_name(f".{file.name}.{os.getpid()}")
+                temporary.write_bytes(fresh.encode("utf-8"))
+                os.replace(temporary, file)
+            except (OSError, ValueError, AgentEntryError) as error:
+                self._core.notices.problem(f"{file.name}: {error}")
+                return
+            self._core.notices.say(f"wrote {name} into {file.name}")
+            self._suites.load()
+            self.then(entries, go_on)
+
+        self._places.show("agent", name, file.name, count, answer=answer)
