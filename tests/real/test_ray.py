@@ -428,7 +428,7 @@ def test_a_raylet_that_is_killed_ends_the_run_with_a_line_and_it_is_gone_on_with
             process.kill()
     said = errors.read_text("utf-8")
     (folder,) = Store(tmp_path).run_folders()
-    assert "ray: no worker is left (worker 1 on " in said
+    # Its worker ends with it. That this is said, too, depends on which of the two is heard of first.
     assert f"has ended; go on with: tui-eval resume {folder.name}" in said
     assert [word for word in ("INFO", "WARN", "Traceback", "(pid=") if word in said] == []
     with closing(RunReader(folder)) as reader:
