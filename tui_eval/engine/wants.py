@@ -14,6 +14,7 @@ import re
 import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -48,7 +49,7 @@ _MOST = 100
 """Things one entry may want in turn; a file that wants more of them is refused the rest."""
 _DEEPEST = 50
 _MOST_SEEN = 10_000
-"""Assertions that are known as looked at: those of one case's columns are the same objects."""
+"""Objects and templates that are known as looked at: what cases share are the same objects."""
 _LARGEST = 1_000_000
 """Bytes of a text file whose templates and code are looked at."""
 _CODE = re.compile(r"(?P<path>.*?\.(?P<kind>py|rb|[cm]?[jt]s))(?::(?P<function>[\w.$]+))?", re.DOTALL)
@@ -157,7 +158,9 @@ def _asks_a_database(case: Case) -> bool:
     return any(one.type == "sql" for one in _asserted(case))
 
 
-def _asserted(case: Case) -> tuple[Assertion, ...]:
+def _asserted(case: Case) -> Sequence[Assertion]:
+    if not any(turn.assertions for turn in case.turns):
+        return case.assertions
     return (*case.assertions, *(one for turn in case.turns for one in turn.assertions))
 
 
@@ -167,6 +170,38 @@ def _asks_a_judge(case: Case) -> bool:
     return any(form.asks_a_judge(one.type) or _COMPARES.search(one.type) for one in _asserted(case))
 
 
+class _Seen:
+    """What of a suite has been looked at already: its cases share most of what they hold."""
+
+    def __init__(self) -> None:
+        self._held: dict[int, Any] = {}
+        """By identity, and held, so that no other one is taken for it."""
+        self._providers: dict[int, tuple[Any, str]] = {}
+        self._asked: dict[tuple[str, ...], tuple[bool, bool]] = {}
+
+    def first(self, value: Any) -> bool:
+        """Whether this very object was not here before."""
+        if id(value) in self._held:
+            return False
+        if len(self._held) > _MOST_SEEN:
+            self._held.clear()
+        self._held[id(value)] = value
+        return True
+
+    def kind(self, case: Case) -> tuple[Any, ...]:
+        """Equal for cases that want the same of agents, judges and databases."""
+        known = self._providers.get(id(case.provider))
+        if known is None:
+            if len(self._providers) > _MOST_SEEN:
+                self._providers.clear()
+            known = self._providers[id(case.provider)] = case.provider, _json(case.provider)
+        types = (case.format, *[one.type for one in _asserted(case)])
+        asks = self._asked.get(types)
+        if asks is None:
+            asks = self._asked[types] = _asks_a_database(case), _asks_a_judge(case)
+        return case.agent, known[1], case.format, _directly(case), case.database, asks
+
+
 class _Wants:
     def __init__(self, config: Config, trust: Trust) -> None:
         self.config = config
@@ -174,6 +209,7 @@ class _Wants:
         self.all: dict[str, None] = dict.fromkeys(trust.wanted)
         self._rules: set[str] = set()
         self._looked_at: set[tuple[str, Path]] = set()
+        self._templates: set[tuple[str, Path, frozenset[str]]] = set()
         self._own_env: frozenset[str] = frozenset()
         self._agents: set[bytes] = set()
         self._before: AgentSpec | None = None
@@ -324,40 +360,30 @@ class _Wants:
         form = format_of(first.format if first is not None else suite.format)
         for what in _hooks(form, suite.settings, base, self.root):
             self.add(what)
-        seen: dict[int, Assertion] = {}
-        kinds: dict[str, Case] = {}
+        seen = _Seen()
+        kinds: dict[tuple[Any, ...], Case] = {}
         graders: dict[str, Any] = {}
         for case in suite.cases:
-            if len(seen) > _MOST_SEEN:
-                seen.clear()
             self._case(case, suite, base, seen, graders)
             if providers:
-                kind = (
-                    f"{case.agent} {_json(case.provider)} {case.format} {_directly(case)} {case.database} "
-                    f"{_asks_a_database(case)} {_asks_a_judge(case)}"
-                )
-                kinds.setdefault(kind, case)
+                kinds.setdefault(seen.kind(case), case)
         for grader in graders.values():
             self._grader(grader, base, env)
         if providers:
             self._providers(suite, list(kinds.values()))
 
-    def _case(
-        self, case: Case, suite: Suite, base: Path, seen: dict[int, Assertion], graders: dict[str, Any]
-    ) -> None:
-        for value in (
-            case.vars,
-            case.options,
-            case.metadata,
-            case.provider,
-            [turn.text for turn in case.turns],
-        ):
-            self._texts(value, base)
+    def _case(self, case: Case, suite: Suite, base: Path, seen: _Seen, graders: dict[str, Any]) -> None:
+        self._texts(case.vars, base)
+        for value in (case.options, case.metadata, case.provider):
+            if value and seen.first(value):
+                self._texts(value, base)
+        for turn in case.turns:
+            if turn.text and _names_something(turn.text):
+                self._text(turn.text, base, code=False)
         if grader := format_of(case.format).case_grader(case):
             graders[_json(grader)] = grader
-        for one in (*case.assertions, *(one for turn in case.turns for one in turn.assertions)):
-            first = id(one) not in seen
-            seen[id(one)] = one  # held, so that no other one is taken for it
+        for one in _asserted(case):
+            first = seen.first(one)
             if first and one.provider:
                 graders[_json(one.provider)] = one.provider
             self._assertion(one, case, base, first)
@@ -457,9 +483,14 @@ class _Wants:
             return
         elif isinstance(value, dict | Mapping):
             for key, item in value.items():
-                if key in ("path", "file") and isinstance(item, str) and _CODE.fullmatch(item):
+                holds_code = code or _holds_code(str(key))
+                if not isinstance(item, str):
+                    self._texts(item, base, holds_code, deep + 1)
+                    continue
+                if key in ("path", "file") and _CODE.fullmatch(item):
                     self._file(item.removeprefix("file://"), base)  # such a key needs no `file://`
-                self._texts(item, base, code or _HOLDS_CODE.search(str(key)) is not None, deep + 1)
+                if holds_code or _names_something(item):
+                    self._text(item, base, holds_code)
         elif isinstance(value, list | tuple):
             for item in value:
                 self._texts(item, base, code, deep + 1)
@@ -477,6 +508,10 @@ class _Wants:
     def _template(self, text: str, base: Path) -> None:
         from tui_eval.nunjucks.templates import INCLUDED
 
+        if (text, base, self._own_env) in self._templates:
+            return
+        if len(self._templates) < _MOST_SEEN:
+            self._templates.add((text, base, self._own_env))
         for match in _ENV.finditer(text):
             name = match[1] or match[2]
             if name not in self._own_env:
@@ -542,6 +577,16 @@ class _Wants:
 
 def _entries(given: Any) -> list[dict[str, Any]]:
     return [one for one in given if isinstance(one, dict)] if isinstance(given, list) else []
+
+
+@lru_cache(10_000)
+def _holds_code(key: str) -> bool:
+    return _HOLDS_CODE.search(key) is not None
+
+
+def _names_something(text: str) -> bool:
+    """Whether a text may be a template, or name a file."""
+    return "{" in text or text.startswith("file://")
 
 
 def _directly(case: Case) -> bool:

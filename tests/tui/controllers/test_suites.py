@@ -3,6 +3,7 @@ is looked at comes back."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -107,6 +108,20 @@ async def test_what_is_shown_stays_until_all_has_been_read_again(tmp_path: Path)
 
 
 # -- after an edit
+
+
+async def test_what_the_last_portion_held_already_is_not_made_into_lines_once_more(tmp_path: Path) -> None:
+    one = Suites(tmp_path)
+    await one.load()
+    last, fresh = one.read[-1], Suites(tmp_path)
+    heard = fresh.alone.list.heard
+    portion = replace(last, done=False, generation=fresh.suites.loader.generation)
+    fresh.suites.take_suites(portion)
+    version = fresh.alone.state.version
+    assert heard[-1].case_ids is None and fresh.alone.state.loading
+    fresh.suites.take_suites(replace(portion, done=True))
+    assert heard[-1].case_ids == [] and not fresh.alone.state.loading
+    assert fresh.alone.state.version == version
 
 
 async def test_an_edit_is_read_and_said_and_a_file_of_no_suite_is_none(tmp_path: Path) -> None:

@@ -69,10 +69,12 @@ class SuiteController:
         self.state.problems = [problem for problem in loaded.problems if problem.level == "error"]
         for problem in loaded.problems if loaded.done else ():
             self._core.notices.log(problem.level, str(problem))
-        if loaded.items is not None:
+        same = self.state.notes == loaded.notes
+        if loaded.items is not None and loaded.items.rows is not self.state.rows:  # not shown yet
             self.state.take(loaded.items)
+            same = False
         self.state.notes = dict(loaded.notes)
-        self._places.post(SuitesChanged())
+        self._places.post(SuitesChanged([] if same else None))
         if first and self.state.rows:
             self._restore()
         if loaded.done:

@@ -108,6 +108,7 @@ class Loader:
         notes = Notes(settings.root).latest()
         found, problems = reading.discover([Path(path) for path in self._paths], settings.root, trust=trust)
         read = reading.unreadable(problems)
+        items: Items | None = None
         due = time.monotonic() + PORTION
         for path in found:
             if generation != self.generation:
@@ -118,7 +119,8 @@ class Loader:
                 portion = Loaded(generation, items.suites, settings, False, items=items, notes=notes)
                 self._tasks.later(self._taker.take_suites, portion)
                 due = time.monotonic() + PORTION * 4
-        items = Items(read, history)
+        if items is None or len(items.suites) < len(read):
+            items = Items(read, history)
         wanted = wants(items.suites, settings, trust)
         told = [*settings.problems, *reading.not_read(problems, read, settings)]
         self._tasks.later(

@@ -221,7 +221,7 @@ class SuitesScreen(ListPlace):
 
     @on(SuitesChanged)
     def _suites_changed(self, event: SuitesChanged) -> None:
-        if event.case_ids is None or not self.arrangement.rows:
+        if event.case_ids is None or not (self.arrangement.rows or self.arrangement.busy):
             self.arrangement.remake()
             return
         self._dirty.update(event.case_ids)

@@ -55,9 +55,15 @@ def differences(names: Sequence[str]) -> dict[str, Differs]:
 
 
 def _common(one: str, other: str) -> int:
-    return next(
-        (n for n, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other))
-    )
+    """How many characters two texts begin with alike; by halves, which is quicker than one after the other."""
+    alike, end = 0, min(len(one), len(other))
+    while alike < end:
+        middle = (alike + end + 1) // 2
+        if one[alike:middle] == other[alike:middle]:
+            alike = middle
+        else:
+            end = middle - 1
+    return alike
 
 
 def cut(text: str, differs: Differs, width: int) -> str:
