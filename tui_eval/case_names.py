@@ -220,14 +220,18 @@ def names_by_values(cases: Sequence[Case]) -> list[str]:
             same = {
                 name: group
                 for name, group in after.items()
-                if len({cases[number].name for number in group}) > 1
+                if len(group) > 1
+                and len({cases[number].name for number in group}) > 1
                 and any(depth < len(cases[number].vars) for number in group)
             }
-        seen: dict[str, set[str]] = {}
+        first: dict[str, str] = {}
+        clash = {
+            told[number]
+            for number in numbers
+            if first.setdefault(told[number], cases[number].name) != cases[number].name
+        }
         for number in numbers:
-            seen.setdefault(told[number], set()).add(cases[number].name)
-        for number in numbers:
-            if not told[number] or len(seen[told[number]]) > 1:
+            if not told[number] or told[number] in clash:
                 told[number] = (
                     f"{told[number]} · {cases[number].name}" if told[number] else cases[number].name
                 )
