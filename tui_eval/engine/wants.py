@@ -99,11 +99,15 @@ def wants_of_jobs(
         for what in _hooks(format_of(job.format), job.settings, base, config.root):
             found.all.pop(what, None)  # reading the suite met it
     suites: dict[str, list[Job]] = {}
+    seen, kinds = _Seen(), set[tuple[Any, ...]]()
     for job in jobs:
         if job.judges_only:
             job = msgspec.structs.replace(job, held=_judged(job.case))
         suites.setdefault(job.suite, []).append(job)
-        found.job(job, typed_judge)
+        kind = seen.kind(job.case), id(job.spec), job.model, job.database, job.judge, job.judges_only
+        if kind not in kinds:
+            kinds.add(kind)
+            found.job(job, typed_judge)
     if assess and config.judge is not None:
         found.agent(config.judge)
     settings = {
