@@ -103,6 +103,18 @@ async def test_of_cases_that_are_partly_at_work_the_others_can_be_run_alone(tmp_
     alone.front_run.stop()
 
 
+async def test_of_the_others_none_is_run_that_has_been_begun_while_the_question_stood(tmp_path: Path) -> None:
+    alone = await on_project(tmp_path)
+    run = at_work(alone, 0)
+    run.done(0)
+    in_front(alone, run)
+    await alone.press(alone.runs.handlers(), "run.all")
+    in_front(alone, LiveRun(alone.root, [GREETS, CALMS]))  # by another key, or another app
+    await alone.answer("others")
+    assert alone.asked == [REFUND]
+    alone.front_run.stop()
+
+
 async def test_one_case_that_is_at_work_is_asked_about_by_its_name(tmp_path: Path) -> None:
     alone = await on_project(tmp_path)
     at_work(alone, 0)
@@ -410,11 +422,25 @@ async def test_one_more_attempt_of_each_row_of_a_test_up_to_a_limit(tmp_path: Pa
     pointers = [alone.list.pointer_of(row) for row in alone.list.all_entries()]
     place = alone.look_at(pointers[0], also=pointers[:2])
     await alone.press(alone.runs.handlers(), "case.once_more")
-    assert [request.case_ids for request in alone.engine.requests] == [[p.case_id] for p in pointers[:2]]
+    (request,) = alone.engine.requests  # one run, in the column of each
+    assert request.case_ids == [p.case_id for p in pointers[:2]] and request.first_attempt == 2
+    assert [cell.case_id for cell in request.cells or ()] == request.case_ids
     place.also = pointers[:1] * (MOST_ROWS + 1)
     await alone.press(alone.runs.handlers(), "case.once_more")
     assert alone.said == f"one more attempt of at most {MOST_ROWS} at once: A runs more of them"
-    assert len(alone.engine.requests) == 2
+    assert len(alone.engine.requests) == 1
+    alone.front_run.stop()
+
+
+async def test_one_more_attempt_of_rows_of_several_runs_adds_to_each(tmp_path: Path) -> None:
+    alone = await on_project(tmp_path, "failed", "passed")
+    first, second = [alone.list.pointer_of(row).case_id for row in alone.list.all_entries()][:2]
+    alone.state.run = alone.state.group = None
+    pointers = [CasePointer(first, "offline", None, "one"), CasePointer(second, "offline", None, "two")]
+    alone.look_at(pointers[0], also=[*pointers, CasePointer(second, "offline", None, "one")])
+    await alone.press(alone.runs.handlers(), "case.once_more")
+    made = [(request.linked_to, request.case_ids) for request in alone.engine.requests]
+    assert made == [("one", [first, second]), ("two", [second])]
     alone.front_run.stop()
 
 

@@ -56,9 +56,9 @@ OWN_CELL, NAMED_CELL = (
         (one_attempt(PROJECT, CASE, BOTH, OWN_CELL), {"cells": [OWN_CELL], "attempts": 1}),
         (one_attempt(PROJECT, CASE, BOTH, None), {"agents": ["a", "b"], "models": ["x"], "attempts": 1}),
         # one more beside those there are
-        (one_more(PROJECT, CASE, NOTHING, OWN, 4, OWN_CELL),
+        (one_more(PROJECT, [CASE], NOTHING, OWN, 4, [OWN_CELL]),
          {"attempts": 1, "linked_to": "r1", "first_attempt": 4, "cells": [OWN_CELL]}),
-        (one_more(PROJECT, CASE, NOTHING, None, 1, None), {"attempts": 1}),
+        (one_more(PROJECT, [CASE], NOTHING, None, 1, []), {"attempts": 1}),
         # a recorded attempt, from a list or from the Case screen; of a run from elsewhere, too
         (from_recorded(PROJECT, CASE, COLUMN, OWN, 7, 2, None),
          {"attempts": 1, "linked_to": "r1", "first_attempt": 2, "cells": [OWN_CELL],

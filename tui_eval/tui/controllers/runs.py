@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import product
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
 
 from tui_eval.engine.request import RequestCell, RunRequest
 from tui_eval.model_ids import column_model
@@ -62,6 +62,19 @@ class _Sent:
 
     columns: run_requests.Columns
     run_id: str = ""
+
+
+class _OneMore(NamedTuple):
+    """One more attempt of a case in its column: that of this number, beside those of a run (None: of none)."""
+
+    case: run_requests.RunAsked
+    cell: RequestCell | None
+    run: run_requests.Run | None = None
+    number: int = 1
+
+
+class _NotNow(Exception):
+    """Why one more attempt cannot be had now."""
 
 
 class RunController:
@@ -172,8 +185,8 @@ class RunController:
             self._notices.say("put the cursor on a case first")
         elif len(pointers) > MOST_ROWS:
             self._notices.say(f"one more attempt of at most {MOST_ROWS} at once: A runs more of them")
-        for pointer in pointers if len(pointers) <= MOST_ROWS else ():
-            self.once_more(pointer)
+        else:
+            self._once_more(pointers)
 
     def run_dialog(self) -> None:
         """Agent, attempts, limits."""
@@ -440,8 +453,8 @@ class RunController:
         def answer(value: str | None) -> None:
             if value == "again":
                 send()
-            elif value == "others":
-                of_others(others)
+            elif value == "others":  # of those that it named: it may have stood for a while
+                of_others(idle(others, run_requests.at_work(self.state.active)))
 
         now = time.time()
         runs = [progress_words(run, self._core.symbols, now) for run in self.state.active]
@@ -485,8 +498,31 @@ class RunController:
             return
         send()
 
-    def once_more(self, pointer: CasePointer) -> None:
-        """One more attempt of a case, beside those there are."""
+    def _once_more(self, pointers: Iterable[CasePointer]) -> None:
+        """One more attempt of each of these cases, beside those there are; those that become the same attempt of one
+        run are one run."""
+        together: dict[tuple[str, int, bool], list[_OneMore]] = {}
+        for pointer in pointers:
+            try:
+                one = self._one_more(pointer)
+            except _NotNow as why:
+                self._notices.say(str(why))
+                continue
+            run_id = one.run.run_id if one.run is not None else ""
+            together.setdefault((run_id, one.number, one.cell is None), []).append(one)
+        for ones in together.values():
+            cells = [one.cell for one in ones if one.cell is not None]
+            first, choice = ones[0], self.choice_for_one()
+            cases = [one.case for one in ones]
+            request = run_requests.one_more(self.project, cases, choice, first.run, first.number, cells)
+            self.send(request, show=False, aside=True)
+
+    def _one_more(self, pointer: CasePointer) -> _OneMore:
+        """What one more attempt of a case is.
+
+        Raises:
+            _NotNow: it cannot be had now; one line that says why.
+        """
         group, front = self.state.group, self.state.run
         item = self.state.by_id.get(pointer.case_id)
         key = None
@@ -495,29 +531,26 @@ class RunController:
         row = group.newest(key)[1] if group is not None and key is not None else None
         suite = item.suite if item else row.suite if row else None
         if suite is None:
-            self._notices.say("no such case here")
-            return
+            raise _NotNow("no such case here")
         if row is not None:  # beside those there are: in their column, whatever was chosen last
             pointer = CasePointer(row.case_id, row.agent, row.model, pointer.run_id)
         case, cell = run_requests.RunAsked(pointer.case_id, suite), self.cell(pointer)
         column = (cell.agent, cell.model or "") if cell is not None else ("", "")
         for one in self._sent if self.starting else ():
             if run_requests.meet([column], one.columns.get(pointer.case_id, ())):
-                self._notices.say("a run of it is being started")
-                return
-        run, number = None, 1
+                raise _NotNow("a run of it is being started")
         if group is not None and key is not None and row is not None and front is not None:
             placed = group.attempts(key)
             if any(one.row.state != "done" for one in placed):
-                self._notices.say("this case is still running")
-                return
-            run, number = self._front(), 1 + max((one.row.attempt for one in placed), default=0)
-        elif pointer.run_id:
+                raise _NotNow("this case is still running")
+            return _OneMore(
+                case, cell, self._front(), 1 + max((one.row.attempt for one in placed), default=0)
+            )
+        if pointer.run_id:
             run = self.known(pointer.run_id, self.state.run_folder(pointer.run_id), {})
             last = item.last_of(pointer.agent, pointer.model) if item else None
-            number = 1 + (last.attempts if last else 0)
-        request = run_requests.one_more(self.project, case, self.choice_for_one(), run, number, cell)
-        self.send(request, show=False, aside=True)
+            return _OneMore(case, cell, run, 1 + (last.attempts if last else 0))
+        return _OneMore(case, cell)
 
     def cell(self, pointer: CasePointer) -> RequestCell | None:
         """The column that a pointer means; None where it names no agent."""

@@ -142,17 +142,22 @@ def one_attempt(project: Project, case: RunAsked, choice: RunChoice, cell: Reque
 
 def one_more(
     project: Project,
-    case: RunAsked,
+    cases: Sequence[RunAsked],
     choice: RunChoice,
     run: Run | None,
     number: int,
-    cell: RequestCell | None,
+    cells: Sequence[RequestCell],
 ) -> RunRequest:
-    """One more attempt beside those of a run (None: of none), as its attempt of this number."""
-    request = one_attempt(project, case, choice, cell)
+    """One more attempt of each of these cases beside those of a run (None: of none), as its attempt of this number: in
+    these columns, or (none) of those that were chosen."""
+    request = _plain(project, *cases)
+    if cells:
+        request.cells = list(cells)
+    else:
+        request.agents, request.models = _names(choice.agents), _names(choice.models)
     if run is not None:
         request.linked_to, request.first_attempt = run.run_id, number
-        if cell is not None and run.typed:
+        if cells and run.typed:
             request.agents = run.agents
     return request
 
@@ -225,11 +230,11 @@ def meet(asked: Iterable[tuple[str, str]], others: Iterable[tuple[str, str]]) ->
     )
 
 
-def _plain(project: Project, case: RunAsked) -> RunRequest:
-    """One attempt of a case: limits and shares are about whole runs."""
+def _plain(project: Project, *cases: RunAsked) -> RunRequest:
+    """One attempt of a case, or of several: limits and shares are about whole runs."""
     return RunRequest(
-        paths=[str(project.root / case.suite)],
-        case_ids=[case.case_id],
+        paths=sorted({str(project.root / case.suite) for case in cases}),
+        case_ids=list(dict.fromkeys(case.case_id for case in cases)),
         attempts=1,
         trust=project.trusted,
         agreed=list(project.agreed),
