@@ -80,6 +80,20 @@ def test_a_model_that_is_called_as_its_agent_stands_once_in_the_line_of_both():
     assert seen(build(rows, [], View(grouping="agent"))) == [("atlas", ""), ("  One", ""), ("  Two", "")]
 
 
+def test_rows_under_a_line_of_their_agent_do_not_name_it_again() -> None:
+    rows = [
+        row("One", f"atlas {prompt}", status, agent="atlas")
+        for prompt, status in (("terse", "passed"), ("chat", "failed"))
+    ]
+    for one in rows:
+        one.case = Case(one.case_id, "s.yaml", "promptfoo", "One", column_name="atlas")
+    assert [line.name for line in build(rows, [], View(grouping="agent")).lines[2:]] == ["terse", "chat"]
+    assert [line.name for line in build(rows, [], View(grouping="test")).lines[1:]] == [
+        "atlas terse",
+        "atlas chat",
+    ]
+
+
 def test_the_line_of_a_test_counts_all_that_did_not_pass():
     rows = [
         row("Two", str(n), status, status) for n, status in enumerate(["failed", "error", "error", "passed"])

@@ -573,6 +573,13 @@ class _Lines:
             for test in folding:
                 self._test(group, test, depth + 1, (*parents, fold), hidden or fold.folded, suite)
 
+    def _label(self, entry: CaseRow) -> str:
+        """What tells a row from the others of its test; under a line that names the agent, without its name."""
+        label, own = _label(entry), entry.case.column_name if entry.case is not None else ""
+        if self.view.grouping == "agent" and own and label.startswith(f"{own} "):
+            return label.removeprefix(f"{own} ")
+        return label
+
     def _all_are(self, test: list[CaseRow], status: str) -> bool:
         held = self.view.held
         return all(one.status == status and not one.flaky and one.key not in held for one in test)
@@ -625,23 +632,23 @@ class _Lines:
         hidden = hidden or line.folded
         if same:
             for entry in test:
-                self._row(entry, _label(entry), depth + 1, inside, hidden, suite)
+                self._row(entry, self._label(entry), depth + 1, inside, hidden, suite)
             return
         groups = list(alike.items())
-        siblings = [_label(entry) for entry in test]
+        siblings = [self._label(entry) for entry in test]
         if self.view.failures_first:
             groups.sort(key=lambda one: min(map(self.view.urgency, one[1])))
         for (status, why, _), rows in groups:
             if len(rows) < 2 or status not in ALIKE or any(e.key in self.view.held for e in rows):
                 for entry in rows:
-                    self._row(entry, _label(entry), depth + 1, inside, hidden, suite)
+                    self._row(entry, self._label(entry), depth + 1, inside, hidden, suite)
                 continue
-            names = named_together([_label(entry) for entry in rows], siblings)
+            names = named_together([self._label(entry) for entry in rows], siblings)
             fold = self._fold(f"{key}\n{status}\n{why}", f"{len(rows):,} × ", rows, depth + 1, inside, hidden)
             fold.names = tuple(names)
             fold.name += _listed(names)
             for entry in rows:
-                self._row(entry, _label(entry), depth + 2, (*inside, fold), hidden or fold.folded, suite)
+                self._row(entry, self._label(entry), depth + 2, (*inside, fold), hidden or fold.folded, suite)
 
     def _row(
         self,
