@@ -150,3 +150,13 @@ def test_an_unreadable_file_is_4_and_never_passed_over(cli: Cli, project: Path) 
         assert "secret.yaml: cannot be read: Permission denied" in result.err
         assert "1 case passed, but not all is there" in result.out, "the others still run"
     assert cli("check", ".").code == 4
+
+
+def test_a_recorded_run_among_several_paths_says_how_runs_are_seen_together(cli: Cli, project: Path) -> None:
+    for _ in range(2):
+        cli("run", ".")
+    runs = sorted(map(str, (project / ".tui-eval/runs").iterdir()))
+    result = cli(*runs)
+    assert result.code == 4 and not result.out
+    assert runs[0] in result.err and f"tui-eval compare {runs[0]} {runs[1]}" in result.err
+    assert "tui-eval merge" in cli("suite.yaml", runs[1]).err

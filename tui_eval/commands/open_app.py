@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import gc
 import os
+import shlex
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -30,6 +31,13 @@ def open_app(paths: Sequence[str], *, config_file: str | None, trust: bool, loca
             raise CommandError(
                 f"{path}: no such file, folder or command (`tui-eval --help` lists the commands)"
             )
+    recorded = [path for path in paths if _run_at(Path(path)) is not None]
+    if recorded and len(paths) > 1:
+        both = " ".join(shlex.quote(path) for path in (*recorded, "AFTER")[:2])
+        raise CommandError(
+            f"{recorded[0]}: a recorded run is opened alone; two are compared with `tui-eval compare {both}` (or c in "
+            "Runs), shards are merged with `tui-eval merge`, or opened by the folder that holds them"
+        )
     run = _run_at(Path(paths[0])) if len(paths) == 1 else None
     if run is not None:
         return _show(run, config_file=config_file, trust=trust, local=local)
