@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 from tui_eval.reports.together import LIMIT, WORDS, matcher, pieces
 from tui_eval.tui.state.text.lines import Line, Span, text_lines
+
+_SHORT = 80
+"""Characters of a wanted text up to which whole words around a place are looked at."""
+_WORD = re.compile(r"\w+|[^\w\s]")
 
 
 def difference(expected: str, actual: str) -> tuple[list[Line], list[Line]]:
@@ -54,7 +59,22 @@ def nearest(wanted: str, text: str) -> tuple[int, int] | None:
         start -= 1
     while end < len(text) and text[end].isalnum() and text[end - 1].isalnum():
         end += 1
-    return start, end
+    return _fewest_changes(wanted, text, start, end) if len(wanted) <= _SHORT else (start, end)
+
+
+def _fewest_changes(wanted: str, text: str, start: int, end: int) -> tuple[int, int]:
+    """Of the places of as many words around one that is alike, the one with the fewest changes: ` days` makes `days of`
+    as much like `30 days` as `14 days` is."""
+    from rapidfuzz.distance import Levenshtein
+
+    around = len(wanted)
+    low = max(0, start - around)
+    words = [(low + one.start(), low + one.end()) for one in _WORD.finditer(text[low : end + around])]
+    many = len(_WORD.findall(wanted))
+    places = [(start, end)]
+    places += [(words[at][0], words[at + many - 1][1]) for at in range(len(words) - many + 1) if many]
+    left, right = wanted.lower(), text.lower()
+    return min(places, key=lambda place: Levenshtein.distance(left, right[place[0] : place[1]].strip()))
 
 
 @dataclass(frozen=True, slots=True)
