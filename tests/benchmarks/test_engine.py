@@ -179,7 +179,7 @@ def test_memory_of_a_case_at_the_peak(tmp_path: Path, figures: Figures, way: str
         RUN,
         f"memory of a case at the peak, 50,000 echo cases beside 5,000, {way}",
         f"{each:.2f} kB ({peak[0]:.0f} and {peak[1]:.0f} MB; a million: {million:.1f} GB)",
-        # A shard is planned from all cases of the whole, which are there until it is known which are its own.
+        # A shard reads the rows of the whole, and remembers the ids of all its cases beside its own.
         "2 kB" if share == 1 else "",
         each <= 2.0 if share == 1 else None,
     )

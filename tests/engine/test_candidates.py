@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tui_eval.config.project import load
-from tui_eval.engine.prepare import candidates
+from tui_eval.engine.prepare import CasesOfSuites, candidates
 from tui_eval.engine.request import RunRequest
 from tui_eval.engine.selection import SelectionError, choose
 from tui_eval.formats import reading
@@ -75,6 +75,19 @@ def test_other_words_and_filters_look_at_all(table) -> None:
         assert len(made) >= len(every)
     with pytest.raises(SelectionError, match="nope::nothing"):
         chosen(loaded, RunRequest(select=["nope::nothing"]))
+
+
+def test_a_case_of_several_suites_is_made_alone(table) -> None:
+    loaded, made = table
+    other = Suite(path="s.yml", format="nao", cases=[Case("s.yml::a", "a", "s.yml", "nao")])
+    both = CasesOfSuites([*loaded, other, *loaded])
+    every = list(both)
+    made.clear()
+    assert both[7] == every[7] and both[-7] == every[-7] and both[2 * ROWS] is other.cases[0]
+    assert made == [every[7].case_id, every[-7].case_id]
+    for place in (len(every), -len(every) - 1):
+        with pytest.raises(IndexError, match=f"there are {len(every)} cases"):
+            both[place]
 
 
 def test_a_selection_of_commas_alone_names_nothing() -> None:

@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
+import weakref
 from collections import Counter
+from collections.abc import Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from tui_eval.config.project import Config
+from tui_eval.engine.prepare import prepare
+from tui_eval.engine.request import RunRequest
 from tui_eval.engine.selection import SelectionError
 from tui_eval.engine.shards import Shard, assigned, read_shard, shard_key, shard_of, taken
+from tui_eval.engine.suite_cache import SuiteCache
 from tui_eval.formats import reading
 from tui_eval.guard.trust import Trust
-from tui_eval.model import Case
+from tui_eval.model import Case, Suite
+from tui_eval.store.reader import RunReader
 from tui_eval.store.schema import RunInfo
 from tui_eval.store.shard_runs import shard_of as shard_of_run
 from tui_eval.store.shard_runs import shard_words
@@ -139,6 +147,51 @@ def test_a_shard_remembers_the_whole() -> None:
     assert [cases[place].case_id for place in planned[1].places] == sorted(one.case_id for one in parts[1][0])
     changed = [*cases[:-1], case("case 49", content_hash="edited")]
     assert taken(changed, Shard(1, 3))[1].content != planned[0].content
+
+
+class MadeWhenAsked(Sequence[Case]):
+    """So many cases, each made anew each time, as those of a table are; `most` of them were there at once."""
+
+    Tracked: Any = msgspec.defstruct("Tracked", [], bases=(Case,), gc=True, weakref=True)
+
+    def __init__(self, count: int) -> None:
+        self._count = count
+        self._there = 0
+        self.most = 0
+
+    def __len__(self) -> int:
+        return self._count
+
+    def __getitem__(self, place: Any) -> Case:
+        if not 0 <= place < self._count:
+            raise IndexError(place)
+        made = self.Tracked(
+            f"s.yaml::case {place}", f"case {place}", "s.yaml", "start_to_agent", agent="echo"
+        )
+        weakref.finalize(made, self._gone)
+        self._there += 1
+        self.most = max(self.most, self._there)
+        return made
+
+    def _gone(self) -> None:
+        self._there -= 1
+
+
+def test_of_a_large_table_only_the_cases_of_the_shard_are_held(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cases = MadeWhenAsked(1_000)
+    monkeypatch.setattr(
+        SuiteCache, "load", lambda *_: [Suite(path="s.yaml", format="start_to_agent", cases=cases)]
+    )
+    active = prepare(RunRequest(paths=[str(tmp_path)], shard="3/20"), config=Config(root=tmp_path))
+    assert active.writer is not None
+    active.writer.close()
+    with closing(RunReader(active.writer.folder)) as reader:
+        ids, numbers = reader.whole_plan()
+    own = [case_id for case_id, number in zip(ids, numbers, strict=True) if number == 3]
+    assert len(ids) == 1_000 and [job.case.case_id for job in active.jobs] == own
+    assert cases.most <= len(own) + 3
 
 
 @pytest.mark.parametrize(

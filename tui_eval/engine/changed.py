@@ -32,7 +32,7 @@ def changed(
         history: The results of each case, newest first (`Index.latest`).
         provenance_of: What a run says of where its results come from, by its id.
     """
-    keys = group_keys([job.case for job in jobs])
+    keys = group_keys(job.case for job in jobs)
     wanted: set[str] = set()
     alone: set[int] = set()
     for number, job in enumerate(jobs):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import shutil
 from collections.abc import Callable, Iterator, Sequence
-from itertools import chain, islice
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
@@ -65,7 +65,12 @@ class CasesOfSuites(Sequence[Case]):
     def __getitem__(self, index: int | slice) -> Case | list[Case]:
         if isinstance(index, slice):
             return list(self)[index]
-        return next(islice(self, index if index >= 0 else len(self) + index, None))
+        place = index if index >= 0 else len(self) + index
+        for part in self._parts if place >= 0 else ():
+            if place < len(part):
+                return part[place]
+            place -= len(part)
+        raise IndexError(f"there are {len(self)} cases")
 
     def __iter__(self) -> Iterator[Case]:
         return chain.from_iterable(self._parts)
@@ -162,7 +167,7 @@ def prepare(
     whole: list[list[Any]] = []
     try:
         if shard is not None:
-            cases, planned_shard, whole = _part(list(choose(cases, request, latest)), request, shard)
+            cases, planned_shard, whole = _part(choose(cases, request, latest), request, shard)
             planned_shard.asked = shard_runs.asked_of(environment.masker.value(msgspec.to_builtins(request)))
         elif hooked:
             cases = choose(cases, request, latest)
@@ -243,7 +248,7 @@ def _shard(request: RunRequest) -> Shard | None:
 
 
 def _part(
-    cases: list[Case], request: RunRequest, shard: Shard
+    cases: Sequence[Case], request: RunRequest, shard: Shard
 ) -> tuple[list[Case], PlannedShard, list[list[Any]]]:
     """The shard's part of the chosen cases, with what its run remembers of the whole.
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from tui_eval.engine.selection import SelectionError
@@ -79,41 +79,56 @@ class GroupKey(NamedTuple):
     joined: bool
 
 
-def group_keys(cases: Sequence[Case]) -> list[GroupKey]:
-    """That of each case. Cases that hand on to later ones belong together: those of one conversation, and all of a
-    suite that stores outputs; elsewhere the columns of a case."""
-    stored = {case.suite for case in cases if format_of(case.format).stored_as(case) is not None}
-    talking = {case.suite for case in cases if format_of(case.format).conversation(case) is not None}
+def group_keys(cases: Iterable[Case]) -> list[GroupKey]:
+    """That of each case; they are gone through once, and none is held. Cases that hand on to later ones belong
+    together: those of one conversation, and all of a suite that stores outputs; elsewhere the columns of a case."""
+    stored: set[str] = set()
+    talking: set[str] = set()
+    read: list[tuple[str, str, str]] = []
+    for case in cases:
+        form = format_of(case.format)
+        if form.stored_as(case) is not None:
+            stored.add(case.suite)
+        if form.conversation(case) is not None:
+            talking.add(case.suite)
+        read.append((case.suite, form.conversation_name(case), shard_key(case)))
     return [
-        GroupKey(case.suite, True)
-        if case.suite in stored
-        else GroupKey(f"{case.suite}\n{format_of(case.format).conversation_name(case)}", True)
-        if case.suite in talking
-        else GroupKey(shard_key(case), False)
-        for case in cases
+        GroupKey(suite, True)
+        if suite in stored
+        else GroupKey(f"{suite}\n{conversation}", True)
+        if suite in talking
+        else GroupKey(own, False)
+        for suite, conversation, own in read
     ]
 
 
-def assigned(cases: Sequence[Case], count: int) -> list[int]:
+def assigned(cases: Iterable[Case], count: int) -> list[int]:
     """The shard of each case."""
-    keys = group_keys(cases)
-    numbers = {text: shard_of(text, count) for text in {key.text for key in keys}}
-    return [numbers[key.text] for key in keys]
+    return [shard_of(key.text, count) for key in group_keys(cases)]
 
 
 def taken(cases: Sequence[Case], shard: Shard) -> tuple[list[Case], PlannedShard, list[list[Any]]]:
     """The shard's cases, in their order; what its run remembers of the whole; and the id and shard of every case,
-    by which those that are missing later are named."""
-    numbers = assigned(cases, shard.of)
-    own = [case for case, number in zip(cases, numbers, strict=True) if number == shard.number]
-    own_places = ((cases[place].case_id, place) for place, at in enumerate(numbers) if at == shard.number)
+    by which those that are missing later are named. Of `cases` that are made when they are asked for, only the shard's
+    own are held."""
+    ids: list[str] = []
+    contents: list[str] = []
+
+    def noted() -> Iterator[Case]:
+        for case in cases:
+            ids.append(case.case_id)
+            contents.append(case.content_hash)
+            yield case
+
+    numbers = assigned(noted(), shard.of)
+    places = [place for place, number in enumerate(numbers) if number == shard.number]
     counted = Counter(numbers)
     planned = PlannedShard(
         number=shard.number,
         of=shard.of,
-        cases=len(cases),
-        content=identity.digest([(case.case_id, case.content_hash) for case in cases], 16),
+        cases=len(ids),
+        content=identity.digest(list(zip(ids, contents, strict=True)), 16),
         sizes=[counted[number] for number in range(1, shard.of + 1)],
-        places=[place for _, place in sorted(own_places)],
+        places=sorted(places, key=lambda place: (ids[place], place)),
     )
-    return own, planned, [[case.case_id for case in cases], numbers]
+    return [cases[place] for place in places], planned, [ids, numbers]
