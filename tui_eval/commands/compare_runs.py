@@ -20,7 +20,7 @@ from tui_eval.commands.run_suites import find_run
 from tui_eval.config.project import find_root
 from tui_eval.guard.text import clip, visible
 from tui_eval.reports.run_comparison import CHANGES, CaseChange, Pair, RunComparison, compare, document
-from tui_eval.store.linked import compared_folders, load_together
+from tui_eval.store.linked import counting_folders, load_together
 from tui_eval.store.reader import RunReader
 from tui_eval.store.run_folders import StoreError
 from tui_eval.store.summary import CaseSummary, share
@@ -65,7 +65,7 @@ def compare_runs(before: str, after: str | None, agents: Sequence[str], as_json:
 def _folders(reference: str, other: str | None) -> list[Path]:
     try:
         root, _ = find_root([Path.cwd()])
-        return compared_folders(root, find_run(reference), find_run(other) if other is not None else None)
+        return counting_folders(root, find_run(reference), find_run(other) if other is not None else None)
     except StoreError as error:
         raise CommandError(str(error)) from None
 

@@ -25,7 +25,7 @@ from tui_eval.reports.run_comparison import (
 )
 from tui_eval.reports.web_home import places
 from tui_eval.store.index import Index
-from tui_eval.store.linked import compared_folders, load_together
+from tui_eval.store.linked import counting_folders, load_together
 from tui_eval.store.reader import RunReader
 from tui_eval.store.run_folders import Store
 from tui_eval.store.schema import RunSummary, StoredCase
@@ -107,7 +107,7 @@ def _compared(root: Path, before: RunSummary, after: RunSummary, left: int | Non
 
 def _side(root: Path, folders: Path, run: RunSummary, other: RunSummary, column: int | None) -> Side:
     against = folders / other.id if other.id != run.id else None
-    counting = compared_folders(root, folders / run.id, against)
+    counting = counting_folders(root, folders / run.id, against)
     cases = load_together(counting)
     agent = ""
     if column is not None:

@@ -14,7 +14,7 @@ import msgspec
 from tui_eval.store.index import Index
 from tui_eval.store.judged_under import compat_of
 from tui_eval.store.reader import RunReader
-from tui_eval.store.run_folders import Store, StoreError
+from tui_eval.store.run_folders import Store
 from tui_eval.store.schema import AttemptRow, RunInfo, RunSummary, StoredCase
 from tui_eval.store.summary import CaseSummary, summarise, summarise_run
 
@@ -58,39 +58,9 @@ def counting(links: Mapping[str, str | None], run_id: str, other: str = "") -> l
 
 def counting_folders(root: Path, folder: Path, other: Path | None = None) -> list[Path]:
     """As `counting`, for runs' folders; one that is not of this project stands alone."""
-    return _counting_folders(root, folder, other, Index(root).links())
-
-
-def compared_folders(root: Path, folder: Path, other: Path | None = None) -> list[Path]:
-    """The same where runs are compared: those too that are no more than a part of one that they are linked to none
-    of (`parts`), as the list of runs shows them."""
-    index = Index(root)
-    links, known = index.links(), parts(index.runs(MOST_LISTED))
-    found = _counting_folders(root, folder, other, {**links, **known})
-    # By its paths it may be a part, and have other cases nevertheless.
-    names = [one.name for one in found if one.name in known]
-    others = {name for name in names if not _is_part(folder.with_name(name), folder.with_name(known[name]))}
-    if not others:
-        return found
-    kept = {name: whole for name, whole in known.items() if name not in others}
-    return _counting_folders(root, folder, other, {**links, **kept})
-
-
-def _is_part(part: Path, whole: Path) -> bool:
-    """Whether a run has no case that the other has not."""
-    try:
-        with closing(RunReader(part)) as one, closing(RunReader(whole)) as other:
-            return {case.case_id for case in one.cases()} <= {case.case_id for case in other.cases()}
-    except StoreError:
-        return False
-
-
-def _counting_folders(
-    root: Path, folder: Path, other: Path | None, links: Mapping[str, str | None]
-) -> list[Path]:
     if folder.absolute().parent != Store(root).runs_folder.absolute():
         return [folder]
-    found = counting(links, folder.name, other.name if other is not None else "")
+    found = counting(Index(root).links(), folder.name, other.name if other is not None else "")
     return [folder if name == folder.name else folder.with_name(name) for name in found]
 
 

@@ -110,12 +110,25 @@ async def test_agents_without_a_case_in_common_are_not_offered(tmp_path):
         assert app.screen is screen
 
 
-@pytest.mark.parametrize("linked", [True, False])
-async def test_a_rerun_counts_with_the_run_it_belongs_to(tmp_path, linked):
-    """Also one that is linked to none, and that Runs shows under the run that it is a part of."""
+async def test_a_run_of_a_part_that_is_linked_to_none_hides_no_regression(tmp_path):
+    root = project(tmp_path)
+    write_runs(root, ["passed"] * 3, ["passed"] * 3)
+    part = LiveRun(root, NAMES[:1])  # of a broken agent, say
+    part.all_done(["failed"])
+    broken = LiveRun(root, NAMES[:3])
+    broken.all_done(["failed", "passed", "passed"])
+    async with running_app(root) as (app, pilot):
+        await to_runs(app, pilot)
+        await pilot.press("g", "c")
+        screen = await compared(app, pilot)
+        assert screen.after.folder == broken.folder and screen.before.folder != part.folder
+        await sees(app, pilot, "1 case regressed", "✓ → ✗")
+
+
+async def test_a_rerun_counts_with_the_run_it_belongs_to(tmp_path):
     root = project(tmp_path)
     old, new = write_runs(root, ["passed"] * 3, ["failed", "passed", "passed"])
-    again = LiveRun(root, NAMES[:1], linked_to=new.name if linked else None)
+    again = LiveRun(root, NAMES[:1], linked_to=new.name)
     again.all_done(["passed"])
     async with running_app(root) as (app, pilot):
         await to_runs(app, pilot)

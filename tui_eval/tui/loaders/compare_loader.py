@@ -12,7 +12,7 @@ from typing import NamedTuple
 from tui_eval.model import Attempt
 from tui_eval.reports.run_comparison import CaseChange, RunComparison, compare
 from tui_eval.store.index import Index
-from tui_eval.store.linked import compared_folders, load_together
+from tui_eval.store.linked import counting_folders, load_together
 from tui_eval.store.reader import RunReader
 from tui_eval.store.run_folders import Store, StoreError
 from tui_eval.store.schema import AttemptRow, RunInfo
@@ -93,7 +93,7 @@ def _with_linked(root: Path, half: Half, other: Half) -> Half:
         info = reader.info()
     told = [", ".join(info.paths) or ".", ", ".join(info.agents)]
     what = " · ".join(part for part in told if part)
-    return replace(half, linked=tuple(compared_folders(root, half.folder, against)), what=what)
+    return replace(half, linked=tuple(counting_folders(root, half.folder, against)), what=what)
 
 
 def pairs_of(folder: Path) -> list[tuple[Column, Column]]:
