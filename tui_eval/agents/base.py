@@ -249,6 +249,9 @@ class Session(ABC):
     def restart(self) -> None:  # noqa: B027
         """Forget the conversation so far (neuro-san's `continue_conversation: false`)."""
 
+    def sent_before(self, requests: Sequence[Request]) -> None:  # noqa: B027
+        """What the turns asked that `restore` is given next, for a protocol that carries more of it than is recorded."""
+
     def restore(self, entries: Sequence[Entry], replies: Sequence[Reply]) -> bool:
         """Take these recorded turns as the conversation so far, without sending them; False where the
         protocol has no way to. Called at most once, before the first `send`."""

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.servers import AnthropicServer, NeuroSanServer, OpenAIServer
+from tests.servers import AnthropicServer, NeuroSanServer, OpenAIServer, Planned
 from tests.support.waiting import until
 from tui_eval.engine.attempt.continuing import JUDGED_AGAIN
 from tui_eval.engine.prepare import prepare
@@ -89,6 +89,28 @@ async def test_neuro_san_goes_on_from_the_recorded_chat_context(project) -> None
         assert again.error is None, again.message
         assert server.requests[2].body.get("chat_context") == server.requests[1].body.get("chat_context")
         assert server.requests[2].body["chat_context"]
+
+
+async def test_neuro_san_goes_on_with_the_sly_data_that_was_sent_and_came_back(project) -> None:
+    """Without what turn 1 sent its tools answered otherwise, and a test that fails passed."""
+    said = "response: {text: {keywords: said}}}"
+    suite = (
+        f"{{agent: net, connections: http, interactions: [\n{{text: a, sly_data: {{x: 3, y: 4}}, {said},\n"
+        f"{{text: b, {said},\n{{text: c, sly_data: {{x: 5}}, {said},\n{{text: d, {said}]}}\n"
+    )
+    with NeuroSanServer(Planned(text="You said a", body={"sly_data": {"equals": 7}})) as server:
+        config = f"agents:\n  net: {{type: neuro-san, url: '{server.url}'}}\n"
+        root = project(config=config, **{"net.hocon": suite})
+        (root / "suite.yaml").unlink()
+        folder, ref, first = await run(root)
+        assert first.error is None, first.message
+        whole = [request.body.get("sly_data") for request in server.requests]
+        assert whole[:2] == [{"x": 3, "y": 4}, {"x": 3, "y": 4, "equals": 7}]
+        for turn in (2, 3, 4):
+            server.requests.clear()
+            _, _, again = await run(root, continue_from=Recorded(folder.name, ref, turn))
+            assert again.error is None, again.message
+            assert [request.body.get("sly_data") for request in server.requests] == whole[turn - 1 :]
 
 
 async def test_agents_without_a_way_say_so_and_no_run_is_begun(project) -> None:

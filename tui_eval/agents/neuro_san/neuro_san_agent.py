@@ -270,23 +270,29 @@ class NeuroSanSession(Session):
         self.chat_context: dict[str, Any] = {}
         self.carried: dict[str, Any] | None = None
         self._sent: dict[str, Any] | None = None
+        self._before: dict[int, Request] = {}
 
     def restart(self) -> None:
         """Start clean: neither context nor sly data. The reference still carries what was sent."""
         self.chat_context = {}
         self.carried = self._sent if self.context.reference else None
 
+    def sent_before(self, requests: Sequence[Request]) -> None:
+        """Sly data are sent beside the texts, and carried on."""
+        self._before = {request.turn: request for request in requests}
+
     def restore(self, entries: Sequence[Entry], replies: Sequence[Reply]) -> bool:
-        """The chat context that the last recorded reply came with; without one there is no way."""
+        """The chat context that the last recorded reply came with, and the sly data that were sent and came back until
+        then; without a context there is no way."""
         last = replies[-1] if replies else None
         kept = last.raw.get("chat_context") if last is not None and isinstance(last.raw, dict) else None
         if not isinstance(kept, dict):
             return False
         self.chat_context = kept
-        carried: dict[str, Any] = {}
         for reply in replies:
-            carried.update(reply.sly_data or {})
-        self.carried = self._sent = carried or None
+            request = self._before.get(reply.turn)
+            self._sent = request.sly_data if request and request.sly_data is not None else self.carried
+            self._carry_on(reply.sly_data)
         return True
 
     async def send(self, request: Request) -> AsyncIterator[Event]:
@@ -356,7 +362,9 @@ class NeuroSanSession(Session):
 
     def _carry(self, reader: NeuroSanStream) -> None:
         self.chat_context = reader.chat_context
-        returned = reader.sly_data
+        self._carry_on(reader.sly_data)
+
+    def _carry_on(self, returned: Any) -> None:
         if isinstance(returned, dict) and returned:
             self.carried = {**(self._sent or {}), **returned}
         else:
