@@ -86,6 +86,8 @@ FOUND: dict[str, tuple[pl.DataFrame, str, str]] = {
     ),
     "0 for null": (SHOP.with_columns(c.bonus.fill_null(0)), "null_as_zero", "bonus 0 instead of null"),
     "another value for null": (SHOP.with_columns(c.bonus.fill_null(7)), "null_filled", "a value instead of null"),
+    "0 for a value": (SHOP.with_columns(some(pl.lit(0.0), "price")), "value_as_zero", "price 0 instead of a value"),
+    "0 for all values": (SHOP.with_columns(quantity=pl.lit(0)), "value_as_zero", "quantity 0 instead of a value in 60 of 60"),
     "null for a value": (SHOP.with_columns(some(pl.lit(None), "price")), "value_as_null", "null instead of a value"),
     "a word for null": (
         SHOP.with_columns(c.bonus.cast(pl.String).fill_null("N/A")),
@@ -267,6 +269,7 @@ NOT_FOUND: dict[str, tuple[pl.DataFrame, str]] = {
     "a sign beside other values": (
         SHOP.with_columns(pl.when(c.id % 10 == 0).then(-c.price).otherwise(JUNK).alias("price")), "sign"
     ),
+    "no rounding of what is all 0": (SHOP.with_columns(price=pl.lit(0.0)), "rounded"),
     "nearly rounded": (SHOP.with_columns(c.price.round(0) + c.id % 3 + 2), "rounded"),
     "whole, not truncated": (SHOP.with_columns(c.price.floor() - c.id % 3 - 1), "truncated"),
     "a hundred of no share": (SHOP.with_columns(c.price * 100), "percent"),
@@ -334,6 +337,7 @@ PHRASES = {
     "zero_as_null": "null instead of 0",
     "empty_as_null": "null instead of an empty text",
     "value_as_null": "null instead of a value",
+    "value_as_zero": "0 instead of a value",
     "case": "in other case",
     "blanks": "with other blanks",
     "accents": "with other accents",
@@ -509,6 +513,8 @@ def _holds(finding: Finding, e: Any, a: Any) -> bool:
         return a is None and e is not None and (e == 0) == (code == "zero_as_null")
     if e is None or a is None:
         return False
+    if code == "value_as_zero":
+        return a == 0 and e != 0
     if code in ("factor", "percent", "time_unit"):
         return _close(a, e * p["factor"], 0.51 if a == round(a) else 0.0051)
     if code == "offset":

@@ -45,6 +45,7 @@ _WEIGHTS = {
     "other_column": 0.9,
     "null_filled": 0.7,
     "value_as_null": 0.7,
+    "value_as_zero": 0.7,
     "spelling": 0.8,
     "punctuation": 0.9,
     "cut": 0.9,

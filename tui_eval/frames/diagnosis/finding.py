@@ -276,6 +276,7 @@ _SENTENCES: dict[str, Callable[[Finding], str]] = {
     "zero_as_null": _plain("null instead of 0"),
     "empty_as_null": _plain("null instead of an empty text"),
     "value_as_null": _plain("null instead of a value"),
+    "value_as_zero": _plain("0 instead of a value"),
     "kind": _about(lambda f: f"{f.parameters['given']} instead of {f.parameters['wanted']}"),
     # texts
     "case": _plain("in other case"),

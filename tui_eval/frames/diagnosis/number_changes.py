@@ -66,6 +66,9 @@ def number_changes(name: str, e: pl.Series, a: pl.Series) -> Iterator[ValueChang
     yield from _factors(name, frame, both, chance)
     yield from _offset(frame, both, chance)
     yield from _multiples(frame, both, chance)
+    zeros = series(frame, true((pl.col("a") == 0) & (pl.col("e") != 0)))
+    if int(zeros.sum()) >= 3:
+        yield ValueChange("value_as_zero", zeros)
 
 
 class _Chance:
@@ -187,6 +190,8 @@ def _rounding(frame: dict[str, pl.Series], both: pl.DataFrame, chance: _Chance) 
             continue
         mask = series(frame, _rounded(code, digits))
         rows = int(mask.sum())
+        if digits < 0 and 2 * int((mask & (frame["a"] != 0).fill_null(False)).sum()) < rows:
+            continue  # zeros: any step is wide enough for these
         finer = chance.e_digits - digits
         if rows >= _ENOUGH * len(both) and rows * finer >= (1 if digits >= 0 else 4):
             yield ValueChange(code, mask, {"digits": digits})
