@@ -236,11 +236,13 @@ def _compare(assertion: Assertion, evidence: JudgeInput, base: str, negated: boo
         ) from error
     passed = holds != negated
     reason = _text(base, negated, passed, left, right)
-    told = _told(assertion, base, actual, negated=negated, holds=holds)
+    told = _told(assertion, base, actual, negated=negated, holds=holds, reversed_operands=reversed_operands)
     return verdict_of(assertion, passed, reason, told, actual=actual)
 
 
-def _told(assertion: Assertion, base: str, actual: Any, *, negated: bool, holds: bool) -> list[Evidence]:
+def _told(
+    assertion: Assertion, base: str, actual: Any, *, negated: bool, holds: bool, reversed_operands: bool
+) -> list[Evidence]:
     expected = assertion.value
     if base == "keywords" and isinstance(actual, str) and isinstance(expected, str):
         return seen.texts(actual, [expected], forbidden=negated)
@@ -259,7 +261,7 @@ def _told(assertion: Assertion, base: str, actual: Any, *, negated: bool, holds:
         ):
             return seen.fields(expected, actual, path) or [seen.differs(path, expected, actual)]
         return seen.value(path, expected, actual, holds, negated=negated)
-    wanted = "<" if base == "less" else ">"
+    wanted = "<" if (base == "less") != reversed_operands else ">"
     rule = seen.OPPOSITE[wanted] if negated else wanted
     code = "within" if holds != negated else "over" if rule.startswith("<") else "under"
     return [
