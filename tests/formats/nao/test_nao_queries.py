@@ -237,6 +237,22 @@ async def test_a_look_at_something_else_after_the_right_query_is_not_blamed(afte
     assert again is not None and again.sql == kept["query"]
 
 
+@pytest.mark.parametrize("wrong_last", [True, False])
+async def test_a_query_whose_rows_the_answer_has_is_blamed_whatever_other_ones_were_right(
+    wrong_last: bool,
+) -> None:
+    wrong = EXPECTED.replace("orders group", "orders where status <> 'placed' group")
+    rows = [RIGHT[0], *RIGHT[2:]]
+    asked = [(EXPECTED, None), (wrong, None)]
+    found = await judged(EXPECTED, None, rows, transcript=called(*(asked if wrong_last else reversed(asked))))
+    assert found.data is not None
+    kept = found.data.settings["conclusion"]
+    assert kept["blame"] == "query" and kept.get("query", wrong) == wrong
+    assert "the answer has its rows; another of its queries gives the right ones" in kept["line"]
+    alone = await judged(EXPECTED, None, rows, transcript=called((wrong, None)))
+    assert alone.data is not None and "another" not in alone.data.settings["conclusion"]["line"]
+
+
 async def test_of_wrong_queries_that_with_the_expected_columns_counts() -> None:
     own = EXPECTED.replace("orders group", "orders where status <> 'placed' group")
     after = "select count(*) as n from customers"

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from tui_eval.assertions import evidence as seen
@@ -307,9 +308,9 @@ async def _concluded(
         return
     expected: Any = result if result is not None else answer.expected or []
     columns = data.columns or None
-    last = own
+    last, knew = own, False
     if own.source == "tool" and result is not None:
-        own = await _right_one(own, result, columns, settings, evidence)
+        own, knew = await _right_one(own, answer, result, columns, settings, evidence)
     given: SqlResult | list[dict[str, Any]] | SqlFault
     if result is not None and " ".join(own.sql.split()) == " ".join((data.reference_sql or "").split()):
         given = result
@@ -328,6 +329,8 @@ async def _concluded(
         found = await in_thread(lambda: recorded_conclusion(data, own.sql, rows)) or found
     elif result is not None:
         found = await _caused(found, data, own.sql, result, settings, evidence)
+    if knew and found.blame == "query":
+        found = replace(found, line=f"{found.line}; another of its queries gives the right ones")
     kept: dict[str, Any] = {"blame": found.blame, "line": found.line, "source": own.source}
     if found.cause:
         kept["cause"] = found.cause
@@ -343,10 +346,16 @@ _MOST_QUERIES = 8
 
 
 async def _right_one(
-    last: AgentQuery, expected: SqlResult, columns: Sequence[str] | None, settings: Any, evidence: JudgeInput
-) -> AgentQuery:
-    """Of all queries that the agent ran the last one that gives the expected rows: many look at something else after
-    it. Where none does, the last one whose columns are the most of those that are expected."""
+    last: AgentQuery,
+    answer: RowsAnswer,
+    expected: SqlResult,
+    columns: Sequence[str] | None,
+    settings: Any,
+    evidence: JudgeInput,
+) -> tuple[AgentQuery, bool]:
+    """Of all queries that the agent ran the last one whose rows its answer has, and whether another one gives the
+    expected rows; else the last one that does: many look at something else after it. Where none does, the last one whose
+    columns are the most of those that are expected."""
     from tui_eval.agent_query import queries_called
     from tui_eval.frames.mended_queries import MENDING_SECONDS
     from tui_eval.frames.queries import gives_expected
@@ -354,9 +363,17 @@ async def _right_one(
     run, began = evidence.services.agent_sql, time.monotonic()
     asked = list({one.sql: one for one in queries_called(evidence.transcript)}.values())
     if run is None or len(asked) < 2:
-        return last
+        return last, False
     wanted = {name.casefold() for name in columns or expected.columns}
     best, most = last, -1
+    right: AgentQuery | None = None
+    answered: AgentQuery | None = None
+
+    async def gives(given: SqlResult, rows: Any) -> bool:
+        return await in_thread(
+            lambda: gives_expected(given, rows, settings, columns, reference=evidence.reference)
+        )
+
     for one in asked[:_MOST_QUERIES]:
         if time.monotonic() - began > MENDING_SECONDS:
             break
@@ -364,16 +381,16 @@ async def _right_one(
             given = await run(evidence.case.database, one.sql)
         except Exception:
             continue
-        if await in_thread(
-            lambda given=given: gives_expected(
-                given, expected, settings, columns, reference=evidence.reference
-            )
-        ):
-            return one
+        if right is None and await gives(given, expected):
+            right = one
+        if answered is None and answer.rows and await gives(given, answer.rows):
+            answered = one
         shared = len(wanted & {name.casefold() for name in given.columns})
         if shared > most:
             best, most = one, shared
-    return best
+    if answered is not None:
+        return answered, right is not None and right.sql != answered.sql
+    return right or best, False
 
 
 async def _caused(
