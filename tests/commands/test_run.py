@@ -66,6 +66,7 @@ def test_a_file_that_cannot_be_read_is_4_and_the_others_run(cli: Cli, project: P
         in result.out
     )
     shown = cli("show")
+    assert shown.code == 4
     assert (
         "All 1 case" not in shown.out
         and "1 case passed, but not all is there: its files have 1 error" in shown.out
@@ -120,10 +121,16 @@ def test_failed_only(cli: Cli, project: Path) -> None:
 
 
 def test_a_limit_that_ends_the_run_is_1(cli: Cli, project: Path) -> None:
-    limited = cli("run", ".", "-s", "costs,greets", "--max-cost", "0.001", "-j", "1")
+    limited = cli("run", ".", "-s", "costs", "--attempts", "2", "--max-cost", "0.001", "-j", "1")
     assert limited.code == 1 and "cost limit" in limited.out
     fast = cli("run", ".", "-s", "says sorry,costs", "--fail-fast", "-j", "1")
     assert fast.code == 1 and "--fail-fast" in fast.out and "1 not run" in fast.out
+
+
+def test_a_limit_that_ends_nothing_is_no_failure(cli: Cli, project: Path) -> None:
+    reached = cli("run", ".", "-s", "costs", "--max-cost", "0.001", "-j", "1")
+    assert reached.code == 0 and "All 1 case passed\nthe cost limit of 0.001 USD is reached" in reached.out
+    assert ", with nothing left to run" in reached.out and "stopped" not in reached.out
 
 
 def test_a_cost_limit_says_what_it_could_not_count(cli: Cli, project: Path) -> None:

@@ -319,6 +319,27 @@ async def test_fail_fast_and_cost_limit_leave_the_rest_unrun(project) -> None:
 PRICED = "speed: 0\ndefault: {say: ok, cost: 0.01, usage: {input: 500, output: 100}}\n"
 
 
+@pytest.mark.parametrize("concurrency", [1, 3])
+async def test_a_limit_that_the_last_attempts_reach_has_stopped_nothing(project, concurrency: int) -> None:
+    root = project(suite=suite_of("one", "two", "three"), script=PRICED)
+    active, reader = await go(root, max_cost=0.03, concurrency=concurrency)
+    said = "the cost limit of 0.03 USD is reached (0.0300), with nothing left to run"
+    assert (active.runner.stopped_because, reader.info().note, reader.info().state) == (
+        None,
+        said,
+        "finished",
+    )
+    active, reader = await go(root, max_cost=0.02, concurrency=1)
+    assert active.runner.stopped_because == "the cost limit of 0.02 USD is reached (0.0200)"
+
+
+async def test_a_failure_of_the_last_attempt_has_stopped_nothing(project) -> None:
+    active, reader = await go(project(), fail_fast=True, concurrency=1, select=["says sorry"])
+    assert active.runner.stopped_because is None
+    assert reader.info().note.startswith("--fail-fast: ")
+    assert reader.info().note.endswith("failed, with nothing left to run")
+
+
 async def test_a_cost_limit_is_the_whole_runs_and_a_resume_may_raise_it(project) -> None:
     root = project(suite=suite_of("one", "two", "three", "four", "five"), script=PRICED)
     _, reader = await go(root, max_cost=0.02, concurrency=1)

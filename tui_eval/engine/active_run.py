@@ -102,7 +102,7 @@ class ActiveRun:
             await self.environment.close()
             if self.writer is not None:
                 self.writer.info.provenance = {**(await self._found(facts)), **self.writer.info.provenance}
-                self.note = "; ".join(filter(None, [self.note, self._uncounted()]))
+                self.note = "; ".join(filter(None, [self.note, self.runner.note, self._uncounted()]))
                 if unfinished := self.runner.unfinished_cost:
                     kept = self.writer.info.provenance.get(UNFINISHED_COST)
                     self.writer.info.provenance[UNFINISHED_COST] = unfinished + (

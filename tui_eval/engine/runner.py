@@ -64,6 +64,8 @@ class Runner:
         self.limits = limits
         self.writer = writer
         self.stopped_because: str | None = None
+        self.note = ""
+        """A limit that was reached when nothing was left to be stopped by it."""
         self.stepper = Stepper(writer) if limits.step else None
         if writer is not None:
             environment.run_id = writer.info.id
@@ -80,6 +82,7 @@ class Runner:
         """USD that went into attempts which an interruption put back."""
         self.without_cost = 0
         """Answers of which no cost is known: a cost limit cannot count them."""
+        self._limit_reached: str | None = None
         self._deadlines: dict[int | str, float] = {}
         self._schedule: Schedule | None = None
         self.earlier: list[Ended] = []
@@ -149,12 +152,20 @@ class Runner:
             raise
         finally:
             await self.place.close()
+            self._stopped_nothing(schedule)
             state: RunState = "interrupted" if self._interrupted else "finished"
             if not self._interrupted and (self._cancelled or self.stopped_because == "cancelled"):
                 state = "cancelled" if schedule.waiting or self.stopped_because else "finished"
             if self.writer is not None:
                 self.writer.state(state, self.environment.now())
         return state
+
+    def _stopped_nothing(self, schedule: Schedule) -> None:
+        """A limit that the last attempts reached has ended nothing: all that was planned ran."""
+        if self.stopped_because is None or self.stopped_because != self._limit_reached or schedule.waiting:
+            return
+        self.note = f"{self._limit_reached}, with nothing left to run"
+        self.stopped_because = None
 
     async def _opened(self) -> None:
         """The place made ready; cancelling the run does not wait for that."""
@@ -276,11 +287,13 @@ class Runner:
         if self.on_done is not None:
             self.on_done(ticket.job, ticket.number, attempt)
         if self.limits.fail_fast and attempt.outcome in ("failed", "error"):
-            self.stopped_because = f"--fail-fast: {attempt.case_id} {attempt.outcome}"
+            reached = f"--fail-fast: {attempt.case_id} {attempt.outcome}"
         elif self.limits.max_cost is not None and self._cost >= self.limits.max_cost:
-            self.stopped_because = (
-                f"the cost limit of {self.limits.max_cost:g} USD is reached ({self._cost:.4f})"
-            )
+            reached = f"the cost limit of {self.limits.max_cost:g} USD is reached ({self._cost:.4f})"
+        else:
+            return
+        if self.stopped_because in (None, self._limit_reached):
+            self.stopped_because = self._limit_reached = reached
 
     def _deadline(self, job: Job) -> float | None:
         """A neuro-san case's limit covers all its attempts from the first one's start, promptfoo's
