@@ -172,6 +172,19 @@ tests:
 """
 
 
+def test_answers_of_unknown_price_cost_nobody_knows_what_when_some_are_kept(
+    cli: Cli, asked: Path, server: Priced
+) -> None:
+    (asked / "tui_eval.yaml").write_text(
+        f"agents:\n  bot: {{type: openai, base_url: '{server.base}', model: m}}\n", "utf-8"
+    )
+    cli("run", ".", "--cache", "-s", "one")
+    for again in (cli("run", ".", "--cache", "-o", "r.json"), cli("run", ".", "--cache", "-o", "r.json")):
+        assert "cached" in again.out and "0.0000" not in again.out
+        assert [one["cost"] for one in json.loads((asked / "r.json").read_text())["results"]] == [None, None]
+    assert "$" not in cli("runs").out and server.count == 3
+
+
 def test_a_promptfoo_suites_own_providers_are_not_asked_again(
     cli: Cli, tmp_path: Path, server: Priced, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -178,12 +178,15 @@ class Collector:
         return [reply for reply in self.replies if reply.cached]
 
     def spent(self) -> tuple[Usage | None, float | None]:
-        """As `usage`, of the turns that the agent was asked now; what came from the cache costs nothing."""
+        """As `usage`, of the turns that the agent was asked now; what came from the cache costs nothing, which is said
+        where it is known that it had a price."""
         known = {reply.turn for reply in self.replies if reply.cached}
         if not known:
             return self.usage()
         usage, cost = self._sums(known)
-        return usage, cost if cost is not None or len(known) < len(self.replies) else 0.0
+        if cost is None and len(known) == len(self.replies) and self.saved() is not None:
+            cost = 0.0
+        return usage, cost
 
     def saved(self) -> float | None:
         """What the replies from the cache cost when they were given (USD); None where that is not known."""
