@@ -115,6 +115,20 @@ def test_a_gap_is_no_success_although_all_that_ran_passed(cli: Cli, many: Path) 
     assert cli("merge", *folders).code == 0
 
 
+def test_a_part_whose_files_had_errors_leaves_no_run_that_is_green(cli: Cli, many: Path) -> None:
+    parts = ["-s", "a.yaml"], ["-s", "case 1"]
+    folders: list[Path] = []
+    for number, part in enumerate(parts):
+        if number:
+            (many / "broken.yaml").write_text("agent: helper\ntest_cases: [\n", "utf-8")
+        assert cli("run", ".", *part).code == (1, 4)[number]
+        folders.append(Store(Path.cwd()).find("last"))
+    (many / "broken.yaml").unlink()
+    for order in (folders, folders[::-1]):
+        merged = cli("merge", *order)
+        assert merged.code == 4 and "not all of its files could be read" in merged.err
+
+
 def test_resume_does_not_call_a_run_with_a_gap_complete(cli: Cli, many: Path) -> None:
     text = (many / "a.yaml").read_text()
     (many / "a.yaml").write_text(text.replace("complain", "hello"), "utf-8")

@@ -65,7 +65,7 @@ def show(reference: str, case_name: str | None) -> int:
             say_lines(table.lines(terminal_width()))
             say_lines(failures_of(with_reader, table, _project_of(with_reader.folder)))
             say(f"\n{table.totals(info.note, gap_of(info) or unread_words(info))}")
-            return code_of(table.sums.outcomes, gap_of(info))
+            return EXIT_USAGE if unread_of(info) else code_of(table.sums.outcomes, gap_of(info))
         cases = with_reader.cases()
         meant = [
             called

@@ -27,7 +27,7 @@ from tui_eval.store.missing_cases import missing_cases, write_missing
 from tui_eval.store.pending import storable_rows
 from tui_eval.store.reader import RunReader
 from tui_eval.store.run_folders import RunLock, StoreError, is_alive
-from tui_eval.store.schema import SCHEMA_VERSION, TABLES, AttemptRow, RunInfo, RunState, StoredCase
+from tui_eval.store.schema import SCHEMA_VERSION, TABLES, UNREAD, AttemptRow, RunInfo, RunState, StoredCase
 from tui_eval.store.shard_runs import PlannedShard
 from tui_eval.store.write_thread import connect
 
@@ -377,8 +377,13 @@ def facts(whole: Whole, run_id: str, version: str) -> RunInfo:
     if whole.complete and any(info.state == "cancelled" for info in infos):
         state = "cancelled"
     provenance = {
-        name: value for name, value in infos[0].provenance.items() if name not in (shard_runs.KEY, "agents")
+        name: value
+        for name, value in infos[0].provenance.items()
+        if name not in (shard_runs.KEY, UNREAD, "agents")
     }
+    unread = [count for info in infos if isinstance(count := info.provenance.get(UNREAD), int)]
+    if any(unread):
+        provenance[UNREAD] = max(unread)  # of one plan: the same files
     if any(judged_under.KEY in info.provenance for info in infos):
         judged = {
             one.case.suite: judged_under.compat_of(one.part.info)(one.case.suite) for one in whole.columns
