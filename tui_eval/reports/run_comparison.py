@@ -13,7 +13,7 @@ from typing import Any, Literal
 import msgspec
 
 from tui_eval.case_names import told_apart
-from tui_eval.store.summary import CaseSummary, wilson
+from tui_eval.store.summary import OF_TURNS, CaseSummary, wilson
 
 Change = Literal["regressed", "fixed", "flaky", "not run", "new", "gone", "unchanged"]
 CHANGES: tuple[Change, ...] = ("regressed", "fixed", "flaky", "not run", "new", "gone", "unchanged")
@@ -255,7 +255,8 @@ def _change(
             change = "fixed"
         else:
             change = "flaky" if before.flaky or after.flaky else "unchanged"
-        if before.answers and after.answers:
+        of_turns = {one.startswith(OF_TURNS) for one in (*before.answers, *after.answers)}
+        if before.answers and after.answers and len(of_turns) == 1:
             differs = before.answers != after.answers
     return CaseChange(present.case_id, present.name, present.suite, change, before, after, p_value, differs)
 

@@ -15,6 +15,10 @@ from tui_eval.store.schema import AttemptRow, StoredCase
 _Z95 = 1.959963984540054
 
 
+OF_TURNS = "t"
+"""Begins the fingerprint of a conversation's answers, all of them."""
+
+
 class CaseSummary(msgspec.Struct, gc=False):
     """A case of a run with one agent. `attempts` counts those that ended, `interval` is Wilson's
     95 % for `pass_rate` (both 0–1). `outcome` is None while nothing has ended, or what has ended passed and is not

@@ -23,6 +23,7 @@ from tui_eval.store.pending import Ended, unkept
 from tui_eval.store.planned_cases import Plan, PlannedCase
 from tui_eval.store.run_folders import RunLock, StoreError, moved_to
 from tui_eval.store.schema import SCHEMA_VERSION, TABLES, RunInfo, RunState, add_columns
+from tui_eval.store.summary import OF_TURNS
 from tui_eval.store.write_thread import WriteThread, connect
 
 
@@ -293,11 +294,16 @@ _SLICE = 1 << 20
 
 
 def answer_mark(attempt: Attempt) -> str:
-    """A fingerprint of the last answer, white space at its ends left out; empty where nothing was answered."""
+    """A fingerprint of what was answered, white space at the ends left out, of a conversation in every turn; empty
+    where nothing was answered. That of a conversation begins with `OF_TURNS`: earlier versions knew its last turn only."""
     if attempt.outcome not in ("passed", "failed") or not (attempt.replies or attempt.response_text):
         return ""
-    text = attempt.response_text.strip()
     mark = hashlib.blake2b(digest_size=8)
-    for start in range(0, len(text), _SLICE):
-        mark.update(text[start : start + _SLICE].encode("utf-8", "surrogatepass"))
-    return mark.hexdigest()
+    turns = [reply.text for reply in attempt.replies[:-1]]
+    for number, text in enumerate((*turns, attempt.response_text)):
+        text = text.strip() if text else ""
+        if number:
+            mark.update(b"\0")
+        for start in range(0, len(text), _SLICE):
+            mark.update(text[start : start + _SLICE].encode("utf-8", "surrogatepass"))
+    return f"{OF_TURNS if turns else ''}{mark.hexdigest()}"

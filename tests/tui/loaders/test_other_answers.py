@@ -12,9 +12,11 @@ from tests.support.app_host import running_app, screen_text, until
 from tests.support.live_run import LiveRun, project
 from tests.tui.screens.test_compare_screen import compared
 from tests.tui.screens.test_runs_screen import NAMES, SIZES, sees
-from tui_eval.model import Outcome
+from tui_eval.model import Attempt, Outcome, Reply
+from tui_eval.reports.run_comparison import compare
 from tui_eval.store.reader import RunReader
 from tui_eval.store.schema import RunInfo
+from tui_eval.store.summary import OF_TURNS, CaseSummary
 from tui_eval.store.writer import RunWriter, answer_mark
 from tui_eval.tui.loaders.compare_loader import Half
 from tui_eval.tui.screens.compare_screen import CompareScreen
@@ -45,6 +47,41 @@ def test_a_fingerprint_tells_answers_apart_and_is_empty_where_nothing_was_answer
     same, again, other = marks(run.folder)
     assert same and same == again != other
     assert marks(answered(tmp_path, "x", outcomes=("error",)).folder) == [""]
+
+
+def test_a_conversation_is_told_apart_by_every_turn_of_it():
+    def mark(*said: str) -> str:
+        replies = [Reply(turn=turn, text=text) for turn, text in enumerate(said, 1)]
+        return answer_mark(Attempt("a", 1, "passed", replies=replies, response_text=said[-1]))
+
+    assert mark("79", "yes") == mark("79 ", "yes\n") != mark("89", "yes")
+    assert mark("79yes", "") != mark("79", "yes") and mark("79", "yes").startswith(OF_TURNS)
+    assert not mark("yes").startswith(OF_TURNS)  # as every version made it
+
+
+def test_what_an_earlier_version_knew_the_last_turn_of_is_not_called_another_answer():
+    def one(*answers: str) -> CaseSummary:
+        return CaseSummary(
+            "a",
+            "a",
+            "s.yaml",
+            "agent",
+            None,
+            "passed",
+            1,
+            1,
+            1,
+            1,
+            1.0,
+            (0.2, 1.0),
+            False,
+            answers=list(answers),
+        )
+
+    assert [
+        compare([one(old)], [one(new)]).cases[0].answer_differs
+        for old, new in (("1", "2"), ("t1", "t2"), ("1", "t2"))
+    ] == [True, True, None]
 
 
 def test_runs_of_before_are_read_and_gone_on_with(tmp_path):
