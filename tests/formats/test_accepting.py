@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -174,6 +175,23 @@ def test_neuro_san_says_where_it_is_ambiguous(tmp_path: Path) -> None:
     verdict = Verdict("keywords", False, expected="b", actual="only this", turn=1, line=1)
     proposal = propose(case, Attempt("c", 1, "failed", verdicts=[verdict]), tmp_path)
     assert not proposal.changes and "edit the case" in proposal.unable[0]
+
+
+@pytest.mark.parametrize(
+    ("expected", "actual", "why"),
+    [("must not leave", None, "the answer has nothing there"), ("x", {"a": 1}, "no single text or number")],
+)
+def test_neuro_san_says_why_a_value_cannot_be_accepted(
+    tmp_path: Path, expected: str, actual: Any, why: str
+) -> None:
+    text = f'{{agent: a, interactions: [{{text: x, response: {{sly_data: {{secret: {{value: "{expected}"}}}}}}}}]}}\n'
+    (tmp_path / "case.hocon").write_text(text)
+    case = Case("c", "c", "case.hocon", "neuro_san")
+    verdict = Verdict(
+        "value", False, target="sly_data.secret", expected=expected, actual=actual, turn=1, line=1
+    )
+    proposal = propose(case, Attempt("c", 1, "failed", verdicts=[verdict]), tmp_path)
+    assert not proposal.changes and why in proposal.unable[0]
 
 
 NAO = """\

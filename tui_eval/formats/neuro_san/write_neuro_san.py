@@ -33,7 +33,9 @@ def accepted(text: str, case: Case, verdict: Verdict, attempt: Attempt) -> Edite
         return _left_out(text, verdict)
     else:
         raise EditError("only a person can say what it should ask for: edit the case (e)")
-    if isinstance(value, dict | list) or value is None or isinstance(verdict.expected, dict | list):
+    if value is None:
+        raise EditError("the answer has nothing there: edit the case (e)")
+    if isinstance(value, dict | list) or isinstance(verdict.expected, dict | list):
         raise EditError("the value is no single text or number: edit the case (e)")
     lines = text.split("\n")
     line, start, end = _spot(lines, verdict)
