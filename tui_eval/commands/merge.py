@@ -28,30 +28,42 @@ def merge(references: Sequence[str], outputs: Sequence[Path]) -> int:
             check_writable(path)
     except ExportError as error:
         raise CommandError(str(error)) from None
+    store = Store(find_root([Path.cwd()])[0])
+    try:
+        folder, said, complete = _merged(store, references)
+    except (StoreError, merging.MergeError) as error:
+        raise CommandError(str(error)) from None
+    Index(store.root).record(folder)
+    for line in said:
+        warn(line)
+    code = show(folder.name, None)
+    with closing(RunReader(folder)) as reader:
+        unwritten = write_files(reader, outputs)
+    if unwritten:
+        return EXIT_USAGE
+    return EXIT_FAILED if code == EXIT_OK and not complete else code
+
+
+def _merged(store: Store, references: Sequence[str]) -> tuple[Path, list[str], bool]:
+    """The folder of the run that the others are together, what there is to say of it, and whether it has all of the
+    plan. Of the others nothing is held afterwards.
+
+    Raises:
+        StoreError, MergeError: they cannot be read, or are no parts of one plan.
+    """
     parts: list[merging.MergePart] = []
     try:
         for label, folder in _folders(references):
             parts.append(merging.MergePart.of(label, folder))
         whole = merging.whole_of(parts)
-        store = Store(find_root([Path.cwd()])[0])
         info = merging.facts(whole, new_run_id(), __version__)
         folder = store.create_folder(info.id)
         merging.write(folder, info, whole)
         _derive(folder, info)
-    except (StoreError, merging.MergeError) as error:
-        raise CommandError(str(error)) from None
+        return folder, _said(whole, info.id), whole.complete
     finally:
         for part in parts:
             part.reader.close()
-    Index(store.root).record(folder)
-    for line in _said(whole, info.id):
-        warn(line)
-    code = show(info.id, None)
-    with closing(RunReader(folder)) as reader:
-        unwritten = write_files(reader, outputs)
-    if unwritten:
-        return EXIT_USAGE
-    return EXIT_FAILED if code == EXIT_OK and not whole.complete else code
 
 
 def _derive(folder: Path, info: RunInfo) -> None:

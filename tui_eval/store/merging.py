@@ -25,7 +25,7 @@ from tui_eval.store.frames import FOLDER as FRAMES
 from tui_eval.store.imported.results_entries import FROM_FILE
 from tui_eval.store.missing_cases import missing_cases, write_missing
 from tui_eval.store.pending import storable_rows
-from tui_eval.store.reader import RunReader
+from tui_eval.store.reader import AttemptCount, RunReader
 from tui_eval.store.run_folders import RunLock, StoreError, is_alive
 from tui_eval.store.schema import SCHEMA_VERSION, TABLES, UNREAD, AttemptRow, RunInfo, RunState, StoredCase
 from tui_eval.store.shard_runs import PlannedShard
@@ -33,6 +33,7 @@ from tui_eval.store.write_thread import connect
 
 _BATCH = 500  # cases in one transaction
 _NAMES = 8
+_NO_ATTEMPT = AttemptCount(0, 0)
 
 
 class MergeError(Exception):
@@ -41,14 +42,15 @@ class MergeError(Exception):
 
 @dataclass(slots=True)
 class MergePart:
-    """One run of several, all of it but the bodies. `label` is what a person called it. Close its reader."""
+    """One run of several: its cases, and how many attempts each has (`AttemptCount`). What these say is read when it is
+    copied. `label` is what a person called it. Close its reader."""
 
     label: str
     reader: RunReader
     info: RunInfo
     shard: PlannedShard | None
     cases: list[StoredCase]
-    attempts: dict[int, list[AttemptRow]] = field(default_factory=dict)
+    counts: dict[int, AttemptCount] = field(default_factory=dict)
 
     @classmethod
     def of(cls, label: str, folder: Path) -> MergePart:
@@ -60,22 +62,21 @@ class MergePart:
         reader = RunReader(folder)
         try:
             info = reader.info()
-            part = cls(label, reader, info, shard_runs.shard_of(info), reader.cases())
-            for row in reader.attempts():
-                part.attempts.setdefault(row.case_ref, []).append(row)
+            return cls(
+                label, reader, info, shard_runs.shard_of(info), reader.cases(), reader.attempt_counts()
+            )
         except StoreError:
             reader.close()
             raise
-        return part
 
     @property
     def name(self) -> str:
         """What it is called in a message."""
         return self.label if self.shard is None else f"{self.label} (shard {self.shard.name})"
 
-    def ended(self, case: StoredCase) -> int:
-        """How many attempts of a case have ended."""
-        return sum(row.state == "done" for row in self.attempts.get(case.id, ()))
+    def count(self, case: StoredCase) -> AttemptCount:
+        """How many attempts a case has, and how many of them have ended."""
+        return self.counts.get(case.id, _NO_ATTEMPT)
 
 
 class MergedColumn(NamedTuple):
@@ -90,9 +91,10 @@ class MergedColumn(NamedTuple):
         return self.case.case_id, self.case.agent, self.case.model
 
     @property
-    def attempts(self) -> list[AttemptRow]:
-        """In their order."""
-        return self.part.attempts.get(self.case.id, [])
+    def is_open(self) -> bool:
+        """Whether attempts of it have not ended."""
+        count = self.part.count(self.case)
+        return count.ended < max(self.case.attempts, count.planned)
 
 
 @dataclass(slots=True)
@@ -141,19 +143,13 @@ def whole_of(parts: Sequence[MergePart]) -> Whole:
         columns,
         list(twice),
         *missing(parts, {one.case.case_id for one in columns}),
-        list(
-            dict.fromkeys(
-                one.case.case_id
-                for one in columns
-                if one.part.ended(one.case) < max(one.case.attempts, len(one.attempts))
-            )
-        ),
+        list(dict.fromkeys(one.case.case_id for one in columns if one.is_open)),
     )
 
 
 def _counts_more(new: MergedColumn, old: MergedColumn) -> bool:
     """Of what stands in two parts that counts of which more has ended, else what was begun last."""
-    ended = new.part.ended(new.case), old.part.ended(old.case)
+    ended = new.part.count(new.case).ended, old.part.count(old.case).ended
     if ended[0] != ended[1]:
         return ended[0] > ended[1]
     return (new.part.info.started_at, new.part.info.id) > (old.part.info.started_at, old.part.info.id)
@@ -497,12 +493,18 @@ class _Copy:
     def all(self, columns: Sequence[MergedColumn]) -> None:
         """Every column, in order."""
         for start in range(0, len(columns), _BATCH):
+            batch = columns[start : start + _BATCH]
+            rows: dict[str, dict[int, list[AttemptRow]]] = {}
+            for part in {one.part.info.id: one.part for one in batch}.values():
+                rows[part.info.id] = part.reader.attempts_of(
+                    [one.case.id for one in batch if one.part is part]
+                )
             self.connection.execute("BEGIN")
-            for column in columns[start : start + _BATCH]:
-                self._column(column)
+            for column in batch:
+                self._column(column, rows[column.part.info.id].get(column.case.id, []))
             self.connection.execute("COMMIT")
 
-    def _column(self, column: MergedColumn) -> None:
+    def _column(self, column: MergedColumn, attempts: Sequence[AttemptRow]) -> None:
         case, reader = column.case, column.part.reader
         self._case += 1
         row = (
@@ -510,9 +512,8 @@ class _Copy:
             case.attempts, case.required, reader.packed_case(case.id), case.variant,
         )  # fmt: skip
         self.connection.execute(f"INSERT INTO cases VALUES ({','.join('?' * 12)})", storable_rows([row])[0])
-        done = [one for one in column.attempts if one.state == "done"]
-        bodies = reader.packed_attempts([one.id for one in done])
-        for one in column.attempts:
+        bodies = reader.packed_attempts([one.id for one in attempts if one.state == "done"])
+        for one in attempts:
             self._attempt += 1
             ended = one.state == "done" and one.id in bodies
             self.connection.execute(_INSERT, storable_rows([self._row(one, ended)])[0])

@@ -11,7 +11,7 @@ from array import array
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from sys import intern
-from typing import Any, Literal, TypeVar, get_args
+from typing import Any, Literal, NamedTuple, TypeVar, get_args
 from urllib.parse import quote
 
 import msgspec
@@ -57,6 +57,13 @@ _ORDERS: dict[CaseOrder, str] = {
 same by the suites' names."""
 _MOST_CALLED = 10_000
 """Cases of a run of which those without a name of their own are given one."""
+
+
+class AttemptCount(NamedTuple):
+    """How many attempts a case has in a run, and how many of them have ended."""
+
+    planned: int
+    ended: int
 
 
 class _Answer(msgspec.Struct):
@@ -192,6 +199,26 @@ class RunReader:
         statement = f"SELECT {self._attempt_columns} FROM attempts {where} ORDER BY case_ref, attempt, id"
         return _each(self._attempt, self._all(statement, values))
 
+    def attempts_of(self, case_refs: Sequence[int]) -> dict[int, list[AttemptRow]]:
+        """The attempts of these cases in their order, by case; of one without any there is none."""
+        statement = (
+            f"SELECT {self._attempt_columns} FROM attempts WHERE case_ref IN ({_marks(case_refs)})"
+            " ORDER BY case_ref, attempt, id"
+        )
+        found: dict[int, list[AttemptRow]] = {}
+        for row in self._all(statement, tuple(case_refs)):
+            found.setdefault(row[1], []).append(self._attempt(row))
+        return found
+
+    def attempt_counts(self) -> dict[int, AttemptCount]:
+        """How many attempts each case has, by its id; of one without any there is none."""
+        statement = "SELECT case_ref, count(*), sum(state = 'done') FROM attempts GROUP BY case_ref"
+        same: dict[tuple[int, int], AttemptCount] = {}  # most have as many as the one before
+        return {
+            ref: same.setdefault((planned, ended), AttemptCount(planned, ended))
+            for ref, planned, ended in self._all(statement, ())
+        }
+
     def by_case(
         self, order: CaseOrder = "run", *, listed: bool = False
     ) -> Iterator[tuple[StoredCase, list[AttemptRow]]]:
@@ -201,14 +228,7 @@ class RunReader:
         ids = array("q", (row[0] for row in self._all(f"SELECT id FROM cases ORDER BY {_ORDERS[order]}", ())))
         for start in range(0, len(ids), _CASES_AT_ONCE):
             piece = ids[start : start + _CASES_AT_ONCE]
-            cases = self._cases_with(piece)
-            statement = (
-                f"SELECT {self._attempt_columns} FROM attempts WHERE case_ref IN ({_marks(piece)})"
-                " ORDER BY case_ref, attempt, id"
-            )
-            attempts: dict[int, list[AttemptRow]] = {}
-            for row in self._all(statement, tuple(piece)):
-                attempts.setdefault(row[1], []).append(self._attempt(row))
+            cases, attempts = self._cases_with(piece), self.attempts_of(piece)
             for ref in piece:
                 if ref in cases:
                     case = cases[ref]

@@ -1,0 +1,60 @@
+"""Parts of a plan as one run: what is held of them meanwhile."""
+
+from __future__ import annotations
+
+import tracemalloc
+from contextlib import closing
+from pathlib import Path
+
+from tui_eval.model import Attempt, Case
+from tui_eval.store import merging
+from tui_eval.store.merging import MergePart
+from tui_eval.store.reader import RunReader
+from tui_eval.store.schema import RunInfo
+from tui_eval.store.writer import PlannedCase, RunWriter
+
+CASES, LONG = 40, 250_000
+
+
+def part_of(folder: Path, run_id: str, first: int) -> Path:
+    """A run of so many cases from the `first` on, which did not pass for a long reason; the last never ran."""
+    place = folder / run_id
+    place.mkdir()
+    writer = RunWriter(place, RunInfo(id=run_id, agents=["a"]))
+    cases = [
+        Case(f"s.yaml::{n:03}", f"{n:03}", "s.yaml", "start_to_agent") for n in range(first, first + CASES)
+    ]
+    references = writer.plan([PlannedCase(case, "a", None, 2, 2) for case in cases])
+    for case, refs in list(zip(cases, references, strict=True))[:-1]:
+        for number, ref in enumerate(refs, 1):
+            why = f"{case.name}/{number} " + "x" * LONG
+            writer.done(ref, Attempt(case.case_id, number, "failed", "a", None, message=why))
+    writer.state("finished", 1.0)
+    writer.close()
+    return place
+
+
+def test_of_the_parts_no_reasons_are_held_and_all_are_copied(tmp_path: Path) -> None:
+    folders = [part_of(tmp_path, f"part-{n}", n * CASES) for n in range(2)]
+    tracemalloc.start()
+    try:
+        parts = [MergePart.of(folder.name, folder) for folder in folders]
+        whole = merging.whole_of(parts)
+        held, _ = tracemalloc.get_traced_memory()
+        made = tmp_path / "made"
+        made.mkdir()
+        merging.write(made, merging.facts(whole, "made", "1"), whole)
+    finally:
+        tracemalloc.stop()
+    assert held < 20 * LONG, "of 156 reasons"
+    assert whole.open_names == ["s.yaml::039", "s.yaml::079"] and not whole.complete
+    with closing(RunReader(made)) as reader:
+        rows = [(case.case_id, [row.message for row in rows]) for case, rows in reader.by_case()]
+        for ref, name in ((1, "000/1"), (2, "000/2"), (3, "001/1")):
+            assert (attempt := reader.attempt(ref)) is not None and attempt.message.startswith(name)
+    assert [case_id for case_id, _ in rows] == [f"s.yaml::{n:03}" for n in range(2 * CASES)]
+    assert [[text[:5] for text in texts] for _, texts in rows] == [
+        ["", ""] if n % CASES == CASES - 1 else [f"{n:03}/1", f"{n:03}/2"] for n in range(2 * CASES)
+    ]
+    for part in parts:
+        part.reader.close()
