@@ -164,7 +164,12 @@ _TUPLES = str.maketrans("()", "[]")
 
 def nested_text(value: Any, type_name: str) -> str:
     """A list or an object of a column of this type of DuckDB, as JSON or as DuckDB's own text, in one spelling: equal
-    texts are equal values."""
+    texts are equal values. JSON may stand in a text, too: answers that are extracted have no lists."""
+    if (
+        isinstance(value, str) and value[:1] in ("[", "{") and '"' in value
+    ):  # DuckDB's own quotes are single ones
+        with contextlib.suppress(ValueError, RecursionError):
+            value = json.loads(value)
     return even_duck_text(duck_text(value, type_name), type_name)
 
 
@@ -181,6 +186,10 @@ def duck_text(value: Any, type_name: str = "", top: bool = True) -> str:
     if isinstance(value, dict):
         kinds = _members(type_name)
         as_map = type_name[:4].upper() == "MAP("
+        if (
+            not as_map and value.keys() == kinds.keys()
+        ):  # JSON's objects have no order, a struct has that of its type
+            value = {name: value[name] for name in kinds}
         pairs = (
             (_quoted(_leaf(key, kinds.get("key", ""))) + "=" if as_map else f"{_in_quotes(key)}: ")
             + duck_text(item, kinds.get("value" if as_map else str(key), ""), False)
