@@ -40,9 +40,31 @@ class Named(Protocol):
     def case_id(self) -> str: ...
 
 
+class Unnamed(Protocol):
+    """What a test without a name is called by."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def suite(self) -> str: ...
+    @property
+    def description(self) -> str: ...
+    @property
+    def vars(self) -> dict[str, Any]: ...
+    @property
+    def named_by(self) -> str: ...
+
+
 def full_name(name: str, variant: str) -> str:
     """A case's name with what tells it from others, as one line of text."""
     return f"{name} · {variant}" if variant else name
+
+
+def column_label(agent: str | None, model: str | None) -> str:
+    """An agent and its model for people; one that is called by its model once (`atlas`, not `atlas, atlas`)."""
+    agent = agent or ""
+    own = "" if agent == model or agent.endswith((f":{model}", f"/{model}")) else model
+    return ", ".join(part for part in (agent, own) if part)
 
 
 def variant_of(case: Case, agent: str | None = None) -> str:
@@ -108,7 +130,7 @@ _VALUE = 80
 """Characters of a value that stands for a name."""
 
 
-def is_unnamed(case: Case) -> bool:
+def is_unnamed(case: Unnamed) -> bool:
     """Whether a promptfoo test has only the name that is filled in for it, `Row #3`."""
     if not case.name.startswith("Row #"):
         return False
@@ -198,7 +220,7 @@ def _asked_apart(tests: Sequence[Case]) -> list[str]:
     return lines if len(set(lines)) == every else [f"#{number}" for number in range(1, every + 1)]
 
 
-def names_by_values(cases: Sequence[Case]) -> list[str]:
+def names_by_values(cases: Sequence[Unnamed]) -> list[str]:
     """What lists call tests without a name: the text of the first variable that is their own and not every test's, and
     of as many more as it takes to tell the tests of a suite apart; where nothing does, the number of the row too."""
     told = [""] * len(cases)
@@ -211,9 +233,7 @@ def names_by_values(cases: Sequence[Case]) -> list[str]:
         while same:
             after: dict[str, list[int]] = {}
             for number in (number for group in same.values() for number in group):
-                values = _values(cases[number])
-                part = " ".join(str(values[depth]).split()) if depth < len(values) else ""
-                part = part if len(part) <= _VALUE else f"{part[: _VALUE - 1]}…"
+                part = value_text(cases[number], depth)
                 told[number] = f"{told[number]} · {part}" if told[number] and part else told[number] or part
                 after.setdefault(told[number], []).append(number)
             depth += 1
@@ -238,7 +258,14 @@ def names_by_values(cases: Sequence[Case]) -> list[str]:
     return told
 
 
-def _values(case: Case) -> list[Any]:
+def value_text(case: Unnamed, depth: int = 0) -> str:
+    """The text of the variable that a test without a name is called by first (or, `depth`, of a later one)."""
+    values = _values(case)
+    part = " ".join(str(values[depth]).split()) if depth < len(values) else ""
+    return part if len(part) <= _VALUE else f"{part[: _VALUE - 1]}…"
+
+
+def _values(case: Unnamed) -> list[Any]:
     if case.named_by not in case.vars:
         return list(case.vars.values())
     return [case.vars[case.named_by], *(value for name, value in case.vars.items() if name != case.named_by)]

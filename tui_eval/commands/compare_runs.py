@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from contextlib import closing
 from pathlib import Path
 
+from tui_eval.case_names import column_label
 from tui_eval.commands.output import (
     EXIT_FAILED,
     EXIT_NOTHING,
@@ -92,9 +93,11 @@ def _columns(cases: Sequence[CaseSummary], agents: Sequence[str]) -> tuple[list[
     known = list(dict.fromkeys((case.agent, case.model) for case in cases))
     halves: list[list[CaseSummary]] = []
     for wanted in agents:
-        meant = [one for one in known if wanted in (one[0], one[1], f"{one[0]}, {one[1]}")]
+        meant = [
+            one for one in known if wanted in (one[0], one[1], f"{one[0]}, {one[1]}", column_label(*one))
+        ]
         if len(meant) != 1:
-            named = "; ".join(", ".join(part for part in one if part) for one in known)
+            named = "; ".join(column_label(*one) for one in known)
             problem = (
                 "is not one of the run's agents" if not meant else "means more than one of the run's agents"
             )

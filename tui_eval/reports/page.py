@@ -183,10 +183,10 @@ def _facts(info: RunInfo, counted: _Counted) -> list[tuple[str, str]]:
 
 def _cases(reader: RunReader, whole: bool) -> Iterator[tuple[str | None, CaseShown]]:
     """Every case in the order of the results, the first of a suite with the suite's name."""
-    suite, names = None, reader.called()
+    suite = None
     for case, attempts, found in results.rows_by_case(reader):
         item = summarise(case, attempts)
-        item.name = names.get(case.case_id, item.name)
+        item.name = reader.listed([case])[0].name
         own = [(row, attempt) for attempt, row in found]
         shown = case_shown(case.id, item, own, passed_whole=whole, folder=reader.folder)
         yield (None if case.suite == suite else case.suite), shown

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import urlencode
 
+from tui_eval.case_names import column_label
 from tui_eval.reports.html_templates import dollars, minute, render, seconds
 from tui_eval.reports.run_comparison import (
     CHANGES,
@@ -115,7 +116,7 @@ def _side(root: Path, folders: Path, run: RunSummary, other: RunSummary, column:
         if column >= len(known):
             raise PageNotThere(f"run {run.id} has no agent {column}")
         cases = [case for case in cases if (case.agent, case.model) == known[column]]
-        agent = ", ".join(part for part in known[column] if part)
+        agent = column_label(*known[column])
     return Side(run, counting, column, agent, cases)
 
 
@@ -223,7 +224,7 @@ def _agents(both: Both) -> list[SideChoice]:
     """Other agents of the run to compare."""
     with closing(RunReader(both.after.folders[-1])) as reader:
         known = columns_of(reader.cases())
-    options = [(str(number), ", ".join(part for part in one if part)) for number, one in enumerate(known)]
+    options = [(str(number), column_label(*one)) for number, one in enumerate(known)]
     sides = (("first", "left", both.before), ("second", "right", both.after))
     return [SideChoice(word, name, options, str(side.column)) for word, name, side in sides]
 

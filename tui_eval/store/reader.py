@@ -9,6 +9,7 @@ import time
 import zlib
 from array import array
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
 from sys import intern
 from typing import Any, Literal, NamedTuple, TypeVar, get_args
@@ -16,7 +17,7 @@ from urllib.parse import quote
 
 import msgspec
 
-from tui_eval.case_names import called, which_test, which_tests
+from tui_eval.case_names import called, is_unnamed, value_text, which_test, which_tests
 from tui_eval.guard import figures, private
 from tui_eval.model import Attempt, Case, Outcome, decoded
 from tui_eval.store.encoding import unpack
@@ -55,8 +56,6 @@ _ORDERS: dict[CaseOrder, str] = {
 }
 """Orders of a run's cases: as they were planned; a suite's cases together, the suite first that was planned first; the
 same by the suites' names."""
-_MOST_CALLED = 10_000
-"""Cases of a run of which those without a name of their own are given one."""
 
 
 class AttemptCount(NamedTuple):
@@ -147,35 +146,39 @@ class RunReader:
         return [self._case(row) for row in self._all(statement, (case_id,))]
 
     def called(self) -> dict[str, str]:
-        """What lists call the cases whose recorded name says too little, by id: those of tests without a name, or with
-        the name of another (`case_names.called`). Of a large run none: its cases would have to be read whole."""
-        count = self._one("SELECT count(*) FROM cases", ())
-        if count is None or count[0] > _MOST_CALLED:
-            return {}
-        rows = self.cases()
-        tests: dict[tuple[str, str], set[str]] = {}
-        for row in rows:
-            test = which_test(row.case_id, row.suite, row.name)
-            tests.setdefault((row.suite, row.name), set()).add(test)
-        refs = {
-            row.case_id: row.id
-            for row in rows
-            if row.name.startswith("Row #") or len(tests[row.suite, row.name]) > 1
-        }
-        cases: list[Case] = []
-        for ref in refs.values():
-            with contextlib.suppress(StoreError):  # damaged: it keeps its name
-                cases.append(self.case(ref))
-        names = called(cases, which_tests(cases))
-        return {case.case_id: name for case, name in zip(cases, names, strict=True) if name != case.name}
+        """What lists call the cases whose recorded name says too little, by id."""
+        found: dict[str, str] = {}
+        for piece in self.pieces():
+            found |= self._listed_names.of(piece)
+        return found
 
     def listed(self, rows: Iterable[StoredCase]) -> list[StoredCase]:
         """These cases of the run by the names that lists call them."""
-        names = self.called()
+        rows = list(rows)
+        names = self._listed_names.of(rows)
         return [
             msgspec.structs.replace(row, name=names[row.case_id]) if row.case_id in names else row
             for row in rows
         ]
+
+    @cached_property
+    def _listed_names(self) -> _ListedNames:
+        return _ListedNames(self)
+
+    def pieces(self) -> Iterator[list[StoredCase]]:
+        """Every case of the run in its order, some hundreds at a time."""
+        ids = array("q", (row[0] for row in self._all("SELECT id FROM cases ORDER BY id", ())))
+        for start in range(0, len(ids), _CASES_AT_ONCE):
+            yield list(self._cases_with(ids[start : start + _CASES_AT_ONCE]).values())
+
+    def bodies(self, refs: Collection[int], kind: type[T]) -> dict[int, T]:
+        """What of these cases `kind` has, as they were when the run began, by id; without those that are damaged."""
+        found: dict[int, T] = {}
+        statement = f"SELECT id, body FROM cases WHERE id IN ({_marks(refs)}) ORDER BY id"
+        for ref, body in self._all(statement, tuple(refs)) if refs else ():
+            with contextlib.suppress(StoreError):
+                found[ref] = self._unpack(body, kind)
+        return found
 
     def case(self, case_ref: int) -> Case:
         """The case as it was when the run began."""
@@ -224,17 +227,15 @@ class RunReader:
     ) -> Iterator[tuple[StoredCase, list[AttemptRow]]]:
         """Every case of the run with its attempts; no more of them are held at once than a few hundred. `listed`: by the
         names that lists call them."""
-        names = self.called() if listed else {}
         ids = array("q", (row[0] for row in self._all(f"SELECT id FROM cases ORDER BY {_ORDERS[order]}", ())))
         for start in range(0, len(ids), _CASES_AT_ONCE):
             piece = ids[start : start + _CASES_AT_ONCE]
             cases, attempts = self._cases_with(piece), self.attempts_of(piece)
+            if listed:
+                cases = {case.id: case for case in self.listed(cases.values())}
             for ref in piece:
                 if ref in cases:
-                    case = cases[ref]
-                    if case.case_id in names:
-                        case = msgspec.structs.replace(case, name=names[case.case_id])
-                    yield case, attempts.get(ref, [])
+                    yield cases[ref], attempts.get(ref, [])
 
     def in_turn(self, refs: Sequence[int]) -> Iterator[tuple[StoredCase, AttemptRow]]:
         """The attempts of these ids in this order, each with its case; no more of them are held at once than a few
@@ -248,7 +249,7 @@ class RunReader:
                 yield cases[row.case_ref], row
 
     def _cases_with(self, refs: Collection[int]) -> dict[int, StoredCase]:
-        statement = f"SELECT {self._case_columns} FROM cases WHERE id IN ({_marks(refs)})"
+        statement = f"SELECT {self._case_columns} FROM cases WHERE id IN ({_marks(refs)}) ORDER BY id"
         return {row[0]: self._case(row) for row in self._all(statement, tuple(refs))}
 
     def _case(self, row: tuple[Any, ...]) -> StoredCase:
@@ -475,3 +476,94 @@ def _open(path: Path) -> sqlite3.Connection:
 
 
 decoded(_Answer, tuple[list[str], list[int]])
+
+# -- What lists call the cases of a run whose recorded name says too little: those of tests without a name, or with the
+# name of another. No more is held for it than two numbers a case and the names of those that clash, so that a large
+# run is called as a small one is.
+
+
+class _Asked(msgspec.Struct):
+    """Of a case what an unnamed one is called by: a body is read for no more."""
+
+    case_id: str
+    name: str
+    suite: str
+    description: str = ""
+    vars: dict[str, Any] = {}
+    named_by: str = ""
+
+
+class _ListedNames:
+    """The names by which lists call the cases of a run."""
+
+    def __init__(self, run: RunReader) -> None:
+        self._run = run
+        self._clashing = _called(run)
+
+    def of(self, cases: Iterable[StoredCase]) -> dict[str, str]:
+        """What these are called, by case id, where it is not their recorded name."""
+        found: dict[str, str] = {}
+        unnamed: list[StoredCase] = []
+        for case in cases:
+            if case.case_id in self._clashing:
+                if (name := self._clashing[case.case_id]) != case.name:
+                    found[case.case_id] = name
+            elif _may_be_unnamed(case):
+                unnamed.append(case)
+        for asked in self._run.bodies([case.id for case in unnamed], _Asked).values():
+            if is_unnamed(asked) and (name := value_text(asked)) not in ("", asked.name):
+                found[asked.case_id] = name
+        return found
+
+
+def _may_be_unnamed(case: StoredCase) -> bool:
+    return case.name.startswith("Row #")
+
+
+def _called(run: RunReader) -> dict[str, str]:
+    """What the cases are called whose shortest name is that of another test too, by id: with what tells them apart."""
+    names, clashing = _clashes(run)
+    while clashing:
+        refs: dict[str, int] = {}
+        for piece in run.pieces():
+            told = _told(run, piece)
+            refs.update((case.case_id, case.id) for case in piece if told[case.id][0] in clashing)
+        cases: list[Case] = []
+        for ref in refs.values():
+            with contextlib.suppress(StoreError):  # damaged: it keeps its name
+                cases.append(run.case(ref))
+        longer = called(cases, which_tests(cases))
+        # What one is called now may be the shortest name of yet another, and what it goes on with where its first
+        # value is empty.
+        told = {hash((case.suite, name)) for case, name in zip(cases, longer, strict=True)}
+        told |= {hash((case.suite, value_text(case, n))) for case in cases for n in range(1, len(case.vars))}
+        more = told & names - clashing
+        if not more:
+            return {case.case_id: name for case, name in zip(cases, longer, strict=True)}
+        clashing |= more
+    return {}
+
+
+def _clashes(run: RunReader) -> tuple[set[int], set[int]]:
+    """Marks of all shortest names, and of those that cases of more than one test have."""
+    names: set[int] = set()
+    tests: set[int] = set()
+    clashing: set[int] = set()
+    for piece in run.pieces():
+        for name, test in _told(run, piece).values():
+            if test not in tests:
+                (clashing if name in names else names).add(name)
+                tests.add(test)
+    return names, clashing
+
+
+def _told(run: RunReader, piece: Sequence[StoredCase]) -> dict[int, tuple[int, int]]:
+    """Of each case the marks of its shortest name in its suite, and of that name and its test."""
+    asked = run.bodies([case.id for case in piece if _may_be_unnamed(case)], _Asked)
+    found: dict[int, tuple[int, int]] = {}
+    for case in piece:
+        unnamed = case.id in asked and is_unnamed(asked[case.id])
+        name = value_text(asked[case.id]) if unnamed else case.name
+        test = which_test(case.case_id, case.suite, case.name)
+        found[case.id] = hash((case.suite, name)), hash((case.suite, name, case.name, test))
+    return found

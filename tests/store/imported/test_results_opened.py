@@ -13,7 +13,7 @@ from tests.commands.conftest import Cli
 from tests.support import TESTS
 from tui_eval.formats.reading import is_results, open_results
 from tui_eval.store.reader import RunReader
-from tui_eval.store.run_folders import StoreError
+from tui_eval.store.run_folders import Store, StoreError
 
 VECTORS = sorted((TESTS / "vectors" / "nao_results").glob("*.json"))
 
@@ -201,6 +201,48 @@ def test_rows_of_other_inputs_are_no_attempts_of_one_case(cli: Cli, tmp_path: Pa
         (one["case_id"], one["attempts"], one["outcome"]) for one in ours
     ]
     assert len(read) == 8 and not any(one["flaky"] for one in read)
+
+
+TABLE = """
+prompts: [{raw: "Say {{word}}", label: terse}, {raw: "Please say {{word}} in {{lang}}", label: polite}]
+providers: [{id: echo, label: "acme:mini"}, {id: echo, label: "acme:large"}]
+defaultTest: {vars: {lang: [de, en]}}
+tests: file://tests.csv
+"""
+ROWS = """\
+word,__description,__expected
+tea,twin,contains:tea
+pot,twin,contains:tea
+cup,,contains:cup
+mug,alone,contains:mug
+"""
+
+
+def test_rows_of_a_table_with_one_description_are_tests_and_read_as_those_of_a_run_here(
+    cli: Cli, tmp_path: Path, monkeypatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "tui_eval.yaml").write_text("{}\n")
+    (tmp_path / "promptfooconfig.yaml").write_text(TABLE)
+    (tmp_path / "tests.csv").write_text(ROWS)
+    cli("run", ".", "--display", "none", "-o", "its.promptfoo.json")
+    document = json.loads((tmp_path / "its.promptfoo.json").read_text())
+    document["config"] = yaml.safe_load(TABLE)
+    for number, row in enumerate(document["results"]["results"]):  # as promptfoo itself writes it
+        del row["tuiEval"]
+        if "description" not in row["testCase"]:
+            row["testCase"]["description"] = f"Row #{number + 1}"
+    (tmp_path / "out.json").write_text(json.dumps(document))
+    (run,) = Store(tmp_path).run_folders()
+    read, ours = RunReader(open_results(tmp_path / "out.json")), RunReader(run)
+    assert {case.case_id for case in read.cases()} == {case.case_id for case in ours.cases()}
+    assert len(read.cases()) == 32 and all(row.attempt == 1 for row in read.attempts())
+    assert {case.variant.removesuffix(" lang=de").removesuffix(" lang=en") for case in ours.cases()} == {
+        case.variant for case in read.cases()
+    }
+    read.close()
+    ours.close()
+    assert "unchanged: 32\n" in cli("compare", "last", "out.json").out
 
 
 def test_a_promptfoo_file_elsewhere_or_with_odd_rows_opens_too(tmp_path: Path) -> None:

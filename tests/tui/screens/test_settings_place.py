@@ -11,7 +11,7 @@ from tui_eval.tui.keys import KEYS, remap
 from tui_eval.tui.screens.help import PaperScreen, help_paragraphs
 from tui_eval.tui.screens.settings_place import EXAMPLE, InForce, SettingsScreen, settings_paragraphs
 from tui_eval.tui.screens.suites_screen import SuitesScreen
-from tui_eval.tui.settings import Settings, read_settings
+from tui_eval.tui.settings import Settings, read_settings, settings_file
 from tui_eval.tui.state.text.formatting import Symbols
 from tui_eval.tui.terminal import editor
 
@@ -46,6 +46,22 @@ async def test_settings_are_shown_edited_and_hold_at_once(tmp_path, monkeypatch,
         await until(lambda: isinstance(app.screen, SuitesScreen), pilot)
         await until(lambda: "f5 run" in screen_text(app), pilot)
     remap({})
+
+
+async def test_an_editor_that_is_left_without_saving_leaves_no_file(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    opened = []
+    monkeypatch.setattr(editor, "edit", lambda app, path, *_: opened.append(path.read_text()) or "")
+    async with running_app(project(tmp_path)) as (app, pilot):
+        await pilot.press("comma")
+        await until(lambda: isinstance(app.screen, SettingsScreen), pilot)
+        await pilot.press("e")
+        await until(lambda: opened, pilot)
+        assert opened == [EXAMPLE] and not settings_file().exists()
+        settings_file().write_text(EXAMPLE)
+        await pilot.press("e")
+        await until(lambda: len(opened) == 2, pilot)
+        assert settings_file().exists(), "what was there before stays"
 
 
 def test_the_example_is_a_settings_file_in_its_every_line(tmp_path):

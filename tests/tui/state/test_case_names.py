@@ -9,7 +9,15 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from tui_eval.case_names import called, full_name, short_prompts, short_providers, which_test, which_tests
+from tui_eval.case_names import (
+    called,
+    column_label,
+    full_name,
+    short_prompts,
+    short_providers,
+    which_test,
+    which_tests,
+)
 from tui_eval.config.project import load as load_config
 from tui_eval.formats import reading
 from tui_eval.guard.trust import Trust
@@ -225,3 +233,11 @@ def test_the_grid_has_the_columns_of_the_suite_in_whatever_order_they_were_run(t
         assert heads(grid(listed, columns_of(listed))) == [
             ["gpt-small", "gpt-small", "gpt-large", "gpt-large"], ["terse", "warm", "terse", "warm"],
         ]  # fmt: skip
+
+
+def test_an_agent_that_is_called_by_its_model_is_named_once() -> None:
+    assert column_label("atlas", "atlas") == "atlas"
+    assert column_label("openai:chat:atlas", "atlas") == "openai:chat:atlas"
+    assert column_label("shop", "atlas") == "shop, atlas"
+    assert column_label("shop-atlas", "atlas") == "shop-atlas, atlas"
+    assert column_label("shop", None) == "shop" and column_label(None, "atlas") == "atlas"

@@ -24,6 +24,8 @@ OURS = "tuiEval"
 """The member of a result that holds what only a results file of ours could say."""
 _FILLED_IN = re.compile(r"Row #\d+")
 """The description that promptfoo gives a test of a file that has none."""
+_TABLES = (".csv", ".tsv", ".xlsx", ".xls")
+_SHEET = "docs.google.com/spreadsheets"
 _OF_THE_RUN = ("sessionId", "_conversation")
 _encoder = msgspec.json.Encoder(order="deterministic")
 
@@ -129,10 +131,12 @@ def labels_of(prompts: list[dict[str, Any]]) -> list[str]:
 
 def _names(rows: list[dict[str, Any]], config: Any) -> list[tuple[str, str]]:
     """Of each row what its case is called in an id, and what stands at the id's end. Rows of one description whose variables differ are no attempts of
-    one case: they are the combinations of a matrix, or tests of one description."""
+    one case: they are the combinations of a matrix, or tests of one description. A table's row is a test, and only
+    `defaultTest` makes combinations of it."""
     config = _mapping(config)
     listed = config.get("tests")
     tests = [_mapping(one) for one in listed] if isinstance(listed, list) else []
+    of_tables = _are_tables(listed)
     default = _mapping(_mapping(config.get("defaultTest")).get("vars"))
     groups: dict[tuple[str, int], dict[bytes, dict[str, Any]]] = {}
     heads: list[tuple[tuple[str, int], bytes]] = []
@@ -143,7 +147,10 @@ def _names(rows: list[dict[str, Any]], config: Any) -> list[tuple[str, str]]:
         name = _described(row)
         if not name:
             naming = {
-                key: value for key, value in variables.items() if key not in default or default[key] != value
+                key: value
+                for key, value in variables.items()
+                if key not in default
+                or not (default[key] == value or (isinstance(default[key], list) and value in default[key]))
             }
             name = _unnamed(naming or variables)
         key = _json(variables)
@@ -159,12 +166,27 @@ def _names(rows: list[dict[str, Any]], config: Any) -> list[tuple[str, str]]:
         alike = sum(" ".join(str(one.get("description") or "").split()) == name for one in tests)
         keys = list(dict.fromkeys(key for variables in seen.values() for key in variables))
         differing = [key for key in keys if len({_json(one.get(key)) for one in seen.values()}) > 1]
-        for number, (key, variables) in enumerate(seen.items(), 1):
-            several = f"#{number}" if number > 1 else ""
-            chosen = {one: variables[one] for one in differing if one in variables}
-            apart = (name, several) if alike == len(seen) else (name + _suffix(chosen), "")
-            found[group, key] = apart
+        if alike == len(seen):
+            differing = []
+        elif not alike and of_tables:
+            differing = [key for key in differing if isinstance(default.get(key), list)]
+        taken: dict[str, int] = {}
+        for key, variables in seen.items():
+            called = name + _suffix({one: variables[one] for one in differing if one in variables})
+            taken[called] = number = taken.get(called, 0) + 1
+            found[group, key] = called, f"#{number}" if number > 1 else ""
     return [found[head] for head in heads]
+
+
+def _are_tables(listed: Any) -> bool:
+    """Whether the tests that a configuration does not hold itself are all from tables."""
+    files = (
+        [one.get("path") if isinstance(one, dict) else one for one in listed if isinstance(one, dict | str)]
+        if isinstance(listed, list)
+        else [listed]
+    )
+    named = [one.partition("#")[0].lower() for one in files if isinstance(one, str)]
+    return bool(named) and all(one.endswith(_TABLES) or _SHEET in one for one in named)
 
 
 def _unnamed(variables: Mapping[str, Any]) -> str:

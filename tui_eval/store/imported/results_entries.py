@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from tui_eval.case_names import short_prompts
+from tui_eval.case_names import short_prompts, short_providers
 from tui_eval.guard import figures
 from tui_eval.model import (
     OUTCOMES,
@@ -84,21 +84,27 @@ def grouped(document: dict[str, Any], place: str, started_at: float) -> list[Res
     }
     for group in groups.values():
         group.case.order = places[group.case.case_id]
-    _name_prompts([group.case for group in groups.values()])
+    _name_columns([group.case for group in groups.values()])
     return list(groups.values())
 
 
-def _name_prompts(cases: Sequence[Case]) -> None:
-    """Call the prompts of each suite what its reader would call them."""
+def _name_columns(cases: Sequence[Case]) -> None:
+    """Call the prompts and providers of each suite what its reader would call them."""
     labels: dict[str, dict[str, str]] = {}
+    providers: dict[str, dict[str, str]] = {}
     for case in cases:
         if case.prompt:
             labels.setdefault(case.suite, {})[case.prompt] = ""
-    for names in labels.values():
-        if len(names) > 1:
-            names.update(zip(names, short_prompts(list(names)), strict=True))
+        if case.agent and "columnProvider" in case.options:
+            providers.setdefault(case.suite, {})[case.agent] = ""
+    for found, shorten in ((labels, short_prompts), (providers, short_providers)):
+        for names in found.values():
+            if len(names) > 1:
+                names.update(zip(names, shorten(list(names)), strict=True))
     for case in cases:
         case.variant = labels.get(case.suite, {}).get(case.prompt or "", "")
+        if "columnProvider" in case.options:
+            case.column_name = providers.get(case.suite, {}).get(case.agent or "", "")
 
 
 def _required(cases: Any) -> dict[tuple[str, str, str | None], int]:

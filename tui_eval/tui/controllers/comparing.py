@@ -8,6 +8,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
+from tui_eval.case_names import column_label
 from tui_eval.guard.text import visible
 from tui_eval.store.run_folders import Store
 from tui_eval.tui.front import Front, RunsMeant
@@ -121,4 +122,4 @@ def _against(one: Column, other: Column) -> str:
 
 
 def _column(column: Column) -> str:
-    return visible(", ".join(part for part in column if part) or "no agent", newlines=False)
+    return visible(column_label(*column) or "no agent", newlines=False)

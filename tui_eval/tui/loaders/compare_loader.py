@@ -9,6 +9,7 @@ from itertools import combinations
 from pathlib import Path
 from typing import NamedTuple
 
+from tui_eval.case_names import column_label
 from tui_eval.model import Attempt
 from tui_eval.reports.run_comparison import CaseChange, RunComparison, compare
 from tui_eval.store.index import Index
@@ -43,7 +44,7 @@ class Half:
     @property
     def column(self) -> str:
         """Its agent (and model) for people; empty where it is a whole run."""
-        return ", ".join(part for part in (self.agent, self.model) if part)
+        return column_label(self.agent, self.model)
 
     @property
     def runs(self) -> list[str]:

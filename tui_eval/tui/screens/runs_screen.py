@@ -27,7 +27,7 @@ from tui_eval.tui.screens.prompt import Prompt
 from tui_eval.tui.screens.run_deletion import RunDeletion
 from tui_eval.tui.screens.run_plots import RunPlots
 from tui_eval.tui.state.app_state import CasePointer
-from tui_eval.tui.state.lists.run_line import RunLine, begun_apart, holds, row_line, titles
+from tui_eval.tui.state.lists.run_line import RunLine, begun_apart, holds, row_line, titles, with_hidden
 from tui_eval.tui.state.runs.runs_view import DetailRow, RunFacts, detail_rows, example_of, mode_line
 from tui_eval.tui.state.text.lines import fit, one_line, plain
 from tui_eval.tui.widgets.bars import FactsBar, KeyHints
@@ -261,7 +261,7 @@ class RunsScreen(Place, inherit_bindings=False):
         )
         shown = [one for one in self.lines if not (self.whole_only and one.above)]
         begun = begun_apart(shown)
-        shown = [one for one in shown if holds(one, self.filter, begun.get(one.run.id, ""))]
+        shown = with_hidden([one for one in shown if holds(one, self.filter, begun.get(one.run.id, ""))])
         if self.lines and not shown:
             held = "holds these words: F clears the filter" if self.filter else "is a whole one"
             self.table.empty = f"No run {held}{', i shows all runs' if self.whole_only else ''}."

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -122,16 +123,22 @@ class SettingsScreen(PaperScreen, inherit_bindings=False):
         }
 
     def _edit(self) -> None:
-        """The file in the editor, made where there is none; what is changed in it holds at once."""
+        """The file in the editor, made where there is none; what is changed in it holds at once. One that was made and
+        not saved is taken away again."""
         notices, file = self.services.notices, settings_file()
+        made = None
         try:
             if not file.exists():
                 file.parent.mkdir(parents=True, exist_ok=True)
                 file.write_text(EXAMPLE, "utf-8")
+                made = file.stat().st_mtime_ns
         except OSError as error:
             notices.problem(f"{file}: cannot be written: {error}")
             return
         trouble = self.services.editor.edit(file)
+        with suppress(OSError):
+            if file.stat().st_mtime_ns == made:
+                file.unlink()
         if trouble:
             notices.problem(trouble)
         self.services.take_settings()

@@ -11,7 +11,7 @@ from textual import on
 from textual.app import ComposeResult
 from textual.events import ScreenResume
 
-from tui_eval.case_names import full_name
+from tui_eval.case_names import column_label, full_name
 from tui_eval.tui.background import run_in_thread
 from tui_eval.tui.front import RunChanged, Said
 from tui_eval.tui.handlers import Handler
@@ -147,8 +147,9 @@ class SidesScreen(Place, inherit_bindings=False):
 
     def _head(self) -> None:
         width = self.size.width or 80
-        left, right = (_facts(self.sides.choices[i]) for i in (self.sides.left, self.sides.right))
-        one = self.sides.choices[self.sides.right]
+        other, one = (self.sides.choices[i] for i in (self.sides.left, self.sides.right))
+        apart = (other.agent, other.model) != (one.agent, one.model)
+        left, right = _facts(other, apart), _facts(one, apart)
         called = self.services.state.name_of(self.sides.case_id, one.name or self.sides.case_id)
         name = one_line(full_name(called, one.variant))
         side = self.pane.side
@@ -310,15 +311,17 @@ class SidesScreen(Place, inherit_bindings=False):
             self.services.notices.say(words)
 
 
-def _facts(one: CompareChoice) -> Line:
-    """An attempt in a line."""
+def _facts(one: CompareChoice, who_first: bool) -> Line:
+    """An attempt in a line; whose it is first where that tells it from the other."""
     outcome = one.row.outcome or "error"
-    when = time.strftime("%d %b %H:%M", time.localtime(one.row.started_at or 0))
-    who = ", ".join(one_line(part) for part in (one.agent, one.model) if part)
+    who = one_line(column_label(one.agent, one.model))
+    told = [time.strftime("%d %b %H:%M", time.localtime(one.row.started_at or 0))]
+    told += [f"attempt {one.row.attempt}", duration(one.row.duration_ms)]
+    told = list(filter(None, [who, *told] if who_first else [*told, who]))
     return (
         Span(f"{GLYPHS.get(outcome, ' ')} {outcome}", outcome),
         Span(f" {one.how}" if one.how else "", "note"),
-        Span(f"  {when} · attempt {one.row.attempt} · {duration(one.row.duration_ms)} · {who}", "muted"),
+        Span(f"  {' · '.join(told)}", "muted"),
     )
 
 

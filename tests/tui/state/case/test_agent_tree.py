@@ -271,6 +271,6 @@ def test_beside_a_list_what_was_wanted_is_said_once() -> None:
 def test_in_a_step_helpers_are_indented_under_their_hand_off() -> None:
     said_so_far = step_view(None, live_network()).paragraphs
     assert [text for _, text in said_so_far if text][1:5] == [
-        '→ flights {"to": "LIS"}', '→ hotels {"city": "Lisbon"}', "  ▸ find()", "  flights: Let me see.",
+        '→ flights {"to": "LIS"}', "  flights: Let me see.", "  → fares", "    fares: 136 EUR.",
     ]  # fmt: skip
     assert said_so_far[-1][1] == "Fly FR 1885."

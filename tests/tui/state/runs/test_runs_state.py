@@ -34,6 +34,7 @@ from tui_eval.tui.state.lists.run_line import (
     points,
     row_line,
     under_their_runs,
+    with_hidden,
     with_parts,
 )
 from tui_eval.tui.state.runs.runs_view import RunFacts, action_of, detail_rows
@@ -549,3 +550,15 @@ def test_reruns_stand_under_their_run_and_a_glyph_says_how_the_cases_came_out():
     assert [one.run.id for one in under_their_runs(lines)] == ["2", "5", "4", "3", "1"]
     assert [outcome_sign(one.run)[0] for one in lines] == ["✓", "✓", "✗", "!", "!"]
     assert outcome_sign(line("6").run)[0] == "–"
+
+
+def test_a_rerun_whose_run_the_filter_hides_is_not_taken_for_another_ones():
+    listed = under_their_runs([run(1), run(2, linked_to=run(1).run.id), run(3)])
+    below = next(one for one in listed if one.above)
+    assert "not shown" not in "".join(plain(row_line(one, 100, NOW)) for one in with_hidden(listed))
+    left = with_hidden([one for one in listed if one.run.id != run(1).run.id])
+    told = {one.run.id: plain(row_line(one, 100, NOW)) for one in left}
+    assert "↳ its run is not shown · " in told[below.run.id]
+    assert [one.hidden for one in with_hidden([*left, run(1)])] == [False] * 3, (
+        "the filter lets it through again"
+    )

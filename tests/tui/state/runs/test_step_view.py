@@ -65,3 +65,32 @@ def test_an_error_that_was_just_said_is_not_said_again() -> None:
     assert said.count("it fell over") == 1 and said.endswith("\nerror")
     attempt.transcript.pop()
     assert words(step_view(None, None, attempt).paragraphs).endswith("error: it fell over")
+
+
+def test_what_helpers_say_at_the_same_time_stands_below_each_ones_hand_off() -> None:
+    def said(kind: str, agent: str, text: str, name: str = "") -> LivePiece:
+        return LivePiece(1, kind, agent, text, name, "", 0.0)
+
+    live = LiveAttempt(
+        [
+            piece("user", "hello"),
+            said("hand_off", "front", "{}", "prices"),
+            said("hand_off", "front", "{}", "stock"),
+            said("tool_call", "stock", "{}", "count"),
+            said("assistant", "prices", "79 euros"),
+            said("assistant", "stock", "three left"),
+            said("assistant", "front", "79 euros, three left"),
+            piece("verdict", "passed: contains 79"),
+        ]
+    )
+    lines = [text for _, text in step_view(None, live).paragraphs if text]
+    assert lines == [
+        "> hello",
+        "→ prices",
+        "  prices: 79 euros",
+        "→ stock",
+        "  ▸ count({})",
+        "  stock: three left",
+        "front: 79 euros, three left",
+        "  ✓ contains 79",
+    ]

@@ -76,17 +76,7 @@ class LiveTranscript:
         known = self._entries.get(place)
         if known is not None and known[0] == len(piece.text):
             return known[1]
-        kind = _KINDS.get(piece.kind)
-        entry = Entry(
-            turn, kind or "note", agent=piece.agent, text=piece.text, name=piece.name, call_id=piece.call_id,
-            started_at=piece.at or None,
-        )  # fmt: skip
-        if kind is None:
-            entry.text = piece.text or piece.name or piece.kind
-        elif kind in ("tool_call", "hand_off"):
-            entry.arguments, entry.text = piece.text or None, ""
-        elif kind == "tool_result":
-            entry.result, entry.text = piece.text, ""
+        entry = entry_of(piece, turn)
         self._entries[place] = len(piece.text), entry
         return entry
 
@@ -149,6 +139,22 @@ class LiveTranscript:
             known = Block(f"t{turn}", "turn", f"turn {turn}", lambda: iter(words), turn, "strong")
             self._rules[turn, runs] = known
         return known
+
+
+def entry_of(piece: LivePiece, turn: int) -> Entry:
+    """A live piece as an entry of a transcript."""
+    kind = _KINDS.get(piece.kind)
+    entry = Entry(
+        turn, kind or "note", agent=piece.agent, text=piece.text, name=piece.name, call_id=piece.call_id,
+        started_at=piece.at or None,
+    )  # fmt: skip
+    if kind is None:
+        entry.text = piece.text or piece.name or piece.kind
+    elif kind in ("tool_call", "hand_off"):
+        entry.arguments, entry.text = piece.text or None, ""
+    elif kind == "tool_result":
+        entry.result, entry.text = piece.text, ""
+    return entry
 
 
 def _settled(order: Sequence[tuple[int, Entry, AgentNode]]) -> set[int]:

@@ -32,7 +32,8 @@ _ENDING = re.compile(r"\.(ya?ml|hocon|json|csv)(?=, |$)")
 
 class RunLine(msgspec.Struct, frozen=True):
     """One line of the list: the summary, mean latency in ms, tokens, and how many runs add to it. `part_of` is the run
-    of which a part of the cases was run again, where it is linked to none (`store.linked.parts`)."""
+    of which a part of the cases was run again, where it is linked to none (`store.linked.parts`). `orphan`: the run
+    that it stands under is gone; `hidden`: a filter hides that."""
 
     run: RunSummary
     latency_ms: float | None = None
@@ -40,6 +41,7 @@ class RunLine(msgspec.Struct, frozen=True):
     linked: int = 0
     part_of: str = ""
     orphan: bool = False
+    hidden: bool = False
     """Whether the run that it adds to is not there any more."""
 
     @property
@@ -126,6 +128,16 @@ def under_their_runs(lines: Sequence[RunLine]) -> list[RunLine]:
     return [one for group in newest_first for one in group]
 
 
+def with_hidden(shown: Sequence[RunLine]) -> list[RunLine]:
+    """Those that are shown, with which of them stand under a run that is not: no other is taken for it."""
+    ids = {one.run.id for one in shown}
+    return [
+        one if one.hidden == (hidden := bool(one.above) and not one.orphan and one.above not in ids)
+        else msgspec.structs.replace(one, hidden=hidden)
+        for one in shown
+    ]  # fmt: skip
+
+
 def titles(width: int) -> Line:
     """The line above the runs."""
     head = f"   {'age':>4} {'passed':>6} {'failed':>6} {'error':>5} {'rate':>4} {'cost':>9}  what"
@@ -178,7 +190,8 @@ def row_line(one: RunLine, width: int, now: float, marks: Collection[str] = (), 
     if run.state != "finished":
         line = (*line, Span(f"{run.state} ", style))
     if one.above:
-        line = (*line, Span("↳ its run is gone · " if one.orphan else "↳ ", "note"))
+        where = "its run is gone · " if one.orphan else "its run is not shown · " if one.hidden else ""
+        line = (*line, Span(f"↳ {where}", "note"))
     if begun:
         line = (*line, Span(f"{begun} ", "muted"))
     return fit((*line, *_what(one, width - width_of(line))), width)

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import msgspec
 
 from tui_eval.guard.text import clip, visible
-from tui_eval.model import Assertion, Attempt, Case, Verdict
+from tui_eval.model import Assertion, Attempt, Case, Entry, Verdict
 from tui_eval.store.schema import AttemptRow
-from tui_eval.tui.state.case.agent_tree import HandOffs, short_name
+from tui_eval.tui.state.case.agent_tree import reading_order, short_name
 from tui_eval.tui.state.case.case_details import assertion_text
+from tui_eval.tui.state.case.live_transcript import entry_of
 from tui_eval.tui.state.case.verdict_lines import reason_of, title
 from tui_eval.tui.state.runs.run_view import LiveAttempt, LivePiece
 from tui_eval.tui.state.text.stream_text import DEEPEST, pieces_of
@@ -93,12 +95,11 @@ def _last(pieces: list[LivePiece]) -> list[Paragraph]:
     """The end of a conversation: a long one is read on the Case screen."""
     shown: list[list[Paragraph]] = []
     room = MOST
-    depths = _depths(pieces)
-    for number, piece in reversed(list(enumerate(pieces))):
+    for piece, depth in reversed(_as_read(pieces)):
         if room <= 0:
             shown.append([("dim", "what was said before is in the transcript")])
             break
-        shown.append(_paragraphs(piece, "  " * depths[number]))
+        shown.append(_paragraphs(piece, "  " * depth))
         room -= sum(len(text) + 80 for _, text in shown[-1])
     return [paragraph for paragraphs in reversed(shown) for paragraph in paragraphs]
 
@@ -112,17 +113,19 @@ def _final(verdict: Verdict) -> Paragraph:
     return style, f"{mark} {turn}{words}"
 
 
-def _depths(pieces: list[LivePiece]) -> list[int]:
-    """Below how many hand-offs each of these stands."""
-    handed = HandOffs()
-    found: list[int] = []
-    for piece in pieces:
-        handed = HandOffs() if piece.kind == "user" else handed
-        owner = handed.owner(piece.agent)
-        found.append(min(owner.depth, DEEPEST) if owner is not None else 0)
-        if piece.kind == "hand_off" and piece.name:
-            handed.add(piece.agent, piece.name, len(found) - 1)
-    return found
+def _as_read(pieces: Sequence[LivePiece]) -> list[tuple[LivePiece, int]]:
+    """Each of these with how many hand-offs it stands below: turn by turn, what a helper did below the hand-off to it,
+    whatever was said by others meanwhile."""
+    turns: list[list[tuple[int, Entry]]] = []
+    for place, piece in enumerate(pieces):
+        if piece.kind == "user" or not turns:
+            turns.append([])
+        turns[-1].append((place, entry_of(piece, len(turns))))
+    return [
+        (pieces[place], min(node.depth - (node.index == place), DEEPEST))
+        for turn in turns
+        for place, _, node in reading_order(turn, answers=True)
+    ]
 
 
 def _paragraphs(piece: LivePiece, indent: str) -> list[Paragraph]:
