@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import time
+
 from tests.support.app_host import running_app, screen_text, until
 from tests.support.live_run import FakeEngine, LiveRun, project
 from tui_eval.model import Outcome
 from tui_eval.tui.background import Tasks
+from tui_eval.tui.controllers.front_run import FrontRun
 from tui_eval.tui.screens import list_arrangement
 from tui_eval.tui.screens.list_arrangement import LONGEST_PAUSE, pause_after
 from tui_eval.tui.screens.run_screen import RunScreen
@@ -84,3 +87,23 @@ async def test_what_a_thread_arranges_is_not_begun_anew_with_each_case_that_goes
         then(work())
         await until(lambda: len(begun) == 2, pilot)  # for what went on meanwhile
         run.finish()
+
+
+async def test_rows_of_one_age_say_the_same_after_a_move(tmp_path, monkeypatch):
+    """An idle list is not painted; a row that a move paints anew must not be older than those around it."""
+    root = project(tmp_path)
+    names = ["refund is approved", "greets by name", "calms an angry customer"]
+    LiveRun(root, names).all_done(["failed"] * 3)
+    async with running_app(root) as (app, pilot):
+        cases = app.screen.case_list
+
+        def ages() -> list[str]:
+            lines = screen_text(app).splitlines()
+            return [line.split()[-1] for line in lines if "✗" in line and "went wrong" in line]
+
+        await until(lambda: len(ages()) == 3, pilot)
+        monkeypatch.setattr(FrontRun, "refresh_history", lambda *_: None)  # that paints all of it too
+        before = ages()
+        cases.now = lambda: time.time() + 3 * 86_400
+        await pilot.press("j", "j")
+        await until(lambda: len(ages()) == 3 and not set(ages()) & set(before), pilot)

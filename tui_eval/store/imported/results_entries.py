@@ -25,6 +25,7 @@ from tui_eval.model import (
     Usage,
     Verdict,
 )
+from tui_eval.store.column_names import in_columns
 
 UNNAMED = "unknown"
 """The format and agent of a result that names none."""
@@ -95,16 +96,15 @@ def _name_columns(cases: Sequence[Case]) -> None:
     for case in cases:
         if case.prompt:
             labels.setdefault(case.suite, {})[case.prompt] = ""
-        if case.agent and "columnProvider" in case.options:
-            providers.setdefault(case.suite, {})[case.agent] = ""
+        if in_columns(case) and (who := case.column or case.agent):
+            providers.setdefault(case.suite, {})[who] = ""
     for found, shorten in ((labels, short_prompts), (providers, short_providers)):
         for names in found.values():
             if len(names) > 1:
                 names.update(zip(names, shorten(list(names)), strict=True))
     for case in cases:
         case.variant = labels.get(case.suite, {}).get(case.prompt or "", "")
-        if "columnProvider" in case.options:
-            case.column_name = providers.get(case.suite, {}).get(case.agent or "", "")
+        case.column_name = providers.get(case.suite, {}).get(case.column or case.agent or "", "")
 
 
 def _required(cases: Any) -> dict[tuple[str, str, str | None], int]:

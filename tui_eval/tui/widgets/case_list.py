@@ -110,6 +110,11 @@ def columns_for(
     )
 
 
+AGED_EVERY = 60.0
+"""Seconds after which a move says anew how old every row in sight is: what stands still costs nothing, but rows of one
+age say the same."""
+
+
 class CaseLines(RowView):
     """Draws the lines of a `Tree`; what is done with them is in `CaseList`."""
 
@@ -132,6 +137,7 @@ class CaseLines(RowView):
         self.empty: list[str] = []
         """What an empty list says, one line each."""
         self.now = time.time
+        self._aged_at = 0.0
         self._columns = CaseColumns()
         self._columns_at: tuple[object, ...] = ()
 
@@ -485,6 +491,9 @@ class CaseList(CaseLines):
 
     def moved(self) -> None:
         """Tell the screen: at once what can be painted in the same frame, and by message the rest."""
+        if (now := self.now()) - self._aged_at >= AGED_EVERY:
+            self._aged_at = now
+            self.repaint()
         if self.at_once is not None:
             self.at_once()
         self.post_message(self.Moved())
