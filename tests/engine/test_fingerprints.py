@@ -11,7 +11,10 @@ import pytest
 from tui_eval.config.project import AgentSpec, Config
 from tui_eval.engine import fingerprints
 from tui_eval.engine.fingerprints import Fingerprints
+from tui_eval.engine.plan import Job
+from tui_eval.engine.provenance import agents_asked
 from tui_eval.guard.trust import Trust
+from tui_eval.model import Case
 
 ROOT = Path("/nowhere")
 
@@ -115,3 +118,27 @@ def test_several_attempts_at_once_get_the_hash_of_all_files(
     for thread in threads:
         thread.join(60)
     assert found == [whole, whole]
+
+
+def test_an_agent_that_is_edited_while_it_is_asked_is_another_one_and_its_run_says_so(tmp_path: Path) -> None:
+    code = tmp_path / "bot.py"
+    code.write_text("def answer(text): return 'v1'\n")
+    spec = AgentSpec("bot", "python", {"function": "bot.py:answer"}, base=str(tmp_path))
+    config, trust = Config(root=tmp_path), Trust(granted=True)
+    marks = Fingerprints(config, trust)
+    first = marks.agent_now(spec)
+    assert marks.agent_now(spec) == first
+    code.write_text("def answer(text): return 'v2, another'\n")
+    assert marks.agent_now(spec) != first and marks.agent_now(spec) == marks.agent(spec)
+    case = Case("s.yaml::a", "a", "s.yaml", "start_to_agent")
+    job = Job(case, "bot", None, spec, 1, 1, "documented", tmp_path, 60.0, {}, None, None)
+    asked = agents_asked({"bot": first, "gone": {"files": "x"}}, config, trust, [job])
+    assert asked["bot"] != first and asked["bot"] != marks.agent(spec) and asked["gone"] == {"files": "x"}
+    now = marks.agent(spec)
+    assert agents_asked({"bot": now}, config, trust, [job]) == {"bot": now}
+
+
+def test_a_folder_whose_name_is_no_utf_8_has_a_fingerprint(tmp_path: Path) -> None:
+    spec = AgentSpec("bot", "echo", {"system": "\udcff"}, base=f"{tmp_path}/e\udcff")
+    found = Fingerprints(Config(root=tmp_path), Trust(granted=True)).agent(spec)
+    assert found["type"] == "echo" and found["config"]

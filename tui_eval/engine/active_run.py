@@ -11,7 +11,7 @@ from tui_eval.config.project import Config
 from tui_eval.engine.after import derived_columns
 from tui_eval.engine.places.chosen_place import place_of
 from tui_eval.engine.plan import Job
-from tui_eval.engine.provenance import provenance
+from tui_eval.engine.provenance import agents_asked, provenance
 from tui_eval.engine.request import RunRequest
 from tui_eval.engine.row_order import arrange, suites_concurrency
 from tui_eval.engine.run_context import RunContext
@@ -102,6 +102,7 @@ class ActiveRun:
             await self.environment.close()
             if self.writer is not None:
                 self.writer.info.provenance = {**(await self._found(facts)), **self.writer.info.provenance}
+                await self._look_again()
                 self.note = "; ".join(filter(None, [self.note, self.runner.note, self._uncounted()]))
                 if unfinished := self.runner.unfinished_cost:
                     kept = self.writer.info.provenance.get(UNFINISHED_COST)
@@ -161,6 +162,16 @@ class ActiveRun:
                 return facts.result()
             if interrupted:
                 return {}
+
+    async def _look_again(self) -> None:
+        """Whether the agents are still those that the run began with; not after an interrupt, as `_found`: who goes on
+        with the run looks."""
+        assert self.writer is not None
+        facts = self.writer.info.provenance
+        if self.runner.stopped_because != "interrupted" and isinstance(agents := facts.get("agents"), dict):
+            facts["agents"] = await asyncio.to_thread(
+                agents_asked, agents, self.config, self.environment.trust, self.jobs
+            )
 
     async def _sum_up(self) -> None:
         """Sums of the columns, and what is derived from them, into the run's facts."""

@@ -51,7 +51,7 @@ class Answers:
 
     async def asked(self, spec: AgentSpec, context: SessionContext) -> bytes | None:
         """See `asked_of`."""
-        marks = await in_thread(lambda: self._marks.agent(spec))
+        marks = await in_thread(lambda: self._marks.agent_now(spec))
         sent = {name: value for name, value in context.vars.items() if name in _OF_THE_RUN}
         if sent and any(name in repr(spec) for name in sent):  # its requests hold them
             marks = {**marks, **{name: str(value) for name, value in sent.items()}}
@@ -88,6 +88,8 @@ class CachedSession(Session):
         said: What was said and answered so far, for an agent that is to go on from there.
         masker: An answer with a secret in it is not kept.
         reads: Whether known answers are taken; else they are only kept.
+        stands: Whether the agent is still the one that `asked` says: an answer of code that was edited meanwhile is not
+            kept.
     """
 
     def __init__(
@@ -98,7 +100,9 @@ class CachedSession(Session):
         said: Callable[[], Said],
         masker: Masker,
         reads: bool = True,
+        stands: Callable[[], Awaitable[bool]] | None = None,
     ) -> None:
+        self._stands = stands
         self._cache = cache
         self._asked = asked
         self._open = open_session
@@ -225,6 +229,8 @@ class CachedSession(Session):
     async def _keep(self, key: bytes, events: list[Event]) -> None:
         """Keep an answer that is whole and comes back as it was."""
         if not events or not isinstance(events[-1], Finished):
+            return
+        if self._stands is not None and not await self._stands():
             return
         kept = _joined(events)
         try:

@@ -23,6 +23,7 @@ from tui_eval.guard.secrets import credential_parts, secret_name, secret_values
 from tui_eval.guard.trust import NeedsTrust, Trust
 from tui_eval.model import Case
 from tui_eval.store.encoding import encode_json
+from tui_eval.suites.identity import canonical
 
 MOST_FILES = 5_000
 """Files that the cases of a run name, at most: with more nothing is said of any."""
@@ -45,12 +46,14 @@ class Fingerprints:
         self._trust = trust
         self._files: dict[Path, str] = {}
         self._agents: dict[bytes, dict[str, str]] = {}
+        self._stood: dict[bytes, list[tuple[Path, int, int, int]]] = {}
+        """How the files of an agent stood when `agent_now` read them."""
         # Held while a file is read: an agent's hash without one of its files would find answers of other code.
         self._lock = threading.RLock()
 
     def agent(self, spec: AgentSpec) -> dict[str, str]:
         """An agent's type, and hashes of its configuration and its files."""
-        key = msgspec.json.encode(spec, enc_hook=str)
+        key = canonical(msgspec.to_builtins(spec, enc_hook=str))
         with self._lock:
             if key not in self._agents:
                 filled = spec
@@ -64,6 +67,23 @@ class Fingerprints:
                     "files": _digest(sorted(mark for mark in marks if mark)),
                 }
             return self._agents[key]
+
+    def agent_now(self, spec: AgentSpec) -> dict[str, str]:
+        """As `agent`, read again where its files are others than they were: code may be edited while it is asked."""
+        key = canonical(msgspec.to_builtins(spec, enc_hook=str))
+        files = agent_files(spec, Path(spec.base or self.root))[:_FILE_LIMIT]
+        stand: list[tuple[Path, int, int, int]] = []
+        for path in files:
+            with contextlib.suppress(OSError):
+                status = path.stat()
+                stand.append((path, status.st_mtime_ns, status.st_size, status.st_ino))
+        with self._lock:
+            if self._stood.get(key) != stand:
+                self._agents.pop(key, None)
+                for path in files:
+                    self._files.pop(path, None)
+                self._stood[key] = stand
+            return self.agent(spec)
 
     def of(self, path: Path) -> str:
         """A file's place in the project and its content, as one hash; empty for one that lies elsewhere: a hash,
@@ -206,4 +226,8 @@ def _content(path: Path) -> str:
 
 
 def _digest(value: Any) -> str:
-    return hashlib.sha256(msgspec.json.encode(value, enc_hook=str, order="deterministic")).hexdigest()[:16]
+    try:
+        body = msgspec.json.encode(value, enc_hook=str, order="deterministic")
+    except UnicodeEncodeError:  # a name that is no UTF-8
+        body = canonical(msgspec.to_builtins(value, enc_hook=str))
+    return hashlib.sha256(body).hexdigest()[:16]

@@ -31,6 +31,7 @@ from tui_eval.store.column_names import in_columns
 from tui_eval.store.planned_cases import case_of, held
 from tui_eval.store.schema import CaseHistory
 from tui_eval.store.summary import required_for
+from tui_eval.suites.identity import canonical
 
 HELD_AS_THEY_ARE = 2_000
 """Jobs whose cases a run holds as they are; those beyond are packed until their turn comes."""
@@ -416,10 +417,13 @@ def without_provider_twins(cases: Iterable[Case]) -> Iterator[Case]:
     seen: set[bytes] = set()
     for case in cases:
         if in_columns(case):
-            same = msgspec.json.encode(
-                [case.suite, case.name, case.prompt, case.vars, case.turns, case.assertions, case.metadata],
-                enc_hook=str,
-            )
+            content = [
+                case.suite, case.name, case.prompt, case.vars, case.turns, case.assertions, case.metadata,
+            ]  # fmt: skip
+            try:
+                same = msgspec.json.encode(content, enc_hook=str)
+            except UnicodeEncodeError:  # half a character, as JSON can have it
+                same = canonical(msgspec.to_builtins(content, enc_hook=str))
             mark = hashlib.blake2b(same, digest_size=16).digest()
             if mark in seen:
                 continue

@@ -222,6 +222,19 @@ def provenance(config: Config, trust: Trust, jobs: list[Job], command: str, mask
     }
 
 
+def agents_asked(agents: dict[str, Any], config: Config, trust: Trust, jobs: list[Job]) -> dict[str, Any]:
+    """The marks of a run's agents at its end: of one that is another by now nobody knows which of the two has
+    answered, so that `--changed` runs its cases. Reads their files: call it in a thread."""
+    specs = {job.spec.name: job.spec for job in jobs if job.spec is not None}
+    marks = Fingerprints(config, trust)
+    return {
+        name: {**known, "files": "changed while it ran"}
+        if name in specs and isinstance(known, dict) and marks.agent(specs[name]) != known
+        else known
+        for name, known in agents.items()
+    }
+
+
 def _git(root: Path) -> dict[str, Any] | None:
     state = git_state(root)
     return {"commit": state.commit, "dirty": state.dirty} if state is not None else None

@@ -44,6 +44,7 @@ from tui_eval.javascript.inline import needs_node
 from tui_eval.model import Assertion, Case, Suite
 from tui_eval.nunjucks.suite_environment import SuiteEnvironment
 from tui_eval.store.run_folders import Store
+from tui_eval.suites.identity import canonical
 
 _MOST = 100
 """Things one entry may want in turn; a file that wants more of them is refused the rest."""
@@ -287,7 +288,7 @@ class _Wants:
     def agent(self, spec: AgentSpec) -> None:
         """An agent's own code, its tools', the variables it reads, the files it reads and where they go; of one that
         asks another, the other's too."""
-        key = msgspec.json.encode(spec, enc_hook=str)
+        key = canonical(msgspec.to_builtins(spec, enc_hook=str))
         if spec.typed or key in self._agents:
             return
         self._agents.add(key)

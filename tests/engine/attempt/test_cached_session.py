@@ -193,3 +193,15 @@ def test_names_of_the_moment_do_not_decide(tmp_path: Path) -> None:
     assert same != asked_of("openai", {"config": "2"}, context())
     assert same == asked_of("openai", {"config": "1"}, context(test={"assert": []}))
     assert asked_of("python", {}, context(test={"assert": []})) != asked_of("python", {}, context())
+
+
+def test_an_answer_of_an_agent_that_was_edited_meanwhile_is_not_kept(tmp_path: Path) -> None:
+    async def no() -> bool:
+        return False
+
+    talk = Talk(tmp_path)
+    talk.have("a", stands=no)
+    talk.have("a")
+    assert talk.log == ["opened", "a"]
+    talk.have("a")
+    assert talk.log == []

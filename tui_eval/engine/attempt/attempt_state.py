@@ -211,8 +211,13 @@ class Running:
 
         if asked is None:
             return await opened()
+
+        async def stands() -> bool:
+            return await answers.asked(spec, context) == asked
+
         said = lambda: (self.collector.entries, self.collector.replies)  # noqa: E731
-        return CachedSession(answers.cache, asked, opened, said, self.environment.masker, answers.reads)
+        masker = self.environment.masker
+        return CachedSession(answers.cache, asked, opened, said, masker, answers.reads, stands)
 
     def _teller(self, *, for_person: bool = False) -> Callable[[str], None] | None:
         """Shows the person a line, also in the attempt (which may wait for them)."""
