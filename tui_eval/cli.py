@@ -18,6 +18,7 @@ import click
 from tui_eval import __version__
 from tui_eval.commands import completion
 from tui_eval.commands.options import (
+    FiniteRange,
     FormatName,
     again_options,
     config_option,
@@ -177,7 +178,7 @@ def _files(names: tuple[str, ...]) -> list[str]:
     help="an agent of the run that is code or a URL: trusted by being typed again; repeatable",
 )  # fmt: skip
 @click.option(
-    "--max-cost", type=click.FloatRange(0, min_open=True), metavar="USD",
+    "--max-cost", type=FiniteRange(0, min_open=True), metavar="USD",
     help="what all of the run may cost, with what was spent before",
 )  # fmt: skip
 @place_option
@@ -271,8 +272,8 @@ def merge_command(runs: tuple[str, ...], outputs: tuple[Path, ...]) -> int:
 
 
 @cli.command(name="prune")
-@click.option("--older-than", type=click.FloatRange(0), metavar="DAYS", help="runs older than this")
-@click.option("--keep-size", type=click.FloatRange(0), metavar="MB", help="the oldest runs beyond this size")
+@click.option("--older-than", type=FiniteRange(0), metavar="DAYS", help="runs older than this")
+@click.option("--keep-size", type=FiniteRange(0), metavar="MB", help="the oldest runs beyond this size")
 @click.option("--cache", is_flag=True, help="the answers that --cache keeps")
 @click.option("-y", "--yes", is_flag=True, help="do not ask")
 def prune_command(older_than: float | None, keep_size: float | None, cache: bool, yes: bool) -> int:

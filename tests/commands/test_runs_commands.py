@@ -175,7 +175,7 @@ def test_a_run_without_the_cases_of_another_is_no_wall_of_names(cli: Cli, root: 
     first.all_done(["passed"] * 30)
     last.all_done(["passed"])
     done = cli("compare", first.info.id, last.info.id)
-    assert done.code == 0 and "no case in common" in done.out
+    assert done.code == 5 and "no case in common" in done.out
     assert "gone: 30" in done.out and "and 20 more; --json lists them all" in done.out
     assert (
         len(done.out.splitlines()) < 20 and len(cli("compare", first.info.id, "--json").json["cases"]) == 31

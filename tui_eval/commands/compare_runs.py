@@ -58,7 +58,7 @@ def compare_runs(before: str, after: str | None, agents: Sequence[str], as_json:
                 if len(side) > 1:
                     say(f"{word}: {side[0].name} with {counted(len(side) - 1, 'run')} linked to it")
         say(_text(result))
-    if not result.cases:
+    if not result.cases or result.nothing_common:
         return EXIT_NOTHING
     return EXIT_FAILED if result.count("regressed") or result.unknown else EXIT_OK
 

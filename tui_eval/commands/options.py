@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,18 @@ from click.shell_completion import CompletionItem
 
 from tui_eval.commands import completion
 from tui_eval.guard.trust import from_fingerprints
+
+
+class FiniteRange(click.FloatRange):
+    """Numbers within limits; `nan` is below none of them, and is none."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Click's own reading of it."""
+        found = super().convert(value, param, ctx)
+        if not math.isfinite(found):
+            self.fail(f"{value!r} is no number", param, ctx)
+        return found
+
 
 _N_MEANS = (
     "there is no -n: in nao and StartToAgent tools it means attempts (here --attempts N, --runs N, "
@@ -180,7 +193,7 @@ def _promptfoo_options(function: Any) -> Any:
         click.option("--filter-failing-only", metavar="FILE", help="what failed there, errors not"),
         click.option("--filter-errors-only", metavar="FILE", help="what erred there"),
         click.option("--var", "vars", multiple=True, callback=_pairs, metavar="K=V", help="a variable; repeatable"),
-        click.option("--delay", type=click.FloatRange(0), metavar="MS", help="milliseconds between two rows"),
+        click.option("--delay", type=FiniteRange(0), metavar="MS", help="milliseconds between two rows"),
         click.option("--prompt-prefix", metavar="TEXT", help="before every prompt"),
         click.option("--prompt-suffix", metavar="TEXT", help="after every prompt"),
         click.option(
@@ -219,7 +232,7 @@ def run_options(function: Any) -> Any:
             "-k",
             "--k",
             "attempts",
-            type=click.IntRange(1),
+            type=click.IntRange(1, 100_000),
             metavar="N",
             help="execute each case N times (also --runs, --repeat, -k)",
         ),
@@ -227,7 +240,7 @@ def run_options(function: Any) -> Any:
             "--threshold",
             "--fail-threshold",
             "threshold",
-            type=click.FloatRange(0, 1),
+            type=FiniteRange(0, 1),
             metavar="R",
             help="share of attempts that must pass, 0: none; without it all (also --fail-threshold)",
         ),
@@ -271,7 +284,7 @@ def run_options(function: Any) -> Any:
         ),
         click.option("--failed", is_flag=True, help="what did not pass last time"),
         click.option(
-            "--timeout", type=click.FloatRange(0, min_open=True), metavar="S", help="seconds for one attempt"
+            "--timeout", type=FiniteRange(0, min_open=True), metavar="S", help="seconds for one attempt"
         ),
         trust_option,
         trust_only_option,
@@ -305,7 +318,7 @@ def run_options(function: Any) -> Any:
         click.option("--no-store", is_flag=True, help="keep nothing"),
         click.option("--fail-fast", is_flag=True, help="stop at the first attempt that does not pass"),
         click.option(
-            "--max-cost", type=click.FloatRange(0, min_open=True), metavar="USD", help="stop at this cost"
+            "--max-cost", type=FiniteRange(0, min_open=True), metavar="USD", help="stop at this cost"
         ),
         config_option,
         click.option(
@@ -331,7 +344,7 @@ def again_options(function: Any) -> Any:
             help="attempts at once",
         ),
         click.option(
-            "--timeout", type=click.FloatRange(0, min_open=True), metavar="S", help="seconds for one attempt"
+            "--timeout", type=FiniteRange(0, min_open=True), metavar="S", help="seconds for one attempt"
         ),
         click.option(
             "--judge", metavar="NAME", shell_complete=completion.agents,
