@@ -419,6 +419,8 @@ def test_reasons_that_nobody_knows_are_no_failures() -> None:
     [
         (b'{"reply": "I was about to', "application/json", "says that it is JSON and is not"),
         (b"[" * 100_000, "application/problem+json; charset=utf-8", "says that it is JSON and is not"),
+        (b"\xff\xfe\x00\x01binary", "application/json", "says that it is JSON and is not"),
+        (b"\x1f\x8b\x08\x00packed", "application/json", "says that it is JSON and is not"),
         (b"", "application/json", "is empty"),
         (b" \n", "application/json; charset=utf-8", "is empty"),
     ],

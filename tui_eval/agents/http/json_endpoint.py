@@ -38,6 +38,8 @@ from tui_eval.events import Event, Finished, TextDelta
 from tui_eval.model import Reply
 
 KNOWN = frozenset({"url", "method", "headers", "body", "reply", "metadata", "tool_calls", "usage"})
+_BINARY = re.compile(r"[\x00-\x08\x0e-\x1f\ufffd]")
+"""What no words have: bytes that are no text, as those of an answer that is packed."""
 _END = "[DONE]"
 """What some streams say last."""
 _ONE = re.compile(r"\{\{\s*(\w+)\s*\}\}")
@@ -192,7 +194,7 @@ class HttpSession(RememberingSession):
         try:
             value = decode(text) if text.strip() else text
         except ValueError:
-            if is_json and start in '{["':
+            if is_json and (start in '{["' or _BINARY.search(text)):
                 what = f"the answer of {agent.url} says that it is JSON and is not: {one_line(text)}"
                 raise AgentError(
                     what,
