@@ -278,3 +278,14 @@ def test_all_that_needs_trust_is_listed_before_the_run(cli: Cli, tmp_path: Path)
     assert "run inline Python of promptfooconfig.yaml: len(output) > 0 [15 characters" in done.err
     trusted = cli("run", str(tmp_path), "--trust")
     assert trusted.code == 0 and "trust" not in trusted.err
+
+
+@pytest.mark.parametrize("run", ["max_cost: -1", "max_cost: .nan", "max_costs: 0.05"])
+def test_nothing_is_asked_where_a_limit_of_the_project_cannot_be_read(
+    cli: Cli, project: Path, run: str
+) -> None:
+    with (project / "tui_eval.yaml").open("a") as file:
+        file.write(f"run: {{{run}}}\n")
+    done = cli("run", ".")
+    assert done.code == 4 and "run.max_cost" in done.err and "passed" not in done.out
+    assert not list((project / ".tui-eval").glob("runs/*"))

@@ -144,6 +144,7 @@ def prepare(
     paths = paths_of(request)
     if config is None:
         config = load(paths, request.config_file)
+    _check_limits(config)
     if request.compat is not None:
         config.suites = [
             *(msgspec.structs.replace(rule, compat=request.compat) for rule in config.suites),
@@ -220,6 +221,17 @@ def prepare(
     active.tickets = runner.plan() if references is None else runner.tickets(references)
     writer.flush()  # who opens the run now sees what it will execute
     return active
+
+
+def _check_limits(config: Config) -> None:
+    """Limits of cost and time that cannot be read are none at all: nothing is asked for without them.
+
+    Raises:
+        ConfigError: one of them, with its place.
+    """
+    for problem in config.problems:
+        if problem.level == "error" and problem.key.partition(".")[0] == "run":
+            raise ConfigError(str(problem))
 
 
 def kept_answers(config: Config, trust: Trust, request: RunRequest) -> Answers | None:
