@@ -355,3 +355,26 @@ def test_check_knows_the_graded_types_from_the_one_table_of_types() -> None:
         assert not format_of("promptfoo").asks_a_judge(kind), kind
     assert format_of("neuro_san").asks_a_judge("not_gist") and not format_of("nao").asks_a_judge("sql")
     assert {"factuality", "agent-rubric", "search-rubric"} <= registry.GRADED
+
+
+@pytest.mark.parametrize(
+    ("said", "passed"),
+    [
+        ({"pass": "unknown"}, None),
+        ({"pass": "maybe", "score": 1}, None),
+        ({"pass": [], "score": 1}, None),
+        ({"pass": "", "score": 1}, None),
+        ({"pass": None, "score": None, "reason": None}, None),
+        ({"score": False}, False),
+        ({"pass": None, "score": 0.9}, True),
+        ({"score": 0.9}, True),
+        ({"verdict": "no", "score": 0.9}, False),
+    ],
+)
+async def test_a_judge_that_decides_nothing_passes_nothing(said: dict[str, Any], passed: bool | None) -> None:
+    given = {"type": "llm-rubric", "value": "is polite"}
+    verdict = (await judged(given, services_answering(said)[0])).verdicts[0]
+    assert verdict.passed is passed
+    if passed is None:
+        reference = (await judged(given, services_answering(said)[0], compat="reference")).verdicts[0]
+        assert reference.passed is False

@@ -181,12 +181,13 @@ def _steps(call: AssertionCall) -> str:
 
 
 def _grade(said: dict[str, Any]) -> tuple[bool | None, float, bool]:
-    """Whether it passes (None: only the score could say, and that is no number), its score, and whether the score
-    is the judge's own or left to `pass`: one that was given and is no number is neither."""
-    given = said.get("score")
+    """Whether it passes (None: nothing says so that can be read), its score, and whether the score is the judge's own or
+    left to `pass`: one that was given and is no number is neither. A `pass` that is neither yes nor no decides nothing,
+    whatever the score."""
+    given, word = said.get("score"), said.get("pass", said.get("verdict"))
     score = judges.number(given)
-    passed = judges.truth(said.get("pass", said.get("verdict")))
-    known = score is not None or given is None or isinstance(given, bool)
-    if passed is None and known:
-        passed = score is None or score > 0
+    passed = judges.truth(word)
+    known = score is not None or "score" not in said or isinstance(given, bool)
+    if passed is None and word is None and known:
+        passed = given if isinstance(given, bool) else score > 0 if score is not None else None
     return passed, float(bool(passed)) if score is None else score, known
