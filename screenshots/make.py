@@ -72,6 +72,7 @@ async def _past(app, pilot, picture: Callable[..., Awaitable[None]]) -> None:
 async def _take(width: int, height: int, wanted: list[str]) -> None:
     from tui_eval.tui.app import EvalApp
     from tui_eval.tui.screens.dialogs import AskScreen
+    from tui_eval.tui.screens.tour_screen import TourScreen
     from tui_eval.tui.state.app_state import CasePointer
 
     with tempfile.TemporaryDirectory() as folder:
@@ -93,6 +94,8 @@ async def _take(width: int, height: int, wanted: list[str]) -> None:
 
             await _until(lambda: len(app.state.rows) >= 60)
             await pilot.pause(1.0)
+            if isinstance(app.screen, TourScreen):  # the first start of this person
+                await keys("escape")
             if not wanted or set(PAST) & set(wanted):
                 await _past(app, pilot, picture)
             if wanted and set(wanted) <= set(PAST):

@@ -1,6 +1,23 @@
-"""`python -m tui_eval`."""
+"""The program's start, also as `python -m tui_eval`: while the rest is imported, Ctrl-C ends it without a traceback."""
 
-from tui_eval.cli import main
+from __future__ import annotations
+
+import os
+import signal
+
+_INTERRUPTED = 128 + signal.SIGINT
+
+
+def main() -> None:
+    """The program; it exits with the codes of design.md (Command line)."""
+    before = signal.signal(
+        signal.SIGINT, lambda *_: os._exit(_INTERRUPTED)
+    )  # nothing is begun that needs an end
+    from tui_eval.cli import main as program
+
+    signal.signal(signal.SIGINT, before)
+    program()
+
 
 if __name__ == "__main__":
     main()

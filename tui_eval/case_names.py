@@ -1,4 +1,4 @@
-"""What tells cases of one name in a suite apart: the same words in every list, report and page.
+"""What tells cases of one name apart, in a suite and across suites: the same words in every list, report and page.
 
 A promptfoo test is a case with each prompt and provider; its reader gives every case the short names of
 these (`Case.variant`, `Case.column_name`), so a case is called the same whatever stands beside it in a list.
@@ -7,8 +7,8 @@ these (`Case.variant`, `Case.column_name`), so a case is called the same whateve
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Protocol
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from typing import Any, Protocol, TypeVar
 
 from tui_eval.model import Case
 
@@ -40,6 +40,9 @@ class Named(Protocol):
     def case_id(self) -> str: ...
 
 
+T = TypeVar("T", bound=Named)
+
+
 class Unnamed(Protocol):
     """What a test without a name is called by."""
 
@@ -65,6 +68,13 @@ def column_label(agent: str | None, model: str | None) -> str:
     agent = agent or ""
     own = "" if agent == model or agent.endswith((f":{model}", f"/{model}")) else model
     return ", ".join(part for part in (agent, own) if part)
+
+
+def in_any_column(case_id: str, agent: str) -> str:
+    """A case's id without the agent that is asked, where it says one (promptfoo's provider): another column of the same
+    test has the same, with its prompt and its number among cases of one name."""
+    before, mark, after = case_id.rpartition(f"::{' '.join(agent.split())}")
+    return before + after if mark and "::" in before and after[:1] in ("", ":", "#") else case_id
 
 
 def variant_of(case: Case, agent: str | None = None) -> str:
@@ -123,7 +133,67 @@ def _short(names: list[str], shorten: Callable[[Sequence[str]], list[str]]) -> l
     return [short[name] for name in names]
 
 
-_FILLED_IN = re.compile(r"Row #\d+")
+def suites_apart(rows: Sequence[tuple[str, str, str]]) -> list[str]:
+    """Of each of these rows (name, what tells it from others of its suite, suite) as much of the end of its suite's path
+    as tells it from rows of other suites that read the same; empty where there are none."""
+    same: dict[tuple[str, str], set[str]] = {}
+    for name, variant, suite in rows:
+        same.setdefault((name, variant), set()).add(suite)
+    ends: dict[tuple[str, str], dict[str, str]] = {
+        key: _ends(suites) for key, suites in same.items() if len(suites) > 1
+    }
+    return [ends.get((name, variant), {}).get(suite, "") for name, variant, suite in rows]
+
+
+def _ends(paths: set[str]) -> dict[str, str]:
+    """Of each path one part that no other has at its place from the end, else the shortest end that differs."""
+    parts = {path: path.split("/") for path in paths}
+    for depth in range(1, max(map(len, parts.values())) + 1):
+        at = {path: of[-depth] if len(of) >= depth else "" for path, of in parts.items()}
+        if len(set(at.values())) == len(at) and all(at.values()):
+            return at
+    deepest = max(map(len, parts.values()))
+    for depth in range(1, deepest + 1):
+        ends = {path: "/".join(of[-depth:]) for path, of in parts.items()}
+        if len(set(ends.values())) == len(ends):
+            return ends
+    return {path: path for path in paths}
+
+
+def told_apart_anywhere(rows: Sequence[Named]) -> list[str]:
+    """What tells rows apart that may be of several suites (`told_apart`), with the suite where that is not enough."""
+    told = told_apart(rows)
+    named = [(row.name, mark, row.suite) for row, mark in zip(rows, told, strict=True)]
+    return [f"{mark} {end}".strip() for mark, end in zip(told, suites_apart(named), strict=True)]
+
+
+class NamesSeen:
+    """The names of many cases, added one by one, and which of them several have. Of a large run the names themselves
+    would take more memory than all else that is printed of it."""
+
+    def __init__(self, shown: Callable[[Any], Hashable] = lambda case: (case.name, case.variant)) -> None:
+        """`shown` is what a line says of a case (`Named`) without a mark."""
+        self._shown = shown
+        self._seen: set[int] = set()
+        self._twice: set[int] = set()
+
+    def add(self, case: Named) -> None:
+        """One case more."""
+        mark = hash(self._shown(case))
+        (self._twice if mark in self._seen else self._seen).add(mark)
+
+    def marks(self, cases: Callable[[], Iterable[T]]) -> list[tuple[int, T, str]]:
+        """Of the cases of which the same is shown what tells them apart anywhere, each with its number. `cases` are
+        those that were added; they are gone through where there are such."""
+        if not self._twice:
+            return []
+        alike = [(n, case) for n, case in enumerate(cases()) if hash(self._shown(case)) in self._twice]
+        told = told_apart_anywhere([case for _, case in alike])
+        return [(number, case, mark) for (number, case), mark in zip(alike, told, strict=True)]
+
+
+FILLED_IN = re.compile(r"Row #\d+")
+"""The description that promptfoo gives a test of a file that has none."""
 _HASHED = re.compile(r"vars-[0-9a-f]{8}")
 _REPEATED = re.compile(r"#\d+\Z")
 _VALUE = 80
@@ -134,7 +204,7 @@ def is_unnamed(case: Unnamed) -> bool:
     """Whether a promptfoo test has only the name that is filled in for it, `Row #3`."""
     if not case.name.startswith("Row #"):
         return False
-    filled_in = _FILLED_IN.fullmatch(case.name) is not None and case.description in ("", case.name)
+    filled_in = FILLED_IN.fullmatch(case.name) is not None and case.description in ("", case.name)
     return filled_in and bool(case.vars)
 
 

@@ -12,6 +12,8 @@ from typing import Any
 
 import msgspec
 
+from tui_eval.guard.spelling import some_of
+from tui_eval.guard.text import unseen
 from tui_eval.model import Attempt, Evidence, Verdict
 
 LONGEST = 300
@@ -151,9 +153,7 @@ def line(text: str, most: int = _TEXT) -> str:
 def _listed(
     pieces: Sequence[Evidence], word: Callable[[Evidence], str] = lambda one: quoted(one.text)
 ) -> str:
-    found = list(dict.fromkeys(word(one) for one in pieces))
-    more = f" and {len(found) - _NAMES} more" if len(found) > _NAMES else ""
-    return ", ".join(found[:_NAMES]) + more
+    return some_of(list(dict.fromkeys(word(one) for one in pieces)), _NAMES)
 
 
 def _lacks(pieces: Sequence[Evidence]) -> str:
@@ -172,11 +172,10 @@ def _field(one: Evidence) -> str:
         return f"{where}not expected"
     if one.code == "same":
         return f"{where}= {shown(one.actual)}"
-    if (
-        isinstance(one.expected, str)
-        and isinstance(one.actual, str)
-        and _only_blanks(one.expected, one.actual)
-    ):
+    texts = isinstance(one.expected, str) and isinstance(one.actual, str)
+    if texts and (apart := unseen(one.expected, one.actual)):
+        return f"{where}≠ {quoted(one.expected)}: the same but for {apart}"
+    if texts and _only_blanks(one.expected, one.actual):
         wanted, given = _with_blanks(one.expected, one.actual)
         return f"{where}≠ {quoted(wanted)}: {quoted(given)} (blanks)"
     if not where and isinstance(one.expected, str) and isinstance(one.actual, str):
@@ -269,6 +268,19 @@ def _says(word: str) -> Callable[[Sequence[Evidence]], str]:
     return words
 
 
+def _says_more(word: str, told: str, instead: str) -> Callable[[Sequence[Evidence]], str]:
+    """A word, and what the piece says beyond it: its beginning (`told`) says the word once more, and a short line would
+    end before the fact."""
+    again = re.compile(told, re.DOTALL)
+
+    def words(pieces: Sequence[Evidence]) -> str:
+        said = line(pieces[0].text)
+        found = again.fullmatch(said)
+        return line(found.expand(instead)) if found else f"{word}: {said}".removesuffix(": ")
+
+    return words
+
+
 _EXCEPTION = re.compile(r"[A-Za-z_.]*(Error|Exception|Exit|Interrupt|Warning)\b")
 
 
@@ -313,9 +325,18 @@ def _at(word: str) -> Callable[[Sequence[Evidence]], str]:
 
 
 def _late(pieces: Sequence[Evidence]) -> str:
+    """Whether an answer had begun, and how far it had come."""
+    one, words = pieces[0], _over_time(pieces)
+    if not isinstance(one.actual, str) or not (said := " ".join(one.actual.split())):
+        return words
+    return f"{words} at {quoted(said if len(said) <= _VALUE else f'…{said[1 - _VALUE :]}')}"
+
+
+def _over_time(pieces: Sequence[Evidence]) -> str:
     one = pieces[0]
-    limit = f"{one.expected:g} s" if isinstance(one.expected, int | float) else "time"
-    return f"no answer in {limit}{f' ({line(one.path, 40)})' if one.path else ''}"
+    limit = f"{one.expected:g} s" if isinstance(one.expected, int | float) else "its time"
+    where = f" ({line(one.path, 40)})" if one.path else ""
+    return f"cut off after {limit}{where}" if one.actual else f"no answer in {limit}{where}"
 
 
 WORDS: dict[str, Callable[[Sequence[Evidence]], str]] = {
@@ -360,7 +381,9 @@ WORDS: dict[str, Callable[[Sequence[Evidence]], str]] = {
     "not-called": _calls("not called"),
     "forbidden-call": _calls("called"),
     "no-call": _says("no call"),
-    "bad-call": _says("call"),
+    "bad-call": _says_more(
+        "call", r'Call(?:ed| to) "([^"]*)"(?: does not match schema:|, but) (.*)', r"call of \1: \2"
+    ),
     "wrong-arguments": _arguments,
     "absent-argument": lambda found: f"{line(found[0].text, 40)}({line(found[0].path, 60)} not given)",
     "no-arguments": _calls("called, arguments not told"),
@@ -382,7 +405,9 @@ WORDS: dict[str, Callable[[Sequence[Evidence]], str]] = {
     "flagged": lambda found: f"flagged: {_listed(found, lambda one: line(one.text, 40))}",
     "not-flagged": lambda found: "not flagged",
     "guardrails": _says("guardrails"),
-    "not-chosen": _says("not chosen"),
+    "not-chosen": _says_more(
+        "not chosen", r"(?:Output not|Not) selected(?: \((.*)\)|(?::| -) (.*))", r"not chosen: \1\2"
+    ),
     "score": _budget,
     "no-output": lambda found: "no output",
     # what could not be judged
@@ -413,6 +438,7 @@ WORDS: dict[str, Callable[[Sequence[Evidence]], str]] = {
     # what an agent did instead of answering
     "no-agent": _says(""),
     "time-limit": _late,
+    "late-retry": lambda found: f"{_over_time(found)}, asked again: {line(found[0].text)}",
     "refused": lambda found: f"refused {found[0].path}".rstrip(),
     "unreachable": _at("no connection to"),
     "broke-off": _says("broke off"),
@@ -466,12 +492,13 @@ def _wanted(pieces: Sequence[Evidence]) -> str:
 
 
 _NUMBER = re.compile(r"(?<![\w.])\d[\d,.]*")
-_QUOTED = re.compile(r"'[^']{25,}'|\"[^\"]{25,}\"")
+QUOTED = re.compile(r"'[^']{25,}'|\"[^\"]{25,}\"")
+"""Long quotations, which are others in every attempt."""
 
 
 def general(text: str, most: int = _TEXT) -> str:
     """A text of somebody's without what changes from attempt to attempt: long quotations, figures."""
-    return line(_NUMBER.sub("N", _QUOTED.sub("'…'", " ".join(text[:_LOOKED_AT].split()))), most)
+    return line(_NUMBER.sub("N", QUOTED.sub("'…'", " ".join(text[:_LOOKED_AT].split()))), most)
 
 
 def _free(word: str) -> Callable[[Sequence[Evidence]], str]:
@@ -501,6 +528,7 @@ _ALIKE: dict[str, Callable[[Sequence[Evidence]], str]] = {
     "agent-crashed": _free(""),
     "unreadable": lambda found: "unreadable answer",
     "no-field": lambda found: f"answer lacks {line(found[0].path, 40) or 'text'}",
+    "time-limit": _over_time,
     "exit": lambda found: found[0].path,
     "rows": lambda found: found[0].rule or general(found[0].text),
     "unauthorized": _status,
@@ -529,3 +557,8 @@ HOLDING = (
 def known(code: str) -> bool:
     """Whether a code is one of ours."""
     return code in WORDS or code in HOLDING
+
+
+def wrong_query(said: str, place: str) -> str:
+    """The reason of a case whose expected query cannot be run: not the agent's is to blame."""
+    return f"the case's expected query is wrong{f' ({place})' if place else ''}: {said}"

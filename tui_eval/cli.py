@@ -6,6 +6,7 @@ Everything heavier than reading arguments is imported inside the command that ne
 from __future__ import annotations
 
 import os
+import signal
 import sys
 import threading
 import time
@@ -342,10 +343,31 @@ def main(arguments: list[str] | None = None) -> None:
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:  # closed by who started us (`>&-`): no file of ours gets its number
             setattr(sys, name, open(os.devnull, mode))  # noqa: SIM115
-    code = _run(arguments)
+    before = _end_in_order()
+    try:
+        code = _run(arguments)
+    except KeyboardInterrupt:  # before there was anything to interrupt
+        code = 128 + signal.SIGINT
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
     if code > 128:
         threading.Thread(target=_leave, args=(code,), name="leave", daemon=True).start()
     sys.exit(code)
+
+
+def _end_in_order() -> dict[int, Any]:
+    """SIGTERM and SIGHUP end the program as an exception does, so that no half of a file is left; what they did before.
+    Who has a loop handles them itself, and who ignores them (nohup) goes on to."""
+    if threading.current_thread() is not threading.main_thread():
+        return {}
+
+    def end(number: int, _: object) -> None:
+        raise SystemExit(128 + number)
+
+    numbers = (signal.SIGTERM, signal.SIGHUP)
+    usual = [number for number in numbers if signal.getsignal(number) == signal.SIG_DFL]
+    return {number: signal.signal(number, end) for number in usual}
 
 
 def _leave(code: int) -> None:

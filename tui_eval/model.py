@@ -9,6 +9,8 @@ module; it imports nothing of ours.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from math import isfinite
 from typing import Any, Literal
 
 import msgspec
@@ -39,6 +41,7 @@ class Problem(msgspec.Struct, frozen=True, omit_defaults=True):
     `key` is the dotted key concerned, `message` says what is wrong and `cure` what to do. `tool` is
     what the format's own tool does about it: `ignores` goes on without a word, so that under
     `compat: reference` no verdict hangs on it; `refuses` runs nothing of the case, and neither do we.
+    `passed_over` is said of a file that no suite was found in: it goes where a suite turns out to read the file.
     `picture` are lines that show the place, for those who print below one another. `raised_at` is the file
     (absolute) and line of people's own code that failed, where the problem is that it did.
     """
@@ -52,6 +55,7 @@ class Problem(msgspec.Struct, frozen=True, omit_defaults=True):
     tool: Literal["", "ignores", "refuses"] = ""
     picture: str = ""
     raised_at: tuple[str, int] | None = None
+    passed_over: bool = False
 
     @property
     def to_mend(self) -> tuple[str, int]:
@@ -179,6 +183,20 @@ class Case(msgspec.Struct, omit_defaults=True, gc=False):
     variant: str = ""
     column_name: str = ""
     named_by: str = ""
+
+    @property
+    def asserted(self) -> list[Assertion]:
+        """Every assertion: those of the turns in order, then those about the whole conversation."""
+        return [*(one for turn in self.turns for one in turn.assertions), *self.assertions]
+
+    @property
+    def path(self) -> str:
+        """The file that its lines count in, from the root."""
+        return self.file or self.suite
+
+    def place(self, line: int) -> str:
+        """Where a line of it stands, for people (`tests/revenue.yml:7`); its suite where the line is not known."""
+        return f"{self.path}:{line}" if line else self.suite
 
 
 class Suite(msgspec.Struct, omit_defaults=True):
@@ -352,11 +370,15 @@ class Verdict(msgspec.Struct, omit_defaults=True):
     evidence: list[Evidence] | None = None
 
 
+_NOT_FINITE = "not_finite"
+
+
 class DataDetails(msgspec.Struct, omit_defaults=True):
     """What the Data tab and the results file show of a comparison of rows.
 
     `expected` and `actual` are records as judged; `columns` the expected columns in order;
-    `comparison` a text of what differs (as nao's results file has it).
+    `comparison` a text of what differs (as nao's results file has it). JSON has neither NaN nor infinity and keeps them as
+    null: `settings["not_finite"]` says where they stood, and they stand there again when the details are read.
     """
 
     expected: list[dict[str, Any]] | None = None
@@ -367,6 +389,55 @@ class DataDetails(msgspec.Struct, omit_defaults=True):
     verification_sql: str | None = None
     settings: dict[str, Any] = {}
 
+    def __post_init__(self) -> None:
+        marks = self.settings.get(_NOT_FINITE)
+        if not isinstance(marks, dict):
+            return
+        for side, rows in (("expected", self.expected), ("actual", self.actual)):
+            with suppress(AttributeError, TypeError, ValueError, IndexError):  # a record may be anybody's
+                _put_back(rows or [], marks.get(side) or {})
+
+    def keep_not_finite(self) -> None:
+        """Let the settings say where NaN and infinity stand."""
+        marks: dict[str, dict[str, dict[str, list[int]]]] = {}
+        for side, rows in (("expected", self.expected), ("actual", self.actual)):
+            for at, row in enumerate(rows or ()):
+                for name, value in row.items():
+                    if isinstance(value, float) and not isfinite(value):
+                        places = marks.setdefault(side, {}).setdefault(name, {})
+                        places.setdefault(str(value), []).append(at)
+        self.settings.pop(_NOT_FINITE, None)
+        if marks:
+            self.settings[_NOT_FINITE] = marks
+
+
+def _put_back(rows: list[dict[str, Any]], marks: dict[str, dict[str, list[int]]]) -> None:
+    """The numbers that JSON does not have, in the columns and rows where they stood."""
+    for name, places in marks.items():
+        for word, at in places.items():
+            for row in at:
+                if rows[row].get(name) is None:
+                    rows[row][name] = float(word)
+
+
+class BeforeComparison(msgspec.Struct, omit_defaults=True):
+    """What an attempt came to by itself, before it was compared with the other columns of its test."""
+
+    outcome: Outcome
+    message: str = ""
+    score: float = 0.0
+    named_scores: dict[str, float] = {}
+    named_weights: dict[str, float] = {}
+
+
+class JudgeUse(msgspec.Struct, omit_defaults=True):
+    """What models that judge took: how many answers they gave (`calls`), their tokens, and USD; None where no answer
+    says."""
+
+    calls: int = 0
+    usage: Usage | None = None
+    cost: float | None = None
+
 
 class Attempt(msgspec.Struct, omit_defaults=True):
     """One execution of a case by one agent, finished, with everything that is kept of it.
@@ -376,8 +447,10 @@ class Attempt(msgspec.Struct, omit_defaults=True):
     weights behind its `named_scores`; `trace` what the agent reported of itself over OpenTelemetry;
     `asserted_nothing` says that no verdict could have been another one (`vacuity`). `evidence` says why there are no
     verdicts to say it: the agent failed, or a score decided. `cached` turns were
-    answered from the cache, which `saved` so much (USD); `usage` and `cost` are of the others.
-    `ran_on` is the worker that executed it; empty: the engine itself. `listed` are texts that its suite says mean the
+    answered from the cache, which `saved` so much (USD); `usage` and `cost` are of the others. `judging` is what was
+    taken beside the agent by the models that judged it (or played its user); None where none was asked.
+    `ran_on` is the worker that executed it; empty: the engine itself. `before_comparison` is there where columns were
+    compared, so that they can be again. `listed` are texts that its suite says mean the
     same, for who shows it beside the suite; it is never stored.
     """
 
@@ -413,6 +486,8 @@ class Attempt(msgspec.Struct, omit_defaults=True):
     saved: float | None = None
     evidence: list[Evidence] | None = None
     ran_on: str = ""
+    before_comparison: BeforeComparison | None = None
+    judging: JudgeUse | None = None
     listed: list[list[str]] | None = None
 
 

@@ -6,7 +6,7 @@ The kinds are promptfoo 0.121.20's (`openai:chat:M`, `anthropic:messages:M`), re
 
 from __future__ import annotations
 
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 from urllib.parse import urlsplit
 
 from tui_eval.config.config_schema import AgentSpec, ConfigError
@@ -159,3 +159,10 @@ def _of_url(url: str, base: str) -> AgentSpec:
     if path.endswith("/v1"):
         return AgentSpec(url, "openai", {"base_url": url}, base=base)
     return AgentSpec(url, "http", {"url": url}, base=base)
+
+
+def provider_name(provider: Any) -> str:
+    """A provider's id, for messages."""
+    if isinstance(provider, dict):
+        return str(provider.get("id") or next(iter(provider), "a provider"))
+    return str(provider)

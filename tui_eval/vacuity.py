@@ -58,11 +58,6 @@ class Idle:
     cure: str = ""
 
 
-def assertions_of(case: Case) -> list[Assertion]:
-    """Those of the turns in order, then those about the whole conversation."""
-    return [*(one for turn in case.turns for one in turn.assertions), *case.assertions]
-
-
 def idle_parts(case: Case) -> list[Idle]:
     """Everything in a case that cannot fail, the case itself where nothing in it can, in its order."""
     found: list[Idle] = []
@@ -72,7 +67,7 @@ def idle_parts(case: Case) -> list[Idle]:
     if _sums_up(case) and threshold is not None and threshold <= 0 and not _live(case):
         message = f"a threshold of {threshold:g} is reached whatever fails"
         found.append(Idle(0, "threshold", message, "give a threshold above 0, or none"))
-    given = assertions_of(case)
+    given = case.asserted
     for place, assertion in enumerate(given):
         why = _why_set(place, given) if assertion.type == _ASSERT_SET else _why(assertion, case)
         if why:
@@ -120,7 +115,7 @@ def _live(case: Case) -> list[str]:
     own = [score] if score else []
     if _broken(case):
         return ["suite"]
-    given = assertions_of(case)
+    given = case.asserted
     if _sums_up(case) and case.threshold is not None and case.threshold <= 0:
         return own + [one.type for one in given if one.type.removeprefix("not-") in _SCRIPTED]
     idle_sets = {
@@ -400,7 +395,7 @@ def distinct(cases: Iterable[Case]) -> Iterator[tuple[Case, Idle]]:
     seen: set[tuple[str, int, Idle]] = set()
     for case in cases:
         for part in idle_parts(case):
-            place = (case.file or case.suite, part.line or case.line, part)
+            place = (case.path, part.line or case.line, part)
             if place not in seen:
                 seen.add(place)
                 yield case, part

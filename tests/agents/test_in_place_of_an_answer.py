@@ -13,7 +13,7 @@ from aiohttp import web
 
 from tests.servers.base import Planned, Server
 from tests.support.agents import agent, talk
-from tui_eval.agents import AgentError
+from tui_eval.agents import AgentError, Request
 from tui_eval.agents.http import http_call
 from tui_eval.agents.models.finish_reasons import failure, silence
 from tui_eval.agents.nao.nao_agent import in_place_of_an_answer
@@ -243,6 +243,62 @@ async def test_what_stands_in_the_place_of_an_endpoints_answer_is_an_error(
         assert (await asked(server, "http", fine)).text == "here"
     mapped = whole({"error": {"text": "as it should"}})
     assert (await asked(server, "http", mapped, reply="json.error.text")).text == "as it should"
+
+
+def typed(raw: bytes, kind: str) -> Planned:
+    return Planned(raw=raw, headers={"Content-Type": kind})
+
+
+NO_WORDS: dict[str, tuple[Planned, str]] = {
+    "a part of a page": (typed(b"<h1>Bad Gateway</h1><p>later", "text/html"), "a page instead of JSON or text: Bad Gateway later"),
+    "a page after a comment": (typed(b"\n<!-- LB --><html>", "text/html; charset=utf-8"), "a page instead"),
+    "a page called JSON": (typed(b"<html><title>Sign in</title>", "application/json"), "a page instead of JSON or text: Sign in"),
+    "XML": (typed(b"<Error><Code>Denied</Code></Error>", "application/xml"), "XML instead of JSON or text: Denied"),
+    "an image": (typed(b"\x89PNG\r\n\x1a\n\0", "image/png"), "image/png, neither JSON nor text"),
+    "bytes": (typed(b"words", "application/octet-stream"), "application/octet-stream, neither JSON nor text"),
+    "bytes called text": (typed(b"a\0b", "text/plain"), "bytes that are no text"),
+    "an empty list": (whole([]), "[] where its text should be"),
+    "an empty object": (whole({}), "has no any of reply"),
+    "an empty list as the reply": (whole({"reply": []}), "[] where its text should be"),
+    "a status": (whole({"status": "error", "message": "db down"}), "it reports status error: db down"),
+    "a status beside its words": (whole({"status": "failed", "text": "db down"}), "it reports status failed: db down"),
+    "no success": (whole({"success": False, "detail": "db down"}), "it reports success false: db down"),
+    "no success beside its words": (whole({"ok": False, "response": "db down"}), "it reports ok false: db down"),
+    "an error that is true": (whole({"error": True, "message": "db down"}), "it reports error true: db down"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("form", NO_WORDS)
+async def test_what_an_endpoint_says_that_is_neither_words_nor_an_answer_is_an_error(
+    server: Gateway, form: str
+) -> None:
+    """`should_not_contain` passes on all of it."""
+    planned, said = NO_WORDS[form]
+    with pytest.raises(AgentError) as caught:
+        await asked(server, "http", planned)
+    assert said in str(caught.value) and "\n" not in str(caught.value)
+
+
+async def test_what_only_looks_like_no_answer_is_one(server: Gateway) -> None:
+    for planned, text in (
+        (
+            typed(b"Hello, it is 3 < 4", "text/html; charset=utf-8"),
+            "Hello, it is 3 < 4",
+        ),  # Flask calls all text so
+        (typed(b'{"reply": "hello"}', "application/octet-stream"), "hello"),
+        (typed(b"<p>a page to your order</p>", "text/plain"), "<p>a page to your order</p>"),
+        (whole({"reply": "hello", "status": "ok", "success": True}), "hello"),
+        (whole({"reply": "hello", "status": None}), "hello"),
+    ):
+        assert (await asked(server, "http", planned)).text == text
+    mapped = whole({"success": False, "said": "no such order", "found": []})
+    assert (await asked(server, "http", mapped, reply="json.said")).text == "no such order"
+    assert (await asked(server, "http", mapped, reply="json.found")).text == "[]"
+    with pytest.raises(AgentError, match="success false"):
+        await asked(server, "http", mapped, reply="json.other")
+    server.plan.append(whole([]))  # no rows, where rows are asked for
+    _, replies = await talk(agent("http", url=server.url), Request(1, "rows?", schema={"type": "object"}))
+    assert replies[0].output == []
 
 
 _TEXT = {"type": "text", "text": "half"}

@@ -228,6 +228,8 @@ def test_an_older_verdict_has_its_prose() -> None:
     ("expected", "actual", "words"),
     [
         ("Bonjour", "Bonjour ", '≠ "Bonjour": "Bonjour·" (blanks)'),
+        ("a b", "a\u00a0b", '≠ "a b": the same but for U+00A0 NO-BREAK SPACE in the answer'),
+        ("ab", "a\u200bb", '≠ "ab": the same but for U+200B ZERO WIDTH SPACE in the answer'),
         ("a b", "a  b", '≠ "a·b": "a··b" (blanks)'),
         ("one\ntwo", "one two", '≠ "one↵two": "one·two" (blanks)'),
         ("a long beginning, then", "a long beginning, then\r\n", '≠ "…ng,·then": "…ng,·then␍↵" (blanks)'),

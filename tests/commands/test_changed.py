@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sqlite3
 from collections.abc import Callable
 from pathlib import Path
 
@@ -163,3 +164,100 @@ tests: [{description: one, vars: {city: Oslo}, assert: [{type: contains, value: 
             file.write(" and kind")
         assert ran(cli) == ["one::echo::prompt2"]
         assert ran(cli) == []
+
+
+RULED = """\
+agents: {bot: {type: python, function: "bot.py:answer"}}
+databases: {shop: {type: sqlite, path: shop.db}, copy: {type: sqlite, path: copy.db}}
+suites: [{path: "tests/**", agent: bot, database: shop, comparison: {rtol: 0.5}}]
+"""
+
+
+@pytest.fixture
+def ruled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A nao case whose answer is right within the tolerance of its suite, and one that no database is asked for."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "tests").mkdir()
+    for name, text in {
+        "tui_eval.yaml": RULED,
+        "bot.py": "def answer(message):\n    return 'hi' if message == 'hello' else '[{\"amount\": 100.4}]'\n",
+        "tests/total.yaml": "name: total\nprompt: the total?\nsql: select 100.5 as amount\n",
+        "talk.yaml": "agent: bot\ntest_cases: [{name: talk, input: hello, expected: {should_contain: [hi]}}]\n",
+    }.items():
+        (tmp_path / name).write_text(text, "utf-8")
+    for name in ("shop.db", "copy.db"):
+        with sqlite3.connect(name) as database:
+            database.execute("create table amounts (amount real)")
+        database.close()
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("rtol: 0.5", "rtol: 0.00001"),
+        ("database: shop,", "database: copy,"),
+        ("path: shop.db", "path: copy.db"),
+        ("agent: bot,", "agent: bot, compat: reference,"),
+    ],
+)
+def test_a_pass_under_other_settings_is_none(cli: Cli, ruled: Path, old: str, new: str) -> None:
+    assert cli("run", ".", "--trust").code == 0
+    assert ran(cli, "--trust") == []
+    edit("tui_eval.yaml", old, new)(ruled)
+    assert [name.partition("::")[0] for name in ran(cli, "--trust")] == ["total"]
+
+
+def test_a_pass_by_the_rules_of_the_original_tool_is_none_by_the_documented_ones(
+    cli: Cli, ruled: Path
+) -> None:
+    assert cli("run", ".", "--trust", "--compat", "reference").code == 0
+    assert len(ran(cli, "--trust")) == 2
+    assert ran(cli, "--trust", "--compat", "documented") == []
+    assert len(ran(cli, "--trust", "--compat", "reference")) == 2
+
+
+def test_a_database_counts_for_the_cases_that_ask_it(cli: Cli, ruled: Path) -> None:
+    assert cli("run", ".", "--trust").code == 0
+    with sqlite3.connect("shop.db") as database:
+        database.execute("insert into amounts values (1)")
+    database.close()
+    assert [name.partition("::")[0] for name in ran(cli, "--trust")] == ["total"]
+
+
+def test_the_only_database_is_nothing_to_cases_that_ask_none(cli: Cli, passing: Path) -> None:
+    with (passing / "tui_eval.yaml").open("a") as file:
+        file.write("databases: {shop: {type: sqlite, path: shop.db}}\n")
+    (passing / "shop.db").write_bytes(b"one")
+    assert cli("run", ".").code == 0
+    (passing / "shop.db").write_bytes(b"two")
+    assert ran(cli) == []
+
+
+def test_a_pass_by_another_judge_is_none_of_what_a_model_grades(
+    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "judge.script.yaml").write_text(
+        'rules: [{match: ".", say: \'{"pass": true, "score": 1, "reason": "good"}\'}]\n', "utf-8"
+    )
+    (tmp_path / "tui_eval.yaml").write_text(
+        "agents:\n  kind: {type: scripted, script: judge.script.yaml}\n"
+        "  strict: {type: scripted, script: judge.script.yaml, seed: 2}\njudge: kind\n",
+        "utf-8",
+    )
+    (tmp_path / "promptfooconfig.yaml").write_text(
+        "prompts: ['{{a}}']\nproviders: [echo]\ntests:\n"
+        "  - {description: graded, vars: {a: one}, assert: [{type: llm-rubric, value: good}]}\n"
+        "  - {description: named, vars: {a: two}, assert: [{type: llm-rubric, value: good, provider: strict}]}\n"
+        "  - {description: plain, vars: {a: three}, assert: [{type: contains, value: three}]}\n",
+        "utf-8",
+    )
+    first = cli("run", ".")
+    assert first.code == 0, first.out + first.err
+    assert ran(cli) == []
+    edit("tui_eval.yaml", "seed: 2", "seed: 3")(tmp_path)
+    assert [name.partition("::")[0] for name in ran(cli)] == ["named"]
+    edit("tui_eval.yaml", "judge: kind", "judge: strict")(tmp_path)
+    assert [name.partition("::")[0] for name in ran(cli)] == ["graded", "named"]
+    assert ran(cli) == []

@@ -525,3 +525,28 @@ def test_what_a_promptfoo_test_names_and_no_answer_mends_is_an_error(
     ]
     assert sorted(errors) == sorted(f"promptfooconfig.yaml:{line}" for line in expected)
     assert not [line for line in told.out.splitlines() if "(note)" in line and "never fails" in line]
+
+
+@pytest.mark.parametrize("address", ["http://192.0.2.7:99", None])
+def test_the_printed_command_agrees_to_the_host_that_a_variable_names(
+    tmp_path: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch, address: str | None
+) -> None:
+    (tmp_path / "promptfooconfig.yaml").write_text(
+        "prompts: ['hi {{q}}']\ntests: [{vars: {q: a}, assert: [{type: contains, value: x}]}]\n"
+        "providers: [{id: 'openai:chat:gpt-4o', config: {apiBaseUrl: '{{env.THEIR_BASE}}/v1'}}]\n"
+    )
+    (tmp_path / "tui_eval.yaml").write_text("{}")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-0123456789")
+    monkeypatch.delenv("THEIR_BASE", raising=False)
+    if address is not None:
+        monkeypatch.setenv("THEIR_BASE", address)
+    told = cli("check", ".").out
+    assert f"send OPENAI_API_KEY to {'192.0.2.7' if address else '{{env.THEIR_BASE}}/v1'} (agents." in told
+    command = shlex.split(told.split("agree to just these: ")[1].splitlines()[0])
+    listed = cli("run", ".", "--timeout", "0.2")
+    assert command[-1] == listed.err.split("--trust-only ")[1].split()[0]  # both list the same
+    ran = cli(*command[1:], "--timeout", "0.2")
+    assert ran.code == 1 or ran.code == 4, ran.err
+    assert "trust" not in ran.err and "needs trust" not in ran.out
+    assert ("no answer in 0.2 s" if address else "is not an http(s) URL") in ran.out

@@ -82,14 +82,14 @@ def test_a_pass_of_another_model_hides_no_failure(cli: Cli, two_models: Path, se
     left = ran(cli("run", ".", "--failed", "--display", "json").out)
     assert left == [("delta", "sloppy", "passed")]
     nothing = cli("run", ".", "--failed")
-    assert nothing.code == 4 and "nothing failed" in nothing.err
+    assert nothing.code == 5 and "nothing failed" in nothing.err
 
 
 def test_a_model_that_is_named_with_failed_is_asked_what_failed_elsewhere(cli: Cli, two_models: Path) -> None:
     cli("run", ".", "-m", "sloppy")
     tried = ran(cli("run", ".", "--failed", "-m", "good", "--display", "json").out)
     assert tried == [("beta", "good", "passed"), ("delta", "good", "passed")]
-    assert cli("run", ".", "--failed", "-m", "good").code == 4
+    assert cli("run", ".", "--failed", "-m", "good").code == 5
     assert len(ran(cli("run", ".", "--failed", "--display", "json").out)) == 2
 
 
@@ -223,6 +223,6 @@ def test_a_model_with_or_without_its_provider_is_one_column(
     assert "sloppy" in again[0][-1] and "good" not in " ".join(again[0])
     server.mended = True
     assert cli("run", "one", "-m", "sloppy").code == 0
-    assert cli("run", ".", "--failed").code == 4  # nothing is red under the other name
+    assert cli("run", ".", "--failed").code == 5  # nothing is red under the other name
     with closing(RunReader(Store(two_models).find("last"))) as reader:
         assert {row.model for row in reader.cases()} == {"sloppy"}

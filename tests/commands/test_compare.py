@@ -10,8 +10,8 @@ from tests.commands.conftest import Cli
 from tests.support.live_run import LiveRun
 from tests.tui.screens.test_compare_screen import run_of_agents
 from tui_eval.reports.web_compare import comparison_page
-from tui_eval.tui.loaders.compare_loader import Half, load_comparison
-from tui_eval.tui.state.compare.compare_view import summary_lines
+from tui_eval.tui.loaders.compare_loader import Half, changed_sides, load_comparison, pairs_of_run
+from tui_eval.tui.state.compare.compare_view import row_line, rows, summary_lines
 
 
 def project(root: Path) -> Path:
@@ -36,6 +36,40 @@ def test_a_rerun_counts_with_its_run(cli: Cli, tmp_path: Path, monkeypatch) -> N
     assert document["usual"]["tokens"] == [30.0, 30.0]
 
 
+def test_a_judge_that_died_is_seen_and_is_no_regression(cli: Cli, tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.chdir(project(tmp_path))
+    old, new = (LiveRun(tmp_path, ["x", "y"]) for _ in range(2))
+    old.all_done(["failed", "passed"])
+    new.all_done(["error", "passed"])
+    done = cli("compare", old.info.id, new.info.id)
+    assert done.code == 0 and "! now an error: 1\n  failed → error" in done.out and "unchanged: 1" in done.out
+
+
+def test_a_case_that_was_edited_is_not_called_better_or_worse_without_saying_so(
+    cli: Cli, project: Path
+) -> None:
+    cli("run", ".")
+    text = Path("suite.yaml").read_text()
+    assert "name: greets" in text
+    Path("suite.yaml").write_text(text.replace('"hi"', '"good day"'))
+    cli("run", ".")
+    first, second = sorted(folder.name for folder in (project / ".tui-eval/runs").iterdir())
+    for runs, change in (((first, second), "regressed"), ((second, first), "fixed")):
+        told = cli("compare", *runs).out
+        assert f"{change}: 1, 1 of them where the case was edited" in told
+        assert sum("the case was edited" in line for line in told.splitlines()) == 2
+    document = cli("compare", first, second, "--json").json
+    assert next((one["change"], one["edited"]) for one in document["cases"]) == ("regressed", True)
+    assert sum(one["edited"] for one in document["cases"]) == 1
+    folders = [Half(project / ".tui-eval/runs" / name) for name in (second, first)]
+    comparison = load_comparison(project, *folders).comparison
+    assert "1 fixed (1 where the case was edited)" in comparison.told
+    assert "the case was edited" in comparison_page(project, {"before": first, "after": second})
+    for width, words in ((60, "· edited"), (80, "· case edited"), (120, "· case edited")):
+        lines = ["".join(span.text for span in row_line(row, width)) for row in rows(comparison)]
+        assert sum(words in line for line in lines) == 1 and all(len(line) <= width for line in lines)
+
+
 def test_two_agents_of_one_run(cli: Cli, tmp_path: Path, monkeypatch) -> None:
     monkeypatch.chdir(project(tmp_path))
     run = run_of_agents(tmp_path, {"one": ["passed"] * 3, "two": ["failed", "passed", "error"]}).name
@@ -47,6 +81,31 @@ def test_two_agents_of_one_run(cli: Cli, tmp_path: Path, monkeypatch) -> None:
     vague = cli("compare", run, "--agent", "one", "--agent", "m")
     assert vague.code == 4 and "means more than one" in vague.err
     assert "--agent is given twice" in cli("compare", run, "--agent", "one").err
+
+
+def test_two_providers_of_a_matrix_are_paired_by_test_and_prompt(cli: Cli, project: Path) -> None:
+    """In one run, and in one run each; a case's id says the provider."""
+    suite = (
+        "prompts: ['say {{x}}', 'tell {{x}}']\nproviders: [%s]\ntests:\n"
+        "  - {vars: {x: hello}, assert: [{type: contains, value: say}]}\n"
+        "  - {description: named, vars: {x: hi}, assert: [{type: contains, value: tell}]}\n"
+    )
+    first = "{id: echo, label: 'A: small'}"
+    second = '{id: echo, label: B, transform: "`tell`"}'
+    for providers in (f"{first}, {second}", first, second):
+        (project / "promptfooconfig.yaml").write_text(suite % providers)
+        cli("run", "promptfooconfig.yaml")
+    both, one, other = sorted(folder.name for folder in (project / ".tui-eval/runs").iterdir())
+    for words in ([both, "--agent", "A: small", "--agent", "B"], [one, other]):
+        found = json.loads(cli("compare", *words, "--json").out)
+        counts = {name: count for name, count in found["counts"].items() if count}
+        assert counts == {"regressed": 1, "fixed": 1, "unchanged": 2}, words
+    at = project / ".tui-eval/runs"
+    assert pairs_of_run(at / both) == [(("A: small", None), ("B", None))]
+    halves = Half(at / one), Half(at / other)
+    changes = load_comparison(project, *halves).comparison.cases
+    sides = [changed_sides(project, *halves, change) for change in changes]
+    assert all(one is not None and one.before is not None and one.after is not None for one in sides)
 
 
 def test_runs_that_were_judged_by_other_rules_say_so(cli: Cli, project: Path) -> None:

@@ -118,3 +118,19 @@ def test_notes_alone_are_0(cli: Cli) -> None:
     result = cli("check", SAMPLES)
     assert result.code == 0
     assert " 0 errors, 5 notes" in result.out.splitlines()[-1]
+
+
+def test_secrets_of_graders_are_masked(cli: Cli, tmp_path: Path) -> None:
+    (tmp_path / "promptfooconfig.yaml").write_text("""\
+prompts: [hi]
+providers: [echo]
+defaultTest: {options: {provider: {id: openai:chat:m, config: {apiKey: key-of-the-default}}}}
+tests:
+  - assert:
+      - {type: llm-rubric, value: x, provider: {id: openai:chat:m, config: {headers: {Authorization: Bearer of-this-one}}}}
+""")
+    result = cli("list", "--json", str(tmp_path))
+    (row,) = result.json
+    assert row["options"]["provider"]["config"] == {"apiKey": "•••"}
+    assert row["assertions"][0]["provider"]["config"]["headers"] == {"Authorization": "•••"}
+    assert "of-this-one" not in result.out

@@ -153,3 +153,15 @@ def test_a_number_is_equal_to_its_text_in_javascript_as_in_promptfoo(cli: Cli, p
         )
         (project / "promptfooconfig.yaml").write_text(text, "utf-8")
         assert cli("run", "promptfooconfig.yaml").code == code
+
+
+def test_a_suite_that_names_no_agent_is_told_which_there_are(cli: Cli, project: Path) -> None:
+    suite = (project / "suite.yaml").read_text()
+    (project / "suite.yaml").write_text(suite.replace("agent: helper\n", ""), "utf-8")
+    told = cli("check", ".")
+    assert "the suite names no agent, and tui_eval.yaml has: helper. Name one" in told.out
+    assert "the suite names no agent" in cli("run", ".").out
+    (project / "suite.yaml").write_text(suite.replace("agent: helper", "agent: somebody"), "utf-8")
+    assert (
+        "no agent 'somebody', and tui_eval.yaml has: helper. Name one in the suite" in cli("check", ".").out
+    )

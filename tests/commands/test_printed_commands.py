@@ -124,6 +124,27 @@ def test_what_failed_is_run_again_with_what_it_needs(cli: Cli, project: Path) ->
     assert line in cli("show").out
 
 
+def test_the_printed_command_runs_that_case_alone_whatever_else_is_called_so(cli: Cli, project: Path) -> None:
+    """Namesakes, one called as the id of another, and as a folder, its file, a pattern and two names in a list."""
+    suite = project / "suites" / "shop.yaml"
+    suite.parent.mkdir()
+    names = ["same", "same", "same#2", "suites", "shop", "suites/*", "a, b", "a", "x::a"]
+    rows = [
+        {"name": name, "input": f"q{place}", "expected": {"should_contain": ["zzz"]}}
+        for place, name in enumerate(names)
+    ]
+    suite.write_text(json.dumps({"agent": "helper", "test_cases": rows}))
+    told = [json.loads(line) for line in cli("run", str(suite), "--display", "json").out.splitlines()]
+    ids = [one["case_id"] for one in told if "case_id" in one]
+    lines = [
+        line.partition("again: tui-eval ")[2] for line in cli("show").out.splitlines() if "again: " in line
+    ]
+    assert len(ids) == len(lines) == len(names)
+    for line in lines:
+        again = [json.loads(one) for one in cli(*shlex.split(line), "--display", "json").out.splitlines()]
+        assert [one["case_id"] for one in again if "case_id" in one] == [ids.pop(0)], line
+
+
 def test_an_agent_of_the_record_is_not_trusted_by_standing_there(cli: Cli, project: Path) -> None:
     """A run's record in a folder from elsewhere names code, and a judge that is code."""
     marker = project / "ran"
@@ -258,3 +279,54 @@ def test_of_a_run_that_goes_on_that_is_said_before_what_it_may_need(cli: Cli, pr
     finally:
         lock.release()
     assert "was started with --trust" in cli("resume").err
+
+
+HOSTILE = (
+    "line\nbreak", "tab\there", "ev\u202eil\x1b[31m", "c1 \x9b2J", "quo'te \"two\" \\ back", "$(touch ran) `touch ran`",
+    "-s", "bell\x07, comma", "ends with a blank ", " begins", "!! $HOME ~ *", "zero\ufeff width",
+)  # fmt: skip
+NO_WORDS = ("nul \x00 in it", "half \ud800 of a pair", "both \x1b\ud800", "a pair \ud83d\ude00 and \udcff")
+"""What no command can be given as it is."""
+
+
+def test_what_is_printed_for_hostile_names_works_when_it_is_pasted_into_bash(cli: Cli, project: Path) -> None:
+    """Names of cases and of files, with control characters and bytes that are no text; what is printed has none."""
+    rows = [{"name": name, "input": "q", "expected": {"should_contain": ["zzz"]}} for name in HOSTILE]
+    for name in HOSTILE:
+        (project / f"{name}.yaml").write_text(json.dumps({"agent": "helper", "test_cases": rows[:1]}))
+    bad = project / os.fsdecode(b"bad\xff name.yaml")
+    bad.write_text(json.dumps({"agent": "helper", "test_cases": rows}))
+    tests = [
+        {"description": name, "assert": [{"type": "equals", "value": "never"}]}
+        for name in (*HOSTILE, *NO_WORDS)
+    ]
+    suite = {"providers": ["echo"], "prompts": ["q"], "tests": tests}
+    (project / "promptfooconfig.json").write_text(json.dumps(suite))
+    ran = cli("run", ".", "--display", "none")
+    assert ran.code == 1, ran.err
+    out = cli("show").out
+    assert all(character == "\n" or character.isprintable() for character in out)
+    lines = [line.partition("again: ")[2] for line in out.splitlines() if "again: " in line]
+    assert len(lines) == 3 * len(HOSTILE) + len(NO_WORDS) + 1
+    given = "tui-eval() { printf '%s\\0' \"$@\"; printf '\\n\\0'; }\n"  # bash reads them, and each runs in this process
+    pasted = subprocess.run(
+        ["bash", "-c", given + "\n".join(lines)], cwd=project, capture_output=True, timeout=60
+    )
+    assert not pasted.stderr and not (project / "ran").exists()
+    ids: list[str] = []
+    for number, words in enumerate(os.fsdecode(pasted.stdout).split("\0\n\0")[:-1]):
+        again = cli(*words.split("\0"), "--display", "json", "--no-store")
+        assert again.code == 1, (lines[number], again.err)
+        ids += [json.loads(one)["case_id"] for one in again.out.splitlines()]
+    assert len(ids) == len(set(ids)) == len(lines)
+
+
+def test_show_takes_a_case_as_the_line_that_runs_it_again_names_it(cli: Cli, project: Path) -> None:
+    ran = cli("run", "suite.yaml")
+    lines = [line.partition("again: ")[2] for line in ran.out.splitlines() if "again: " in line]
+    assert lines
+    for words in map(shlex.split, lines):
+        case = words[words.index("-s") + 1]
+        assert case.startswith("::")
+        shown = cli("show", "last", case)
+        assert shown.code == 0 and case[2:] in shown.out.splitlines()[0]

@@ -25,7 +25,8 @@ def test_an_agents_file_that_is_not_there_is_an_error(cli: Cli, project: Path) -
     (project / "agent.script.yaml").unlink()
     told = cli("check", "suite.yaml")
     assert told.code == 4
-    assert "agent helper: there is no file agent.script.yaml (and for 2 more)" in told.out
+    said = "there is no file agent.script.yaml; mend its path; suite.yaml:3 needs it (and 2 more cases)"
+    assert f"tui_eval.yaml:2: agents.helper.script: {said}" in told.out
     _suite("['python:gone.py']")
     told = cli("check", "promptfooconfig.yaml")
     assert told.code == 4 and "there is no file gone.py" in told.out
@@ -84,6 +85,39 @@ def test_whose_word_grades_is_what_a_run_would_take(
     assert "there is no key of its provider; set ANTHROPIC_API_KEY" in said("", "judge: anthropic:claude\n")
     monkeypatch.setenv("OPENAI_API_KEY", "sk-of-a-test-only")
     assert "needs a judge" not in said("")  # promptfoo's default grader
+
+
+def test_a_variable_that_is_not_set_is_said_where_it_is_wanted(cli: Cli, project: Path) -> None:
+    """tui_eval.yaml for its agents, judge and databases, once for all that need them; the suite for its own providers."""
+    more = (
+        "  bot: {type: openai, base_url: 'http://127.0.0.1:9/v1', model: m, api_key: '${GONE_1}'}\n"
+        "judge: {type: openai, model: m, api_key: '${GONE_2}'}\n"
+        "databases: {d: {type: files, path: '${GONE_3}'}}\n"
+    )
+    (project / "tui_eval.yaml").write_text(CONFIG + more)
+    begin = CONFIG.count("\n") + 1
+    one = "  - {name: %s, input: hello, expected: {should_contain: [hi]}}\n"
+    (project / "suite.yaml").write_text("agent: bot\ntest_cases:\n" + one % "a" + one % "b")
+    _suite(
+        "[{id: 'openai:gpt-4.1', config: {apiBaseUrl: 'http://127.0.0.1:9/v1', apiKey: '${GONE_4}'}}]",
+        "tests: [{vars: {x: 1}, assert: [{type: llm-rubric, value: polite}]}]\n",
+    )
+    (project / "tests").mkdir()
+    (project / "tests" / "q.yml").write_text("name: q\nprompt: hi\nsql: SELECT 1 AS a\n")
+    told = cli("check", ".", "--trust")
+    assert told.code == 0, told.out
+    unset = "the environment variable GONE_%d is not set (set it, or write ${GONE_%d:-default})"
+    for start, number, end in (
+        (
+            f"tui_eval.yaml:{begin}: agents.bot.api_key: ",
+            1,
+            "; suite.yaml:3 needs it (and 1 more case) (note)",
+        ),
+        (f"tui_eval.yaml:{begin + 1}: judge.api_key: ", 2, "; as a judge promptfooconfig.yaml:"),
+        (f"tui_eval.yaml:{begin + 2}: databases.d.path: ", 3, "; tests/q.yml:1 needs it (note)"),
+        ("providers: agent openai:gpt-4.1: api_key: ", 4, " (note)"),
+    ):
+        assert start + unset % (number, number) + end in told.out, told.out
 
 
 def test_names_that_stand_twice_are_noted(cli: Cli, project: Path) -> None:

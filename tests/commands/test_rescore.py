@@ -157,3 +157,49 @@ def test_a_file_that_a_suite_takes_its_tests_from_cannot_be_read(cli: Cli, proje
     told = cli("rescore")
     assert told.code == 4 and "pf/promptfooconfig.yaml has errors, and 1 case of" in told.err, told
     assert len(cli("runs", "--json").json) == 1
+
+
+def test_an_answer_to_another_question_is_not_judged(cli: Cli, project: Path) -> None:
+    """It proves nothing of what is asked now, however often it has been judged before."""
+    suite = project / "suite.yaml"
+    assert cli("run", "suite.yaml").code == 1
+    suite.write_text(suite.read_text().replace("input: hello", "input: goodbye"))
+    for reference in ("last", "last"):  # the second judges what the first has judged
+        told = cli("rescore", reference)
+        assert told.code == 1 and "1 passed, 1 failed, 1 error" in told.out
+        assert "turn 1 reads otherwise than when it was answered: run the case" in told.out
+    suite.write_text(suite.read_text().replace("input: goodbye", "input: hello"))
+    assert "2 passed, 1 failed, 3 total" in cli("rescore", "last").out
+
+
+def test_an_answer_to_another_prompt_is_not_judged(cli: Cli, tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    config = tmp_path / "promptfooconfig.yaml"
+    config.write_text(
+        "prompts: ['tell {{q}}']\nproviders: [echo]\ntests:\n"
+        "  - {description: one, vars: {q: cats, wanted: cats}, assert: [{type: contains, value: '{{wanted}}'}]}\n"
+        "  - {description: two, vars: {q: dogs}, assert: [{type: contains, value: dogs}]}\n"
+    )
+    (tmp_path / "tui_eval.yaml").write_text("{}\n")
+    assert cli("run", str(config)).code == 0
+    text = config.read_text()
+    config.write_text(text.replace("wanted: cats", "wanted: tell"))
+    assert cli("rescore", "last").code == 0, "what only an assertion reads is no question"
+    config.write_text(text.replace("q: cats", "q: cows"))
+    told = cli("rescore", "last")
+    assert told.code == 1 and "1 passed, 0 failed, 1 error" in told.out
+    assert "its prompt reads otherwise than when it was answered: run the case" in told.out
+
+
+def test_an_answer_to_other_sly_data_is_not_judged(cli: Cli, tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "tui_eval.yaml").write_text("agents: {helper: {type: echo}}\n")
+    suite = tmp_path / "net.hocon"
+    suite.write_text(
+        'agent = net\ninteractions = [{text = "one", sly_data = {paid = 2}, response {text {keywords = ["one"]}}}]\n'
+    )
+    assert cli("run", str(suite), "--agent", "helper").code == 0
+    assert cli("rescore", "last").code == 0
+    suite.write_text(suite.read_text().replace("paid = 2", "paid = 50"))
+    told = cli("rescore", "last")
+    assert told.code == 1 and "turn 1 sends other data beside it than when it was answered" in told.out

@@ -5,11 +5,17 @@ from __future__ import annotations
 import json
 import os
 import shlex
+from contextlib import closing
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
 
 from tests.commands.conftest import CONFIG, Cli
+from tui_eval.engine.attempt import attempt_state
+from tui_eval.store.reader import RunReader
+from tui_eval.store.run_folders import Store
+from tui_eval.store.writer import RunWriter
 
 
 def test_everything_passed_is_0(cli: Cli, project: Path) -> None:
@@ -54,6 +60,31 @@ def test_an_error_is_1(cli: Cli, project: Path) -> None:
     result = cli("run", ".", "-s", "greets")
     assert result.code == 1
     assert "it broke" in result.out and "0 passed, 0 failed, 1 error, 1 total" in result.out
+
+
+def test_a_case_that_failed_for_several_reasons_says_how_often_for_which(cli: Cli, project: Path) -> None:
+    (project / "bot.py").write_text(
+        "asked = []\n"
+        "def answer(message):\n"
+        "    asked.append(1)\n"
+        "    raise (KeyError if len(asked) == 1 else ValueError)(f'no {len(asked)}')\n"
+    )
+    (project / "tui_eval.yaml").write_text("agents:\n  helper: {type: python, function: 'bot.py:answer'}\n")
+    result = cli(
+        "run", "suite.yaml", "-s", "greets", "--attempts", "4", "-j", "1", "--trust", "-o", "r.junit.xml"
+    )
+    found = "3 × ValueError: no N (bot.py:N), 1 × KeyError: no key 'no 1' (bot.py:4)"
+    row = next(line for line in result.out.splitlines() if line.startswith("greets"))
+    assert "3 × ValueError: no N" in row
+    block = result.out[result.out.index("! error: greets") :].splitlines()
+    assert block[1].strip().startswith("3 × ") and ", 1 × " in block[1]
+    assert block[2].strip().startswith("attempt 2: ") and "ValueError" in block[2], (
+        "the most frequent is shown"
+    )
+    (error,) = ElementTree.parse(project / "r.junit.xml").iter("error")
+    assert str(error.get("message")).startswith("3 × ") and "ValueError" in str(error.text)
+    assert cli("export", "last", "-o", "r.md").code == 0
+    assert found in (project / "r.md").read_text()
 
 
 def test_a_file_that_cannot_be_read_is_4_and_the_others_run(cli: Cli, project: Path) -> None:
@@ -129,7 +160,7 @@ def test_a_limit_that_ends_the_run_is_1(cli: Cli, project: Path) -> None:
 
 def test_a_limit_that_ends_nothing_is_no_failure(cli: Cli, project: Path) -> None:
     reached = cli("run", ".", "-s", "costs", "--max-cost", "0.001", "-j", "1")
-    assert reached.code == 0 and "All 1 case passed\nthe cost limit of 0.001 USD is reached" in reached.out
+    assert reached.code == 0 and "\n1 case passed\nthe cost limit of 0.001 USD is reached" in reached.out
     assert ", with nothing left to run" in reached.out and "stopped" not in reached.out
 
 
@@ -289,3 +320,84 @@ def test_nothing_is_asked_where_a_limit_of_the_project_cannot_be_read(
     done = cli("run", ".")
     assert done.code == 4 and "run.max_cost" in done.err and "passed" not in done.out
     assert not list((project / ".tui-eval").glob("runs/*"))
+
+
+def test_what_a_run_reads_is_not_written_over(cli: Cli, tmp_path: Path) -> None:
+    (tmp_path / "tui_eval.yaml").write_text("{}\n", "utf-8")
+    (tmp_path / "promptfooconfig.yaml").write_text(
+        "prompts: ['{{q}}']\nproviders: [echo]\ntests: file://tests.csv\n"
+        "defaultTest: {vars: {wanted: file://wanted.json}}\n",
+        "utf-8",
+    )
+    inputs = {"tests.csv": "q,__expected\none,contains:one\n", "wanted.json": '["one"]'}
+    for name, text in inputs.items():
+        (tmp_path / name).write_text(text, "utf-8")
+    (tmp_path / "link.csv").symlink_to(tmp_path / "tests.csv")
+    for name in (*inputs, "link.csv"):
+        done = cli("run", str(tmp_path), "-o", str(tmp_path / name))
+        assert done.code == 4 and f"{name}: the run reads this file" in done.err
+    assert {name: (tmp_path / name).read_text() for name in inputs} == inputs
+    assert not list((tmp_path / ".tui-eval").glob("runs/*"))
+    for _ in range(2):  # what a run wrote is written anew by the next one
+        outputs = [str(tmp_path / name) for name in ("out.json", "out.promptfoo.json", "out.csv")]
+        done = cli("run", str(tmp_path), *(word for name in outputs for word in ("-o", name)))
+        assert done.code == 0, done.err
+
+
+@pytest.fixture
+def nao_tests(project: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A project with a nao test; all of its runs end in one second."""
+    (project / "tests").mkdir()
+    (project / "tests" / "t.yml").write_text("name: t\nprompt: hello\n")
+    with (project / "tui_eval.yaml").open("a") as file:
+        file.write('suites: [{path: "tests/**", agent: helper}]\n')
+    monkeypatch.setattr("tui_eval.commands.run_suites.time.strftime", lambda *_: "20261127_000000")
+    return project
+
+
+def test_runs_that_end_in_one_second_each_keep_their_results(cli: Cli, nao_tests: Path) -> None:
+    outputs = nao_tests / "tests" / "outputs"
+    for _ in range(3):
+        done = cli("run", "tests")
+        assert done.code == 0 and "not written" not in done.err
+    names = [f"results_20261127_000000{more}.json" for more in ("", "_2", "_3")]
+    assert sorted(file.name for file in outputs.iterdir()) == sorted(names)
+    runs = {json.loads((outputs / name).read_text())["run"]["id"] for name in names}
+    assert len(runs) == 3
+
+
+def test_results_do_not_follow_links_out_of_the_project(
+    cli: Cli, nao_tests: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    outside = tmp_path_factory.mktemp("outside")
+    (nao_tests / "tests" / "outputs").symlink_to(outside)
+    done = cli("run", "tests")
+    assert "a link out of the project;" in done.err and not list(outside.iterdir())
+    (nao_tests / "tests" / "outputs").unlink()
+    (nao_tests / "tests" / "outputs").mkdir()
+    (nao_tests / "tests" / "outputs" / "results_20261127_000000.json").symlink_to(outside / "theirs.json")
+    cli("run", "tests")
+    assert not list(outside.iterdir())
+    assert (nao_tests / "tests" / "outputs" / "results_20261127_000000_2.json").is_file()
+
+
+def test_a_python_agent_that_is_slow_to_load_says_so_and_its_loading_is_not_its_time(
+    cli: Cli, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Path("own.py").write_text(
+        "import time\ntime.sleep(0.4)\n\n\ndef answer(message: str) -> str:\n    return 'hi there'\n"
+    )
+    monkeypatch.setattr(attempt_state, "SLOW", 0.0)
+    shown: list[str] = []
+    waits = RunWriter.waits
+    monkeypatch.setattr(
+        RunWriter, "waits", lambda self, ref, detail: (shown.append(detail), waits(self, ref, detail))
+    )
+    ran = cli("run", "suite.yaml", "--agent", "own.py:answer", "--trust")
+    assert ran.err.count("loading own.py: not counted as the agent's time") == 1
+    assert shown and set(shown) == {"loading own.py"}
+    (folder,) = Store(project).run_folders()
+    with closing(RunReader(folder)) as reader:
+        rows = list(reader.attempts())
+    assert [row.detail for row in rows] == [""] * 3
+    assert min(row.duration_ms or 0.0 for row in rows) < 400

@@ -62,19 +62,23 @@ def test_a_signal_stops_keeps_and_resumes(cli: Cli, project: Path, number: signa
     assert cli("runs", "--json").json[0]["state"] == "finished"
 
 
-def test_a_second_ctrl_c_leaves_at_once(project: Path) -> None:
-    process = begin(project)
+def test_a_ctrl_c_that_is_forwarded_too_is_one(cli: Cli, project: Path) -> None:
+    """npm, make and docker forward what the terminal sends to all."""
+    process = begin(project, "-o", "out.json")
     until_the_first_is_done(process)
     process.send_signal(signal.SIGINT)
     process.send_signal(signal.SIGINT)
     _, err = process.communicate(timeout=60)
     assert process.returncode == 130
-    assert "Traceback" not in err
+    assert "Traceback" not in err and "go on with: tui-eval resume" in err
+    assert (project / "out.json").exists()
+    assert cli("runs", "--json").json[0]["state"] == "interrupted"
 
 
 STUCK = """
 import sys
 from tui_eval import cli
+from tui_eval.commands import run_suites
 from tui_eval.engine import active_run
 
 def provenance(*_):
@@ -82,6 +86,7 @@ def provenance(*_):
     return open("pipe").read()  # nobody ever writes
 
 active_run.provenance = provenance
+run_suites._SAME_PRESS = 0  # both are meant
 cli.main(sys.argv[1:])
 """
 
@@ -101,7 +106,10 @@ def test_a_thread_that_reads_what_never_answers_holds_up_no_end(
     try:
         until_the_first_is_done(process)
         assert (project / "reached").exists()
-        for _ in range(times):
+        process.send_signal(number)
+        if times == 2:
+            assert process.stderr is not None
+            assert any("stopping: " in line for line in process.stderr)
             process.send_signal(number)
         _, err = process.communicate(timeout=40)
     finally:
@@ -110,7 +118,68 @@ def test_a_thread_that_reads_what_never_answers_holds_up_no_end(
     if times == 1:
         found = json.loads((project / "out.json").read_text())
         assert [result["outcome"] for result in found["results"]] == ["passed"]
-        assert cli("runs", "--json").json[0]["state"] == "interrupted"
+    else:
+        assert "left at once, without out.json; go on with: tui-eval resume" in err
+    assert cli("runs", "--json").json[0]["state"] == "interrupted"
+
+
+SIGNALLED = """
+import os, signal, sys
+import tui_eval.{module} as room
+was = room.{name}
+
+def signalled(*given):
+    {before}
+    os.kill(os.getpid(), signal.{number})
+    return was(*given)
+
+room.{name} = signalled
+from tui_eval.__main__ import main
+main()
+"""
+
+
+def signalled(project: Path, code: str, *arguments: str, **values: str) -> subprocess.CompletedProcess[str]:
+    """The command in a process that sends itself a signal at that place."""
+    (project / "signalled.py").write_text(code.format(**values))
+    command = [sys.executable, "signalled.py", *arguments]
+    return subprocess.run(command, cwd=project, capture_output=True, text=True, timeout=60)
+
+
+@pytest.mark.parametrize(("number", "code"), [("SIGTERM", 143), ("SIGINT", 130)])
+def test_a_signal_after_the_last_attempt_lets_the_files_be_written(
+    project: Path, number: str, code: int
+) -> None:
+    place = {"module": "commands.run_suites", "name": "write_files", "before": "pass"}
+    done = signalled(project, SIGNALLED, "run", ".", "-o", "out.json", number=number, **place)
+    assert done.returncode == code and "Traceback" not in done.stderr, done
+    assert "stopping once the results are written" in done.stderr
+    assert len(json.loads((project / "out.json").read_text())["results"]) == 3
+
+
+@pytest.mark.parametrize(("number", "code"), [("SIGTERM", 143), ("SIGHUP", 129), ("SIGINT", 130)])
+def test_a_signal_during_an_export_leaves_no_half(cli: Cli, project: Path, number: str, code: int) -> None:
+    cli("run", ".")
+    before = "given[1].write_text('half')"
+    place = {"module": "reports.results", "name": "write", "before": before}
+    done = signalled(project, SIGNALLED, "export", "last", "-o", "out.json", number=number, **place)
+    assert done.returncode == code and "Traceback" not in done.stderr, done
+    assert not [*project.glob(".*.part"), *project.glob("out.json")]
+
+
+def test_ctrl_c_while_the_program_is_imported_says_nothing(project: Path) -> None:
+    code = """
+import os, signal, sys
+class Interrupting:
+    def find_spec(self, name, *_):
+        if name == "tui_eval.commands.options":
+            os.kill(os.getpid(), signal.SIGINT)
+sys.meta_path.insert(0, Interrupting())
+from tui_eval.__main__ import main
+main()
+"""
+    done = signalled(project, code, "list", ".")
+    assert (done.returncode, done.stderr, done.stdout) == (130, "", "")
 
 
 def test_interrupted_without_a_store_offers_no_resume(project: Path) -> None:
@@ -189,15 +258,28 @@ def test_a_run_whose_progress_nobody_sees_is_a_run(project: Path, closed: str) -
     assert json.loads((project / "results.json").read_text())["summary"]["passed"] == 2
 
 
-def test_a_terminal_without_utf8_gets_letters(project: Path) -> None:
+@pytest.mark.parametrize(
+    ("given", "letters"),
+    [
+        ({"PYTHONIOENCODING": "ascii"}, True),
+        ({"LANG": "C"}, True),  # Python itself writes UTF-8 there
+        ({"LC_ALL": "POSIX"}, True),
+        ({}, False),  # as in most containers
+        ({"LANG": "C.UTF-8"}, False),
+        ({"LANG": "C", "PYTHONUTF8": "1"}, False),
+    ],
+)
+def test_a_terminal_without_utf8_gets_letters(project: Path, given: dict[str, str], letters: bool) -> None:
     (project / "suite.yaml").write_text(SUITE.replace("slow", "quick too"))
     (project / "agent.script.yaml").write_text("speed: 0\ndefault: done\n")
-    env = {**os.environ, "PYTHONIOENCODING": "ascii"}
+    named = ("LANG", "LC_ALL", "LC_CTYPE", "PYTHONUTF8", "PYTHONIOENCODING")
+    env = {name: value for name, value in os.environ.items() if name not in named} | given
     done = subprocess.run(
         [sys.executable, "-m", "tui_eval", "run", "."], cwd=project, capture_output=True, env=env, timeout=60
     )
     assert done.returncode == 0
-    assert b"P passed" in done.stdout and max(done.stdout) < 128
+    assert (b"P passed" in done.stdout and max(done.stdout) < 128) == letters
+    assert ("✓ passed".encode() in done.stdout) != letters
 
 
 def test_a_run_whose_process_is_stopped_does_not_hold_who_cancels_it(

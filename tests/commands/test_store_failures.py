@@ -88,6 +88,12 @@ def test_a_disk_that_fills_up(cli: Cli, project: Path, monkeypatch: pytest.Monke
     assert given.code == 1 and "full" in given.err, given
     written(project)
     assert answers_of(project) == ["fine"] * 4
+    # It is finished: resume has nothing to run, and brings it back all the same.
+    again = cli("resume", "last", "-o", "again.json")
+    assert again.code == 1 and "is back in the project" in again.err, again
+    assert "kept in" not in cli("show", "last").out
+    assert not any((project / "state" / "tui-eval" / "rescued").iterdir())
+    assert len(json.loads((project / "again.json").read_text("utf-8"))["results"]) == 4
 
 
 def test_a_run_that_no_disk_had_room_for_leaves_nothing_that_looks_like_one(

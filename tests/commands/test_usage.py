@@ -45,7 +45,6 @@ def test_n_is_refused_with_both_of_its_meanings(cli: Cli, project: Path, argumen
         (["run", ".", "--judge", "nobody"], "--judge nobody"),
         (["run", ".", "--filter-metadata", "x"], "KEY=VALUE"),
         (["run", ".", "--filter-pattern", "("], "regular expression"),
-        (["run", ".", "--failed"], "--failed"),
         (["run", ".", "-o", "results.docx"], ".json"),
         (["run", ".", "-o", "suite.yaml/x.json"], "suite.yaml"),
         (["list", "nowhere"], "nowhere"),
@@ -83,15 +82,37 @@ def test_results_that_cannot_be_written_are_said_before_anything_is_run(cli: Cli
 def test_an_empty_folder_is_nothing_to_run(cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     result = cli("run", ".")
-    assert result.code == 5
+    assert result.code == 5 and "`tui-eval init` writes a first one" in result.err
     assert "test_cases" in result.err
     assert cli("list").code == 5
     assert cli("check").code == 5
     assert cli("runs").code == 5
 
 
+@pytest.mark.parametrize(
+    "words",
+    [("-s", "zzz"), ("--filter-pattern", "zzz"), ("--filter-metadata", "a=b"), ("--filter-prompts", "zzz"),
+     ("--filter-providers", "zzz")],
+)  # fmt: skip
+def test_a_name_or_pattern_that_matches_nothing_is_wrong_usage(
+    cli: Cli, project: Path, words: tuple[str, str]
+) -> None:
+    told = cli("run", ".", *words)
+    assert told.code == 4 and "there are" in told.err.replace("descriptions are", "there are"), told
+    assert not (project / ".tui-eval").exists()
+
+
+@pytest.mark.parametrize("option", ["--failed", "--changed"])
+def test_nothing_left_to_run_because_all_is_well_is_5(cli: Cli, project: Path, option: str) -> None:
+    assert cli("run", ".", "-s", "greets").code == 0
+    assert cli("run", ".", "-s", "greets", option).code == 5
+    (project / "broken.yaml").write_text("test_cases: [{name: x, input: 1\n")
+    told = cli("run", ".", "-s", "greets", option)
+    assert told.code == 4 and "broken.yaml:1" in told.err  # what could not be read may not be well
+
+
 def test_filters_that_leave_no_case_run_nothing(cli: Cli, project: Path) -> None:
-    assert cli("run", ".", "--filter-pattern", "zzz").code == 5
+    assert cli("run", ".", "--filter-range", "100:200").code == 5
 
 
 def test_a_file_that_is_no_suite_is_said_with_what_a_suite_is(cli: Cli, project: Path) -> None:

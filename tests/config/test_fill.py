@@ -29,7 +29,7 @@ def environment(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def agent(kind: str, **options: object) -> AgentSpec:
-    return AgentSpec("a", kind, dict(options))  # type: ignore[arg-type]
+    return AgentSpec("a", kind, dict(options), line=1)  # type: ignore[arg-type]
 
 
 def test_the_usual_key_at_the_providers_own_host() -> None:

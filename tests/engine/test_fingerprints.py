@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -142,3 +143,102 @@ def test_a_folder_whose_name_is_no_utf_8_has_a_fingerprint(tmp_path: Path) -> No
     spec = AgentSpec("bot", "echo", {"system": "\udcff"}, base=f"{tmp_path}/e\udcff")
     found = Fingerprints(Config(root=tmp_path), Trust(granted=True)).agent(spec)
     assert found["type"] == "echo" and found["config"]
+
+
+def write(folder: Path, files: dict[str, str]) -> Config:
+    for name, text in files.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text)
+    return Config(root=folder)
+
+
+def own(folder: Path, function: str, files: Sequence[str] = ()) -> AgentSpec:
+    return AgentSpec("own", "python", {"function": function}, base=str(folder), files=list(files))
+
+
+CODE = "from lib.sub.helper import value\ndef answer(text): return value\n"
+
+
+@pytest.mark.parametrize(
+    ("function", "place"),
+    [
+        ("agent.py:answer", "agent.py"),
+        ("pkg.agent:answer", "pkg/agent.py"),
+        ("pkg:answer", "pkg/__init__.py"),
+    ],
+)
+@pytest.mark.parametrize("edited", ["itself", "lib/sub/helper.py", "lib/other.py"])
+def test_its_module_and_what_that_imports_are_a_part_of_an_agent(
+    tmp_path: Path, function: str, place: str, edited: str
+) -> None:
+    files = {"lib/sub/helper.py": "from ..other import value\n", "lib/other.py": "value = 1\n", place: CODE}
+    config, spec = write(tmp_path, files), own(tmp_path, function)
+    marks = Fingerprints(config, Trust(granted=True))
+    before = marks.agent(spec)
+    file = tmp_path / (place if edited == "itself" else edited)
+    file.write_text(f"{file.read_text()}more = 2\n")
+    assert Fingerprints(config, Trust(granted=True)).agent(spec) != before != marks.agent_now(spec)
+
+
+@pytest.mark.parametrize("file", ["lib/sub/helper.py", "data/000.txt", "data/299.txt"])
+def test_no_file_of_an_agent_is_one_too_many(tmp_path: Path, file: str) -> None:
+    files = {f"data/{number:03}.txt": "" for number in range(300)}
+    config = write(tmp_path, {**files, "agent.py": CODE, "lib/sub/helper.py": "value = 1\n"})
+    spec = own(tmp_path, "agent.py:answer", ["data"])
+    marks = Fingerprints(config, Trust(granted=True))
+    before = marks.agent(spec)
+    (tmp_path / file).write_text("value = 22\n")
+    assert Fingerprints(config, Trust(granted=True)).agent(spec) != before != marks.agent_now(spec)
+
+
+def test_two_agents_that_share_a_file_import_by_their_own_folders(tmp_path: Path) -> None:
+    files = {"shared/c.py": "import sub.leaf\n"}
+    for one in "pq":
+        files |= {f"{one}/agent.py": "import shared.c\n", f"{one}/sub/leaf.py": ""}
+    marks = Fingerprints(write(tmp_path, files), Trust(granted=True))
+    first, second = (own(tmp_path, f"{one}/agent.py:answer") for one in "pq")
+    marks.agent_now(first)
+    before = marks.agent_now(second)
+    (tmp_path / "q" / "sub" / "leaf.py").write_text("edited = 1\n")
+    assert marks.agent_now(second) != before
+
+
+def test_a_module_that_appears_is_a_part_of_the_agent(tmp_path: Path) -> None:
+    config = write(tmp_path, {"agent.py": "try:\n    import lib.late\nexcept ImportError:\n    pass\n"})
+    marks, spec = Fingerprints(config, Trust(granted=True)), own(tmp_path, "agent.py:answer")
+    before = marks.agent_now(spec)
+    write(tmp_path, {"lib/late.py": "here = 1\n"})
+    assert marks.agent_now(spec) != before
+
+
+@pytest.mark.parametrize(
+    "file", ["registries/manifest.hocon", "registries/sub/desk.hocon", "tools/9.py", "tools/deep/fare.py"]
+)
+def test_networks_and_coded_tools_are_a_part_of_an_agent_that_the_library_runs(
+    tmp_path: Path, file: str
+) -> None:
+    several = [f"registries/{number}.hocon" for number in range(121)] + [
+        f"tools/{number}.py" for number in range(120)
+    ]
+    names = ("registries/manifest.hocon", "registries/sub/desk.hocon", "tools/deep/fare.py", *several)
+    config = write(tmp_path, dict.fromkeys(names, ""))
+    given = {"manifest": "registries/manifest.hocon", "tool_path": "tools"}
+    spec = AgentSpec("own", "neuro-san", given, base=str(tmp_path))
+    marks = Fingerprints(config, Trust(granted=True))
+    before = marks.agent(spec)
+    (tmp_path / file).write_text("edited")
+    assert marks.agent_now(spec) != before
+
+
+def test_what_the_python_of_an_assertion_imports_is_a_file_of_its_case(tmp_path: Path) -> None:
+    (tmp_path / "rules").mkdir()
+    (tmp_path / "check.py").write_text("from rules.length import most\n")
+    (tmp_path / "rules" / "length.py").write_text("most = 3\n")
+    case = Case("s::c", "c", "s", "promptfoo", vars={"rule": "file://check.py"})
+    job = Job(
+        held=case, agent="a", model=None, spec=None, attempts=1, required=1, compat="documented", base=tmp_path,
+        timeout=1.0, comparison={}, database=None, judge=None,
+    )  # fmt: skip
+    assert set(Fingerprints(Config(root=tmp_path), Trust(granted=True)).case_files(job)) == {
+        "check.py", str(Path("rules", "length.py")),
+    }  # fmt: skip

@@ -16,7 +16,8 @@ from tui_eval.engine.kept_cases import KeptCases, is_masked, restored
 from tui_eval.engine.prepare import prepare
 from tui_eval.engine.request import RunRequest
 from tui_eval.guard.secrets import MASK, Masker
-from tui_eval.model import Case
+from tui_eval.model import Assertion, Case
+from tui_eval.reports.export import export
 from tui_eval.store.reader import RunReader
 
 SUITE = """
@@ -117,3 +118,68 @@ def test_templates_and_cases_without_secrets_stay() -> None:
     plain = case(config={"apiKey": "{{ env.THE_KEY }}", "auth": {"value": "{{ my_api_key }}"}})
     assert KeptCases(masker).kept(plain) is plain
     assert not masker and not is_masked(plain)
+
+
+GRADED = """
+prompts: ['hi {{v}}']
+providers: [echo]
+defaultTest:
+  options:
+    provider:
+      id: openai:chat:judge
+      config: {apiBaseUrl: '%(url)s', apiKey: default-graders-key, headers: {Authorization: Bearer header-of-it}}
+tests:
+  - vars: {v: 1}
+    assert:
+      - {type: llm-rubric, value: polite}
+      - type: assert-set
+        assert:
+          - type: llm-rubric
+            value: polite
+            provider: {openai:chat:judge: {config: {apiBaseUrl: '%(url)s', apiKey: '{{env.A_GRADERS_KEY}}'}}}
+"""
+OF_GRADERS = ("default-graders-key", "header-of-it", "graders-key-from-outside")
+
+
+async def test_graders_secrets_are_kept_and_exported_no_more_than_providers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("A_GRADERS_KEY", OF_GRADERS[2])
+    said = {"role": "assistant", "content": '{"pass": true, "score": 1, "reason": "it is"}'}
+    graded = Planned(body={"choices": [{"message": said, "finish_reason": "stop"}]})
+    with AnyServer() as server:
+        server.default = lambda _: graded  # type: ignore[method-assign]
+        (tmp_path / "promptfooconfig.yaml").write_text(GRADED % {"url": server.url})
+        active = await asyncio.to_thread(prepare, RunRequest(paths=[str(tmp_path)], trust=True))
+        assert active.writer is not None
+        assert await active.execute() == "finished"
+        asked = " ".join(seen.headers["Authorization"] for seen in server.requests)
+    assert OF_GRADERS[1] in asked and OF_GRADERS[2] in asked
+    reader = RunReader(active.writer.folder)
+    assert [row.outcome for row in reader.attempts()] == ["passed"]
+    kinds = ("json", "promptfoo.json")
+    for kind in kinds:
+        export(reader, tmp_path / "out" / f"x.{kind}")
+    texts = [one.read_bytes() for folder in (active.writer.folder, tmp_path / "out") for one in files(folder)]
+    texts += [repr(reader.case(row.id)).encode() for row in reader.cases()]
+    assert len(texts) >= 3 + len(kinds)
+    assert [one for one in OF_GRADERS if any(one.encode() in text for text in texts)] == []
+
+
+def files(folder: Path) -> list[Path]:
+    return [path for path in folder.rglob("*") if path.is_file()]
+
+
+def test_a_graders_secrets_come_back_from_today() -> None:
+    def graded(number: int) -> Case:
+        entry = {"text": {"id": "http", "config": {"auth": {"value": "packed-in-auth"}, "n": number}}}
+        judged = Assertion("llm-rubric", provider={"id": "http", "config": {"token": "of-an-assertion"}})
+        return Case(
+            "s::c", "c", "s", "promptfoo", provider="echo", options={"provider": entry}, assertions=[judged]
+        )
+
+    masker = Masker()
+    kept = KeptCases(masker).kept(graded(1))
+    assert kept.options["provider"]["text"]["config"] == {"auth": {"value": MASK}, "n": 1}
+    assert kept.assertions[0].provider["config"] == {"token": MASK}
+    assert restored(kept, graded(2), masker) == graded(1)

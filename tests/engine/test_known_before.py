@@ -83,6 +83,19 @@ async def test_where_expected_sql_fails_after_the_answer_came_its_rows_are_kept_
     assert attempt.data.actual == [{"n": 1}] and attempt.data.columns == ["n"]
 
 
+async def test_expected_sql_without_end_takes_no_longer_than_its_attempt_and_says_whose_time_was_up(
+    project: WriteProject, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    endless = "WITH RECURSIVE r(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM r) SELECT max(n) AS n FROM r"
+    root = nao(project, endless)
+    (attempt,) = await run(root, timeout=0.5)
+    late = "the query took longer than 0.5 s"
+    assert attempt.outcome == "error" and f"{late} (the time limit of the attempt)" in attempt.message
+    monkeypatch.setattr("tui_eval.engine.run_context._SQL_TIMEOUT", 0.5)
+    (attempt,) = await run(root)
+    assert f"{late} (the most that expected SQL may)" in attempt.message
+
+
 async def test_expected_sql_that_runs_is_tried_once_for_all_its_attempts(
     project: WriteProject, monkeypatch: pytest.MonkeyPatch
 ) -> None:

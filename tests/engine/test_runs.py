@@ -7,6 +7,7 @@ import sqlite3
 from contextlib import closing
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from tests.support.waiting import Clock, until
@@ -14,14 +15,16 @@ from tui_eval.commands.output import CommandError
 from tui_eval.commands.run_suites import resume_run
 from tui_eval.engine.active_run import ActiveRun
 from tui_eval.engine.after.resuming import resume
+from tui_eval.engine.attempt.collector import Collector
 from tui_eval.engine.attempt.time_limits import TimeLimits
 from tui_eval.engine.plan import Job
 from tui_eval.engine.prepare import NothingToRun, prepare
 from tui_eval.engine.request import RequestCell, RunRequest
 from tui_eval.engine.selection import SelectionError
 from tui_eval.engine.suite_cache import SuiteCache
-from tui_eval.model import Attempt, Case
+from tui_eval.model import Attempt, Case, JudgeUse
 from tui_eval.store.index import Index
+from tui_eval.store.missing_cases import unread_errors_of
 from tui_eval.store.reader import RunReader
 
 JOB = {
@@ -114,8 +117,8 @@ async def test_time_limit_is_an_error_that_keeps_what_was_said(project, monkeypa
     await running
     attempt = reader.attempt(reader.attempts()[0].id)
     assert attempt is not None
-    assert (attempt.outcome, attempt.error) == ("error", "timed out after 100 s")
-    assert [entry.text for entry in attempt.transcript] == ["slow", "begin", "timed out after 100 s"]
+    assert (attempt.outcome, attempt.error) == ("error", "cut off after 100 s")
+    assert [entry.text for entry in attempt.transcript] == ["slow", "begin", "cut off after 100 s"]
 
 
 async def test_a_running_attempt_says_when_its_limit_strikes(project) -> None:
@@ -186,6 +189,32 @@ async def test_cancelling_one_attempt_and_the_rest(project) -> None:
     assert await active.runner.cancel() == 2
     assert await running == "cancelled"
     assert [row.outcome for row in reader.attempts()] == ["cancelled"] * 3
+
+
+async def test_the_clock_of_a_run_that_goes_on_stood_in_between(project) -> None:
+    """Also that of one that was killed, and so has no end."""
+    for killed in (False, True):
+        root = project(suite=suite_of("one", "slow two"), script=SLOW)
+        active = await asyncio.to_thread(prepare, RunRequest(paths=[str(root)], concurrency=1))
+        running = asyncio.create_task(active.execute())
+        assert active.writer is not None
+        folder = active.writer.folder
+        await until(lambda folder=folder: RunReader(folder).attempts()[1].state == "running")
+        await active.runner.interrupt()
+        assert await running == "interrupted"
+        info = RunReader(folder).info()
+        info.started_at -= 3600
+        info.finished_at = None if killed or info.finished_at is None else info.finished_at - 3600
+        with closing(sqlite3.connect(folder / "run.db")) as connection, connection:
+            text = msgspec.json.encode(info).decode()
+            connection.execute("UPDATE meta SET value = ? WHERE key = 'info'", (text,))
+            connection.execute("UPDATE attempts SET started_at = started_at - 3600")
+        (root / "agent.script.yaml").write_text("default: {say: ok}\n")
+        assert await (await asyncio.to_thread(resume, folder)).execute() == "finished"
+        info = RunReader(folder).info()
+        assert info.finished_at is not None and info.elapsed(info.finished_at) < 60
+        took = next(run.took for run in Index(root).runs() if run.id == info.id)
+        assert took is not None and took < 60
 
 
 async def test_interrupted_runs_go_on_where_they_were(project) -> None:
@@ -410,6 +439,49 @@ async def test_what_went_into_an_interrupted_attempt_counts(project) -> None:
         resume(folder)
 
 
+JUDGED = """
+prompts: ["{{q}}"]
+providers: [echo]
+tests: [{vars: {q: hi}, assert: [{type: llm-rubric, value: kingfisher}, {type: llm-rubric, value: walrus}]}]
+"""
+JUDGE = """
+rate: 2000
+rules:
+  - {match: {contains: kingfisher}, say: '{"pass": true, "score": 1}', cost: 0.05}
+  - {match: {contains: walrus}, steps: [{say: a}, {wait: 60}]}
+"""
+
+
+@pytest.mark.parametrize("cancel", [False, True])
+async def test_what_a_judge_took_before_its_attempt_was_cut_off_counts(
+    project, monkeypatch: pytest.MonkeyPatch, cancel: bool
+) -> None:
+    answered = asyncio.Event()
+    count = Collector.judge_took
+
+    def counted(collector: Collector, more: JudgeUse) -> None:
+        count(collector, more)
+        answered.set()
+
+    monkeypatch.setattr(Collector, "judge_took", counted)
+    files = {"promptfooconfig.yaml": JUDGED, "judge.script.yaml": JUDGE}
+    root = project(config="judge: {type: scripted, script: judge.script.yaml}\n", **files)
+    request = RunRequest(paths=[str(root / "promptfooconfig.yaml")], max_cost=0.04, trust=True)
+    active = await asyncio.to_thread(prepare, request)
+    assert active.writer is not None
+    folder = active.writer.folder
+    running = asyncio.create_task(active.execute())
+    await answered.wait()
+    await (active.runner.cancel() if cancel else active.runner.interrupt())
+    assert await running == ("cancelled" if cancel else "interrupted")
+    if cancel:
+        (row,) = RunReader(folder).attempts()
+        assert (row.outcome, row.judge_calls, row.judge_cost, row.cost) == ("cancelled", 1, 0.05, 0.0)
+    else:
+        with pytest.raises(SelectionError, match=r"0\.0500 spent"):
+            resume(folder, overrides=RunRequest(trust=True))
+
+
 async def test_an_agent_that_is_not_configured_is_an_error_that_says_what_to_write(project) -> None:
     _, reader = await go(project(config=""), select=["greets"])
     attempt = reader.attempt(reader.attempts()[0].id)
@@ -423,9 +495,9 @@ def test_selection_says_what_there_is(project) -> None:
         prepare(RunRequest(paths=[str(root)], select=["nothing"]))
     with pytest.raises(SelectionError, match="KEY=VALUE"):
         prepare(RunRequest(paths=[str(root)], filter_metadata=["x"]))
-    with pytest.raises(NothingToRun, match="zzz: nothing matches; descriptions are: greets"):
+    with pytest.raises(SelectionError, match="zzz: nothing matches; descriptions are: greets"):
         prepare(RunRequest(paths=[str(root)], filter_pattern="zzz"))
-    with pytest.raises(NothingToRun, match="k=v: nothing matches; there are keys: none"):
+    with pytest.raises(SelectionError, match="k=v: nothing matches; there are keys: none"):
         prepare(RunRequest(paths=[str(root)], filter_metadata=["k=v"]))
     with pytest.raises(SelectionError, match="regular expression"):
         prepare(RunRequest(paths=[str(root)], filter_pattern="("))
@@ -433,7 +505,7 @@ def test_selection_says_what_there_is(project) -> None:
 
 async def test_only_what_failed_last_time(project) -> None:
     root = project()
-    with pytest.raises(SelectionError, match="--failed"):
+    with pytest.raises(NothingToRun, match="--failed"):
         prepare(RunRequest(paths=[str(root)], failed_only=True))
     await go(root)
     _, reader = await go(root, failed_only=True)
@@ -445,6 +517,22 @@ async def test_a_broken_file_does_not_stop_the_others(project) -> None:
     active, reader = await go(root)
     assert len(reader.cases()) == 4
     assert any(problem.path == "broken.yaml" and problem.level == "error" for problem in active.problems)
+
+
+async def test_a_run_of_named_cases_says_which_are_not_there_any_more(project) -> None:
+    root = project()
+    _, reader = await go(root)
+    ids = [case.case_id for case in reader.cases()]
+    asked = [ids[0], "gone.yaml::one"]
+    for values in ({"case_ids": asked}, {"cells": [RequestCell(one, "helper", None) for one in asked]}):
+        active, reader = await go(root, **values)
+        assert [case.case_id for case in reader.cases()] == [ids[0]]
+        assert unread_errors_of(reader.info()) == 1
+        assert [
+            "gone.yaml: one: is not there any more, and is not run" in str(one) for one in active.problems
+        ] == [True]
+    active, _ = await go(root, case_ids=ids)
+    assert not active.problems
 
 
 async def test_edits_are_seen_by_the_next_run(project) -> None:

@@ -308,3 +308,17 @@ def test_what_needs_a_person_is_said(tmp_path: Path) -> None:
     ]
     gone = msgspec.structs.replace(case, suite="gone.yaml")
     assert propose(gone, attempt, tmp_path).unable == ["gone.yaml: No such file or directory"]
+
+
+@pytest.mark.parametrize("value", ["'{{price}}'", "['{{price}}']", "'{% if true %}79{% endif %}'"])
+async def test_an_expected_text_that_is_a_template_is_said_to_be_one(tmp_path: Path, value: str) -> None:
+    kind = "contains-any" if value.startswith("[") else "contains"
+    suite = (
+        "prompts: ['{{q}}']\nproviders: [helper]\ntests:\n  - vars: {q: price?, price: '79'}\n"
+        f"    assert: [{{type: {kind}, value: {value}}}]\n"
+    )
+    root = project(tmp_path, "the price is 89 euros", **{"promptfooconfig.yaml": suite})
+    cases, attempts, _ = await judged(root)
+    proposal = propose(cases[0], attempts[0], root)
+    assert not proposal.changes
+    assert proposal.unable == [f"{kind}: the expected text is a template: edit the variable (e)"]

@@ -11,7 +11,7 @@ from tui_eval.engine.prepare import prepare
 from tui_eval.engine.request import RunRequest
 from tui_eval.formats import format_of, reading
 from tui_eval.formats.accepting import replace_file
-from tui_eval.formats.saving import left_out, own_suite, proposed_name, proposed_path, save, talk_of
+from tui_eval.formats.saving import left_out, own_suite, proposed_name, proposed_path, save, talk_of, unread
 from tui_eval.guard.trust import Trust
 from tui_eval.model import Attempt, Case, Entry, Outcome, Reply, Turn
 from tui_eval.store.reader import RunReader
@@ -170,6 +170,29 @@ def test_the_turn_at_which_the_agent_broke_is_saved(tmp_path: Path, form: str) -
     path = tmp_path / ("suite.yaml" if form == "start_to_agent" else "promptfooconfig.yaml")
     text = save(form, path, talk_of(case, attempt))[1]
     assert text.index("hello") < text.index("more") < text.index("boom now")
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_a_conversation_that_one_reply_answers_is_saved_with_all_its_messages(
+    tmp_path: Path, form: str
+) -> None:
+    asked = ["My name is Ada.", "I live in Rome.", "What is my name?"]
+    case, attempt = talk(*asked)
+    attempt.transcript = [entry for entry in attempt.transcript if entry.kind == "user" or entry.turn == 3]
+    del attempt.replies[:2]
+    path = tmp_path / proposed_path(form, case, tmp_path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    replace_file(path, *save(form, path, talk_of(case, attempt, "saved")))
+    suite, problems = read(tmp_path, path)
+    assert not problems
+    sent = (
+        str(suite.cases[0].vars)
+        if form == "promptfoo"
+        else " ".join(str(t.text) for t in suite.cases[0].turns)
+    )
+    assert sent.index(asked[0]) < sent.index(asked[1]) < sent.index(asked[2])
+    if form in ("start_to_agent", "neuro_san"):
+        assert [turn.text for turn in suite.cases[0].turns] == asked
 
 
 def test_nothing_to_save() -> None:
@@ -348,3 +371,37 @@ def test_a_row_without_a_name_is_saved_under_its_first_variable(tmp_path: Path):
     )
     assert proposed_name(case, set()) == "How long is the warranty? (saved)"
     assert proposed_path("promptfoo", case, tmp_path).endswith("how_long_is_the_warranty.yaml")
+
+
+UNREAD = {
+    "start_to_agent": (
+        "s.yaml",
+        "agent: a\ntest_cases:\n  - {name: one, input: hi, expected: {should_contian: [a], should_contain: [b]}}\n",
+        ["left out: s.yaml:3: test_cases[0].expected.should_contian: unknown assertion 'should_contian'"],
+    ),
+    "promptfoo": (  # it is kept as it stands, and is an error there, too
+        "promptfooconfig.yaml",
+        "prompts: ['{{q}}']\nproviders: [echo]\ntests:\n  - {vars: {q: hi}, assert: [{type: containz, value: hi}]}\n",
+        [],
+    ),
+}
+
+
+@pytest.mark.parametrize("form", UNREAD)
+def test_what_could_not_be_read_of_the_case_is_said(tmp_path: Path, form: str) -> None:
+    """The case was an error for it; saved without it, it would pass."""
+    name, text, said = UNREAD[form]
+    (tmp_path / "tui_eval.yaml").write_text("{}")
+    path = tmp_path / name
+    path.write_text(text)
+    suite, problems = read(tmp_path, path)
+    assert problems
+    case = suite.cases[0]
+    _, attempt = talk("hi")
+    attempt.outcome = "error"
+    new = tmp_path / proposed_path(form, case, tmp_path)
+    replace_file(new, *save(form, new, talk_of(case, attempt, "c")))
+    assert bool(read(tmp_path, new)[1]) is not bool(said)
+    found = unread(form, case)
+    assert [line[: len(text)] for line, text in zip(found, said, strict=True)] == said
+    assert unread("nao", case) == []

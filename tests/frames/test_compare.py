@@ -253,3 +253,15 @@ def test_nan_is_null_in_columns_of_every_kind(
     frame = pl.DataFrame({"x": pl.Series(expected, dtype=kind)})
     assert compare(rows(*actual), frame).passed is passes
     assert compare(rows(*actual), rows(*frame["x"])).passed is passes
+
+
+@pytest.mark.parametrize("many", [1, 3])
+def test_rows_without_columns_are_rows(many: int) -> None:
+    """nao takes them for nothing (formats/nao.md section 3, step 2): no row and three rows are not the same."""
+    from tui_eval.frames.nao_reference import compare as of_nao
+
+    for expected in ([], pl.DataFrame({"x": []})):
+        result = compare([{}] * many, expected, columns=["x"])
+        assert (result.passed, result.message) == (False, f"row count: {many} vs 0")
+    assert of_nao([{}] * many, [], columns=["x"]).passed is True
+    assert compare([], pl.DataFrame({"x": []})).message == "both empty"

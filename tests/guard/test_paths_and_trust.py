@@ -35,6 +35,35 @@ def test_outside_needs_trust(tmp_path: Path, path: str) -> None:
     assert confine(root, path, Trust(True)).is_absolute()
 
 
+SECRET = (
+    ".env",
+    "sub/.ENV.local",
+    ".git/config",
+    "a/.ssh/known_hosts",
+    ".tui-eval/runs/1/run.db",
+    "certs/Client.pem",
+)
+PLAIN = ("environment.md", ".github/prompts/a.md", "git/config", "keys.txt", "id_rsa.md", ".envelope/a.txt")
+
+
+@pytest.mark.parametrize("path", [*SECRET, "tui_eval.yaml", "linked", "a/../.env", "id_ed25519"])
+def test_files_in_which_secrets_are_kept_need_trust(tmp_path: Path, path: str) -> None:
+    """What suites read goes to the hosts that they name."""
+    (tmp_path / ".env").touch()
+    (tmp_path / "linked").symlink_to(".env")
+    trust = Trust()
+    with pytest.raises(NeedsTrust, match=r"needs trust: read [^/ ]"):
+        confine(tmp_path, path, trust, tmp_path)
+    assert confine(tmp_path, path, Trust(agreed=frozenset(trust.wanted)), tmp_path).is_absolute()
+
+
+@pytest.mark.parametrize("path", PLAIN)
+def test_what_is_called_alike_needs_none(tmp_path: Path, path: str) -> None:
+    root = tmp_path / ".git" / "root"  # folders around the project count for nothing
+    root.mkdir(parents=True)
+    assert confine(root, path, Trust()) == root / path
+
+
 def test_a_folder_whose_name_begins_alike_is_outside(tmp_path: Path) -> None:
     (tmp_path / "root").mkdir()
     with pytest.raises(NeedsTrust):

@@ -16,7 +16,8 @@ from hypothesis import strategies as st
 from tests.support import ROOT
 from tests.support.examples import examples
 from tui_eval.guard.trust import NeedsTrust, Trust
-from tui_eval.javascript.values import FileList, FileValue, number_text
+from tui_eval.javascript.values import FileList, FileValue, ScriptValueError, number_text
+from tui_eval.nunjucks.members import NUMBER_METHODS
 from tui_eval.nunjucks.prompt_templates import render_prompt, resolve_vars
 from tui_eval.nunjucks.suite_environment import SuiteEnvironment
 from tui_eval.nunjucks.templates import TemplateError, including, is_partial, render, render_value
@@ -265,3 +266,19 @@ def test_any_text_renders_or_says_why_in_a_line(template: str, value: Any) -> No
         resolve_vars(variables)
     except TemplateError as error:
         assert "\n" not in str(error)
+
+
+NODES_NUMBERS = [  # node 20: x.toLocaleString()
+    (1000, "1,000"), (1.0005, "1.001"), (1234567.891, "1,234,567.891"), (0.0005, "0.001"), (1e22, "10,000,000,000,000,000,000,000"),
+    (2.5e-7, "0"), (-1234.5, "-1,234.5"), (12345678901234567890, "12,345,678,901,234,567,000"), (2.0025, "2.003"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("number", "text"), NODES_NUMBERS)
+def test_numbers_in_groups_are_those_of_node(number: float, text: str) -> None:
+    assert NUMBER_METHODS["toLocaleString"](number) == text
+
+
+def test_another_locale_in_a_template_is_refused() -> None:
+    with pytest.raises(ScriptValueError, match="no other locale"):
+        NUMBER_METHODS["toLocaleString"](1234.5, "de-DE")

@@ -296,8 +296,10 @@ async def test_workers_and_nodes_come_and_go_and_nothing_that_ended_is_asked_aga
     asked = {message: server.asks[message] for message in done}
 
     cluster.add_node()
-    await until(lambda: running.done() or "2 workers" in run.runner.place.words, LONG)
-    assert run.runner.place.words == "ray · 3 nodes · 2 workers"
+    # Ray goes on counting a node of an earlier test for the seconds in which it might yet answer.
+    three = "ray · 3 nodes · 2 workers"
+    await until(lambda: running.done() or run.runner.place.words == three, LONG)
+    assert run.runner.place.words == three
     cluster.remove_node(first)
     server.allowed = 10**6
     assert await asyncio.wait_for(running, LONG) == "finished"
@@ -433,9 +435,9 @@ def test_a_raylet_that_is_killed_ends_the_run_with_a_line_and_it_is_gone_on_with
     assert [word for word in ("INFO", "WARN", "Traceback", "(pid=") if word in said] == []
     with closing(RunReader(folder)) as reader:
         info = reader.info()
-    assert (info.state, info.note) == (
-        "interrupted", "ray: the raylet that this machine is connected to has ended"
-    )  # fmt: skip
+    assert info.state == "interrupted"
+    # What one worker had may have been given to the other one before that was gone, too.
+    assert info.note.startswith("ray: the raylet that this machine is connected to has ended")
     done = set(ended(folder))
     assert done
     server.allowed = 10**6

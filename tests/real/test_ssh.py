@@ -121,7 +121,7 @@ def test_the_loop_over_ssh_and_a_cut_connection(server: Server, folder: Path) ->
     try:
         app.until("60 cases", 30)
         app.quiet(1.0)
-        assert len(app.screen.display) == 24
+        assert app.screen.lines == 24
         app.send("a")
         app.until("passed", 20)
         app.kill(signal.SIGKILL)  # the connection is gone, nothing was said

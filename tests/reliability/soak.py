@@ -40,7 +40,6 @@ SERVED = ("openai", "anthropic", "http", "nao", "neuro")
 PROVIDED = ("responses", "ollama", "relay", "webhook", "websocket")
 """As promptfoo's providers."""
 PROGRAMS = ("command", "python", "crashing")
-SAYING = ("echo", "scripted", "replayed")
 _TIMEOUT = 12.0
 _HUNG = 240.0
 """Seconds in which the engine must have come to an end."""

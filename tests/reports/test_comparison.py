@@ -38,6 +38,19 @@ def test_changes_worst_first() -> None:
     assert result.pass_rates[0][0] == pytest.approx(3 / 5)
 
 
+def test_an_outcome_of_another_kind_is_a_change_though_neither_passed() -> None:
+    """A judge or a server that died between two runs was called the same outcome."""
+    failed = [case("died", 0), case("stays", 0), case("shaky", 1, 3)]
+    errors = [msgspec.structs.replace(one, outcome="error") for one in failed]
+    result = compare(failed, [errors[0], failed[1], errors[2]])
+    assert [(item.name, item.change) for item in result.cases] == [
+        ("died", "now an error"), ("shaky", "now an error"), ("stays", "unchanged"),
+    ]  # fmt: skip
+    assert result.told == "0 fixed, 2 now an error"
+    assert [item.change for item in compare(errors[:1], failed[:1]).cases] == ["an error no more"]
+    assert [item.change for item in compare(errors[:1], errors[:1]).cases] == ["unchanged"]
+
+
 def test_what_was_cancelled_is_in_no_statistic() -> None:
     before = [case("one", 1), case("two", 1)]
     after = [case("one", 1), msgspec.structs.replace(case("two", 0), outcome="cancelled")]
@@ -80,6 +93,34 @@ def test_two_models_against_another_one_have_no_case_in_common_and_say_so() -> N
     )
     assert compare([case("x", 1)], [case("y", 1)]).nothing_common == "no case in common"
     assert compare([one("a"), one("b")], [one("b")]).common == 1
+
+
+def test_a_column_whose_model_one_side_does_not_know_is_the_same_column() -> None:
+    """promptfoo's results name no model beside a label; `echo` has none on either side."""
+
+    def one(model: str | None, passed: int = 1, name: str = "x") -> CaseSummary:
+        return msgspec.structs.replace(case(name, passed, agent="oai"), model=model)
+
+    def changes(before: list[CaseSummary], after: list[CaseSummary]) -> list[str]:
+        echo = case("x", 1, agent="echo")
+        found = compare([*before, echo], [*after, echo])
+        return [item.change for item in found.cases if (item.before or item.after or echo).agent == "oai"]
+
+    assert changes([one(None)], [one("m", 0)]) == changes([one("m")], [one(None, 0)]) == ["regressed"]
+    assert changes([one(None)], [msgspec.structs.replace(one("m", 0), outcome=None)]) == ["not run"]
+    # It may be either of two, and models that are known are two.
+    assert changes([one(None)], [one("m"), one("n", 0)]) == ["new", "new", "gone"]
+    assert changes([one(None), one("m")], [one("m", 0)]) == ["regressed", "gone"]
+    cancelled = msgspec.structs.replace(one("n", 0), outcome="cancelled")
+    assert changes([one(None)], [one("m"), cancelled]) == ["new", "gone"]
+    assert changes([one("m")], [one("n", 0)]) == ["new", "gone"]
+
+
+def test_what_one_agent_was_not_asked_in_the_place_of_another_is_not_gone() -> None:
+    before = [case("x", 1, agent="one"), case("y", 1, agent="one")]
+    after = [case("x", 1, agent="two"), msgspec.structs.replace(case("y", 1, agent="two"), outcome=None)]
+    found = compare(before, after)
+    assert [(item.name, item.change) for item in found.cases] == [("y", "not run"), ("x", "unchanged")]
 
 
 def test_cases_of_the_same_name_are_told_apart_by_what_differs() -> None:

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from tests.store.test_store import attempt
 from tui_eval.commands.recorded_runs import attempt_text
 from tui_eval.model import Attempt, Case, DataDetails, Entry, Turn
 from tui_eval.reports.export import export
+from tui_eval.reports.rows_shown import rows_shown, table_lines
 from tui_eval.store.reader import RunReader
 from tui_eval.store.run_folders import Store, new_run_id
 from tui_eval.store.schema import RunInfo
@@ -51,6 +54,37 @@ def test_show_says_of_what_there_is_more() -> None:
     expected = [{"id": n, "amo|unt": n + 0.25} for n in range(1, 24)]
     made.data.expected, made.data.actual = expected, [dict(row, **{"amo|unt": 0.5}) for row in expected]
     assert " · key: id, 3 more rows\n" in attempt_text(made, "revenue")
+
+
+def test_show_has_the_row_that_another_one_repeats_above_it() -> None:
+    made = wrong()
+    assert made.data is not None and made.data.expected is not None
+    made.data.actual = [*made.data.expected, made.data.expected[2], made.data.expected[2]]
+    lines = [line.split() for line in attempt_text(made, "revenue").splitlines()]
+    at = lines.index(["×2", "3", "3.25"])
+    assert lines[at - 1 : at + 2] == [["3", "3.25"], ["×2", "3", "3.25"], ["×3", "3", "3.25"]]
+
+
+@pytest.mark.parametrize("width", [None, 120, 80, 40])
+@pytest.mark.parametrize(
+    ("wanted", "given", "said"),
+    [
+        ("2024-01-01 10:00:00.123456", "2024-01-01 10:00:00.123", (".123456→", ".123")),
+        ("2024-01-01 10:00:00.123456", "2023-01-01 10:00:00.123456", ("2024-01", "→2023-01")),
+        ("abc " * 200 + "x", "abc " * 200 + "y", ("abc x→", "abc y")),
+        ("x", "y" + "abc " * 200 + "z", ("x→yabc", "…")),
+        ("x" * 30, "", ("x", '→""')),
+    ],
+)
+def test_what_differs_of_a_long_cell_is_seen_however_narrow_the_terminal(
+    width: int | None, wanted: str, given: str, said: tuple[str, str]
+) -> None:
+    data = DataDetails([{"k": 1, "x": wanted}], [{"k": 1, "x": given}], ["k", "x"], comparison="x")
+    shown = rows_shown(data)
+    assert shown.table is not None
+    line = list(table_lines(shown.table, width))[-1]
+    assert all(word in line for word in said), line
+    assert width is None or len(line) <= width
 
 
 def test_markdown_says_how_many_cases_it_shows_no_rows_of(tmp_path: Path) -> None:

@@ -254,12 +254,32 @@ def test_tables(reader: RunReader, tmp_path: Path) -> None:
 def test_a_folder_that_is_read_only_is_said_in_a_line(
     reader: RunReader, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def refused(self: Path, missing_ok: bool = False) -> None:
+    def refused(self: Path, *_: Any, **__: Any) -> None:
         raise OSError(errno.EROFS, "Read-only file system", str(self))
 
+    monkeypatch.setattr(Path, "replace", refused)
     monkeypatch.setattr(Path, "unlink", refused)
     with pytest.raises(ExportError, match=r"run\.md: cannot be written: Read-only file system"):
         export(reader, tmp_path / "run.md")
+
+
+def test_two_that_write_one_file_leave_a_whole_one(
+    reader: RunReader, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "same.json"
+    whole = results.write
+
+    def with_another_meanwhile(reader: RunReader, part: Path) -> None:
+        monkeypatch.setattr(results, "write", whole)
+        part.write_text("half of ")
+        export(reader, path)
+        assert part.read_text() == "half of "
+        whole(reader, part)
+
+    monkeypatch.setattr(results, "write", with_another_meanwhile)
+    export(reader, path)
+    assert json.loads(path.read_text())["results"]
+    assert not list(tmp_path.glob(".same*"))
 
 
 def test_an_unknown_ending_says_what_there_is(reader: RunReader, tmp_path: Path) -> None:

@@ -13,8 +13,9 @@ import pytest
 
 from tests.store.test_store import attempt
 from tui_eval.formats.reading import open_results
-from tui_eval.model import Case, Turn
+from tui_eval.model import Case, Turn, Usage
 from tui_eval.reports import results
+from tui_eval.reports.console_table import RunTable
 from tui_eval.reports.export import export
 from tui_eval.store.reader import RunReader
 from tui_eval.store.run_folders import Store, new_run_id
@@ -153,3 +154,29 @@ def test_a_run_that_passed_as_far_as_it_came_is_no_success_in_junit(tmp_path: Pa
     assert (root.get("failures"), root.get("errors"), root.get("skipped")) == ("0", "1", "2")
     (error,) = root.iter("error")
     assert error.get("message") == f"2 cases not run ({why})"
+
+
+def test_table_and_file_name_the_same_tokens_and_those_of_attempts_that_were_cut_off(tmp_path: Path) -> None:
+    run_id = new_run_id()
+    writer = RunWriter(Store(tmp_path).create_folder(run_id), RunInfo(id=run_id, agents=["a"]))
+    refs = [ref for ref, *_ in writer.plan([PlannedCase(case(f"n{n}"), "a", "m", 1, 1) for n in range(2)])]
+    writer.done(refs[0], attempt("s.yaml::n0", 1, "passed", usage=Usage(1000, 36)))
+    writer.started(refs[1], 1001.0)
+    writer.progress(refs[1], (100, 35), 1)
+    writer.state("interrupted", 1010.0)
+    writer.close()
+    reader = RunReader(writer.folder)
+    summary = results.build(reader)["summary"]
+    table = RunTable.of(reader)
+    (total,) = (line for line in table.lines(120) if line.startswith("Total"))
+    reader.close()
+    assert summary["total_tokens"] == 1036 and summary["unfinished_tokens"] == 135
+    assert f" {summary['total_tokens']:,} " in total
+    assert "135 more tokens in attempts that did not end" in table.totals()
+
+
+def test_where_all_ended_no_tokens_are_of_others(tmp_path: Path) -> None:
+    reader = run_of(tmp_path, [PlannedCase(case("n0"), "a", "m", 1, 1)], ["passed"])
+    assert "unfinished_tokens" not in results.build(reader)["summary"]
+    assert "did not end" not in RunTable.of(reader).totals()
+    reader.close()

@@ -196,7 +196,7 @@ def test_a_comparison_has_the_same_numbers_as_the_command(tmp_path: Path) -> Non
     assert '<span class="failed">2 regressed</span>, 1 fixed' in page
     found = api(tmp_path, {"before": first, "after": last})
     assert found["counts"] == {
-        "regressed": 2, "fixed": 1, "flaky": 0, "not run": 0, "new": 0, "gone": 0, "unchanged": 1,
+        "regressed": 2, "now an error": 0, "fixed": 1, "an error no more": 0, "flaky": 0, "not run": 0, "new": 0, "gone": 0, "unchanged": 1,
     }  # fmt: skip
     assert "may well be chance (p=1.00)" in page and found["p_value"] == 1.0
     (share, low, high) = found["pass_rates"][0]

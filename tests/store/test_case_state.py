@@ -152,6 +152,13 @@ def test_where_there_are_only_steps_there_is_no_last_run(tmp_path: Path) -> None
         Store(tmp_path).find("last")
 
 
+@pytest.mark.parametrize("step", [True, False])
+def test_the_list_of_runs_knows_steps(tmp_path: Path, step: bool) -> None:
+    record(tmp_path, {"m": ["passed"]}, {"step": True} if step else {})
+    (found,) = Index(tmp_path).runs()
+    assert found.stepped is step
+
+
 def test_an_index_of_an_earlier_version_is_made_anew(tmp_path: Path) -> None:
     record(tmp_path, {"sloppy": ["failed"], "good": ["passed"]})
     path = Index(tmp_path).path

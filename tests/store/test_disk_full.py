@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import secrets
 import sqlite3
+import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
 from tests.store.test_store import attempt, start
 from tests.support.waiting import until
+from tui_eval.guard import private
 from tui_eval.store import rescued, write_thread
 from tui_eval.store.failure_modes import Assessment
 from tui_eval.store.reader import RunReader
@@ -46,7 +50,7 @@ class Disk:
         monkeypatch.setattr(write_thread, "write_pending", written)
 
 
-def fill(writer: RunWriter, references: list[list[int]]) -> None:
+def fill(writer: RunWriter, references: Sequence[Sequence[int]]) -> None:
     for ids in references:
         place = (ids[0] - 1) // 2
         for number, ref in enumerate(ids, 1):
@@ -136,7 +140,9 @@ def test_a_run_comes_back_when_there_is_room(tmp_path: Path, monkeypatch: pytest
     home, away = writer.home, writer.folder
     keep_assessment(home, Assessment(6, 6, []))  # as the app has the judge name what failed
     assert moved_to(home) == away
-    bring_back(home)
+    assert "its disk was full: kept in" in note_of(home)
+    assert bring_back(home) == away
+    assert not note_of(home), "it is at home again"
     assert not away.exists() and moved_to(home) is None
     assert kept(home) == ["0", "0", "1", "1", "2", "2"]
     with contextlib.closing(RunReader(home)) as reader:
@@ -214,33 +220,57 @@ def test_a_mark_that_leads_nowhere_is_none(tmp_path: Path) -> None:
     assert planted.is_dir() and not writer.home.exists()
 
 
-def no_room(**_: object) -> str:
+def note_of(folder: Path) -> str:
+    with contextlib.closing(RunReader(folder)) as reader:
+        return reader.info().note
+
+
+def no_room(*_: object, **__: object) -> str:
     raise OSError(28, "No space left on device")
 
 
-def test_temporary_files_are_the_last_place_to_go(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def no_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The person's folder cannot be made; temporary files are in `temporary`."""
     (tmp_path / "state").write_text("a file where a folder should be")
     (tmp_path / "temporary").mkdir()
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-    monkeypatch.setattr(write_thread.tempfile, "tempdir", str(tmp_path / "temporary"))
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "temporary"))
+
+
+def ended_on_a_full_disk(root: Path, monkeypatch: pytest.MonkeyPatch, cases: int) -> RunWriter:
+    """A run whose attempts end when there is no room any more."""
     disk = Disk(monkeypatch)
-    writer, references = start(tmp_path, cases=2)
+    writer, references = start(root, cases=cases)
     writer.flush()
     disk.pages = 1
     fill(writer, references)
     writer.close()
+    return writer
+
+
+@pytest.mark.usefixtures("no_state")
+def test_temporary_files_are_the_last_place_to_go(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    writer = ended_on_a_full_disk(tmp_path, monkeypatch, 2)
     assert writer.folder.is_relative_to(tmp_path / "temporary")
-    assert kept(writer.folder) == ["0", "0", "1", "1"]
+    assert kept(writer.folder) == kept(writer.home) == ["0", "0", "1", "1"]
+    assert bring_back(writer.home) == writer.folder
+    assert kept(writer.home) == ["0", "0", "1", "1"] and not writer.folder.exists()
 
 
+@pytest.mark.usefixtures("no_state")
+def test_a_folder_for_temporary_files_that_is_somebody_elses_is_no_place_of_ours(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "temporary" / f"tui-eval-{os.getuid()}").symlink_to(tmp_path / "elsewhere")
+    writer = ended_on_a_full_disk(tmp_path, monkeypatch, 1)
+    assert not any((tmp_path / "elsewhere").iterdir()) and kept(writer.folder) == ["0", "0"]
+
+
+@pytest.mark.usefixtures("no_state")
 def test_nowhere_to_go_says_what_is_lost(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "state").write_text("a file where a folder should be")
-    monkeypatch.setattr(write_thread.tempfile, "mkdtemp", no_room)
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-    disk = Disk(monkeypatch)
-    writer, references = start(tmp_path, cases=2)
-    writer.flush()
-    disk.pages = 1
-    fill(writer, references)
-    writer.close()
+    monkeypatch.setattr(private, "temporary_home", no_room)
+    monkeypatch.setattr(tempfile, "mkdtemp", no_room)
+    writer = ended_on_a_full_disk(tmp_path, monkeypatch, 2)
     assert writer.error is not None and "4 attempts are lost" in writer.error and "\n" not in writer.error

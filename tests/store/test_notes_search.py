@@ -49,6 +49,17 @@ def test_words_are_found_in_text_arguments_and_results(tmp_path: Path) -> None:
     reader.close()
 
 
+def test_an_excerpt_fills_a_wide_terminal(tmp_path: Path) -> None:
+    writer, refs = start(tmp_path, 1, 1)
+    words = " ".join(["answer"] * 40 + ["needle"] + ["beyond"] * 40)
+    writer.done(refs[0][0], attempt("suite.yaml::c0", 1, transcript=[Entry(1, "assistant", text=words)]))
+    writer.close()
+    reader = RunReader(writer.folder)
+    (hit,) = search(reader, "needle").best
+    assert len(hit.excerpt) >= 200 and "\x02needle\x03" in hit.excerpt
+    reader.close()
+
+
 def test_results_are_searched_as_they_were_said(tmp_path: Path) -> None:
     writer, refs = start(tmp_path, 1, 1)
     entries = [

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import sqlite3
 import threading
 from pathlib import Path
@@ -19,7 +20,7 @@ from tui_eval.store.held_results import HeldResults
 from tui_eval.store.index import Index
 from tui_eval.store.reader import RunReader
 from tui_eval.store.run_folders import RunLock, Store, StoreError, is_alive, journal_mode, new_run_id
-from tui_eval.store.schema import RunInfo
+from tui_eval.store.schema import SCHEMA_VERSION, RunInfo
 from tui_eval.store.summary import case_outcome, required_for, wilson
 from tui_eval.store.writer import PlannedCase, RunWriter
 
@@ -114,11 +115,20 @@ def test_what_ends_after_a_pause_is_on_disk_at_once_and_what_ends_close_behind_i
     """A process that is killed has kept what it has shown: an answer that was paid for does not wait for others."""
     waits: list[float] = []
     now = [1000.0]
+    done = [threading.Event() for _ in range(3)]
     monkeypatch.setattr(write_thread, "_GATHER_SECONDS", 5.0)
-    monkeypatch.setattr(write_thread.time, "sleep", waits.append)
+
+    class Noted(threading.Condition):
+        def wait(self, timeout: float | None = None) -> bool:
+            if timeout is None or timeout < 1:
+                return super().wait(timeout)
+            waits.append(timeout)
+            now[0] += timeout
+            return False
+
+    monkeypatch.setattr(write_thread.threading, "Condition", Noted)
     monkeypatch.setattr(write_thread.time, "monotonic", lambda: now[0])
     thread = write_thread.WriteThread(Store(project).create_folder(new_run_id()), HeldResults())
-    done = [threading.Event() for _ in range(3)]
     try:
         thread.add(lambda connection: done[0].set())
         assert done[0].wait(30) and waits == [] and thread.flush(30)
@@ -320,6 +330,17 @@ def test_index_tells_history_and_survives_damage(project: Path) -> None:
     assert len(index.history("suite.yaml::c0")) == 2
 
 
+def test_the_index_says_of_how_many_attempts_the_cost_is_known(project: Path) -> None:
+    writer, refs = start(project, 1, 2)
+    writer.done(refs[0][0], attempt("suite.yaml::c0", 1, cost=0.5))
+    writer.done(refs[0][1], attempt("suite.yaml::c0", 2))
+    writer.state("finished", 2000.0)
+    writer.close()
+    index = Index(project)
+    (run,) = index.runs()
+    assert (run.cost, run.cost_of, run.only, run.rules) == (0.5, 1, "c0", "")
+
+
 def test_find_says_what_is_wrong(project: Path) -> None:
     store = Store(project)
     with pytest.raises(StoreError, match="no runs yet"):
@@ -329,6 +350,15 @@ def test_find_says_what_is_wrong(project: Path) -> None:
     assert store.find() == store.find(writer.info.id) == store.find(writer.info.id[:12]) == writer.folder
     with pytest.raises(StoreError, match="no run 'zzz'"):
         store.find("zzz")
+
+
+def test_a_run_of_a_newer_version_is_not_called_damaged(project: Path) -> None:
+    writer, _ = start(project)
+    writer.close()
+    with contextlib.closing(sqlite3.connect(writer.folder / "run.db")) as connection:
+        connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION + 1}")
+    (one,) = Index(project).runs()
+    assert one.state == "newer" and one.unread and "written by a newer tui-eval" in one.what
 
 
 def test_damaged_run_says_so(project: Path) -> None:

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from tests.support.suite_files import structures
 from tui_eval.guard.spelling import close_to
-from tui_eval.model import Assertion, Case, Problem, Turn
-from tui_eval.suites.identity import Ids, case_id, content_hash, digest, suffix, unnamed
+from tui_eval.model import Assertion, Case, Problem, Suite, Turn
+from tui_eval.suites.identity import Ids, case_id, content_hash, digest, name_cases, suffix, unnamed
 
 
 def test_the_grammar():
@@ -21,6 +21,19 @@ def test_the_grammar():
     unnamed_id = case_id("p.yaml", None, variables={"q": "x"})
     assert re.fullmatch(r"p\.yaml::vars-[0-9a-f]{8}", unnamed_id)
     assert case_id("p.yaml", "  ", variables={"q": "x"}) == unnamed_id
+
+
+def test_an_id_can_be_stored_whatever_its_file_or_case_is_called():
+    ids = {
+        case_id(path, name, provider="p \udc80")
+        for path in ("a\udce9", "a\udce8")
+        for name in ("b", "b \ud83d", "é")
+    }
+    assert len({one.encode() for one in ids}) == 6
+    assert case_id("caf\udce9.yaml", "é") == "caf\\udce9.yaml::é"
+    case = Case("theirs \udce9", "n", "s", "s")
+    name_cases(Suite("s", "s", cases=[case]))
+    assert case.case_id == "theirs \\udce9"
 
 
 def test_unnamed_cases_are_known_by_their_inputs_alone():

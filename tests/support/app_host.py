@@ -29,10 +29,11 @@ async def until(condition: Callable[[], Any], pilot: Pilot[Any] | None = None, s
 async def running_app(
     root: Path, size: tuple[int, int] = (80, 24), **options: Any
 ) -> AsyncIterator[tuple[Any, Pilot[Any]]]:
-    """The app on a project, its suites read: yields (app, pilot)."""
+    """The app on a project, its suites read: yields (app, pilot). `notices` draws those over the screen."""
     engine: Any = options.pop("engine", None) or FakeEngine(root)
+    notices = options.pop("notices", False)
     app = EvalApp([root], root=root, engine=engine, unicode=options.pop("unicode", True), **options)
-    async with app.run_test(size=size) as pilot:
+    async with app.run_test(size=size, notifications=notices) as pilot:
         await until(lambda: not app.state.loading, pilot)
         await pilot.pause()
         yield app, pilot

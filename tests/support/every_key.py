@@ -166,10 +166,16 @@ async def every_key_of_a_case(
                     and screen.tab_shown == tab
                 ):
                     return
-                while len(app.screen_stack) > below:
-                    await app.pop_screen()
-                await app.push_screen(CaseScreen(written.pointer))
-                await until(lambda: isinstance(app.screen, CaseScreen) and app.screen.is_mounted, pilot)
+                shown: CaseScreen | None = None
+                end = time.monotonic() + 60
+                # what a key began may still put its dialog above a new Case screen, or take that away: once more then
+                while app.screen is not shown:
+                    assert time.monotonic() < end, app.screen_stack
+                    while len(app.screen_stack) > below:
+                        await app.pop_screen()
+                    shown = CaseScreen(written.pointer)
+                    await app.push_screen(shown)
+                    await pilot.pause()
                 await pilot.press(str(tab + 1))
 
             await pilot.resize_terminal(widths[tab], height)

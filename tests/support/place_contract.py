@@ -114,7 +114,7 @@ async def ends_in_time(given: Contract) -> None:
     ends = asyncio.get_running_loop().time() + 1
     made = await asyncio.wait_for(given.place.attempt(given.run.tickets[2], ends, {}), LONG)
     assert made.attempt.outcome == "error"
-    assert "timed out" in made.attempt.message
+    assert "timed out" in made.attempt.message or "cut off" in made.attempt.message, made.attempt.message
 
 
 ATTEMPTS = (executes_to_the_end, cancels_and_keeps_what_there_was, ends_in_time)
@@ -270,6 +270,23 @@ async def ends_at_the_cost_limit(there: There) -> None:
     assert run.runner.stopped_because == "the cost limit of 0.02 USD is reached (0.0200)"
 
 
+async def counts_what_judges_take(there: There) -> None:
+    """Towards the cost limit, wherever they are asked, and with the attempt."""
+    (there.folder / "tui_eval.yaml").write_text("judge: {type: scripted, script: judge.script.yaml}\n")
+    (there.folder / "judge.script.yaml").write_text(
+        'default: {say: \'{"pass": true, "score": 1}\', cost: 0.01}\n'
+    )
+    (there.folder / "promptfooconfig.yaml").write_text(
+        "prompts: ['{{q}}']\nproviders: [echo]\ndefaultTest: {assert: [{type: llm-rubric, value: fine}]}\n"
+        "tests: [{vars: {q: a}}, {vars: {q: b}}, {vars: {q: c}}]\n"
+    )
+    run = await there.run(concurrency=1, max_cost=0.02)
+    await run.execute()
+    assert outcomes(run) == ["passed", "passed", None]
+    took = [one.judging for one in kept(run) if one and one.judging]
+    assert [(one.calls, one.cost) for one in took] == [(1, 0.01)] * 2
+
+
 async def begins_nothing_while_it_pauses(there: There) -> None:
     """What has been asked ends, the rest comes when the run goes on."""
     with GatedServer() as server:
@@ -366,6 +383,7 @@ RUNS = (
     ends_at_the_time_limit,
     ends_at_the_first_failure,
     ends_at_the_cost_limit,
+    counts_what_judges_take,
     begins_nothing_while_it_pauses,
     cancels_a_case_and_the_rest,
     hands_on_from_row_to_row,

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
+from itertools import product
 from pathlib import Path
 from typing import Any, cast
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -20,7 +22,8 @@ from tui_eval.suites.identity import Ids, case_id
 from tui_eval.tui.palette import row_title, row_width
 from tui_eval.tui.state.app_state import AppState
 from tui_eval.tui.state.compare import compare_view, grid_view
-from tui_eval.tui.state.lists.case_tree import View, build
+from tui_eval.tui.state.lists.case_entry import CaseRow
+from tui_eval.tui.state.lists.case_tree import Tree, View, build
 from tui_eval.tui.state.lists.entries import suite_entries
 from tui_eval.tui.state.lists.telling_apart import row_names
 from tui_eval.tui.state.runs import search_view
@@ -111,6 +114,26 @@ def all_differ(texts: list[str]) -> None:
     assert not twice, twice
 
 
+def unfolded(rows: list[CaseRow], project: Project, view: View) -> Tree:
+    """The list with every line of it open."""
+    tree = build(rows, project.suites, view)
+    while any(line.folded for line in tree.lines):
+        view.unfolded |= {line.key for line in tree.lines if line.folded}
+        tree = build(rows, project.suites, view)
+    return tree
+
+
+def seen_apart(tree: Tree, *widths: int) -> None:
+    """No two rows read alike. A row stands below the line of its test, which is seen above it."""
+    painted = CaseLines("suites", Symbols())
+    painted.cases = tree
+    for width in widths:
+        texts = {line.key: plain(painted.tree_line(line, width)) for line in tree.lines}
+        all_differ(
+            ["\n".join([*(texts[one.key] for one in line.above), texts[line.key]]) for line in tree.lines]
+        )
+
+
 several = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
@@ -121,16 +144,35 @@ def test_rows_of_a_list(made: tuple[Project, int], status: str) -> None:
     rows = suite_entries(project.state)
     for row in rows:
         row.status, row.cause, row.alike = status, 'lacks "2 years"' * bool(status), ""
-    view = View()
-    tree = build(rows, project.suites, view)
-    while any(line.folded for line in tree.lines):
-        view.unfolded |= {line.key for line in tree.lines if line.folded}
-        tree = build(rows, project.suites, view)
-    painted = CaseLines("suites", Symbols())
-    painted.cases = tree
-    texts = {line.key: plain(painted.tree_line(line, width)) for line in tree.lines}
-    # A row stands below the line of its test, which is seen above it.
-    all_differ(["\n".join([*(texts[one.key] for one in line.above), texts[line.key]]) for line in tree.lines])
+    seen_apart(unfolded(rows, project, View()), width)
+
+
+@pytest.mark.parametrize("name", ["greets", NAMES[-1]])
+@pytest.mark.parametrize(
+    "paths",
+    [
+        ("one.yaml", "two.yaml"),
+        ("evals/one.yaml", "evals/two.yaml"),
+        ("shop/evals.yaml", "desk/evals.yaml"),
+        tuple(
+            f"tests/all_that_people_ask_the_shop_about_its_returns_{end}.yaml"
+            for end in ("of_today", "in_june")
+        ),
+    ],
+)
+def test_rows_of_files_that_hold_one_case(paths: tuple[str, str], name: str) -> None:
+    """They stand without a line of their file above them."""
+    project = Project(
+        [
+            Suite(path, "nao", cases=[Case(f"{path}::{name}", name, path, "nao", line=1, turns=[Turn("hi")])])
+            for path in paths
+        ]
+    )
+    rows = suite_entries(project.state)
+    for status, grouping, first in product(("failed", ""), ("file", "test", "agent", "cause"), (False, True)):
+        for row in rows:
+            row.status, row.cause = status, 'lacks "2 years" and calls no tool' * bool(status)
+        seen_apart(unfolded(rows, project, View(grouping=grouping, failures_first=first)), 60, 80)
 
 
 @several
@@ -171,8 +213,12 @@ def test_rows_of_a_search(made: tuple[Project, int]) -> None:
         for number, case in enumerate(project.cases, 1)
     ]
     names = search_view.names_of(entries, project.state.name_of)
+    one_suite = len({one.case.suite for one in entries}) == 1
     all_differ(
-        [plain(search_view.row_line(one, 0, width, name)) for one, name in zip(entries, names, strict=True)]
+        [
+            plain(search_view.row_line(one, 0, width, name, one_suite=one_suite))
+            for one, name in zip(entries, names, strict=True)
+        ]
     )
 
 
@@ -207,3 +253,16 @@ def test_cases_in_the_palette(made: tuple[Project, int]) -> None:
         row_title(name, row.suite, " · ", row_width(width)) for row, name in zip(rows, names, strict=True)
     ]
     all_differ([fit(title.plain, row_width(width)) for title in titles])
+
+
+def test_rows_of_a_scenario_in_the_grid_are_told_apart_by_its_data() -> None:
+    cases = [
+        Case(f"s.yaml::s::echo::prompt{prompt}{end}", "s", "s.yaml", "promptfoo", agent="echo", line=3, column_number=prompt,
+             prompt=f"p{prompt}", variant=f"p{prompt}", vars={"q": "hi", "lang": lang})
+        for end, lang in (("", "it"), ("#2", "en"))
+        for prompt in (1, 2)
+    ]  # fmt: skip
+    rows = suite_entries(Project([Suite("s.yaml", "promptfoo", cases=cases)]).state)
+    found = grid_view.grid(rows)
+    assert [test.called for test in found.tests] == ["s · it", "s · en"]
+    assert [len(test.cells) for test in found.tests] == [2, 2]

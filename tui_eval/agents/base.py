@@ -137,7 +137,8 @@ class Request:
     `text` is the user's message; `messages` is set where the whole conversation is given at once:
     a list of texts (the StartToAgent contract, only for agents with `takes_whole_conversation`)
     or of chat messages `{role, content}` (a promptfoo chat prompt). `sql` and `database` are a nao
-    test's; `schema` asks for a reply in that JSON schema where the protocol has it (extraction).
+    test's, `sql_place` the file and line where that query begins; `schema` asks for a reply in that JSON schema where
+    the protocol has it (extraction).
     """
 
     turn: int
@@ -147,6 +148,7 @@ class Request:
     chat_filter: Any = None
     vars: dict[str, Any] = field(default_factory=dict)
     sql: str | None = None
+    sql_place: str = ""
     database: str | None = None
     schema: dict[str, Any] | None = None
     continue_conversation: bool = True
@@ -281,6 +283,11 @@ class Agent(ABC):
         """What an agent of this entry can report. Reads nothing but the entry: answers of an agent that cannot
         be made now are judged again by it."""
         return cls.capabilities
+
+    @property
+    def preparing(self) -> str:
+        """What `prepare` does, in a few words for who waits for it; empty: nothing slow, or it says so itself."""
+        return ""
 
     async def prepare(self, tell: Callable[[str], None] | None) -> None:  # noqa: B027
         """Do what comes before an attempt and outside its time limit, like signing in. Called before

@@ -12,7 +12,7 @@ import msgspec
 
 from tui_eval.agents.entry_options import module_file
 from tui_eval.agents.promptfoo.promptfoo_env import settled, with_env
-from tui_eval.agents.promptfoo.promptfoo_models import KEYS, OLLAMA_KEYS
+from tui_eval.agents.promptfoo.promptfoo_models import KEYS, OLLAMA_KEYS, PRICE_KEYS
 from tui_eval.agents.promptfoo.promptfoo_providers import RELAYS, SCRIPTS, other_provider
 from tui_eval.config.config_values import chosen_address
 from tui_eval.config.project import AgentSpec, Config, ConfigError, refused_agent
@@ -261,6 +261,8 @@ def _model_options(settings: dict[str, Any]) -> dict[str, Any]:
         parameters.update(passthrough)
     if parameters:
         options["parameters"] = parameters
+    if price := {name: settings[name] for name in PRICE_KEYS if settings.get(name) is not None}:
+        options["promptfoo_price"] = price
     if settings.get("apiKey"):
         options["api_key"] = settings["apiKey"]
     elif (name := settings.get("apiKeyEnvar")) and (name in os.environ or "OPENAI_API_KEY" not in os.environ):

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from tui_eval.agents.base import Services
-from tui_eval.config.config_values import host_of, is_loopback, is_own_host
+from tui_eval.config.config_values import destination, is_loopback, is_own_host
 from tui_eval.config.project import AgentSpec, ConfigError
 
 _OWN_HERE = frozenset({"nao", "ollama"})
@@ -166,7 +166,7 @@ def usual_secret(options: Options, key: str, url: str, *variables: str) -> str |
     value = given if given is not None else next(iter(set_here.values()), None)
     for name, one in set_here.items():
         if one == value and not free and not is_loopback(url):
-            trust.require(f"send {name} to {host_of(url) or url}")
+            trust.require(f"send {name} to {destination(url)}")
     return value
 
 

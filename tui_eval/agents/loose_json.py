@@ -13,6 +13,9 @@ import msgspec
 
 _encoder = msgspec.json.Encoder()
 _decoder = msgspec.json.Decoder()
+_reading = json.JSONDecoder()
+_OBJECT = re.compile(r'\{\s*"')
+_ESCAPE = len(r"\u0000")
 _DIGITS = 4_000
 
 
@@ -40,6 +43,23 @@ def decode(data: bytes | str) -> Any:
             raise ValueError("nested too deeply") from None
     except RecursionError:
         raise ValueError("nested too deeply") from None
+
+
+def broken_object(text: str) -> str:
+    """Why a text that begins as a JSON object is not one where an object was meant, not words: it breaks off, or others
+    follow it (JSON lines). Empty for what is words."""
+    text = text.strip("\ufeff \t\r\n")
+    if not _OBJECT.match(text):
+        return ""
+    try:
+        _, end = _reading.raw_decode(text)
+    except RecursionError:
+        return "JSON that is nested too deeply"
+    except json.JSONDecodeError as error:
+        cut = error.msg.startswith("Unterminated string") or error.pos >= len(text)
+        escape = error.msg.startswith("Invalid \\") and error.pos >= len(text) - _ESCAPE
+        return "JSON that breaks off" if cut or escape else ""
+    return "several JSON objects, one after the other" if _OBJECT.match(text[end:].lstrip()) else ""
 
 
 def _whole(digits: str) -> int | float:

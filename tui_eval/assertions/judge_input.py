@@ -15,7 +15,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tui_eval.guard.trust import Trust
-from tui_eval.model import Case, Compat, DataDetails, Entry, Evidence, Outcome, Reply, Trace, Usage, Verdict
+from tui_eval.model import (
+    UNSET,
+    Case,
+    Compat,
+    DataDetails,
+    Entry,
+    Evidence,
+    Outcome,
+    Reply,
+    Trace,
+    Usage,
+    Verdict,
+)
 
 if TYPE_CHECKING:
     from tui_eval.frames.sql import SqlResult
@@ -144,6 +156,7 @@ class JudgeInput:
     exported over OpenTelemetry (None: the suite asks for no tracing). `test` is the whole test as promptfoo's
     scripts get it (None: made from the case, without its assertions). `unknown` are figures that were reported
     and are none, by what they are called (`input tokens`), each with the line that says so: no limit on them is kept.
+    `output` is the last reply as the transforms of its provider and test have it (unset: not known yet).
     """
 
     case: Case
@@ -161,6 +174,7 @@ class JudgeInput:
     trace: Trace | None = None
     test: dict[str, Any] | None = None
     unknown: Mapping[str, str] = field(default_factory=dict)
+    output: Any = UNSET
 
     def reply(self, turn: int | None = None) -> Reply | None:
         """The reply to a turn (counted from 1); the last one where `turn` is None."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import shlex
 import sys
 import tempfile
 import time
@@ -29,6 +28,7 @@ from tui_eval.guard.text import visible
 from tui_eval.guard.trust import fingerprints, in_order
 from tui_eval.guard.trust_store import trust_for
 from tui_eval.model import Problem, Suite
+from tui_eval.store.printed_commands import shell_line
 from tui_eval.store.reader import RunReader
 from tui_eval.store.run_folders import Store, StoreError
 
@@ -44,8 +44,9 @@ def check(
     configs: Sequence[str] = (),
 ) -> int:
     """Print every problem as `path:line: key: what is wrong, what to do`; with `without_answer` also the
-    cases that pass against an agent that answers nothing. Alike notes are counted once."""
-    config, loaded, problems = load_paths(paths, config_file, trust, configs)
+    cases that pass against an agent that answers nothing."""
+    config, reads, loaded, problems = load_paths(paths, config_file, trust, configs)
+    wanted = wants(loaded, config, reads)
     trusted = trust_for(config.root, trust)
     expected = ExpectedSql(config, trusted)
     cases = [case for suite in loaded if format_of(suite.format).checks_queries for case in suite.cases]
@@ -65,14 +66,13 @@ def check(
         problems += leaks(loaded, config, trusted, expected)
     if without_answer:
         problems += vacuous(paths, config_file, trust)
-    errors, notes = _print(problems)
-    if told := _trust_line(wants(loaded, config, trusted), paths, configs, config_file):
+    errors, notes, kinds = _print(problems)
+    if told := _trust_line(wanted, paths, configs, config_file):
         say(visible(told, newlines=False))
     count = sum(len(suite.cases) for suite in loaded)
     files = sum(1 for suite in loaded if suite.path)
-    say(
-        f"{counted(files, 'file')}, {counted(count, 'case')}: {counted(errors, 'error')}, {counted(notes, 'note')}"
-    )
+    told = counted(notes, "note") + (f" of {counted(kinds, 'kind')}" if kinds < notes else "")
+    say(f"{counted(files, 'file')}, {counted(count, 'case')}: {counted(errors, 'error')}, {told}")
     if errors:
         return EXIT_USAGE
     return EXIT_OK if count else EXIT_NOTHING
@@ -91,7 +91,7 @@ def _trust_line(
     words += ["--trust-only", fingerprints(listed[:_SHOWN])]
     return (
         f"trust: when run, {counted(len(listed), 'thing')} will need it: {'; '.join(listed[:_SHOWN])}{more}. Look at "
-        f"each, then agree to just these: {shlex.join(words)}"
+        f"each, then agree to just these: {shell_line(words)}"
     )
 
 
@@ -121,8 +121,8 @@ class Counting:
             sys.stderr.flush()
 
 
-def _print(problems: Sequence[Problem]) -> tuple[int, int]:
-    """Print each problem once; how many errors there are, and how many notes that say different things."""
+def _print(problems: Sequence[Problem]) -> tuple[int, int, int]:
+    """Print each problem once; how many errors there are, how many notes, and how many of these say different things."""
     alike: dict[tuple[str, str], list[Problem]] = {}
     errors = 0
     for problem in dict.fromkeys(problems):
@@ -140,7 +140,7 @@ def _print(problems: Sequence[Problem]) -> tuple[int, int]:
         if len(same) > _SHOWN:
             more = f"{same[0].message} (note): {len(same) - _SHOWN:,} more places"
             say(visible(more, newlines=False))
-    return errors, len(alike)
+    return errors, sum(map(len, alike.values())), len(alike)
 
 
 def _idle(loaded: Sequence[Suite]) -> Iterator[Problem]:
@@ -149,7 +149,7 @@ def _idle(loaded: Sequence[Suite]) -> Iterator[Problem]:
         if not suite.cases and not suite.problems:
             yield Problem(suite.path, 0, "", "holds no case: nothing of it runs", level="note")
         for case, part in vacuity.distinct(suite.cases):
-            path = case.file or case.suite
+            path = case.path
             yield Problem(path, part.line or case.line, part.key, part.message, part.cure, level="note")
 
 
@@ -203,7 +203,7 @@ def _passing(reader: RunReader) -> list[Problem]:
         why = ": nothing is asserted" if passed[row.id] == "nothing asserted" else ""
         notes.append(
             Problem(
-                path=case.file or case.suite,
+                path=case.path,
                 line=case.line,
                 key=case.name,
                 message=f"passes against an agent that answers nothing{why}",

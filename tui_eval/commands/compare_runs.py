@@ -20,7 +20,16 @@ from tui_eval.commands.output import (
 from tui_eval.commands.run_suites import find_run
 from tui_eval.config.project import find_root
 from tui_eval.guard.text import clip, visible
-from tui_eval.reports.run_comparison import CHANGES, CaseChange, Pair, RunComparison, compare, document
+from tui_eval.reports.run_comparison import (
+    CHANGES,
+    EDITED,
+    OF_ANOTHER_KIND,
+    CaseChange,
+    Pair,
+    RunComparison,
+    compare,
+    document,
+)
 from tui_eval.store.linked import counting_folders, load_together
 from tui_eval.store.reader import RunReader
 from tui_eval.store.run_folders import StoreError
@@ -28,7 +37,7 @@ from tui_eval.store.summary import CaseSummary, share
 
 LISTED = 10
 """Cases that only one run has, as many as are listed."""
-_GLYPHS = {"regressed": "✗ ", "fixed": "✓ ", "flaky": "≈ "}
+_GLYPHS = {"regressed": "✗ ", "now an error": "! ", "fixed": "✓ ", "an error no more": "→ ", "flaky": "≈ "}
 
 
 def compare_runs(before: str, after: str | None, agents: Sequence[str], as_json: bool) -> int:
@@ -118,7 +127,8 @@ def _text(result: RunComparison) -> str:
             other = f", {result.other_answers:,} of them with another answer" if result.other_answers else ""
             lines.append(f"unchanged: {len(members):,}{other}")
             continue
-        lines.append(f"{_GLYPHS.get(change, '')}{change}: {len(members):,}")
+        edited = f", {count:,} of them {EDITED}" if (count := result.edited(change)) else ""
+        lines.append(f"{_GLYPHS.get(change, '')}{change}: {len(members):,}{edited}")
         shown = members if change in _GLYPHS else members[:LISTED]
         lines.extend(f"  {_line(case, suites)}" for case in shown)
         if len(members) > len(shown):
@@ -158,9 +168,11 @@ def _line(case: CaseChange, suites: bool) -> str:
         shown.insert(0, f"{_ratio(case.before)} → {_ratio(case.after)}")
         if case.p_value is not None:
             shown.append(f"p = {case.p_value:.2g}")
+    if case.edited:
+        shown.append("the case was edited")
     if suites:
         shown.append(f"[{visible(case.suite, newlines=False)}]")
-    after = case.after if case.change == "regressed" else None
+    after = case.after if case.change in ("regressed", *OF_ANOTHER_KIND) else None
     message = (after.cause or after.message) if after is not None else ""
     return "  ".join(shown) + (f"\n      {clip(visible(message, newlines=False), 120)}" if message else "")
 

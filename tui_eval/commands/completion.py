@@ -16,7 +16,6 @@ import click
 from click.shell_completion import CompletionItem, get_completion_class
 
 SHELLS = ("bash", "zsh", "fish")
-Completer = Callable[[click.Context, click.Parameter, str], list[CompletionItem]]
 
 _PLACES = {
     "bash": "~/.bashrc",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shlex
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -12,6 +11,7 @@ from tui_eval.commands.output import CommandError, say
 from tui_eval.config.project import CONFIG_NAME, Config, ConfigError, load
 from tui_eval.extensions import ExtensionError
 from tui_eval.formats import FirstSuite, format_called, names
+from tui_eval.store import printed_commands
 
 _SCRIPT = """\
 # A scripted agent: it answers from this file, so that everything can be tried offline.
@@ -69,7 +69,7 @@ def init(folder: Path, case_format: str | None, agent: str | None, model: str | 
         say(
             f"\n{CONFIG_NAME} is as it was: it must have\n{first.settings.replace('my_agent', _quoted(name)).rstrip()}"
         )
-    where = "" if folder == Path() else f" {shlex.quote(str(folder))}"
+    where = "" if folder == Path() else f" {printed_commands.quoted(str(folder))}"
     trust = " --trust" if entry.get("type") == "python" else ""
     say(
         f"\nnow: tui-eval{where}{' ' * (len(trust) + 8)}the app\n     tui-eval run{where or ' .'}{trust}  the same without it"

@@ -21,6 +21,7 @@ from tui_eval.commands.output import (
 from tui_eval.config.project import Config, load, read_withheld
 from tui_eval.formats import reading
 from tui_eval.guard.text import visible
+from tui_eval.guard.trust import Trust
 from tui_eval.guard.trust_store import trust_for
 from tui_eval.model import Assertion, Case, Problem, Suite
 from tui_eval.vacuity import asserts_nothing
@@ -28,8 +29,8 @@ from tui_eval.vacuity import asserts_nothing
 
 def load_paths(
     paths: Sequence[str], config_file: str | None, trust: bool = False, configs: Sequence[str] = ()
-) -> tuple[Config, list[Suite], list[Problem]]:
-    """The configuration, every suite of the paths, and all problems of both; `configs` are read as one."""
+) -> tuple[Config, Trust, list[Suite], list[Problem]]:
+    """The configuration, what may be done, every suite of the paths, and all problems of both; `configs` are read as one."""
     typed: dict[str, Any] = {}
     named = [Path(path).absolute() for path in paths or ["."]]
     if configs:
@@ -44,18 +45,23 @@ def load_paths(
     read_withheld(config, trusted)
     loaded = reading.load_all(named, config, trusted)
     problems = [*config.problems, *(problem for suite in loaded for problem in suite.problems)]
-    return config, loaded, problems
+    return config, trusted, loaded, problems
 
 
 def list_cases(
     paths: Sequence[str], config_file: str | None, as_json: bool, trust: bool, configs: Sequence[str] = ()
 ) -> int:
     """Print the cases; problems go to stderr, and readable cases print whatever the others are."""
-    _, loaded, problems = load_paths(paths, config_file, trust, configs)
+    config, _, loaded, problems = load_paths(paths, config_file, trust, configs)
     cases = reading.all_cases(loaded)
     errors = report_problems(problems)
     if as_json:
-        say_json([describe(case) for case in cases])
+        from tui_eval.config.project import secrets
+        from tui_eval.engine.kept_cases import KeptCases
+        from tui_eval.guard.secrets import Masker
+
+        kept = KeptCases(Masker(secrets(config))).kept
+        say_json([describe(kept(case)) for case in cases])
     else:
         suite, nothing = None, 0
         for case, name in zip(cases, called(cases, which_tests(cases)), strict=True):

@@ -13,7 +13,6 @@ from tui_eval.formats import format_of
 from tui_eval.guard.spelling import close_to
 from tui_eval.javascript.values import number_text
 from tui_eval.model import Assertion, Case, Problem, Suite
-from tui_eval.vacuity import assertions_of
 
 Odd = tuple[str, str]
 """What is odd, and what to do."""
@@ -47,10 +46,10 @@ def odd_values(loaded: Iterable[Suite]) -> Iterator[Problem]:
                 )
                 yield Problem(suite.path, 0, f"{name}.repeat", *told, level="note")
         for case in suite.cases:
-            path = case.file or case.suite
+            path = case.path
             for key, told in _of_case(case):
                 yield Problem(path, case.line, key, *told, level="note")
-            for one in assertions_of(case):
+            for one in case.asserted:
                 place = (path, one.line or case.line, one.type)
                 if (wrong := _wrong_kind(one)) is not None:
                     yield Problem(*place, *wrong)

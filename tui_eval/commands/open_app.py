@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import gc
 import os
-import shlex
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from tui_eval.commands.output import CommandError
+from tui_eval.store.printed_commands import shell_line
 from tui_eval.store.run_folders import DATABASE, StoreError
 
 
@@ -33,7 +33,7 @@ def open_app(paths: Sequence[str], *, config_file: str | None, trust: bool, loca
             )
     recorded = [path for path in paths if _run_at(Path(path)) is not None]
     if recorded and len(paths) > 1:
-        both = " ".join(shlex.quote(path) for path in (*recorded, "AFTER")[:2])
+        both = shell_line((*recorded, "AFTER")[:2])
         raise CommandError(
             f"{recorded[0]}: a recorded run is opened alone; two are compared with `tui-eval compare {both}` (or c in "
             "Runs), shards are merged with `tui-eval merge`, or opened by the folder that holds them"

@@ -49,6 +49,8 @@ def say(text: str, to: TextIO | None = None, end: str = "\n") -> None:
     encoding = (getattr(stream, "encoding", None) or "ascii").lower()
     if "utf" not in encoding:
         text = plain_letters(text).encode(encoding, "replace").decode(encoding)
+    elif not _locale_has_signs():
+        text = plain_letters(text)  # what people wrote themselves stays as it is
     if _coloured(stream):
         text = _TOKENS.sub(lambda found: f"\x1b[{_COLOURS[found[0][0]]}m{found[0]}\x1b[0m", text)
     try:
@@ -62,6 +64,21 @@ def say(text: str, to: TextIO | None = None, end: str = "\n") -> None:
             reason = error.strerror or str(error)
             _refused.add(reason)
             warn(f"stdout cannot be written: {reason}; it lacks what follows")
+
+
+_COERCED = ("C.UTF-8", "C.utf8", "UTF-8")
+"""What Python puts into LC_CTYPE where the locale is C (PEP 538)."""
+
+
+def _locale_has_signs() -> bool:
+    """Whether the locale that was asked for is one of UTF-8: under C and POSIX Python writes UTF-8 all the same (PEP 540).
+    Where none was asked for (containers, CI), or Python was told its encoding, it is."""
+    get = os.environ.get
+    if not sys.flags.utf8_mode or get("PYTHONUTF8") == "1" or get("PYTHONIOENCODING"):
+        return True
+    kind = get("LC_CTYPE", "")
+    named = get("LC_ALL") or (kind if kind not in _COERCED else "") or get("LANG")
+    return not named or "utf" in named.lower()
 
 
 def _silence(stream: TextIO) -> None:
@@ -126,8 +143,15 @@ def say_json(value: Any) -> None:
 
 
 def report_problems(problems: Iterable[Problem], notes: bool = False) -> int:
-    """Print problems on stderr, each once; how many of them are errors."""
+    """Print problems on stderr, each once; how many of them are errors. Of what was passed over one line says how much."""
     errors = 0
+    problems = list(problems)
+    passed = {one.path for one in problems if one.passed_over and one.level == "note"}
+    if passed and not notes:
+        what = f"{counted(len(passed), 'place')} that may hold suites passed over"
+        warn(
+            f"{what}: {', '.join(sorted(passed)[:3])}{', …' if len(passed) > 3 else ''}; tui-eval check says why"
+        )
     for text, level in dict.fromkeys((str(problem), problem.level) for problem in problems):
         if level == "error":
             errors += 1

@@ -8,16 +8,17 @@ import time
 from collections.abc import Sequence
 
 from tui_eval import causes
-from tui_eval.case_names import called, full_name, is_unnamed, names_by_values, which_tests
+from tui_eval.case_names import called, full_name, is_unnamed, names_by_values, suites_apart, which_tests
 from tui_eval.commands.output import say, warn
 from tui_eval.engine.plan import Job
 from tui_eval.guard.text import clip, storable, visible
 from tui_eval.model import Attempt
+from tui_eval.reports.results import judging_entry
 
 _TOGETHER = 0.05
 """Seconds within which lines are printed at once: one by one they cost a tenth of a fast run."""
 _NAMED_TOGETHER = 2_000
-"""Cases that are named beside each other; of more each by itself."""
+"""Cases that are named beside each other; of more each by itself, with its suite where there are several."""
 _WORDS = {"passed": "✓", "failed": "✗", "error": "!", "cancelled": "⊘", "skipped": "–"}
 
 
@@ -30,6 +31,8 @@ class Progress:
         self.done = 0
         self._several: set[str] = set()
         self._names: dict[str, str] = {}
+        self._beside: dict[str, str] = {}
+        """The end of a suite's path, by case id; of many cases by suite."""
         self._lines: list[str] = []
         self._begun = time.monotonic()
 
@@ -48,12 +51,19 @@ class Progress:
         for job in jobs:
             models.setdefault(job.agent, set()).add(job.model)
         self._several = {agent for agent, found in models.items() if len(found) > 1}
-        if self.display == "plain" and len(jobs) <= _NAMED_TOGETHER:
-            cases = list({job.case.case_id: job.case for job in jobs}.values())
-            self._names = {
-                case.case_id: name
-                for case, name in zip(cases, called(cases, which_tests(cases)), strict=True)
-            }
+        if self.display != "plain":
+            return
+        if len(jobs) > _NAMED_TOGETHER:  # each is packed until it runs
+            suites = list(dict.fromkeys(job.suite for job in jobs))
+            ends = suites_apart([("", "", suite) for suite in suites])
+            self._beside = dict(zip(suites, ends, strict=True))
+            return
+        cases = list({job.case.case_id: job.case for job in jobs}.values())
+        names = called(cases, which_tests(cases))
+        shown = [(name, case.variant, case.suite) for case, name in zip(cases, names, strict=True)]
+        ids = [case.case_id for case in cases]
+        self._names = dict(zip(ids, names, strict=True))
+        self._beside = dict(zip(ids, suites_apart(shown), strict=True))
 
     def finish(self) -> None:
         """All that runs has ended."""
@@ -74,7 +84,8 @@ class Progress:
             own = self._names.get(case.case_id) or (
                 names_by_values([case])[0] if is_unnamed(case) else case.name
             )
-            name = visible(full_name(own, case.variant), newlines=False)
+            suite = self._beside.get(case.case_id) or self._beside.get(case.suite, "")
+            name = visible(full_name(own, f"{case.variant} {suite}".strip()), newlines=False)
             seconds = (attempt.duration_ms or 0) / 1000
             which += " cached" if attempt.cached else ""
             who = f"{job.agent} · {job.model}" if job.agent in self._several and job.model else job.agent
@@ -89,6 +100,7 @@ class Progress:
                 "duration_ms": attempt.duration_ms, "cost": None if job.judges_only else attempt.cost,
             }  # fmt: skip
             line |= {"cached": True, "saved": attempt.saved} if attempt.cached else {}
+            line |= {"judging": judging_entry(attempt.judging)} if attempt.judging is not None else {}
             say(json.dumps(storable(line), default=str))
 
     def _print_soon(self, line: str) -> None:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Literal, NamedTuple
 
 from tui_eval.agents import AgentError, agent_class
 from tui_eval.config import project as configuration
-from tui_eval.config.project import AgentSpec, Config, ConfigError, DatabaseSpec
+from tui_eval.config.project import AgentSpec, Config, ConfigError, DatabaseSpec, VariableNotSet
 from tui_eval.engine import grader_choice
 from tui_eval.engine.plan import Job, plan
 from tui_eval.engine.request import RunRequest
@@ -16,7 +17,6 @@ from tui_eval.formats import format_of
 from tui_eval.guard.spelling import close_to
 from tui_eval.guard.trust import NeedsTrust, Trust
 from tui_eval.model import Assertion, Case, Problem, Suite
-from tui_eval.vacuity import assertions_of
 
 _FILES = {"scripted": "script", "python": "function", "javascript": "file", "ruby": "file"}
 """The option of an agent that names its file."""
@@ -45,34 +45,68 @@ def not_ready(loaded: Sequence[Suite], config: Config, trust: Trust) -> list[Pro
 
 
 def _agents(jobs: Sequence[Job], config: Config, trust: Trust) -> Iterator[Problem]:
-    why: dict[tuple[str, str], list[Case]] = {}
-    levels: dict[tuple[str, str], bool] = {}
-    known: dict[int, tuple[str, str, bool] | None] = {}
+    why: dict[_Fault, list[Case]] = {}
+    known: dict[int, _Fault | None] = {}
     for job in jobs:
         if job.case.provider_output not in (None, ""):
             continue  # its answer is recorded: nobody is asked
         if job.spec is None:
             refused = any(problem.tool == "refuses" for problem in job.case.problems)
             slip = close_to(job.case.agent or "", config.agents)  # else another machine may have it
-            fault = None if refused else ("there is no agent to ask", job.problem, slip is not None)
+            fault = None if refused else _Fault("there is no agent to ask", job.problem, slip is not None)
         else:
             if id(job.spec) not in known:
                 known[id(job.spec)] = _fault(job.spec, config, trust)
             fault = known[id(job.spec)]
         if fault is not None:
-            key = (fault[0], fault[1])
-            why.setdefault(key, []).append(job.case)
-            levels[key] = fault[2]
-    for (message, cure), waiting in why.items():
-        more = f" (and for {len(waiting) - 1} more)" if len(waiting) > 1 else ""
-        level = "error" if levels[message, cure] else "note"
+            why.setdefault(fault, []).append(job.case)
+    for fault, waiting in why.items():
         case = waiting[0]
-        place = (case.file or case.suite, case.line, format_of(case.format).agent_key)
-        yield Problem(*place, f"{message}{more}", cure, level=level)
+        if fault.key:
+            yield fault.in_configuration(config, needed_by(waiting))
+            continue
+        more = f" (and for {len(waiting) - 1} more)" if len(waiting) > 1 else ""
+        place = (case.path, case.line, format_of(case.format).agent_key)
+        yield Problem(*place, f"{fault.message}{more}", fault.cure, level=fault.level)
 
 
-def _fault(spec: AgentSpec, config: Config, trust: Trust) -> tuple[str, str, bool] | None:
-    """What an agent lacks, what to do, and whether that is an error."""
+class _Fault(NamedTuple):
+    """What an agent lacks, and what to do; `key` and `line` where that stands in tui_eval.yaml (empty: it does not, the
+    suite names the agent itself)."""
+
+    message: str
+    cure: str
+    is_error: bool = False
+    key: str = ""
+    line: int = 0
+
+    @property
+    def level(self) -> Literal["error", "note"]:
+        return "error" if self.is_error else "note"
+
+    def in_configuration(self, config: Config, needed_by: str) -> Problem:
+        """Said where it is to be mended."""
+        file = config.file.name if config.file else ""
+        cure = "; ".join(filter(None, (self.cure, needed_by)))
+        return Problem(file, self.line, self.key, self.message, cure, level=self.level)
+
+
+def needed_by(waiting: Sequence[Case]) -> str:
+    """The cases that wait for something of the configuration: `s/shop.yaml:2 needs it (and 3 more cases)`."""
+    case, more = waiting[0], len({one.case_id for one in waiting}) - 1
+    others = f" (and {more} more case{'s' * (more > 1)})" if more else ""
+    return f"{case.path}:{case.line} needs it{others}"
+
+
+def _fault(spec: AgentSpec, config: Config, trust: Trust) -> _Fault | None:
+    """What an agent lacks."""
+    entry = _entry_of(spec, config)
+
+    def fault(message: str, cure: str, key: str, is_error: bool = False) -> _Fault:
+        if entry:
+            return _Fault(message, cure, is_error, f"{entry}.{key}" if key else entry, spec.line)
+        return _Fault(f"agent {spec.name}: {message}", cure, is_error)
+
     option = _FILES.get(spec.type)
     named = spec.options.get(option) if option else None
     if isinstance(named, str) and "${" not in named:
@@ -80,13 +114,16 @@ def _fault(spec: AgentSpec, config: Config, trust: Trust) -> tuple[str, str, boo
         file = file.removeprefix("file://")
         path = Path(spec.base or config.root) / file
         if file and (os.sep in file or "." in file) and not path.is_file():
-            return f"agent {spec.name}: there is no file {file}", "mend its path", True
+            return fault(f"there is no file {file}", "mend its path", option or "", True)
     try:
         filled = configuration.fill(spec, trust)
     except NeedsTrust:
         return None
+    except VariableNotSet as error:
+        key = error.key.partition(f"{spec.name}.")[2]
+        return fault(error.what if entry else f"{key}: {error.what}", "", key)
     except (ConfigError, AgentError) as error:
-        return f"agent {spec.name}: {error}", "set the variable where the run is started", False
+        return fault(str(error), "", "")
     from tui_eval.config.config_values import USUAL_KEYS, is_own_host
 
     usual = USUAL_KEYS.get(spec.type)
@@ -94,31 +131,41 @@ def _fault(spec: AgentSpec, config: Config, trust: Trust) -> tuple[str, str, boo
     headers = {str(name).lower() for name in filled.options.get("headers") or {}}
     keyed = filled.options.get("api_key") or headers & {"authorization", "x-api-key"}
     if usual and not keyed and (not address or is_own_host(spec.type, str(address))):
-        return f"agent {spec.name}: there is no key of its provider", f"set {usual}", False
+        return fault("there is no key of its provider", f"set {usual}", "")
     return None
+
+
+def _entry_of(spec: AgentSpec, config: Config) -> str:
+    """The key of tui_eval.yaml that an agent stands under; empty for one that a suite describes."""
+    if spec.line and (named := config.agents.get(spec.name)) is not None and named.line == spec.line:
+        return f"agents.{spec.name}"
+    return "judge" if spec.line and config.judge is not None and config.judge.line == spec.line else ""
 
 
 def _judges(jobs: Sequence[Job], config: Config, trust: Trust) -> Iterator[Problem]:
     """A note where assertions need a judge and there is none, nothing speaks to the one that the suite names, or
     it lacks something; once for all cases that need it."""
-    waiting: dict[tuple[str, str], list[tuple[Case, Assertion]]] = {}
+    waiting: dict[_Fault, list[tuple[Case, Assertion]]] = {}
     for job in jobs:
-        said: set[tuple[str, str]] = set()
-        for one in assertions_of(job.case):
+        said: set[_Fault] = set()
+        for one in job.case.asserted:
             if not format_of(job.case.format).asks_a_judge(one.type):
                 continue
             fault = _grader_fault(job, one, config, trust)
             if fault is not None and fault not in said:
                 said.add(fault)
                 waiting.setdefault(fault, []).append((job.case, one))
-    for (message, cure), found in waiting.items():
+    for fault, found in waiting.items():
         case, one = found[0]
+        if fault.key:
+            yield fault.in_configuration(config, f"as a judge {needed_by([case for case, _ in found])}")
+            continue
         more = f" (and {len(found) - 1} more cases)" if len(found) > 1 else ""
-        place = (case.file or case.suite, one.line or case.line, one.type)
-        yield Problem(*place, f"needs a judge{more}, {message}", cure, level="note")
+        place = (case.path, one.line or case.line, one.type)
+        yield Problem(*place, f"needs a judge{more}, {fault.message}", fault.cure, level="note")
 
 
-def _grader_fault(job: Job, one: Assertion, config: Config, trust: Trust) -> tuple[str, str] | None:
+def _grader_fault(job: Job, one: Assertion, config: Config, trust: Trust) -> _Fault | None:
     """Why the model that would grade an assertion cannot, and what to do; None where it can."""
     own = format_of(job.case.format).named_grader(one, job.case)
     try:
@@ -127,11 +174,13 @@ def _grader_fault(job: Job, one: Assertion, config: Config, trust: Trust) -> tup
         else:
             spec = grader_choice.judge_of(job.judge, config) or grader_choice.default_of(job, config)
     except (grader_choice.NoGrader, ConfigError) as error:
-        return f"and {error}", ""
+        return _Fault(f"and {error}", "")
     if spec is None:
-        return "and none is named", "write `judge: NAME` into tui_eval.yaml, or give --judge"
+        return _Fault("and none is named", "write `judge: NAME` into tui_eval.yaml, or give --judge")
     fault = _fault(spec, config, trust)
-    return None if fault is None else (f"but {fault[0]}", fault[1])
+    if fault is None or fault.key:
+        return None if fault is None else fault._replace(is_error=False)
+    return _Fault(f"but {fault.message}", fault.cure)
 
 
 def _databases(config: Config) -> Iterator[Problem]:
@@ -163,7 +212,7 @@ def _unreported(jobs: Sequence[Job]) -> Iterator[Problem]:
     for job in jobs:
         if job.spec is None or job.case.provider_output not in (None, ""):
             continue
-        for one in assertions_of(job.case):
+        for one in job.case.asserted:
             if one.type not in _OF_REPORTS or one.weight == 0:
                 continue
             capability, words = _OF_REPORTS[one.type]
@@ -172,7 +221,7 @@ def _unreported(jobs: Sequence[Job]) -> Iterator[Problem]:
             except (AgentError, ConfigError):
                 continue  # said of the agent
             if not told:
-                place = (job.case.file or job.case.suite, one.line or job.case.line, one.type)
+                place = (job.case.path, one.line or job.case.line, one.type)
                 message = f"never fails here: the agent {job.spec.name} reports no {words}"
                 yield Problem(*place, message, "ask an agent that reports it, or leave it out", level="note")
 
@@ -185,7 +234,7 @@ def _names(loaded: Sequence[Suite]) -> Iterator[Problem]:
             scope, named = format_of(case.format).unique_name(case)
             if not named or case.connection:
                 continue
-            place = (case.file or case.suite, case.line)
+            place = (case.path, case.line)
             first = seen.setdefault((scope, named), place)
             if first != place and not named.startswith("Row #"):
                 where = f"{first[0]}:{first[1]}"
@@ -214,6 +263,6 @@ def _scripts(loaded: Sequence[Suite], config: Config) -> Iterator[Problem]:
                 host.import_sync(path, function, timeout=_LOADING_SECONDS, cwd=path.parent)
             except ScriptError as error:
                 shown = os.path.relpath(path, config.root)
-                yield Problem(case.file or case.suite, case.line, shown, f"cannot be loaded: {error}")
+                yield Problem(case.path, case.line, shown, f"cannot be loaded: {error}")
     finally:
         host.close()

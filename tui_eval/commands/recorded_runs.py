@@ -9,7 +9,7 @@ from pathlib import Path
 
 import msgspec
 
-from tui_eval.case_names import full_name
+from tui_eval.case_names import full_name, told_apart_anywhere
 from tui_eval.commands.output import (
     EXIT_FAILED,
     EXIT_NOTHING,
@@ -34,8 +34,10 @@ from tui_eval.commands.run_suites import (
     write_files,
 )
 from tui_eval.config.project import find_root
+from tui_eval.engine.selection import is_id
 from tui_eval.engine.service.client import EngineClient, EngineError
 from tui_eval.formats import format_of
+from tui_eval.guard import figures
 from tui_eval.guard.text import clip, visible
 from tui_eval.model import Attempt, Trace
 from tui_eval.reports import console_table
@@ -47,7 +49,7 @@ from tui_eval.store.reader import RunReader
 from tui_eval.store.run_folders import Store, StoreError
 from tui_eval.store.schema import RunSummary, StoredCase
 from tui_eval.store.shard_runs import shard_words
-from tui_eval.store.summary import cached_of
+from tui_eval.store.summary import cached_of, judges_of
 from tui_eval.store.usual import Kind, past_tokens, usual_text, usual_tokens
 
 _BUDGETS: dict[str, Kind] = {"max_input_tokens": "input_tokens", "max_output_tokens": "output_tokens"}
@@ -67,27 +69,27 @@ def show(reference: str, case_name: str | None) -> int:
             say(f"\n{table.totals(info.note, gap_of(info) or unread_words(info))}")
             return EXIT_USAGE if unread_of(info) else code_of(table.sums.outcomes, gap_of(info))
         cases = with_reader.cases()
+        listed = with_reader.listed(cases)
         meant = [
-            called
-            for case, called in zip(cases, with_reader.listed(cases), strict=True)
-            if case_name in (case.case_id, case.name, called.name, case.case_id.partition("::")[2])
+            (case, full_name(called.name, mark))
+            for case, called, mark in zip(cases, listed, told_apart_anywhere(listed), strict=True)
+            if is_id(case, case_name)
+            or case_name in (case.case_id, case.name, called.name, case.case_id.partition("::")[2])
         ]
         if not meant:
             some = ", ".join(dict.fromkeys(case.name for case in cases[:8]))
             raise CommandError(f"run {reference} has no case {case_name!r}; it has: {some}")
-        for case in meant:
+        for case, name in meant:
             usual = _usual_tokens(case)
             rows = with_reader.attempts(case.id)
             if not rows:
-                warn(f"run {reference} has no attempt of {full_name(case.name, case.variant)}")
+                warn(f"run {reference} has no attempt of {name}")
             for row in rows:
                 attempt = with_reader.attempt(row.id)
                 if attempt is not None:
-                    say(attempt_text(attempt, full_name(case.name, case.variant), usual, with_reader.folder))
+                    say(attempt_text(attempt, name, usual, with_reader.folder))
                 elif row.state == "done":
-                    warn(
-                        f"attempt {row.attempt} of {full_name(case.name, case.variant)}: its record is missing"
-                    )
+                    warn(f"attempt {row.attempt} of {name}: its record is missing")
         return EXIT_OK
     finally:
         with_reader.close()
@@ -134,6 +136,11 @@ def _rows(attempt: Attempt, folder: Path | None) -> list[str]:
     return [*lines, shown.cut] if shown.cut else lines
 
 
+def _judges(attempt: Attempt) -> str:
+    used = attempt.judging
+    return judges_of(figures.judge_tokens(used), used.cost) if used is not None else ""
+
+
 def attempt_text(
     attempt: Attempt, name: str, usual: Mapping[str, str] | None = None, folder: Path | None = None
 ) -> str:
@@ -141,7 +148,7 @@ def attempt_text(
     said beside the verdicts of a type, `folder` is the run's."""
     lines = [
         f"{visible(name, newlines=False)}, attempt {attempt.attempt} with {attempt.agent}: {attempt.outcome} ({attempt.message})"
-        f"{', cached' if attempt.cached else ''}",
+        f"{', cached' if attempt.cached else ''}{f', {judges}' if (judges := _judges(attempt)) else ''}",
         "",
     ]
     for entry in attempt.transcript:
@@ -189,7 +196,9 @@ def follow(reference: str) -> int:
     """Follow a run in plain lines until it ends; the run's exit code."""
     reader = _reader(reference)
     try:
-        names = {case.id: full_name(case.name, case.variant) for case in reader.listed(reader.cases())}
+        cases = reader.listed(reader.cases())
+        marks = told_apart_anywhere(cases)
+        names = {case.id: full_name(case.name, mark) for case, mark in zip(cases, marks, strict=True)}
         info = reader.info()
         say(f"run {info.id}: {info.state}")
         seen = 0
@@ -317,8 +326,12 @@ def runs_text(runs: Sequence[RunSummary], width: int | None) -> str:
 
 
 def _cells(run: RunSummary, wide: bool) -> list[str]:
-    damaged = run.state == "damaged"
-    words = (run.what, run.agents, cached_of(run.cached, run.saved))
+    words = (
+        run.told,
+        run.agents,
+        cached_of(run.cached, run.saved),
+        judges_of(run.judge_tokens, run.judge_cost),
+    )
     what = visible(" · ".join(filter(None, words)), newlines=False)
     if run.linked_to:
         what = f"↳ {run.linked_to}: {what}" if wide else f"↳ {what}"
@@ -326,7 +339,9 @@ def _cells(run: RunSummary, wide: bool) -> list[str]:
     if not wide and run.state != "finished":
         what = f"{run.state}: {what}"
     counts = (
-        ["", "", ""] if damaged else [f"{run.passed:,}/{run.total:,}", f"{run.failed:,}", f"{run.errors:,}"]
+        ["", "", ""]
+        if run.unread
+        else [f"{run.passed:,}/{run.total:,}", f"{run.failed:,}", f"{run.errors:,}"]
     )
     return [run.id, *more, *counts, "" if run.cost is None else f"${run.cost:,.4f}", what]
 

@@ -14,6 +14,7 @@ import tempfile
 import time
 from collections.abc import Callable, Collection, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 from tui_eval.agents.base import AgentError
 from tui_eval.commands.output import (
@@ -44,11 +45,11 @@ from tui_eval.guard.trust import fingerprints, in_order
 from tui_eval.model import Attempt, Outcome
 from tui_eval.reports import console_table
 from tui_eval.reports.export import ExportError, check_writable, export
-from tui_eval.store.missing_cases import is_only_named
+from tui_eval.store.missing_cases import is_only_named, unread_errors_of, unread_words_of
 from tui_eval.store.printed_commands import rescore_command, resume_command
 from tui_eval.store.reader import RunReader
 from tui_eval.store.run_folders import DATABASE, Store, StoreError
-from tui_eval.store.schema import UNREAD, AttemptRow, RunInfo
+from tui_eval.store.schema import AttemptRow, RunInfo
 from tui_eval.store.shard_runs import shard_words
 from tui_eval.store.summary import summarise
 
@@ -69,7 +70,10 @@ def run(
             # Everything reads a run's folder; without a store it is one that goes at the end.
             store = Store(Path(stack.enter_context(_temporary_folder())))
         return _execute(
-            lambda: prepare(request, store=store, on_done=progress.ended), progress, outputs, keep=keep
+            lambda: prepare(request, store=store, on_done=progress.ended, outputs=outputs),
+            progress,
+            outputs,
+            keep=keep,
         )
 
 
@@ -90,21 +94,27 @@ def resume_run(reference: str, overrides: RunRequest, display: str, outputs: Seq
 
 
 def _complete(folder: Path, outputs: Sequence[Path]) -> int | None:
-    """The code of a run in which every attempt has a result; None: there is something to do."""
+    """The code of a run in which every attempt has a result, which is brought back where it had to be kept elsewhere;
+    None: there is something to do."""
+    from tui_eval.store.rescued import bring_back  # imported late, as what goes on with a run
+
     try:
+        with contextlib.closing(RunReader(folder)) as reader:
+            info, empty, never = reader.info(), True, 0
+            for case, attempts in reader.by_case():
+                empty = False
+                left = sum(row.state != "done" for row in attempts)
+                if left and not is_only_named(case):
+                    return None
+                never += left
+            if empty and not gap_of(info):
+                return None  # it ended before its plan stood
+        kept = bring_back(folder)
         reader = RunReader(folder)
     except StoreError as error:
         raise CommandError(str(error)) from None
+    back = f"; it was kept in {kept} and is back in the project" if kept is not None else ""
     try:
-        info, empty, never = reader.info(), True, 0
-        for case, attempts in reader.by_case():
-            empty = False
-            left = sum(row.state != "done" for row in attempts)
-            if left and not is_only_named(case):
-                return None
-            never += left
-        if empty and not gap_of(info):
-            return None  # it ended before its plan stood
         gap = gap_of(info) or (
             f"{counted(never, 'attempt')} of it never ran, of cases that are known from a results file only"
             if never
@@ -113,10 +123,10 @@ def _complete(folder: Path, outputs: Sequence[Path]) -> int | None:
         if gap:
             warn(
                 f"run {info.id} is incomplete, and resume cannot mend that: {(gap_of(info) and info.note) or gap}. "
-                "Run what is missing (`tui-eval run ... --shard K/N`, or `-s NAME`), and merge again"
+                f"Run what is missing (`tui-eval run ... --shard K/N`, or `-s NAME`), and merge again{back}"
             )
         else:
-            warn(f"run {info.id} is complete: every attempt has a result")
+            warn(f"run {info.id} is complete: every attempt has a result{back}")
         if write_files(reader, outputs) or unread_of(info):
             return EXIT_USAGE
         return code_of({summarise(case, rows).outcome for case, rows in reader.by_case()}, gap)
@@ -214,7 +224,30 @@ def _execute(
     gc.freeze()
     gc.set_threshold(10_000, 20, 20)
     beside = _folders_beside(active)
-    number = asyncio.run(_until_done(active))
+    with _Signals() as signals:
+        code = _ran(active, progress, outputs, keep, unreadable, beside, signals)
+        return code if signals.received is None else 128 + signals.received
+
+
+def _ran(
+    active: ActiveRun,
+    progress: Progress,
+    outputs: Sequence[Path],
+    keep: bool,
+    unreadable: int,
+    beside: Sequence[Path],
+    signals: _Signals,
+) -> int:
+    """Execute it, say what came of it, and write the files; its code, where no signal came."""
+    assert active.writer is not None
+    info, root = active.writer.info, active.config.root
+    try:
+        asyncio.run(_until_done(active, signals))
+        number = signals.received
+    except SystemExit:
+        again = f"; go on with: {_go_on(active.writer.folder, info)}" if keep else ""
+        warn(f"left at once{', without ' + ', '.join(map(str, outputs)) if outputs else ''}{again}")
+        raise
     progress.finish()
     if active.writer.error:
         warn(active.writer.error)
@@ -251,16 +284,12 @@ def gap_of(info: RunInfo) -> str | None:
 
 def unread_words(info: RunInfo) -> str:
     """What a run does not have because its files could not be read; empty where all could be."""
-    return _unread_words(info.provenance.get(UNREAD) or 0)
-
-
-def _unread_words(errors: int) -> str:
-    return f"its files have {counted(errors, 'error')}, what they hold was not run" if errors else ""
+    return unread_words_of(unread_errors_of(info))
 
 
 def unread_of(info: RunInfo) -> bool:
     """Whether the run's files had errors, so that it lacks what they hold; that is said."""
-    count = info.provenance.get(UNREAD)
+    count = unread_errors_of(info)
     if count:
         warn(
             f"not all of its files could be read when the run was begun ({counted(count, 'error')}): see tui-eval check"
@@ -305,29 +334,84 @@ def code_of(outcomes: Collection[Outcome | None], stopped: str | None) -> int:
     return EXIT_OK if outcomes else EXIT_NOTHING
 
 
-async def _until_done(active: ActiveRun) -> int | None:
-    """Run; the number of the signal that ended it, if one did."""
+_SAME_PRESS = 0.5
+"""Seconds within which a second signal is the first one again: npm, make and docker forward a Ctrl-C beside the terminal."""
+
+
+class _Signals:
+    """Those that end a run: the first one in order, with its files, another one at once. What the process does with them
+    else comes back at the end."""
+
+    NUMBERS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+    def __init__(self) -> None:
+        self.received: int | None = None
+        self._asked = 0.0
+        self._before: dict[int, Any] = {}
+
+    def __enter__(self) -> _Signals:
+        self._before = {number: signal.getsignal(number) for number in self.NUMBERS}
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for number, before in self._before.items():
+            if before is not None:  # else it is none of Python's
+                signal.signal(number, before)
+
+    def take(self, number: int) -> bool:
+        """Whether it is the first.
+
+        Raises:
+            SystemExit: the person wants to leave at once.
+        """
+        if self.received is None:
+            self.received, self._asked = number, time.monotonic()
+            return True
+        if time.monotonic() - self._asked >= _SAME_PRESS:
+            raise SystemExit(128 + number)
+        return False
+
+    def after_run(self) -> None:
+        """All that was to run has: what is left is written. A handler may come in the midst of a line that is printed."""
+
+        def late(number: int, _: object) -> None:
+            if self.take(number):
+                with contextlib.suppress(OSError):
+                    os.write(2, b"stopping once the results are written (once more to leave at once)\n")
+
+        for number in self.NUMBERS:
+            signal.signal(number, late)
+
+
+async def _until_done(active: ActiveRun, signals: _Signals) -> None:
+    """Run to the end, or until a signal comes."""
     # The loop keeps a list of the generators that run, to close them at its end: none outlives its attempt.
     sys.set_asyncgen_hooks(firstiter=None)
     loop = asyncio.get_running_loop()
-    received: list[int] = []
     interrupting: list[asyncio.Future[None]] = []
 
     def stop(number: int) -> None:
-        if received:
+        try:
+            if not signals.take(number):
+                return
+        except SystemExit:
             leave_threads(loop)
-            raise SystemExit(128 + number)
-        received.append(number)
+            raise
+        active.runner.interrupted()
         warn("stopping: what has finished is kept (once more to leave at once)")
         interrupting.append(asyncio.ensure_future(active.runner.interrupt()))
 
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+    for number in signals.NUMBERS:
         loop.add_signal_handler(number, stop, number)
     async with reachable(active):
         await active.execute()
-    if received:
+    for number in signals.NUMBERS:
+        loop.remove_signal_handler(
+            number
+        )  # else the loop does when it closes, and the next one kills the process
+    signals.after_run()
+    if signals.received is not None:
         leave_threads(loop)
-    return received[0] if received else None
 
 
 def _report(
@@ -342,9 +426,10 @@ def _report(
     if active.request.assess:
         say(f"\n{console_table.failure_modes(reader.assessment())}")
     stopped = active.runner.stopped_because
-    notes = "\n".join(filter(None, [f"stopped: {stopped}" if stopped else "", active.note]))
+    cached = f"cached: {active.unseen}" if active.unseen and table.sums.cached else ""
+    notes = "\n".join(filter(None, [f"stopped: {stopped}" if stopped else "", active.note, cached]))
     info = reader.info()
-    say(f"\n{table.totals(notes, gap_of(info) or _unread_words(unreadable) or unread_words(info))}")
+    say(f"\n{table.totals(notes, gap_of(info) or unread_words_of(unreadable) or unread_words(info))}")
     return table.sums.outcomes.keys()
 
 
@@ -408,14 +493,28 @@ def _write_beside(reader: RunReader, root: Path, folders: Sequence[Path]) -> Non
     for folder in folders:
         try:
             (folder / "outputs").mkdir(exist_ok=True)
-            file = folder / "outputs" / f"results_{stamp}.json"
-            if not inside(root, folder / "outputs") or os.path.lexists(file):
-                raise OSError(errno.EEXIST, "a link out of the project, or taken", str(file))
-            results.write(reader, file)
+            if not inside(root, folder / "outputs"):
+                raise OSError(errno.EPERM, "a link out of the project")
+            file = _own_file(folder / "outputs", f"results_{stamp}")
+            try:
+                results.write(reader, file)
+            except BaseException:
+                file.unlink(missing_ok=True)
+                raise
         except OSError as error:
             warn(
                 f"{folder / 'outputs'}: {error.strerror or error}; the results file that its own tool reads was not written"
             )
+
+
+def _own_file(folder: Path, stem: str) -> Path:
+    """A file that nobody else has: runs that end in the same second mean the same name, and each is to be kept. Those
+    after the first sort behind it."""
+    for name in (f"{stem}.json", *(f"{stem}_{number}.json" for number in range(2, 1000))):
+        with contextlib.suppress(FileExistsError):
+            os.close(os.open(folder / name, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
+            return folder / name
+    raise FileExistsError(errno.EEXIST, "a thousand runs ended in this second", str(folder / stem))
 
 
 def _list_wants(active: ActiveRun) -> None:

@@ -14,8 +14,8 @@ import msgspec
 
 from tui_eval.commands import expected_sql
 from tui_eval.commands.expected_sql import ExpectedSql, sql_of
-from tui_eval.commands.readiness import declared_in
-from tui_eval.config.project import Config, ConfigError
+from tui_eval.commands.readiness import declared_in, needed_by
+from tui_eval.config.project import Config, ConfigError, DatabaseSpec, VariableNotSet
 from tui_eval.formats import format_of
 from tui_eval.frames.query_words import changing
 from tui_eval.frames.sql_faults import fault_of
@@ -72,6 +72,7 @@ def _queries(cases: Sequence[Case], expected: ExpectedSql, config: Config) -> It
     from tui_eval.frames.sql import SqlError
 
     untried: dict[tuple[str, str], list[Case]] = {}
+    unset: dict[tuple[str, str], list[Case]] = {}
     for case in cases:
         wanted = sql_of(case)
         if wanted is not None and isinstance(wanted.value, str):
@@ -83,6 +84,8 @@ def _queries(cases: Sequence[Case], expected: ExpectedSql, config: Config) -> It
                 continue
         try:
             result = expected.rows_of(case)
+        except VariableNotSet as problem:
+            unset.setdefault((problem.key, problem.what), []).append(case)
         except (NoDatabase, ConfigError, NeedsTrust, OSError) as problem:
             where = _configured(case, expected, config) if isinstance(problem, BadDatabase) else ""
             untried.setdefault((str(problem), where), []).append(case)
@@ -91,6 +94,11 @@ def _queries(cases: Sequence[Case], expected: ExpectedSql, config: Config) -> It
         else:
             if result is not None:
                 yield from _keys(case, result.columns, config)
+    for (key, what), waiting in unset.items():
+        spec = _database_of(waiting[0], expected, config)
+        yield Problem(
+            declared_in(spec, config), spec.line, key, f"{what}; {needed_by(waiting)}", level="note"
+        )
     for (reason, where), waiting in untried.items():
         more = f" (and that of {len(waiting) - 1} more)" if len(waiting) > 1 else ""
         first, asserted = waiting[0], sql_of(waiting[0])
@@ -104,9 +112,12 @@ def _queries(cases: Sequence[Case], expected: ExpectedSql, config: Config) -> It
 
 def _configured(case: Case, expected: ExpectedSql, config: Config) -> str:
     """Where the database of a test is configured: key, file and line."""
-    named = expected.name_of(case)
-    spec = config.databases.get(named or "") or next(iter(config.databases.values()))
+    spec = _database_of(case, expected, config)
     return f"databases.{spec.name} in {declared_in(spec, config)}" + (f":{spec.line}" if spec.line else "")
+
+
+def _database_of(case: Case, expected: ExpectedSql, config: Config) -> DatabaseSpec:
+    return config.databases.get(expected.name_of(case) or "") or next(iter(config.databases.values()))
 
 
 def _misnamed(case: Case, expected: ExpectedSql, config: Config) -> Problem | None:
@@ -114,7 +125,7 @@ def _misnamed(case: Case, expected: ExpectedSql, config: Config) -> Problem | No
     name, there = expected.name_of(case), list(config.databases)
     if sql_of(case) is None or name is None or name in there or not there:
         return None
-    place = Problem(case.file or case.suite, _line_of("database", case, config), "database", "")
+    place = Problem(case.path, _line_of("database", case, config), "database", "")
     known = ", ".join(there)
     slip = close_to(name, there)
     if len(there) == 1 and config.nao is not None and slip is None:
@@ -153,14 +164,13 @@ def _faulty(case: Case, problem: SqlError, config: Config) -> Problem:
 
 def _keys(case: Case, columns: Sequence[str], config: Config) -> Iterable[Problem]:
     """An error for each column of `comparison.key` that the query does not give."""
-    for key in (case.comparison or {}).get("key") or ():
-        if key in columns:
-            continue
+    from tui_eval.frames.comparison_rules import keys_not_given
+
+    for key, message in keys_not_given((case.comparison or {}).get("key") or (), columns).items():
         slip = close_to(key, columns)
         cure = f"did you mean {slip!r}?" if slip else f"it gives: {', '.join(columns)}"
         line = _line_of("comparison", case, config) or case.line
-        message = f"the query gives no column {key!r}"
-        yield Problem(case.file or case.suite, line, "comparison.key", message, cure)
+        yield Problem(case.path, line, "comparison.key", message, cure)
 
 
 def _line_of(key: str, case: Case, config: Config) -> int:
@@ -183,7 +193,7 @@ def _problem(
 ) -> Problem:
     line = assertion.line if assertion is not None else 0
     return Problem(
-        path=case.file or case.suite,
+        path=case.path,
         line=line or case.line,
         key=assertion.type if assertion is not None else case.name,
         message=message,

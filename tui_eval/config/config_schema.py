@@ -413,6 +413,15 @@ class ConfigError(Exception):
     """Something about the configuration that stops what was asked for; one clear line."""
 
 
+class VariableNotSet(ConfigError):
+    """An environment variable that is wanted is not set. `key` is the one that wants it."""
+
+    def __init__(self, key: str, name: str) -> None:
+        self.key = key
+        self.what = f"the environment variable {name} is not set (set it, or write ${{{name}:-default}})"
+        super().__init__(f"{key}: {self.what}")
+
+
 def refused_agent(config: Config, name: str) -> str | None:
     """What is wrong with an entry of `agents:` that could not be read, and so is none; None where there is no such
     entry."""

@@ -17,7 +17,14 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from tui_eval.config.config_schema import DATABASE_TYPES, AgentSpec, Config, ConfigError, DatabaseSpec
+from tui_eval.config.config_schema import (
+    DATABASE_TYPES,
+    AgentSpec,
+    Config,
+    ConfigError,
+    DatabaseSpec,
+    VariableNotSet,
+)
 from tui_eval.guard.paths import inside
 from tui_eval.guard.secrets import SHORTEST, secret_values
 from tui_eval.guard.trust import Trust
@@ -77,11 +84,12 @@ def fill_agent(spec: AgentSpec, trust: Trust) -> AgentSpec:
             host = f" for {goes_to}" if goes_to else ""
             trust.require(f"read the environment variable {name}{host} ({place})")
 
+    shown = place if spec.line else f"provider {spec.name}"  # of a suite: no entry of tui_eval.yaml
     address_filler = _Filler(forbid)
     options = dict(spec.options)
     for key in _ADDRESS_KEYS:
         if key in options:
-            options[key] = address_filler.value(options[key], f"{place}.{key}")
+            options[key] = address_filler.value(options[key], f"{shown}.{key}")
     if not options.keys() & set(_ADDRESS_KEYS) and (chosen := chosen_address(spec.type)):
         options["base_url"] = chosen
     address = next((options[key] for key in _ADDRESS_KEYS if key in options), _DEFAULT_ADDRESS.get(spec.type))
@@ -89,13 +97,13 @@ def fill_agent(spec: AgentSpec, trust: Trust) -> AgentSpec:
     def allow(name: str) -> None:
         # This machine may be sent what stands in the file; what the file reads of the environment is asked for there too.
         if not (name == USUAL_KEYS.get(spec.type) and is_own_host(spec.type, address)):
-            forbid(name, host_of(address))
+            forbid(name, destination(address))
 
     filler = _Filler(allow)
     for key, value in options.items():
         if key not in _ADDRESS_KEYS:
-            options[key] = filler.value(value, f"{place}.{key}")
-    model = filler.value(spec.model, f"{place}.model")
+            options[key] = filler.value(value, f"{shown}.{key}")
+    model = filler.value(spec.model, f"{shown}.model")
     if not trusted:
         _check_secrets(spec, address, trust)
     _add_usual_key(spec, options, address, trusted, trust)
@@ -108,7 +116,7 @@ def _check_secrets(spec: AgentSpec, address: str | None, trust: Trust) -> None:
         return
     for key, value in spec.options.items():
         if secret_values({key: value}):
-            trust.require(f"send a secret (agents.{spec.name}.{key}) to {host_of(address)}")
+            trust.require(f"send a secret (agents.{spec.name}.{key}) to {destination(address)}")
 
 
 def _add_usual_key(
@@ -122,7 +130,7 @@ def _add_usual_key(
     if not trusted and not is_own_host(spec.type, address):
         if is_loopback(address):
             return
-        trust.require(f"send {name} to {host_of(address)} (agents.{spec.name})")
+        trust.require(f"send {name} to {destination(address)} (agents.{spec.name})")
     options["api_key"] = key
 
 
@@ -148,7 +156,7 @@ def fill_database(spec: DatabaseSpec, roots: Sequence[Path], trust: Trust) -> Da
             trust.require(f"read {target} ({place}{by})")
     outside = _links(Path(path), roots, trust, place) if path and spec.type == "files" else []
     if url and secret_values({"url": url}) and not is_loopback(url):
-        trust.require(f"send a secret ({place}.url) to {host_of(url)}")
+        trust.require(f"send a secret ({place}.url) to {destination(url)}")
     return msgspec.structs.replace(spec, path=path, url=url, outside=outside)
 
 
@@ -219,9 +227,7 @@ class _Filler:
                 return default
             if self._missing is not None:
                 return self._missing(name)
-            raise ConfigError(
-                f"{place}: the environment variable {name} is not set (set it, or write ${{{name}:-default}})"
-            )
+            raise VariableNotSet(place, name)
 
         return _VARIABLE.sub(replace, text)
 
@@ -234,6 +240,12 @@ def host_of(address: str | None) -> str:
         return (urlsplit(address).hostname or "").rstrip(".")
     except ValueError:
         return ""
+
+
+def destination(address: str | None) -> str:
+    """Where something would be sent, for people: the host, or the address as it stands where that names none (a template
+    that nothing fills in)."""
+    return host_of(address) or address or ""
 
 
 def is_own_host(kind: str, address: str | None) -> bool:

@@ -25,6 +25,7 @@ from tui_eval.config.config_schema import (
     NaoProject,
     RunSettings,
     SuiteRule,
+    VariableNotSet,
     refused_agent,
 )
 from tui_eval.guard.paths import leads_out
@@ -45,6 +46,7 @@ __all__ = [
     "NaoProject",
     "RunSettings",
     "SuiteRule",
+    "VariableNotSet",
     "common_folder",
     "database",
     "fill",
@@ -214,9 +216,16 @@ def case_database(config: Config, named: str | None, suite: str | Path, trust: T
     """
     rule = rule_for(config, suite)
     name = named or (rule.database if rule else None)
-    if name not in config.databases and len(config.databases) == 1 and config.nao is not None:
-        name = None
-    return database(config, name, trust)
+    spec = database_spec(config, name)
+    return database(config, name if spec is None else spec.name, trust)
+
+
+def database_spec(config: Config, name: str | None) -> DatabaseSpec | None:
+    """The entry that a case or a tool means by a name, as it stands: the one named, else the only one there is; nao takes
+    its only one whatever the test calls it (nao-core 0.3.29). None: there is none, or several and none is named."""
+    known = config.databases
+    only = next(iter(known.values())) if len(known) == 1 else None
+    return known.get(name or "") or (only if name is None or config.nao is not None else None)
 
 
 def rule_for(config: Config, suite_path: str | Path) -> SuiteRule | None:

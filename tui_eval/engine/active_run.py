@@ -18,6 +18,7 @@ from tui_eval.engine.run_context import RunContext
 from tui_eval.engine.runner import Limits, Runner
 from tui_eval.engine.schedule import Ticket
 from tui_eval.formats import format_of
+from tui_eval.guard.spelling import some_of
 from tui_eval.model import Attempt, Problem
 from tui_eval.store.index import Index
 from tui_eval.store.reader import RunReader
@@ -27,6 +28,8 @@ from tui_eval.store.writer import RunWriter
 
 UNFINISHED_COST = "unfinished_cost"
 """The part of a run's provenance that says what went into attempts which an interruption put back (USD)."""
+_NAMED = 3
+"""Columns that are named where others came to something else by a comparison."""
 _MOMENT = 1.0
 """Seconds that an interrupted run waits for what is good to know and may never come."""
 
@@ -62,12 +65,15 @@ class ActiveRun:
             step=request.step,
             max_cost=cost_limit(request, config),
         )
+        environment.say = self._say
         arrange(jobs, request.delay, request.concurrency)
         place = place_of(request, environment, writer, limits.concurrency, self._say)
         self.runner = Runner(jobs, environment, limits, writer, on_start, on_done, place)
         self.tickets: list[Ticket] = []
         self.on_word: Callable[[str], None] | None = None
         """Takes what is said of where the run goes."""
+        self.unseen = ""
+        """What cannot be seen of its agents, where their kept answers are taken."""
         self.note = ""
         """What is said of the run besides why it was stopped."""
 
@@ -103,7 +109,18 @@ class ActiveRun:
             if self.writer is not None:
                 self.writer.info.provenance = {**(await self._found(facts)), **self.writer.info.provenance}
                 await self._look_again()
-                self.note = "; ".join(filter(None, [self.note, self.runner.note, self._uncounted()]))
+                self.note = "; ".join(
+                    filter(
+                        None,
+                        [
+                            self.note,
+                            self.runner.note,
+                            self.runner.place.note,
+                            *self._compared_anew(),
+                            self._uncounted(),
+                        ],
+                    )
+                )
                 if unfinished := self.runner.unfinished_cost:
                     kept = self.writer.info.provenance.get(UNFINISHED_COST)
                     self.writer.info.provenance[UNFINISHED_COST] = unfinished + (
@@ -128,13 +145,20 @@ class ActiveRun:
         if self.writer is not None:
             self.writer.forget()
 
+    def _compared_anew(self) -> list[str]:
+        """What became of columns that were not asked, in words."""
+        found = self.runner.compared_anew
+        if not found:
+            return []
+        return [f"by the new comparison: {some_of(found, _NAMED)}"]
+
     def _uncounted(self) -> str:
         """What a cost limit did not count, in words."""
-        count = self.runner.without_cost
-        if self.runner.limits.max_cost is None or not count:
+        counts = (self.runner.without_cost, ""), (self.runner.judges_without_cost, " of judges")
+        if self.runner.limits.max_cost is None or not any(count for count, _ in counts):
             return ""
-        answers = "1 answer" if count == 1 else f"{count:,} answers"
-        return f"the cost of {answers} is unknown: the cost limit of {self.runner.limits.max_cost:g} USD did not count that"
+        told = [f"{count:,} answer{'s' * (count > 1)}{whose}" for count, whose in counts if count]
+        return f"the cost of {' and '.join(told)} is unknown: the cost limit of {self.runner.limits.max_cost:g} USD did not count that"
 
     async def _assess(self) -> None:
         """Failure modes of the run, kept with it, where they were asked for."""

@@ -12,7 +12,7 @@ import msgspec
 
 from tui_eval.agents.base import AgentError, Request, Session, SessionContext
 from tui_eval.config.project import AgentSpec, Config
-from tui_eval.engine.fingerprints import Fingerprints
+from tui_eval.engine.fingerprints import SCRIPTS, Fingerprints
 from tui_eval.events import Event, Exchanged, Finished, Held, Note, ReasoningDelta, Retrying, TextDelta
 from tui_eval.guard.fair_share import in_thread
 from tui_eval.guard.secrets import Masker
@@ -22,9 +22,6 @@ from tui_eval.store.answer_cache import LARGEST, AnswerCache
 
 _encoder = msgspec.json.Encoder(order="deterministic")
 _events = msgspec.json.Decoder(list[Event])
-_SCRIPTS = frozenset({"python", "javascript", "ruby", "command"})
-"""Types of agents that see the whole test."""
-
 _OF_THE_RUN = frozenset({"__evalId", "__evalStepId"})
 """Variables of promptfoo's that are others in every run, or move with the cases around: no part of a question."""
 
@@ -61,7 +58,7 @@ class Answers:
 def asked_of(agent_type: str, marks: dict[str, str], context: SessionContext) -> bytes | None:
     """What decides on the answers beside the conversation: the agent as it is, whom it is asked as, and the number of
     the attempt. None where that cannot be known."""
-    test = context.test if agent_type in _SCRIPTS else None
+    test = context.test if agent_type in SCRIPTS else None
     try:
         return _encoder.encode(
             [
@@ -118,6 +115,8 @@ class CachedSession(Session):
         self._since = 1
         self.cached_ms = 0.0
         """How long the answers that were taken took when they were given."""
+        self.in_part = False
+        """Whether it ended where no more is known, and the agent cannot be told of what was said before."""
 
     async def look(self, requests: Sequence[Request]) -> None:
         """See which of the requests that will follow are known: all, or as many from the first on as the agent can be
@@ -172,6 +171,7 @@ class CachedSession(Session):
             entries = [one for one in said if self._since <= one.turn <= before]
             replies = [one for one in answered if self._since <= one.turn <= before]
             if replies and not session.restore(entries, replies):
+                self.in_part = True
                 raise AgentError(
                     "the cache has the conversation but not this turn, and the agent cannot be given an earlier "
                     "conversation: run it with --no-cache",

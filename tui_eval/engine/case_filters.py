@@ -19,7 +19,9 @@ from tui_eval.engine.request import RunRequest
 from tui_eval.javascript import values as js
 from tui_eval.model import Case
 from tui_eval.store.column_names import in_columns
+from tui_eval.suites.identity import ending
 
+_NUMBERED = re.compile(r"prompt\d+(?:#\d+)?")
 _RANGE = re.compile(r"(\d{0,9}):(\d{0,9})")
 
 
@@ -36,7 +38,10 @@ def by_columns(cases: list[Case], request: RunRequest) -> list[Case]:
     if request.filter_prompts is not None:
         named = _pattern(request.filter_prompts, "--filter-prompts")
         cases = _left(
-            cases, lambda case: named(case.prompt or ""), "--filter-prompts", lambda case: case.prompt
+            cases,
+            lambda case: named(case.prompt or "") or named(_own_prompt_id(case)),
+            "--filter-prompts",
+            lambda case: case.prompt,
         )
     if request.filter_providers is not None:
         wanted = _pattern(request.filter_providers, "--filter-providers")
@@ -65,6 +70,13 @@ def _left(
         there = ", ".join(list(dict.fromkeys(str(name(case)) for case in cases))[:8])
         raise FilterError(f"{option}: nothing matches; there are: {there}")
     return found
+
+
+def _own_prompt_id(case: Case) -> str:
+    """What the suite calls the case's prompt in ids; of one that it gave no name something that no pattern should
+    mean, since the number was made here."""
+    named = case.case_id.rpartition(f"{ending(case.column or case.agent or '', None)}::")[2]
+    return "" if "::" in named or _NUMBERED.fullmatch(named) else named
 
 
 def _provider_id(case: Case) -> str:

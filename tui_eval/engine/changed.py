@@ -1,16 +1,37 @@
-"""`--changed`: of the planned columns those whose case, agent or files changed since they last passed."""
+"""`--changed`: of the planned columns those whose case, agent, files or settings changed since they last passed."""
 
 from __future__ import annotations
 
 import contextlib
 import functools
-from collections.abc import Callable, Mapping, Sequence
+import os
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
+from tui_eval.agents.base import AgentError
+from tui_eval.config.project import (
+    AgentSpec,
+    ConfigError,
+    DatabaseSpec,
+    database,
+    database_spec,
+    rule_for,
+)
+from tui_eval.engine import grader_choice
 from tui_eval.engine.after.row_comparison import compares
-from tui_eval.engine.fingerprints import Fingerprints
-from tui_eval.engine.plan import Job
+from tui_eval.engine.fingerprints import (
+    MOST_FILES,
+    Fingerprints,
+    digest,
+    without_secrets,
+)
+from tui_eval.engine.plan import Job, databases_of
 from tui_eval.engine.shards import group_keys
+from tui_eval.formats import format_of
+from tui_eval.guard.trust import NeedsTrust, Trust
+from tui_eval.store import judged_under
 from tui_eval.store.case_state import Column, column_of
 from tui_eval.store.reader import RunReader
 from tui_eval.store.run_folders import Store, StoreError
@@ -18,11 +39,16 @@ from tui_eval.store.schema import CaseHistory
 
 Provenance = Mapping[str, Any]
 
+_PASSWORD = re.compile(r"(?<=://)([^/@:\s]*):[^@\s]*@|\bpassword=[^\s&]*", re.IGNORECASE)
+_OTHERS = ""
+"""Stands for the suites that are judged as most are."""
+
 
 def changed(
     jobs: Sequence[Job],
     history: Mapping[str, Sequence[CaseHistory]],
     marks: Fingerprints,
+    settings: VerdictSettings,
     provenance_of: Callable[[str], Provenance],
 ) -> list[Job]:
     """Those of the jobs that are to run, in their order: what did not pass last time, or never ran, among them. Of
@@ -41,7 +67,7 @@ def changed(
             for one in history.get(job.case.case_id, ())
             if column_of(one) == Column(job.agent, job.model or "")
         ]
-        if not _as_it_passed(job, results, marks, provenance_of):
+        if not _as_it_passed(job, results, marks, settings, provenance_of):
             alone.add(number)
             if keys[number].joined or compares(job.case):
                 wanted.add(keys[number].text)
@@ -53,7 +79,11 @@ def changed(
 
 
 def _as_it_passed(
-    job: Job, results: Sequence[CaseHistory], marks: Fingerprints, provenance_of: Callable[[str], Provenance]
+    job: Job,
+    results: Sequence[CaseHistory],
+    marks: Fingerprints,
+    settings: VerdictSettings,
+    provenance_of: Callable[[str], Provenance],
 ) -> bool:
     """Whether a column passed last time, and everything that it rests on is as it was."""
     newest = results[0] if results else None
@@ -70,6 +100,8 @@ def _as_it_passed(
     if not isinstance(agents, dict) or agents.get(job.agent) != marks.agent(job.spec):
         return False
     files = provenance_of(newest.run_id)
+    if not settings.same(job, files.get(judged_under.SETTINGS)):
+        return False
     known = files.get("files", {})
     if files.get("too_many_files") or not isinstance(known, dict):
         return False
@@ -89,3 +121,103 @@ def provenance_in(store: Store) -> Callable[[str], Provenance]:
         return {}
 
     return of
+
+
+class VerdictSettings:
+    """What a verdict rests on beside the case, its files and the agent: the settings it is judged by, the judge, and the
+    databases. Kept as hashes with each run; no secret's value is in them. Blocking: use it in threads."""
+
+    def __init__(self, marks: Fingerprints, trust: Trust) -> None:
+        self._marks = marks
+        self._config = marks.config
+        self._trust = trust
+        self._suites: dict[str, list[str]] = {}
+        self._databases: dict[str | None, str] = {}
+        self._graders: dict[str, str] = {}
+
+    def of_jobs(self, jobs: Iterable[Job]) -> dict[str, Any]:
+        """What a run keeps: of each suite its rules and judge (most have the same), of databases and of graders that
+        cases name what they are. Empty where it would be too much: nothing is known to be as it was."""
+        databases: dict[str, str] = {}
+        graders: dict[str, str] = {}
+        suites: dict[str, list[str]] = {}
+        for job in (packed.opened() for packed in jobs):
+            suites[job.suite] = self._suite(job)
+            databases.update((name or "", self._database(name)) for name in databases_of(job))
+            graders.update(self._named(job))
+        if not suites:
+            return {}
+        most = list(Counter(map(tuple, suites.values())).most_common(1)[0][0])
+        others = {suite: one for suite, one in suites.items() if one != most}
+        if len(others) + len(databases) + len(graders) > MOST_FILES:
+            return {}
+        return {"suites": {_OTHERS: most, **others}, "databases": databases, "graders": graders}
+
+    def same(self, job: Job, kept: Any) -> bool:
+        """Whether a job would be judged as in the run that kept this."""
+        suites, databases, graders = (_mapping(kept, name) for name in ("suites", "databases", "graders"))
+        known = suites.get(job.suite, suites.get(_OTHERS))
+        if not isinstance(known, list) or len(known) != 2:
+            return False
+        rules, judge = self._suite(job)
+        judged = grader_choice.speaks_for_the_user(job.spec) or grader_choice.asks_a_judge(job.case)
+        return (
+            known[0] == rules
+            and (not judged or known[1] == judge)
+            and all(databases.get(name or "") == self._database(name) for name in databases_of(job))
+            and all(graders.get(name) == mark for name, mark in self._named(job).items())
+        )
+
+    def _suite(self, job: Job) -> list[str]:
+        """Hashes of the settings that the cases of a job's suite are judged by, and of their judge. What a case says
+        itself is a part of it."""
+        if job.suite not in self._suites:
+            rule = rule_for(self._config, job.suite)
+            rules = (
+                job.compat, rule.comparison if rule else {}, format_of(job.format).comparison_defaults(self._config),
+                rule.database if rule else None, without_secrets(job.settings, job.settings, ""),
+            )  # fmt: skip
+            self._suites[job.suite] = [digest(rules), self._judge(job)]
+        return self._suites[job.suite]
+
+    def _judge(self, job: Job) -> str:
+        spec: AgentSpec | None = None
+        with contextlib.suppress(ConfigError, AgentError):
+            spec = grader_choice.judge_of(job.judge, self._config, job.judge) or grader_choice.default_of(
+                job, self._config
+            )
+        return digest([job.judge, self._marks.agent(spec) if spec is not None else None])
+
+    def _named(self, job: Job) -> dict[str, str]:
+        """The graders that a case names, by a hash of how it names them."""
+        found: dict[str, str] = {}
+        for provider in grader_choice.graders_named(job.case):
+            name = digest([provider, job.suite])
+            if name not in self._graders:
+                mark = ""
+                with contextlib.suppress(grader_choice.NoGrader, ConfigError, AgentError):
+                    env = job.settings.get("env")
+                    spec = grader_choice.suites_own(provider, self._config, job.base, env)
+                    mark = digest(self._marks.agent(spec))
+                self._graders[name] = mark
+            found[name] = self._graders[name]
+        return found
+
+    def _database(self, name: str | None) -> str:
+        """A hash of which database a name stands for; what is in its files is in `Fingerprints.case_files`."""
+        if name not in self._databases:
+            spec = database_spec(self._config, name)
+            with contextlib.suppress(ConfigError, NeedsTrust):
+                spec = database(self._config, name, Trust(self._trust.granted, agreed=self._trust.agreed))
+            self._databases[name] = "" if spec is None else digest(self._connection(spec))
+        return self._databases[name]
+
+    def _connection(self, spec: DatabaseSpec) -> list[Any]:
+        root = self._config.root
+        path = os.path.relpath(root / spec.path, root) if spec.path else ""
+        return [spec.type, path, _PASSWORD.sub(r"\1", spec.url), spec.outside]
+
+
+def _mapping(kept: Any, name: str) -> Mapping[str, Any]:
+    found = kept.get(name) if isinstance(kept, dict) else None
+    return found if isinstance(found, dict) else {}

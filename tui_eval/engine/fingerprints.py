@@ -8,15 +8,16 @@ import hashlib
 import os
 import re
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from tui_eval.config.project import AgentSpec, Config, ConfigError, fill
-from tui_eval.engine.plan import Job
+from tui_eval.config.project import AgentSpec, Config, ConfigError, database_spec, fill
+from tui_eval.engine.agent_files import IN_FOLDERS, Imports, folder_files, named_files
+from tui_eval.engine.plan import Job, databases_of
 from tui_eval.formats import format_of
 from tui_eval.guard.paths import inside, read_plain
 from tui_eval.guard.secrets import credential_parts, secret_name, secret_values
@@ -27,9 +28,10 @@ from tui_eval.suites.identity import canonical
 
 MOST_FILES = 5_000
 """Files that the cases of a run name, at most: with more nothing is said of any."""
-_FILE_LIMIT = 200  # files of one agent that are hashed
+SCRIPTS = frozenset({"python", "javascript", "ruby", "command"})
+"""Types of agents that are people's code, and see the whole test."""
+_FILE_LIMIT = 200  # files of one agent that are hashed; more are known by their size and time
 _SIZE_LIMIT = 16 * 1024 * 1024  # bytes of one of them; a larger one is known by its size and time
-_SEEN_LIMIT = 20_000  # entries of a folder that are looked at
 _CODE = frozenset({".py", ".js", ".cjs", ".mjs", ".ts", ".rb", ".sh"})
 _PREFIXED = re.compile(r"file://([^\s:*?\"<>|]+)")
 _WORD = re.compile(r"(?<![\w./-])[\w.-][\w./-]*\.\w{1,5}(?=$|[\s:])")
@@ -46,6 +48,7 @@ class Fingerprints:
         self._trust = trust
         self._files: dict[Path, str] = {}
         self._agents: dict[bytes, dict[str, str]] = {}
+        self._imports = Imports(MOST_FILES)
         self._stood: dict[bytes, list[tuple[Path, int, int, int]]] = {}
         """How the files of an agent stood when `agent_now` read them."""
         # Held while a file is read: an agent's hash without one of its files would find answers of other code.
@@ -59,19 +62,17 @@ class Fingerprints:
                 filled = spec
                 with contextlib.suppress(ConfigError, NeedsTrust):
                     filled = fill(spec, Trust(self._trust.granted, agreed=self._trust.agreed))
-                base = Path(spec.base or self.root)
-                marks = [self.of(path) for path in agent_files(spec, base)[:_FILE_LIMIT]]
                 self._agents[key] = {
                     "type": spec.type,
                     "config": configuration(spec, filled, self.root),
-                    "files": _digest(sorted(mark for mark in marks if mark)),
+                    "files": digest(sorted(self._marks(self._files_of(spec)))),
                 }
             return self._agents[key]
 
     def agent_now(self, spec: AgentSpec) -> dict[str, str]:
         """As `agent`, read again where its files are others than they were: code may be edited while it is asked."""
         key = canonical(msgspec.to_builtins(spec, enc_hook=str))
-        files = agent_files(spec, Path(spec.base or self.root))[:_FILE_LIMIT]
+        files = self._files_of(spec)
         stand: list[tuple[Path, int, int, int]] = []
         for path in files:
             with contextlib.suppress(OSError):
@@ -85,6 +86,26 @@ class Fingerprints:
                 self._stood[key] = stand
             return self.agent(spec)
 
+    def _files_of(self, spec: AgentSpec) -> list[Path]:
+        """The files an agent is made of: those that its entry names, the code beside these, what lies in its folders,
+        and what its Python imports, wherever that lies."""
+        base = Path(spec.base or self.root)
+        listed = set(_listed_files(spec, base))
+        named = {*_named(spec.options, base, plain=True), *named_files(spec, base)} - listed
+        found = {*listed, *_with_code(sorted(named)), *folder_files(spec, base)}
+        with self._lock:
+            found.update(self._imports.of(sorted(found), base))
+        return sorted(found)
+
+    def _marks(self, files: Sequence[Path]) -> list[str]:
+        """Of each file its hash; of those beyond the limit by size and time."""
+        marks = [self.of(path) for path in files[:_FILE_LIMIT]]
+        for path in files[_FILE_LIMIT:]:
+            with contextlib.suppress(OSError, ValueError):
+                if inside(self.root, path):
+                    marks.append(digest([os.path.relpath(path, self.root), _stamp(path)]))
+        return [mark for mark in marks if mark]
+
     def of(self, path: Path) -> str:
         """A file's place in the project and its content, as one hash; empty for one that lies elsewhere: a hash,
         too, says something about it."""
@@ -93,25 +114,40 @@ class Fingerprints:
                 mark = ""
                 with contextlib.suppress(OSError, ValueError):
                     if inside(self.root, path):
-                        mark = _digest([os.path.relpath(path, self.root), _content(path.resolve())])
+                        mark = digest([os.path.relpath(path, self.root), _content(path.resolve())])
                 self._files[path] = mark
             return self._files[path]
 
     def case_files(self, job: Job) -> dict[str, str]:
         """Hashes of the files that a case names in its assertions, variables and options, with the code beside them,
-        and of its database, by their paths from the root."""
+        and of its databases, by their paths from the root."""
         found: dict[str, str] = {}
-        for path in (*_case_files(job.case, job.base, self.root), *self._database(job.database)):
+        own = _case_files(job.case, job.base, self.root)
+        if any(path.suffix == ".py" for path in own):
+            with self._lock:
+                own.update(self._imports.of(sorted(own), job.base))
+        for path in (*own, *(file for name in databases_of(job) for file in self._database(name))):
             if mark := self.of(path):
                 found[os.path.relpath(path, self.root)] = mark
         return found
 
     def _database(self, name: str | None) -> Iterator[Path]:
-        spec = self.config.databases.get(name or "")
+        spec = database_spec(self.config, name)
         if spec is None or not spec.path or spec.type not in ("duckdb", "sqlite", "files"):
             return
         place = self.root / spec.path
         yield from _files_in(place) if place.is_dir() else [place] if place.is_file() else []
+
+    def read_by(self, jobs: Sequence[Job]) -> Iterator[Path]:
+        """The files that jobs read beside their suites': those of their agents, of their databases, and that their
+        cases name. One comes as often as it is named."""
+        specs = {job.spec.name: job.spec for job in jobs if job.spec is not None}
+        for spec in specs.values():
+            yield from self._files_of(spec)
+        for name in {name for job in jobs for name in databases_of(job)}:
+            yield from self._database(name)
+        for job in jobs:
+            yield from _case_files(job.case, job.base, self.root)
 
     def of_jobs(self, jobs: Iterable[Job]) -> dict[str, str] | None:
         """Those of all files that cases name; None where these are too many."""
@@ -123,25 +159,35 @@ class Fingerprints:
         return found
 
 
+def unlisted_data(jobs: Iterable[Job]) -> str:
+    """What cannot be seen of agents that are code and list no files, for a person; empty: of these is none."""
+    unseen = any(job.spec is not None and job.spec.type in SCRIPTS and not job.spec.files for job in jobs)
+    return (
+        "data files that an agent reads count only where `files:` of its entry lists them" if unseen else ""
+    )
+
+
 def configuration(spec: AgentSpec, filled: AgentSpec, root: Path) -> str:
     """A hash of what decides on an agent's answers in its entry: how fast it is asked, and where the entry stands, do
     not. Of secrets the names count: an answer stays the same when a key is renewed."""
     same = (
         spec.type, filled.model, spec.extraction, os.path.relpath(spec.base or root, root),
-        _without_secrets(spec.options, filled.options, ""),
+        without_secrets(spec.options, filled.options, ""),
     )  # fmt: skip
-    return _digest(same)
+    return digest(same)
 
 
-def _without_secrets(given: Any, filled: Any, name: str) -> Any:
+def without_secrets(given: Any, filled: Any, name: str) -> Any:
+    """A value as it is filled in, of secrets the names of their variables."""
     if isinstance(filled, dict):
         known = given if isinstance(given, dict) else {}
         return {
-            key: _without_secrets(known.get(key), value, str(key)) for key, value in sorted(filled.items())
+            key: without_secrets(known.get(key), value, str(key))
+            for key, value in sorted(filled.items(), key=lambda one: str(one[0]))
         }
     if isinstance(filled, list):
         known = given if isinstance(given, list) and len(given) == len(filled) else [None] * len(filled)
-        return [_without_secrets(one, value, name) for one, value in zip(known, filled, strict=True)]
+        return [without_secrets(one, value, name) for one, value in zip(known, filled, strict=True)]
     variables = _VARIABLE.findall(given) if isinstance(given, str) else []
     secret = secret_name(name) or any(map(secret_name, variables))
     if not secret and isinstance(filled, str):
@@ -151,13 +197,11 @@ def _without_secrets(given: Any, filled: Any, name: str) -> Any:
     return [_SECRET, variables] if secret else filled
 
 
-def agent_files(spec: AgentSpec, base: Path) -> list[Path]:
-    """The files an agent is made of: `files:`, those that its own keys name, and the code beside these; sorted."""
-    found: set[Path] = set()
+def _listed_files(spec: AgentSpec, base: Path) -> Iterator[Path]:
+    """Those of `files:` with what lies in its folders."""
     for name in spec.files:
         place = base / name
-        found.update(_files_in(place) if place.is_dir() else [place] if place.is_file() else [])
-    return sorted(found | set(_with_code(_named(spec.options, base, plain=True))))
+        yield from _files_in(place) if place.is_dir() else [place] if place.is_file() else []
 
 
 def _case_files(case: Case, base: Path, root: Path) -> set[Path]:
@@ -210,24 +254,29 @@ def _with_code(files: Iterable[Path]) -> Iterator[Path]:
         yield file
         if file.suffix in _CODE:
             with contextlib.suppress(OSError):
-                beside = islice(file.parent.iterdir(), _SEEN_LIMIT)
+                beside = islice(file.parent.iterdir(), IN_FOLDERS)
                 yield from (one for one in beside if one.suffix == file.suffix and one.is_file())
 
 
 def _files_in(folder: Path) -> Iterator[Path]:
-    return (entry for entry in islice(folder.rglob("*"), _SEEN_LIMIT) if entry.is_file())
+    return (entry for entry in islice(folder.rglob("*"), IN_FOLDERS) if entry.is_file())
 
 
 def _content(path: Path) -> str:
-    status = path.stat()
-    if status.st_size > _SIZE_LIMIT:
-        return f"{status.st_size} {status.st_mtime_ns}"
+    if path.stat().st_size > _SIZE_LIMIT:
+        return _stamp(path)
     return hashlib.sha256(read_plain(path, _SIZE_LIMIT)).hexdigest()
 
 
-def _digest(value: Any) -> str:
+def _stamp(path: Path) -> str:
+    status = path.stat()
+    return f"{status.st_size} {status.st_mtime_ns}"
+
+
+def digest(value: Any) -> str:
+    """A hash of any value, the same for equal ones."""
     try:
         body = msgspec.json.encode(value, enc_hook=str, order="deterministic")
-    except UnicodeEncodeError:  # a name that is no UTF-8
+    except (TypeError, ValueError, RecursionError):  # a name that is no UTF-8, keys of several types
         body = canonical(msgspec.to_builtins(value, enc_hook=str))
     return hashlib.sha256(body).hexdigest()[:16]

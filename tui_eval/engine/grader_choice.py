@@ -6,6 +6,8 @@ where there is none, the default of the suite's format.
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +16,10 @@ from tui_eval.agents.base import AgentError
 from tui_eval.config.project import AgentSpec, Config, ConfigError
 from tui_eval.engine.plan import Job
 from tui_eval.formats import format_of
+from tui_eval.model import Case
+from tui_eval.model_ids import provider_name
+
+_COMPARES = re.compile(r"similar|select-best|relevance")
 
 
 class NoGrader(Exception):
@@ -53,15 +59,26 @@ def suites_own(provider: Any, config: Config, base: Path | None = None, env: Any
         entry = provider if isinstance(provider, dict) else {"id": provider}
         return agents.for_provider(agents.with_env(entry, env), config, base or config.root)
     except (ConfigError, AgentError) as error:
-        name = grader_name(provider)
+        name = provider_name(provider)
         raise NoGrader(
             f"the grader that the suite names, {name}, cannot be asked: {error}. "
             f'Map it in tui_eval.yaml (providers: {{"{name}": AGENT}}) or give --judge NAME'
         ) from None
 
 
-def grader_name(provider: Any) -> str:
-    """A provider's id, for messages."""
-    if isinstance(provider, dict):
-        return str(provider.get("id") or next(iter(provider), "a provider"))
-    return str(provider)
+def asks_a_judge(case: Case) -> bool:
+    """Whether a model may be asked to judge it: to grade, to compare, or for embeddings."""
+    form = format_of(case.format)
+    return any(form.asks_a_judge(one.type) or _COMPARES.search(one.type) for one in case.asserted)
+
+
+def speaks_for_the_user(spec: AgentSpec | None) -> bool:
+    """Whether this agent's user is simulated, by the judge."""
+    return spec is not None and spec.type == "simulated-user"
+
+
+def graders_named(case: Case) -> Iterator[Any]:
+    """The graders that a case and its assertions name."""
+    form = format_of(case.format)
+    found = (form.case_grader(case), *(form.named_grader(one, case) for one in case.asserted))
+    return (one for one in found if one is not None)

@@ -1,4 +1,5 @@
-"""Cases as a run keeps them: secrets that a suite's providers are given do not reach the disk (design.md, point 8).
+"""Cases as a run keeps them: secrets that a suite's providers and graders are given do not reach the disk
+(design.md, point 8).
 
 Who goes on with such a run takes them from the suite again.
 """
@@ -22,7 +23,7 @@ class KeptCases:
 
     def __init__(self, masker: Masker) -> None:
         self._masker = masker
-        self._known: dict[str, dict[str, Any]] = {}
+        self._known: dict[str, list[Any]] = {}
         self._before: tuple[Any, Case | bytes] = None, b""
 
     def held(self, job: Job) -> Case | bytes:
@@ -35,7 +36,7 @@ class KeptCases:
         return self._before[1]
 
     def kept(self, case: Case) -> Case:
-        """The case without secrets, those of its own provider included."""
+        """The case without secrets, those of its own provider and of its graders included."""
         self._learn(case)
         masker = self._masker
         if not masker:
@@ -46,16 +47,17 @@ class KeptCases:
         return msgspec.convert(masker.value(msgspec.json.decode(body)), Case)
 
     def _learn(self, case: Case) -> None:
-        provider = case.provider
-        if not isinstance(provider, dict):
+        its_format = format_of(case.format)
+        given = [one for one in its_format.providers(case) if isinstance(one, dict)]
+        # Cases of one provider follow one another, and those of several take turns.
+        name = f"{case.suite} {case.agent}"
+        if not given or self._known.get(name) == given:
             return
-        name = f"{provider.get('id')} {provider.get('label')}"
-        if self._known.get(name) == provider:
-            return
-        self._known[name] = provider
-        self._masker.add_values(provider)
-        for value in format_of(case.format).secrets(case):
-            self._masker.add(value)
+        self._known[name] = given
+        for provider in given:
+            self._masker.add_values(provider)
+            for value in its_format.secrets(provider):
+                self._masker.add(value)
 
 
 def is_masked(case: Case) -> bool:

@@ -42,17 +42,16 @@ class _Needed:
             return
         self._before, case = job.held, job.case
         form = format_of(case.format)
-        for assertions in (case.assertions, *(turn.assertions for turn in case.turns)):
-            for one in assertions:
-                graded = form.asks_a_judge(one.type)
-                named = form.named_grader(one, case) if graded else None
-                kind = (case.format, one.type, one.value is UNSET, job.judge, str(named))
-                if kind in self._kinds:
-                    continue
-                self._kinds.add(kind)
-                self.modules |= dict.fromkeys(form.libraries_for(one))
-                if graded and (judge := self._judge(job, named)) is not None:
-                    self.agents[judge.type] = None
+        for one in case.asserted:
+            graded = form.asks_a_judge(one.type)
+            named = form.named_grader(one, case) if graded else None
+            kind = (case.format, one.type, one.value is UNSET, job.judge, str(named))
+            if kind in self._kinds:
+                continue
+            self._kinds.add(kind)
+            self.modules |= dict.fromkeys(form.libraries_for(one))
+            if graded and (judge := self._judge(job, named)) is not None:
+                self.agents[judge.type] = None
 
     def _judge(self, job: Job, named: Any) -> AgentSpec | None:
         with suppress(ConfigError, grader_choice.NoGrader):

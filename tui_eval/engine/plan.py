@@ -21,7 +21,7 @@ from tui_eval.config.project import (
     rule_for,
 )
 from tui_eval.engine.request import RequestCell, RunRequest
-from tui_eval.engine.selection import NOTHING_FAILED, SelectionError, choose, failed_cells
+from tui_eval.engine.selection import NOTHING_FAILED, NothingLeft, choose, failed_cells
 from tui_eval.formats import format_of
 from tui_eval.guard.spelling import close_to
 from tui_eval.model import Attempt, Case, Compat
@@ -69,6 +69,8 @@ class Job(msgspec.Struct, gc=False):
     pause: float = 0.0
     deadline_suite: float | None = None
     recorded: Attempt | None = None
+    asked_case: Case | None = None
+    """The case as it was when `recorded` was answered, without secrets; None where nobody knows."""
     from_turn: int | None = None
     suite: str = ""
     format: str = ""
@@ -91,6 +93,26 @@ class Job(msgspec.Struct, gc=False):
     def judges_only(self) -> bool:
         """Whether a recorded answer is judged again, and nothing is sent."""
         return self.recorded is not None and self.from_turn is None
+
+
+def databases_of(job: Job) -> set[str | None]:
+    """The databases, by name (None: the only one), that are asked to judge a case or that its agent is given."""
+    found = set(tool_databases(job.spec)) if job.spec is not None else set()
+    return found | {job.database} if asks_a_database(job.case) else found
+
+
+def asks_a_database(case: Case) -> bool:
+    """Whether a query is run to judge it."""
+    return any(one.type == "sql" for one in case.asserted)
+
+
+def tool_databases(spec: AgentSpec) -> Iterator[str | None]:
+    """The databases that an agent's tools query, by name (None: the only one)."""
+    tools = spec.options.get("tools")
+    for tool in tools if isinstance(tools, list) else ():
+        if isinstance(tool, dict) and tool.get("type") == "sql":
+            name = tool.get("database")
+            yield name if isinstance(name, str) else None
 
 
 class CasesOf(Sequence[Case]):
@@ -131,6 +153,7 @@ def plan(
 
     Raises:
         SelectionError: a selection matches nothing.
+        NothingLeft: `--failed`, and nothing failed.
         ConfigError: `--agent` or `--model` cannot be read.
     """
     selected = cases if chosen else choose(cases, request, latest)
@@ -167,7 +190,7 @@ def plan(
             found = _of_cells(cells.get(case.case_id, []), jobs_of(own), typed, config, resolved, jobs_of)
         else:
             found = jobs_of([(spec, "") for spec in typed] or own, request.models)
-            if history is not None:
+            if history is not None and not format_of(case.format).compares_outputs(case):
                 past = history.get(case.case_id, ())
                 found = [job for job in found if runs_again(past, Column(job.agent, job.model or ""))]
         for job in found:
@@ -179,7 +202,7 @@ def plan(
                 job.held = packed
         jobs += found
     if history is not None and selected and not jobs:
-        raise SelectionError(NOTHING_FAILED)
+        raise NothingLeft(NOTHING_FAILED)
     return jobs
 
 
@@ -373,6 +396,12 @@ def _find_agent(case: Case, config: Config, env: Any) -> AgentSpec:
     if (slip := close_to(name, config.agents)) is not None:
         raise ConfigError(
             f"no agent {name!r}: did you mean {slip!r}? tui_eval.yaml has: {', '.join(config.agents)}"
+        )
+    if config.agents:
+        asked = f"no agent {name!r}" if case.agent else "the suite names no agent"
+        raise ConfigError(
+            f"{asked}, and tui_eval.yaml has: {', '.join(config.agents)}. Name one in the suite or under `suites:`, or "
+            f"give --agent"
         )
     raise ConfigError(
         f"no agent {name!r}: write `agents: {{{name}: {{type: openai, base_url: ..., model: ...}}}}` into "

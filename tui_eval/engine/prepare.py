@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import functools
 import shutil
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import ExitStack, closing, suppress
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
@@ -15,11 +16,23 @@ from tui_eval import __version__
 from tui_eval.config.project import Config, ConfigError, SuiteRule, find_root, load, read_withheld
 from tui_eval.engine import case_filters
 from tui_eval.engine.active_run import ActiveRun
-from tui_eval.engine.after.row_comparison import Ended, ended_columns
+from tui_eval.engine.after.row_comparison import (
+    CaseColumn,
+    Ended,
+    StoredColumn,
+    column_of,
+    compares,
+    ended_columns,
+    kept_beside,
+    linked_columns,
+    names_columns,
+    whole_tests,
+    without_stored,
+)
 from tui_eval.engine.attempt import continuing
 from tui_eval.engine.cached_session import Answers
-from tui_eval.engine.changed import changed, provenance_in
-from tui_eval.engine.fingerprints import Fingerprints
+from tui_eval.engine.changed import VerdictSettings, changed, provenance_in
+from tui_eval.engine.fingerprints import Fingerprints, unlisted_data
 from tui_eval.engine.places.chosen_place import check_place
 from tui_eval.engine.plan import Job, plan, without_provider_twins
 from tui_eval.engine.request import RunRequest
@@ -32,11 +45,12 @@ from tui_eval.formats import format_of, reading
 from tui_eval.guard.trust import Trust, fingerprint
 from tui_eval.guard.trust_store import agreed, trust_for
 from tui_eval.model import Attempt, Case, Problem, Suite
-from tui_eval.store import judged_under, shard_runs
+from tui_eval.store import judged_under, missing_cases, shard_runs
 from tui_eval.store.index import Index
+from tui_eval.store.linked import family
 from tui_eval.store.reader import RunReader
 from tui_eval.store.run_folders import Store, StoreError
-from tui_eval.store.schema import UNREAD, RunInfo
+from tui_eval.store.schema import RunInfo
 from tui_eval.store.shard_runs import PlannedShard
 from tui_eval.store.writer import RunWriter
 
@@ -105,6 +119,17 @@ def _by_ids(loaded: Sequence[Suite], words: Sequence[str]) -> list[Case]:
     return found
 
 
+def _gone(request: RunRequest, cases: Sequence[Case]) -> list[Problem]:
+    """The cases that are asked for by their ids and are in none of the files that were read: a run without them is
+    not the one that was asked for. Where none is there at all, `selection.choose` says so."""
+    named = request.case_ids or [cell.case_id for cell in request.cells or ()]
+    there = {case.case_id for case in cases} if named else set()
+    gone = [one for one in dict.fromkeys(named) if one not in there]
+    what, cure = "is not there any more, and is not run", "it may have been renamed; read the suites again"
+    parts = [one.partition("::") for one in (gone if len(gone) < len(set(named)) else ())]
+    return [Problem(suite, 0, name, what, cure) for suite, _, name in parts]
+
+
 def _beginning(request: RunRequest) -> int | None:
     """How many tests from the first one on are enough; None: all must be looked at."""
     if any(getattr(request, name) for name in LOOKS_AT_ALL):
@@ -130,10 +155,12 @@ def prepare(
     store: Store | None = None,
     on_start: Callable[[Job, int, int], None] | None = None,
     on_done: Callable[[Job, int, Attempt], None] | None = None,
+    outputs: Sequence[Path] = (),
 ) -> ActiveRun:
     """Read the suites, choose the cases, create the run's folder. Blocking: call it in a thread.
 
-    Problems of files do not stop the others; they come in `.problems`.
+    Problems of files do not stop the others; they come in `.problems`. `outputs` are files that will be written in
+    the end.
 
     Raises:
         NothingToRun: there is no case at all.
@@ -159,36 +186,37 @@ def prepare(
     cases = candidates(loaded, request)
     if not cases:
         raise NothingToRun(_nothing(paths, problems), problems)
+    problems += _gone(request, cases)
     settings = {suite.path: suite.settings for suite in loaded}
     hooked = any(map(_has_hooks, loaded))
+    chooses = shard is not None or hooked or names_columns(request)
     latest = functools.cache(Index(config.root).latest)
+    named, chosen = request, cases
     environment = RunContext(config, trust)
     environment.answers = kept_answers(config, trust, request)
     planned_shard: PlannedShard | None = None
     whole: list[list[Any]] = []
     try:
+        if chooses:
+            chosen = cases = choose(cases, request, latest)
+            cases, request = whole_tests(chosen, loaded, request, latest, Store(config.root))
         if shard is not None:
-            cases, planned_shard, whole = _part(choose(cases, request, latest), request, shard)
+            cases, planned_shard, whole = _part(cases, request, shard)
             planned_shard.asked = shard_runs.asked_of(environment.masker.value(msgspec.to_builtins(request)))
-        elif hooked:
-            cases = choose(cases, request, latest)
         if hooked:
             cases, settings = with_hooks(cases, settings, environment)
-            jobs = plan(cases, config, request, latest, settings, chosen=True)
+        jobs = plan(cases, config, request, latest, settings, chosen=chooses)
+        if hooked:
             mark_failed(jobs, environment)
-        else:
-            jobs = plan(cases, config, request, latest, settings, chosen=shard is not None)
     except NothingLeft as error:
-        raise NothingToRun(str(error)) from None
-    if jobs and request.changed_only:
-        count = len(jobs)
-        jobs = changed(jobs, latest(), Fingerprints(config, trust), provenance_in(Store(config.root)))
-        if not jobs:
-            raise NothingToRun(
-                f"--changed: nothing to run, {count:,} passed last time and nothing of them has changed since"
-            )
+        raise NothingToRun(str(error), problems) from None
     if not jobs:
-        raise NothingToRun("the filters leave no case to run")
+        raise NothingToRun("the filters leave no case to run", problems)
+    if request.changed_only:
+        marks, of_run = Fingerprints(config, trust), provenance_in(Store(config.root))
+        of_all, jobs = jobs, changed(jobs, latest(), marks, VerdictSettings(marks, trust), of_run)
+        if not jobs:
+            raise NothingToRun(_unchanged(of_all), problems)
     judged: list[Judged] = []
     if request.continue_from is not None and request.continue_from.turn is None:
         from tui_eval.engine.after.judging_again import answers_beside, judged_by  # late, as below
@@ -198,17 +226,23 @@ def prepare(
         jobs = [judged[0].job]
     elif request.continue_from is not None:
         continuing.place(jobs, request.continue_from, Store(config.root))
+    stored: list[StoredColumn] = []
+    added: list[Job] = []
+    if request.linked_to is not None:
+        asked = _asked(jobs, named, request, chosen, config, settings)
+        today = _hashes(loaded, jobs)
+        stored = recall_linked(environment, Store(config.root), request.linked_to, jobs, asked, today)
+        jobs, added = without_stored(jobs, asked, stored)
     check_judge(request, environment, typed=request.judge)
     check_given(request.agreed, jobs, config, trust)
-    linked = request.linked_to
-    earlier = recall(environment, config, linked, jobs) if linked is not None else []
+    _check_outputs(outputs, loaded, jobs, config, trust)
     writer = new_writer(store or Store(config.root), config, request, jobs, environment)
     if planned_shard is not None:
         writer.info.provenance[shard_runs.KEY] = msgspec.to_builtins(planned_shard)
         writer.update_info()
         writer.whole_plan(whole)
-    if unread := len({str(problem) for problem in problems if problem.level == "error"}):
-        writer.info.provenance[UNREAD] = unread
+    if unread := missing_cases.unread_remembered(problems):
+        writer.info.provenance |= environment.masker.value(unread)
         writer.update_info()
     references: list[list[int]] | None = None
     if judged:
@@ -216,11 +250,53 @@ def prepare(
 
         jobs, references = planned(writer, environment, judged)
     active = ActiveRun(config, request, jobs, environment, writer, problems, on_start, on_done)
-    active.runner.earlier = earlier
     runner = active.runner
     active.tickets = runner.plan() if references is None else runner.tickets(references)
+    runner.earlier = kept_beside(writer, stored, active.tickets)
+    active.note = _asked_with_it(added)
+    active.unseen = unlisted_data(jobs) if environment.answers is not None else ""
     writer.flush()  # who opens the run now sees what it will execute
     return active
+
+
+def _asked(
+    jobs: Sequence[Job],
+    named: RunRequest,
+    request: RunRequest,
+    chosen: Sequence[Case],
+    config: Config,
+    settings: dict[str, dict[str, Any]],
+) -> set[CaseColumn]:
+    """The columns that somebody asked for, where `request` has all of their tests."""
+    if request is named:
+        return {column_of(job) for job in jobs}
+    ids = {case.case_id for case in chosen}
+    cases = {job.case.case_id: job.case for job in jobs if job.case.case_id in ids}
+    asked = plan(list(cases.values()), config, named, dict, settings, chosen=True)
+    return {column_of(job) for job in asked}
+
+
+def _hashes(loaded: Sequence[Suite], jobs: Sequence[Job]) -> dict[str, str]:
+    """What the cases of suites that compare columns of `jobs` are today: their content hashes by id."""
+    suites = {job.suite for job in jobs if compares(job.case)}
+    return {
+        case.case_id: case.content_hash for suite in loaded if suite.path in suites for case in suite.cases
+    }
+
+
+def _unchanged(jobs: Sequence[Job]) -> str:
+    """Why `--changed` leaves none of these, in words."""
+    told = f"--changed: nothing to run, {len(jobs):,} passed last time and nothing of them has changed since"
+    hint = unlisted_data(jobs)
+    return f"{told} ({hint})" if hint else told
+
+
+def _asked_with_it(added: Sequence[Job]) -> str:
+    """That columns are asked which nobody named, in words."""
+    if not added:
+        return ""
+    columns = "1 other column" if len(added) == 1 else f"{len(added):,} other columns"
+    return f"asks {columns} too: compared with what was named, and without an answer to the same question in its run"
 
 
 def _check_limits(config: Config) -> None:
@@ -232,6 +308,26 @@ def _check_limits(config: Config) -> None:
     for problem in config.problems:
         if problem.level == "error" and problem.key.partition(".")[0] == "run":
             raise ConfigError(str(problem))
+
+
+def _check_outputs(
+    outputs: Sequence[Path], loaded: Sequence[Suite], jobs: Sequence[Job], config: Config, trust: Trust
+) -> None:
+    """What the run reads is not written over.
+
+    Raises:
+        SelectionError: it would be.
+    """
+    there = {path.resolve(): path for path in outputs if path.exists()}
+    if not there:
+        return
+    configured = filter(None, (config.file, config.nao.path if config.nao else None))
+    read = [*map(Path, configured), *(Path(file) for suite in loaded for file in suite.files)]
+    for file in chain(read, Fingerprints(config, trust).read_by(jobs)):
+        if (output := there.get(file.resolve())) is not None:
+            raise SelectionError(
+                f"-o {output}: the run reads this file, and would write its results over it; name another"
+            )
 
 
 def kept_answers(config: Config, trust: Trust, request: RunRequest) -> Answers | None:
@@ -335,21 +431,43 @@ def _has_hooks(suite: Suite) -> bool:
     return any(True for _ in format_of(suite.format).hook_files(suite.settings))
 
 
-def recall(environment: RunContext, config: Config, run: str | Path, jobs: Sequence[Job]) -> list[Ended]:
-    """Rows of a conversation, or with stored outputs, that are run again need what came before them;
-    columns that are compared, the other columns, which are given back."""
+def recall(environment: RunContext, folder: Path, jobs: Sequence[Job]) -> list[Ended]:
+    """What rows of a run that is gone on with need of those that ended: of a conversation, or with stored outputs,
+    what came before them; of columns that are compared, the other columns, which are given back."""
+    theirs = [job for job in jobs if format_of(job.format).templates]
+    if not theirs:
+        return []
+    with closing(RunReader(folder)) as reader:
+        environment.memory.recall(reader, theirs)
+        return ended_columns(reader, theirs)
+
+
+def recall_linked(
+    environment: RunContext,
+    store: Store,
+    linked: str,
+    jobs: Sequence[Job],
+    asked: Collection[CaseColumn],
+    today: Mapping[str, str],
+) -> list[StoredColumn]:
+    """As `recall`, of rows that are run again: from all runs that belong together with the one they were in, since a
+    rerun of a rerun has but a part of them. `asked` and `today` as in `linked_columns`."""
     theirs = [job for job in jobs if format_of(job.format).templates]
     if not theirs:
         return []
     try:
-        reader = RunReader(run if isinstance(run, Path) else Store(config.root).find(run))
+        run = store.find(linked)
     except StoreError:
         return []  # the run is gone: its rows are, too
-    try:
-        environment.memory.recall(reader, theirs)
-        return ended_columns(reader, theirs, same_run=isinstance(run, Path))
-    finally:
-        reader.close()
+    names = family(Index(store.root).links(), run.name)
+    with ExitStack() as opened:
+        readers: list[RunReader] = []
+        for folder in [run if name == run.name else store.folder_of(name) for name in names]:
+            with suppress(StoreError):  # of one that cannot be read nothing is known
+                readers.append(opened.enter_context(closing(RunReader(folder))))
+        for reader in readers:
+            environment.memory.recall(reader, theirs)
+        return linked_columns(readers, theirs, asked, today)
 
 
 def with_hooks(
@@ -435,4 +553,4 @@ def _nothing(paths: Sequence[Path], problems: list[Problem]) -> str:
     places = ", ".join(str(path) for path in paths)
     if any(problem.level == "error" for problem in problems):
         return f"nothing to run in {places}: no file of it could be read"
-    return f"nothing to run in {places}: {reading.looks_for()}"
+    return f"nothing to run in {places}: {reading.looks_for()}; `tui-eval init` writes a first one"

@@ -17,11 +17,13 @@ from typing import Any
 
 from tui_eval import __version__
 from tui_eval.config.project import Config
+from tui_eval.engine.changed import VerdictSettings
 from tui_eval.engine.fingerprints import Fingerprints
 from tui_eval.engine.plan import Job
 from tui_eval.guard.paths import read_plain
 from tui_eval.guard.secrets import Masker
 from tui_eval.guard.trust import Trust
+from tui_eval.store import judged_under
 
 # -- The commit a folder is at, and whether it was changed since, without obeying the folder's configuration.
 
@@ -219,6 +221,7 @@ def provenance(config: Config, trust: Trust, jobs: list[Job], command: str, mask
         "git": _git(config.root),
         "agents": {name: marks.agent(spec) for name, spec in specs.items()},
         **({"files": files} if files else {"too_many_files": True} if files is None else {}),
+        judged_under.SETTINGS: VerdictSettings(marks, trust).of_jobs(jobs),
     }
 
 

@@ -6,8 +6,10 @@ import asyncio
 import threading
 import time
 import uuid
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from contextvars import ContextVar
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +18,16 @@ import msgspec
 from tui_eval import agents, causes
 from tui_eval.agents.base import Agent, AgentError, Pace, Request, Services, SessionContext
 from tui_eval.assertions.judge_input import CannotJudge, JudgeAnswer
-from tui_eval.config.project import AgentSpec, Config, ConfigError, DatabaseSpec, database, fill, secrets
+from tui_eval.config.project import (
+    AgentSpec,
+    Config,
+    ConfigError,
+    DatabaseSpec,
+    database,
+    database_spec,
+    fill,
+    secrets,
+)
 from tui_eval.engine import grader_choice, replayed
 from tui_eval.engine.hosts import Hosts
 from tui_eval.engine.row_order import Memory
@@ -25,7 +36,8 @@ from tui_eval.guard import figures
 from tui_eval.guard.fair_share import in_thread
 from tui_eval.guard.secrets import Masker
 from tui_eval.guard.trust import NeedsTrust, Trust
-from tui_eval.model import Attempt
+from tui_eval.model import Attempt, JudgeUse, Usage
+from tui_eval.model_ids import provider_name
 from tui_eval.store.run_folders import Store
 
 if TYPE_CHECKING:
@@ -43,6 +55,27 @@ _TOOL_ROWS = 200  # rows that a model's `run_sql` tool gives back
 _SPECS = 64  # entries whose agent is found without comparing them
 
 AskJudge = Callable[[str | None, str, dict[str, Any] | None], Awaitable[JudgeAnswer]]
+
+judges_take: ContextVar[Callable[[JudgeUse], None] | None] = ContextVar("judges_take", default=None)
+"""Takes what each answer of a model took that is no agent's: a judge's, an embedding model's, that of the model which
+plays a user. None: nobody counts."""
+
+
+def _took(usage: Usage | None, cost: float | None) -> None:
+    if (listener := judges_take.get()) is not None:
+        listener(JudgeUse(1, usage, cost))
+
+
+@contextmanager
+def _says_which_limit(limit: float) -> Iterator[None]:
+    """What takes too long says whose time was up: the attempt's, or that of expected SQL."""
+    from tui_eval.frames.databases import TooLate
+
+    try:
+        yield
+    except TooLate as late:
+        whose = "the time limit of the attempt" if limit < _SQL_TIMEOUT else "the most that expected SQL may"
+        raise TooLate(f"{late} ({whose})", late.detail) from None
 
 
 class RunContext(Hosts):
@@ -66,6 +99,8 @@ class RunContext(Hosts):
         self._told: set[str] = set()
         self.tell: Callable[[str], None] | None = None
         """Shows a line to the person who waits for the run; None: nobody does."""
+        self.say: Callable[[str], None] = lambda line: None
+        """Takes what is said of the run whether or not a person waits for it."""
         self.paces: dict[str, Pace] = {}
         """How fast each agent may be asked, by its name."""
         self._began, self._began_at = 0.0, time.monotonic()
@@ -159,24 +194,34 @@ class RunContext(Hosts):
             raise SqlError("on a server it runs only when the Data tab is looked at")
         return await self.sql(name, query, _AGENT_SQL_TIMEOUT)
 
-    async def try_sql(self, name: str | None, query: str) -> None:
-        """Raise as `sql` does, before anybody is asked for what is compared with its rows. A query that ran once in
-        this run is not tried again."""
+    async def expected_sql(self, name: str | None, query: str, limit: float) -> SqlResult:
+        """The rows that are expected; the query may take no longer than the attempt, whose `limit` this is in seconds.
+
+        Raises:
+            SqlError, ConfigError: as for `sql`.
+        """
+        with _says_which_limit(limit):
+            return await self.sql(name, query, min(limit, _SQL_TIMEOUT))
+
+    async def try_sql(self, name: str | None, query: str, limit: float) -> None:
+        """Raise as `expected_sql` does, before anybody is asked for what is compared with its rows. A query that ran
+        once in this run is not tried again."""
         if (name, query) in self._tried:
             return
         from tui_eval.frames.sql import SqlError, execute, execute_all
 
-        spec = self._database(name)
+        spec, seconds = self._database(name), min(limit, _SQL_TIMEOUT)
 
         def first() -> None:
             if spec.type == "postgres":
-                execute(spec, query, timeout=_SQL_TIMEOUT)
+                execute(spec, query, timeout=seconds)
                 return
-            for found in execute_all(spec, [query], timeout=_SQL_TIMEOUT, limit=1):
+            for found in execute_all(spec, [query], timeout=seconds, limit=1):
                 if isinstance(found, SqlError):
                     raise found
 
-        await in_thread(first, self._threads)
+        with _says_which_limit(limit):
+            await in_thread(first, self._threads)
         self._tried.add((name, query))
 
     def has_database(self, name: str | None) -> bool:
@@ -192,13 +237,9 @@ class RunContext(Hosts):
         return True
 
     def _database(self, name: str | None) -> DatabaseSpec:
-        databases = self.config.databases
-        if name not in databases and len(databases) == 1 and self.config.nao is not None:
-            # nao takes its only database whatever the test calls it (nao-core 0.3.29).
-            name = None
-        if name in databases or (name is None and len(databases) == 1):
-            return database(self.config, name, self.trust)
-        known = ", ".join(databases) or "none is configured"
+        if (spec := database_spec(self.config, name)) is not None:
+            return database(self.config, spec.name, self.trust)
+        known = ", ".join(self.config.databases) or "none is configured"
         wanted = f"database {name!r}" if name else "a database"
         raise ConfigError(
             f"{wanted} is not configured ({known}); write `databases: {{{name or 'main'}: {{type: duckdb, "
@@ -268,6 +309,12 @@ class RunContext(Hosts):
             self._told.add(line)
             self.tell(line)
 
+    def say_once(self, line: str) -> None:
+        """Say a line the first time only."""
+        if line not in self._told:
+            self._told.add(line)
+            self.say(line)
+
     def judge_is_network(self, name: str | None) -> bool:
         """Whether that judge is an agent network, with instructions of its own."""
         spec = self._judge_spec(name)
@@ -292,7 +339,7 @@ class RunContext(Hosts):
         except grader_choice.NoGrader as error:
             if not self.typed_judge or job.judge != self.typed_judge:
                 raise CannotJudge(str(error)) from None
-            name = grader_choice.grader_name(provider)
+            name = provider_name(provider)
             self._tell_once(
                 f"nothing here speaks to the suite's grader {name}: {job.judge} grades in its place"
             )
@@ -330,7 +377,9 @@ class RunContext(Hosts):
                     "embedding_model",
                     "no-embeddings",
                 )
-            return await agent.embed(texts)
+            vectors, usage, cost = await agent.embed(texts)
+            _took(usage, cost)
+            return vectors
         except (AgentError, ConfigError) as error:
             raise CannotJudge(
                 f"the embeddings could not be had: {error}", "judge-failed", _short(error)
@@ -375,6 +424,7 @@ class RunContext(Hosts):
                 async for event in session.send(Request(turn=1, text=text, schema=schema)):
                     if isinstance(event, Finished):
                         reply = figures.reply(event.reply)
+                        _took(reply.usage, reply.cost)
                         return JudgeAnswer(reply.text, reply.model or spec.model, reply.usage, reply.cost)
             finally:
                 await session.close()

@@ -19,19 +19,23 @@ from tui_eval.engine.plan import Job
 from tui_eval.engine.run_context import RunContext
 from tui_eval.engine.schedule import Schedule, Ticket
 from tui_eval.guard.fair_share import in_turn
-from tui_eval.model import Attempt
+from tui_eval.model import Attempt, JudgeUse
 from tui_eval.store.long_texts import has_long
 from tui_eval.store.schema import RunState
 from tui_eval.store.writer import Packed, PlannedCase, RunWriter
+
+_LOOK_AGAIN = 0.002
+"""Seconds."""
 
 
 @dataclass(slots=True)
 class Spent:
     """What a run had come to before it was interrupted, against which its limits count on: USD, answers of unknown
-    cost, and of each agent when an attempt ended (seconds since the epoch) and its tokens."""
+    cost (and those of judges), and of each agent when an attempt ended (seconds since the epoch) and its tokens."""
 
     cost: float = 0.0
     without_cost: int = 0
+    judges_without_cost: int = 0
     tokens: dict[str, list[tuple[float, int]]] = field(default_factory=dict)
 
 
@@ -70,7 +74,7 @@ class Runner:
         if writer is not None:
             environment.run_id = writer.info.id
         self.place: AttemptPlace = place or Here(environment, writer, self.stepper)
-        self._on_start = on_start
+        self.on_start = on_start
         self.on_done = on_done
         self._tasks: dict[int, asyncio.Task[Made]] = {}
         self._cancelled: set[int] = set()
@@ -82,17 +86,24 @@ class Runner:
         """USD that went into attempts which an interruption put back."""
         self.without_cost = 0
         """Answers of which no cost is known: a cost limit cannot count them."""
+        self.judges_without_cost = 0
+        """The same of judges' answers."""
         self._limit_reached: str | None = None
         self._deadlines: dict[int | str, float] = {}
         self._schedule: Schedule | None = None
         self.earlier: list[Ended] = []
+        self.compared_anew: list[str] = []
+        """Columns that were not asked, and came to something else by being compared with what was."""
         self._past: Spent | None = None
         self._columns = RowColumns(())
         self._comparing: set[asyncio.Task[None]] = set()
+        self._catching_up = asyncio.Lock()
+        self._open: dict[int, Attempt] = {}
 
     def go_on_from(self, spent: Spent) -> None:
         """Count what was spent before as the run's: its limits are those of the whole of it."""
         self._cost, self.without_cost, self._past = spent.cost, spent.without_cost, spent
+        self.judges_without_cost = spent.judges_without_cost
 
     def plan(self) -> list[Ticket]:
         """Write the jobs into the store; a ticket for every attempt."""
@@ -157,6 +168,8 @@ class Runner:
             if not self._interrupted and (self._cancelled or self.stopped_because == "cancelled"):
                 state = "cancelled" if schedule.waiting or self.stopped_because else "finished"
             if self.writer is not None:
+                for ref, attempt in self._open.items():  # nobody compares them any more: never a pass
+                    self.writer.done(ref, open_attempt(attempt))
                 self.writer.state(state, self.environment.now())
         return state
 
@@ -184,8 +197,11 @@ class Runner:
 
     def _moved(self) -> None:
         """Where the run's attempts are executed is said in its facts."""
-        if self.writer is not None and self.writer.info.place != self.place.words:
-            self.writer.info.place = self.place.words
+        if self.writer is None:
+            return
+        info = self.writer.info
+        if (info.place, info.note) != (self.place.words, self.place.note or info.note):
+            info.place, info.note = self.place.words, self.place.note or info.note
             self.writer.update_info()
 
     async def _all(self, schedule: Schedule, workers: int, started: list[asyncio.Task[None]]) -> None:
@@ -203,7 +219,7 @@ class Runner:
             raise
 
     async def _work(self, schedule: Schedule) -> None:
-        while (ticket := await schedule.next()) is not None:
+        while (ticket := await self._next(schedule)) is not None:
             try:
                 await self._attempt(ticket)
             finally:
@@ -211,10 +227,20 @@ class Runner:
             if self.stopped_because is not None:
                 schedule.end()
 
+    async def _next(self, schedule: Schedule) -> Ticket | None:
+        """The next attempt to begin; none while many that have ended are not on disk: whoever kills the process would
+        pay for them twice. While the loop waits here the writing thread has the processor to itself."""
+        if self.writer is not None and self.writer.behind:
+            async with self._catching_up:
+                # It is a thread that catches up: there is no event of this loop's to await.
+                while self.writer.behind:  # noqa: ASYNC110
+                    await asyncio.sleep(_LOOK_AGAIN)
+        return await schedule.next()
+
     async def _attempt(self, ticket: Ticket) -> None:
         job = ticket.job
-        if self._on_start is not None:
-            self._on_start(job, ticket.number, ticket.attempt_ref)
+        if self.on_start is not None:
+            self.on_start(job, ticket.number, ticket.attempt_ref)
         started, began = self.environment.now(), time.perf_counter()
         task = asyncio.create_task(self.place.attempt(ticket, self._deadline(job), self._left))
         self._tasks[ticket.attempt_ref] = task
@@ -227,7 +253,8 @@ class Runner:
         except asyncio.CancelledError:
             if self._interrupted:
                 begun = self._left.get(ticket.attempt_ref)
-                self.unfinished_cost += (begun.cost if begun is not None else None) or 0.0
+                if begun is not None:
+                    self.unfinished_cost += (begun.cost or 0.0) + _judging_cost(begun)
                 self._put_back(ticket)
                 return
             if ticket.attempt_ref not in self._cancelled:
@@ -252,6 +279,7 @@ class Runner:
     def _ended(self, ticket: Ticket, attempt: Attempt, packed: Packed | None = None) -> None:
         judged = ticket.job.judges_only  # what the answer took was spent when it was asked for
         self._cost += 0.0 if judged else attempt.cost or 0.0
+        self._judged(attempt.judging)
         if (
             attempt.cost is None
             and not judged
@@ -266,15 +294,31 @@ class Runner:
             self._settled(ticket, attempt, packed)
             return
         if self.writer is not None:
-            self.writer.done(ticket.attempt_ref, open_attempt(attempt))
+            waits = attempt.outcome == "passed"
+            self.writer.done(ticket.attempt_ref, open_attempt(attempt), waits=waits)
+            if waits:
+                self._open[ticket.attempt_ref] = attempt
         columns = self._columns.take(ticket, attempt)
         if columns is not None:
             task = asyncio.ensure_future(self._compare(columns))
             self._comparing.add(task)
             task.add_done_callback(self._comparing.discard)
 
+    def _judged(self, judging: JudgeUse | None) -> None:
+        """What judges took counts towards the limit, whoever was asked."""
+        if judging is not None and judging.cost is None:
+            self.judges_without_cost += judging.calls
+        self._cost += (judging.cost if judging is not None else None) or 0.0
+
     async def _compare(self, columns: list[Ended]) -> None:
-        await compared(columns, self.environment)
+        took: list[JudgeUse] = []
+        try:
+            self.compared_anew += await compared(columns, self.environment, took.append)
+        except asyncio.CancelledError:
+            self.unfinished_cost += sum(one.cost or 0.0 for one in took)
+            raise
+        for one in took:
+            self._judged(one)
         for ticket, attempt in columns:
             if ticket.order >= 0:
                 self._settled(ticket, mask(attempt, self.environment))
@@ -282,6 +326,7 @@ class Runner:
                 self.writer.done(ticket.attempt_ref, mask(attempt, self.environment))
 
     def _settled(self, ticket: Ticket, attempt: Attempt, packed: Packed | None = None) -> None:
+        self._open.pop(ticket.attempt_ref, None)
         if self.writer is not None:
             self.writer.done(ticket.attempt_ref, attempt, packed or Packed.of(attempt))
         if self.on_done is not None:
@@ -328,10 +373,14 @@ class Runner:
             task.cancel()
         return len(dropped) + len(running)
 
-    async def interrupt(self, why: str = "interrupted") -> None:
-        """Stop at once (Ctrl-C): what runs is put back, what has ended stays, a resume goes on."""
+    def interrupted(self, why: str = "interrupted") -> None:
+        """From now on the run's end is no finish of it."""
         if not self._interrupted:
             self._interrupted, self.stopped_because = True, why
+
+    async def interrupt(self, why: str = "interrupted") -> None:
+        """Stop at once (Ctrl-C): what runs is put back, what has ended stays, a resume goes on."""
+        self.interrupted(why)
         if self._opening is not None:
             self._opening.cancel()
         if self._schedule is not None:
@@ -345,6 +394,10 @@ class Runner:
             self._schedule.pause(paused)
         if self.writer is not None:
             self.writer.state("paused" if paused else "running")
+
+
+def _judging_cost(attempt: Attempt) -> float:
+    return (attempt.judging.cost if attempt.judging is not None else None) or 0.0
 
 
 def _cancelled(job: Job, number: int, started: float, seconds: float) -> Attempt:

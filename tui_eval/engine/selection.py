@@ -10,10 +10,11 @@ from tui_eval.case_names import called, which_tests
 from tui_eval.engine import case_filters
 from tui_eval.engine.request import RequestCell, RunRequest
 from tui_eval.formats import format_of
+from tui_eval.guard.spelling import some_of
 from tui_eval.guard.text import visible
 from tui_eval.model import Case
 from tui_eval.store.case_state import by_column, is_own, not_passed
-from tui_eval.store.schema import CaseHistory
+from tui_eval.store.schema import CaseHistory, StoredCase
 
 NOTHING_FAILED = "--failed: nothing failed or errored last time (or nothing was run yet)"
 
@@ -32,7 +33,7 @@ class SelectionError(Exception):
 
 
 class NothingLeft(Exception):
-    """A filter that leaves no case; one line that says what there is."""
+    """Nothing is left to run although nothing was asked for that is not there (`--failed` where all is well); one line."""
 
 
 def choose(
@@ -43,8 +44,8 @@ def choose(
     `latest` gives the last results by case id, asked for only with `failed_only`.
 
     Raises:
-        SelectionError: something named does not exist; the text says what there is.
-        NothingLeft: a filter leaves nothing.
+        SelectionError: something named does not exist, or a pattern matches nothing; the text says what there is.
+        NothingLeft: nothing failed last time.
     """
     if all(getattr(request, name) == getattr(_ASKS_NOTHING, name) for name in (*LOOKS_AT_ALL, *_COUNTS)):
         return cases
@@ -64,7 +65,7 @@ def choose(
         history = latest()
         chosen = [case for case in chosen if not_passed(history.get(case.case_id, ()))]
         if not chosen:
-            raise SelectionError(NOTHING_FAILED)
+            raise NothingLeft(NOTHING_FAILED)
     try:
         chosen = case_filters.by_columns(case_filters.by_results(chosen, request), request)
         if request.filter_range is not None:
@@ -98,7 +99,8 @@ def _by_ids(cases: Iterable[Case], ids: Sequence[str]) -> list[Case]:
 
 
 def _by_words(cases: Sequence[Case], words: Sequence[str]) -> list[Case]:
-    """Folder first, then id, name, file stem or path, as nao's `--select` (commas separate)."""
+    """A whole id, or one with `::` before it, is that case alone; else folder first, then id, name, file stem or path,
+    as nao's `--select` (commas separate)."""
     taken: dict[int, Case] = {}
     listed: list[str] = []
     wanted = [word for text in words for part in _split(text, cases) if (word := part.strip())]
@@ -106,7 +108,9 @@ def _by_words(cases: Sequence[Case], words: Sequence[str]) -> list[Case]:
         names = _some(dict.fromkeys(case.name for case in cases))
         raise SelectionError(f"--select names nothing; there are: {names}")
     for word in wanted:
-        found = [case for case in cases if word in PurePosixPath(case.suite).parts[:-1]]
+        found = [case for case in cases if is_id(case, word)]
+        if not found:
+            found = [case for case in cases if word in PurePosixPath(case.suite).parts[:-1]]
         if not found:
             found = [case for case in cases if _is_called(case, word)]
         if not found:  # what lists call one without a name
@@ -123,19 +127,27 @@ def _split(text: str, cases: Sequence[Case]) -> list[str]:
     """A name may hold a comma, and an id the label of a prompt or agent that does: the whole text is tried
     before its parts."""
     whole = text.strip()
-    if any(_is_called(case, whole) for case in cases):
+    if any(is_id(case, whole) or _is_called(case, whole) for case in cases):
         return [whole]
     if "," in text and whole in called(cases, which_tests(cases)):
         return [whole]
     return text.split(",")
 
 
+def is_id(case: Case | StoredCase, word: str) -> bool:
+    """Whether a word is a case's id and can mean nothing else: with its suite, or as `again:` prints it."""
+    return "::" in word and _among(word, (case.case_id, "::" + case.case_id.partition("::")[2]))
+
+
 def _is_called(case: Case, word: str) -> bool:
-    """Whether a word means a case: its id (with its suite or without, as `again:` prints it), its name, its
-    file. What a terminal cannot take may be given as it was shown."""
+    """Whether a word means a case: its id without its suite, its name, its file."""
     path = PurePosixPath(case.suite)
     own = case.case_id.partition("::")[2]
-    known = (case.case_id, own, case.name, case.suite, path.stem, path.name)
+    return _among(word, (own, case.name, case.suite, path.stem, path.name))
+
+
+def _among(word: str, known: tuple[str, ...]) -> bool:
+    """Whether a word is one of these; what a terminal cannot take may be given as it was shown."""
     if word in known:
         return True
     return any(visible(text, newlines=False).strip() == word for text in known if not text.isprintable())
@@ -160,7 +172,7 @@ def _by_metadata(cases: Sequence[Case], text: str) -> list[Case]:
         given = [case.metadata[key] for case in cases if key in case.metadata]
         values = {_as_text(item) for one in given for item in (one if isinstance(one, list) else [one])}
         what = f"values of {key}: {_some(sorted(values))}" if values else f"keys: {_some(there)}"
-        raise NothingLeft(f"--filter-metadata {text}: nothing matches; there are {what}")
+        raise SelectionError(f"--filter-metadata {text}: nothing matches; there are {what}")
     return found
 
 
@@ -178,7 +190,7 @@ def _by_pattern(cases: Sequence[Case], pattern: str) -> list[Case]:
     found = [case for case in cases if (text := _described(case)) and compiled.search(text)]
     if cases and not found:
         there = dict.fromkeys(text for case in cases if (text := _described(case)))
-        raise NothingLeft(f"--filter-pattern {pattern}: nothing matches; descriptions are: {_some(there)}")
+        raise SelectionError(f"--filter-pattern {pattern}: nothing matches; descriptions are: {_some(there)}")
     return found
 
 
@@ -190,5 +202,4 @@ def _described(case: Case) -> str:
 
 def _some(names: Iterable[str]) -> str:
     listed = list(names)
-    shown = ", ".join(listed[:8])
-    return shown + (f" and {len(listed) - 8} more" if len(listed) > 8 else "") if listed else "none"
+    return some_of(listed, 8) if listed else "none"

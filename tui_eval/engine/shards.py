@@ -60,8 +60,11 @@ def shard_key(case: Case) -> str:
 
 def _without_column(case_id: str, provider: str, prompt: str | None) -> str:
     """A case's id without the provider and what follows it: the prompt's label, or what stands for it."""
-    bare, whole = identity.ending(provider, None), identity.ending(provider, prompt)
-    for ending in (whole, bare):
+    bare = identity.ending(provider, None)
+    # A person's label of a text file's prompt is all that an id has of `LABEL: FILE: TEXT`.
+    parts = (prompt or "").split(": ")
+    labels = (": ".join(parts[:count]) for count in range(len(parts), 0, -1))
+    for ending in (*(identity.ending(provider, label) for label in labels), bare):
         if case_id.endswith(ending):
             return case_id.removesuffix(ending)
     return case_id.rpartition(f"{bare}::")[0] or case_id

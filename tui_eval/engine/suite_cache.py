@@ -40,9 +40,9 @@ class SuiteCache:
             else:  # written while it was read, perhaps, or just before, when another change may look the same
                 self._suites.pop(key, None)
             loaded.append(suite)
-        problems = [p for p in problems if p.level == "error"] + reading.not_read(problems, loaded, config)
-        if problems:
-            loaded.append(Suite(path="", format=UNTOLD, problems=problems))
+        left = reading.remaining(problems, loaded, config)
+        if left:
+            loaded.append(Suite(path="", format=UNTOLD, problems=list(left)))
         return loaded
 
 

@@ -29,18 +29,29 @@ from tui_eval.config.project import (
     DatabaseSpec,
     SuiteRule,
     database,
+    database_spec,
     fill,
     rule_for,
 )
 from tui_eval.engine import grader_choice, replayed
 from tui_eval.engine.places.chosen_place import place_wanted
-from tui_eval.engine.plan import CasesOf, Job, plan
+from tui_eval.engine.plan import CasesOf, Job, asks_a_database, plan, tool_databases
 from tui_eval.engine.request import RunRequest
-from tui_eval.formats import format_of
+from tui_eval.formats import format_of, reading
 from tui_eval.formats.format import Format, RenderError
 from tui_eval.guard.paths import confine
-from tui_eval.guard.trust import NeedsTrust, Trust, agent_code, from_root, inline_in_node, script
-from tui_eval.javascript.inline import needs_node
+from tui_eval.guard.trust import (
+    NeedsTrust,
+    ReadsVariables,
+    Trust,
+    agent_code,
+    from_root,
+    inline_in_node,
+    is_file,
+    is_variable,
+    script,
+)
+from tui_eval.javascript.inline import OF_NODE, needs_node
 from tui_eval.model import Assertion, Case, Suite
 from tui_eval.nunjucks.suite_environment import SuiteEnvironment
 from tui_eval.store.run_folders import Store
@@ -59,8 +70,6 @@ _BUILT = re.compile(
     r"\benv\s{0,20}\[\s{0,20}[^\s\"']|\{%-?\s{0,20}(?:include|import|from|extends)\s{1,20}[^\s\"']"
 )
 """A template that makes the name of a variable or a file."""
-_OF_NODE = re.compile(r"\b(?:process|require|fetch|XMLHttpRequest|WebSocket|crypto|Intl|module|import)\b")
-_COMPARES = re.compile(r"similar|select-best|relevance")
 _HOLDS_CODE = re.compile(
     r"transform|parser|validate|postprocess|callback|scoring|streamresponse", re.IGNORECASE
 )
@@ -73,6 +82,7 @@ def wants(suites: Iterable[Suite], config: Config, trust: Trust) -> list[str]:
     raises."""
     if trust.granted:
         return []
+    suites = _with_variables(list(suites), config, trust)
     found = _Wants(config, trust)
     found.place()
     for section in config.nao.withheld.values() if config.nao is not None else ():
@@ -94,6 +104,7 @@ def wants_of_jobs(
     for them needs. `assess`: the judge names the failures at its end; `typed_judge` is trusted by being typed."""
     if trust.granted:
         return []
+    jobs = _jobs_with_variables(jobs, config, trust)
     found = _Wants(config, trust)
     for job in {job.suite: job for job in jobs if job.judges_only}.values():
         base = (config.root / job.suite).parent
@@ -159,22 +170,6 @@ def _without_hooks(settings: dict[str, Any], name: str) -> dict[str, Any]:
     return {key: value for key, value in settings.items() if not any(True for _ in calls({key: value}))}
 
 
-def _asks_a_database(case: Case) -> bool:
-    return any(one.type == "sql" for one in _asserted(case))
-
-
-def _asserted(case: Case) -> Sequence[Assertion]:
-    if not any(turn.assertions for turn in case.turns):
-        return case.assertions
-    return (*case.assertions, *(one for turn in case.turns for one in turn.assertions))
-
-
-def _asks_a_judge(case: Case) -> bool:
-    """Whether a model may be asked to judge it: to grade, to compare, or for embeddings."""
-    form = format_of(case.format)
-    return any(form.asks_a_judge(one.type) or _COMPARES.search(one.type) for one in _asserted(case))
-
-
 class _Seen:
     """What of a suite has been looked at already: its cases share most of what they hold."""
 
@@ -200,10 +195,10 @@ class _Seen:
             if len(self._providers) > _MOST_SEEN:
                 self._providers.clear()
             known = self._providers[id(case.provider)] = case.provider, _json(case.provider)
-        types = (case.format, *[one.type for one in _asserted(case)])
+        types = (case.format, *[one.type for one in case.asserted])
         asks = self._asked.get(types)
         if asks is None:
-            asks = self._asked[types] = _asks_a_database(case), _asks_a_judge(case)
+            asks = self._asked[types] = asks_a_database(case), grader_choice.asks_a_judge(case)
         return case.agent, known[1], case.format, _directly(case), case.database, asks
 
 
@@ -224,8 +219,8 @@ class _Wants:
         self.all[what] = None
 
     def _in_turn(self, ask: Callable[[Trust], Any]) -> None:
-        """What asks for one thing after the other: as if each were agreed to. Files outside are never read, and
-        LiteLLM is never begun with: what would be asked for after them is asked anew."""
+        """What asks for one thing after the other: as if each were agreed to. Files outside, or with secrets, are never
+        read, and LiteLLM is never begun with: what would be asked for after them is asked anew."""
         trust = Trust()
         for _ in range(_MOST):
             try:
@@ -233,7 +228,7 @@ class _Wants:
                 return
             except NeedsTrust as needs:
                 self.add(needs.what)
-                if needs.what.startswith(("read /", "let LiteLLM")):
+                if is_file(needs.what) or needs.what.startswith("let LiteLLM"):
                     return
                 trust.agreed |= {needs.what}
             except Exception:  # what is wrong with it is said by `check`, or when it is run
@@ -254,16 +249,15 @@ class _Wants:
                 self.agent(spec)
             if _directly(case):
                 self.networks(spec, direct=True)
-            for tool in _entries(spec.options.get("tools")):
-                if tool.get("type") == "sql":
-                    name = tool.get("database")
-                    self.used_database(name if isinstance(name, str) else None)
-        if _asks_a_database(case):
+            for name in tool_databases(spec):
+                self.used_database(name)
+        if asks_a_database(case):
             self.used_database(case.database or job.database)
-        if _asks_a_judge(case) or (spec is not None and spec.type == "simulated-user"):
+        simulated = grader_choice.speaks_for_the_user(spec)
+        if simulated or grader_choice.asks_a_judge(case):
             with suppress(ConfigError):  # that there is no such judge is said when it is run
                 judge = grader_choice.judge_of(job.judge, self.config, typed_judge)
-                for one in (judge, self.config.judge if spec and spec.type == "simulated-user" else None):
+                for one in (judge, self.config.judge if simulated else None):
                     if one is not None:
                         self.agent(one)
 
@@ -272,9 +266,7 @@ class _Wants:
         if name in self._databases:
             return
         self._databases.add(name)
-        databases = self.config.databases
-        only = next(iter(databases.values())) if len(databases) == 1 else None
-        found = databases.get(name or "") or (only if name is None or self.config.nao is not None else None)
+        found = database_spec(self.config, name)
         if found is not None:
             self.database(found)
         elif self.config.nao is not None:  # it may be the name that is not known
@@ -387,7 +379,7 @@ class _Wants:
                 self._text(turn.text, base, code=False)
         if grader := format_of(case.format).case_grader(case):
             graders[_json(grader)] = grader
-        for one in _asserted(case):
+        for one in case.asserted:
             first = seen.first(one)
             if first and one.provider:
                 graders[_json(one.provider)] = one.provider
@@ -414,9 +406,9 @@ class _Wants:
         """What judging an answer of this case wants."""
         base = (self.root / case.suite).parent
         self.withheld(format_of(case.format).withheld(None, self.config))
-        for one in (*case.assertions, *(one for turn in case.turns for one in turn.assertions)):
+        for one in case.asserted:
             self._assertion(one, case, base, first=True)
-        if _asks_a_database(case):
+        if asks_a_database(case):
             self._in_turn(lambda trust: database(self.config, case.database, trust))
 
     def _traces(self, case: Case, suite: Suite) -> None:
@@ -507,7 +499,7 @@ class _Wants:
             self._template(text, base)
         if text.startswith("file://"):
             self._file(text.removeprefix("file://").strip(), base)
-        elif code and _OF_NODE.search(text):
+        elif code and OF_NODE.search(text):
             self.add(inline_in_node(text, base, self.root))
 
     def _template(self, text: str, base: Path) -> None:
@@ -580,10 +572,6 @@ class _Wants:
             self.job(job)
 
 
-def _entries(given: Any) -> list[dict[str, Any]]:
-    return [one for one in given if isinstance(one, dict)] if isinstance(given, list) else []
-
-
 @lru_cache(10_000)
 def _holds_code(key: str) -> bool:
     return _HOLDS_CODE.search(key) is not None
@@ -600,3 +588,47 @@ def _directly(case: Case) -> bool:
 
 def _json(value: Any) -> str:
     return json.dumps(value, default=str, sort_keys=True) if value is not None else ""
+
+
+# -- An agent's address may be a template of a variable. What is asked of the person is what the run asks for then, so that
+# the host is named, and so that agreeing to all of it is agreeing to what is wanted. Only variables are read for it.
+
+
+def _with_variables(suites: Sequence[Suite], config: Config, trust: Trust) -> Sequence[Suite]:
+    """The suites as they read once the variables of the environment are agreed to that their templates ask for; those
+    that only they ask for are `trust.wanted` then, too."""
+    if not any(map(is_variable, trust.wanted)):
+        return suites
+    reads = ReadsVariables()
+    again = [reading.load(config.root / one.path, config, reads) if one.path else one for one in suites]
+    trust.wanted += [what for what in filter(is_variable, reads.wanted) if what not in trust.wanted]
+    # Tests that agreed code makes are not made here.
+    return [now if len(now.cases) >= len(one.cases) else one for now, one in zip(again, suites, strict=True)]
+
+
+def _jobs_with_variables(jobs: Sequence[Job], config: Config, trust: Trust) -> Sequence[Job]:
+    """As `_with_variables`; those whose agent the suite itself names are asked of the one whom it names then."""
+    if not any(map(is_variable, trust.wanted)):
+        return jobs
+    suites = [Suite(path, "") for path in dict.fromkeys(job.suite for job in jobs)]
+    read = _with_variables(suites, config, trust)
+    settings = {suite.path: suite.settings for suite in read}
+    cases = {_place(case): case for suite in read for case in suite.cases}
+    made: list[Job] = []
+    for job in jobs:
+        case = cases.get(_place(job.case))
+        if case is None:
+            made.append(job)
+            continue
+        now = msgspec.structs.replace(job, held=case, settings=settings[job.suite])
+        if job.spec is None or not (job.spec.typed or job.spec.name in config.agents):
+            with suppress(Exception):  # what is wrong with it is said when it is run
+                own = plan([case], config, RunRequest(), dict, settings, chosen=True)[0]
+                now.spec, now.model = own.spec, own.model
+        made.append(now)
+    return made
+
+
+def _place(case: Case) -> tuple[Any, ...]:
+    """Where a case stands in its suite: its id may be made of what variables say."""
+    return case.suite, case.line, case.order

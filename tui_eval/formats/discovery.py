@@ -1,8 +1,9 @@
 """Finding suites below a folder, quickly: thousands of files are looked at, few are parsed.
 
 What counts in a folder the formats say. Hidden folders, `node_modules`, virtual environments and `outputs` are skipped,
-other files ignored; but YAML below a `tests/` folder that is not taken is a note, and an error where
-the tool of a format would refuse it.
+other files ignored; but what was meant as a suite and is none by a slip (`near_miss`) is an error, so is what the
+tool of a format would refuse, and other YAML below a `tests/` folder that is not taken is a note.
+Links to folders are followed within the project, each folder once.
 A file named outright must be a suite.
 """
 
@@ -10,12 +11,17 @@ from __future__ import annotations
 
 import codecs
 import os
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
+from typing import NamedTuple
+
+from msgspec.structs import replace
 
 from tui_eval.formats import added_formats, all_formats, not_loaded
-from tui_eval.guard.paths import confine, leads_out, read_file
+from tui_eval.formats.near_miss import PassedOver
+from tui_eval.guard.paths import confine, inside, leads_out, read_file, resolve
 from tui_eval.guard.spelling import close_to
 from tui_eval.guard.trust import NeedsTrust, Trust
 from tui_eval.model import Problem
@@ -27,6 +33,18 @@ LARGEST = 64 * 2**20
 """Bytes; a larger file is only read when it is named outright."""
 
 
+class LookedInto(NamedTuple):
+    """A folder that a search has looked into: its time, size and number then, and the names in it that could be suites
+    or hold some."""
+
+    stamp: tuple[int, int, int]
+    names: set[str]
+
+
+Looked = dict[str, LookedInto]
+"""The folders that a search has looked into, by their absolute paths."""
+
+
 def looks_for() -> str:
     """What a suite is, for somebody whose file is none."""
     kinds = [one.looks_for for one in all_formats() if one.looks_for]
@@ -36,16 +54,20 @@ def looks_for() -> str:
 
 
 def discover(
-    paths: Sequence[Path], root: Path, configs: Collection[str] = (), trust: Trust | None = None
+    paths: Sequence[Path],
+    root: Path,
+    configs: Collection[str] = (),
+    trust: Trust | None = None,
+    looked: Looked | None = None,
 ) -> tuple[list[Path], list[Problem]]:
     """The suite files that `paths` name or hold, absolute, each once, sorted by path. `configs` are suites because
-    the person says so (`-c`).
+    the person says so (`-c`). The folders below are added to `looked`.
 
     A link in a folder that leads out of the project is only followed with `trust`; one that is named outright is.
     Relative paths are relative to the current folder. Returned problems: a path that does not
     exist or cannot be read, a folder below that cannot be read, a file named outright that is no
-    suite, broken or empty YAML where nao expects a test; and notes (see `not_read`) of files that
-    were passed over although people may count on them.
+    suite, one below a folder that was meant as a suite, broken or empty YAML where nao expects a test; and notes of
+    files that were passed over although people may count on them (see `remaining`).
     """
     from tui_eval.formats.reading import from_root
 
@@ -57,19 +79,40 @@ def discover(
         shown = from_root(absolute, root)
         try:
             if absolute.is_dir():
-                problems += _search(absolute, root, found, trust or Trust())
+                problems += _search(absolute, root, found, trust or Trust(), looked)
             elif not absolute.exists():
                 problems.append(
                     Problem(shown, 0, "", "there is no such file or folder", _what_there_is(absolute))
                 )
-            elif str(absolute) in configs or _is_suite(absolute, root, named=True):
+            elif str(absolute) in configs:
                 found.add(absolute)
             else:
-                problems.append(Problem(shown, 0, "", "not recognised as a suite", looks_for()))
+                data = _as_utf8(read_file(absolute))
+                if _is_suite(absolute, data, root, named=True):
+                    found.add(absolute)
+                else:
+                    problems += why_none(shown, data.decode("utf-8-sig", "replace"), root)
         except (OSError, ValueError) as error:
             text = error.strerror if isinstance(error, OSError) else str(error)
             problems.append(Problem(shown, 0, "", f"cannot be read: {text}"))
     return sorted(found, key=lambda file: file.parts), problems
+
+
+def new_in(folders: Iterable[str], looked: Looked, root: Path, trust: Trust) -> tuple[list[Path], list[Path]]:
+    """What is new in folders that a search has looked into, and in folders that are new there: suites (and what was
+    meant as one), and other files that may become one when they are saved again. They are looked into then."""
+    suites: list[Path] = []
+    others: list[Path] = []
+    for folder in folders:
+        for file in _walk(Path(folder), root, [], looked):
+            (suites if is_or_was_meant(file, root, trust) else others).append(file)
+    return suites, others
+
+
+def is_or_was_meant(file: Path, root: Path, trust: Trust) -> bool:
+    """Whether a search takes this file for a suite, or says what is wrong with it."""
+    found: set[Path] = set()
+    return any(one.level == "error" for one in _look_at(file, file.parent, root, found, trust)) or bool(found)
 
 
 def _what_there_is(missing: Path) -> str:
@@ -86,30 +129,38 @@ def _what_there_is(missing: Path) -> str:
     return f"there are: {', '.join(names[:8])}{more}" if names else "its folder is empty"
 
 
-def _search(folder: Path, root: Path, found: set[Path], trust: Trust) -> list[Problem]:
+def _search(
+    folder: Path, root: Path, found: set[Path], trust: Trust, looked: Looked | None = None
+) -> list[Problem]:
     """Add the suites below a folder; a file that could be one and cannot be read is a problem, since
     a run without it would be green."""
+    problems: list[Problem] = []
+    for file in _walk(folder, root, problems, looked):
+        problems += _look_at(file, folder, root, found, trust)
+    return problems
+
+
+def _look_at(file: Path, folder: Path, root: Path, found: set[Path], trust: Trust) -> list[Problem]:
+    """Add one file below a folder to `found` if it is a suite; else what is wrong with it."""
     from tui_eval.formats.reading import from_root
 
-    problems: list[Problem] = []
-    for file in _walk(folder, root, problems):
-        try:
-            if leads_out(root, file) and leads_out(folder, file):
-                confine(root, file, trust)
-            if _is_suite(file, root):
-                found.add(file)
-            elif file.suffix in (".yaml", ".yml"):
-                shown = from_root(file, root)
-                problems += _refused(file, shown) or _not_taken(file, shown)
-        except NeedsTrust as error:
-            # Whether it is a suite is not known: nothing of it has been read.
-            what = f"a link that leaves the project is not followed: {error}"
-            problems.append(Problem(from_root(file, root), 0, "", what, "or name the file outright"))
-        except FileNotFoundError:  # gone since the folder was listed
-            continue
-        except OSError as error:
-            problems.append(Problem(from_root(file, root), 0, "", f"cannot be read: {error.strerror}"))
-    return problems
+    try:
+        if leads_out(root, file) and leads_out(folder, file):
+            confine(root, file, trust)
+        data = _as_utf8(read_file(file))
+        if _is_suite(file, data, root):
+            found.add(file)
+            return []
+        shown, text = from_root(file, root), data.decode("utf-8-sig", "replace")
+        return _refused(file, shown) or _meant(shown, text, root) or _not_taken(file, shown)
+    except NeedsTrust as error:
+        # Whether it is a suite is not known: nothing of it has been read.
+        what = f"a link that leaves the project is not followed: {error}"
+        return [Problem(from_root(file, root), 0, "", what, "or name the file outright")]
+    except FileNotFoundError:  # gone since the folder was listed
+        return []
+    except OSError as error:
+        return [Problem(from_root(file, root), 0, "", f"cannot be read: {error.strerror}")]
 
 
 def _refused(file: Path, shown: str) -> list[Problem]:
@@ -117,60 +168,118 @@ def _refused(file: Path, shown: str) -> list[Problem]:
     return next((found for one in all_formats() if (found := one.refused(file, shown))), [])
 
 
+def _meant(shown: str, text: str, root: Path) -> list[Problem]:
+    """Why a file is none of the suites that it was meant as, by the first format that knows it; empty: by none."""
+    if shown.rpartition("/")[2] in OWN_FILES:
+        return []
+    file = PassedOver(shown, text, root)
+    for one in all_formats():
+        with suppress(Exception):  # another package's format must not hide the rest
+            if found := one.meant(file):
+                return found
+    return []
+
+
+def why_none(shown: str, text: str, root: Path) -> list[Problem]:
+    """Why a file that is named outright is no suite."""
+    meant = [replace(one, level="error", passed_over=False) for one in _meant(shown, text, root)]
+    return meant or [Problem(shown, 0, "", "not recognised as a suite", looks_for())]
+
+
 def _not_taken(file: Path, shown: str) -> list[Problem]:
     """A note for YAML below a `tests/` folder that is no suite: people keep their tests there, and one
     that is not run would otherwise not be missed. Whether something else reads it is not known yet."""
-    relative = Path(shown)
-    if "tests" not in relative.parts[:-1] or file.name in OWN_FILES:
+    ending = file.suffix.lower()
+    below_tests = "/tests/" in f"/{shown}"
+    if not below_tests or ending not in (".yaml", ".yml") or file.name in OWN_FILES:
         return []
-    text = read_file(file).decode("utf-8-sig", "replace")
-    named = next((cure for one in all_formats() if (cure := one.cure_if_passed_over(relative, text))), "")
-    likely = (one.looks_for for one in all_formats() if relative.suffix in one.endings)
-    cure = named or f"a suite of such a name is {' or '.join(likely)}"
-    return [Problem(shown, 0, "", "not taken: it is no suite", cure, "note")]
+    likely = (one.looks_for for one in all_formats() if ending in one.endings)
+    cure = f"a suite of such a name is {' or '.join(likely)}"
+    return [Problem(shown, 0, "", "not taken: it is no suite", cure, "note", passed_over=True)]
 
 
-def _walk(folder: Path, root: Path, problems: list[Problem]) -> Iterator[Path]:
-    """Files that could be suites by their name; links to folders are not followed. A folder below
-    that cannot be read is added to `problems`."""
-    from tui_eval.formats.reading import from_root
-
-    waiting = [str(folder)]
-    while waiting:
-        current = waiting.pop()
+def _walk(folder: Path, root: Path, problems: list[Problem], looked: Looked | None = None) -> Iterator[Path]:
+    """Files that could be suites by their name. Folders below that cannot be read, and links that lead nowhere or are
+    not followed, are added to `problems`. In a folder that has been `looked` into only what is new since counts."""
+    waiting, links, seen = [str(folder)], list[str](), set[tuple[int, int]]()
+    while waiting or links:
+        # What a link leads to may lie below the folder itself, and has its own name then.
+        linked = not waiting
+        current = links.pop() if linked else waiting.pop()
         try:
+            status = os.stat(current)
+            if (status.st_dev, status.st_ino) in seen:
+                continue
+            if linked and (why := _not_followed(Path(current), folder, root)):
+                problems.append(_of_link(Path(current), root, why))
+                continue
+            seen.add((status.st_dev, status.st_ino))
             with os.scandir(current) as entries:
                 listed = list(entries)
         except FileNotFoundError:  # gone since its folder was listed
             continue
         except OSError as error:
-            shown = from_root(Path(current), root)
+            shown = _shown(current, root)
             cure = "make it readable, or name the folders that are meant"
             problems.append(Problem(shown, 0, "", f"the folder cannot be read: {error.strerror}", cure))
             continue
+        known, names = set[str](), set[str]()
+        if looked is not None:
+            known = looked[current].names if current in looked else known
+            looked[current] = LookedInto((status.st_mtime_ns, status.st_size, status.st_ino), names)
         for entry in listed:
             name = entry.name
             try:
-                if entry.is_dir(follow_symlinks=False):
+                if looked is not None and (entry.is_dir() or _could_be(name)):
+                    names.add(name)
+                if name in known:
+                    continue
+                if entry.is_dir():
                     if not name.startswith(".") and name not in SKIPPED and not _is_venv(entry.path):
-                        waiting.append(entry.path)
+                        (links if entry.is_symlink() else waiting).append(entry.path)
                 elif _could_be(name) and entry.is_file():
                     if entry.stat().st_size <= LARGEST:
                         yield Path(entry.path)
                         continue
-                    shown = from_root(Path(entry.path), root)
                     what, cure = f"not read: larger than {LARGEST >> 20} MB", "name it outright to read it"
                     # What is a suite by its name would be missed; another one may be data.
-                    level = "error" if _claimed(name) else "note"
-                    problems.append(Problem(shown, 0, "", what, cure, level))
-            except OSError:
-                continue
+                    claimed = _claimed(name)
+                    level = "error" if claimed else "note"
+                    shown = _shown(entry.path, root)
+                    problems.append(Problem(shown, 0, "", what, cure, level, passed_over=not claimed))
+                elif _could_be(name) and entry.is_symlink():
+                    what = "cannot be read: it is a link, and leads to no file"
+                    problems.append(Problem(_shown(entry.path, root), 0, "", what, "mend or remove the link"))
+            except OSError as error:
+                if entry.is_symlink() and _could_be(name):  # in a circle, or into a folder that is closed
+                    what = f"cannot be read: {error.strerror}"
+                    problems.append(Problem(_shown(entry.path, root), 0, "", what))
+
+
+def _not_followed(link: Path, folder: Path, root: Path) -> str:
+    """Why a link to a folder is not followed below `folder`; empty: it is."""
+    if not inside(root, link):
+        return "leads out of the project"
+    return "leads to a folder above" if resolve(folder, root).is_relative_to(resolve(link, root)) else ""
+
+
+def _of_link(link: Path, root: Path, why: str) -> Problem:
+    """A note: nobody knows whether there are suites behind it."""
+    what = f"not looked into: a link that {why}"
+    cure = "name the folder itself if its suites are meant"
+    return Problem(_shown(link, root), 0, "", what, cure, "note", passed_over=True)
+
+
+def _shown(path: str | Path, root: Path) -> str:
+    from tui_eval.formats.reading import from_root
+
+    return from_root(Path(path), root)
 
 
 def _could_be(name: str) -> bool:
     if _claimed(name):
         return True
-    wanted = name.endswith(_endings()) or _added(name)
+    wanted = name.lower().endswith(_endings()) or _added(name)
     return wanted and name not in OWN_FILES and not name.startswith(".")
 
 
@@ -213,12 +322,11 @@ def _as_utf8(data: bytes) -> bytes:
     return data.decode(kind, "replace").encode("utf-8", "replace")
 
 
-def _is_suite(file: Path, root: Path, *, named: bool = False) -> bool:
+def _is_suite(file: Path, data: bytes, root: Path, *, named: bool = False) -> bool:
     from tui_eval.formats.reading import from_root, reader_for
 
     if file.name in OWN_FILES:
         return False
-    data = _as_utf8(read_file(file))
     if (
         not named
         and not _claimed(file.name)

@@ -8,7 +8,7 @@ the one of a case. Members import what they need when they are asked: a format c
 from __future__ import annotations
 
 import importlib
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path, PurePath
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from tui_eval.assertions.judge_input import JudgeInput, Judgement, JudgeServices
     from tui_eval.assertions.judging import Handler
     from tui_eval.config.project import AgentSpec, Config
+    from tui_eval.formats.near_miss import PassedOver
     from tui_eval.guard.trust import Trust
     from tui_eval.javascript.isolate import JavaScriptHost
     from tui_eval.javascript.node_host import NodeHost
@@ -204,9 +205,10 @@ class Format:
         """Why the format's own tool would run nothing while this file, which no format recognised, is there."""
         return []
 
-    def cure_if_passed_over(self, path: Path, text: str) -> str:
-        """What to do where a file that might be a suite of this format is passed over below a folder."""
-        return ""
+    def meant(self, file: PassedOver) -> list[Problem]:
+        """Why a file that no format recognised is none although it was meant as a suite of this one (`near_miss`), each
+        `passed_over`; empty: it was not."""
+        return []
 
     # -- Judging.
 
@@ -280,7 +282,7 @@ class Format:
 
     def files_to_change(self, case: Case) -> list[str]:
         """Where what a case asks for may stand, from the root, nearest first."""
-        return [case.file or case.suite]
+        return [case.path]
 
     saves: bool = False
     """Whether a conversation can be saved as a case of this format."""
@@ -555,8 +557,14 @@ class Format:
         """What judging with an assertion's value needs trust for; its `file://` is looked at already."""
         return None
 
-    def secrets(self, case: Case) -> Iterable[str]:
-        """Secrets of a case whose names do not say that they are."""
+    def providers(self, case: Case) -> Iterable[Any]:
+        """What a case gives of those whom it asks, as its file says it: its provider, and what judges it."""
+        yield case.provider
+        for one in case.asserted:
+            yield one.provider
+
+    def secrets(self, provider: dict[str, Any]) -> Iterable[str]:
+        """Secrets of one of `providers` whose names do not say that they are."""
         return ()
 
     def as_ours(self, document: Any, path: Path) -> OurResults | None:
@@ -574,9 +582,6 @@ def late(reference: str) -> Any:
 
 
 _module = cache(importlib.import_module)
-
-
-CaseJudge = Callable[["JudgeInput"], Awaitable["Judgement"]]
 
 
 class ReaderFormat(Format):

@@ -6,8 +6,10 @@ Nothing raises for what a suite's file says: problems are values, with their pla
 
 from __future__ import annotations
 
+import fnmatch
 import gc
 import os
+import re
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -15,7 +17,7 @@ from typing import Any
 
 from tui_eval.config.project import Config
 from tui_eval.formats import UNTOLD, all_formats, format_of
-from tui_eval.formats.discovery import discover, looks_for
+from tui_eval.formats.discovery import discover, looks_for, why_none
 from tui_eval.formats.format import Format, OurResults
 from tui_eval.guard.paths import read_file
 from tui_eval.guard.trust import NeedsTrust, Trust
@@ -29,9 +31,9 @@ __all__ = [
     "load",
     "load_all",
     "looks_for",
-    "not_read",
     "problems_of",
     "reader_for",
+    "remaining",
     "unreadable",
     "with_ids",
 ]
@@ -89,8 +91,8 @@ def load(path: Path, config: Config, trust: Trust) -> Suite:
     given = str(absolute) in config.typed.get("configs", ())
     reader = _of_configs() if given else reader_for(shown, text, config.root)
     if reader is None:
-        problem = Problem(shown, 0, "", "not recognised as a suite", looks_for())
-        return Suite(path=shown, format=UNTOLD, name=absolute.stem, problems=[problem], files=[str(absolute)])
+        problems = why_none(shown, text, config.root)
+        return Suite(path=shown, format="", name=absolute.stem, problems=problems, files=[str(absolute)])
     try:
         suite = reader.read(shown, text, config, trust)
     except NeedsTrust as error:
@@ -120,7 +122,8 @@ def load_all(paths: Iterable[str | Path], config: Config, trust: Trust) -> list[
         [Path(path) for path in paths], config.root, config.typed.get("configs", ()), trust
     )
     suites = [load(path, config, trust) for path in found]
-    notes = not_read(problems, suites, config)
+    problems = remaining(problems, suites, config)
+    notes = [problem for problem in problems if problem.level == "note"]
     suites += unreadable(problems)
     suites.sort(key=lambda suite: Path(suite.path).parts)
     return [Suite(path="", format=UNTOLD, problems=notes), *suites] if notes else suites
@@ -129,19 +132,42 @@ def load_all(paths: Iterable[str | Path], config: Config, trust: Trust) -> list[
 def unreadable(problems: Iterable[Problem]) -> list[Suite]:
     """What `discover` could not read, as suites without cases, each with its problem."""
     errors = [problem for problem in problems if problem.level == "error"]
-    return [Suite(path=p.path, format=UNTOLD, name=Path(p.path).stem, problems=[p]) for p in errors]
+    return [Suite(path=p.path, format="", name=Path(p.path).stem, problems=[p]) for p in errors]
 
 
-def not_read(problems: Iterable[Problem], loaded: Iterable[Suite], config: Config) -> list[Problem]:
-    """The notes of `discover` about files that are no suites, without those that a suite or the
-    configuration names: they are read there."""
-    notes = [problem for problem in problems if problem.level == "note"]
-    if not notes:
-        return []
+def remaining(problems: Sequence[Problem], loaded: Sequence[Suite], config: Config) -> Sequence[Problem]:
+    """What `discover` said, without files that it passed over and that a suite or the configuration names: they are
+    read there."""
+    if not any(problem.passed_over for problem in problems):
+        return problems
     used = {os.path.realpath(file) for suite in loaded for file in suite.files}
     named = [text for spec in config.agents.values() for text in _texts(spec.options)]
     used |= {os.path.realpath(config.root / text.removeprefix("file://")) for text in named}
-    return [note for note in notes if os.path.realpath(config.root / note.path) not in used]
+    later = re.compile("|".join(map(fnmatch.translate, _references(loaded, config.root))) or "(?!)")
+
+    def is_used(problem: Problem) -> bool:
+        path = os.path.realpath(config.root / problem.path)
+        return path in used or later.match(path) is not None
+
+    return [one for one in problems if not (one.passed_over and is_used(one))]
+
+
+def _references(loaded: Iterable[Suite], root: Path) -> set[str]:
+    """What the files of suites name with `file://`, absolute, also what is only read when a case runs."""
+    found: set[str] = set()
+    for suite in loaded:
+        for file in suite.files:
+            with suppress(OSError, ValueError):
+                for name in _REFERENCE.findall(read_file(Path(file), _LARGEST_NAMING)):
+                    named = name.decode("utf-8", "replace")
+                    for base in (os.path.dirname(file), os.path.dirname(root / suite.path)):
+                        found.add(os.path.realpath(os.path.join(base, named)))
+    return found
+
+
+_REFERENCE = re.compile(rb"""file://([^\s"'`,;{}()]+)""")
+_LARGEST_NAMING = 16 << 20
+"""Bytes of a suite's file in which references are looked for."""
 
 
 def _texts(value: Any) -> Iterable[str]:

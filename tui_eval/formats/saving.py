@@ -32,9 +32,17 @@ def talk_of(case: Case, attempt: Attempt, name: str = "") -> Talk:
     form = format_of(case.format)
     last = form.asked_in_turns(case)
     turns: list[SavedReply] = []
+    answered = {reply.turn for reply in attempt.replies}
+    before = 0
     for reply in attempt.replies:
         if last is not None and reply.turn > last:
             continue  # what was asked for the rows afterwards
+        # One reply may answer several turns: a conversation that is sent whole, or one that went on after a turn broke.
+        for event in attempt.transcript:
+            if event.kind == "user" and before < event.turn < reply.turn and event.turn not in answered:
+                sent.append(event.text)
+                turns.append(SavedReply(event.text, "", event.turn))
+        before = max(before, reply.turn)
         asked = [e.text for e in attempt.transcript if e.kind == "user" and e.turn == reply.turn]
         sent += asked
         messages = _chat(asked[-1]) if asked else None
@@ -83,7 +91,21 @@ def _is_of(form: str, case: Case) -> bool:
 
 def expectations(case: Case) -> int:
     """How many assertions a case has."""
-    return len(case.assertions) + sum(len(turn.assertions) for turn in case.turns)
+    return len(case.asserted)
+
+
+def unread(form: str, case: Case) -> list[str]:
+    """What the case states that could not be read, a line each for the person: the new case does not have it, and would
+    pass where this one is an error. What is kept as it stands (an assertion of an unknown type) is as wrong there."""
+    if not _is_of(form, case):
+        return []
+    kept = {one.type for one in case.asserted}
+    return [
+        f"left out: {problem}"
+        for problem in case.problems
+        if problem.level == "error"
+        and not any(f"'{name}'" in problem.message or f'"{name}"' in problem.message for name in kept)
+    ]
 
 
 def left_out(form: str, case: Case, attempt: Attempt) -> str:
@@ -93,8 +115,7 @@ def left_out(form: str, case: Case, attempt: Attempt) -> str:
         return ""
     if not many:
         return "it expects nothing yet: this answer did not pass, so nothing is proposed from it"
-    stated = [*case.assertions, *(one for turn in case.turns for one in turn.assertions)]
-    kinds = ", ".join(dict.fromkeys(one.type for one in stated))
+    kinds = ", ".join(dict.fromkeys(one.type for one in case.asserted))
     return f"it expects nothing yet: {case.name} is of another format ({kinds}), and this answer did not pass"
 
 

@@ -15,6 +15,7 @@ import polars as pl
 from tui_eval.frames.comparison_rules import ATOL, RTOL
 from tui_eval.frames.numbers import read_number, shortest_text
 from tui_eval.frames.pairs import ColumnPair
+from tui_eval.frames.typed_columns import declared_text
 from tui_eval.frames.value_texts import instant, nested_text, plain
 
 Status = Literal["same", "different", "missing", "extra"]
@@ -100,6 +101,8 @@ def told_apart(
 ) -> tuple[str | None, str | None]:
     """The texts of two values that differ, in quotes where that one is a text, or where it ends, would not be seen."""
     alike = expected == actual or set(kinds) == {"null", "text"}  # a text `null` beside none
+    if set(kinds) == {"number", "text"} and expected is not None and actual is not None:
+        alike = expected.casefold() == actual.casefold()  # a text `NaN` beside NaN
     return _in_quotes(expected, kinds[0], alike), _in_quotes(actual, kinds[1], alike)
 
 
@@ -163,6 +166,11 @@ def _near(one: ColumnPair, expected: Any, actual: Any) -> str:
         return ""
     if found is None or not found[0].is_finite() or not found[0]:
         return "the same, written otherwise"
+    if one.whole and not one.tolerant:
+        if isinstance(actual, float) and not isinstance(expected, float) and float(expected) == actual:
+            return f"off by {_short(found[0])}, the nearest that a float holds"
+        half = Decimal(5).scaleb(-one.expected.scale - 1)  # a unit of the last place is never allowed
+        return f"off by {_short(found[0])}, allowed {float(min(found[1], half)):.3g}"
     return f"off by {_short(found[0])}, allowed {float(found[1]):.3g}"
 
 
@@ -174,7 +182,7 @@ def _why(one: ColumnPair, expected: Any, actual: Any) -> str:
     if one.expected.kind == "time" or one.actual.kind == "time":
         return _apart(expected, actual)
     if isinstance(expected, str) and isinstance(actual, str):
-        return _apart(expected, actual)
+        return _apart(expected, actual, declared_text(one.expected))
     if isinstance(expected, dict | list | tuple) and isinstance(actual, dict | list | tuple):
         return _inside(expected, actual, "") or "value"
     if one.expected.kind == "nested":
@@ -216,8 +224,15 @@ def _distance(one: ColumnPair, expected: Any, actual: Any) -> tuple[Decimal, Dec
     return distance, allowed
 
 
-def _apart(expected: Any, actual: Any) -> str:
-    """How far two dates or timestamps are apart; `value` of anything else."""
+WRITTEN_OTHERWISE = "the same time written otherwise: text is compared as it is"
+
+
+def _apart(expected: Any, actual: Any, text: bool = False) -> str:
+    """How far two dates or timestamps are apart; `value` of anything else.
+
+    Args:
+        text: the expected column is known to hold texts.
+    """
     moments = [_moment(value) for value in (expected, actual)]
     if moments[0] is None or moments[1] is None:
         return "value" if isinstance(actual, str) or isinstance(expected, str) else "type"
@@ -226,7 +241,10 @@ def _apart(expected: Any, actual: Any) -> str:
     except TypeError:  # one with a time zone, one without
         return "value"
     if not gap:
-        return "value"
+        return WRITTEN_OTHERWISE if text else "value"
+    years = moments[1].year - moments[0].year
+    if years and moments[0].replace(year=2000) == moments[1].replace(year=2000):
+        return f"{abs(years)} year{'' if abs(years) == 1 else 's'} {'later' if years > 0 else 'earlier'}"
     days, rest = divmod(abs(gap), datetime.timedelta(days=1))
     words = [f"{days} day{'' if days == 1 else 's'}"] if days else []
     if rest:

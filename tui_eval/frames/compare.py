@@ -91,6 +91,8 @@ def _compare(
     names = list(dict.fromkeys(columns or wanted_names))
     e_empty, a_empty = not len(wanted) or not wanted_names, not len(given) or not given_names
     if e_empty and a_empty:
+        if len(given) != len(wanted):  # rows without columns are rows; for nao they are none
+            return FrameComparison(False, f"row count: {len(given)} vs {len(wanted)}")
         return FrameComparison(True, "both empty")
     if a_empty:
         return FrameComparison(False, "actual is empty")
@@ -215,7 +217,9 @@ def _in_sequence(pairs: list[ColumnPair]) -> bool:
 
 
 def _noise_only(pairs: list[ColumnPair], matching: Any) -> bool:
-    """Whether tolerated differences are no more than binary rounding (1e-12 of the value)."""
+    """Whether tolerated differences are no more than binary rounding (1e-12 of the value): of numbers beyond what
+    floats hold, none, for these may be ids."""
+    from tui_eval.frames.pairing import NOISE
     from tui_eval.frames.pairs import near_values
 
     for one in pairs:
@@ -224,6 +228,8 @@ def _noise_only(pairs: list[ColumnPair], matching: Any) -> bool:
         e, a = one.e_value, one.a_value
         if matching.e_rows is not None:
             e, a = e.gather(matching.e_rows), a.gather(matching.a_rows)
-        if not near_values(e, a, one.scale, 1e-12, 0.0).all():
+        if not near_values(e, a, one.scale, NOISE, 0.0).all():
+            return False
+        if one.e_digits is not None or bool((((a - e).abs() >= 1) & (a != e)).any()):
             return False
     return True

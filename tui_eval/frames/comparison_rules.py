@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -99,3 +99,8 @@ def _tolerance(name: str, value: Any) -> float | None:
     if isinstance(value, bool) or not number >= 0:
         raise ValueError(f"comparison.{name} must be a number of at least 0, not {value!r}")
     return number
+
+
+def keys_not_given(key: Iterable[str], columns: Collection[str]) -> dict[str, str]:
+    """The columns of `comparison.key` that a query does not give, each with the words for it."""
+    return {name: f"the query gives no column {name!r}" for name in key if name not in columns}

@@ -125,6 +125,12 @@ class Difference:
             return 0
         return int(self._repeats.get_column("times")[at])
 
+    def repeats_of(self, index: int) -> int | None:
+        """The number of the row that extra row `index` repeats; None: it repeats none, or is not the first one to."""
+        if self.repeated(index) != 2:
+            return None
+        return int(self._repeats.get_column("first")[int(self.repeats.search_sorted(index))])
+
     @property
     def most_repeated(self) -> int:
         """How often the row that is repeated most has come; 0: none is."""
@@ -133,19 +139,19 @@ class Difference:
 
     @cached_property
     def _repeats(self) -> pl.DataFrame:
-        """By repeated row its number (`at`) and how often it has come (`times`)."""
+        """By repeated row its number (`at`), how often it has come (`times`), and that of the first one (`first`)."""
         e_rows, a_rows = self._align()
         pairs = list(self._key.pairs) if self.key_unique_in_expected else list(self._pairs.values())
         if self._in_order or not pairs or not e_rows.null_count():
-            return pl.DataFrame(schema={"at": pl.UInt32, "times": pl.UInt32})
+            return pl.DataFrame(schema={"at": pl.UInt32, "times": pl.UInt32, "first": pl.UInt32})
         hashes = row_hashes(pairs, values=True)[1]
         table = pl.DataFrame({"e": e_rows, "hash": hashes.gather(a_rows.cast(pl.UInt32))}).with_row_index(
             "at"
         )
         table = table.filter(pl.col("hash").is_not_null() & pl.col("hash").is_duplicated())
         times = pl.int_range(1, pl.len() + 1, dtype=pl.UInt32).over("hash").alias("times")
-        table = table.with_columns(times)
-        return table.filter((pl.col("times") > 1) & pl.col("e").is_null()).select("at", "times")
+        table = table.with_columns(times, pl.col("at").first().over("hash").alias("first"))
+        return table.filter((pl.col("times") > 1) & pl.col("e").is_null()).select("at", "times", "first")
 
     def __len__(self) -> int:
         return len(self._align()[0])

@@ -68,8 +68,6 @@ def _kinds(pairs: list[ColumnPair], rows: pl.Series, side: str) -> tuple[list[in
         digits = one.e_digits if side == "e" else one.a_digits
         if digits is not None:
             frame[f"d{index}"] = digits.gather(rows)
-        if side == "a" and one.a_exact is not None:
-            frame[f"x{index}"] = one.a_exact.gather(rows)
     names = list(frame)
     grouped = (
         pl.DataFrame(frame)
@@ -261,7 +259,7 @@ def _within_tolerance(pairs: list[ColumnPair], tolerant: list[ColumnPair]) -> Ma
     bad = groups.filter(pl.col("good").all().over("group").not_())
     if bad.select((pl.len().over("group") == 1).any()).item():
         return None
-    one_line = len(tolerant) == 1 and tolerant[0].a_exact is None and tolerant[0].rtol <= 1
+    one_line = len(tolerant) == 1 and tolerant[0].rtol <= 1
     if one_line and _keys_same(pairs, bad.get_column("e"), bad.get_column("a")):
         return None  # along one column, sorted pairing finds a matching wherever there is one
     fixed_e, fixed_a = [], []

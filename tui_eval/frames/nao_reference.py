@@ -7,7 +7,7 @@ pandas raises, the outcome is an error that names the exception.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -15,6 +15,7 @@ from typing import Any
 from tui_eval.frames.compare import FrameComparison
 from tui_eval.frames.comparison_rules import ComparisonSettings
 from tui_eval.frames.numbers import reference_value
+from tui_eval.frames.value_texts import nested_text
 
 _INT64_MAX = 2**63 - 1
 _INT64_MIN = -(2**63)
@@ -35,17 +36,64 @@ def compare(
     settings: ComparisonSettings | None = None,
     columns: Sequence[str] | None = None,
     error: str | None = None,
+    types: Mapping[str, str] | None = None,
 ) -> FrameComparison:
     """Judge rows as nao-core 0.3.29 does, with its messages. Never raises.
 
     Defaults are the reference's: rtol 1e-5, atol 1e-8, two decimals.
+
+    Args:
+        types: DuckDB's types of the expected columns: lists and objects among them, which come as its text, are what nao
+            is sent.
     """
     try:
+        for name, kind in (types or {}).items():
+            if held := _holder(kind):
+                expected = [row | {name: held.of(row.get(name), kind)} for row in expected]
+                actual = actual and [
+                    row | {name: held.of(row[name], kind)} if isinstance(row.get(name), list | dict) else row
+                    for row in actual
+                ]
         return _check(actual, expected, settings or ComparisonSettings(), list(columns or ()), error)
     except Exception as problem:
         return FrameComparison(
             None, f"the reference raises {type(problem).__name__}: {problem}", raises=type(problem).__name__
         )
+
+
+class _List(list[str]):
+    """A list as DuckDB's text of it: equal, sorted and not to be hashed as a list is."""
+
+    @classmethod
+    def of(cls, value: Any, kind: str) -> Any:
+        return None if value is None else cls([nested_text(value, kind)])
+
+    def __hash__(self) -> int:  # type: ignore[override]
+        raise TypeError("unhashable type: 'list'")
+
+    def __repr__(self) -> str:
+        return self[0]
+
+
+class _Object(dict[str, str]):
+    """An object, likewise."""
+
+    @classmethod
+    def of(cls, value: Any, kind: str) -> Any:
+        return None if value is None else cls({"": nested_text(value, kind)})
+
+    def __hash__(self) -> int:  # type: ignore[override]
+        raise TypeError("unhashable type: 'dict'")
+
+    def __repr__(self) -> str:
+        return self[""]
+
+
+def _holder(kind: str) -> type[_List] | type[_Object] | None:
+    upper = kind.upper()
+    if upper.endswith("]"):
+        return _List
+    return _Object if upper.startswith(("STRUCT", "MAP(")) else None
 
 
 def _check(

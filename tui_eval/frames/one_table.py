@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Literal
 import polars as pl
 
 from tui_eval.frames.cells import told_apart
-from tui_eval.frames.typed_columns import holds_days, whole_numbers
+from tui_eval.frames.typed_columns import declared_text, holds_days, whole_numbers
 from tui_eval.frames.value_texts import plain_moment
 from tui_eval.guard.text import clip
 
@@ -36,7 +36,7 @@ class TableColumn:
     part of the key, whether the answer lacks it, and in how many rows that both sides have it differs.
 
     `days`: its values are dates alone. `numeric`: its values stand at the right. `given` is the kind of the answer's
-    values where that is another one which cannot stand for it.
+    values where that is another one which cannot stand for it. `verbatim`: it is text in the database, and shown as it is.
     """
 
     name: str
@@ -47,6 +47,7 @@ class TableColumn:
     days: bool = False
     numeric: bool = False
     given: str = ""
+    verbatim: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,12 +110,21 @@ class OneTable:
         numeric = kind in ("integer", "decimal", "number")
         given = ""
         if one is not None:
-            other = _kind(one.actual, holds_days(one.actual))
+            other = _kind(one.actual, kind != "text" and holds_days(one.actual))
             nothing = {kind, other} & {"null", ""}
             if other != kind and not nothing and not _stands_for(kind, other, one):
                 given = other
+        verbatim = column is not None and declared_text(column)
         return TableColumn(
-            name, kind, name in self.difference.key, name in self.lacking, apart, days, numeric, given
+            name,
+            kind,
+            name in self.difference.key,
+            name in self.lacking,
+            apart,
+            days,
+            numeric,
+            given,
+            verbatim,
         )
 
     @cached_property
@@ -236,7 +246,7 @@ class OneTable:
                 for found in self.row(number).cells
                 if found.state == "differs"
             )
-            sides = _clipped(cell.expected or "", cell.actual or "")
+            sides = clipped_sides(cell.expected or "", cell.actual or "", _WORD)
             return f"{names} {ARROW.join(sides)} in 1 of {self.expected_rows:,} rows", general
         return f"{general} in {self.apart:,} of {self.expected_rows:,} rows", general
 
@@ -245,14 +255,21 @@ _NAMED = 3
 _WORD = 24
 
 
-def _clipped(expected: str, actual: str) -> tuple[str, str]:
-    """The two values of a cell, cut where they are long: at the beginning, where they would read alike otherwise."""
-    sides = clip(expected, _WORD), clip(actual, _WORD)
-    if sides[0] != sides[1] or expected == actual:
-        return sides
+def clipped_sides(expected: str, actual: str, most: int) -> tuple[str, str]:
+    """The two values of a cell, each of at most so many characters: cut at the beginning, where they would read alike
+    otherwise."""
     shortest = min(len(expected), len(actual))
-    start = next((at for at in range(shortest) if expected[at] != actual[at]), shortest) - _WORD // 2
-    return f"…{clip(expected[start:], _WORD - 1)}", f"…{clip(actual[start:], _WORD - 1)}"
+    if max(len(expected), len(actual)) <= most or expected == actual:
+        return clip(expected, most), clip(actual, most)
+    at = next((at for at in range(shortest) if expected[at] != actual[at]), shortest)
+    if at < most - _TOLD or at < _TOLD:
+        return clip(expected, most), clip(actual, most)
+    start = max(at - most // 2, 1)
+    return f"…{clip(expected[start:], most - 1)}", f"…{clip(actual[start:], most - 1)}"
+
+
+_TOLD = 4
+"""Characters of what differs that are seen."""
 
 
 def table_of_details(
@@ -281,7 +298,9 @@ def table_of_details(
 
 def table_cell(status: Status, cell: Cell, column: TableColumn) -> TableCell:
     """A cell of the one table from one of an aligned row, of which this became."""
-    expected, actual = plain_moment(cell.expected, column.days), plain_moment(cell.actual, column.days)
+    expected, actual = cell.expected, cell.actual
+    if not column.verbatim:
+        expected, actual = plain_moment(expected, column.days), plain_moment(actual, column.days)
     if status in ("missing", "extra"):
         return TableCell(status, expected, actual)
     if column.missing or cell.why == "column missing":

@@ -19,10 +19,10 @@ class ColumnPair:
     """Two columns ready to compare.
 
     `e_key` and `a_key` have one type. With a tolerance, `e_value` and `a_value` are Float64 or
-    unscaled Int128 (times 10^-scale), `a_exact` marks actual cells that must equal exactly; where a float
-    does not hold them, `e_digits` and `a_digits` are the values in full.
-    `whole` marks pairs of exact numbers, where nao's tolerance does not count. `kinds_differ`: the
-    reference would call equal values only approximately so.
+    unscaled Int128 (times 10^-scale); where a float does not hold them, `e_digits` and `a_digits` are the values in
+    full: what is within the tolerance and has other digits is no exact match.
+    `whole` marks pairs of exact numbers, where nao's tolerance does not count; their `rtol` and `atol` are what a
+    float of the answer may lack to be one. `kinds_differ`: equal values are only approximately so.
     """
 
     name: str
@@ -33,7 +33,6 @@ class ColumnPair:
     e_value: pl.Series | None = None
     a_value: pl.Series | None = None
     scale: int = 0
-    a_exact: pl.Series | None = None
     e_digits: pl.Series | None = None
     a_digits: pl.Series | None = None
     whole: bool = False
@@ -77,12 +76,9 @@ def _same(one: ColumnPair, e_rows: pl.Series | None, a_rows: pl.Series | None) -
     if not one.tolerant:
         return _taken(one.e_key, e_rows).eq_missing(_taken(one.a_key, a_rows))
     assert one.e_value is not None and one.a_value is not None
-    strict = None if one.a_exact is None else _taken(one.a_exact, a_rows)
     near = near_values(
-        _taken(one.e_value, e_rows), _taken(one.a_value, a_rows), one.scale, one.rtol, one.atol, strict
+        _taken(one.e_value, e_rows), _taken(one.a_value, a_rows), one.scale, one.rtol, one.atol
     )
-    if strict is not None and one.e_digits is not None and one.a_digits is not None:
-        near = near & (~strict | _taken(one.e_digits, e_rows).eq_missing(_taken(one.a_digits, a_rows)))
     if not keys:
         return near
     return near & _taken(one.e_key, e_rows).eq_missing(_taken(one.a_key, a_rows))
@@ -98,7 +94,6 @@ def near_values(
     scale: int,
     rtol: float,
     atol: float,
-    strict: pl.Series | None = None,
 ) -> pl.Series:
     """numpy's closeness, relative to the expected side; nulls equal nulls only."""
     e, a = pl.col("e"), pl.col("a")
@@ -111,9 +106,6 @@ def near_values(
     near = distance <= atol + rtol * size
     if expected.dtype == pl.Float64:
         near = near & e.is_finite() & a.is_finite()
-    if strict is not None:
-        frame = frame.with_columns(strict.alias("s"))
-        near = near & pl.col("s").not_()
     near = near | (a == e)
     both_null = e.is_null() & a.is_null()
     return frame.select(both_null | near.fill_null(False)).to_series()

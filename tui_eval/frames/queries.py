@@ -14,16 +14,18 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 from tui_eval.frames.comparison_rules import ComparisonSettings
 from tui_eval.frames.query_words import changes_each_time
 from tui_eval.frames.sql_faults import SqlFault
+from tui_eval.guard.spelling import some_of
 
 if TYPE_CHECKING:
     import polars as pl
 
     from tui_eval.frames.compare import FrameComparison
     from tui_eval.frames.mended_queries import MendedQuery
+    from tui_eval.frames.query_words import CutTies
     from tui_eval.frames.sql_worker import SqlResult
     from tui_eval.model import DataDetails
 
-Blame = Literal["query", "retold", "both", "lucky", "neither", "unknown"]
+Blame = Literal["query", "retold", "both", "lucky", "neither", "ties", "unknown"]
 _LONGEST = 20_000
 """Characters of a query that is formatted; a longer one stays as it is."""
 _WIDE = 80
@@ -34,8 +36,8 @@ class Conclusion:
     """Whether the query was wrong or what the agent made of its rows.
 
     `blame` is `query` (its rows are not the expected ones, and the answer has them), `retold` (its rows are
-    right, the answer has others), `both`, `lucky` (the query is wrong, the answer is right), `neither`, or
-    `unknown`: it cannot be run or compared here, `line` says why. `renamed` are the
+    right, the answer has others), `both`, `lucky` (the query is wrong, the answer is right), `neither`, `ties` (the
+    answer is as right as what is expected, whose LIMIT cuts through rows that tie: `CutTies`), or `unknown`: it cannot be run or compared here, `line` says why. `renamed` are the
     query's columns that were read as expected ones of other names, `cause` the mistake that was found in it. Of a query
     that failed `place` is its line and the caret under it, as the database shows them.
     """
@@ -108,9 +110,8 @@ def conclude(
         if right.passed:
             return Conclusion("neither", "the agent's query and its answer give the expected rows", renamed)
         if renamed and compare(answer, _typed(own, {}), settings, _names(given)).passed:
-            names = ", ".join(f"{wanted} as {name}" for name, wanted in list(renamed.items())[:3])
-            more = f" and {len(renamed) - 3} more" if len(renamed) > 3 else ""
-            line = f"its query gives the right rows but for names ({names}{more}); the answer has its rows"
+            names = some_of([f"{wanted} as {name}" for name, wanted in renamed.items()], 3)
+            line = f"its query gives the right rows but for names ({names}); the answer has its rows"
             return Conclusion("query", line, renamed)
         return Conclusion("retold", "its query gives the right rows: the answer retold them wrongly", renamed)
     if right.passed:
@@ -129,6 +130,24 @@ def changing_conclusion(expected: str | None) -> Conclusion | None:
     if not changes_each_time(expected):
         return None
     return Conclusion("unknown", "the expected query does not give the same rows each time")
+
+
+def conclude_over_ties(
+    ties: CutTies,
+    own: SqlResult | SqlFault | None,
+    answer: Any,
+    settings: ComparisonSettings | None = None,
+    columns: Sequence[str] | None = None,
+    *,
+    reference: bool = False,
+) -> Conclusion | None:
+    """What is concluded where the LIMIT of the expected query cuts through ties: nobody is to blame for others of these
+    rows, and a query that gives others of them is right; None: neither the answer nor its query gives such rows."""
+    if ties.allow(answer, settings, columns):
+        return Conclusion("ties", ties.line)
+    if own is None or isinstance(own, SqlFault) or not ties.allow(own, settings, columns):
+        return None
+    return conclude(own, own, answer, settings, columns, reference=reference)
 
 
 def to_mend(found: Conclusion, expected: str | None, own: str, dialect: str = "duckdb") -> list[MendedQuery]:
@@ -244,7 +263,8 @@ def _by_reference(
     from tui_eval.frames.nao_reference import compare
 
     names = columns or _names(_frame(expected))
-    return compare(_records(actual), _records(expected) or [], settings, names)
+    types = getattr(expected, "types", None)
+    return compare(_records(actual), _records(expected) or [], settings, names, types=types)
 
 
 def _records(side: Any) -> list[dict[str, Any]] | None:

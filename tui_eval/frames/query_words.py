@@ -1,12 +1,23 @@
-"""What the text of a query alone says of its rows: whether it limits them, whether they change by themselves."""
+"""What the text of a query alone says of its rows: whether it limits them, whether they change by themselves, and how to
+find which of them tie where its LIMIT ends.
+
+Pure: the caller runs `query_of_ties` (`frames.sql.execute`: read-only, limited).
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from tui_eval.guard.spelling import some_of
 
 if TYPE_CHECKING:
+    from sqlglot import exp
+
+    from tui_eval.frames.comparison_rules import ComparisonSettings
+    from tui_eval.frames.sql_worker import SqlResult
     from tui_eval.model import DataDetails
 
 _CHANGING = re.compile(
@@ -96,3 +107,161 @@ def _at_most_one_row(query: object) -> bool:
     return bool(query.expressions) and all(
         one.find(node.AggFunc) is not None and one.find(node.Window) is None for one in query.expressions
     )
+
+
+# -- rows that tie where a LIMIT ends: which of them come is left to the database
+
+_LONGEST = 20_000
+_MOST = 10_000
+"""Rows that are read to find those that tie."""
+_VALUE = 40
+
+
+@dataclass(frozen=True, slots=True)
+class TiesAsked:
+    """The query for all rows that an expected one may give. `terms` are what it sorts by, as a person calls it; their
+    values are the columns that follow its own, then comes the rank."""
+
+    sql: str
+    limit: int
+    columns: tuple[str, ...]
+    terms: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CutTies:
+    """All rows that an expected query may give, the `sure` ones first: of the others any may fill it up to its LIMIT.
+    `line` says so."""
+
+    rows: SqlResult
+    sure: int
+    limit: int
+    line: str
+
+    def allow(
+        self, given: Any, settings: ComparisonSettings | None = None, columns: Sequence[str] | None = None
+    ) -> bool:
+        """Whether rows are as right as those that are expected: all the sure ones, filled up with some that tie."""
+        from tui_eval.frames.difference import align
+
+        found = align(self.rows, given, settings, columns)
+        e_rows, a_rows = found.aligned()
+        if found.missing_columns or found.lengths[1] != self.limit or e_rows.null_count():
+            return False
+        left_out = e_rows.filter(a_rows.is_null()).min()
+        return not found.differing_cells() and (left_out is None or int(left_out) >= self.sure)  # type: ignore[arg-type]
+
+
+def query_of_ties(expected: str, columns: Sequence[str], dialect: str = "duckdb") -> TiesAsked | None:
+    """A query for all rows that an expected one, whose result has these columns, may give; None: no ORDER BY with a
+    LIMIT ends it, or it cannot be read."""
+    if not limits_rows(expected) or len(expected) > _LONGEST:
+        return None
+    import sqlglot
+    from sqlglot import errors
+
+    try:
+        tree = sqlglot.parse_one(expected, read=dialect)
+        return _asked(tree, list(columns), dialect)
+    except (errors.SqlglotError, RecursionError, ValueError):
+        return None
+
+
+def _asked(tree: exp.Expr, columns: list[str], dialect: str) -> TiesAsked | None:
+    from sqlglot import exp
+
+    if not isinstance(tree, exp.Query) or tree.args.get("offset") is not None:
+        return None
+    order, limit = tree.args.get("order"), tree.args.get("limit")
+    count = limit.expression if isinstance(limit, exp.Limit) else None
+    if order is None or not isinstance(count, exp.Literal) or not count.is_int or not int(count.this):
+        return None
+    distinct = tree.args.get("distinct") if isinstance(tree, exp.Select) else None
+    if distinct is not None and distinct.args.get("on") is not None:
+        return None  # its order says which rows there are
+    inner = tree.copy()
+    inner.set("order", None)
+    inner.set("limit", None)
+    places: list[int] = []
+    names: list[str] = []
+    for term in order.expressions:
+        at = _place(term.this, tree, columns)
+        if at is None:
+            if not isinstance(inner, exp.Select) or distinct is not None:
+                return None
+            inner.select(exp.alias_(term.this.copy(), f"sorted_by_{len(places)}"), copy=False)
+            at = len(inner.selects) - len(tree.selects) - 1 + len(columns)
+        places.append(at)
+        names.append(columns[at] if at < len(columns) else term.this.sql(dialect))
+    width = max(len(columns), *(at + 1 for at in places))
+    called = [f"c{at}" for at in range(width)]
+    terms = [
+        exp.Ordered(
+            this=exp.column(called[at]), desc=term.args.get("desc"), nulls_first=term.args.get("nulls_first")
+        ).sql(dialect)
+        for at, term in zip(places, order.expressions, strict=True)
+    ]
+    shown = [*called[: len(columns)], *(called[at] for at in places)]
+    one = [f"{name} AS v{number}" for number, name in enumerate(shown)]
+    ranked = (
+        f"SELECT {', '.join(one)}, RANK() OVER (ORDER BY {', '.join(terms)}) AS place\n"
+        f"FROM (\n{inner.sql(dialect)}\n) AS q({', '.join(called)})"
+    )
+    sql = (
+        f"SELECT * FROM (\n{ranked}\n) AS ranked WHERE place <= {count.this} ORDER BY place LIMIT {_MOST + 1}"
+    )
+    return TiesAsked(sql, int(count.this), tuple(columns), tuple(names))
+
+
+def _place(value: exp.Expr, query: exp.Query, columns: list[str]) -> int | None:
+    """Which column of its result a query is sorted by: by place, by name, or as it is written there."""
+    from sqlglot import exp
+
+    if isinstance(value, exp.Literal) and value.is_int and 0 < int(value.this) <= len(columns):
+        return int(value.this) - 1
+    lower = [name.casefold() for name in columns]
+    if isinstance(value, exp.Column) and not value.table and value.name.casefold() in lower:
+        return lower.index(value.name.casefold())
+    if isinstance(query, exp.Select) and len(query.selects) == len(columns):
+        return next((at for at, one in enumerate(query.selects) if one.unalias() == value), None)
+    return None
+
+
+def cut_ties(asked: TiesAsked, given: SqlResult) -> CutTies | None:
+    """What the query of ties gave; None: the LIMIT cuts through none, or these are too many to be read."""
+    frame, width = given.frame, len(asked.columns)
+    if not asked.limit < frame.height <= _MOST:
+        return None
+    place = frame.to_series(frame.width - 1)
+    sure = int((place < place[-1]).sum())
+    values = [
+        _shown(frame.to_series(width + number)[-1], given.types.get(given.columns[width + number], ""))
+        for number in range(len(asked.terms))
+    ]
+    shared = some_of([f"{name}={value}" for name, value in zip(asked.terms, values, strict=True)], 3)
+    left = asked.limit - sure
+    right = "any of them is right" if left == 1 else f"any {left:,} of them are right"
+    line = (
+        f"the expected query's LIMIT cuts through ties: {frame.height - sure:,} rows share {shared}, {right}"
+    )
+    kept = frame.select(frame.columns[:width])
+    kept.columns = list(asked.columns)
+    types = [given.types.get(name, "") for name in given.columns[:width]]
+    rows = replace(
+        given,
+        columns=list(asked.columns),
+        frame=kept,
+        types=dict(zip(asked.columns, types, strict=True)),
+        ordered=False,
+        order_columns=(),
+    )
+    return CutTies(rows, sure, asked.limit, line)
+
+
+def _shown(value: Any, kind: str) -> str:
+    from tui_eval.frames.cells import cell_text
+    from tui_eval.frames.value_texts import plain_moment
+    from tui_eval.guard.text import clip
+
+    text = " ".join(cell_text(value).split())
+    return clip(plain_moment(text, kind == "DATE") or text, _VALUE)

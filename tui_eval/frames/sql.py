@@ -6,6 +6,7 @@ are opened in a process of their own (`sql_process`), which is ended when its ti
 
 from __future__ import annotations
 
+import math
 import threading
 from collections.abc import Iterator, Sequence
 from decimal import Decimal
@@ -80,9 +81,9 @@ def _result(said: QueryAnswered) -> SqlResult | SqlError:
     return SqlResult(said.columns, frame, said.ordered, said.types, tuple(said.order_columns))
 
 
-def rows(result: SqlResult, limit: int | None = None) -> list[dict[str, Any]]:
+def rows(result: SqlResult, limit: int | None = None, *, finite: bool = True) -> list[dict[str, Any]]:
     """The rows as JSON-able records: whole decimals as integers, others as the float that prints
-    alike, else as text; NaN and infinity as null."""
+    alike, else as text; NaN and infinity as null, unless they are not to be `finite`."""
     frame = result.frame if limit is None else result.frame.head(limit)
     columns: list[list[Any]] = []
     for name in result.columns:
@@ -90,17 +91,17 @@ def rows(result: SqlResult, limit: int | None = None) -> list[dict[str, Any]]:
         if result.types.get(name) in ("UHUGEINT", "BIGNUM", "VARINT"):
             columns.append([None if cell is None else int(cell) for cell in cells])
         else:
-            columns.append([_value(cell) for cell in cells])
+            columns.append([_value(cell, finite) for cell in cells])
     return [dict(zip(result.columns, cells, strict=True)) for cells in zip(*columns, strict=True)]
 
 
-def _value(cell: Any) -> Any:
+def _value(cell: Any, finite: bool) -> Any:
     if isinstance(cell, Decimal):
         if cell == cell.to_integral_value():
             return int(cell)
         near = float(cell)
         return near if Decimal(repr(near)) == cell else format(cell, "f")
-    if isinstance(cell, float) and (cell != cell or cell in (float("inf"), float("-inf"))):
+    if finite and isinstance(cell, float) and not math.isfinite(cell):
         return None
     return cell
 

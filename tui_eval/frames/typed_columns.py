@@ -23,6 +23,7 @@ Side = Sequence[dict[str, Any]] | pl.DataFrame
 
 _INT128 = 2**126
 BIG_TYPES = ("UHUGEINT", "BIGNUM", "VARINT")  # integers that frames hold as text
+_FLOAT_TYPES = ("DOUBLE", "FLOAT", "REAL")
 _TIME_TYPES = ("DATE", "TIMESTAMP", "TIME")
 
 
@@ -33,7 +34,8 @@ class ReadColumn:
     `series` holds the values (`exact`: Int64 or Int128 unscaled with `scale`; `float`: Float64,
     where `is_exact` marks cells that were written as integers or decimals; `time` and `nested`:
     text; `mixed` and `null`: None). `cells` are the JSON-like values, made when asked for.
-    `typed` tells a column of a frame, whose type is known, from one of JSON rows.
+    `typed` tells a column of a frame, whose type is known, from one of JSON rows. `had_nan`: some cells
+    that hold nothing were given as NaN.
     """
 
     kind: Kind
@@ -46,6 +48,7 @@ class ReadColumn:
     source: pl.Series | None = None
     raw: list[Any] | None = None
     integral: bool = False
+    had_nan: bool = False
 
     @property
     def cells(self) -> list[Any]:
@@ -103,6 +106,8 @@ def _from_kept(cells: list[Any], type_name: str) -> ReadColumn:
     try:
         if upper.startswith("DECIMAL"):
             cells = [None if cell is None else Decimal(str(cell)) for cell in cells]
+        elif upper in _FLOAT_TYPES and any(map(is_nan, cells)) and set(map(type, cells)) <= _NUMERIC:
+            return from_series(pl.Series(cells, dtype=pl.Float64, strict=False), type_name)  # NaN is no null
         elif all(cell is None or isinstance(cell, str) for cell in cells) and upper not in BIG_TYPES:
             return from_series(text_series(cells), type_name)
     except ArithmeticError:
@@ -165,11 +170,12 @@ def from_cells(cells: list[Any]) -> ReadColumn:
     count = len(cells)
     types = set(map(type, cells))
     if (float in types or Decimal in types) and (
-        types - _NUMERIC or all(cell is None or _is_nan(cell) for cell in cells)
+        types - _NUMERIC or all(cell is None or is_nan(cell) for cell in cells)
     ):
         # As in columns of numbers: NaN is no value. It says nothing of what kind of column it stands in.
-        cells = [None if _is_nan(cell) else cell for cell in cells]
-        types = set(map(type, cells))
+        without = [None if is_nan(cell) else cell for cell in cells]
+        if without.count(None) > cells.count(None):
+            return replace(from_cells(without), had_nan=True)
     types.discard(type(None))
     if not types:
         return ReadColumn("null", count, raw=cells)
@@ -197,7 +203,8 @@ def from_cells(cells: list[Any]) -> ReadColumn:
     return ReadColumn("mixed", count, raw=cells)
 
 
-def _is_nan(cell: Any) -> bool:
+def is_nan(cell: Any) -> bool:
+    """Whether a cell is the number that is none."""
     return (isinstance(cell, float) and math.isnan(cell)) or (isinstance(cell, Decimal) and cell.is_nan())
 
 
@@ -294,9 +301,14 @@ _ONLY_DAY = r"^\d{4,}-\d\d-\d\d(?:[T ]00:00(?::00(?:\.0+)?)?)?(?:Z|\+00:00)?$"
 _LOOKED_AT = 1000
 
 
+def declared_text(column: ReadColumn) -> bool:
+    """Whether the database has a column as text, whatever stands in it."""
+    return column.kind == "text" and column.typed and bool(column.type_name)
+
+
 def holds_days(column: ReadColumn) -> bool:
-    """Whether all values of a column are dates, or midnights."""
-    if column.kind not in ("time", "text"):
+    """Whether all values of a column are dates, or midnights; texts of a column that is known to hold texts are none."""
+    if column.kind not in ("time", "text") or declared_text(column):
         return False
     if column.type_name.upper() == "DATE":
         return True

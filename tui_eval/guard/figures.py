@@ -8,6 +8,7 @@ Everything kept afterwards fits SQLite's columns, JSON and msgspec's types, sums
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -15,11 +16,11 @@ from typing import Any, TypeGuard
 
 import msgspec
 
-from tui_eval.model import Attempt, Entry, Reply, TraceSpan, Usage, Verdict
+from tui_eval.model import Attempt, Entry, JudgeUse, Reply, TraceSpan, Usage, Verdict
 
 MOST = 2**63 - 1
-unknown: ContextVar[Callable[[str], None] | None] = ContextVar("unknown", default=None)
-"""Takes one line about each figure that was dropped; None: nobody listens."""
+unknown: ContextVar[Callable[[str, str], None] | None] = ContextVar("unknown", default=None)
+"""Takes the name of each figure that was dropped and a line about it; None: nobody listens."""
 _SHOWN = 40
 _LATEST = 253_402_300_799.0
 """The last second of the year 9999, which calendars can still show."""
@@ -29,7 +30,7 @@ _LATEST = 253_402_300_799.0
 def dropped_figures() -> Iterator[dict[str, None]]:
     """While inside, the lines about figures that were dropped, each once, and nobody else is notified."""
     dropped: dict[str, None] = {}
-    listening = unknown.set(lambda line: dropped.setdefault(line))
+    listening = unknown.set(lambda _, line: dropped.setdefault(line))
     try:
         yield dropped
     finally:
@@ -42,7 +43,7 @@ def count(value: Any, name: str) -> int | None:
         return value
     if isinstance(value, float) and 0 <= value < MOST and value.is_integer():
         return int(value)
-    _tell(name, value, "a whole number from 0 to 2^63 - 1")
+    tell(name, value, "a whole number from 0 to 2^63 - 1")
     return None
 
 
@@ -52,7 +53,7 @@ def amount(value: Any, name: str) -> float | None:
         return value
     if isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value <= MOST:
         return float(value)
-    _tell(name, value, "a number from 0 to 2^63 - 1")
+    tell(name, value, "a number from 0 to 2^63 - 1")
     return None
 
 
@@ -62,7 +63,7 @@ def score(value: Any, name: str) -> float | None:
         return None
     if not isinstance(value, bool) and is_finite(value):
         return float(value)
-    _tell(name, value, "a finite number")
+    tell(name, value, "a finite number")
     return None
 
 
@@ -113,6 +114,25 @@ def usage_sum(parts: Iterable[Usage | None]) -> Usage | None:
     )
 
 
+def judge_use(before: JudgeUse | None, more: JudgeUse | None) -> JudgeUse | None:
+    """What judges took together; None where none was asked."""
+    if before is None or more is None:
+        return before or more
+    return JudgeUse(
+        before.calls + more.calls,
+        usage_sum((before.usage, more.usage)),
+        total_amount((before.cost, more.cost), "cost of the judges"),
+    )
+
+
+def judge_tokens(used: JudgeUse | None) -> int | None:
+    """Input and output tokens of judges together; None where neither is known."""
+    usage = used.usage if used is not None else None
+    return (
+        tokens(usage.input_tokens, usage.output_tokens, "tokens of the judges") if usage is not None else None
+    )
+
+
 def usage(given: Usage | None) -> Usage | None:
     """Tokens as somebody else made them, checked in place."""
     if isinstance(given, Usage):
@@ -137,7 +157,7 @@ def reply(given: Reply) -> Reply:
     ):
         # Left out one by one, the others would stand for tokens that they are not of.
         given.log_probs = None
-        _tell("log probabilities", "a list", "a list of finite numbers")
+        tell("log probabilities", "a list", "a list of finite numbers")
     return given
 
 
@@ -150,12 +170,8 @@ def scores(given: Mapping[str, Any], name: str) -> dict[str, float]:
 def attempt(given: Attempt) -> Attempt:
     """Everything in an attempt that is a figure, in place: the last border before it is kept. A score that is
     none is 0, and so never a pass by itself; what was dropped is noted at the end of the transcript."""
-    dropped: dict[str, None] = {}
-    listening = unknown.set(lambda line: dropped.setdefault(line))
-    try:
+    with dropped_figures() as dropped:
         _check(given)
-    finally:
-        unknown.reset(listening)
     if dropped:
         turn = given.transcript[-1].turn if given.transcript else 1
         given.transcript.extend(Entry(turn=turn, kind="note", text=line) for line in dropped)
@@ -167,6 +183,10 @@ def _check(given: Attempt) -> None:
     if isinstance(given.usage, Usage):  # each may be a count, and both together none
         tokens(given.usage.input_tokens, given.usage.output_tokens, "input and output tokens together")
     given.cost = amount(given.cost, "cost")
+    if given.judging is not None:
+        usage(given.judging.usage)
+        judge_tokens(given.judging)
+        given.judging.cost = amount(given.judging.cost, "cost of the judges")
     given.duration_ms = amount(given.duration_ms, "duration")
     given.started_at = moment(given.started_at, "start") or 0.0
     given.tool_call_count = count(given.tool_call_count, "tool calls")
@@ -194,7 +214,7 @@ def moment(value: Any, name: str) -> float | None:
     """Seconds since the epoch, of a year that a calendar has."""
     found = amount(value, name)
     if found is not None and found > _LATEST:
-        _tell(name, value, "a time before the year 10000")
+        tell(name, value, "a time before the year 10000")
         return None
     return found
 
@@ -223,10 +243,23 @@ def _span(span: TraceSpan) -> None:
     span.status = score(span.status, "status of a span")
 
 
-def _tell(name: str, value: Any, wanted: str) -> None:
+def tell(name: str, value: Any, wanted: str) -> None:
+    """Notify whoever listens that what was reported under this name could not be taken."""
     listener = unknown.get()
     if listener is not None:
-        listener(f"{name} unknown: {_shown(value)} was reported, which is not {wanted}")
+        listener(name, f"{name} unknown: {_shown(value)} was reported, which is not {wanted}")
+
+
+_LINE = re.compile(r"(.{1,80}?) unknown: .* was reported, which is not ", re.DOTALL)
+
+
+def retell(line: str) -> bool:
+    """Notify of such a line once more where it was kept with an answer; whether it is one, and somebody listens."""
+    listener, found = unknown.get(), _LINE.match(line)
+    if listener is None or found is None:
+        return False
+    listener(found[1], line)
+    return True
 
 
 def _shown(value: Any) -> str:

@@ -1,16 +1,29 @@
-"""Files that suites name: inside the project for everybody, outside it only with trust."""
+"""Files that suites name: inside the project for everybody, outside it and where secrets are kept only with trust."""
 
 from __future__ import annotations
 
 import errno
+import fnmatch
 import os
 import stat
 from pathlib import Path
 
-from tui_eval.guard.trust import Trust
+from tui_eval.guard.trust import Trust, from_root
 
 LARGEST = 512 << 20
 """Bytes of a file that somebody names, at most: what is larger is none that a person wrote."""
+_SECRET_FOLDERS = frozenset(
+    {
+        ".git", ".hg", ".svn", ".tui-eval", ".ssh", ".gnupg", ".aws", ".azure", ".gcloud", ".kube", ".docker",
+    }
+)  # fmt: skip
+"""Folders of a project that its tools fill, not its suites: addresses with tokens, keys, earlier answers."""
+_SECRET_FILES = (
+    ".env", ".env.*", ".envrc", "*.env", ".netrc", ".npmrc", ".pypirc", ".pgpass", ".git-credentials", ".htpasswd",
+    "id_rsa", "id_dsa", "id_ecdsa", "id_ed25519", "*.pem", "*.key", "*.p12", "*.pfx", "*.jks", "*.keystore",
+    "tui_eval.yaml", "tui_eval.yml",
+)  # fmt: skip
+"""Names of files in which secrets are kept, the program's own configuration among them."""
 _NO_FILE = "it is no ordinary file (a pipe or a device)"
 
 
@@ -20,20 +33,22 @@ def confine(root: Path, path: str | Path, trust: Trust, base: Path | None = None
     Args:
         root: The project root.
         path: As the file gives it; a relative one is relative to `base`.
-        trust: Asked where the file lies outside the root.
+        trust: Asked where the file lies outside the root, or is one in which secrets are kept.
         base: The folder of the file that names it; the root if absent.
 
     Returns:
         The resolved path; whether anything exists there is for the caller to see.
 
     Raises:
-        NeedsTrust: it lies outside the root, also by way of a link, in a folder not trusted.
+        NeedsTrust: it lies outside the root or keeps secrets, also by way of a link, in a folder not trusted: what
+            suites read is sent to hosts that they name.
         OSError: it cannot be a path (a NUL in it, links in a circle), or is a pipe or a device: reading it
             might never end.
     """
     target = resolve(path, base or root)
-    if not inside(root, target):
-        trust.require(f"read {target}")
+    secret = any(_keeps_secrets(root, one) for one in (target, Path(base or root, path)))
+    if secret or not inside(root, target):
+        trust.require(f"read {from_root(target, root)}")
     try:
         kind = os.stat(target).st_mode
     except OSError:
@@ -41,6 +56,19 @@ def confine(root: Path, path: str | Path, trust: Trust, base: Path | None = None
     if not stat.S_ISREG(kind) and not stat.S_ISDIR(kind):
         raise OSError(errno.EINVAL, _NO_FILE, str(target))
     return target
+
+
+def _keeps_secrets(root: Path, path: Path) -> bool:
+    """Whether a path inside the root is, by its name, of a file or folder in which secrets are kept."""
+    named = os.path.abspath(path)
+    for top in (os.path.abspath(root), os.path.realpath(root)):
+        if not named.startswith(top.rstrip(os.sep) + os.sep):
+            continue
+        parts = os.path.relpath(named, top).lower().split(os.sep)
+        if not _SECRET_FOLDERS.isdisjoint(parts):
+            return True
+        return any(fnmatch.fnmatchcase(parts[-1], pattern) for pattern in _SECRET_FILES)
+    return False
 
 
 def inside(root: Path, path: Path) -> bool:

@@ -11,6 +11,7 @@ import errno
 import os
 import sqlite3
 import stat
+import tempfile
 from pathlib import Path
 
 _OTHERS = 0o077
@@ -21,6 +22,20 @@ def cache_home() -> Path:
     given = os.environ.get("XDG_CACHE_HOME", "")
     home = Path(given) if given and Path(given).is_absolute() else Path.home() / ".cache"
     return home / "tui-eval"
+
+
+def temporary_home() -> Path:
+    """A folder of this user alone among the files for a while, always the same one.
+
+    Raises:
+        OSError: it cannot be made, or is somebody else's.
+    """
+    path = Path(tempfile.gettempdir()) / f"tui-eval-{os.getuid()}"
+    make_folder(path)
+    found = os.lstat(path)
+    if found.st_uid != os.getuid() or found.st_mode & _OTHERS:
+        raise OSError(errno.EPERM, "must belong to you alone (mode 700)", str(path))
+    return path
 
 
 def _own(path: Path) -> Path:

@@ -1,13 +1,13 @@
-"""Telling a slip of the pen from a key of someone's own.
+"""Names in messages: which one was meant, and some of many.
 
-Public suites carry keys that no tool reads, and those deserve no more than a note. A key that is
+A slip of the pen is told from a key of someone's own. Public suites carry keys that no tool reads, and those deserve no more than a note. A key that is
 one or two keystrokes away from a known one is a misspelt assertion, which would silently test
 nothing: that is an error.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 
 def close_to(key: str, known: Iterable[str]) -> str | None:
@@ -33,3 +33,11 @@ def close_to(key: str, known: Iterable[str]) -> str | None:
         if distance <= allowed and (best is None or (distance, name) < best):
             best = (distance, name)
     return best[1] if best else None
+
+
+def some_of(names: Sequence[str], most: int, total: int | None = None) -> str:
+    """`a, b and 1 more`: the first `most` of the names, and how many there are besides (of `total`, where that many are
+    not given)."""
+    count = len(names) if total is None else total
+    more = f" and {count - most:,} more" if count > most else ""
+    return ", ".join(names[:most]) + more

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping
+import unicodedata
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import msgspec
@@ -77,6 +79,54 @@ def visible(text: str, *, newlines: bool = True) -> str:
 def visible_json(document: str) -> str:
     """A JSON document with everything in its texts that could steer a terminal as `\\u009b`: it says the same."""
     return _UNSAFE_JSON.sub(lambda match: f"\\u{ord(match.group()):04x}", document)
+
+
+def seen(text: str) -> str:
+    """The text as the eye has it: a blank for every kind of blank, without the characters that take no room (zero-width
+    ones, soft hyphens, marks of byte order and direction)."""
+    return text if text.isascii() else "".join(map(_as_seen, text))
+
+
+def _as_seen(character: str) -> str:
+    match unicodedata.category(character):
+        case "Cf":
+            return ""
+        case "Zs":
+            return " "
+    return character
+
+
+def unseen(expected: str, actual: str) -> str:
+    """The characters that nobody sees, in which alone two texts differ, by code and name; empty where they differ in
+    more, or in nothing."""
+    if (expected.isascii() and actual.isascii()) or expected == actual:
+        return ""
+    if len(expected) + len(actual) > _LONGEST or seen(expected) != seen(actual):
+        return ""
+    wanted, given = (Counter(c for c in text if _as_seen(c) != c) for text in (expected, actual))
+    parts = [f"{_named(more)} in {where}" for more, where in (
+        (given - wanted, "the answer"), (wanted - given, "what is expected"),
+    ) if more]  # fmt: skip
+    return " and ".join(parts) or f"{_named(given)} in another place"
+
+
+def same_to_the_eye(expected: str, actual: str) -> str:
+    """What alone sets apart two names that look the same, as it stands behind one of them; empty where they do not."""
+    if expected == actual or (expected.isascii() and actual.isascii()):
+        return ""
+    if unicodedata.normalize("NFC", expected) == unicodedata.normalize("NFC", actual):
+        return "with the same letters composed otherwise (Unicode normalisation)"
+    apart = unseen(expected, actual)
+    return f"with {apart}" if apart else ""
+
+
+_LONGEST = 200_000
+"""Characters of two texts that are looked through for what nobody sees."""
+
+
+def _named(characters: Iterable[str]) -> str:
+    shown = [f"U+{ord(one):04X} {unicodedata.name(one, '')}".rstrip() for one in characters]
+    return ", ".join(shown[:3]) + (f" and {len(shown) - 3} more" if len(shown) > 3 else "")
 
 
 def clip(text: str, limit: int) -> str:

@@ -57,6 +57,37 @@ class Trust:
         return True
 
 
+_READS = "read the environment variable "
+
+
+def variable(name: str) -> str:
+    """The name of reading a variable of the person's environment, for what a suite says."""
+    return f"{_READS}{name}"
+
+
+def is_variable(what: str) -> bool:
+    """Whether what needs trust is the reading of a variable of the environment."""
+    return what.startswith(_READS)
+
+
+def is_file(what: str) -> bool:
+    """Whether what needs trust is the reading of a file: outside the project, or one that keeps secrets."""
+    return what.startswith("read ") and not is_variable(what)
+
+
+class ReadsVariables(Trust):
+    """Lets variables of the environment be read and nothing else be done, to know what they lead to. The person is
+    asked about those that were read (`wanted`) all the same."""
+
+    def covers(self, what: str) -> bool:
+        """Whether it is a variable that is read."""
+        if not is_variable(what):
+            return False
+        if what not in self.wanted:
+            self.wanted.append(what)
+        return True
+
+
 def fingerprint(what: str) -> str:
     """A short name for one thing that needs trust, so that a printed command agrees to just that."""
     return f"#{hashlib.sha256(what.encode('utf-8', 'surrogatepass')).hexdigest()[:16]}"
@@ -136,6 +167,6 @@ def _rank(what: str) -> int:
             f"{end}{after}" in f"{what} " for end in _CODE_ENDINGS for after in " :"
         )
         return 0 if code else 1
-    if what.startswith("read the environment variable "):
+    if is_variable(what):
         return 3
-    return 2 if what.startswith("read ") else 4
+    return 2 if is_file(what) else 4

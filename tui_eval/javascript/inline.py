@@ -1,6 +1,7 @@
 """Inline JavaScript of promptfoo suites: in the isolate, and where that has not what the code asks for, in node.
 
-What an isolate has not is the world outside: `process`, `require`, `fetch`, `import()`. Code that asks for it
+What an isolate has not is the world outside: `process`, `require`, `fetch`, `import()`, and what goes by a locale
+(`toLocaleString`, `localeCompare`, `Intl`: the isolate's own would answer otherwise). Code that asks for it
 is run again by the node that is installed, in a folder that is trusted.
 """
 
@@ -23,6 +24,7 @@ from tui_eval.scripting.script_host import Lease
 
 
 _NODE = re.compile(
+    r"\btoLocale(?:Date|Time)?String\b|\blocaleCompare\b|\bIntl\b|\btoLocale(?:Low|Upp)erCase\s*\(\s*[^\s)]|"
     r"\brequire\s*\(|^\s*import\s|\bimport\s*\(|^\s*export\s.*\bfrom\b|\bprocess\.|\bfetch\s*\(",
     re.MULTILINE,
 )
@@ -32,7 +34,7 @@ _EITHER = re.compile(
 
 
 def needs_node(path: Path, source: str, function: str | None = None) -> bool:
-    """Whether a file uses what only node has: modules, TypeScript, the process, the network.
+    """Whether a file uses what only node has: modules, TypeScript, the process, the network, locales.
 
     So do the functions that only node can find again (`NodeHost.value_sync`): those of a promptfoo
     configuration, and of what a `function` of that name makes.
@@ -55,7 +57,13 @@ NODE_SECONDS = 60.0
 _OUTSIDE = re.compile(
     r"(?:ReferenceError: '?(process|require|fetch|XMLHttpRequest|WebSocket|crypto|Intl)'? is not defined)"
     r"|(?:(?:Reference|Type|Syntax)Error: .*\b(module|import)\b)"
+    r"|(?:ReferenceError: (\w+) needs locales, which only node has)"
 )
+OF_NODE = re.compile(
+    r"\b(?:process|require|fetch|XMLHttpRequest|WebSocket|crypto|Intl|module|import|localeCompare"
+    r"|toLocale(?:Date|Time)?String)\b|\btoLocale(?:Low|Upp)erCase\s*\(\s*[^\s)]"
+)
+"""Words by which inline code may come to need node."""
 
 
 async def evaluate(
@@ -87,7 +95,7 @@ async def evaluate(
         found = _OUTSIDE.search(str(error))
         if found is None or node is None:
             raise
-        name, said = found[1] or found[2], str(error)
+        name, said = found[1] or found[2] or found[3], str(error)
     require(name)
     try:
         given = json.loads(json.dumps(dict(variables), default=lambda _: None))
@@ -115,14 +123,15 @@ module.exports = function ({{ {given} }}) {{
 {function_body(code)}
 }};
 """
-    path = _folder() / f"inline_{hashlib.sha256(text.encode('utf-8', 'replace')).hexdigest()[:16]}.cjs"
+    path = inline_folder() / f"inline_{hashlib.sha256(text.encode('utf-8', 'replace')).hexdigest()[:16]}.cjs"
     if not path.exists():
         path.write_text(text, "utf-8", errors="replace")
     return path
 
 
 @cache
-def _folder() -> Path:
+def inline_folder() -> Path:
+    """Where code that stands in suites is written for processes that load files."""
     folder = tempfile.TemporaryDirectory(prefix="tui-eval-inline-")
     _KEPT.append(folder)  # it lives as long as the process
     return Path(folder.name)

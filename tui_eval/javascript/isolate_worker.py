@@ -23,6 +23,9 @@ _MORE = re.compile(
     r"|(?:set|clear)(?:Timeout|Interval|Immediate))\b"
 )
 
+_THROWS = re.compile(r"throw|reject")
+"""What code holds that can throw null itself."""
+
 _globals = ""
 
 _OURS = 100_000
@@ -58,11 +61,36 @@ PRELUDE = r"""
       Vow.resolve(value).then(done, fail);
     else done(value);
   };
+  // What goes by a locale, of which an isolate knows none: the answer would be another than node's, so there is none,
+  // also where the code catches the error.
+  let locales = '';
+  const refuse = (name) => { locales ||= name; throw new ReferenceError(name + ' needs locales, which only node has'); };
+  const byLocale = (owner, name) => Object.defineProperty(owner.prototype, name, {
+    value: {[name]() { refuse(name); }}[name], writable: true, configurable: true,
+  });
+  for (const name of ['toLocaleString', 'toLocaleDateString', 'toLocaleTimeString']) byLocale(Date, name);
+  for (const owner of [Number, globalThis.BigInt ?? Number]) byLocale(owner, 'toLocaleString');
+  byLocale(String, 'localeCompare');
+  for (const name of ['toLocaleUpperCase', 'toLocaleLowerCase']) {
+    const plain = String.prototype[name];
+    Object.defineProperty(String.prototype, name, {
+      value: {[name](locale) { return locale === undefined ? plain.call(this) : refuse(name); }}[name],
+      writable: true, configurable: true,
+    });
+  }
+  Object.defineProperty(globalThis, 'Intl', {get: () => refuse('Intl'), configurable: true});
   // Nobody reads it; whatever is called of it is there.
   globalThis.console = new Proxy({}, {get: () => () => {}});
+  // What an assertion is given and the response that it is of are one object.
+  const join = (output, context) => {
+    const object = (value) => value !== null && typeof value === 'object', response = context?.providerResponse;
+    if (object(output) && object(response?.output) && stringify(output) === stringify(response.output))
+      response.output = output;
+  };
   globalThis.__start = (request) => {
     try {
       const {names, body, input, source, pick, args} = parse(request);
+      source === undefined ? join(input?.output, input?.context) : join(...args);
       if (source === undefined) return settle(new Make(...names, body)(...names.map((name) => input[name])));
       const module = {exports: {}};
       new Make('module', 'exports', source)(module, module.exports);
@@ -72,7 +100,15 @@ PRELUDE = r"""
       settle(found(...args));
     } catch (error) { fail(error); }
   };
-  globalThis.__state = () => state;
+  globalThis.__state = () => {
+    if (state && locales) {
+      const {message, stack} = parse(state);
+      const said = locales + ' needs locales, which only node has';
+      const thrown = typeof message === 'string' && message.includes(said);
+      return stringify({kind: 'error', message: 'ReferenceError: ' + said, ...(thrown && {stack})});
+    }
+    return state;
+  };
 })()
 """
 
@@ -88,9 +124,8 @@ def evaluate(request: dict[str, Any]) -> str:
         context.eval(_ABOVE + PRELUDE)
         start, state = context.get("__start"), context.get("__state")
         context.eval("delete globalThis.__start; delete globalThis.__state")
-        clock = (
-            _with_globals(context) if _MORE.search(f"{request.get('body')}{request.get('source')}") else None
-        )
+        code = f"{request.get('body')}{request.get('source')}"
+        clock = _with_globals(context) if _MORE.search(code) else None
         context.set_time_limit(seconds)
         start(json.dumps(request))
         while not (answer := state()):
@@ -98,7 +133,11 @@ def evaluate(request: dict[str, Any]) -> str:
                 return _error("gives a promise that never settles")
             if time.monotonic() > deadline:
                 return _error("", timeout=True)
-        return _placed(answer) if answer.startswith('{"kind":"error"') else answer
+        if not answer.startswith('{"kind":"error"'):
+            return answer
+        if answer.startswith('{"kind":"error","message":"null"') and not _THROWS.search(code):
+            return _error("InternalError: out of memory")  # no room was left to say even that
+        return _placed(answer)
     except quickjs.JSException as error:
         message = str(error).strip().split("\n")[0]
         return _error(message, timeout=message == "InternalError: interrupted")

@@ -13,6 +13,7 @@ from tui_eval.javascript.values import (
     is_nullish,
     is_undefined,
     number,
+    string,
     text,
     tidy,
 )
@@ -24,17 +25,10 @@ def add(left: Any, right: Any) -> Any:
         if is_undefined(left) or is_undefined(right):
             return math.nan
         return tidy(_float_safe(lambda: number(left) + number(right)))
-    both = [concatenated(left), concatenated(right)]
+    both = [string(left), string(right)]
     if len(both[0]) + len(both[1]) > MAX_TEXT:
         raise ScriptValueError("the text would be too long")
     return both[0] + both[1]
-
-
-def concatenated(value: Any) -> str:
-    """A value joined to a text: null and undefined by their names."""
-    if value is None:
-        return "null"
-    return "undefined" if is_undefined(value) else text(value)
 
 
 def _float_safe(compute: Callable[[], int | float]) -> int | float:

@@ -118,7 +118,7 @@ def _parts(value: Any, count: int) -> list[Any]:
 
 
 def _concatenated(value: Any) -> str:
-    plain = operators.concatenated(value)
+    plain = js.string(value)
     budget.get().spend(1, len(plain))
     return plain
 

@@ -6,8 +6,9 @@ Only what stands in the tables here can be reached; Python's own attributes cann
 from __future__ import annotations
 
 import functools
-import re
+import math
 from collections.abc import Callable, Mapping
+from decimal import ROUND_HALF_UP, Context, Decimal
 from typing import Any
 
 from tui_eval.javascript.operators import strictly_equal
@@ -340,11 +341,16 @@ def _number_text(value: int | float, base: Any = 10) -> str:
     return ("-" if value < 0 else "") + (digits or "0")
 
 
-def _grouped(value: int | float, *_: Any) -> str:
-    plain = number_text(round(value, 3) if isinstance(value, float) else value)
-    return (
-        re.sub(r"(?<=\d)(?=(\d{3})+(?!\d))", ",", plain) if "." not in plain and "e" not in plain else plain
-    )
+def _grouped(value: int | float, locale: Any = UNDEFINED, *options: Any) -> str:
+    """`toLocaleString`, as node has it by default: in groups of three, with three decimals at most."""
+    if (not is_undefined(locale) and locale != "en-US") or options:
+        raise ScriptValueError("toLocaleString: in a template, no other locale than en-US, and no options")
+    number = float(value)
+    if not math.isfinite(number):
+        return number_text(number).replace("Infinity", "∞")
+    plain = Decimal(repr(number)).quantize(Decimal("0.001"), ROUND_HALF_UP, Context(prec=400))
+    whole, _, decimals = f"{plain:,f}".partition(".")
+    return f"{whole}.{rest}" if (rest := decimals.rstrip("0")) else whole
 
 
 NUMBER_METHODS: dict[str, Callable[..., Any]] = {

@@ -7,11 +7,12 @@ after it is rendered with them (`render_prompt`). Assertions see the variables a
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from tui_eval.javascript.values import ScriptValueError, json_text, parse_json, text
 from tui_eval.nunjucks.templates import (
+    Filters,
     TemplateError,
     flag,
     is_partial,
@@ -20,8 +21,6 @@ from tui_eval.nunjucks.templates import (
     render_deep,
     templating_disabled,
 )
-
-Filters = Mapping[str, Callable[..., Any]]
 
 ROUNDS = 5
 """How often the variables are gone through; each time one name in each of them is filled in."""

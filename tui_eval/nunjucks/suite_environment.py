@@ -6,7 +6,7 @@ import os
 import re
 from collections.abc import Iterator, Mapping
 
-from tui_eval.guard.trust import Trust
+from tui_eval.guard.trust import Trust, variable
 from tui_eval.nunjucks import templates
 
 # -- `.env` files: names and values for templates and providers (formats/promptfoo.md 7.3).
@@ -55,7 +55,7 @@ class SuiteEnvironment(Mapping[str, str]):
         if name in self._own:
             return self._own[name]
         if name in self:
-            self._trust.require(f"read the environment variable {name}")
+            self._trust.require(variable(name))
             return os.environ[name]
         raise KeyError(name)
 

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import os
-import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from sys import intern
 from typing import Any
 
-from tui_eval.case_names import told_apart
+from tui_eval.case_names import NamesSeen
 from tui_eval.guard import figures
 from tui_eval.guard.text import clip, visible
 from tui_eval.model import Outcome
@@ -17,17 +15,19 @@ from tui_eval.store import case_state
 from tui_eval.store.case_state import Column
 from tui_eval.store.failure_modes import Assessment, classified
 from tui_eval.store.missing_cases import is_only_named
-from tui_eval.store.printed_commands import by_typing, configs_of, run_options
+from tui_eval.store.printed_commands import by_typing, configs_of, from_here, run_options, shell_line
 from tui_eval.store.reader import RunReader
 from tui_eval.store.schema import AttemptRow, StoredCase
-from tui_eval.store.summary import RunSums, summarise
+from tui_eval.store.summary import RunSums, judges_of, summarise, unfinished_tokens, why_not
 
 _WIDTHS = {"Test": 36, "Model": 28, "Message": 48}
 _LEAST = {"Message": 20, "Model": 12, "Test": 20}
 """Cells that these columns keep on a narrow terminal, cut in this order."""
 _WORDS = {"passed": "✓ passed", "failed": "✗ failed", "error": "! error", "cancelled": "⊘ cancelled",
           "skipped": "– skipped", None: "◌ not run"}  # fmt: skip
-_ASCII = str.maketrans({"✓": "P", "✗": "F", "⊘": "C", "–": "-", "◌": ".", "─": "-", "…": "."})
+_ASCII = str.maketrans(
+    {"✓": "P", "✗": "F", "⊘": "C", "–": "-", "◌": ".", "─": "-", "…": ".", "≈": "~", "×": "x"}
+)
 
 
 _HEADER = ("Test", "Model", "Status", "Message", "Tokens", "Cost", "Time (s)", "Tools")
@@ -44,12 +44,12 @@ class RunTable:
         self._lines: list[tuple[str, ...]] = []
         self._widths = [len(name) for name in _HEADER]
         self._tokens: int | None = None
+        self._unfinished = 0
         self._seconds = 0.0
         self._tools = self._ended = self._passed = 0
         self._most = self._asked = 0
         self._shares = [0.0, 0, 0]  # of cases: share passed, any passed, all passed
-        self._names: set[int] = set()
-        self._twice: set[int] = set()
+        self._names = NamesSeen()
         self._marks: dict[int, str] = {}
 
     @classmethod
@@ -69,16 +69,16 @@ class RunTable:
         """One case more."""
         item = summarise(case, attempts)
         self.sums.add(item)
-        mark = _name_mark(case)
-        (self._twice if mark in self._names else self._names).add(mark)
+        self._names.add(case)
         ended = [row for row in attempts if row.state == "done"]
         self._ended += len(ended)
         self._passed += sum(row.outcome == "passed" for row in ended)
         counts = [
             figures.tokens(row.input_tokens, row.output_tokens)
-            for row in attempts
+            for row in ended
             if row.input_tokens is not None or row.output_tokens is not None
         ]
+        self._unfinished += unfinished_tokens(attempts)
         tokens = figures.total(counts, "tokens")
         if tokens is not None:
             self._tokens = (self._tokens or 0) + tokens
@@ -108,12 +108,9 @@ class RunTable:
         self._measure(self._lines[-1])
 
     def tell_apart(self, cases: Callable[[], Iterable[tuple[StoredCase, Any]]]) -> None:
-        """Give cases of one name, of another prompt or agent, say, what tells them from each other. `cases` are those
-        that were added, in the same order; they are gone through where there are such."""
-        if not self._twice:
-            return
-        alike = {n: case for n, (case, _) in enumerate(cases()) if _name_mark(case) in self._twice}
-        for (number, case), mark in zip(alike.items(), told_apart(list(alike.values())), strict=True):
+        """Give cases of one name, of another prompt, agent or suite, say, what tells them from each other. `cases` are
+        those that were added, in the same order; they are gone through where there are such."""
+        for number, case, mark in self._names.marks(lambda: (one for one, _ in cases())):
             self._marks[case.id] = mark
             self._lines[number] = (_fitting(*self._named(case)), *self._lines[number][1:])
             self._measure(self._lines[number])
@@ -150,7 +147,7 @@ class RunTable:
         options: Mapping[str, Any] | None = None,
     ) -> Iterator[str]:
         """What did not pass, why, and the command that runs it again where it did not pass, case by case. `reasons` gives the
-        lines of a case's first attempt that did not pass; `root` is the project's (None: no command), `options`
+        lines of the attempt that tells (`why_not`); `root` is the project's (None: no command), `options`
         are what this run was asked for (`RunInfo.options`)."""
         if not self.sums.outcomes.keys() - {"passed", None}:
             return
@@ -162,8 +159,11 @@ class RunTable:
             if item.attempts > 1:
                 head += f" ({item.passed} of {item.attempts} passed, {item.required} required)"
             lines = [head]
-            bad = next((row for row in attempts if row.state == "done" and row.outcome != "passed"), None)
-            for reason in (reasons(bad) if bad is not None else ()) or [item.message]:
+            why = why_not(attempts)
+            told = (reasons(why.telling) if why.telling is not None else []) or [item.message]
+            if why.several and why.telling is not None:
+                told = [why.message, f"attempt {why.telling.attempt}: {told[0]}", *told[1:]]
+            for reason in told:
                 text = visible(clip(reason, 1000))
                 lines.extend(f"    {line}" for line in text.splitlines() or [""])
             if root is not None:
@@ -171,13 +171,15 @@ class RunTable:
             yield "\n".join(lines)
 
     def totals(self, note: str = "", lacks: str = "") -> str:
-        """`All N cases passed`, or the counts; attempts beside them where there are more. `lacks` says what the run does
+        """`All N cases passed` (`1 case passed`), or the counts; attempts beside them where there are more. `lacks` says what the run does
         not have of what was asked for: then it is not all."""
         sums = self.sums
         count, passed = sums.cases, sums.count("passed")
         if count and passed == count:
             cases = f"{count} case{'' if count == 1 else 's'} passed"
-            line = f"{cases}, but not all is there: {lacks}" if lacks else f"All {cases}"
+            line = (
+                f"{cases}, but not all is there: {lacks}" if lacks else f"All {cases}" if count > 1 else cases
+            )
         else:
             parts = [f"{passed} passed", f"{sums.count('failed')} failed"]
             for word, outcome in _REST:
@@ -191,6 +193,10 @@ class RunTable:
             line += f" ({', '.join(notes)})"
         if self._ended != count:
             line += f"; {self._passed} of {self._ended} attempts passed"
+        if self._unfinished:
+            line += f"; {self._unfinished:,} more tokens in attempts that did not end"
+        if judges := self.sums.judges_words:
+            line += f"; {judges}"
         line += self._pass_figures()
         return f"{line}\n{note}" if note else line
 
@@ -211,11 +217,6 @@ _REST: tuple[tuple[str, Outcome | None], ...] = (
 )  # fmt: skip
 
 
-def _name_mark(case: StoredCase) -> int:
-    """What cases of one name have in common: of a large run the names themselves would take more than its lines."""
-    return hash((case.suite, case.name, case.variant))
-
-
 def _cells(text: str) -> int:
     """How many cells a text takes; most have only letters that take one."""
     if text.isascii():
@@ -226,17 +227,31 @@ def _cells(text: str) -> int:
 
 
 def _fitting(name: str, mark: str) -> str:
-    """The name with its mark, the name cut where both are too long for the column."""
+    """The name with its mark, the name cut where both are too long for the column, then the mark in its middle."""
     room = _WIDTHS["Test"] - _cells(mark)
-    if not mark or _cells(name) <= room or room < 8:
+    if not mark or _cells(name) <= room:
         return name + mark
+    if room < _NAME:
+        return _with_end(f"{_cut(name, _NAME) if _cells(name) > _NAME else name}{mark}", _WIDTHS["Test"])
     return f"{_cut(name, room)}{mark}"
+
+
+_NAME = 8
+"""Cells that a name keeps beside what tells it from others."""
 
 
 def _cut(text: str, limit: int) -> str:
     from rich.cells import set_cell_size  # imported late: its tables are large
 
     return set_cell_size(text, limit - 1) + "…"
+
+
+def _with_end(text: str, limit: int) -> str:
+    """A text that ends with a mark, cut before the mark's end."""
+    from rich.cells import chop_cells
+
+    end = chop_cells(text[::-1], (limit - 1) // 2)[0][::-1]
+    return _cut(text, limit - _cells(end)) + end
 
 
 def _limits(widths: Sequence[int], width: int | None) -> dict[str, int]:
@@ -276,7 +291,7 @@ def _grid(
                 continue
             size = _cells(cell)
             if size > room and may_be_cut:
-                cell, size = _cut(cell, room), room
+                cell, size = (_with_end if place == 0 and cell.endswith("]") else _cut)(cell, room), room
             gap = " " * (room - size)
             parts.append(gap + cell if right else cell + gap)
         return "  ".join(parts).rstrip()
@@ -289,14 +304,17 @@ def _grid(
 
 def rerun_command(case: StoredCase, root: Path, options: Mapping[str, Any]) -> str:
     """The command line that runs this case again in the same column, from the current folder."""
-    where = configs_of(options) or [os.path.relpath(root / case.suite)]
-    words = ["tui-eval", "run", *where, "-s", case.case_id.partition("::")[2] or case.case_id]
+    configs = configs_of(options)
+    where = configs or [from_here(root / case.suite)]
+    # An id, and not a name: others may be called so, or a file or folder. Of several files it is whole.
+    path, mark, own = case.case_id.partition("::")
+    words = ["tui-eval", "run", *where, "-s", mark + own if mark and not configs else path + mark + own]
     asked = case_state.arguments(case.case_id, Column(case.agent, case.model or ""), options)
     if not asked and not options and is_only_named(case) and case.agent not in case.case_id:
         # A results file does not say what was typed; code and servers elsewhere are not to be trusted on its word.
         asked = [] if by_typing(case.agent) else ["--agent", case.agent]
     words += asked
-    return shlex.join([*words, *run_options(options)])
+    return shell_line([*words, *run_options(options)])
 
 
 def plain_letters(text: str) -> str:
@@ -321,6 +339,9 @@ def failure_modes(assessment: Assessment) -> str:
         )
     if assessment.note:
         lines.append(assessment.note)
+    used = assessment.judging
+    if used is not None and (words := judges_of(figures.judge_tokens(used), used.cost)):
+        lines.append(f"naming them took {words.partition(': ')[2]}")
     return "\n".join(lines)
 
 

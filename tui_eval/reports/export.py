@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import contextlib
 import importlib
+import secrets
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -31,6 +32,8 @@ KINDS: dict[str, str] = {
 """Ending → `module:function`, imported on first use."""
 
 
+_NAME = 100
+"""Characters of a file's name that are in that of its half."""
 _REASON = 300
 """Characters of why a file cannot be written."""
 
@@ -91,10 +94,10 @@ def export(reader: RunReader, path: Path) -> list[str]:
             of the others that are asked for.
     """
     write = writer_for(path)
-    part = path.with_name(f".{path.name}.part")
+    # A name of its own: two that write one file at once do not write, or take away, each other's half.
+    part = path.with_name(f".{path.name[:_NAME]}.{secrets.token_hex(4)}.part")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        part.unlink(missing_ok=True)  # a link in its place would be written through
         with dropped_figures() as dropped:
             write(reader, part)
         part.replace(path)

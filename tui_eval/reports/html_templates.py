@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tui_eval.guard.text import clip, visible
-from tui_eval.store.summary import share
+from tui_eval.store.summary import judges_of, share
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -62,6 +62,7 @@ def environment() -> Environment:
         "percent": share,
         "seconds": seconds,
         "dollars": dollars,
+        "judges": lambda used: judges_of(used["tokens"], used["cost"]),
         "minute": minute,
     }
     return found

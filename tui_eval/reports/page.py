@@ -18,6 +18,7 @@ from tui_eval.reports.html_templates import as_text, dollars
 from tui_eval.reports.rows_shown import COLUMNS, ROWS, RowsShown, queries_beside, rows_shown
 from tui_eval.store import column_names
 from tui_eval.store.failure_modes import classified
+from tui_eval.store.missing_cases import unread_listed_of, unread_report
 from tui_eval.store.reader import RunReader
 from tui_eval.store.schema import RunInfo
 from tui_eval.store.shard_runs import shard_words
@@ -62,6 +63,8 @@ def pieces(reader: RunReader, served_as: str = "") -> Iterator[str]:
     return html_templates.pieces(
         "run.html.j2",
         served_as=served_as,
+        unread=unread_report(info),
+        unread_files=[one.text for one in unread_listed_of(info)],
         several_columns=len(counted.asked) > 1,
         total=sums.cases,
         passed=passed,
@@ -160,7 +163,7 @@ def _facts(info: RunInfo, counted: _Counted) -> list[tuple[str, str]]:
     counts += [cached] if (cached := sums.cached_words) else []
     tokens = figures.total([counted.tokens], "tokens of all attempts")
     when = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(info.started_at))
-    took = f", took {info.finished_at - info.started_at:,.0f} s" if info.finished_at else ""
+    took = f", took {info.elapsed(info.finished_at):,.0f} s" if info.finished_at else ""
     git = info.provenance.get("git")
     commit = ""
     if isinstance(git, dict) and git.get("commit"):
@@ -170,7 +173,7 @@ def _facts(info: RunInfo, counted: _Counted) -> list[tuple[str, str]]:
         ("Pass rate", f"{share(passed / ended)} ({share(low)} to {share(high)} at 95 %)" if ended else ""),
         ("Attempts", f"{sums.attempts_passed:,} of {counted.done:,} passed"),
         ("Usage", " · ".join(part for part in (f"{tokens:,} tokens" if tokens else "",
-                                              dollars(counted.cost)) if part)),
+                                              dollars(counted.cost), sums.judges_words) if part)),
         ("Run", f"{info.id}, {info.state}, {when}{took}"),
         ("Part", shard_words(info.provenance)),
         ("Agents", ", ".join(info.agents) + (" (scripted)" if info.scripted else "")),

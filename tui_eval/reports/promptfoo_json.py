@@ -10,15 +10,15 @@ import datetime
 import hashlib
 import json
 import platform
-import re
 from array import array
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import groupby
 from pathlib import Path
 from typing import Any
 
 from msgspec import UNSET
 
+from tui_eval.case_names import FILLED_IN
 from tui_eval.formats.promptfoo.import_promptfoo import OURS, labels_of, row_of
 from tui_eval.formats.promptfoo.promptfoo_words import assertion_of, test_of, trace_of, without_none
 from tui_eval.guard import figures
@@ -27,6 +27,7 @@ from tui_eval.model import Assertion, Attempt, Case, Reply, Usage, Verdict
 from tui_eval.reports.results import json_pieces, more_of, not_run, provider_of, run_facts, whole
 from tui_eval.reports.results import result as result_of
 from tui_eval.store.column_names import column_agent, in_columns
+from tui_eval.store.missing_cases import unread_errors_of, unread_files_of
 from tui_eval.store.notes import HumanNote, Notes
 from tui_eval.store.reader import RunReader
 from tui_eval.store.schema import AttemptRow, RunInfo, StoredCase
@@ -36,7 +37,6 @@ from tui_eval.store.schema import AttemptRow, RunInfo, StoredCase
 
 _FAILURE = {"passed": 0, "failed": 1}
 NO_OUTPUT = "No output"
-_NUMBERED = re.compile(r"Row #\d+")
 
 
 class Table:
@@ -93,8 +93,7 @@ class Table:
         self.vars.update(result["vars"])
         self.passed += result["success"]
         self.reasons[result["failureReason"]] += 1
-        for name, number in result["tokenUsage"].items():
-            self.spent[name] += number
+        _add(self.spent, result["tokenUsage"])
 
     def _settle(self) -> None:
         """Put the columns in the order of the suites."""
@@ -235,8 +234,16 @@ def _count(metrics: dict[str, Any], result: dict[str, Any], attempt: Attempt) ->
             metrics[key][name] = metrics[key].get(name, 0) + number
     metrics["totalLatencyMs"] += result["latencyMs"]
     metrics["cost"] += result["cost"]
-    for key, number in result["tokenUsage"].items():
-        metrics["tokenUsage"][key] = metrics["tokenUsage"].get(key, 0) + number
+    _add(metrics["tokenUsage"], result["tokenUsage"])
+
+
+def _add(sums: dict[str, Any], more: Mapping[str, Any]) -> None:
+    """Add a `tokenUsage`; what its assertions took has sums of its own."""
+    for key, value in more.items():
+        if isinstance(value, dict):
+            _add(sums.setdefault(key, {}), value)
+        else:
+            sums[key] = sums.get(key, 0) + value
 
 
 def _result(
@@ -250,6 +257,8 @@ def _result(
     usage, cost = tokens(attempt.usage, len(attempt.replies)), attempt.cost or 0
     if row.judges:
         usage, cost = tokens(None, 0), 0
+    used = attempt.judging  # of judging again, too: that was paid now
+    judging = tokens(used.usage, used.calls) if used is not None else None
     latency = round((reply.latency_ms if reply else None) or attempt.duration_ms or 0)
     result: dict[str, Any] = {
         "id": f"{row.id}",
@@ -269,11 +278,11 @@ def _result(
         "failureReason": 0 if nothing else _FAILURE.get(attempt.outcome, 2),
         "latencyMs": latency,
         "cost": cost,
-        "tokenUsage": usage,
+        "tokenUsage": {**usage, **without_none({"assertions": judging})},
         "metadata": {**case.metadata, **((reply.metadata if reply else None) or {})},
     }
     if not nothing and (attempt.verdicts or attempt.error is None):
-        result["gradingResult"] = _grading(attempt, case)
+        result["gradingResult"] = _grading(attempt, case, judging or tokens(None, 0))
     if not passed:
         result["error"] = NO_OUTPUT if nothing else attempt.error or attempt.message
     return result
@@ -290,7 +299,7 @@ def _asked(case: Case, attempt: Attempt) -> str:
 
 def _test_case(case: Case) -> dict[str, Any]:
     """The test under the case's name; a row of promptfoo's that is only numbered has none."""
-    if in_columns(case) and _NUMBERED.fullmatch(case.name):
+    if in_columns(case) and FILLED_IN.fullmatch(case.name):
         return test_of(case)
     return {"description": case.name, **test_of(case)}
 
@@ -315,8 +324,8 @@ def _response(
     return response
 
 
-def _grading(attempt: Attempt, case: Case) -> dict[str, Any]:
-    given = [*(one for turn in case.turns for one in turn.assertions), *case.assertions]
+def _grading(attempt: Attempt, case: Case, judging: dict[str, int]) -> dict[str, Any]:
+    given = case.asserted
     if [one.type for one in given] != [verdict.type for verdict in attempt.verdicts]:
         given = []
     parts = [
@@ -338,7 +347,7 @@ def _grading(attempt: Attempt, case: Case) -> dict[str, Any]:
         "reason": "All assertions passed" if attempt.message == "passed" else attempt.message,
         "namedScores": attempt.named_scores,
         "namedScoreWeights": attempt.named_weights,
-        "tokensUsed": tokens(None, 0),
+        "tokensUsed": judging,
         "componentResults": parts,
     }
 
@@ -415,6 +424,7 @@ def document(reader: RunReader) -> Iterator[tuple[str, Any]]:
             column["metrics"]["namedScores"].update(more)
     table.name_models()
     left = sum(1 for _ in not_run(reader))
+    unread = {"notRead": unread_files_of(info)} if unread_errors_of(info) else {}
     tests = array("q")
     yield "evalId", f"eval-{info.id}"
     yield (
@@ -424,7 +434,7 @@ def document(reader: RunReader) -> Iterator[tuple[str, Any]]:
             "timestamp": _time(info.started_at),
             "prompts": table.prompts,
             "results": table.results(tests),
-            "stats": {**_stats(table, info), **({"notRun": left} if left else {})},
+            "stats": {**_stats(table, info), **({"notRun": left} if left else {}), **unread},
         },
     )
     yield (
@@ -465,7 +475,7 @@ def _comment(note: HumanNote) -> str:
 
 
 def _stats(table: Table, info: RunInfo) -> dict[str, Any]:
-    took = round(((info.finished_at or info.started_at) - info.started_at) * 1000)
+    took = round(info.elapsed(info.finished_at) * 1000) if info.finished_at else 0
     errors = table.reasons[2]
     return {
         "successes": table.passed,
@@ -477,9 +487,14 @@ def _stats(table: Table, info: RunInfo) -> dict[str, Any]:
     }
 
 
-def _known(sums: dict[str, int]) -> dict[str, int]:
+def _known(sums: Mapping[str, Any]) -> dict[str, Any]:
     """Sums of `tokenUsage`; one that is no figure any more counts as none is known, as promptfoo has it."""
-    return {key: figures.count(number, f"{key} tokens of all attempts") or 0 for key, number in sums.items()}
+    return {
+        key: _known(value)
+        if isinstance(value, dict)
+        else figures.count(value, f"{key} tokens of all attempts") or 0
+        for key, value in sums.items()
+    }
 
 
 def _time(seconds: float) -> str:

@@ -15,12 +15,13 @@ import msgspec
 from tui_eval.formats import format_of
 from tui_eval.guard import figures
 from tui_eval.guard.text import storable
-from tui_eval.model import Attempt, Case, Entry, Verdict
+from tui_eval.model import Attempt, Case, Entry, JudgeUse, Usage, Verdict
 from tui_eval.store import column_names
+from tui_eval.store.missing_cases import unread_errors_of, unread_listed_of, unread_report
 from tui_eval.store.notes import HumanNote, Notes
 from tui_eval.store.reader import RunReader
 from tui_eval.store.schema import AttemptRow, RunInfo, StoredCase
-from tui_eval.store.summary import CaseSummary, summarise
+from tui_eval.store.summary import CaseSummary, summarise, unfinished_tokens
 
 # -- Sums, averages and pass metrics of results, as nao-core 0.3.29 computes them (formats/nao.md 6).
 
@@ -28,12 +29,19 @@ from tui_eval.store.summary import CaseSummary, summarise
 Result = dict[str, Any]
 
 
+_JUDGING = {"judge_tokens": "tokens", "judge_cost": "cost"}
+"""What is summed of a result's `judging`."""
+
+
 class _Totals:
     """Sums over attempts; `failed` counts everything that did not pass."""
 
     def __init__(self) -> None:
         self.attempts = self.passed = 0
-        self._sums: dict[str, Any] = dict.fromkeys(("tokens", "cost", "duration_ms", "tool_call_count"), 0)
+        self._sums: dict[str, Any] = dict.fromkeys(
+            ("tokens", "cost", "duration_ms", "tool_call_count", *_JUDGING), 0
+        )
+        self._judged = False
 
     def add(self, result: Result) -> None:
         """One attempt more; of its figures those that are known."""
@@ -41,6 +49,11 @@ class _Totals:
         self.passed += bool(result.get("passed"))
         for key in self._sums:
             self._sums[key] += result.get(key) or 0
+        judging = result.get("judging")
+        if judging:
+            self._judged = True
+            for key, name in _JUDGING.items():
+                self._sums[key] += judging[name] or 0
 
     def entry(self) -> dict[str, Any]:
         """As nao's `summary`. A sum is 0 where nothing is known, and None where it is no figure that other programs can hold."""
@@ -59,6 +72,10 @@ class _Totals:
             "avg_duration_ms": None if unknown_time else float(round(milliseconds / total)) if total else 0,
             "avg_tool_calls": None if unknown_calls else round(calls / total, 1) if total else 0,
         }
+
+    def judges(self) -> dict[str, Any]:
+        """The sums of what judges took; empty where none was asked."""
+        return {f"total_{key}": self._sum(key) for key in _JUDGING} if self._judged else {}
 
     def _sum(self, key: str) -> Any:
         found, name = self._sums[key], f"{key} of all attempts"
@@ -108,8 +125,8 @@ class Metrics:
         group.passed += bool(result.get("passed"))
 
     def summary(self) -> dict[str, Any]:
-        """Sums over all."""
-        return self._all.entry()
+        """Sums over all; `total_judge_tokens` and `total_judge_cost` are there where judges were asked."""
+        return self._all.entry() | self._all.judges()
 
     def by_model(self) -> list[dict[str, Any]]:
         """One entry a model: best pass rate first, then cheapest, then by name."""
@@ -236,7 +253,9 @@ def document(reader: RunReader) -> Iterator[tuple[str, Any]]:
     yield "timestamp", datetime.datetime.fromtimestamp(info.started_at).isoformat()
     yield "results", _counted(rows(reader), metrics)
     outcomes: dict[str, int] = {}
+    unfinished = 0
     for _, attempts in reader.by_case():
+        unfinished += unfinished_tokens(attempts)
         for row in attempts:
             outcome = str(row.outcome) if row.state == "done" else "not run"
             outcomes[outcome] = outcomes.get(outcome, 0) + 1
@@ -248,12 +267,15 @@ def document(reader: RunReader) -> Iterator[tuple[str, Any]]:
             "cancelled": outcomes.get("cancelled", 0),
             "skipped": outcomes.get("skipped", 0),
             "not_run": outcomes.get("not run", 0),
+            **({"unfinished_tokens": unfinished} if unfinished else {}),
         },
     )
     yield "by_model", metrics.by_model()
     yield "pass_metrics", metrics.pass_metrics()
     yield "cases", (_case(summarise(case, attempts)) for case, attempts in reader.by_case())
     yield "not_run", not_run(reader)
+    if unread_errors_of(info):
+        yield "not_read", not_read(reader)
     yield "metrics", info.metrics or column_names.sums(reader)
     yield "run", run_facts(info)
 
@@ -295,7 +317,7 @@ def write(reader: RunReader, path: Path) -> None:
 def write_lines(reader: RunReader, path: Path) -> None:
     """One result a line."""
     with open(path, "w", encoding="ascii") as file:
-        for row in chain(rows(reader), not_run(reader)):
+        for row in chain(rows(reader), not_run(reader), not_read(reader)):
             file.write(json.dumps(storable(row), default=str) + "\n")
 
 
@@ -318,6 +340,29 @@ def not_run(reader: RunReader) -> Iterator[dict[str, Any]]:
                     "passed": None,
                     "message": f"not run ({note})" if note else "not run",
                 }
+
+
+def not_read(reader: RunReader) -> Iterator[dict[str, Any]]:
+    """The files that could not be read whole, an error each: what they hold is in no result."""
+    info = reader.info()
+    found: dict[str, list[str]] = {}
+    for one in unread_listed_of(info):
+        found.setdefault(one.path, []).append(one.text)
+    if unread_errors_of(info) and not found:
+        found = {"": [unread_report(info)]}
+    for path, texts in found.items():
+        yield {
+            "suite": path,
+            "case_id": None,
+            "name": None,
+            "format": None,
+            "agent": None,
+            "model": None,
+            "attempt": None,
+            "outcome": "not read",
+            "passed": None,
+            "message": "; ".join(texts),
+        }
 
 
 def rows(reader: RunReader) -> Iterator[dict[str, Any]]:
@@ -437,6 +482,20 @@ def result(attempt: Attempt, row: AttemptRow, case_row: StoredCase, case: Case) 
         "assertions": [_assertion(verdict) for verdict in attempt.verdicts],
         "transcript": [_entry(entry) for entry in attempt.transcript],
         "started_at": attempt.started_at,
+        **({"judging": judging_entry(attempt.judging)} if attempt.judging is not None else {}),
+    }
+
+
+def judging_entry(used: JudgeUse) -> dict[str, Any]:
+    """What judges took for an attempt, beside its own tokens and cost; only where one was asked."""
+    usage = used.usage or Usage()
+    return {
+        "calls": used.calls,
+        "tokens": figures.judge_tokens(used),
+        "input_tokens": usage.input_tokens,
+        "output_tokens": usage.output_tokens,
+        "cached_tokens": usage.cached_tokens,
+        "cost": used.cost,
     }
 
 

@@ -17,7 +17,7 @@ from tui_eval.store.encoding import encode_json
 if TYPE_CHECKING:
     import polars as pl
 
-    from tui_eval.frames.one_table import OneTable, TableColumn, TableRow
+    from tui_eval.frames.one_table import OneTable, TableCell, TableColumn, TableRow
     from tui_eval.frames.queries import Conclusion, QueryLine
 
 ROWS, COLUMNS = 20, 12
@@ -170,13 +170,18 @@ def _table(table: OneTable, rows: int, columns: int) -> TableShown:
     )
     at = sorted(order[:columns]) if len(heads) > columns else list(range(len(heads)))
     numbers = table.differing.head(rows).to_list()
-    shown = [table.row(number) for number in numbers]
+    shown: list[TableRow] = []
+    for number in numbers:
+        before = table.difference.repeats_of(number)
+        if before is not None and before not in numbers:
+            shown.append(table.row(before))  # equal, but what is repeated is to be seen
+        shown.append(table.row(number))
     return TableShown(
         table.line,
         [heads[place] for place in at],
         shown,
         at,
-        len(table.differing) - len(shown),
+        len(table.differing) - len(numbers),
         len(heads) - len(at),
     )
 
@@ -260,7 +265,8 @@ _WIDEST = 24
 
 
 def table_lines(shown: TableShown, width: int | None = None) -> Iterator[str]:
-    """The one table as lines of text, heads with kinds; of a narrow terminal the cells are cut, from the right."""
+    """The one table as lines of text, heads with kinds; of a narrow terminal the cells are cut, from the right: those that
+    differ so that this is seen."""
     from rich.cells import cell_len, set_cell_size
 
     heads = [[""], *([("−" if c.missing else "") + c.name, c.kind] for c in shown.columns)]
@@ -274,10 +280,13 @@ def table_lines(shown: TableShown, width: int | None = None) -> Iterator[str]:
         widest = widths.index(max(widths))
         widths[widest] -= 1
         over -= 1
-    for row in grid:
+    for number, row in enumerate(grid, -2):
         cells: list[str] = []
-        for text, room, after in zip(row, widths, right, strict=True):
+        for at, (text, room, after) in enumerate(zip(row, widths, right, strict=True)):
             size = cell_len(text)
+            if size > room and number >= 0 and at:
+                text = _cut(shown.rows[number].cells[shown.at[at - 1]], text, room)
+                size = cell_len(text)
             if size > room:
                 text, size = set_cell_size(text, room - 1) + "…", room
             pad = " " * (room - size)
@@ -285,8 +294,24 @@ def table_lines(shown: TableShown, width: int | None = None) -> Iterator[str]:
         yield "  ".join(cells).rstrip()
 
 
+def _cut(cell: TableCell, text: str, room: int) -> str:
+    """A cell that does not fit; of one that differs both sides, from where they do."""
+    from tui_eval.frames.one_table import ARROW, clipped_sides
+
+    if cell.state != "differs" or cell.expected is None or cell.actual is None or room < _LEAST:
+        return text
+    most = max((room - 1) // 2, room - 1 - min(len(cell.expected), len(cell.actual)))
+    return _line(ARROW.join(clipped_sides(cell.expected, cell.actual, most)))
+
+
+_LEAST = 12
+"""Cells of the terminal in which two values have room."""
+_LONGEST = 1_000
+"""Characters of a value that are measured: far more than a cell has room for, whatever they take."""
+
+
 def _line(text: str) -> str:
-    """A value on one line."""
+    """A value on one line; of a long one its beginning, for measuring megabytes takes seconds."""
     from tui_eval.guard.text import visible
 
-    return visible(text, newlines=False)
+    return visible(text if len(text) <= _LONGEST else text[:_LONGEST] + "…", newlines=False)

@@ -7,26 +7,31 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Sequence, Set
-from typing import Any, Literal
+from collections.abc import Callable, Iterable, Sequence, Set
+from typing import Any, Literal, get_args
 
 import msgspec
 
-from tui_eval.case_names import told_apart
-from tui_eval.store.summary import OF_TURNS, CaseSummary, wilson
+from tui_eval.case_names import in_any_column, told_apart
+from tui_eval.store.imported.results_entries import case_edited
+from tui_eval.store.summary import OF_TURNS, CaseSummary, per_known, wilson
 
-Change = Literal["regressed", "fixed", "flaky", "not run", "new", "gone", "unchanged"]
-CHANGES: tuple[Change, ...] = ("regressed", "fixed", "flaky", "not run", "new", "gone", "unchanged")
+Change = Literal[
+    "regressed", "now an error", "fixed", "an error no more", "flaky", "not run", "new", "gone", "unchanged"
+]
+CHANGES: tuple[Change, ...] = get_args(Change)
 
 
 GLYPHS: dict[Change, str] = {
-    "regressed": "✗", "fixed": "✓", "flaky": "≈", "not run": "–", "new": "+", "gone": "−",
-    "unchanged": "·",
+    "regressed": "✗", "now an error": "!", "fixed": "✓", "an error no more": "→", "flaky": "≈", "not run": "–",
+    "new": "+", "gone": "−", "unchanged": "·",
 }  # fmt: skip
 """Glyph of each change."""
 WORDS: dict[Change, str] = {
     "regressed": "passed before, does not pass now",
+    "now an error": "failed before, ends in an error now",
     "fixed": "passes now",
+    "an error no more": "an error before, fails now",
     "flaky": "the same outcome, but passes only sometimes",
     "not run": "in the second, too, but without an outcome there: it was not run to its end",
     "new": "only in the second",
@@ -37,9 +42,15 @@ WORDS: dict[Change, str] = {
 COLUMN_WORDS: dict[Change, str] = {
     **WORDS,
     "regressed": "passes with the first, not with the second",
+    "now an error": "fails with the first, an error with the second",
     "fixed": "passes with the second, not with the first",
+    "an error no more": "an error with the first, fails with the second",
 }
 """The same of two agents."""
+EDITED = "where the case was edited"
+"""Beside a count of changes: that the suite changed, too."""
+OF_ANOTHER_KIND: tuple[Change, ...] = ("now an error", "an error no more")
+"""Changes between outcomes that are no pass: a judge or a server that died, or came back."""
 SURE = 0.05
 """A difference that chance alone gives less often than this is called one."""
 
@@ -51,6 +62,7 @@ class CaseChange(msgspec.Struct):
     difference says little. `p_value` is Fisher's exact test on the attempts of both runs (two-sided);
     None with a single attempt each, where it can say nothing. `answer_differs`: one of the runs has an
     answer that the other has not; None where that is not known (a side is missing, or of an older version).
+    `edited`: the case itself was changed in between, so that the agent may be as good or bad as before.
     `mark` tells it from other cases of its suite with the same name, in the words of all lists
     (`case_names.told_apart`); empty where none is needed.
     """
@@ -64,6 +76,7 @@ class CaseChange(msgspec.Struct):
     p_value: float | None = None
     answer_differs: bool | None = None
     mark: str = ""
+    edited: bool = False
 
     @property
     def only_the_answer(self) -> bool:
@@ -110,6 +123,19 @@ class RunComparison(msgspec.Struct):
     def unknown(self) -> int:
         """How many cases passed before, and have no outcome after: whether they regressed is not known."""
         return sum(case.change == "not run" and _passed(case.before) for case in self.cases)
+
+    @property
+    def told(self) -> str:
+        """What changed, in a few words, after how many regressed: how many are fixed, and how many that did not pass
+        before either did so for another kind of reason; how many of all these were edited."""
+        others = [f"{count:,} {name}" for name in OF_ANOTHER_KIND if (count := self.count(name))]
+        edited = sum(self.edited(name) for name in ("regressed", "fixed", *OF_ANOTHER_KIND))
+        told = ", ".join([f"{self.count('fixed'):,} fixed", *others])
+        return f"{told} ({edited:,} {EDITED})" if edited else told
+
+    def edited(self, change: Change) -> int:
+        """How many of the cases that changed so were edited in between."""
+        return sum(case.edited for case in self.cases if case.change == change)
 
     @property
     def common(self) -> int:
@@ -159,11 +185,14 @@ def document(comparison: RunComparison, runs: Sequence[Sequence[str]]) -> dict[s
 
 
 def compare(before: Sequence[CaseSummary], after: Sequence[CaseSummary]) -> RunComparison:
-    """Join two runs by case id and agent; where only one agent each is left, by case id alone (an
-    agent against another)."""
-    old, new = _by_key(before, after)
-    open_there = {(one.case_id, one.agent, one.model) for one in after if not _ran(one)}
-    cases = [_change(old.get(key), new.get(key), open_there) for key in dict.fromkeys([*new, *old])]
+    """Join two runs by case id, agent and model; by case id and agent where one of them does not know the model;
+    where only one agent each is left, by case id alone (an agent against another), without the agent that an id says."""
+    key_of = _joined_by(before, after)
+    old, new = ({key_of(item): item for item in side if _ran(item)} for side in (before, after))
+    open_there = {key_of(item) for item in after if not _ran(item)}
+    cases = [
+        _change(old.get(key), new.get(key), waits=key in open_there) for key in dict.fromkeys([*new, *old])
+    ]
     _tell_apart(cases)
     cases.sort(key=lambda case: (CHANGES.index(case.change), not case.only_the_answer, -_distance(case)))
     both = [case for case in cases if case.before is not None and case.after is not None]
@@ -212,39 +241,71 @@ def _figure(item: CaseSummary | None, name: str) -> float | None:
     value = getattr(item, name, None)
     if value is None or item is None:
         return None
-    return float(value) if name == "duration_ms" else value / max(item.attempts, 1)
+    return (
+        float(value)
+        if name == "duration_ms"
+        else per_known(value, getattr(item, f"{name}_of"), item.attempts)
+    )
 
 
-def _by_key(
-    before: Iterable[CaseSummary], after: Iterable[CaseSummary]
-) -> tuple[dict[tuple[str, ...], CaseSummary], dict[tuple[str, ...], CaseSummary]]:
+_CaseOfAgent = tuple[str, str]
+
+
+def _known_once(before: Iterable[CaseSummary], after: Iterable[CaseSummary]) -> Set[_CaseOfAgent]:
+    """What stands with one model on each side, of which only one side knows it: a results file of promptfoo
+    names no model beside a label. That is one column, whatever its model is."""
+    models: list[dict[_CaseOfAgent, set[str | None]]] = [{}, {}]
+    for side, items in zip(models, (before, after), strict=True):
+        for item in items:
+            side.setdefault((item.case_id, item.agent), set()).add(item.model)
+    first, second = models
+    return {
+        one
+        for one in first.keys() & second.keys()
+        if len(first[one]) == len(second[one]) == 1
+        and first[one] != second[one]
+        and None in first[one] | second[one]
+    }
+
+
+def _column(item: CaseSummary, known_once: Set[_CaseOfAgent]) -> tuple[str, str, str]:
+    """The case with its agent and model, by which it is looked for on the other side."""
+    model = None if (item.case_id, item.agent) in known_once else item.model
+    return item.case_id, item.agent, model or ""
+
+
+def _joined_by(
+    before: Sequence[CaseSummary], after: Sequence[CaseSummary]
+) -> Callable[[CaseSummary], tuple[str, ...]]:
+    """What two results have in common that are compared."""
+    known_once = _known_once(before, after)
     first = [item for item in before if _ran(item)]
     second = [item for item in after if _ran(item)]
     columns = [{(item.agent, item.model) for item in items} for items in (first, second)]
     alone = all(len(column) <= 1 for column in columns) or not (columns[0] & columns[1])
 
-    alone = alone and all(len({item.case_id for item in items}) == len(items) for items in (first, second))
+    alone = alone and all(len({_test(item) for item in items}) == len(items) for items in (first, second))
 
-    def keyed(items: list[CaseSummary]) -> dict[tuple[str, ...], CaseSummary]:
-        if alone:
-            return {(item.case_id,): item for item in items}
-        return {(item.case_id, item.agent, item.model or ""): item for item in items}
-
-    return keyed(first), keyed(second)
+    return lambda item: (_test(item),) if alone else _column(item, known_once)
 
 
-def _change(
-    before: CaseSummary | None, after: CaseSummary | None, open_there: Set[tuple[str, str, str | None]]
-) -> CaseChange:
+def _test(item: CaseSummary) -> str:
+    return in_any_column(item.case_id, item.agent)
+
+
+def _change(before: CaseSummary | None, after: CaseSummary | None, *, waits: bool) -> CaseChange:
+    """`waits`: it was to be run on the second side, too, and was not."""
     present = after or before
     assert present is not None
     change: Change
     p_value = differs = None
+    edited = False
     if before is None or after is None:
-        waits = (present.case_id, present.agent, present.model) in open_there
         change = "new" if before is None else "not run" if waits else "gone"
     else:
         was, now = _passed(before), _passed(after)
+        if before.case_id == after.case_id:  # two columns of a matrix are two cases that nobody edited
+            edited = case_edited(before.content_hash, after.content_hash)
         if before.attempts > 1 or after.attempts > 1:
             p_value = fisher_exact(
                 before.passed, before.attempts - before.passed, after.passed, after.attempts - after.passed
@@ -253,12 +314,16 @@ def _change(
             change = "regressed"
         elif now and not was:
             change = "fixed"
+        elif before.outcome != after.outcome:
+            change = "now an error" if after.outcome == "error" else "an error no more"
         else:
             change = "flaky" if before.flaky or after.flaky else "unchanged"
         of_turns = {one.startswith(OF_TURNS) for one in (*before.answers, *after.answers)}
         if before.answers and after.answers and len(of_turns) == 1:
             differs = before.answers != after.answers
-    return CaseChange(present.case_id, present.name, present.suite, change, before, after, p_value, differs)
+    return CaseChange(
+        present.case_id, present.name, present.suite, change, before, after, p_value, differs, edited=edited
+    )
 
 
 def _distance(case: CaseChange) -> float:

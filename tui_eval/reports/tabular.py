@@ -5,15 +5,16 @@ from __future__ import annotations
 import csv
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
-from tui_eval.case_names import full_name
+from tui_eval.case_names import NamesSeen, full_name
 from tui_eval.guard import figures
 from tui_eval.guard.text import clip, no_formula, storable, visible
 from tui_eval.reports import results
 from tui_eval.reports.rows_shown import RowsShown, rows_shown
+from tui_eval.store.missing_cases import unread_report
 from tui_eval.store.notes import Notes
 from tui_eval.store.reader import RunReader
 from tui_eval.store.schema import AttemptRow, StoredCase
@@ -23,7 +24,8 @@ from tui_eval.store.summary import CaseSummary, RunSums, share, summarise, wilso
 COLUMNS = (
     "suite", "case_id", "name", "format", "agent", "model", "attempt", "outcome", "passed", "score", "message",
     "tokens", "cost", "duration_ms", "tool_call_count", "started_at", "prompt", "vars", "metadata",
-    "response_text", "error", "cached", "saved", "person_verdict", "person_note", "starred",
+    "response_text", "error", "cached", "saved",
+    "judge_tokens", "judge_cost", "person_verdict", "person_note", "starred",
 )  # fmt: skip
 """The last three are what a person noted on the attempt (`m`)."""
 
@@ -33,13 +35,15 @@ def _rows(reader: RunReader) -> Iterator[dict[str, Any]]:
         row = {name: result.get(name) for name in COLUMNS}
         row["response_text"] = result["details"]["response_text"]
         row["cached"] = bool(result.get("cached"))
+        judging = result.get("judging") or {}
+        row |= {"judge_tokens": judging.get("tokens"), "judge_cost": judging.get("cost")}
         for name in ("vars", "metadata"):
             row[name] = json.dumps(storable(result[name]), default=str, ensure_ascii=False)
         note = result.get("note") or {}
         row |= {"person_verdict": note.get("verdict"), "person_note": note.get("text") or None}
         row["starred"] = bool(note.get("star"))
         yield storable(row)
-    for left in results.not_run(reader):
+    for left in chain(results.not_run(reader), results.not_read(reader)):
         yield storable(
             {
                 **dict.fromkeys(COLUMNS),
@@ -73,7 +77,8 @@ def write_parquet(reader: RunReader, path: Path) -> None:
 
     kinds = {"attempt": pl.Int64, "passed": pl.Boolean, "score": pl.Float64, "tokens": pl.Int64,
              "cost": pl.Float64, "duration_ms": pl.Float64, "tool_call_count": pl.Int64,
-             "started_at": pl.Float64, "cached": pl.Boolean, "saved": pl.Float64, "starred": pl.Boolean}  # fmt: skip
+             "started_at": pl.Float64, "cached": pl.Boolean, "saved": pl.Float64, "judge_tokens": pl.Int64,
+             "judge_cost": pl.Float64, "starred": pl.Boolean}  # fmt: skip
     schema = {name: kinds.get(name, pl.String) for name in COLUMNS}
     rows = _rows(reader)
     frames = [pl.DataFrame([], schema=schema)]
@@ -84,6 +89,9 @@ def write_parquet(reader: RunReader, path: Path) -> None:
 
 _ROWS_AT_ONCE = 1000
 
+ColumnKey = tuple[str, str, str | None]
+"""Case, agent and model."""
+
 
 def write_markdown(reader: RunReader, path: Path) -> None:
     """Markdown for a pull request: the counts, a table of what did not pass, the rest folded."""
@@ -91,34 +99,51 @@ def write_markdown(reader: RunReader, path: Path) -> None:
         file.writelines(f"{line}\n" for line in _markdown(reader))
 
 
-def _summaries(reader: RunReader) -> Iterator[CaseSummary]:
-    return (summarise(case, attempts) for case, attempts in reader.by_case(listed=True))
+def _summaries(reader: RunReader, marks: Mapping[ColumnKey, str]) -> Iterator[CaseSummary]:
+    """What is said of each case; its `variant` tells it from all others of its name, of other suites too."""
+    for case, attempts in reader.by_case(listed=True):
+        item = summarise(case, attempts)
+        item.variant = marks.get(_key(item), item.variant)
+        yield item
+
+
+def _row_shown(case: StoredCase) -> tuple[str | None, ...]:
+    return case.name, case.variant, case.agent, case.model
+
+
+def _key(of: CaseSummary | StoredCase) -> ColumnKey:
+    return of.case_id, of.agent, of.model
 
 
 def _markdown(reader: RunReader) -> Iterator[str]:
     """Line by line: the cases are gone through for each of the parts."""
-    info, sums = reader.info(), RunSums()
-    for item in _summaries(reader):
-        sums.add(item)
+    info, sums, names = reader.info(), RunSums(), NamesSeen(_row_shown)
+    for case, attempts in reader.by_case(listed=True):
+        sums.add(summarise(case, attempts))
+        names.add(case)
+    alike = names.marks(lambda: (case for case, _ in reader.by_case(listed=True)))
+    marks = {_key(case): mark for _, case, mark in alike}
     passed = sums.count("passed")
     yield from (f"## {passed:,} of {sums.cases:,} cases passed", "")
     part = shard_words(info.provenance)
     part = f", {part}" if part else ""
     yield f"Run `{info.id}`{part} with {_text(', '.join(info.agents))}, {info.state}. {_totals(sums)}"
     yield ""
+    if unread := unread_report(info):
+        yield from (f"**{_text(unread)}.**", "")
     if info.note:
         yield from (f"{_text(info.note)}.", "")
     if passed < sums.cases:
-        bad = (item for item in _summaries(reader) if item.outcome != "passed")
+        bad = (item for item in _summaries(reader, marks) if item.outcome != "passed")
         yield from _did_not_pass(reader, info.id, bad)
     if passed:
         yield f"<details><summary>{passed:,} passed</summary>"
         yield from ("", "| case | agent | model |", "|---|---|---|")
-        for item in _summaries(reader):
+        for item in _summaries(reader, marks):
             if item.outcome == "passed":
                 yield f"| {_text(full_name(item.name, item.variant))} | {_column(item)} |"
         yield from ("", "</details>")
-    yield from _noted(reader)
+    yield from _noted(reader, marks)
 
 
 def _did_not_pass(reader: RunReader, run_id: str, bad: Iterable[CaseSummary]) -> Iterator[str]:
@@ -129,7 +154,7 @@ def _did_not_pass(reader: RunReader, run_id: str, bad: Iterable[CaseSummary]) ->
     for item in bad:
         name = _text(full_name(item.name, item.variant))
         yield f"| {name} | {_column(item)} | {_outcome(item)} | {_why(item, found)} |"
-        shown = found.get((item.case_id, item.agent, item.model))
+        shown = found.get(_key(item))
         if shown is not None and (shown.table or shown.fault):
             folded.append((item, shown))
     yield ""
@@ -146,9 +171,6 @@ _MOST_DIAGNOSES = 50
 """Cases whose rows are looked at: a table of more of them nobody reads to its end."""
 _MOST_TABLES, _TABLE_ROWS = 20, 10
 """Cases whose rows stand below the table, folded, and of each how many rows."""
-
-ColumnKey = tuple[str, str, str | None]
-"""Case, agent and model."""
 
 
 def _attempts(reader: RunReader) -> Iterator[tuple[StoredCase, AttemptRow]]:
@@ -174,7 +196,7 @@ def _rows_of_cases(reader: RunReader) -> tuple[dict[ColumnKey, RowsShown], int]:
             continue
         shown = rows_shown(attempt.data, reader.folder, rows=_TABLE_ROWS, attempt=attempt)
         if any(shown):
-            found[case.case_id, case.agent, case.model] = shown
+            found[_key(case)] = shown
             formats.add(case.format)
     return found, sum(format_name in formats for format_name in unread.values())
 
@@ -201,20 +223,20 @@ def _details(item: CaseSummary, shown: RowsShown) -> list[str]:
 
 
 def _why(item: CaseSummary, found: Mapping[ColumnKey, RowsShown]) -> str:
-    shown = found.get((item.case_id, item.agent, item.model), RowsShown())
+    shown = found.get(_key(item), RowsShown())
     line = next((one for one in (*shown.diagnosis, shown.order, shown.conclusion) if one), "")
     if line.startswith(item.message):  # it says the same, and how many rows
         return _text(clip(line, 300))
     return _text(clip(item.cause or item.message, 200)) + (f"<br>{_text(clip(line, 300))}" if line else "")
 
 
-def _noted(reader: RunReader) -> list[str]:
+def _noted(reader: RunReader, marks: Mapping[ColumnKey, str]) -> list[str]:
     """What people noted on attempts of the run; nothing where they noted nothing."""
     notes = Notes.beside(reader.folder).of_run(reader.folder.name)
     if not notes:
         return []
     rows = [
-        f"| {_text(full_name(case.name, case.variant))} | {_column(case)} | {row.attempt} | {row.outcome} "
+        f"| {_text(full_name(case.name, marks.get(_key(case), case.variant)))} | {_column(case)} | {row.attempt} | {row.outcome} "
         f"| {'★ ' if note.star else ''}{note.verdict or ''} | {_text(note.text)} |"
         for case, row in _attempts(reader)
         if (note := notes.get(row.id)) is not None
@@ -245,6 +267,7 @@ def _totals(sums: RunSums) -> str:
     tokens = figures.total([sums.tokens], "tokens of all cases")
     parts += [f"{tokens:,} tokens"] if tokens else []
     parts += [f"${sums.cost:,.4f}"] if sums.cost is not None else []
+    parts += [judges] if (judges := sums.judges_words) else []
     return f"{', '.join(parts)}." if parts else ""
 
 

@@ -79,7 +79,7 @@ def read(root: Path, query: dict[str, str]) -> Both:
         StoreError: one of them cannot be read.
     """
     index = Index(root)
-    runs = {run.id: run for run in index.runs() if run.state != "damaged"}
+    runs = {run.id: run for run in index.runs() if not run.unread}
     after = query.get("after") or next(iter(runs), "")
     before = query.get("before") or index.before(after) or ""
     for name in (after, before):
@@ -165,9 +165,9 @@ def comparison_page(root: Path, query: dict[str, str]) -> str:
     """Both runs and their cases by change."""
     both = read(root, query)
     found = both.comparison
-    lost, won = found.count("regressed"), found.count("fixed")
+    lost = found.count("regressed")
     worse, better = (
-        (f"{lost:,} regressed", f", {won:,} fixed")
+        (f"{lost:,} regressed", f", {found.told}")
         if found.common
         else (found.nothing_common.capitalize() or "No case", "")
     )
@@ -275,6 +275,7 @@ def _case(both: Both, case: CaseChange) -> ChangeShown:
         address = both.address("/compare/case", case=case.case_id, agent=one.agent, model=one.model or "")
     more = [f"p = {case.p_value:.2g}" if case.p_value is not None and case.change != "unchanged" else ""]
     more += [steadiness(case.after), "other answer" if case.only_the_answer else ""]
+    more += ["the case was edited" if case.edited else ""]
     bad = next((item for item in (case.after, case.before) if item and item.outcome != "passed"), None)
     why = bad.cause or bad.message if bad is not None else ""
     return ChangeShown(case, address, why, " · ".join(part for part in more if part))

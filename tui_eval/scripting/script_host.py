@@ -78,10 +78,11 @@ class ScriptTimeout(ScriptError):
 
 @dataclass(frozen=True, slots=True)
 class CallResult:
-    """What a call returned (as JSON gives it: tuples are lists) and what it printed."""
+    """What a call returned (as JSON gives it: tuples are lists, which `is_tuple` tells) and what it printed."""
 
     value: Any
     stdout: str = ""
+    is_tuple: bool = False
 
 
 class Lease:
@@ -471,7 +472,7 @@ def result_of(answer: dict[str, Any]) -> CallResult:
             raised_at=(raised_at[0], raised_at[1]) if raised_at else None,
             columns=(columns[0], columns[1]) if columns else None,
         )
-    return CallResult(answer["value"], answer["stdout"])
+    return CallResult(answer["value"], answer["stdout"], answer.get("type") == "tuple")
 
 
 def too_late(file: Path, function: str, timeout: float | None) -> ScriptTimeout:

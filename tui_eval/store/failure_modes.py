@@ -11,14 +11,13 @@ from collections.abc import Iterable
 import msgspec
 
 from tui_eval import causes
-from tui_eval.model import Attempt, Verdict, decoded
+from tui_eval.model import Attempt, JudgeUse, Verdict, decoded
 
 _EXAMPLES = 3
 _NUMBER = re.compile(r"\d[\d,.]*")
 _STATUS = re.compile(
     r"(?:^|\bHTTP(?:/[\d.]+)? |\bstatus(?: code)?:? )([45]\d\d)(?![\d.,]\d|\d)", re.IGNORECASE
 )
-_QUOTED = re.compile(r"'[^']{25,}'|\"[^\"]{25,}\"")
 
 
 class FailedAttempt(msgspec.Struct):
@@ -49,12 +48,13 @@ class FailureMode(msgspec.Struct):
 
 class Assessment(msgspec.Struct):
     """Failure modes of a run or a part of it. `attempts` counts those that ended, `passed` those that
-    passed; `note` says why groups have no names though a judge was asked."""
+    passed; `note` says why groups have no names though a judge was asked, `judging` what it took."""
 
     attempts: int
     passed: int
     modes: list[FailureMode]
     note: str = ""
+    judging: JudgeUse | None = None
 
 
 def assess(attempts: Iterable[tuple[int, Attempt]], *, passed: int = 0) -> Assessment:
@@ -148,7 +148,7 @@ def _columns(comparison: str) -> str:
 
 def _general(text: str) -> str:
     """Without what changes from attempt to attempt: long quotations and figures; an HTTP status tells."""
-    line = _QUOTED.sub("'…'", " ".join(text.split()))
+    line = causes.QUOTED.sub("'…'", " ".join(text.split()))
     statuses = {found.start(1) for found in _STATUS.finditer(line)}
     return _NUMBER.sub(lambda found: found[0] if found.start() in statuses else "N", line)[:160]
 

@@ -79,7 +79,7 @@ def search(reader: RunReader, words: str, limit: int = 200, progress: Progress |
         if not _catch_up(connection, reader, progress):
             return Hits([])
         rows = connection.execute(
-            "SELECT attempt_ref, turn, kind, snippet(words, 0, char(2), char(3), '…', 24) FROM words"
+            "SELECT attempt_ref, turn, kind, snippet(words, 0, char(2), char(3), '…', 48) FROM words"
             " WHERE words MATCH ? ORDER BY rank LIMIT ?",
             (query, limit),
         ).fetchall()

@@ -159,7 +159,10 @@ class HeldResults:
             if body is not None:
                 yield dataclasses.replace(one, body=body), True
                 continue
-            yield dataclasses.replace(one, body=self._bare_body(ref, one.values[0], one.values[2])), False
+            yield (
+                dataclasses.replace(one, body=self._bare_body(ref, one.values[0] or "error", one.values[2])),
+                False,
+            )
 
     def _bare_body(self, ref: int, outcome: Any, message: str | None) -> bytes:
         case_id, number, agent, model = self._whose[ref]

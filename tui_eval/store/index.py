@@ -14,18 +14,19 @@ import time
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from tui_eval.guard import figures, private
 from tui_eval.store.case_state import Column
 from tui_eval.store.digests import connect_or_renew, is_damage
+from tui_eval.store.judged_under import other_rules
 from tui_eval.store.reader import RunReader
-from tui_eval.store.run_folders import DATABASE, Store, StoreError, is_alive, moved_to
+from tui_eval.store.run_folders import DATABASE, NewerRun, Store, StoreError, is_alive, moved_to
 from tui_eval.store.schema import Asked, CaseHistory, RunInfo, RunSummary
 from tui_eval.store.shard_runs import shard_words
-from tui_eval.store.summary import CaseSummary, summarise
+from tui_eval.store.summary import CaseSummary, RunSums, summarise
 
-_VERSION = 8
+_VERSION = 13
 _KEPT_PER_COLUMN = 12
 _BUSY_SECONDS = 10.0
 _TABLES = """
@@ -33,23 +34,25 @@ CREATE TABLE runs (
     id TEXT PRIMARY KEY, state TEXT NOT NULL, started_at REAL NOT NULL, finished_at REAL, what TEXT NOT NULL,
     agents TEXT NOT NULL, total INTEGER NOT NULL, passed INTEGER NOT NULL, failed INTEGER NOT NULL,
     errors INTEGER NOT NULL, cancelled INTEGER NOT NULL, cost REAL, linked_to TEXT,
-    cached INTEGER NOT NULL, saved REAL, merged TEXT NOT NULL, written INTEGER NOT NULL) WITHOUT ROWID;
+    cached INTEGER NOT NULL, saved REAL, stepped INTEGER NOT NULL, paused_for REAL NOT NULL, merged TEXT NOT NULL,
+    cost_of INTEGER NOT NULL, tokens_of INTEGER NOT NULL, only_case TEXT NOT NULL, rules TEXT NOT NULL,
+    judge_tokens INTEGER, judge_cost REAL, written INTEGER NOT NULL) WITHOUT ROWID;
 CREATE TABLE results (
     run_id TEXT NOT NULL, case_id TEXT NOT NULL, agent TEXT NOT NULL, model TEXT, outcome TEXT NOT NULL,
     passed INTEGER NOT NULL, attempts INTEGER NOT NULL, finished_at REAL NOT NULL, duration_ms REAL,
     tokens INTEGER, cost REAL, content_hash TEXT NOT NULL, message TEXT NOT NULL,
     own_attempts INTEGER NOT NULL, asked TEXT NOT NULL, cause TEXT NOT NULL, alike TEXT NOT NULL,
-    cached INTEGER NOT NULL, judges TEXT NOT NULL, answers TEXT NOT NULL);
+    cached INTEGER NOT NULL, judge_cost REAL, judges TEXT NOT NULL, answers TEXT NOT NULL);
 CREATE INDEX results_by_case ON results (case_id, finished_at);
 CREATE INDEX results_by_run ON results (run_id);
 """
 _RESULT_COLUMNS = (
     "run_id, case_id, agent, model, outcome, passed, attempts, finished_at, duration_ms, tokens, cost,"
-    " content_hash, message, own_attempts, asked, cause, alike, cached, judges"
+    " content_hash, message, own_attempts, asked, cause, alike, cached, judge_cost, judges"
 )
 _RUN_COLUMNS = (
     "id, state, started_at, finished_at, what, agents, total, passed, failed, errors, cancelled, cost, linked_to,"
-    " cached, saved"
+    " cached, saved, stepped, paused_for, cost_of, tokens_of, only_case, rules, judge_tokens, judge_cost"
 )
 _RESULTS = (
     f"SELECT {_RESULT_COLUMNS}, answers, (SELECT merged FROM runs WHERE id = run_id) FROM results WHERE %s"
@@ -74,14 +77,27 @@ class Index:
             rows = connection.execute(
                 f"SELECT {_RUN_COLUMNS} FROM runs ORDER BY id DESC LIMIT ?", (limit,)
             ).fetchall()
-        found = [RunSummary(*row) for row in rows] + self._damaged(unreadable)
+        found = [
+            RunSummary(
+                *row[:15],
+                stepped=bool(row[15]),
+                paused_for=row[16],
+                cost_of=row[17],
+                tokens_of=row[18],
+                only=row[19],
+                rules=row[20],
+                judge_tokens=row[21],
+                judge_cost=row[22],
+            )
+            for row in rows
+        ] + self._unread(unreadable)
         return sorted(found, key=lambda run: run.id, reverse=True)[:limit]
 
-    def _damaged(self, unreadable: Mapping[str, str]) -> list[RunSummary]:
+    def _unread(self, unreadable: Mapping[str, StoreError]) -> list[RunSummary]:
         """Runs that are there and cannot be read, with the reason as `what`; one that is just being begun
         is none of them."""
         return [
-            RunSummary(name, "damaged", _time_in(name), None, why, "", 0, 0, 0, 0, 0, None, None)
+            RunSummary(name, _state_of(why), _time_in(name), None, str(why), "", 0, 0, 0, 0, 0, None, None)
             for name, why in unreadable.items()
             if not is_alive(self.store.runs_folder / name)
         ]
@@ -237,7 +253,9 @@ class Index:
                 self._catch_up(connection, None)
 
     @contextlib.contextmanager
-    def _caught_up(self, limit: int = 200) -> Iterator[tuple[sqlite3.Connection | None, Mapping[str, str]]]:
+    def _caught_up(
+        self, limit: int = 200
+    ) -> Iterator[tuple[sqlite3.Connection | None, Mapping[str, StoreError]]]:
         """A connection to what the newest runs hold by now, and the runs that cannot be read, by name, and why. Where
         the index cannot be written (a full disk, a process that keeps it busy), to one in memory: what it knew of a
         run that went on since is no answer."""
@@ -256,7 +274,7 @@ class Index:
             with contextlib.closing(_in_memory(connection)) as copy:
                 yield copy, self._catch_up(copy, limit)
 
-    def _catch_up(self, connection: sqlite3.Connection, limit: int | None) -> dict[str, str]:
+    def _catch_up(self, connection: sqlite3.Connection, limit: int | None) -> dict[str, StoreError]:
         """Read runs that are missing here, or of which more may have been written since they were read last; those
         that cannot be read, by name, and why.
 
@@ -268,11 +286,11 @@ class Index:
         folders = list(self.store.run_folders())
         for gone in known.keys() - {folder.name for folder in folders}:
             _forget(connection, gone)
-        unreadable: dict[str, str] = {}
+        unreadable: dict[str, StoreError] = {}
         for folder in folders[:limit]:
             if folder.name in known and self._has_ended(folder, *known[folder.name]):
                 continue
-            if why := _record(connection, folder):
+            if (why := _record(connection, folder)) is not None:
                 unreadable[folder.name] = why
         return unreadable
 
@@ -340,9 +358,10 @@ def _in_memory(known: sqlite3.Connection | None = None) -> sqlite3.Connection:
     connection.executescript(_TABLES)
     if known is not None:
         with contextlib.suppress(sqlite3.Error):
-            for table, width in (("runs", 17), ("results", 19)):
+            for table in ("runs", "results"):
                 rows = known.execute(f"SELECT * FROM {table}")
-                connection.executemany(f"INSERT INTO {table} VALUES ({','.join('?' * width)})", rows)
+                marks = ",".join("?" * len(rows.description))
+                connection.executemany(f"INSERT INTO {table} VALUES ({marks})", rows)
     return connection
 
 
@@ -391,7 +410,11 @@ def _time_in(run_id: str) -> float:
     return 0.0
 
 
-def _record(connection: sqlite3.Connection, folder: Path) -> str:
+def _state_of(unread: StoreError) -> Literal["damaged", "newer"]:
+    return "newer" if isinstance(unread, NewerRun) else "damaged"
+
+
+def _record(connection: sqlite3.Connection, folder: Path) -> StoreError | None:
     """Put a run into the index (again); where it cannot be read, why."""
     try:
         with contextlib.closing(RunReader(folder)) as reader:
@@ -405,9 +428,9 @@ def _record(connection: sqlite3.Connection, folder: Path) -> str:
                     now = reader.info()
                     if (now.state, now.finished_at) == (info.state, info.finished_at):
                         _write(connection, written, *values)
-                        return ""
+                        return None
     except StoreError as error:
-        return str(error)
+        return error
 
 
 @contextlib.contextmanager
@@ -424,8 +447,8 @@ def _write(
     connection: sqlite3.Connection, written: int, run: tuple[Any, ...], results: list[tuple[Any, ...]]
 ) -> None:
     _forget(connection, run[0])
-    connection.execute(f"INSERT INTO runs VALUES ({','.join('?' * 17)})", (*run, written))
-    connection.executemany(f"INSERT INTO results VALUES ({','.join('?' * 20)})", results)
+    connection.execute(f"INSERT INTO runs VALUES ({','.join('?' * (len(run) + 1))})", (*run, written))
+    connection.executemany(f"INSERT INTO results VALUES ({','.join('?' * 21)})", results)
     connection.execute("COMMIT")
 
 
@@ -472,16 +495,20 @@ def _values(
 ) -> tuple[tuple[Any, ...], list[tuple[Any, ...]]]:
     """A run's row, and those of its results; `together` as `_with_those_before` says."""
     counts = {"passed": 0, "failed": 0, "error": 0, "cancelled": 0}
-    cases = total = cached = 0
+    cases = total = cached = cost_of = tokens_of = 0
+    judges = RunSums()
     cost: float | None = None
     saved: float | None = None
     asked: str = _asked(info)
     # A part of a run, or a step, in which nothing was judged changes nothing of what there was.
-    part = bool(info.linked_to or info.options.get("step"))
+    part = bool(info.linked_to or info.stepped)
     open_cases: set[str] = set()
+    names: set[str] = set()
     results: list[tuple[Any, ...]] = []
     for case, attempts in reader.by_case():
         cases += 1
+        if len(names) < 2:
+            names.add(case.name)
         total += len(attempts)
         finished = 0.0
         answers: list[str] = []
@@ -497,8 +524,10 @@ def _values(
             finished = max(min(end, info.finished_at or end), finished)
             if row.cost is not None:
                 cost = figures.total_amount([cost, row.cost], "cost")
+                cost_of += 1
         own = summarise(case, attempts)
         cached += own.cached
+        judges.add(own)
         if own.saved is not None:
             saved = figures.total_amount([saved, own.saved], "cost saved")
         if own.outcome is None:
@@ -507,6 +536,7 @@ def _values(
             continue
         # What an answer took is in its own run.
         judged = max((row.judges.rpartition("/")[0] for row in attempts if row.judges), default=None)
+        tokens_of += own.tokens_of if judged is None else 0
         now = together.get(Column(own.agent, own.model or ""), {}).get(own.case_id, own)
         results.append(
             (
@@ -514,7 +544,7 @@ def _values(
                 finished, None if judged is not None else own.duration_ms,
                 None if judged is not None else own.tokens, own.cost,
                 case.content_hash, now.message, own.attempts, asked,
-                now.cause, now.alike, now.cached, judged or "", " ".join(answers),
+                now.cause, now.alike, now.cached, own.judge_cost, judged or "", " ".join(answers),
             )
         )  # fmt: skip
     if asked == "own" and open_cases:
@@ -523,7 +553,10 @@ def _values(
     run = (
         info.id, info.state, info.started_at, info.finished_at, what(info, cases), ", ".join(info.agents),
         total, counts["passed"], counts["failed"], counts["error"], counts["cancelled"], cost,
-        info.linked_to, cached, saved, " ".join(merged_of(info)),
+        info.linked_to, cached, saved, info.stepped, info.paused_for, " ".join(merged_of(info)),
+        cost_of, tokens_of, names.pop() if len(names) == 1 else "", other_rules(info),
+        figures.total([judges.judge_tokens], "tokens of the judges"),
+        figures.amount(judges.judge_cost, "cost of the judges"),
     )  # fmt: skip
     return run, results
 

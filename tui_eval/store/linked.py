@@ -82,11 +82,12 @@ def cases_of(run: RunSummary) -> str:
 def parts(runs: Iterable[RunSummary]) -> dict[str, str]:
     """By id the runs that are a part of another, and of which: a run that is linked to none, of fewer than half of
     the cases that the last whole run before it had, whose suites hold its own, by agents that were among that one's.
-    A case that is run again, or stepped through, while no run is in front is such a one."""
+    A case that is run again while no run is in front is such a one, and of however few cases one that was stepped
+    through."""
     found: dict[str, str] = {}
     whole: list[tuple[set[str], RunSummary]] = []
     for run in sorted(runs, key=lambda one: one.id):
-        if run.linked_to or run.state == "damaged":
+        if run.linked_to or run.unread:
             continue
         agents = set(run.agents.split(", "))
         last = next(
@@ -97,9 +98,9 @@ def parts(runs: Iterable[RunSummary]) -> dict[str, str]:
             ),
             None,
         )
-        if last is not None and 2 * _number(cases_of(run)) < _number(cases_of(last)):
+        if last is not None and (run.stepped or 2 * _number(cases_of(run)) < _number(cases_of(last))):
             found[run.id] = last.id
-        else:
+        elif not run.stepped:
             whole.append((agents, run))
     return found
 

@@ -17,13 +17,14 @@ from typing import Any, NamedTuple
 import msgspec
 
 from tui_eval.guard import private
+from tui_eval.guard.spelling import some_of
 from tui_eval.model import Attempt
 from tui_eval.store import judged_under, shard_runs
 from tui_eval.store.column_names import suites_in_columns
 from tui_eval.store.encoding import encode_json, pack, unpack
 from tui_eval.store.frames import FOLDER as FRAMES
 from tui_eval.store.imported.results_entries import FROM_FILE
-from tui_eval.store.missing_cases import missing_cases, write_missing
+from tui_eval.store.missing_cases import PROBLEMS, missing_cases, unread_errors_of, unread_kept, write_missing
 from tui_eval.store.pending import storable_rows
 from tui_eval.store.reader import AttemptCount, RunReader
 from tui_eval.store.run_folders import RunLock, StoreError, is_alive
@@ -375,17 +376,18 @@ def facts(whole: Whole, run_id: str, version: str) -> RunInfo:
     provenance = {
         name: value
         for name, value in infos[0].provenance.items()
-        if name not in (shard_runs.KEY, UNREAD, "agents")
+        if name not in (shard_runs.KEY, UNREAD, PROBLEMS, "agents")
     }
-    unread = [count for info in infos if isinstance(count := info.provenance.get(UNREAD), int)]
-    if any(unread):
-        provenance[UNREAD] = max(unread)  # of one plan: the same files
+    most = max(infos, key=unread_errors_of)  # of one plan: the same files
+    if unread_errors_of(most):
+        provenance |= unread_kept(most)
     if any(judged_under.KEY in info.provenance for info in infos):
         judged = {
             one.case.suite: judged_under.compat_of(one.part.info)(one.case.suite) for one in whole.columns
         }
         if all(judged.values()):
             provenance[judged_under.KEY] = judged_under.remembered(judged.items())
+    provenance[judged_under.SETTINGS] = judged_under.settings_of_parts(infos)
     agents: dict[str, Any] = {}
     files: dict[str, Any] = {}
     for info in infos:
@@ -431,8 +433,7 @@ def counted_names(count: int, names: Sequence[str], what: str) -> str:
     cases = f"{count:,} case{'' if count == 1 else 's'} {what}"
     if not names:
         return cases
-    more = f" and {count - _NAMES:,} more" if count > _NAMES else ""
-    return f"{cases} ({', '.join(names[:_NAMES])}{more})"
+    return f"{cases} ({some_of(names, _NAMES, count)})"
 
 
 def write(folder: Path, info: RunInfo, whole: Whole) -> None:
@@ -524,12 +525,12 @@ class _Copy:
     def _row(self, one: AttemptRow, ended: bool) -> tuple[Any, ...]:
         if not ended:
             return (self._attempt, self._case, one.attempt, "waiting", *[None] * 2, "", *[None] * 7, 0, "",
-                    self._attempt, "", 0, one.judges, 0, None, "", "")  # fmt: skip
+                    self._attempt, "", 0, one.judges, 0, None, "", "", 0, None, None)  # fmt: skip
         return (
             self._attempt, self._case, one.attempt, "done", one.outcome, one.score, one.message, one.started_at,
             one.duration_ms, one.input_tokens, one.output_tokens, one.cached_tokens, one.cost, one.tool_calls,
             one.turn, "", self._attempt, one.answer, one.asserted_nothing, one.judges, one.cached,
-            one.saved, one.cause, one.alike,
+            one.saved, one.cause, one.alike, one.judge_calls, one.judge_tokens, one.judge_cost,
         )  # fmt: skip
 
 
@@ -560,5 +561,5 @@ def with_frames(folder: Path, ref: int, target_folder: Path, new_ref: int, body:
 _INSERT = (
     "INSERT INTO attempts (id, case_ref, attempt, state, outcome, score, message, started_at, duration_ms,"
     " input_tokens, output_tokens, cached_tokens, cost, tool_calls, turn, detail, changed, answer, asserted_nothing,"
-    f" judges, cached, saved, cause, alike) VALUES ({','.join('?' * 24)})"
+    f" judges, cached, saved, cause, alike, judge_calls, judge_tokens, judge_cost) VALUES ({','.join('?' * 27)})"
 )

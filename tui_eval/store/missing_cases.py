@@ -1,17 +1,21 @@
 """The cases of a plan that no part of it has: a merged run holds them as rows that have not run, so that whatever
-counts or lists cases says that they are missing."""
+counts or lists cases says that they are missing. And the files that could not be read whole: what they hold is no case."""
 
 from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from tui_eval.model import Case
+import msgspec
+
+from tui_eval.guard.spelling import some_of
+from tui_eval.guard.text import clip, visible
+from tui_eval.model import Case, Problem
 from tui_eval.store.encoding import pack
 from tui_eval.store.imported.results_entries import FROM_FILE, UNNAMED
 from tui_eval.store.pending import storable_rows
-from tui_eval.store.schema import StoredCase
+from tui_eval.store.schema import UNREAD, RunInfo, StoredCase
 
 if TYPE_CHECKING:
     from tui_eval.store.merging import Whole
@@ -109,3 +113,74 @@ def write_missing(
                 "INSERT INTO attempts (id, case_ref, attempt, state, changed) VALUES (?, ?, ?, 'waiting', ?)",
                 (attempt_ref, case_ref, number, attempt_ref),
             )
+
+
+# -- Files that could not be read whole: a run of which all cases passed is no whole one then. Every report says it, as
+# the console does (design.md, exit code 4).
+
+
+PROBLEMS = "unread_files"
+"""The part of a run's provenance that says which errors, as `path` and `text`; of many the first ones."""
+_MOST_ERRORS, _LENGTH = 50, 500
+
+
+class FileError(msgspec.Struct):
+    """An error in a file; `text` is as `check` prints it, the path before it."""
+
+    path: str
+    text: str
+
+
+def unread_remembered(problems: Iterable[Problem]) -> dict[str, Any]:
+    """What goes into a run's provenance; empty where all files could be read. A doubled key is an error too: its case
+    runs, but not as somebody wrote it."""
+    errors = {str(one): one.path for one in problems if one.level == "error"}
+    if not errors:
+        return {}
+    listed = [
+        {"path": visible(path, newlines=False), "text": clip(visible(text, newlines=False), _LENGTH)}
+        for text, path in list(errors.items())[:_MOST_ERRORS]
+    ]
+    return {UNREAD: len(errors), PROBLEMS: listed}
+
+
+def unread_kept(info: RunInfo) -> dict[str, Any]:
+    """What a run made of this one (merged, judged again) has to remember of it."""
+    return {name: info.provenance[name] for name in (UNREAD, PROBLEMS) if name in info.provenance}
+
+
+def unread_errors_of(info: RunInfo) -> int:
+    """How many errors the run's files had."""
+    count = info.provenance.get(UNREAD)
+    return count if isinstance(count, int) else 0
+
+
+def unread_listed_of(info: RunInfo) -> list[FileError]:
+    """Which ones; none where a run of an earlier version does not say."""
+    try:
+        return msgspec.convert(info.provenance.get(PROBLEMS) or [], list[FileError])
+    except msgspec.ValidationError:
+        return []
+
+
+def unread_files_of(info: RunInfo) -> list[str]:
+    """The files that had errors, each once."""
+    return list(dict.fromkeys(one.path for one in unread_listed_of(info)))
+
+
+def unread_words_of(errors: int) -> str:
+    """What a run does not have, so many errors in its files; empty where there is none."""
+    return f"its files have {_counted(errors)}, what they hold was not run" if errors else ""
+
+
+def unread_report(info: RunInfo) -> str:
+    """The same for a report, with the files by name; empty where all could be read."""
+    errors = unread_errors_of(info)
+    if not errors:
+        return ""
+    where = some_of(unread_files_of(info), 5) or "its files"
+    return f"The run is not whole: {_counted(errors)} in {where}; what stands there was not run, or not as written"
+
+
+def _counted(errors: int) -> str:
+    return "1 error" if errors == 1 else f"{errors:,} errors"

@@ -12,17 +12,21 @@ from typing import Any
 import msgspec
 
 from tui_eval import causes
+from tui_eval.guard.text import storable_text
 from tui_eval.model import Attempt, Entry, Evidence
 from tui_eval.store.encoding import pack, unpack
+from tui_eval.store.schema import COMPARED_LATER
 
 Operation = Callable[[sqlite3.Connection], object]
 _LIVE_KEPT_PER_ATTEMPT = 262_144  # characters of live text kept of one running attempt
 
 _ENDED = (
-    "UPDATE attempts SET state = 'done', turn = coalesce(?, turn), outcome = ?, score = ?, message = ?,"
+    "UPDATE attempts SET turn = coalesce(?, turn), outcome = ?, score = ?, message = ?,"
     " started_at = ?, duration_ms = ?, input_tokens = ?, output_tokens = ?, cached_tokens = ?, cost = ?,"
-    " tool_calls = ?, detail = '', answer = ?, asserted_nothing = ?, cached = ?, saved = ?, cause = ?, alike = ?,"
-    " changed = ?"
+    " tool_calls = ?, answer = ?, asserted_nothing = ?, cached = ?, saved = ?, cause = ?, alike = ?,"
+    " judge_calls = ?, judge_tokens = ?, judge_cost = ?,"
+    " changed = ?, state = CASE WHEN ?2 IS NULL THEN 'waiting' ELSE 'done' END,"
+    f" detail = CASE WHEN ?2 IS NULL THEN '{COMPARED_LATER}' ELSE '' END"
     " WHERE id = ?"
 )
 _LIVE = "INSERT INTO live (attempt_ref, kind, agent, text, name, call_id, at) VALUES (?, ?, ?, ?, ?, ?, ?)"
@@ -43,7 +47,7 @@ def unkept(attempt: Attempt, error: Exception, whole: bool = False) -> Attempt:
     evidence = [Evidence("agent", "not-kept", text=why)]
     if whole:
         return msgspec.structs.replace(
-            attempt, outcome="error", message=why, error=why, score=0.0, usage=None, cost=None,
+            attempt, outcome="error", message=why, error=why, score=0.0, usage=None, cost=None, judging=None,
             duration_ms=None, tool_call_count=None, evidence=evidence,
         )  # fmt: skip
     return Attempt(
@@ -61,8 +65,8 @@ def unkept(attempt: Attempt, error: Exception, whole: bool = False) -> Attempt:
 
 @dataclass(slots=True)
 class Ended:
-    """An attempt that has ended: the values of `_ENDED` without the turn (its id last), and its body; `turn`
-    is where it was."""
+    """An attempt that has ended: the values of `_ENDED` without the turn (the outcome first, None where others are
+    waited for; its id last), and its body; `turn` is where it was."""
 
     values: tuple[Any, ...]
     body: bytes
@@ -83,7 +87,23 @@ class Ended:
         changed = self.values[-2] if isinstance(self.values[-2], int) else 0
         started = self.values[3] if isinstance(self.values[3], float) else None
         why = causes.cause_of(failed), causes.alike(failed)
-        values = ("error", 0.0, failed.message, started, *[None] * 6, "", 0, 0, None, *why, changed, self.ref)
+        values = (
+            "error",
+            0.0,
+            failed.message,
+            started,
+            *[None] * 6,
+            "",
+            0,
+            0,
+            None,
+            *why,
+            0,
+            None,
+            None,
+            changed,
+            self.ref,
+        )
         return Ended(values, pack(failed))
 
 
@@ -225,10 +245,6 @@ def storable_rows(rows: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
                     value.encode()
     except UnicodeEncodeError:
         return [
-            tuple(
-                value.encode("utf-8", "replace").decode() if isinstance(value, str) else value
-                for value in row
-            )
-            for row in rows
+            tuple(storable_text(value) if isinstance(value, str) else value for value in row) for row in rows
         ]
     return rows

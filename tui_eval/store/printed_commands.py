@@ -8,15 +8,17 @@ from __future__ import annotations
 
 import os
 import shlex
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+from tui_eval.guard.text import REPLACEMENT, storable_text, visible
 from tui_eval.guard.trust import fingerprints
 
 _ONCE = (("judge", "--judge"), ("compat", "--compat"), ("prompt_prefix", "--prompt-prefix"),
          ("prompt_suffix", "--prompt-suffix"), ("threshold", "--threshold"), ("timeout", "--timeout"))  # fmt: skip
+_ESCAPES = {"\n": "\\n", "\t": "\\t", "\\": "\\\\", "'": "\\'"}
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")
 
 
@@ -30,7 +32,7 @@ def resume_command(reference: str | Path, options: Mapping[str, Any]) -> str:
     on = options.get("on")
     if isinstance(on, str) and on not in ("here", "ray"):  # a cluster is trusted where it is typed
         words += ["--on", on]
-    return shlex.join([*words, *_trust(options)])
+    return shell_line([*words, *_trust(options)])
 
 
 def rescore_command(reference: str | Path, options: Mapping[str, Any]) -> str:
@@ -39,14 +41,14 @@ def rescore_command(reference: str | Path, options: Mapping[str, Any]) -> str:
     judge = options.get("judge")
     if isinstance(judge, str):
         words += ["--judge", judge]
-    return shlex.join([*words, *_trust(options)])
+    return shell_line([*words, *_trust(options)])
 
 
 def run_options(options: Mapping[str, Any]) -> list[str]:
     """What else a case needs to be run as it was in a run, beside its place and its column."""
     words = _env_files(options)
     if isinstance(file := options.get("config_file"), str):
-        words += ["--config", _from_here(file)]
+        words += ["--config", from_here(file)]
     if isinstance(attempts := options.get("attempts"), int) and attempts > 1:
         words += ["--attempts", str(attempts)]
     for name, option in _ONCE:
@@ -62,7 +64,7 @@ def run_options(options: Mapping[str, Any]) -> list[str]:
 def configs_of(options: Mapping[str, Any]) -> list[str]:
     """promptfoo's configurations (`-c`) as a run was given them; none where the suite stands for itself. Named
     so, a file need not be called as a suite is."""
-    return [word for path in _texts(options, "configs") for word in ("-c", _from_here(path))]
+    return [word for path in _texts(options, "configs") for word in ("-c", from_here(path))]
 
 
 def by_typing(name: str) -> bool:
@@ -88,7 +90,7 @@ def _trust(options: Mapping[str, Any]) -> list[str]:
 
 
 def _env_files(options: Mapping[str, Any]) -> list[str]:
-    return [word for path in _texts(options, "env_files") for word in ("--env-file", _from_here(path))]
+    return [word for path in _texts(options, "env_files") for word in ("--env-file", from_here(path))]
 
 
 def _texts(options: Mapping[str, Any], name: str) -> list[str]:
@@ -96,6 +98,49 @@ def _texts(options: Mapping[str, Any], name: str) -> list[str]:
     return [one for one in given if isinstance(one, str)] if isinstance(given, list | tuple) else []
 
 
-def _from_here(path: str) -> str:
-    """A file's path from the current folder, as its command is run there."""
-    return os.path.relpath(path)
+def shell_line(words: Iterable[str]) -> str:
+    """The words as one line, each quoted where a shell needs it."""
+    return " ".join(map(quoted, words))
+
+
+def quoted(word: str) -> str:
+    """A word that a shell reads as it is, and in which the terminal's border (`visible`) has nothing to replace: control
+    characters and bytes that are no text stand in `$'…'` (bash, zsh, ksh, POSIX 2024) in octal, which has the same three
+    digits in all of these. No command can be given NUL or half a surrogate pair: a picture stands for these."""
+    try:
+        word.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError:
+        word = storable_text(word)
+    if "\0" in word:
+        word = visible(word, newlines=False)
+    shown = visible(word, newlines=False)
+    if shown == word:
+        return shlex.quote(word)
+    parts = (
+        _escaped(one) if one != seen or one in "\\'" else one for one, seen in zip(word, shown, strict=True)
+    )
+    return f"$'{''.join(parts)}'"
+
+
+def _escaped(character: str) -> str:
+    return _ESCAPES.get(character) or "".join(
+        f"\\{byte:03o}" for byte in character.encode("utf-8", "surrogateescape")
+    )
+
+
+def from_here(path: str | Path) -> str:
+    """A file's path from the current folder, as its command is run there; never taken for an option."""
+    found = os.path.relpath(_on_disk(Path(path)))
+    return f"./{found}" if found.startswith("-") else found
+
+
+def _on_disk(path: Path) -> Path:
+    """The file that was recorded as this path: a record holds no bytes that are no text, a file's name may."""
+    if REPLACEMENT not in str(path) or path.exists():
+        return path
+    folder = _on_disk(path.parent)
+    try:
+        there = [name for name in os.listdir(folder) if storable_text(name) == path.name]
+    except OSError:
+        return path
+    return folder / there[0] if len(there) == 1 else path

@@ -22,8 +22,9 @@ from tui_eval.guard import figures, private
 from tui_eval.model import Attempt, Case, Outcome, decoded
 from tui_eval.store.encoding import unpack
 from tui_eval.store.failure_modes import Assessment, assess
-from tui_eval.store.run_folders import DATABASE, StoreError, is_alive, moved_to
+from tui_eval.store.run_folders import DATABASE, NewerRun, StoreError, is_alive, moved_to
 from tui_eval.store.schema import (
+    COMPARED_LATER,
     SCHEMA_VERSION,
     AttemptRow,
     AttemptState,
@@ -94,7 +95,7 @@ class RunReader:
             self._connection.close()
             raise StoreError(f"{path}: {error}") from None
         if version > SCHEMA_VERSION:
-            raise StoreError(f"{path}: written by a newer tui-eval (schema {version}); update this one")
+            raise NewerRun(f"{path}: written by a newer tui-eval (schema {version}); update this one")
 
     def info(self) -> RunInfo:
         """The run's facts; a run whose engine is gone is `interrupted`."""
@@ -118,6 +119,8 @@ class RunReader:
             raise self._damaged(str(error)) from None
         info.started_at = figures.moment(info.started_at, "start") or 0.0
         info.finished_at = figures.moment(info.finished_at, "end")
+        info.paused_at = figures.moment(info.paused_at, "pause")
+        info.paused_for = figures.amount(info.paused_for, "pause") or 0.0
         return info
 
     def _move(self) -> bool:
@@ -270,6 +273,7 @@ class RunReader:
         attempt = _figures(AttemptRow(*row))
         numbers = (
             attempt.case_ref, attempt.attempt, attempt.turn, attempt.changed, attempt.asserted_nothing, attempt.cached,
+            attempt.judge_calls,
         )  # fmt: skip
         texts = (
             attempt.message,
@@ -288,6 +292,8 @@ class RunReader:
             raise self._damaged(f"the row of attempt {attempt.id} is none")
         if attempt.id in self.lost:
             attempt.state, attempt.outcome, attempt.message = "done", "error", self.lost[attempt.id]
+        elif attempt.detail == COMPARED_LATER and not is_alive(self.folder):
+            attempt.state, attempt.outcome, attempt.detail = "done", "error", ""
         return attempt
 
     def live(
@@ -439,6 +445,8 @@ def _figures(row: AttemptRow) -> AttemptRow:
     row.cached_tokens = figures.count(row.cached_tokens, "cached tokens")
     row.cost = figures.amount(row.cost, "cost")
     row.saved = figures.amount(row.saved, "cost saved")
+    row.judge_tokens = figures.count(row.judge_tokens, "tokens of the judges")
+    row.judge_cost = figures.amount(row.judge_cost, "cost of the judges")
     row.tool_calls = figures.count(row.tool_calls, "tool calls")
     if row.judges:  # the agent was asked, and paid, for the answer where that was recorded
         row.input_tokens = row.output_tokens = row.cached_tokens = row.cost = None

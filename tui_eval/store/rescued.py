@@ -7,20 +7,24 @@ import shutil
 import sqlite3
 from pathlib import Path
 
+import msgspec
+
 from tui_eval.guard import private
+from tui_eval.store.encoding import encode_json
 from tui_eval.store.frames import FOLDER as FRAMES
-from tui_eval.store.run_folders import DATABASE, RunLock, StoreError, moved_to
+from tui_eval.store.run_folders import DATABASE, RunLock, StoreError, kept_in, moved_to
+from tui_eval.store.schema import RunInfo
 
 
-def bring_back(folder: Path) -> None:
-    """Write all of a run into its own folder again; nothing is done where it is there.
+def bring_back(folder: Path) -> Path | None:
+    """Write all of a run into its own folder again; where it was. None: it is there, and nothing is done.
 
     Raises:
         StoreError: there is still no room, or another process executes the run.
     """
     kept = moved_to(folder)
     if kept is None:
-        return
+        return None
     lock = RunLock(folder)
     try:
         private.prepare_database(folder / DATABASE)
@@ -28,6 +32,7 @@ def bring_back(folder: Path) -> None:
         if (kept / FRAMES).is_dir():
             private.make_folder(folder / FRAMES)
             shutil.copytree(kept / FRAMES, folder / FRAMES, symlinks=True, dirs_exist_ok=True)
+        _note_return(folder / DATABASE, kept)
         lock.moved(None)
     except (OSError, sqlite3.Error) as error:
         raise StoreError(
@@ -37,6 +42,7 @@ def bring_back(folder: Path) -> None:
     finally:
         lock.release()
     shutil.rmtree(kept, ignore_errors=True)
+    return kept
 
 
 def delete_run(folder: Path) -> None:
@@ -58,3 +64,16 @@ def _copied(old: Path, new: Path) -> None:
         contextlib.closing(sqlite3.connect(new, timeout=10)) as target,
     ):
         source.backup(target)
+
+
+def _note_return(database: Path, kept: Path) -> None:
+    """Take out of a run's note that it is kept there: it is back."""
+    with contextlib.closing(sqlite3.connect(database, timeout=10)) as connection, connection:
+        (text,) = connection.execute("SELECT value FROM meta WHERE key = 'info'").fetchone() or ("",)
+        with contextlib.suppress(msgspec.MsgspecError):
+            info = msgspec.json.decode(text, type=RunInfo)
+            if info.note.endswith(kept_in(kept)):
+                info.note = info.note.removesuffix(kept_in(kept)).rpartition("; ")[0]
+                connection.execute(
+                    "UPDATE meta SET value = ? WHERE key = 'info'", (encode_json(info).decode(),)
+                )

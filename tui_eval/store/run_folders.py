@@ -60,6 +60,10 @@ class StoreError(Exception):
     """A run that is not there or cannot be read; one clear line."""
 
 
+class NewerRun(StoreError):
+    """A run that a newer tui-eval has written."""
+
+
 class Store:
     """The runs of a project. `root` is the project root; the folder is made when first written."""
 
@@ -174,8 +178,8 @@ def is_step(folder: Path) -> bool:
 
     try:
         with contextlib.closing(RunReader(folder)) as reader:
-            return bool(reader.info().options.get("step"))
-    except StoreError:
+            return reader.info().stepped
+    except (StoreError, OSError):
         return False
 
 
@@ -248,9 +252,17 @@ def _taken(handle: int) -> bool:
         time.sleep(0.002)
 
 
-def rescued_folder(folder: Path) -> Path:
-    """Where a run goes whose own disk is full at its end: into the person's state folder."""
-    return state_home() / "rescued" / folder.name
+def rescue_folders(folder: Path) -> Iterator[Path]:
+    """Where a run goes whose own disk is full at its end: into the person's state folder; where that cannot be
+    written, among files for a while. Their parents need not be there."""
+    yield state_home() / "rescued" / folder.name
+    with contextlib.suppress(OSError):
+        yield private.temporary_home() / "rescued" / folder.name
+
+
+def kept_in(folder: Path) -> str:
+    """How a run's note ends that went there."""
+    return f": kept in {folder}"
 
 
 def moved_to(folder: Path) -> Path | None:
@@ -262,7 +274,8 @@ def moved_to(folder: Path) -> Path | None:
         if not said.startswith(b"{"):
             return None
         target = Path(json.loads(said)["moved"])
-        return target if target == rescued_folder(folder) and (target / DATABASE).is_file() else None
+        known = target in rescue_folders(folder) and target != folder
+        return target if known and (target / DATABASE).is_file() else None
     except (OSError, ValueError, KeyError, TypeError):
         return None
 

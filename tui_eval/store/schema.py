@@ -54,7 +54,8 @@ CREATE TABLE attempts (
     tool_calls INTEGER, turn INTEGER NOT NULL DEFAULT 0, detail TEXT NOT NULL DEFAULT '',
     changed INTEGER NOT NULL, answer TEXT NOT NULL DEFAULT '', ends_at REAL,
     asserted_nothing INTEGER NOT NULL DEFAULT 0, judges TEXT NOT NULL DEFAULT '',
-    cached INTEGER NOT NULL DEFAULT 0, saved REAL, cause TEXT NOT NULL DEFAULT '', alike TEXT NOT NULL DEFAULT '');
+    cached INTEGER NOT NULL DEFAULT 0, saved REAL, cause TEXT NOT NULL DEFAULT '', alike TEXT NOT NULL DEFAULT '',
+    judge_calls INTEGER NOT NULL DEFAULT 0, judge_tokens INTEGER, judge_cost REAL);
 CREATE INDEX attempts_by_change ON attempts (changed);
 CREATE INDEX attempts_by_case ON attempts (case_ref);
 CREATE TABLE bodies (attempt_ref INTEGER PRIMARY KEY REFERENCES attempts (id), body BLOB NOT NULL);
@@ -75,6 +76,9 @@ ADDED = {
         "saved": "REAL",
         "cause": "TEXT NOT NULL DEFAULT ''",
         "alike": "TEXT NOT NULL DEFAULT ''",
+        "judge_calls": "INTEGER NOT NULL DEFAULT 0",
+        "judge_tokens": "INTEGER",
+        "judge_cost": "REAL",
     },
     "cases": {"variant": "TEXT NOT NULL DEFAULT ''"},
 }
@@ -83,6 +87,10 @@ ADDED = {
 
 UNREAD = "unread"
 """The part of a run's provenance that says how many errors its files had: what they hold was not asked."""
+
+
+COMPARED_LATER = "is compared when the other columns of its test have run"
+"""The detail of an attempt that has its answer and waits for others; where its engine is gone, an error."""
 
 
 class RunInfo(msgspec.Struct, omit_defaults=True):
@@ -113,6 +121,11 @@ class RunInfo(msgspec.Struct, omit_defaults=True):
     place: str = ""
     paused_at: float | None = None
     paused_for: float = 0.0
+
+    @property
+    def stepped(self) -> bool:
+        """Whether a person decides on each turn of it."""
+        return bool(self.options.get("step"))
 
     def elapsed(self, now: float) -> float:
         """Seconds that it took, or has taken: a clock that stands while the run is paused."""
@@ -146,7 +159,8 @@ class AttemptRow(msgspec.Struct, gc=False):
     `cause` is why it did not pass in few words made from evidence (`tui_eval.causes`), `alike` what those that fail the
     same way have in common; empty where it did, and in older runs. `judges` is the recorded answer that it judges again, as `RUN/ATTEMPT` where that was
     first recorded; empty where the agent was asked. `cached` turns were answered from the cache, which `saved` so
-    much (USD; None: not known); tokens and cost are of the others."""
+    much (USD; None: not known); tokens and cost are of the others. Models that judged gave `judge_calls` answers beside
+    them, for `judge_tokens` and `judge_cost` (USD; None: not known): by this attempt, also where it judges again."""
 
     id: int
     case_ref: int
@@ -173,6 +187,9 @@ class AttemptRow(msgspec.Struct, gc=False):
     saved: float | None = None
     cause: str = ""
     alike: str = ""
+    judge_calls: int = 0
+    judge_tokens: int | None = None
+    judge_cost: float | None = None
 
 
 FOR_PERSON = "for a person"
@@ -204,7 +221,7 @@ class CaseHistory(msgspec.Struct):
     says whose choice its column was: the suite's `own`, one that was `named` (`--agent`, `-m`), or one of
     before, asked `again`. `judges` is the run whose recorded answers it judges again (of several the newest);
     empty where the agent was asked. `cause` and `alike` as in `AttemptRow`, of the attempt whose `message` this is.
-    `cached` attempts have answers from the cache."""
+    `cached` attempts have answers from the cache; `judge_cost` (USD) is what the judging of the own attempts took."""
 
     run_id: str
     case_id: str
@@ -224,15 +241,17 @@ class CaseHistory(msgspec.Struct):
     cause: str = ""
     alike: str = ""
     cached: int = 0
+    judge_cost: float | None = None
     judges: str = ""
 
 
 class RunSummary(msgspec.Struct):
     """One line of the list of runs, from the index. Counts are of attempts, `cached` of those whose answers came from the
-    cache, which `saved` so much (USD). A run that cannot be read is `damaged`, its `what` says why."""
+    cache, which `saved` so much (USD). Judges took `judge_tokens` and `judge_cost` beside `cost`. A run that cannot be read is `damaged`, or `newer` where a newer tui-eval has written it; its `what` says
+    why."""
 
     id: str
-    state: RunState | Literal["damaged"]
+    state: RunState | Literal["damaged", "newer"]
     started_at: float
     finished_at: float | None
     what: str
@@ -246,6 +265,36 @@ class RunSummary(msgspec.Struct):
     linked_to: str | None
     cached: int = 0
     saved: float | None = None
+    stepped: bool = False
+    """Whether it is one case that a person stepped through."""
+    paused_for: float = 0.0
+    cost_of: int = 0
+    """Of how many attempts the cost is known; `tokens_of` the tokens."""
+    tokens_of: int = 0
+    only: str = ""
+    """The name of its case where it has one."""
+    rules: str = ""
+    """By which rules it was judged, where these are not the documented ones (`store.judged_under`)."""
+    judge_tokens: int | None = None
+    judge_cost: float | None = None
+
+    @property
+    def unread(self) -> bool:
+        """Whether it cannot be read."""
+        return self.state in ("damaged", "newer")
+
+    @property
+    def told(self) -> str:
+        """What was run, with the name of its case where it has one, and by which rules, if by others than the documented."""
+        name = f" › {self.only}" if self.only else ""
+        return f"{self.what}{name}" + (f" · compat: {self.rules}" if self.rules else "")
+
+    @property
+    def took(self) -> float | None:
+        """Seconds from its start to its end, without those for which it stood still; None where it has no end."""
+        if self.finished_at is None:
+            return None
+        return max(0.0, self.finished_at - self.started_at - self.paused_for)
 
 
 decoded(RunInfo)

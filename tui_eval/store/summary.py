@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
-from typing import TypeVar
+from collections.abc import Callable, Iterable, Sequence
+from typing import NamedTuple, TypeVar
 
 import msgspec
 
+from tui_eval.causes import line
 from tui_eval.guard import figures
+from tui_eval.guard.spelling import some_of
 from tui_eval.model import Outcome
 from tui_eval.store.schema import AttemptRow, StoredCase
 
 _Z95 = 1.959963984540054
+_REASONS = 3
+"""Reasons of one case that are named; the rest is counted."""
 
 
 OF_TURNS = "t"
@@ -25,10 +29,12 @@ class CaseSummary(msgspec.Struct, gc=False):
     enough yet. `answers` are fingerprints of
     the different answers; empty where not every answer that was judged has one. `variant` as in `CaseRow`;
     `duration_ms` is the mean of the `timed` attempts, in which somebody was asked;
-    `message`, `cause` and `alike` are those of the first attempt that did not pass; `asserted_nothing` says that it
+    `message`, `cause` and `alike` are those of `why_not`; `asserted_nothing` says that it
     passed and could not have failed. `cached` attempts have answers from the cache, which `saved` so much (USD; None:
-    not known); `cost` is what the others cost. `compat` are the rules that it was judged by (`store.judged_under`);
-    empty where that is not known, or nobody asks."""
+    not known); `cost` is what the others cost. `judge_tokens` and `judge_cost` are what judging took beside that.
+    `compat` are the rules that it was judged by (`store.judged_under`);
+    empty where that is not known, or nobody asks. `tokens_of` and `cost_of` are how many attempts these are known of.
+    `content_hash` is that of the case as it was judged."""
 
     case_id: str
     name: str
@@ -55,7 +61,17 @@ class CaseSummary(msgspec.Struct, gc=False):
     asserted_nothing: bool = False
     cached: int = 0
     saved: float | None = None
+    judge_tokens: int | None = None
+    judge_cost: float | None = None
     compat: str = ""
+    tokens_of: int = 0
+    cost_of: int = 0
+    content_hash: str = ""
+
+
+def per_known(total: float | None, known: int, attempts: int) -> float | None:
+    """What one attempt takes: by those of which it is known; by all (`attempts`) where nobody counted these."""
+    return None if total is None else total / max(known or attempts, 1)
 
 
 def share(value: float) -> str:
@@ -99,6 +115,53 @@ def required_for(attempts: int, threshold: float) -> int:
     return max(0, math.ceil(round(threshold * attempts, 9)))
 
 
+def unfinished_tokens(attempts: Iterable[AttemptRow]) -> int:
+    """What attempts that did not end had spent when they were cut off, as far as it is known: it is in no sum of
+    results, and is said beside them."""
+    return sum(
+        figures.tokens(row.input_tokens, row.output_tokens) or 0 for row in attempts if row.state != "done"
+    )
+
+
+class WhyNot(NamedTuple):
+    """Why the attempts of a case did not pass. `telling` is the first that did not for the most frequent reason, `alike`
+    its group; `message` and `cause` are its, or where there is more than one reason (`several`) say how often each was the case."""
+
+    telling: AttemptRow | None = None
+    message: str = ""
+    cause: str = ""
+    alike: str = ""
+    several: bool = False
+
+
+def why_not(attempts: Iterable[AttemptRow]) -> WhyNot:
+    """Of a case's attempts, in their order: those that passed or have not ended say nothing."""
+    bad = [row for row in attempts if row.state == "done" and row.outcome not in ("passed", None)]
+    bad = [row for row in bad if row.outcome in ("failed", "error")] or bad  # a cancelled one is no reason
+    kinds: dict[str, list[AttemptRow]] = {}
+    for row in bad:
+        kinds.setdefault(row.alike or row.cause or row.message, []).append(row)
+    if not kinds:
+        return WhyNot()
+    found = sorted(kinds.values(), key=lambda rows: -len(rows))
+    first = found[0][0]
+    if len(found) == 1:
+        return WhyNot(first, first.message, first.cause, first.alike)
+
+    def counted(words: Callable[[AttemptRow], str]) -> str:
+        parts = [f"{len(rows):,} × {line(_of_all(rows, words))}" for rows in found[: _REASONS + 1]]
+        return some_of(parts, _REASONS, len(found))
+
+    cause = counted(lambda row: row.cause or row.message) if first.cause else ""
+    return WhyNot(first, counted(lambda row: row.message or row.cause), cause, first.alike, True)
+
+
+def _of_all(rows: Sequence[AttemptRow], words: Callable[[AttemptRow], str]) -> str:
+    """The words of each, or those for all of them where they differ."""
+    first = words(rows[0])
+    return first if all(words(row) == first for row in rows) else rows[0].alike or first
+
+
 def summarise(case: StoredCase, attempts: Iterable[AttemptRow]) -> CaseSummary:
     """What a run says of one case with one agent."""
     planned = passed = cached = 0
@@ -107,9 +170,12 @@ def summarise(case: StoredCase, attempts: Iterable[AttemptRow]) -> CaseSummary:
     tokens: list[int | None] = []
     costs: list[float] = []
     saved: list[float] = []
+    judge_tokens: list[int] = []
+    judge_costs: list[float] = []
     marks: set[str] = set()
     idle = True
-    telling = last = None
+    last: AttemptRow | None = None
+    bad: list[AttemptRow] = []
     for row in attempts:
         planned += 1
         if row.state != "done" or row.outcome is None:
@@ -119,8 +185,8 @@ def summarise(case: StoredCase, attempts: Iterable[AttemptRow]) -> CaseSummary:
         if row.outcome == "passed":
             passed += 1
             idle = idle and bool(row.asserted_nothing)
-        elif telling is None:
-            telling = row
+        else:
+            bad.append(row)
         if row.outcome in ("passed", "failed"):
             marks.add(row.answer)
         if row.duration_ms is not None:
@@ -131,10 +197,13 @@ def summarise(case: StoredCase, attempts: Iterable[AttemptRow]) -> CaseSummary:
             costs.append(row.cost)
         if row.saved is not None:
             saved.append(row.saved)
+        if row.judge_calls:
+            judge_tokens += [] if row.judge_tokens is None else [row.judge_tokens]
+            judge_costs += [] if row.judge_cost is None else [row.judge_cost]
         cached += row.cached > 0
     ended = len(outcomes)
-    told = telling or last
-    message = told.message if told is not None else ""
+    why = why_not(bad)
+    message = why.message if why.telling is not None else last.message if last is not None else ""
     outcome = case_outcome(outcomes, case.required)
     if outcome == "failed" and passed == ended < planned:
         outcome, message = None, f"{passed} of {planned} attempts ran, none failed"
@@ -153,23 +222,28 @@ def summarise(case: StoredCase, attempts: Iterable[AttemptRow]) -> CaseSummary:
         interval=wilson(passed, ended),
         flaky=0 < passed < ended,
         message=message,
-        cause=telling.cause if telling is not None else "",
-        alike=telling.alike if telling is not None else "",
+        cause=why.cause,
+        alike=why.alike,
         duration_ms=sum(durations) / len(durations) if durations else None,
         timed=len(durations),
         tokens=figures.total(tokens, "tokens") if tokens else None,
         cost=figures.total_amount(costs, "cost") if costs else None,
         answers=sorted(marks) if "" not in marks else [],
         variant=case.variant,
+        content_hash=case.content_hash,
         cached=cached,
         saved=figures.total_amount(saved, "cost saved") if saved else None,
+        judge_tokens=figures.total(judge_tokens, "tokens of the judges") if judge_tokens else None,
+        judge_cost=figures.total_amount(judge_costs, "cost of the judges") if judge_costs else None,
         asserted_nothing=passed > 0 and idle,
+        tokens_of=len(tokens),
+        cost_of=len(costs),
     )
 
 
 class RunSums(msgspec.Struct):
     """What the cases of a run come to; they are added one by one. `attempts` ended, of which `attempts_passed`; `asserted_nothing`
-    counts cases; `tokens`, `cost` and `saved` (USD) are None where nothing is known."""
+    counts cases; `tokens`, `cost` and `saved` (USD), and what judges took, are None where nothing is known."""
 
     outcomes: dict[Outcome | None, int] = {}
     flaky: int = 0
@@ -180,6 +254,8 @@ class RunSums(msgspec.Struct):
     saved: float | None = None
     tokens: int | None = None
     cost: float | None = None
+    judge_tokens: int | None = None
+    judge_cost: float | None = None
 
     def add(self, item: CaseSummary) -> None:
         """One case more."""
@@ -192,6 +268,8 @@ class RunSums(msgspec.Struct):
         self.saved = _plus(self.saved, item.saved)
         self.tokens = _plus(self.tokens, item.tokens)
         self.cost = _plus(self.cost, item.cost)
+        self.judge_tokens = _plus(self.judge_tokens, item.judge_tokens)
+        self.judge_cost = _plus(self.judge_cost, item.judge_cost)
 
     @property
     def cases(self) -> int:
@@ -212,6 +290,11 @@ class RunSums(msgspec.Struct):
         """`3 cached, $0.0400 saved` of the attempts; empty where none is."""
         return cached_of(self.cached, self.saved)
 
+    @property
+    def judges_words(self) -> str:
+        """What judging took: `judges: 15,096 tokens, $0.2000`; empty where nothing of it is known."""
+        return judges_of(self.judge_tokens, self.judge_cost)
+
 
 Amount = TypeVar("Amount", int, float)
 
@@ -224,6 +307,13 @@ def cached_of(cached: int, saved: float | None) -> str:
     """`3 cached, $0.0400 saved`; empty where none is."""
     words = f"{cached:,} cached" if cached else ""
     return f"{words}, ${saved:,.4f} saved" if words and saved is not None else words
+
+
+def judges_of(tokens: int | None, cost: float | None) -> str:
+    """What judges took: `judges: 15,096 tokens, $0.2000`; empty where nothing of it is known."""
+    known = [f"{tokens:,} tokens"] if tokens else []
+    known += [f"${cost:,.4f}"] if cost is not None else []
+    return f"judges: {', '.join(known)}" if known else ""
 
 
 def summarise_run(cases: Sequence[StoredCase], attempts: Iterable[AttemptRow]) -> list[CaseSummary]:

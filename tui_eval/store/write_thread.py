@@ -18,10 +18,15 @@ from tui_eval.guard import private
 from tui_eval.store.frames import FOLDER as FRAMES
 from tui_eval.store.held_results import HeldResults
 from tui_eval.store.pending import Ended, Operation, Pending, PendingText, own_fault, tried, write_live
-from tui_eval.store.run_folders import DATABASE, journal_mode, rescued_folder
+from tui_eval.store.run_folders import DATABASE, journal_mode, rescue_folders
 
 _GATHER_SECONDS = 0.05
 _LIVE_SECONDS = 0.12
+_GATHERED = 32
+"""Ended attempts that are written without gathering more."""
+_AHEAD = 128
+"""Ended attempts that may wait to be written before no other is to begin: a process that is killed loses them, and
+they are paid for twice."""
 FULL = "disk is full"
 """SQLite's words for a disk without room."""
 LEFT_OUT = "could not be written: "
@@ -31,8 +36,8 @@ _DAMAGED = "its database was damaged or taken away while the run went on"
 
 
 class WriteThread:
-    """Everything reported is on disk at once, or about 50 ms after what was written before; what running attempts do and say about 120 ms, so that one which
-    ends sooner is written once. A full disk loses nothing: what it refuses waits here and is tried again; `on_error`
+    """Everything reported is on disk at once, or about 50 ms after what was written before, sooner where much ends; what
+    running attempts do and say about 120 ms, so that one which ends sooner is written once. A full disk loses nothing: what it refuses waits here and is tried again; `on_error`
     is reported once, in one line. Nothing that it is given ends the thread: a record that the database does not take is
     written as an error, the others as they are. `lost` are attempts of which nothing could be written, by id, and why.
     A database that was damaged or taken away meanwhile is made anew elsewhere, from what `held` has of the run."""
@@ -53,6 +58,7 @@ class WriteThread:
         self._busy = False
         self._urgent = False
         self._failures = 0
+        self._writing = 0
         self.lost: dict[int, str] = {}
         self._refusal: Exception | None = None
         self._unwritten = ""
@@ -101,6 +107,8 @@ class WriteThread:
             steps = self._pending.columns.pop(ref, {})
             attempt.turn = steps.get("turn")
             self._pending.ended.append(attempt)
+            if len(self._pending.ended) == _GATHERED:
+                self._wake.notify()
             if self._live.forget(ref):
                 self._pending.operations.append(
                     lambda connection: connection.execute("DELETE FROM live WHERE attempt_ref = ?", (ref,))
@@ -115,6 +123,13 @@ class WriteThread:
         pending = self._pending
         if not (pending.operations or pending.columns or pending.ended):
             self._wake.notify()
+
+    @property
+    def behind(self) -> bool:
+        """Whether so many ended attempts wait to be written that no other is to begin. Never where the disk refuses:
+        what is found then waits in memory."""
+        refused = self.error is not None and self.error != self._unwritten
+        return self._writing + len(self._pending.ended) >= _AHEAD and not refused
 
     def flush(self, timeout: float) -> bool:
         """Wait until everything reported so far is on disk; False when it could not be, or that took too long."""
@@ -150,11 +165,11 @@ class WriteThread:
         written = float("-inf")
         while True:
             at_once = self._wait()
-            gather = written + _GATHER_SECONDS - time.monotonic()
-            if not at_once and gather > 0:  # what comes after a pause is written at once
-                time.sleep(gather)
+            if not at_once:
+                self._gather(written + _GATHER_SECONDS)
             with self._wake:
                 pending, self._pending = self._pending, Pending()
+                self._writing = len(pending.ended)
                 live: list[tuple[Any, ...]] = []
                 if self._live_due <= time.monotonic() or at_once:
                     live, self._live_due = self._live.take(), 0.0
@@ -180,6 +195,7 @@ class WriteThread:
                 if not failed and pending:
                     self.error = self._unwritten or None
                 self._busy = False
+                self._writing = 0
                 self._wake.notify_all()
                 if self._closing and (failed or not self._pending):
                     break
@@ -230,6 +246,14 @@ class WriteThread:
                     self._wake.wait()
             return self._closing or self._urgent
 
+    def _gather(self, until: float) -> None:
+        """Wait for more to come until then, or until there is much. What comes after a pause is written at once."""
+        with self._wake:
+            while (left := until - time.monotonic()) > 0:
+                if self._closing or self._urgent or len(self._pending.ended) >= _GATHERED:
+                    return
+                self._wake.wait(left)
+
     def _refused(self, pending: Pending, error: Exception) -> None:
         with self._wake:
             self._pending = pending.followed_by(self._pending)
@@ -241,15 +265,22 @@ class WriteThread:
             self._say(f"{self.error}; the run goes on: what it finds waits in memory and is tried again")
 
     def _rescue(self) -> None:
-        """The whole run into the person's state folder; where that cannot be written, into one for temporary
-        files."""
+        """The whole run into the first folder that can be written."""
         refused = self.error or f"{self.folder / DATABASE}: {_DAMAGED}"
-        kept = rescued_folder(self.folder)
+        kept, bare = self.folder, -1
         try:
-            try:
-                kept.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-                bare = self._write_to(kept)
-            except (OSError, sqlite3.Error):
+            for kept in rescue_folders(self.folder):
+                if kept == self.folder:
+                    continue
+                before = kept.exists()
+                try:
+                    kept.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+                    bare = self._write_to(kept)
+                    break
+                except (OSError, sqlite3.Error):
+                    if not before:  # half of it only takes the room that the disk lacks
+                        shutil.rmtree(kept, ignore_errors=True)
+            if bare < 0:
                 kept = Path(tempfile.mkdtemp(prefix="tui-eval-")) / self.folder.name
                 bare = self._write_to(kept)
         except Exception as error:

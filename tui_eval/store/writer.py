@@ -21,7 +21,7 @@ from tui_eval.store.failure_modes import Assessment
 from tui_eval.store.held_results import HeldResults
 from tui_eval.store.pending import Ended, unkept
 from tui_eval.store.planned_cases import Plan, PlannedCase
-from tui_eval.store.run_folders import RunLock, StoreError, moved_to
+from tui_eval.store.run_folders import RunLock, StoreError, kept_in, moved_to
 from tui_eval.store.schema import SCHEMA_VERSION, TABLES, RunInfo, RunState, add_columns
 from tui_eval.store.summary import OF_TURNS
 from tui_eval.store.write_thread import WriteThread, connect
@@ -100,6 +100,11 @@ class RunWriter:
         return self._thread.error
 
     @property
+    def behind(self) -> bool:
+        """Whether so many ended attempts wait to be written that no other is to begin."""
+        return self._thread.behind
+
+    @property
     def lost(self) -> dict[int, str]:
         """Attempts of which nothing could be written, by id, and why."""
         return self._thread.lost
@@ -159,8 +164,12 @@ class RunWriter:
         """The attempt waits before it asks again; `detail` says why and how long."""
         self._update(attempt_ref, state="retrying", detail=detail)
 
+    def waits(self, attempt_ref: int, detail: str) -> None:
+        """The attempt goes on when a person says so, or something slow is ready; `detail` says what it waits for."""
+        self._update(attempt_ref, state="running", detail=detail)
+
     def running_again(self, attempt_ref: int) -> None:
-        """After a retry, the answer is coming."""
+        """After a retry, or a wait, the answer is coming."""
         self._update(attempt_ref, state="running", detail="")
 
     def progress(self, attempt_ref: int, usage: tuple[int | None, int | None], tool_calls: int) -> None:
@@ -173,18 +182,21 @@ class RunWriter:
         """Append to what viewers see of a running attempt; pieces of one text are joined."""
         self._thread.live(attempt_ref, kind, text, agent, name, call_id)
 
-    def done(self, attempt_ref: int, attempt: Attempt, packed: Packed | None = None) -> None:
-        """The attempt has ended; its live text goes, its body stays. `packed` is what `Packed.of` made of it."""
+    def done(
+        self, attempt_ref: int, attempt: Attempt, packed: Packed | None = None, *, waits: bool = False
+    ) -> None:
+        """The attempt has ended; its live text goes, its body stays. `packed` is what `Packed.of` made of it. One that
+        `waits` to be compared with others is kept as it is given, and counts as waiting."""
         packed = packed or Packed.of(figures.attempt(attempt))
         attempt = packed.attempt
         usage = attempt.usage
         self._changed += 1
         values = (
-            attempt.outcome, attempt.score, attempt.message, attempt.started_at, attempt.duration_ms,
+            None if waits else attempt.outcome, attempt.score, attempt.message, attempt.started_at, attempt.duration_ms,
             usage.input_tokens if usage else None, usage.output_tokens if usage else None,
             usage.cached_tokens if usage else None, attempt.cost, attempt.tool_call_count, packed.mark,
             int(attempt.asserted_nothing), attempt.cached, attempt.saved, *_cause(attempt),
-            self._changed, attempt_ref,
+            *_judging(attempt), self._changed, attempt_ref,
         )  # fmt: skip
         ended = Ended(values, packed.body)
         self._held.ended(ended)
@@ -224,7 +236,7 @@ class RunWriter:
         if self.folder != self.home:
             self._lock.moved(self.folder)
             self.info.note = "; ".join(
-                filter(None, [self.info.note, f"{self._thread.why}: kept in {self.folder}"])
+                filter(None, [self.info.note, f"{self._thread.why}{kept_in(self.folder)}"])
             )
             with contextlib.suppress(sqlite3.Error), contextlib.closing(connect(self.folder)) as connection:
                 _write_info(connection, self.info)
@@ -285,6 +297,13 @@ def _cause(attempt: Attempt) -> tuple[str, str]:
         return causes.cause_of(attempt), causes.alike(attempt)
     except Exception:  # a reason in few words is never worth an attempt
         return "", ""
+
+
+def _judging(attempt: Attempt) -> tuple[int, int | None, float | None]:
+    used = attempt.judging
+    if used is None:
+        return 0, None, None
+    return used.calls, figures.judge_tokens(used), used.cost
 
 
 # -- Whether two attempts answered the same, without reading what they answered: a fingerprint in their row.

@@ -13,7 +13,8 @@ The grammar of a `case_id` (design.md, "case_id is stable"):
 
 A matrix VALUE is the text of a text, else compact JSON; one longer than 40 characters is replaced
 by `~` and 8 hex digits of its SHA-256. Line breaks in names and values become blanks, so an id is
-always one line. Only names and inputs take part: editing an assertion keeps a case's history.
+always one line; half a character, or a byte of a file's name that is no text, becomes its number (`\\ud83d`), so that
+an id can be stored and sent. Only names and inputs take part: editing an assertion keeps a case's history.
 """
 
 from __future__ import annotations
@@ -107,7 +108,7 @@ def case_id(
         provider, prompt: promptfoo's label or id of each.
     """
     own = _one_line(name) if name and name.strip() else unnamed(variables, texts)
-    result = f"{suite_path}::{own}{suffix(matrix or {})}"
+    result = f"{_whole(suite_path)}::{own}{suffix(matrix or {})}"
     if connection is not None:
         result += suffix({"connection": connection})
     return result if provider is None else result + ending(provider, prompt)
@@ -144,7 +145,7 @@ def name_cases(suite: Suite) -> None:
     ids = Ids()
     for place, case in enumerate(suite.cases):
         texts = [turn.text for turn in case.turns]
-        case.case_id = ids.take(case.case_id or case_id(suite.path, case.name or None, texts=texts))
+        case.case_id = ids.take(_whole(case.case_id) or case_id(suite.path, case.name or None, texts=texts))
         case.name = case.name or f"case {place + 1}"
         case.order = case.order or place
         case.content_hash = case.content_hash or content_hash(case)
@@ -175,9 +176,14 @@ def _short(value: Any) -> str:
 
 
 def _one_line(text: str) -> str:
-    if text.isprintable():  # no white space but blanks
+    if text.isprintable():  # no white space but blanks, and no half characters
         return text.strip()
-    return " ".join(text.split()) if any(c.isspace() and c != " " for c in text) else text.strip()
+    return _whole(" ".join(text.split()) if any(c.isspace() and c != " " for c in text) else text.strip())
+
+
+def _whole(text: str) -> str:
+    """The text as valid Unicode, what is none of it told apart from what else may stand there."""
+    return text if text.isascii() else text.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
 def _with_text_keys(value: Any) -> Any:

@@ -7,8 +7,11 @@ import math
 from collections.abc import Collection, Hashable, Iterable, Mapping
 from typing import Any, Literal, Protocol
 
+import msgspec
+
 from tui_eval.guard.spelling import close_to
-from tui_eval.model import Problem
+from tui_eval.model import Case, Problem, Suite
+from tui_eval.yaml.yaml_lines import DoubledKey
 
 
 class Places(Protocol):
@@ -19,6 +22,20 @@ class Places(Protocol):
     def source(self, *path: Hashable) -> str | None: ...
 
     def file(self, *path: Hashable) -> str | None: ...
+
+
+def doubled_into_cases(
+    doubled: Iterable[DoubledKey], suite: Suite, under: Mapping[tuple[Hashable, ...], Case]
+) -> None:
+    """A key given twice is an error of the case whose path it stands below, else of all of the suite: judged by the last
+    one alone, it may pass. The tools of these formats take the last one without a word."""
+    for path, problem in doubled:
+        told = msgspec.structs.replace(problem, key=dotted((*path, problem.key)), tool="ignores")
+        holders = [case for at, case in under.items() if path[: len(at)] == at] or suite.cases
+        for case in holders:
+            case.problems.append(told)
+        if holders:
+            suite.problems[:] = [one for one in suite.problems if one is not problem]
 
 
 class Reading:
@@ -65,18 +82,28 @@ class Reading:
         known: Iterable[str],
         at: tuple[Hashable, ...],
         own: Collection[str] = (),
+        said: Collection[str] = (),
     ) -> None:
         """A key that looks like a slip for a known one is an error, any other unknown one a note; the
-        tools ignore both. `own` are words that mean something of their own, and are no slips."""
+        tools ignore both. `own` are words that mean something of their own, and are no slips; of those `said` something
+        has been said."""
         names = tuple(known)
         for key in mapping:
-            if key in names:
+            if key in names or key in said:
                 continue
             slip = None if key in own else close_to(str(key), names)
             if slip is not None:
                 self.error((*at, key), f"unknown key {str(key)!r}", f"did you mean {slip!r}?", "ignores")
             else:
                 self.note((*at, key), f"unknown key {str(key)!r} is not read", "")
+
+    def misplaced(
+        self, mapping: Mapping[Any, Any], keys: Iterable[str], at: tuple[Hashable, ...], where: str
+    ) -> None:
+        """Keys that ask for something elsewhere in the file, and nothing here; the tools ignore them."""
+        for key in keys:
+            if key in mapping:
+                self.error((*at, key), f"{key!r} is not read here", f"put it under {where}", "ignores")
 
     def text(self, value: Any, at: tuple[Hashable, ...], what: str) -> str | None:
         """`value` as text: a number is taken as the text the file has; else an error, and None."""

@@ -18,6 +18,14 @@ from tui_eval.tui.state.lists.case_entry import CaseRow
 from tui_eval.tui.state.lists.case_tree import TreeLine, View
 
 
+class Question(NamedTuple):
+    """A question: its words, its answers (key, value, words), and what it rests on."""
+
+    question: str
+    answers: Sequence[tuple[str, str, str]]
+    details: Sequence[str] = ()
+
+
 class RunChanged(Message, bubble=False):
     """Attempts of `app.state.run` changed; `opened` says that it is another run altogether (or its
     facts, such as paused, changed), so that everything shown of it is out of date. `run_id`: another run

@@ -84,7 +84,7 @@ def written(key: str) -> str:
 
 KEYS: tuple[Key, ...] = (
     # -- everywhere: what is done to cases and runs
-    Key("run.all", "a", "run all shown; asks where some of it still runs", "everywhere", "run all"),
+    Key("run.all", "a", "run all shown; asks where they are not in sight", "everywhere", "run all"),
     Key("run.dialog", "A", "run dialog: agent, attempts, limits", "everywhere"),
     Key("case.rerun", "r", "run the case, or the marked ones", "everywhere", "run"),
     Key("case.once_more", "plus", "one more attempt of the case", "everywhere"),
@@ -160,6 +160,7 @@ KEYS: tuple[Key, ...] = (
     Key("list.pane_size", "V", "what is under the cursor: more of it, nothing, as it was", "screen"),
     Key("list.difference", "d", "the difference that made it fail", "screen"),
     Key("list.history", "h", "the history of the case", "screen"),
+    Key("list.copy", "y", "copy of the case: actual, expected, prompt, id…", "screen"),
     Key("list.note", "m", "your verdict, a note or a star on its answer", "screen"),
     Key("pane.next", "tab", "next pane", "screen"),
     Key("pane.previous", "shift+tab", "previous pane", "screen"),
@@ -356,6 +357,9 @@ GRID_KEYS: tuple[Key, ...] = (
     Key("grid.figure", "s", "the figure in the cells: time, cost, score, tokens", "grid", "figure"),
 )
 """Keys of the grid."""
+
+FILTER_KEYS: tuple[Key, ...] = tuple(key for key in KEYS if key.id in ("list.filter", "list.clear"))
+"""The keys of a list's filter, on a screen that shows the list's cases otherwise."""
 
 PANE_KEYS: tuple[Key, ...] = tuple(key for key in KEYS if key.id == "list.pane_size")
 """The key of the pane with the attempt under the cursor."""

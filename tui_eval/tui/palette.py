@@ -37,8 +37,14 @@ WRITES = (
     "agent.edit",
     "case.cancel",
     "run.cancel",
+    "run.all",
+    "run.failed",
+    "case.rerun",
+    "case.once_more",
+    "case.judge_again",
 )
-"""Actions that change a file or end something: cases that match as well stand before them."""
+"""Actions that change a file, end something or ask an agent or a judge, which costs: cases that match as well stand
+before them."""
 ACTION, CASE, WRITING, PAGE = 0.8, 0.6, 0.4, 0.2
 """What stands first of what matches equally well."""
 AT_A_TIME = 5_000
@@ -96,8 +102,10 @@ class Cases(Provider):
                 (heapq.heappush if len(best) < MOST_CASES else heapq.heappushpop)(best, found)
         found = sorted(best, reverse=True, key=lambda one: one[:2])
         names = row_names((entry.name, entry.variant, entry.suite) for _, _, entry in found)
+        several = len({entry.suite for _, _, entry in found}) > 1
+        width = row_width(self.screen.size.width)
         for (score, _, entry), name in zip(found, names, strict=True):
-            title = row_title(name, entry.suite, services.symbols.dot, row_width(self.screen.size.width))
+            title = row_title(name, entry.suite if several else "", services.symbols.dot, width)
             yield Hit(score, title, partial(services.places.open_row, entry), text=entry.name)
 
 
@@ -108,10 +116,15 @@ def row_width(screen: int) -> int:
 
 def row_title(name: RowName, suite: str, dot: str, width: int) -> Text:
     """A case in so many cells: its name and what tells it from the others found, cut where that tells nothing, then
-    its suite as far as there is room."""
+    its suite, or the suite's file, where there is room."""
     called, variant = name.fitted(width - cell_len(dot) * bool(name.variant))
     title = Text(called)
-    for beside in filter(None, (variant, visible(clip(suite, 120), newlines=False))):
+    if variant:
+        title.append(f"{dot}{variant}", "dim")
+    path = visible(clip(suite, 120), newlines=False)
+    room = width - title.cell_len - cell_len(dot)
+    beside = next((one for one in (path, path.rpartition("/")[2]) if one and cell_len(one) <= room), "")
+    if beside:
         title.append(f"{dot}{beside}", "dim")
     return title
 

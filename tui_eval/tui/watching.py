@@ -55,6 +55,10 @@ class Watcher:
         """How many files there are to look at."""
         return len(self._seen)
 
+    def saw(self, seen: Mapping[str, Stamp]) -> None:
+        """Files to be looked at from now on, as they were before this look; called from `on_change`."""
+        self._seen = {**self._seen, **seen}
+
     def stop(self) -> None:
         """Look no more; returns at once."""
         self._ended.set()

@@ -8,6 +8,7 @@ its text, and nothing but plain JSON-like values ever comes out.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Hashable
 from typing import Any, NamedTuple
@@ -59,7 +60,6 @@ MOST_VALUES = 5_000_000
 _TAG = "tag:yaml.org,2002:"
 _TEXT, _MAPPING, _SEQUENCE = f"{_TAG}str", f"{_TAG}map", f"{_TAG}seq"
 _PLAIN = "plain"
-_MERGE = object()
 
 
 class YamlLines:
@@ -105,6 +105,15 @@ class YamlDocument(NamedTuple):
     value: Any
     lines: YamlLines
     problems: list[Problem]
+    doubled: tuple[DoubledKey, ...] = ()
+    """Keys given more than once in one mapping, which `problems` has too: of the value the last one counts."""
+
+
+class DoubledKey(NamedTuple):
+    """A key given more than once, and the path of the mapping that it stands in."""
+
+    path: tuple[Hashable, ...]
+    problem: Problem
 
 
 def load(text: str, path: str, *, core: bool = False) -> YamlDocument:
@@ -116,7 +125,7 @@ def load(text: str, path: str, *, core: bool = False) -> YamlDocument:
         core: scalars as js-yaml 5 reads them: `yes`, `no`, `on`, `off` are texts, `010` is 10,
             `0x1F` 31, `0o17` 15, `1:30` a text. Otherwise YAML 1.1 as PyYAML's safe loader.
 
-    Errors reported: syntax, a second document, a repeated key (the last one counts), an unknown
+    Errors reported: syntax, a second document, a repeated key (`YamlDocument.doubled`), an unknown
     tag, nesting deeper than 200, aliases that contain themselves or unfold to millions of values.
     """
     return _parse(text.removeprefix("\ufeff"), path, core, several=False)[0]
@@ -164,7 +173,26 @@ def _construct(root: Node, path: str, core: bool) -> YamlDocument:
     except _Refused as error:
         line = error.node.start_mark.line + 1
         return YamlDocument(None, YamlLines(None), [*builder.problems, Problem(path, line, "", str(error))])
-    return YamlDocument(value, YamlLines(root), builder.problems)
+    doubled = tuple(DoubledKey(_path_to(root, node) or (), problem) for node, problem in builder.doubled)
+    return YamlDocument(value, YamlLines(root), builder.problems, doubled)
+
+
+def _path_to(root: Node, wanted: Node) -> tuple[Hashable, ...] | None:
+    """Where a node stands; looked for only where something is wrong with it."""
+    waiting: list[tuple[Node, tuple[Hashable, ...]]] = [(root, ())]
+    seen: set[int] = set()
+    while waiting:
+        node, path = waiting.pop()
+        if node is wanted:
+            return path
+        if id(node) in seen or isinstance(node, ScalarNode):
+            continue
+        seen.add(id(node))
+        if isinstance(node, MappingNode):
+            waiting += [(item, (*path, key.value)) for key, item in node.value if isinstance(key, ScalarNode)]
+        else:
+            waiting += [(item, (*path, number)) for number, item in enumerate(node.value)]
+    return None
 
 
 class _Refused(Exception):
@@ -203,6 +231,7 @@ class _Composer(CParser, Resolver):  # pyright: ignore[reportGeneralTypeIssues]
 class _Builder:
     def __init__(self, path: str, scalar: Callable[[str], Any], core: bool) -> None:
         self.problems: list[Problem] = []
+        self.doubled: list[tuple[Node, Problem]] = []
         self._path = path
         self._core = core
         self._scalar = scalar
@@ -270,6 +299,7 @@ class _Builder:
         self._check_tag(node, ("map", "set"))
         result: dict[Any, Any] = {}
         merged: dict[Any, Any] = {}
+        again: dict[Any, None] = {}
         for key_node, value_node in node.value:
             if key_node.value == "<<" and isinstance(key_node, ScalarNode) and key_node.tag == _PLAIN:
                 self._merge(merged, value_node)
@@ -280,12 +310,23 @@ class _Builder:
                 continue
             value = self.build(value_node)
             if key in result:
-                self._complain(key_node, "given twice; the last one counts", "remove one", key=str(key))
+                again[key] = None
             result[key] = value
+        for key in again:
+            self._doubled(node, key)
         if merged:
             for key, value in merged.items():
                 result.setdefault(key, value)
         return result
+
+    def _doubled(self, node: Node, key: Any) -> None:
+        *before, last = [one.start_mark.line + 1 for one, _ in node.value if self.build(one) == key]
+        often = "twice" if len(before) == 1 else f"{len(before) + 1} times"
+        lines = f"lines {', '.join(map(str, before))} and {last}" if before[0] != last else f"line {last}"
+        message = f"given {often}, on {lines}: which one is meant cannot be known"
+        problem = Problem(self._path, last, str(key), message, "remove one")
+        self.problems.append(problem)
+        self.doubled.append((node, problem))
 
     def _merge(self, into: dict[Any, Any], node: Node) -> None:
         parts = node.value if isinstance(node, SequenceNode) else [node]
@@ -323,6 +364,34 @@ def _child(node: Node, step: Hashable) -> tuple[int, Node] | None:
                     if found is not None:
                         return found
     return None
+
+
+# -- JSON, of which nobody needs the lines, by the same rule.
+
+
+class KeyTwice(ValueError):
+    """A key that stands twice in one object of a JSON text."""
+
+    def __init__(self, key: str) -> None:
+        super().__init__(f"an object has the key {key!r:.80} twice")
+
+
+def load_json(text: str | bytes) -> Any:
+    """A JSON value.
+
+    Raises:
+        ValueError: it is not JSON, or an object has a key twice (`KeyTwice`): which one is meant cannot be known.
+        RecursionError: it is nested too deeply.
+    """
+    return json.loads(text, object_pairs_hook=_object)
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        names = [name for name, _ in pairs]
+        raise KeyTwice(next(name for name in names if names.count(name) > 1))
+    return found
 
 
 def _syntax_problem(error: yaml.MarkedYAMLError, path: str, text: str) -> Problem:

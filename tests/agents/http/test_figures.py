@@ -3,6 +3,7 @@ noted, and no limit is kept by it."""
 
 from __future__ import annotations
 
+import json
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -97,6 +98,66 @@ async def test_nor_by_metadata_of_the_guide(tmp_path: Path, value: str) -> None:
     agent = {"type": "python", "function": "bot.py:answer"}
     attempt = await answered(tmp_path, agent, {"max_tool_calls": 100, "max_input_tokens": 100})
     assert [verdict.passed for verdict in attempt.verdicts] == [None, None]
+
+
+MALFORMED = {
+    "metadata text": ({"metadata": '{"escalated": true}'}, {"escalated": False}),
+    "metadata list": ({"metadata": ["escalated"]}, {"escalated": False}),
+    "metadata for another key": ({"metadata": ["x"]}, {"escalation_priority": None}),
+    "metadata and calls": ({"metadata": "tool_call_count: 9"}, {"max_tool_calls": 2}),
+    "metadata and tokens": ({"metadata": "output_tokens: 9"}, {"max_output_tokens": 2}),
+    "usage list": ({"usage": [9000]}, {"max_output_tokens": 100}),
+    "usage number": ({"usage": 9000}, {"max_input_tokens": 100}),
+    "usage total": ({"usage": {"total_tokens": 9000}}, {"max_output_tokens": 100}),
+    "usage half": ({"usage": {"input_tokens": 3, "total_tokens": 9000}}, {"max_output_tokens": 100}),
+    "usage of others": ({"usage": {"candidatesTokenCount": 9000}}, {"max_output_tokens": 100}),
+    "calls object": ({"tool_calls": {"name": "search"}}, {"max_tool_calls": 0}),
+    "calls number": ({"tool_calls": 7}, {"max_tool_calls": 0}),
+    "calls of numbers": ({"tool_calls": [1, 2]}, {"max_tool_calls": 0}),
+}
+
+
+@pytest.mark.parametrize("kind", ["http", "python"])
+@pytest.mark.parametrize("name", MALFORMED)
+async def test_what_is_reported_in_another_shape_is_unknown_and_not_absent(
+    tmp_path: Path, kind: str, name: str
+) -> None:
+    said, expected = MALFORMED[name]
+    body = {"reply": "the answer", **said}
+    with ExitStack() as stack:
+        entry: dict[str, Any] = {"type": "python", "function": "bot.py:answer"}
+        if kind == "http":
+            entry = serve("http", json.dumps(body).encode(), stack)
+        (tmp_path / "bot.py").write_text(f"def answer(message):\n    return {body!r}\n")
+        attempt = await answered(tmp_path, entry, expected)
+    (verdict,) = attempt.verdicts
+    assert verdict.passed is None and "unknown: " in verdict.reason, verdict.reason
+    assert attempt.outcome == "error"
+    replayed = await answered(tmp_path, {"type": "replay", "run": "last"}, expected)
+    assert replayed.outcome == "error" and replayed.verdicts[0].reason == verdict.reason
+    notes = [[e.text for e in one.transcript if e.kind == "note"] for one in (attempt, replayed)]
+    assert notes[0] == notes[1] and verdict.reason.partition(": ")[2] in notes[0]
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        {},
+        {"metadata": None, "usage": None, "tool_calls": None},
+        {"metadata": {}, "usage": {}, "tool_calls": []},
+        {"usage": {"input_tokens": 1, "output_tokens": 2, "total_tokens": 3}},
+        {"usage": {"total_tokens": 3}, "input_tokens": 1, "output_tokens": 2},
+        {"usage": {"total_tokens": 0}},
+        {"usage": {"seconds": 2, "cached_tokens": 9}},
+    ],
+    ids=str,
+)
+async def test_what_is_absent_or_can_be_read_is_not_unknown(tmp_path: Path, said: dict[str, Any]) -> None:
+    (tmp_path / "bot.py").write_text(f"def answer(message):\n    return {dict(reply='hi', **said)!r}\n")
+    limits = {"max_output_tokens": 2, "max_input_tokens": 1, "max_tool_calls": 0, "escalated": False}
+    attempt = await answered(tmp_path, {"type": "python", "function": "bot.py:answer"}, limits)
+    assert attempt.outcome == "passed", attempt.message
+    assert not [entry for entry in attempt.transcript if entry.kind == "note"]
 
 
 @pytest.mark.parametrize("value", ["2**63", "float('inf')", "float('nan')", "-1", "10**400"])

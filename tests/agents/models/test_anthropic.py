@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 
 import pytest
@@ -107,3 +108,21 @@ async def test_errors_and_whole_conversations(server: AnthropicServer) -> None:
     _, replies = await talk(it, Request(1, None, messages=chat))
     assert replies[0].text == "You said: x" and server.requests[-1].body["system"] == "own"
     await it.close()
+
+
+async def test_what_is_written_to_the_cache_costs_a_quarter_more(server: AnthropicServer) -> None:
+    counts = {"input_tokens": 100, "output_tokens": 0, "cache_creation_input_tokens": 1000}
+    parts = [
+        {"type": "message_start", "message": {"model": "claude-sonnet-4-5", "content": [], "usage": counts}},
+        {"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}},
+        {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": "Hi"}},
+        {"type": "content_block_stop", "index": 0},
+        {"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "usage": {"output_tokens": 10}},
+        {"type": "message_stop"},
+    ]
+    sent = "".join(f"event: {part['type']}\ndata: {json.dumps(part)}\n\n" for part in parts)
+    server.plan.append(Planned(raw=sent.encode()))
+    it = agent("anthropic", base_url=server.url, model="claude-sonnet-4-5", retries=0)
+    _, (reply,) = await talk(it, "hi")
+    assert reply.usage is not None and reply.usage.input_tokens == 1100
+    assert reply.cost == pytest.approx((100 * 3 + 1000 * 3.75 + 10 * 15) / 1e6)

@@ -58,7 +58,11 @@ async def test_recorded_exchanges(row: dict[str, Any], server: NaoServer) -> Non
         with pytest.raises(AgentError) as caught:
             await talk(signed(server), request, model=model)
         said = " ".join((answer.get("message") or answer["error"]).split())
-        assert f"HTTP {row['status']}" in str(caught.value) and said[:60] in str(caught.value)
+        refused = row["id"] in ("badexpected", "writeexpected")
+        assert (f"HTTP {row['status']}" in str(caught.value)) is not refused
+        assert (said.removeprefix("Warehouse SQL request denied: ") if refused else said[:60]) in str(
+            caught.value
+        )
         assert "\n" not in str(caught.value)
         return
     events, replies = await talk(signed(server), request, model=model)
@@ -327,3 +331,23 @@ async def test_live_cancelling_tells_the_backend(server: NaoServer) -> None:
 def test_an_answer_that_cannot_be_read_is_an_error_and_no_pass(changes: dict[str, Any], said: str) -> None:
     with pytest.raises(AgentError, match=said):
         read_run(changes, 1)
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "Warehouse SQL request denied: Binder Error: no zzz\n\nLINE 1: …",
+        "Write SQL operations are disabled. …",
+    ],
+)
+async def test_a_wrong_expected_query_is_the_cases_own(server: NaoServer, said: str) -> None:
+    server.plan.append(Planned(body={"error": said}, status=500))
+    request = Request(1, "total", sql="SELECT zzz FROM orders", sql_place="tests/a.yml:3")
+    with pytest.raises(AgentError) as caught:
+        await talk(signed(server), request)
+    assert str(caught.value).startswith("the case's expected query is wrong (tests/a.yml:3): ")
+    assert caught.value.evidence.code == "query-failed" and "Warehouse" not in str(caught.value)
+    server.plan.append(Planned(body={"error": said}, status=500))
+    with pytest.raises(AgentError) as caught:
+        await talk(signed(server), Request(1, "total"))
+    assert "expected query" not in str(caught.value)

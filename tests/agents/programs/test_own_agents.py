@@ -225,6 +225,51 @@ async def test_a_python_function_may_give_no_metadata_beside_its_text(tmp_path: 
     await it.close()
 
 
+@pytest.mark.parametrize(
+    ("returned", "said"),
+    [
+        ("t, m, 'trace'", "text, a mapping, text"),
+        ("m, t", "a mapping, text"),
+        ("t, 'x'", "text, text"),
+        ("t, ['x']", "text, a list"),
+        ("t,", "text"),
+        ("()", ""),
+    ],
+)
+@pytest.mark.parametrize("kind", ["def", "async def"])
+async def test_a_tuple_that_is_not_text_and_metadata_is_an_error(
+    tmp_path: Path, returned: str, said: str, kind: str
+) -> None:
+    """Its metadata would be lost, and every limit on it would pass."""
+    code = f"{kind} answer(message):\n    t, m = 'done', {{'escalated': True}}\n    return {returned}\n"
+    (tmp_path / "odd.py").write_text(code)
+    it = agent("python", tmp_path, function="odd.py:answer")
+    with pytest.raises(AgentError) as caught:
+        await talk(it, "hi")
+    words = f"odd.py:answer returned ({said}); it must return text or (text, metadata)"
+    assert str(caught.value) == words
+    await it.close()
+
+
+@pytest.mark.parametrize(
+    ("returned", "text", "metadata"),
+    [
+        ("['done', {'escalated': True}]", "done", {"escalated": True}),
+        ("[{'n': 1}, {'n': 2}]", '[{"n":1},{"n":2}]', None),
+        ("{'n': 1}, {'vip': True}", '{"n":1}', {"vip": True}),
+        ("{'n': 1}, None", '{"n":1}', {}),
+    ],
+)
+async def test_lists_are_answers_and_a_tuple_is_an_answer_with_metadata(
+    tmp_path: Path, returned: str, text: str, metadata: Any
+) -> None:
+    (tmp_path / "rows.py").write_text(f"def answer(message):\n    return {returned}\n")
+    it = agent("python", tmp_path, function="rows.py:answer")
+    _, replies = await talk(it, "hi")
+    assert (replies[0].text, replies[0].metadata) == (text, metadata)
+    await it.close()
+
+
 async def test_command_errors(tmp_path: Path) -> None:
     it = agent("command", tmp_path, command=script(tmp_path, "import sys\nprint('half')\nsys.exit('boom')"))
     with pytest.raises(AgentError, match="exit code 1: boom") as caught:
@@ -311,7 +356,7 @@ async def test_http_with_paths(server: JsonServer) -> None:
         "n": {"prompt_tokens": 9},
     }
     server.plan.extend(
-        [Planned(body=body), Planned(body={"error": {"message": "out of order"}}), Planned(raw=b"<p>")]
+        [Planned(body=body), Planned(body={"error": {"message": "out of order"}}), Planned(text="<p>")]
     )
     it = agent(
         "http",
@@ -367,3 +412,40 @@ async def test_replay() -> None:
     gone = create(AgentSpec("it", "replay", {"run": "gone"}), services(recorded=recorded))
     with pytest.raises(AgentError, match="replay of run gone: no run gone"):
         await talk(gone, "q")
+
+
+CUT = '{"reply": "the secret is s\\u00e9'
+LINES = '{"reply": "the secret is s"}\n{"reply": "same"}'
+
+
+@pytest.mark.parametrize("said", [CUT, LINES, '\ufeff{"reply": "a'])
+async def test_json_that_breaks_off_or_comes_in_lines_is_not_the_agents_words(
+    said: str, tmp_path: Path
+) -> None:
+    (tmp_path / "said").write_text(said, "utf-8")
+    with pytest.raises(AgentError, match="JSON"):
+        await talk(agent("command", tmp_path, command="cat said"), "x")
+    for kind in ("application/x-ndjson", "text/plain", "application/json"):
+        planned = Planned(raw=said.encode(), headers={"Content-Type": kind})
+        with JsonServer(planned) as server, pytest.raises(AgentError, match="JSON"):
+            await talk(agent("http", tmp_path, url=server.url), "hi")
+
+
+async def test_a_command_that_says_nothing_has_not_answered(tmp_path: Path) -> None:
+    for said in ("", " \n"):
+        (tmp_path / "said").write_text(said)
+        with pytest.raises(AgentError, match="cat answered nothing"):
+            await talk(agent("command", tmp_path, command="cat said"), "x")
+    (tmp_path / "said").write_text('{"a": 1} is what I found')
+    _, replies = await talk(agent("command", tmp_path, command="cat said"), "x")
+    assert replies[0].text == '{"a": 1} is what I found'
+
+
+@pytest.mark.parametrize("kind", ["text/plain", "application/json"])
+async def test_an_answer_is_read_in_the_encoding_that_it_declares(kind: str, tmp_path: Path) -> None:
+    text = '{"reply": "sésame"}' if kind == "application/json" else "sésame"
+    headers = {"Content-Type": f"{kind}; charset=iso-8859-1"}
+    unknown = Planned(raw=text.encode(), headers={"Content-Type": f"{kind}; charset=idna"})
+    with JsonServer(Planned(raw=text.encode("latin-1"), headers=headers), unknown) as server:
+        it = agent("http", tmp_path, url=server.url)
+        assert [(await talk(it, "hi"))[1][0].text for _ in range(2)] == ["sésame", "sésame"]

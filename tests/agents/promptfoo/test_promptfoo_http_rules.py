@@ -126,6 +126,20 @@ async def test_to_the_letter_an_empty_output_is_an_object(server: AnyServer) -> 
     assert (await asked(server, **POST, transformResponse="0", reference=True)).output == {"output": 0}
 
 
+async def test_a_null_where_the_reply_should_be_is_no_reply(server: AnyServer) -> None:
+    """What must not be in an answer is not in `{}`: it would pass."""
+    raw = json.dumps({"answer": {"text": None}}).encode()
+    for reference in (False, True):
+        server.plan.append(Planned(raw=raw))
+        reply = await asked(server, **POST, transformResponse="json.answer.text", reference=reference)
+        if reference:
+            assert reply.output == {"output": None} and not reply.text_missing
+        else:
+            assert reply.output is None and reply.text == "" and reply.text_missing
+    server.plan.append(Planned(raw=raw))
+    assert (await asked(server, **POST, transformResponse="json.absent")).output == {}
+
+
 @pytest.mark.parametrize("body", [{"error": {"code": "insufficient_quota"}}, {"type": "quota_exceeded"}])
 @pytest.mark.parametrize("name", ["openai:chat:m", "http"])
 async def test_a_spent_quota_is_not_asked_again(server: AnyServer, body: Any, name: str) -> None:

@@ -22,7 +22,7 @@ from tui_eval.agents import Agent, AgentError, Request, create, for_embeddings, 
 from tui_eval.config.project import Config, ConfigError
 from tui_eval.events import Message, Note, Retrying, ToolCall
 from tui_eval.guard.trust import NeedsTrust
-from tui_eval.model import Reply
+from tui_eval.model import Reply, Usage
 
 needs_node = pytest.mark.skipif(shutil.which("node") is None, reason="there is no node")
 
@@ -495,10 +495,13 @@ async def test_responses(server: AnyServer) -> None:
 
 async def test_embeddings(server: AnyServer) -> None:
     data = [{"index": 1, "embedding": [3, 4]}, {"index": 0, "embedding": [1, 2]}]
-    server.plan.append(Planned(body={"data": data}))
+    server.plan.append(Planned(body={"data": data, "usage": {"prompt_tokens": 4, "total_tokens": 4}}))
     entry = {"id": "openai:embedding:small", "config": {"apiBaseUrl": f"{server.url}/v1"}}
-    agent = create(for_embeddings(entry, Config(Path("/")), "/"), services())
-    assert await agent.embed(["a", "b"]) == [[1.0, 2.0], [3.0, 4.0]]  # type: ignore[attr-defined]
+    agent = create(
+        for_embeddings(entry, Config(Path("/")), "/"), services(prices={"small": {"input": 500_000.0}})
+    )
+    vectors, usage, cost = await agent.embed(["a", "b"])  # type: ignore[attr-defined]
+    assert (vectors, usage, cost) == ([[1.0, 2.0], [3.0, 4.0]], Usage(4), 2.0)
     assert server.requests[0].body == {"model": "small", "input": ["a", "b"]}
     server.plan.append(Planned(body={"data": "no"}))
     with pytest.raises(AgentError, match="did not answer with embeddings"):

@@ -54,6 +54,10 @@ async def test_openai_goes_on_with_the_recorded_messages(project) -> None:
         assert server.requests[3].body["messages"] == server.requests[2].body["messages"]
         assert [entry.text for entry in again.transcript if entry.kind == "user"] == ["one", "two", "three"]
         assert any("not sent again" in entry.text for entry in again.transcript if entry.kind == "note")
+        whole, part = first.usage, again.usage
+        assert whole is not None and part is not None, "the server reports tokens"
+        asked = again.replies[2].usage
+        assert part == asked and (whole.input_tokens or 0) > (part.input_tokens or 0), "paid is the last turn"
 
 
 async def test_anthropic_goes_on_with_the_recorded_messages(project) -> None:

@@ -15,7 +15,7 @@ import pytest
 
 from tui_eval.engine.after.rescoring import rescore
 from tui_eval.engine.prepare import prepare
-from tui_eval.engine.request import Recorded, RunRequest
+from tui_eval.engine.request import Recorded, RequestCell, RunRequest
 from tui_eval.engine.run_context import RunContext
 from tui_eval.engine.selection import SelectionError
 from tui_eval.model import Attempt
@@ -404,7 +404,7 @@ async def test_rows_that_were_never_recorded_are_an_error_not_a_failure(
     root = nao(project, TYPO)
     with monkeypatch.context() as patched:
 
-        async def fine(context: RunContext, name: str | None, query: str) -> None:
+        async def fine(*_: object) -> None:
             """The query broke after it was tried."""
 
         patched.setattr(RunContext, "try_sql", fine)
@@ -516,3 +516,35 @@ async def test_attempts_that_are_being_made_beside_it_are_waited_for(project) ->
     assert [row.judges for row in rows_of(await judge(root, folder, first))] == [
         f"{folder.name}/{number}" for number in (first, second)
     ]
+
+
+async def test_of_a_cases_columns_only_those_asked_for_are_judged_again(project) -> None:
+    agents = "agents: {helper: {type: scripted, script: s.yaml}, other: {type: scripted, script: s.yaml}}\n"
+    root = project(FAILS)
+    (root / "s.yaml").write_text(SCRIPT)
+    (root / "tui_eval.yaml").write_text(agents)
+    folder = await run(root, agents=["helper", "other"])
+    cell = RequestCell(next(iter(RunReader(folder).cases())).case_id, "other", None)
+    active = rescore(folder, overrides=RunRequest(case_ids=[cell.case_id], cells=[cell]))
+    assert active.writer is not None
+    await active.execute()
+    assert [case.agent for case in RunReader(active.writer.folder).cases()] == ["other"]
+
+
+@pytest.mark.parametrize("again", ["judge", "rescore"])
+async def test_what_was_unknown_is_unknown_when_it_is_judged_again(project, again: str) -> None:
+    """The record has no figure where the agent gave none that can be read: that is not 0."""
+    suite = "agent: helper\ntest_cases:\n  - {name: one, input: hello, expected: {max_output_tokens: 5, escalated: false}}\n"
+    root = project(suite=suite)
+    (root / "bot.py").write_text(
+        "def answer(message):\n    return {'reply': 'hi', 'usage': [9000], 'metadata': 'escalated'}\n"
+    )
+    (root / "tui_eval.yaml").write_text("agents:\n  helper: {type: python, function: 'bot.py:answer'}\n")
+    first = await run(root, trust=True)
+    (asked,) = attempts_of(first)
+    assert asked.outcome == "error"
+    (judged,) = attempts_of(await judge(root, first) if again == "judge" else await rescored(first))
+    assert [one.passed for one in judged.verdicts] == [None, None] and judged.outcome == "error"
+    told = [one.text for one in asked.transcript]
+    assert [one.text for one in judged.transcript][: len(told)] == told
+    assert sum(" unknown: " in one.text for one in judged.transcript) == 3

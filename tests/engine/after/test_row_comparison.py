@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import sqlite3
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -11,11 +13,15 @@ import pytest
 from tests.servers.gated import GatedServer
 from tests.support.waiting import until
 from tui_eval.assertions.judging import OPEN
+from tui_eval.engine.active_run import ActiveRun
 from tui_eval.engine.after.rescoring import rescore
 from tui_eval.engine.after.resuming import resume
 from tui_eval.engine.prepare import NothingToRun, prepare
 from tui_eval.engine.request import RunRequest
 from tui_eval.store.reader import RunReader
+from tui_eval.store.run_folders import DATABASE, Store
+from tui_eval.store.schema import COMPARED_LATER, RunState
+from tui_eval.tui.state.runs.run_view import RunView
 
 BEST = """\
 prompts: ['a {{q}}', 'b {{q}}']
@@ -56,13 +62,19 @@ async def test_a_judge_that_never_answers_is_an_error_when_the_time_of_the_test_
         ]
 
 
+async def being_compared(folder: Path, judge: GatedServer) -> tuple[ActiveRun, asyncio.Task[RunState]]:
+    """A run whose columns have their answers, and whose judge has been asked and says nothing."""
+    active = await asyncio.to_thread(prepare, RunRequest(paths=[str(project(folder, judge, 600))]))
+    running = asyncio.create_task(active.execute())
+    await until(lambda: bool(judge.arrivals))
+    return active, running
+
+
 @pytest.mark.parametrize("how", ["interrupt", "cancel"])
 async def test_the_run_ends_at_once_while_columns_are_compared(
     tmp_path: Path, judge: GatedServer, how: str
 ) -> None:
-    active = await asyncio.to_thread(prepare, RunRequest(paths=[str(project(tmp_path, judge, 600))]))
-    running = asyncio.create_task(active.execute())
-    await until(lambda: bool(judge.arrivals))
+    active, running = await being_compared(tmp_path, judge)
     await getattr(active.runner, how)()
     assert await running == {"interrupt": "interrupted", "cancel": "cancelled"}[how]
     assert active.writer is not None
@@ -73,9 +85,7 @@ async def test_the_run_ends_at_once_while_columns_are_compared(
 async def test_what_was_interrupted_is_judged_from_the_record_and_resume_says_so(
     tmp_path: Path, judge: GatedServer
 ) -> None:
-    active = await asyncio.to_thread(prepare, RunRequest(paths=[str(project(tmp_path, judge, 600))]))
-    running = asyncio.create_task(active.execute())
-    await until(lambda: bool(judge.arrivals))
+    active, running = await being_compared(tmp_path, judge)
     await active.runner.interrupt()
     assert await running == "interrupted" and active.writer is not None
     name = active.writer.folder.name
@@ -86,3 +96,46 @@ async def test_what_was_interrupted_is_judged_from_the_record_and_resume_says_so
     assert await again.execute() == "finished" and again.writer is not None
     rows = RunReader(again.writer.folder).attempts()
     assert len(rows) == 2 and all(row.message != OPEN for row in rows)
+
+
+async def test_a_column_that_waits_to_be_compared_counts_as_waiting_and_not_as_an_error(
+    tmp_path: Path, judge: GatedServer
+) -> None:
+    active, running = await being_compared(tmp_path, judge)
+    assert active.writer is not None and await asyncio.to_thread(active.writer.flush)
+    with closing(RunReader(active.writer.folder)) as reader:
+        view = RunView(reader.info(), active.writer.folder)
+        view.apply_cases(reader.cases())
+        view.apply_attempts(reader.changes())
+        assert [(row.state, row.outcome, row.detail) for row in reader.attempts()] == [
+            ("waiting", None, COMPARED_LATER)
+        ] * 2
+    assert (view.counts.total, view.counts.done, view.counts.errors) == (2, 0, 0)
+    judge.allowed = 10
+    assert await running == "finished"
+    with closing(RunReader(active.writer.folder)) as reader:
+        assert {row.state for row in reader.attempts()} == {"done"}
+
+
+async def test_what_waited_to_be_compared_when_the_engine_died_is_an_error_and_is_not_asked_again(
+    tmp_path: Path, judge: GatedServer
+) -> None:
+    active, running = await being_compared(tmp_path, judge)
+    assert active.writer is not None and await asyncio.to_thread(active.writer.flush)
+    killed = Store(tmp_path).runs_folder / "20200101-000000-aaaaaa"
+    killed.mkdir()
+    with (  # as the engine leaves it that is killed now: nobody holds its lock
+        closing(sqlite3.connect(active.writer.folder / DATABASE)) as source,
+        closing(sqlite3.connect(killed / DATABASE)) as target,
+    ):
+        source.backup(target)
+    await active.runner.interrupt()
+    await running
+    with closing(RunReader(killed)) as reader:
+        assert [(row.state, row.outcome, row.message) for row in reader.attempts()] == [
+            ("done", "error", OPEN)
+        ] * 2
+        attempt = reader.attempt(1)
+        assert attempt is not None and attempt.outcome == "error" and attempt.replies
+    with pytest.raises(NothingToRun, match="still to be judged"):
+        await asyncio.to_thread(resume, killed)

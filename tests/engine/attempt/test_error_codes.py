@@ -39,8 +39,10 @@ PLANS = {
     "/broken": Planned(raw=b'{"reply": "half', headers={"Content-Type": "application/json"}),
     "/lacks": Planned(body={"id": 7}),
     "/says": Planned(body={"error": "the model is gone"}),
+    "/again": Planned(status=503),
     "/slow": Planned(text="late", delay=20.0),
 }
+RETRIES = {"/wait": 1, "/again": 9}
 SERVED = {
     "/429": ("rate-limited", "429: slow down", "429: slow down"),
     "/quota": ("quota-spent", "429: no credit left", "429: no credit left"),
@@ -57,6 +59,7 @@ SERVED = {
     "/broken": ("unreadable", 'unreadable: no JSON: {"reply": "half', "unreadable answer"),
     "/lacks": ("no-field", 'answer lacks a reply: {"id":7}', "answer lacks a reply"),
     "/says": ("reported", "the model is gone", "the model is gone"),
+    "/again": ("late-retry", "no answer in 4 s, asked again: 503", "no answer in 4 s, asked again: "),
     "/slow": ("time-limit", "no answer in 4 s", "no answer in 4 s"),
 }
 OWN = {
@@ -65,6 +68,7 @@ OWN = {
     "event": ("unreadable", "unreadable: tool_result event: Expected str", "unreadable answer"),
     "dies": ("worker-lost", "process lost: ", "process lost: "),
     "nothing": ("empty-answer", "empty answer: returned nothing", "empty answer: returned nothing"),
+    "cut": ("time-limit", 'cut off after 4 s at "half of it"', "cut off after 4 s"),
     "exits": ("exit", "exit code 3: out of luck", "exit code 3"),
     "absent": ("cannot-run", "cannot run no-such-program: No such file", "cannot run no-such-program"),
     "scripted": ("reported", "the tool broke 12 times", "the tool broke N times"),
@@ -80,6 +84,7 @@ agents:
   event: {{type: python, function: 'bot.py:event'}}
   dies: {{type: python, function: 'bot.py:dies'}}
   nothing: {{type: python, function: 'bot.py:nothing'}}
+  cut: {{type: python, function: 'bot.py:cut'}}
   exits: {{type: command, command: [sh, -c, "echo out of luck >&2; exit 3"]}}
   absent: {{type: command, command: [no-such-program]}}
   scripted: {{type: scripted, script: breaks.yaml}}
@@ -102,6 +107,13 @@ def dies(message):
 
 def nothing(message):
     return None
+
+
+def cut(message):
+    import time
+    yield "half of "
+    yield "it "
+    time.sleep(20)
 """
 SCRIPTS = {
     "breaks.yaml": "default: {steps: [{error: the tool broke 12 times}]}\n",
@@ -158,7 +170,7 @@ def ended(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Attempt]:
 
     with JsonServer(default=answer) as server:
         served = "".join(
-            f"  a{path[1:]}: {{type: http, url: '{server.url}{path}', retries: {int(path == '/wait')}}}\n"
+            f"  a{path[1:]}: {{type: http, url: '{server.url}{path}', retries: {RETRIES.get(path, 0)}}}\n"
             for path in PLANS
         )
         files = {"suite.yaml": SUITE, "bot.py": BOT, "tui_eval.yaml": CONFIG.format(served=served), **SCRIPTS}
@@ -211,11 +223,29 @@ def test_the_short_form_of_what_is_rarely_seen(code: str) -> None:
         ("differs", "x" * 60 + "yes", "x" * 60 + "no", 'a ≠ "…xxxxxxxxyes": "…xxxxxxxxno"'),
         ("differs", ["x" * 60, 1], ["x" * 60, 2], 'a ≠ …xxxxxx",1]: …xxxxxx",2]'),
         ("over", 0.3, 0.1 + 0.2, "0.30000000000000004 > 0.3 a"),
+        ("time-limit", 6, f"begins {'x' * 60} ends", f'cut off after 6 s (a) at "…{"x" * 42} ends"'),
     ],
 )
 def test_two_values_that_differ_never_read_alike(code: str, expected: Any, actual: Any, words: str) -> None:
     piece = Evidence("field", code, path="a", rule="<=", expected=expected, actual=actual)
     assert causes.words_of_pieces([piece]) == words
+
+
+@pytest.mark.parametrize(
+    ("code", "said", "words"),
+    [
+        ("not-chosen", "Not selected (score: 0.500, max: 0.700)", "not chosen: score: 0.500, max: 0.700"),
+        ("not-chosen", "Not selected - score 0.3 below threshold 0.5", "not chosen: score 0.3 below threshold 0.5"),
+        ("not-chosen", "Output not selected: clearest (of two)", "not chosen: clearest (of two)"),
+        ("not-chosen", "", "not chosen"),
+        ("bad-call", 'Call to "f" does not match schema: city is not there', "call of f: city is not there"),
+        ("bad-call", 'Called "f", but there is no function with that name', "call of f: there is no function with that name"),
+        ("bad-call", "Arguments of f are not JSON: x", "call: Arguments of f are not JSON: x"),
+    ],
+)  # fmt: skip
+def test_a_short_reason_says_a_thing_once_and_then_the_fact(code: str, said: str, words: str) -> None:
+    """`not chosen: Not selec…`, `call: Call to "get_we…`: the fact was what was cut."""
+    assert causes.WORDS[code]([Evidence("rule", code, text=said)]) == words
 
 
 @pytest.mark.parametrize(
@@ -311,3 +341,11 @@ def test_a_retry_is_told_by_its_status_where_room_is_short(tmp_path: Path) -> No
         collector.take(Retrying(reason, 12.0))
     assert Writer.told == ["429, again in 12 s", "connection refused, again in 12 s", "503, again in 12 s"]
     assert "retrying: 429 Too Many Requests, again in 12 s" in [one.text for one in collector.entries]
+    for seconds in (1.0, 0.4, 0.02, 0.0):  # a wait that is short is none of 0 s
+        collector.take(Retrying("429", seconds))
+    assert Writer.told[3:] == [
+        "429, again in 1 s",
+        "429, again in 400 ms",
+        "429, again in 20 ms",
+        "429, again",
+    ]

@@ -11,6 +11,7 @@ import sys
 import time
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -137,6 +138,23 @@ async def test_two_apps_on_one_project(project) -> None:
     await until(lambda: {run.run_id for run in started} <= {row.id for row in index.runs()})
 
 
+def test_what_a_turn_waited_for_others_is_not_its_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [100.0]
+    monkeypatch.setattr(time, "perf_counter", lambda: now[0])
+    collector = Collector(None, 1, Masker([]))
+
+    def turn(number: int, measured: float | None) -> float | None:
+        collector.begin(number, "hi")
+        now[0] += 0.139
+        collector.waited(0.070)
+        collector.take(Finished(Reply(turn=number, text="two", latency_ms=measured)))
+        return collector.replies[-1].latency_ms
+
+    assert turn(1, None) == turn(2, 139.0) == turn(3, 138.2) == 69.0
+    # What the agent says itself has no such wait in it; and what was answered long ago took what it took.
+    assert turn(4, 50.0) == 50.0 and turn(5, 4000.0) == 4000.0
+
+
 def test_a_clock_that_is_set_makes_no_odd_times(monkeypatch: pytest.MonkeyPatch) -> None:
     collector = Collector(None, 1, Masker([]))
     collector.begin(1, "hi")
@@ -152,7 +170,7 @@ def test_a_clock_that_is_set_makes_no_odd_times(monkeypatch: pytest.MonkeyPatch)
     assert all(
         0 <= entry.duration_ms < 60_000 for entry in collector.entries if entry.duration_ms is not None
     )
-    assert 0 <= (collector.replies[0].latency_ms or -1) < 60_000
+    assert collector.replies[0].latency_ms is not None and 0 <= collector.replies[0].latency_ms < 60_000
 
 
 async def test_what_an_agent_said_before_it_failed_is_its_answer_in_every_file(
@@ -183,3 +201,29 @@ async def test_what_an_agent_said_before_it_failed_is_its_answer_in_every_file(
     assert [one["response"]["output"] for one in rows] == ["so far", "so far", "good day"]
     with (tmp_path / "r.csv").open() as file:
         assert [row["response_text"] for row in csv.DictReader(file)] == ["so far", "so far", "good day"]
+
+
+@pytest.mark.parametrize(("reply", "shown"), [("Let me see. It is 7.", 0), ("It is 7, as I said.", 1)])
+def test_a_reply_streamed_with_calls_between_its_parts_is_not_shown_again(reply: str, shown: int) -> None:
+    class Writer:
+        live_pieces: list[tuple[str, str]] = []
+
+        def live(self, ref: int, kind: str, text: str, *_: object) -> None:
+            self.live_pieces.append((kind, text))
+
+        def __getattr__(self, name: str) -> Any:
+            return lambda *_: None
+
+    writer = Writer()
+    writer.live_pieces = []
+    collector = Collector(writer, 1, Masker([]))  # type: ignore[arg-type]
+    collector.begin(1, "x")
+    for event in (
+        TextDelta("Let me see. "),
+        ToolCall("1", "look"),
+        TextDelta("It is 7."),
+        Finished(Reply(1, reply)),
+    ):
+        collector.take(event)
+    assert writer.live_pieces.count(("assistant", reply)) == shown
+    assert collector.entries[-1].text == reply, "the record has the whole reply"

@@ -116,7 +116,7 @@ async def test_a_stepped_run_that_nobody_attends_is_interrupted(project, tmp_pat
     request = msgspec.to_builtins(RunRequest(paths=[str(root)], step=True))
     writer.write(msgspec.json.encode({"id": 1, "op": "run", "request": request}) + b"\n")
     run = RunReader(Path(json.loads(await reader.readline())["folder"]))
-    await until(lambda: run.attempts()[0].detail == "step: waits before turn 1")
+    await until(lambda: run.attempts()[0].detail == "step: before turn 1")
     assert run.info().state == "running"
     writer.close()
     assert await asyncio.wait_for(engine.wait(), 60) == 0

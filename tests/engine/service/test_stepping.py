@@ -27,7 +27,8 @@ async def stepped(project):
     reader = RunReader(started.folder)
 
     async def waits(turn: int, text: str) -> None:
-        await until(lambda: reader.attempts()[0].detail == f"step: waits before turn {turn}")
+        await until(lambda: reader.attempts()[0].detail == f"step: before turn {turn}")
+        assert reader.attempts()[0].state == "running", "it waits for a person: nothing is tried again"
         await until(lambda: [row.text for row in reader.live(0) if row.kind == "step"][-1:] == [text])
 
     async def ended():
@@ -64,6 +65,41 @@ async def test_what_was_changed_by_hand_is_no_result(stepped) -> None:
     said = [entry.text for entry in attempt.transcript if entry.kind == "user"]
     assert said == ["uno", "three"]
     assert [verdict.passed for verdict in attempt.verdicts] == [True]
+
+
+@pytest.mark.parametrize("change", [None, "skip", "edit"])
+async def test_a_function_that_takes_the_whole_conversation_is_asked_once(
+    project, change: str | None
+) -> None:
+    """Given each message alone it would pass here what it fails in a run."""
+    code = "def answer(messages):\n    return f'{len(messages)} messages: ' + ' / '.join(messages)\n"
+    config = "agents:\n  helper: {type: python, function: 'bot.py:answer'}\n"
+    root = project(suite=SUITE, config=config, **{"bot.py": code})
+    client = EngineClient(root)
+    request = RunRequest(paths=[str(root)], step=True, agents=["helper"], trust=True)
+    started = await client.run(request)
+    reader = RunReader(started.folder)
+    ref = reader.attempts()[0].id
+    for turn in (1, 2, 3):
+        await until(lambda turn=turn: reader.attempts()[0].detail == f"step: before turn {turn}")
+        if turn == 2 and change == "skip":
+            await client.step(started.run_id, ref, "skip")
+        else:
+            await client.step(started.run_id, ref, text="dos" if turn == 2 and change == "edit" else None)
+    await until(lambda: reader.attempts()[0].state == "done")
+    attempt = reader.attempt(ref)
+    reader.close()
+    await client.shutdown()
+    await client.close()
+    assert attempt is not None
+    replies = {
+        None: "3 messages: one / two / three",
+        "skip": "2 messages: one / three",
+        "edit": "3 messages: one / dos / three",
+    }
+    assert [reply.text for reply in attempt.replies] == [replies[change]]
+    assert attempt.outcome == ("skipped" if change else "passed")
+    assert any("asked once" in entry.text for entry in attempt.transcript if entry.kind == "note")
 
 
 async def test_a_persons_time_is_not_the_agents(stepped) -> None:

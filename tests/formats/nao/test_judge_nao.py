@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import json
+import math
 from dataclasses import replace
 from typing import Any
 
+import msgspec
 import polars as pl
 import pytest
+from msgspec import structs
 
 from tests.support import TESTS
 from tui_eval.assertions import JudgeInput, JudgeServices, Reports, RowsAnswer
 from tui_eval.formats import judge
 from tui_eval.formats.nao.judge_nao import join_messages
 from tui_eval.frames.sql import SqlError, SqlResult
-from tui_eval.model import Assertion, Case, Entry, Reply, Turn
+from tui_eval.model import Assertion, Case, DataDetails, Entry, Reply, Turn
 
 VECTORS = [
     json.loads(line) for line in (TESTS / "vectors" / "nao_assertions.jsonl").read_text("utf-8").splitlines()
@@ -103,6 +106,17 @@ async def test_rows_differ_and_say_where() -> None:
     assert "off by 1" in found.verdicts[0].reason
 
 
+@pytest.mark.parametrize("given", [1, 2])
+async def test_a_key_that_the_query_does_not_give_is_said(given: int) -> None:
+    """Rows are then aligned otherwise than the person wrote; `check` was the only one to say so."""
+    answer = services(RowsAnswer([{"x": given}]), table(x=[1]))
+    found = await judge(JudgeInput(case(SQL, comparison={"key": ["nope"]}), services=answer))
+    assert found.verdicts[0].passed is (given == 1)
+    assert found.verdicts[0].reason.endswith(" (comparison.key: the query gives no column 'nope')")
+    known = await judge(JudgeInput(case(SQL, comparison={"key": ["x"]}), services=answer))
+    assert "comparison.key" not in known.verdicts[0].reason
+
+
 async def test_reference_gives_the_tools_verdict() -> None:
     evidence = JudgeInput(
         case(SQL), compat="reference", services=services(RowsAnswer([{"x": 250002}]), table(x=[250001]))
@@ -131,15 +145,22 @@ async def test_no_database_is_an_error_that_says_what_to_write() -> None:
 
 async def test_wrong_expected_sql_is_an_error_beside_the_tool_call() -> None:
     evidence = JudgeInput(
-        case(CALL, SQL),
+        case(CALL, structs.replace(SQL, line=3)),
         transcript=[Entry(1, "tool_call", name="sql")],
         capabilities=Reports(tools=True),
         services=services(RowsAnswer([]), SqlError("Binder Error: no such column")),
     )
     found = await judge(evidence)
     assert found.outcome == "error"
-    assert found.message == "tool_call: sql; expected SQL: Binder Error: no such column"
+    wrong = "the case's expected query is wrong (t:3): Binder Error: no such column"
+    assert found.message == f"tool_call: sql; {wrong}"
     assert [verdict.passed for verdict in found.verdicts] == [True, None]
+
+
+async def test_a_query_that_took_too_long_is_not_called_wrong() -> None:
+    late = SqlError("stopped after 30 s")
+    found = await judge(JudgeInput(case(SQL), services=services(RowsAnswer([]), late)))
+    assert (found.outcome, found.message) == ("error", "expected SQL: stopped after 30 s")
 
 
 async def test_an_agent_that_cannot_report_tools_is_an_error() -> None:
@@ -184,3 +205,25 @@ async def test_reference_verified_without_expected_rows_is_no_pass() -> None:
     found = await judge(JudgeInput(case(SQL), compat="reference", replies=[reply]))
     assert found.outcome == "error"
     assert found.message == "nao verified the answer without saying which rows it expected"
+
+
+async def test_nan_and_infinity_are_kept_with_the_rows_that_were_judged() -> None:
+    given = [{"x": float("-inf"), "k": 1}, {"x": float("nan"), "k": 2}, {"x": None, "k": 3}]
+    expected = table(x=[float("inf"), 2.5, None], k=[1, 2, 3])
+    found = await judge(JudgeInput(case(SQL), services=services(RowsAnswer(given), expected)))
+    assert found.outcome == "failed" and found.data is not None
+    kept = msgspec.json.decode(msgspec.json.encode(found.data), type=DataDetails)
+    assert kept.expected is not None and kept.actual is not None
+    assert [row["x"] for row in kept.expected] == [float("inf"), 2.5, None]
+    assert kept.actual[0]["x"] == float("-inf") and math.isnan(kept.actual[1]["x"])
+    assert kept.actual[2]["x"] is None
+    again = await judge(JudgeInput(case(SQL), services=services(RowsAnswer(kept.actual), expected)))
+    assert again.outcome == "failed"
+
+
+@pytest.mark.parametrize(
+    "marks", [7, {"actual": 7}, {"actual": {"x": {"inf": [9]}}}, {"other": {"x": {"y": ["z"]}}}]
+)
+def test_marks_of_another_hand_change_nothing(marks: Any) -> None:
+    kept = DataDetails(actual=[{"x": 1.0}], settings={"not_finite": marks})
+    assert kept.actual == [{"x": 1.0}]

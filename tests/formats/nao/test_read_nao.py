@@ -117,7 +117,7 @@ def test_what_is_wrong_is_said_with_its_line(text, line, words, level):
         ("tests/a.yml", "version: 3\nservices: {}\n", False),
         ("tests/a.yml", "prompts: [x]\nproviders: [y]\ntests: []\nprompt: z", False),
         ("tests/a.json", '{"prompt": "x"}', False),
-        ("tests/A.YML", "prompt: x", False),
+        ("tests/A.YML", "prompt: x", True),  # nao passes it over without a word
         ("tests/a.yml", "- prompt: x\n  sql: y", False),
     ],
 )

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from tests.support import TESTS
 from tests.support.examples import examples
 from tui_eval.formats.neuro_san import hocon
+from tui_eval.formats.neuro_san.hocon_text import prepare
 from tui_eval.guard.trust import Trust
 
 FOLDER = TESTS / "vectors" / "neurosan_hocon"
@@ -38,7 +39,7 @@ def load(text, root="/nowhere", trusted=False, path="f.hocon"):
 
 def ok(text, **options):
     document = load(text, **options)
-    assert not document.problems, document.problems
+    assert all(one.level == "note" for one in document.problems), document.problems
     return document.value
 
 
@@ -231,3 +232,21 @@ def test_a_substitution_of_what_it_stands_in_is_an_error():
     (problem,) = load("a.b { k = [${a.b}] }\n").problems
     assert "refers to what it stands in" in problem.message
     assert ok('k = ["", null, "x"]\n') == {"k": ["", None, "x"]}
+
+
+@pytest.mark.parametrize(
+    ("text", "lines"),
+    [
+        ("a = 1\nb = 2\na = 3\n", [3]),
+        ('a = [1]\n"a" = [2]\n', [2]),
+        ("x { k = a, k = b }\n", [1]),
+        ("a { k = 1 }\na = 2\n", [2]),
+        ("a { k = 1 }\na { l = 2 }\n", []),
+        ("a = 1\na = ${?NOPE}\n", []),
+        ("a = [1]\na += 2\n", []),
+        ("l = [{k = 1}, {k = 2}]\nm { k = 3 }\nm.k2 = 4\n", []),
+    ],
+)
+def test_a_key_given_twice_is_noted_where_a_value_is_lost(text: str, lines: list[int]) -> None:
+    prepared = prepare(text, "t.hocon", Path("/nowhere"), Trust())
+    assert [(one.line, one.level) for one in prepared.problems] == [(line, "note") for line in lines]

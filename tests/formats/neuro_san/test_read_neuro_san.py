@@ -57,7 +57,7 @@ def case_of(interaction="{ text = hi }", rest=""):
 
 def test_every_key():
     suite = read(read_neuro_san, FULL, "fixtures/music.hocon")
-    assert not messages(suite)
+    assert all("gist: is empty and asks only" in line for line in messages(suite))
     http, direct = suite.cases
     assert http.case_id == "fixtures/music.hocon::music[connection=http]"
     assert direct.case_id == "fixtures/music.hocon::music[connection=direct]"
@@ -272,3 +272,21 @@ def test_a_chat_filter_is_kept_as_the_file_says_with_a_note(given, sent):
     )
     assert then in problem.message
     assert "MINIMAL" in str(problem)
+
+
+@pytest.mark.parametrize(
+    ("text", "key"),
+    [
+        ("interactions = [{text = a, keywords = b}]", "interactions[0].keywords"),
+        ("interactions = [{text = a, structure {x {value = b}}}]", "interactions[0].structure"),
+        ("interactions = [{text = a}]\nresponse {text {keywords = b}}", "response"),
+    ],
+)
+def test_tests_in_a_wrong_place_are_errors(text, key):
+    suite = read(read_neuro_san, f"agent = a\nconnections = http\n{text}\n", "t.hocon")
+    (told,) = [
+        one
+        for one in (*suite.problems, *(p for c in suite.cases for p in c.problems))
+        if one.level == "error"
+    ]
+    assert (told.key, told.tool) == (key, "ignores") and "put it under" in told.cure

@@ -30,8 +30,11 @@ async def judged(expected: dict[str, Any], text: str, metadata: dict[str, Any] |
     return await judge(JudgeInput(case_of(expected), [Reply(1, text, metadata=metadata)], **more))
 
 
-def texts_by_the_guide(expected: dict[str, Any], text: str, metadata: dict[str, Any]) -> list[str]:
-    """The table of formats/start_to_agent.md, line by line."""
+def texts_by_the_guide(
+    expected: dict[str, Any], text: str, metadata: dict[str, Any], reference: bool
+) -> list[str]:
+    """The table of formats/start_to_agent.md, line by line; names count as calls where the count given is smaller,
+    which is ours."""
     out = []
     for key in ("should_contain", "should_not_contain"):
         for item in expected.get(key, ()):
@@ -51,8 +54,12 @@ def texts_by_the_guide(expected: dict[str, Any], text: str, metadata: dict[str, 
         ("max_input_tokens", "input_tokens"),
         ("max_output_tokens", "output_tokens"),
     ):
-        if key in expected and not metadata.get(source, 0) <= expected[key]:
-            out.append(f"{key}: {metadata.get(source, 0)} > {expected[key]}")
+        count, note, named = metadata.get(source, 0), "", len(metadata.get("tools_used", ()))
+        if key == "max_tool_calls" and not reference and named > count:
+            said = f"tool_call_count says {count}" if source in metadata else "no count was reported"
+            count, note = named, f" (named in tools_used; {said})"
+        if key in expected and not count <= expected[key]:
+            out.append(f"{key}: {count} > {expected[key]}{note}")
     return out
 
 
@@ -89,7 +96,7 @@ async def test_failure_texts_are_the_guides(
     expected: dict[str, Any], text: str, metadata: dict[str, Any], reference: bool
 ) -> None:
     judgement = await judged(expected, text, metadata, compat="reference" if reference else "documented")
-    texts = texts_by_the_guide(expected, text, metadata)
+    texts = texts_by_the_guide(expected, text, metadata, reference)
     asserted = any(value != [] for value in expected.values())
     assert judgement.message == ("; ".join(texts) or ("passed" if asserted else "nothing asserted"))
     assert judgement.outcome == ("failed" if texts else "passed")
@@ -151,6 +158,25 @@ async def test_the_whole_conversation_is_summed_and_the_last_reply_read() -> Non
     evidence = JudgeInput(case, replies, transcript, ABLE, Usage(input_tokens=11))
     judgement = await judge(evidence)
     assert judgement.message == "max_tool_calls: 3 > 2; max_input_tokens: 11 > 10"
+
+
+async def test_calls_are_at_least_those_that_are_named_or_seen() -> None:
+    """An agent that counts fewer calls than it names contradicts itself: its count keeps no limit."""
+    limit = {"max_tool_calls": 2}
+    nine = ["search"] * 9
+    assert (await judged(limit, "hi", {"tools_used": nine})).message == (
+        "max_tool_calls: 9 > 2 (named in tools_used; no count was reported)"
+    )
+    fewer = await judged(limit, "hi", {"tools_used": nine, "tool_call_count": 1})
+    assert fewer.message == "max_tool_calls: 9 > 2 (named in tools_used; tool_call_count says 1)"
+    entries = [Entry(1, "tool_call", name="search")] * 3
+    seen = await judged(limit, "hi", {"tool_call_count": 1}, transcript=entries, tool_call_count=3)
+    assert seen.message == "max_tool_calls: 3 > 2 (seen; tool_call_count says 1)"
+    held = await judged(limit, "hi", {"tools_used": ["a", "b"]}, tool_call_count=0)
+    assert held.outcome == "passed"
+    assert held.verdicts[0].reason == "2 ≤ 2 (named in tools_used; no count was reported)"
+    for metadata in ({"tools_used": nine}, {"tools_used": nine, "tool_call_count": 1}):
+        assert (await judged(limit, "hi", metadata, compat="reference")).outcome == "passed"
 
 
 async def test_a_limit_that_is_no_number_is_an_error() -> None:

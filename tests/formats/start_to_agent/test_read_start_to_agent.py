@@ -196,3 +196,18 @@ def test_a_thousand_cases_are_read_well_under_half_a_second():
         best = min(best, time.process_time() - before)
     assert len(suite.cases) == 1000
     assert best < 0.5
+
+
+@pytest.mark.parametrize(
+    ("text", "key"),
+    [
+        ("test_cases:\n  - input: a\n    should_contain: [b]\n", "test_cases[0].should_contain"),
+        ("test_cases:\n  - input: a\nexpected: {should_contain: [b]}\n", "expected"),
+        ("max_tool_calls: 2\ntest_cases:\n  - input: a\n", "max_tool_calls"),
+        ("test_cases: []\n", "test_cases"),
+    ],
+)
+def test_what_would_not_be_asked_is_an_error(text, key):
+    suite = read(read_start_to_agent, text)
+    problems = [*suite.problems, *(one for case in suite.cases for one in case.problems)]
+    assert [(one.level, one.key) for one in problems] == [("error", key)]

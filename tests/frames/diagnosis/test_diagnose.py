@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from tui_eval.frames.comparison_rules import ComparisonSettings
 from tui_eval.frames.diagnosis import Finding, codes, diagnose, diagnosis_of, diagnosis_of_details, sentence
 from tui_eval.frames.difference import align
+from tui_eval.frames.one_table import OneTable
 from tui_eval.model import DataDetails
 
 c = pl.col
@@ -96,10 +97,25 @@ FOUND: dict[str, tuple[pl.DataFrame, str, str]] = {
     ),
     "case": (SHOP.with_columns(c.name.str.to_lowercase()), "case", "name in other case in 60 of 60"),
     "blanks": (SHOP.with_columns(c.name.str.replace(" ", "  ")), "blanks", "name with other blanks in 60 of 60"),
+    "unseen": (
+        SHOP.with_columns(c.name.str.replace(" ", "\u00a0")),
+        "unseen",
+        "name the same but for U+00A0 NO-BREAK SPACE in the answer in 60 of 60",
+    ),
     "accents": (
         SHOP.with_columns(c.name.str.replace_all("Ü", "U").str.replace_all("ñ", "n")),
         "accents",
         "name with other accents in 60 of 60",
+    ),
+    "composed": (
+        SHOP.with_columns(c.name.str.normalize("NFD")),
+        "composed",
+        "name with the same letters composed otherwise (Unicode normalisation) in 60 of 60",
+    ),
+    "another form": (
+        SHOP.with_columns(c.name.str.replace("O'Neil", "Ｏ'Ｎeil")),
+        "other_form",
+        "name with other forms of the same characters",
     ),
     "punctuation": (SHOP.with_columns(c.name.str.replace("'", "’")), "punctuation", "name with other punctuation"),
     "spelling": (
@@ -313,13 +329,26 @@ def test_it_is_not_found_where_it_is_not(name: str) -> None:
     assert code not in [finding.code for finding in findings], [str(finding) for finding in findings]
 
 
+OWN_TESTS = {
+    "zone_named", "time_text", "lost_digits", "order", "kind", "unit", "elements", "date_format", "day_border", "zero_as_one", "outermost_day",
+}  # fmt: skip
+
+
 def test_every_kind_of_finding_is_tried() -> None:
-    """`zone_named`, `order` and `kind` have tests of their own."""
+    """Those of `OWN_TESTS` have tests of their own."""
     tried = {code for _, code, _ in FOUND.values()} | {code for _, _, code, _ in WIDE.values()}
-    assert tried | {"zone_named", "order", "kind"} == set(codes())
+    assert tried | OWN_TESTS == set(codes())
 
 
 PHRASES = {
+    "day_border": "partly on the next day …: days of another time zone?",
+    "unit": "with %, a text instead of a number",
+    "elements": "with the same elements in another order",
+    "date_format": "written as MM/DD/YYYY",
+    "zero_as_one": "1 instead of 0 …: does count(*) count rows that an outer join adds?",
+    "outermost_day": "the last day, 2024-01-20, is missing: < for <= in the filter?",
+    "lost_digits": "read as a float, digits beyond 2^53 are lost",
+    "time_text": "the same times written otherwise …: text is compared as it is",
     "factor": "amount ×100",
     "percent": "percent where a share is expected",
     "time_unit": "hours where days are expected",
@@ -339,7 +368,10 @@ PHRASES = {
     "value_as_null": "null instead of a value",
     "value_as_zero": "0 instead of a value",
     "case": "in other case",
+    "unseen": "the same but for U+200B ZERO WIDTH SPACE in the answer",
     "blanks": "with other blanks",
+    "composed": "with the same letters composed otherwise (Unicode normalisation)",
+    "other_form": "with other forms of the same characters (as ﬁ for fi)",
     "accents": "with other accents",
     "zeros": "with other leading or trailing zeros",
     "punctuation": "with other punctuation",
@@ -375,14 +407,16 @@ PHRASES = {
 }
 """How the help page quotes the line of each kind; `…` stands for what lies between."""
 VALUES = {
+    "characters": "U+200B ZERO WIDTH SPACE in the answer",
     "factor": 100.0, "unit": "hours where days are expected", "least": 2, "most": 2, "offset": -2.5, "digits": 0,
     "text": "N/A", "length": 9, "days": 1, "months": 1, "hours": [2.0], "seconds": 7.0, "with": "cost", "holds": "cost",
     "name": "net", "names": ("total",), "step": -1, "where": "status = 'returned'", "wrong": 0, "of": 99, "exact": True,
-    "descending": True, "given": "a text", "wanted": "a boolean", "alike": False, "rows": 10, "first": True, "finer": True, "by": ("at",), "grouped": (),
+    "descending": True, "given": "a text", "wanted": "a boolean", "alike": False, "rows": 10, "first": True, "finer": True, "by": ("at",), "grouped": (), "format": "MM/DD/YYYY", "last": True, "later": True, "day": "2024-01-20",
 }  # fmt: skip
 ODD: dict[str, dict[str, Any]] = {
     "rounded": {"digits": 1},
     "time_cut": {"unit": "month"},
+    "unit": {"unit": "%"},
     "granularity": {"unit": "month"},
     "no_limit": {"rows": 5},
 }
@@ -390,6 +424,7 @@ COLUMNS = {
     "fan_out": ("order_id",),
     "factor": ("amount",),
     "one_column": ("amount",),
+    "outermost_day": ("day",),
     "renamed": ("revenue",),
     "other_end": ("revenue",),
     "swapped": ("price", "cost"),
@@ -421,6 +456,60 @@ def test_a_time_whose_zone_is_named_on_one_side() -> None:
     assert diagnose(expected, actual).lines == [
         "at the same time, but only one side names its zone in 3 of 3 rows that differ"
     ]
+
+
+@pytest.mark.parametrize(
+    ("expected", "actual", "line"),
+    [
+        ("10:00:00.123456789", "10:00:00.123456", "at cut to the microsecond in 3 of 3 rows that differ"),
+        ("10:00:00.123456789", "10:00:00.123456792", "at 3 ns later in 3 of 3 rows that differ"),
+        ("10:00:00.0000009", "10:00:00", "at cut to the microsecond in 3 of 3 rows that differ"),
+        ("10:00:00.000000999", "10:00:00.000001001", "at 2 ns later in 3 of 3 rows that differ"),
+        ("10:00:00.0000015", "10:00:00.0000005", "at 1 µs earlier in 3 of 3 rows that differ"),
+    ],
+)
+def test_times_that_are_nanoseconds_apart_are_not_the_same_time(
+    expected: str, actual: str, line: str
+) -> None:
+    sides = [[{"k": n, "at": f"2026-03-0{n}T{text}"} for n in range(1, 4)] for text in (expected, actual)]
+    assert diagnose(*sides).lines == [line]
+    zoned = [{**row, "at": row["at"] + "Z"} for row in sides[1]]
+    assert not any("names its zone" in line for line in diagnose(sides[0], zoned).lines)
+
+
+def test_a_time_with_zeros_behind_it_has_no_other_zone() -> None:
+    expected = pl.DataFrame([{"k": n, "at": f"2026-03-0{n}T10:00:00"} for n in range(1, 4)])  # texts
+    actual = [{"k": n, "at": f"2026-03-0{n}T10:00:00.000"} for n in range(1, 4)]
+    result = diagnose(expected, actual)
+    assert result.wrong == 3
+    assert not any("zone" in line for line in result.lines)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [[[1], [2], [3]], [{"a": 1}, {"a": 2}, {"a": 3}], [True, False, True], [DAY.date()] * 3],
+    ids=["lists", "objects", "booleans", "dates"],
+)
+def test_what_is_no_number_is_no_null(given: list[Any]) -> None:
+    expected = pl.DataFrame({"k": ["a", "b", "c"], "n": [1, 2, 3]})
+    said = diagnose(expected, pl.DataFrame({"k": ["a", "b", "c"], "n": given})).lines
+    assert not any("null" in line for line in said), said
+    nothing = pl.DataFrame({"k": ["a", "b", "c"], "n": pl.Series([None] * 3, dtype=pl.Int64)})
+    assert diagnose(expected, nothing).lines[0].startswith("n null instead of a value in 3 of 3")
+
+
+def test_lists_beside_nulls_leave_the_nulls_named() -> None:
+    expected = pl.DataFrame({"k": list("abcd"), "n": [1, 2, 3, 4]})
+    given = pl.DataFrame({"k": list("abcd"), "n": [None, [2], None, None]})
+    assert diagnose(expected, given).lines[0].startswith("n null instead of a value in 3 of 4")
+
+
+def test_infinity_in_the_place_of_whole_numbers_is_no_amount_too_high() -> None:
+    expected = [{"k": n, "x": n * n} for n in range(1, 5)]
+    infinite = [{"k": n, "x": float("inf")} for n in range(1, 5)]
+    assert not any("too high" in line for line in diagnose(expected, infinite).lines)
+    more = [{"k": n, "x": n * n + 0.0625} for n in range(1, 5)]
+    assert diagnose(expected, more).lines[0].startswith("x 0.0625 too high in 4 of 4")
 
 
 def test_the_strongest_finding_stands_first() -> None:
@@ -734,6 +823,71 @@ def test_a_boolean_in_another_kind_is_called_that(expected: Any, given: Any, lin
     assert "instead of" not in " ".join(diagnose(rows, swapped).lines)
 
 
+@pytest.mark.parametrize(
+    ("wanted", "given"),
+    [("2024-01-05", "2024-01-05T00:00:00"), ("2024-01-05 11:30:00", "2024-01-05T11:30:00")],
+)
+def test_texts_that_are_times_are_called_texts_that_are_compared_as_they_are(wanted: str, given: str) -> None:
+    difference = align(
+        [{"k": 1, "d": wanted}], [{"k": 1, "d": given}], types={"k": "INTEGER", "d": "VARCHAR"}
+    )
+    assert diagnosis_of(difference).lines == [
+        "d, text, has the same times written otherwise in 1 of 1 row that differs: text is compared as it is"
+    ]
+    table = OneTable(difference)
+    assert (table.columns[1].kind, table.columns[1].given) == ("text", "")
+    cell = table.row(0).cells[1]
+    assert cell.text == f"{wanted}→{given}"
+    assert cell.why == "the same time written otherwise: text is compared as it is"
+    dates = align([{"k": 1, "d": wanted}], [{"k": 1, "d": given}], types={"k": "INTEGER", "d": "TIMESTAMP"})
+    assert not len(dates.different_rows)
+
+
+@pytest.mark.parametrize("base", [2**53 - 1, 2**70, -(2**60)])
+def test_ids_that_floats_do_not_hold_are_no_rows_of_a_join(base: int) -> None:
+    ids = [base + n for n in range(12)]
+    words = "read as a float, digits beyond 2^53 are lost"
+    for key in (True, False):
+        rows = [{"id": one} if key else {"k": n, "id": one} for n, one in enumerate(ids)]
+        given = [row | {"id": float(row["id"])} for row in rows]
+        found = diagnose(rows, given)
+        assert found.lines[0].startswith(f"id {words} in "), found.lines
+        assert found.findings[0].code == "lost_digits" and len(found.findings) == 1
+        off = diagnose(rows, [row | {"id": row["id"] + 3e5} for row in given])
+        assert words not in " ".join(off.lines)
+    assert words not in " ".join(diagnose([{"id": 7}, {"id": 8}], [{"id": 7.0}, {"id": 7.0}]).lines)
+
+
+INF, NAN = float("inf"), float("nan")
+
+
+@pytest.mark.parametrize(
+    ("expected", "given", "words"),
+    [
+        (INF, 0, "0 instead of infinity"),
+        (-INF, 0, "0 instead of -infinity"),
+        (INF, 1e308, "a finite number instead of infinity"),
+        (INF, "Infinity", "a text instead of infinity"),
+        (NAN, 0.0, "0 instead of NaN"),
+        (NAN, "NaN", "a text instead of NaN"),
+        (None, 0, "0 instead of null"),
+    ],
+)
+def test_what_json_does_not_have_is_no_null(expected: Any, given: Any, words: str) -> None:
+    """As it is judged, and of rows that were kept."""
+    for rest in ([], [2.0]):
+        cells = [expected, *rest] if rest or expected is not None else [expected, 1.0]
+        others: list[Any] = [given, *cells[1:]]
+        kept, answer = ([{"k": n, "r": cell} for n, cell in enumerate(side)] for side in (cells, others))
+        frame = pl.DataFrame(kept, schema={"k": pl.Int64, "r": pl.Float64})
+        for side in (frame, kept):
+            difference = align(side, answer, types={"k": "BIGINT", "r": "DOUBLE"})
+            assert diagnosis_of(difference).lines == [f"r {words} in 1 of 1 row that differs"]
+            table = OneTable(difference)
+            assert table.columns[1].kind == "number", side
+            assert expected is None or "null" not in table.row(0).cells[1].text
+
+
 def test_large_whole_numbers_that_are_one_off_are_not_called_rounded() -> None:
     large = pl.Series([n * 170_141_183_460_469 for n in range(1, 21)])
     expected = pl.DataFrame({"id": range(1, 21), "big": large})
@@ -785,3 +939,82 @@ def test_brackets_and_commas_of_lists_and_objects_are_no_punctuation(expected: A
 def test_a_name_with_blanks_at_its_ends_is_told_from_the_one_without() -> None:
     found = diagnose(SHOP.select("id", "price"), SHOP.select("id", c.price.alias("price "))).lines
     assert found[0].startswith('the answer has price as "price "')
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ("gro\u0308\u00dfe", "größe with the same letters composed otherwise (Unicode normalisation)"),
+        ("größe\u200b", "größe with U+200B ZERO WIDTH SPACE in the answer"),
+        ("size", "größe as size"),
+    ],
+)
+def test_a_columns_name_that_looks_the_same_says_what_sets_it_apart(given: str, words: str) -> None:
+    assert diagnose([{"größe": 60}], [{given: 60}]).lines == [
+        f"the answer has {words} (1 of 1 values are the same)"
+    ]
+
+
+def days(count: int, shift: int = 0) -> list[datetime.date]:
+    return [datetime.date(2024, 1, 5) + datetime.timedelta(days=3 * n + shift) for n in range(count)]
+
+
+@pytest.mark.parametrize(
+    ("expected", "given", "words"),
+    [
+        ([50.0, 25.0, 12.5], ["50%", "25%", "12.5 %"], "with %, a text instead of a number"),
+        ([50.0, 33.33333, 12.5], ["€50.00", "€33.33", "€12.50"], ""),  # a number with a currency is one
+        ([50.0, 3333.333, 12.5], ["50 kg", "3,333.3kg", "12.5 kg"], "with kg, a text instead of a number"),
+        ([50.0, 25.0, 12.5], ["51%", "26%", "13.5%"], ""),
+        ([[1, 2], [3, 4], [5, 5, 6]], [[2, 1], [4, 3], [6, 5, 5]], "with the same elements in another order"),
+        ([[1, 2], [3, 4], [5, 5, 6]], [[2, 2], [4, 4], [6, 6, 5]], ""),
+        (days(9), [f"{day:%m/%d/%Y}" for day in days(9)], "written as MM/DD/YYYY"),
+        (days(9), [f"{day:%d/%m/%Y}" for day in days(9)], "written as DD/MM/YYYY"),
+        (days(9), [f"{day:%b %d, %Y}" for day in days(9)], "written as Month D, YYYY"),
+        (days(9), [f"{day:%m/%d/%Y}" for day in days(9, 1)], ""),
+        (days(9), [day.replace(year=2026).isoformat() for day in days(9)], "2 years later"),
+        (days(9), days(9, 365), "365 days later"),
+        ([3, 0, 0, 1], [3, 1, 1, 1], "1 instead of 0"),
+        ([3, 0, 0, 1], [3, 1, 1, 2], ""),
+        ([1, 0, 0, 1], [1, 1, 1, 1], ""),
+    ],
+)
+def test_what_became_of_the_values(expected: list[Any], given: list[Any], words: str) -> None:
+    sides = ([{"id": n, "x": value} for n, value in enumerate(side)] for side in (expected, given))
+    lines = diagnose(*sides, key=("id",)).lines
+    if words:
+        assert lines[0].startswith(f"x {words} in "), lines
+    assert words or not any(w in " ".join(lines) for w in ("a text", "elements", "written as", "of 0")), lines
+
+
+@pytest.mark.parametrize(("count", "last", "said"), [(9, True, True), (9, False, True), (4, True, False)])
+def test_the_day_at_the_end_of_a_range_is_named(count: int, last: bool, said: bool) -> None:
+    rows = [{"day": day, "n": n * 7 % 5} for n, day in enumerate(days(count))]
+    lines = diagnose(rows, rows[:-1] if last else rows[1:]).lines
+    words = f"the last day, {days(count)[-1]}, is missing: < for <= in the filter?"
+    first = "the first day, 2024-01-05, is missing: > for >= in the filter?"
+    assert ((words if last else first) in lines) == said, lines
+    assert not any("is missing" in line for line in diagnose(rows, [*rows[:2], *rows[3:]]).lines)
+
+
+@pytest.mark.parametrize(("hours", "side"), [(2, "next day"), (-3, "day before"), (0, "")])
+def test_days_of_another_time_zone_are_seen_in_sums_by_day(hours: int, side: str) -> None:
+    drawn = random.Random(3)
+    at = [
+        datetime.datetime(2024, 1, 5) + datetime.timedelta(minutes=drawn.randrange(20 * 1440))
+        for _ in range(160)
+    ]
+    orders = pl.DataFrame({"at": at, "amount": [drawn.randrange(100, 9000) / 100 for _ in at]})
+
+    def by_day(shift: int) -> pl.DataFrame:
+        day = (c.at + datetime.timedelta(hours=shift)).dt.date().alias("day")
+        return (
+            orders.group_by(day).agg(pl.len().alias("n"), c.amount.sum().round(2).alias("total")).sort("day")
+        )
+
+    other = by_day(hours)
+    if not hours:  # as many in all, on other days, but not on the neighbouring ones
+        other = other.with_columns(pl.Series("n", other["n"].to_list()[3:] + other["n"].to_list()[:3]))
+    lines = diagnose(by_day(0), other).lines
+    assert any("another time zone" in line for line in lines) == bool(side), lines
+    assert not side or lines[0].startswith(f"n and total partly on the {side} in ")

@@ -180,7 +180,7 @@ async def test_description(host: PythonHost, script: Write) -> None:
     described = await host.describe(file, "g")
     assert described.parameters == ["message", "session"]
     assert described.is_async_gen and described.is_async and described.any_positional
-    plain = await asyncio.to_thread(host.describe_sync, file, "f")
+    plain = await host.describe(file, "f")
     assert plain.any_keyword and not plain.is_async
 
 

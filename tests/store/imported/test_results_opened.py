@@ -268,7 +268,7 @@ def test_a_promptfoo_file_elsewhere_or_with_odd_rows_opens_too(tmp_path: Path) -
     cases = reader.cases()
     reader.close()
     assert len(attempts) == 9 and [row.outcome for row in attempts].count("error") == 1
-    assert {case.suite for case in cases} == {"one.json"}
+    assert {case.suite for case in cases} == {"promptfooconfig.yaml"}
     for rows in ([], [{}], [{"success": True}, 4]):
         (tmp_path / "odd.json").write_text(json.dumps({"results": {"results": rows}}))
         assert not is_results(tmp_path / "odd.json")

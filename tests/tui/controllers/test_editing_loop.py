@@ -224,6 +224,21 @@ async def test_a_save_by_another_program_is_read_again(root) -> None:
         assert there(app, "suites/guide.yaml::farewell")
 
 
+async def test_a_new_suite_is_found_while_the_app_is_open(root) -> None:
+    async with running_app(root, trust=True) as (app, pilot):
+        await until(lambda: app.saved.follows, pilot)
+        (root / "suites" / "later.yaml").write_text("")  # as an editor that is only just opened leaves it
+        (root / "fresh" / "deep").mkdir(parents=True)
+        (root / "fresh" / "deep" / "guide.yaml").write_text(GUIDE)
+        (root / "suites" / "notes.yaml").write_text("nothing: of ours\n")
+        await until(lambda: "fresh/deep/guide.yaml::first" in app.state.by_id, pilot)
+        assert "guide.yaml is new: read" in [words for _, _, words in app.notices.lines]
+        (root / "suites" / "later.yaml").write_text(GUIDE)
+        await until(lambda: "suites/later.yaml::second" in app.state.by_id, pilot)
+        await until(lambda: not app.state.loading, pilot)
+        assert not any("notes.yaml" in words for _, _, words in app.notices.lines)
+
+
 async def test_a_save_from_here_is_not_told_a_second_time(root, monkeypatch) -> None:
     editor = Editor(monkeypatch, root)
     async with running_app(root, trust=True) as (app, pilot):

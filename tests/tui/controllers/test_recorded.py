@@ -21,6 +21,11 @@ SUITE = "suites/support.yaml"
 JUDGE = "case.judge_again"
 
 
+def unasked(note: HumanNote) -> None:
+    """Nobody wanted to write."""
+    pytest.fail(f"words were asked for: {note}")
+
+
 def recorded(alone: Alone) -> RecordedController:
     return RecordedController(alone.core, alone.places, alone.runs)
 
@@ -102,17 +107,45 @@ async def test_where_one_column_is_shown_alone_only_that_is_judged(tmp_path: Pat
     alone.front_run.stop()
 
 
-async def test_the_rows_of_a_test_are_judged_each_and_those_without_an_answer_left_out(
+async def test_the_rows_of_a_test_are_judged_as_one_run(tmp_path: Path) -> None:
+    alone = await on_project(tmp_path, "failed", "passed", "failed")
+    run = alone.state.run
+    assert run is not None and not run.active
+    pointers = [alone.list.pointer_of(row) for row in alone.list.all_entries()]
+    alone.look_at(pointers[0], also=pointers)
+    await alone.press(recorded(alone).handlers(), JUDGE)
+    ((folder, request),) = alone.engine.rescored
+    assert folder == run.folder and not alone.engine.requests
+    assert sorted(request.case_ids or ()) == sorted(pointer.case_id for pointer in pointers)
+    assert alone.said == "judging 3 recorded answers again"
+    alone.front_run.stop()
+
+
+async def test_of_rows_by_two_agents_each_is_judged_in_the_run_that_it_is_of(tmp_path: Path) -> None:
+    """Not the answer that one of them gave in an earlier run, which would stand as its newest."""
+    alone, first, second = await by_two_agents(tmp_path)
+    pointers = [alone.list.pointer_of(row) for row in alone.list.all_entries() if row.name == REFUND]
+    assert len(pointers) == 2
+    alone.look_at(pointers[0], also=pointers)
+    await alone.press(recorded(alone).handlers(), JUDGE)
+    asked = {folder: [cell.agent for cell in one.cells or ()] for folder, one in alone.engine.rescored}
+    assert asked == {first.folder: ["offline"], second.folder: ["other"]}
+    alone.front_run.stop()
+
+
+async def test_the_rows_of_a_run_that_goes_on_are_judged_each_and_those_without_an_answer_left_out(
     tmp_path: Path,
 ) -> None:
     alone = await on_project(tmp_path, "failed", "passed")
+    assert alone.state.run is not None
+    alone.state.run.info.state = "running"
     pointers = [alone.list.pointer_of(row) for row in alone.list.all_entries()]
     place = alone.look_at(pointers[0], also=pointers)
     await alone.press(recorded(alone).handlers(), JUDGE)
     assert sorted(
         name.partition("::")[2] for one in alone.engine.requests for name in one.case_ids or ()
     ) == sorted([REFUND, GREETS])
-    assert alone.said == "judging 3 recorded answers again"
+    assert alone.said == "judging 2 recorded answers again"
     place.also = pointers[:1] * (MOST_ROWS + 1)
     await alone.press(recorded(alone).handlers(), JUDGE)
     assert alone.said == f"at most {MOST_ROWS} are judged at once: unfold the line"
@@ -141,7 +174,7 @@ async def test_what_is_answered_is_noted_on_the_attempt(
     assert run is not None
     notes = NoteController(alone.core, alone.places, recorded(alone))
     pointer = alone.go_to(REFUND)
-    notes.ask(pointer, pytest.fail)
+    notes.ask(pointer, unasked)
     await alone.settle()
     assert alone.question == f"What of the answer of {REFUND}?" and not alone.dialog.arguments[2]
     await alone.answer(answer)
@@ -153,6 +186,15 @@ async def test_what_is_answered_is_noted_on_the_attempt(
     assert (pointer.case_id in alone.state.notes) == bool(noted)
 
 
+async def test_the_question_calls_the_case_as_the_lists_do(tmp_path: Path) -> None:
+    alone = await on_project(tmp_path, "failed")
+    pointer = alone.go_to(REFUND)
+    alone.state.by_id[pointer.case_id].name = "Where is my money"
+    NoteController(alone.core, alone.places, recorded(alone)).ask(pointer, unasked)
+    await alone.settle()
+    assert alone.question == "What of the answer of Where is my money?"
+
+
 async def test_the_question_says_what_was_noted_and_a_second_star_takes_it_away(tmp_path: Path) -> None:
     alone = await on_project(tmp_path, "failed")
     run = alone.state.run
@@ -160,13 +202,13 @@ async def test_the_question_says_what_was_noted_and_a_second_star_takes_it_away(
     pointer = alone.go_to(REFUND)
     Notes(alone.root).put(HumanNote(run.info.id, 1, pointer.case_id, star=True, verdict="wrong", text="no"))
     notes = NoteController(alone.core, alone.places, recorded(alone))
-    notes.ask(pointer, pytest.fail)
+    notes.ask(pointer, unasked)
     await alone.settle()
     assert alone.dialog.arguments[2][0].startswith("You said: ")
     await alone.answer("star")
     (note,) = Notes(alone.root).of_case(pointer.case_id)
     assert not note.star and (note.verdict, note.text) == ("wrong", "no")
-    notes.ask(pointer, pytest.fail)
+    notes.ask(pointer, unasked)
     await alone.settle()
     await alone.answer(None)
     assert Notes(alone.root).of_case(pointer.case_id) == [note]

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 from typing import Any, cast
 
 import pytest
 
 from tests.support.alone import Alone, FakeList, on_project
-from tests.support.live_run import FakeEngine, LiveRun
+from tests.support.live_run import FakeEngine, LiveRun, project
 from tui_eval.engine.request import RequestCell, RunRequest
 from tui_eval.model import Outcome
+from tui_eval.tui.controllers.front_run import waiting_step
 from tui_eval.tui.controllers.runs import MOST_ROWS
 from tui_eval.tui.loaders.follower import RunNews
 from tui_eval.tui.state.app_state import CasePointer
@@ -112,6 +114,28 @@ async def test_of_the_others_none_is_run_that_has_been_begun_while_the_question_
     in_front(alone, LiveRun(alone.root, [GREETS, CALMS]))  # by another key, or another app
     await alone.answer("others")
     assert alone.asked == [REFUND]
+    alone.front_run.stop()
+
+
+async def test_the_question_is_renewed_while_it_stands(tmp_path: Path) -> None:
+    alone = await on_project(tmp_path)
+    run = at_work(alone, 0, 1)
+    await alone.press(alone.runs.handlers(), "run.all")
+    assert alone.question == "2 of these 3 cases are still at work."
+    renewed = alone.dialog.arguments[6]
+    run.done(0)
+    in_front(alone, run)
+    asked = renewed()
+    assert asked.question == "1 of these 3 cases is still at work."
+    assert [value for _, value, _ in asked.answers] == ["others", "again", "no"]
+    run.done(1)
+    run.finish()
+    in_front(alone, run)
+    asked = renewed()
+    assert asked.question == "None of these 3 cases is at work any more."
+    assert [words for _, _, words in asked.answers] == ["run them again", "no"]
+    assert [words for words in asked.details if words.startswith("now:")] == []
+    await alone.answer(None)
     alone.front_run.stop()
 
 
@@ -365,6 +389,35 @@ async def test_where_everything_passed_nothing_is_run(tmp_path: Path) -> None:
     alone.past(REFUND, "passed")
     await alone.press(alone.runs.handlers(), "run.failed")
     assert alone.said == "everything shown has passed" and not alone.engine.requests
+
+
+async def test_what_failed_in_the_last_run_adds_to_it_where_it_is_not_in_front(tmp_path: Path) -> None:
+    root = project(tmp_path)
+    run = LiveRun(root, [REFUND, GREETS, CALMS])
+    run.all_done(["failed", "failed", "passed"])
+    alone = Alone(root)
+    await alone.read()
+    assert alone.state.run is None
+    await alone.press(alone.runs.handlers(), "run.failed")
+    assert alone.asked == [REFUND, GREETS] and alone.request.linked_to == run.info.id
+    alone.front_run.stop()
+
+
+@pytest.mark.parametrize("earlier", [True, False])
+async def test_what_failed_in_several_runs_or_is_all_of_one_adds_to_none(
+    tmp_path: Path, earlier: bool
+) -> None:
+    root = project(tmp_path)
+    LiveRun(root, [REFUND, CALMS]).all_done(["failed", "passed" if earlier else "failed"])
+    LiveRun(root, [GREETS, CALMS] if earlier else [GREETS]).all_done(
+        ["failed", "passed"] if earlier else ["passed"]
+    )
+    alone = Alone(root)
+    await alone.read()
+    await alone.press(alone.runs.handlers(), "run.failed")
+    assert alone.asked == ([REFUND, GREETS] if earlier else [REFUND, CALMS])
+    assert alone.request.linked_to is None
+    alone.front_run.stop()
 
 
 async def test_what_is_at_work_is_no_failure_yet_and_is_not_said_to_have_passed(tmp_path: Path) -> None:
@@ -634,6 +687,23 @@ async def test_a_step_is_one_attempt_by_itself_and_shown_for_its_case(tmp_path: 
     assert alone.engine.live is not None
     assert alone.window.screen.kind == "step"
     assert alone.window.screen.arguments == (alone.engine.live.info.id, pointer, GREETS)
+    alone.front_run.stop()
+
+
+async def test_a_step_that_another_app_left_is_gone_back_to(tmp_path: Path) -> None:
+    alone = await on_project(tmp_path)
+    pointer = alone.go_to(GREETS)
+    suite, _, name = pointer.case_id.partition("::")
+    left = LiveRun(alone.root, [name], suite=suite, options={"step": True}, agent=pointer.agent or "offline")
+    left.start(0)
+    for _ in range(100):  # until it is written
+        if waiting_step(alone.root, pointer.case_id, pointer.agent) is not None:
+            break
+        await asyncio.sleep(0.05)
+    assert waiting_step(alone.root, pointer.case_id, "another") is None
+    await alone.press(alone.runs.handlers(), "case.step")
+    assert alone.engine.live is None and alone.window.screen.kind == "step"
+    assert alone.window.screen.arguments[0] == left.info.id
     alone.front_run.stop()
 
 

@@ -17,7 +17,7 @@ from tui_eval.tui.controllers.editing import SavedElsewhere
 from tui_eval.tui.controllers.recorded import RecordedController
 from tui_eval.tui.controllers.save_conversation import SaveController
 from tui_eval.tui.loaders.suites_loader import Loaded
-from tui_eval.tui.state.case.save_choice import SaveChoice
+from tui_eval.tui.state.case.copying import SaveChoice
 
 REFUND, CALMS = "refund is approved", "calms an angry customer"
 SUITE = "suites/support.yaml"
@@ -69,7 +69,7 @@ async def test_the_suite_of_the_case_is_offered_and_the_change_shown_before_it_i
     assert set(saving.offer.files) >= {"nao", "start_to_agent", "promptfoo", "neuro_san"}
     await saving.choose()
     title, diff = saving.alone.dialog.arguments
-    assert title == f"Added to {SUITE}" and '+  - name: "saved"' in diff
+    assert title == f"One more case in {SUITE}" and '+  - name: "saved"' in diff
     assert saving.file.read_text() == TEXT  # only shown so far
     await saving.alone.answer("write")
     names = [case["name"] for case in yaml.safe_load(saving.file.read_text())["test_cases"]]
@@ -164,9 +164,19 @@ async def test_there_must_be_a_conversation_that_has_ended(saving: Saving) -> No
     assert saving.alone.window.stack == [saving.alone.list]
 
 
+async def test_in_a_runs_list_r_would_run_another_case_and_the_words_say_where_it_is_run(
+    saving: Saving,
+) -> None:
+    saving.alone.list.kind = "run"
+    await saving.press()
+    await saving.choose()
+    await saving.alone.answer("write")
+    assert saving.alone.said == "written: support.yaml; U goes to it, r there runs it"
+
+
 async def test_where_the_case_is_looked_at_the_words_say_where_it_is_run(saving: Saving) -> None:
     saving.alone.look_at(saving.alone.go_to(REFUND))
     await saving.press()
     await saving.choose()
     await saving.alone.answer("write")
-    assert saving.alone.said == "written: support.yaml; r in the list runs it"
+    assert saving.alone.said == "written: support.yaml; U goes to it, r there runs it"

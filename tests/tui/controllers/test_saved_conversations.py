@@ -10,12 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from tests.support.app_host import running_app, screen_text, until
 from tui_eval.config.project import load, rule_for
 from tui_eval.engine.service.client import EngineClient, EngineError
-from tui_eval.tui.controllers.save_conversation import RuleEntryError, added
 from tui_eval.tui.screens.change import ChangeScreen
 from tui_eval.tui.screens.save_case import SaveDialog
 from tui_eval.tui.screens.step_screen import StepScreen
@@ -51,8 +49,8 @@ FORMATS: tuple[str, ...] = ("start_to_agent", "promptfoo", "neuro_san", "nao")
 
 
 @asynccontextmanager
-async def app_on(root: Path, suite: str = SUITE):
-    for name, text in (("suite.yaml", suite), ("agent.script.yaml", SCRIPT), ("tui_eval.yaml", CONFIG)):
+async def app_on(root: Path, suite: str = SUITE, script: str = SCRIPT):
+    for name, text in (("suite.yaml", suite), ("agent.script.yaml", script), ("tui_eval.yaml", CONFIG)):
         (root / name).write_text(text)
     client = EngineClient(root)
     try:
@@ -74,6 +72,14 @@ async def ran(app: Any, pilot: Any, before: str = "") -> Any:
 def under_cursor(app: Any) -> str | None:
     line = app.places.suites.case_list.current_line
     return line.key if line is not None else None
+
+
+async def asked_where(app: Any, pilot: Any) -> None:
+    """Run the case under the cursor, and press `C` on its answer."""
+    await pilot.press("r")
+    await ran(app, pilot)
+    await pilot.press("C")
+    await until(lambda: isinstance(app.screen, SaveDialog), pilot)
 
 
 async def save_as(app: Any, pilot: Any, form: str, *typed: str) -> Path:
@@ -155,13 +161,10 @@ async def test_it_is_read_found_run_and_passes(tmp_path: Path, form: str, steppe
 
 async def test_into_an_existing_file_comments_stay(tmp_path: Path) -> None:
     async with app_on(tmp_path) as (app, pilot):
-        await pilot.press("r")
-        await ran(app, pilot)
-        await pilot.press("C")
-        await until(lambda: isinstance(app.screen, SaveDialog), pilot)
+        await asked_where(app, pilot)
         await pilot.press("enter")  # its own suite is what the dialog begins with
         await until(lambda: isinstance(app.screen, ChangeScreen), pilot)
-        assert "Added to suite.yaml" in screen_text(app)
+        assert "One more case in suite.yaml" in screen_text(app)
         await pilot.press("enter")
         await until(lambda: "suite.yaml::talks (saved)" in app.state.by_id, pilot)
         await until(lambda: under_cursor(app) == "suite.yaml::talks (saved)", pilot)
@@ -187,12 +190,32 @@ async def test_of_a_wrong_answer_the_expectations_are_the_cases_own(tmp_path: Pa
         assert "talks (saved 2)" in screen_text(app)
 
 
-async def test_in_another_format_nothing_is_proposed_from_a_wrong_answer(tmp_path: Path) -> None:
-    async with app_on(tmp_path, WRONG) as (app, pilot):
+async def test_without_an_answer_nobody_is_asked_where_to_save_it(tmp_path: Path) -> None:
+    async with app_on(tmp_path, script="default: {steps: [{error: the tool broke}]}\n") as (app, pilot):
+        told = lambda words: any(words in text for _, _, text in app.notices.lines)  # noqa: E731
         await pilot.press("r")
         await ran(app, pilot)
         await pilot.press("C")
-        await until(lambda: isinstance(app.screen, SaveDialog), pilot)
+        await until(lambda: isinstance(app.screen, SaveDialog) or told("no answered conversation"), pilot)
+        assert told("there is no answered conversation to save") and not isinstance(app.screen, SaveDialog)
+
+
+async def test_the_dialog_calls_formats_as_the_lists_do(tmp_path: Path) -> None:
+    async with app_on(tmp_path) as (app, pilot):
+        await pilot.press("r")
+        await ran(app, pilot)
+        await pilot.press("C")
+        await until(lambda: "‹ StartToAgent ›" in screen_text(app), pilot)
+        assert "start_to_agent" not in screen_text(app)
+        await pilot.press("up", "right")
+        await until(lambda: "StartToAgent ›" not in screen_text(app), pilot)
+        assert "›" in screen_text(app) and app.screen.form != "start_to_agent"
+        await pilot.press("escape")
+
+
+async def test_in_another_format_nothing_is_proposed_from_a_wrong_answer(tmp_path: Path) -> None:
+    async with app_on(tmp_path, WRONG) as (app, pilot):
+        await asked_where(app, pilot)
         await pilot.press("up")
         while app.screen.form != "promptfoo":
             await pilot.press("right")
@@ -207,10 +230,7 @@ async def test_the_dialogs_keys_are_those_of_the_line_and_a_refusal_keeps_what_w
     tmp_path: Path,
 ) -> None:
     async with app_on(tmp_path) as (app, pilot):
-        await pilot.press("r")
-        await ran(app, pilot)
-        await pilot.press("C")
-        await until(lambda: isinstance(app.screen, SaveDialog), pilot)
+        await asked_where(app, pilot)
         await until(lambda: "tab ↓ ↑ line" in screen_text(app), pilot)
         assert "← → format" not in screen_text(app)  # there they move in the text
         await pilot.press("up")
@@ -226,20 +246,15 @@ async def test_the_dialogs_keys_are_those_of_the_line_and_a_refusal_keeps_what_w
         await until(lambda: not isinstance(app.screen, SaveDialog), pilot)
 
 
-@pytest.mark.parametrize(
-    "text",
-    ["", "agents: {}\n", "suites:\n  - {path: a}   # ours\n", "suites:\n- path: a\n  agent: b\n", "# x\r\nsuites:\r\n- path: a\r\n"],
-)  # fmt: skip
-def test_a_rule_comes_first_and_the_rest_stays(text: str) -> None:
-    rule = {"path": "tests/a b.yml", "agent": "no"}
-    result = added(text, rule)
-    assert yaml.safe_load(result)["suites"][0] == rule
-    lines = text.splitlines(keepends=True)
-    assert [line for line in result.splitlines(keepends=True) if line in lines] == lines
-
-
-def test_a_rule_that_has_no_place_is_refused() -> None:
-    with pytest.raises(RuleEntryError, match="one line"):
-        added("suites: [{path: a}]\n", {"path": "b", "agent": "c"})
-    with pytest.raises(RuleEntryError, match="cannot take"):
-        added("x: |\n suites\nsuites:\n\t- {path: a}\n", {"path": "b", "agent": "c"})
+async def test_what_could_not_be_read_of_the_case_is_said_before_it_is_saved_without_it(
+    tmp_path: Path,
+) -> None:
+    slipped = SUITE.replace('should_contain: ["159"]', 'should_contian: ["never"]')
+    async with app_on(tmp_path, slipped) as (app, pilot):
+        await asked_where(app, pilot)
+        await pilot.press("enter")
+        await until(lambda: isinstance(app.screen, ChangeScreen), pilot)
+        text = " ".join(screen_text(app).split())
+        assert "left out: suite.yaml:8" in text and "assertion 'should_contian'" in text
+        added = [line for line in app.screen.diff.splitlines() if line.startswith("+")]
+        assert any("tools_used" in line for line in added) and not any("contian" in line for line in added)

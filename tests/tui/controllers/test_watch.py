@@ -246,6 +246,28 @@ async def test_a_saved_agent_runs_what_did_not_pass_below_the_line(watching: Wat
     await watching.save("words.py")
     assert alone.asked == [REFUND] and alone.places.place is alone.list  # the list stays
     assert not alone.engine.rescored
+    assert watching.watch.words == "watch: suites/ (1 stale)"  # it passed with the agent as it was
+    next(item for item in alone.state.rows if item.name == GREETS).history = []
+    alone.past(GREETS, "passed", run_id="20261126-000000-later")
+    assert watching.watch.words == "watch: suites/"
+
+
+async def test_where_all_passed_a_saved_agent_is_said_to_have_been_another(watching: Watching) -> None:
+    alone = watching.alone
+    alone.state.run = alone.state.group = None
+    for item in alone.state.rows:
+        item.history = []
+        alone.past(item.name, "passed")
+    alone.list.line = folder_line()
+    await watching.press()
+    alone.suites.belongs = False
+    await watching.save("words.py")
+    assert alone.said == "saved: 3 passed with the agent as it was, r on their line runs them again"
+    assert watching.watch.words == "watch: suites/ (3 stale)"
+    assert not alone.engine.requests and not alone.engine.rescored
+    await watching.press()
+    await watching.press()
+    assert watching.watch.words == "watch: suites/"
 
 
 async def test_a_saved_suite_judges_its_recorded_answers_below_the_line_as_one_run(
@@ -269,7 +291,6 @@ async def test_a_save_that_means_nothing_says_so(watching: Watching) -> None:
     alone.state.run = alone.state.group = None
     for item in alone.state.rows:
         item.history = []
-        alone.past(item.name, "passed")
     alone.list.line = folder_line()
     await watching.press()
     alone.suites.belongs = False

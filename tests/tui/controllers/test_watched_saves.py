@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 from tests.support.app_host import running_app, screen_text, until
+from tui_eval.engine.agent_files import Imports
 from tui_eval.engine.service.client import EngineClient, EngineError
 from tui_eval.tui.state.app_state import CasePointer
-from tui_eval.tui.state.python_imports import Imports
 
 SUITE = """\
 agent: helper

@@ -38,12 +38,20 @@ LATER = "20260601-130000-bbbb"
 
 
 def add_run(
-    root: Path, attempt: Attempt, *, linked: str | None, number: int = 1, run_id: str = LATER
+    root: Path,
+    attempt: Attempt,
+    *,
+    linked: str | None,
+    number: int = 1,
+    run_id: str = LATER,
+    compat: str = "documented",
 ) -> Path:
     """One more run of the attempt's case."""
     folder = Store(root).create_folder(run_id)
     attempt.attempt = number
-    writer = RunWriter(folder, RunInfo(run_id, started_at=START + 3600, linked_to=linked))
+    writer = RunWriter(
+        folder, RunInfo(run_id, started_at=START + 3600, linked_to=linked, provenance={"compat": compat})
+    )
     planned = PlannedCase(case_for(attempt), attempt.agent, attempt.model, 1, 1, first_attempt=number)
     ((ref,),) = writer.plan([planned])
     writer.started(ref, START + 3600)
@@ -129,7 +137,7 @@ def test_plots_say_how_many_attempts_they_leave_out_and_the_large_ones_hold_all(
 def test_a_results_file_does_not_know_whether_the_case_changed() -> None:
     hashes = ("file-a", "own1", "own2", "file-b", "file-a")
     made = [past_attempt(n, content_hash=hashed) for n, hashed in enumerate(hashes)]
-    assert changes(made) == ["", "", "case", "", "case"]
+    assert changes(made) == ["", "", "case", "", ""]
 
 
 def test_another_answer_is_known_by_its_fingerprint_where_texts_were_not_read() -> None:
@@ -300,6 +308,27 @@ async def test_history_shows_attempts_and_opens_one(tmp_path: Path, size: tuple[
         await sees(pilot, "answer")
         await pilot.press("enter")
         await until(pilot, lambda: screen.content.run_id == LATER and screen.tab_shown == 0)
+
+
+@pytest.mark.parametrize("size", [(60, 16), (80, 24), (120, 40)])
+async def test_a_verdict_by_the_rules_of_the_original_tool_says_so(
+    tmp_path: Path, size: tuple[int, int]
+) -> None:
+    app = host(tmp_path, text_failure())
+    passed = text_failure()
+    passed.outcome, passed.message = "passed", "passed"
+    add_run(tmp_path, passed, linked=app.pointers[0].run_id, number=2, compat="reference")
+    async with app.run_test(size=size) as pilot:
+        screen = await loaded(pilot)
+        assert "reference" not in screen_text(app)
+        await pilot.press("greater_than_sign")
+        await until(pilot, lambda: screen.content.run_id == LATER)
+        await sees(pilot, "· reference")
+        await pilot.press("h")
+        tab = screen.tab
+        assert isinstance(tab, HistoryTab)
+        await until(pilot, lambda: tab.table.row_count == 2)
+        await until(pilot, lambda: sum("reference" in line for line in screen_text(app).splitlines()) == 2)
 
 
 async def test_a_person_s_verdict_is_kept_and_shown(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from tui_eval.store.schema import StoredCase
 from tui_eval.tui.inspector.data import DataTab
 from tui_eval.tui.screens.change import ChangeScreen
 from tui_eval.tui.screens.save_case import FormatRow, SaveDialog
-from tui_eval.tui.state.case.save_choice import SaveChoice, SaveOffer
+from tui_eval.tui.state.case.copying import SaveChoice, SaveOffer
 from tui_eval.tui.state.runs.search_view import FoundEntry, row_line
 from tui_eval.tui.state.runs.step_view import expected
 from tui_eval.tui.state.text.fitting import end_of
@@ -90,7 +90,14 @@ async def test_the_end_of_a_long_file_name_is_seen_where_a_case_is_saved(size: t
     app: App[None] = App()
     async with app.run_test(size=size) as pilot:
         choice = SaveChoice("start_to_agent", name, "short")
-        dialog = SaveDialog(SaveOffer(choice, {"start_to_agent": name, "nao": f"{name}.nao"}, []))
+        dialog = SaveDialog(
+            SaveOffer(
+                choice,
+                {"start_to_agent": name, "nao": f"{name}.nao"},
+                {"start_to_agent": "A", "nao": "B"},
+                [],
+            )
+        )
         await app.push_screen(dialog)
         await until(pilot, lambda: "_saved.yaml" in screen_text(app))
         assert "esc leaves" in screen_text(app) and "tab ↓ ↑ line" in screen_text(app)
@@ -122,7 +129,9 @@ async def test_without_colours_the_format_that_has_the_keys_is_seen() -> None:
     app: App[None] = App()
     async with app.run_test(size=(60, 16)) as pilot:
         app.theme = "ansi-dark"
-        dialog = SaveDialog(SaveOffer(SaveChoice("nao", "a.yaml", "short"), {"nao": "a.yaml"}, []))
+        dialog = SaveDialog(
+            SaveOffer(SaveChoice("nao", "a.yaml", "short"), {"nao": "a.yaml"}, {"nao": "nao"}, [])
+        )
         await app.push_screen(dialog)
         await pilot.press("up")
         await until(pilot, lambda: bool(dialog.query_one(FormatRow).rich_style.reverse))

@@ -105,17 +105,12 @@ async def test_a_line_of_several_columns_is_judged_again_in_all_of_them(tmp_path
         )
         await until(lambda: app.places.suites.line_under_cursor().members, pilot)
         await pilot.press("full_stop")
-        await until(lambda: len(app.services.engines.own.requests) == 2, pilot)
-        judged = [
-            request.cells[0]
-            for request in app.services.engines.own.requests
-            if request.continue_from and request.cells
-        ]
-        assert set(map(msgspec.json.encode, judged)) == {
+        await until(lambda: app.services.engines.own.rescored, pilot)
+        ((run, request),) = app.services.engines.own.rescored
+        assert run == folder and not app.services.engines.own.requests
+        assert set(map(msgspec.json.encode, request.cells or ())) == {
             msgspec.json.encode(RequestCell(case_id, "offline", model)) for model in ("good", "sloppy")
         }
-        assert {request.linked_to for request in app.services.engines.own.requests} == {folder.name}
-        app.services.engines.own.live.finish()
 
 
 @pytest.mark.parametrize("place", ["the line of a test", "a row of Suites", "the Case screen"])

@@ -125,6 +125,18 @@ async def test_a_run_of_a_part_that_is_linked_to_none_hides_no_regression(tmp_pa
         await sees(app, pilot, "1 case regressed", "✓ → ✗")
 
 
+async def test_one_case_is_no_plural(tmp_path):
+    root = project(tmp_path)
+    for _ in range(2):
+        LiveRun(root, NAMES[:1]).all_done(["passed"])
+    async with running_app(root) as (app, pilot):
+        await to_runs(app, pilot)
+        await pilot.press("g", "c")
+        await compared(app, pilot)
+        await sees(app, pilot, "Compare  1 case")
+        assert "1 cases" not in screen_text(app)
+
+
 async def test_a_rerun_counts_with_the_run_it_belongs_to(tmp_path):
     root = project(tmp_path)
     old, new = write_runs(root, ["passed"] * 3, ["failed", "passed", "passed"])
@@ -319,6 +331,23 @@ async def test_a_case_run_or_judged_anew_beside_its_old_attempt_stands_at_the_ri
         await pilot.press("enter")
         await until(lambda: isinstance(app.screen, SidesScreen), pilot)
         assert standing(app) == [new.name, live.info.id]
+
+
+async def test_a_third_run_in_front_does_not_take_the_place_of_those_compared(tmp_path):
+    root = project(tmp_path)
+    old, new, third = write_runs(root, ["passed"] * 3, ["failed", "passed", "passed"], ["error"] * 3)
+    async with running_app(root, (120, 40)) as (app, pilot):
+        app.front_run.follow(third)
+        await until(lambda: app.state.group is not None, pilot)
+        await to_runs(app, pilot)
+        await pilot.press("j", "space", "j", "space", "c")
+        screen = await compared(app, pilot)
+        assert [half.folder.name for half in (screen.before, screen.after)] == [old.name, new.name]
+        await sees(app, pilot, "1 case regressed")
+        assert "since" not in screen_text(app)
+        await pilot.press("enter")
+        await until(lambda: isinstance(app.screen, SidesScreen), pilot)
+        assert standing(app) == [old.name, new.name]
 
 
 async def test_a_rerun_that_belongs_to_a_compared_run_counts_when_it_has_ended(tmp_path):

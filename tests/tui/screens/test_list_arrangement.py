@@ -9,7 +9,9 @@ from tests.support.live_run import FakeEngine, LiveRun, project
 from tui_eval.model import Outcome
 from tui_eval.tui.background import Tasks
 from tui_eval.tui.controllers.front_run import FrontRun
+from tui_eval.tui.front import RunChanged
 from tui_eval.tui.screens import list_arrangement
+from tui_eval.tui.screens.case_screen import CaseScreen
 from tui_eval.tui.screens.list_arrangement import LONGEST_PAUSE, pause_after
 from tui_eval.tui.screens.run_screen import RunScreen
 
@@ -44,6 +46,26 @@ async def test_a_case_that_was_written_is_shown_also_where_it_is_folded_away(tmp
         await until(lambda: "✓ greets by name" in screen_text(app), pilot)
 
 
+async def test_enter_twice_opens_the_case_that_is_looked_at_beside_a_fold(tmp_path):
+    """Once more on the fold itself would fold it again, and nobody comes to the case."""
+    root = project(tmp_path)
+    names = ["refund is approved", "greets by name", "calms an angry customer"]
+    LiveRun(root, names).all_done(["passed"] * 3)
+    async with running_app(root) as (app, pilot):
+        await until(lambda: "✓ ▸ 3 passed" in screen_text(app), pilot)
+        cases = app.screen.case_list
+        for _ in cases.cases.lines:
+            if not cases.current_line.folded:
+                await pilot.press("down")
+        assert cases.current_line.members
+        shown = cases.current_line.telling
+        await pilot.press("enter")
+        await until(lambda: cases.current_entry is shown, pilot)
+        await pilot.press("enter")
+        await until(lambda: isinstance(app.screen, CaseScreen), pilot)
+        await until(lambda: f"› {shown.name}" in screen_text(app), pilot)
+
+
 async def test_what_is_unfolded_at_the_lower_edge_comes_into_sight(tmp_path):
     root = project(tmp_path)
     run = LiveRun(root, [f"case {number}" for number in range(12)])
@@ -60,6 +82,21 @@ async def test_what_is_unfolded_at_the_lower_edge_comes_into_sight(tmp_path):
         assert not cases.current_line.folded
 
 
+def kept_waiting(monkeypatch, kind):
+    """What threads of this name would do and then do: it waits for the test. The others go on."""
+    begun = []
+    thread = Tasks.thread
+
+    def held(self, work, then=None, *, name="", **more):
+        if name == kind:
+            begun.append((work, then))
+        else:
+            thread(self, work, then, name=name, **more)
+
+    monkeypatch.setattr(Tasks, "thread", held)
+    return begun
+
+
 async def test_what_a_thread_arranges_is_not_begun_anew_with_each_case_that_goes_on(tmp_path, monkeypatch):
     """On a busy machine it would be ready when the run is: until then none of its failures had come into the list."""
     root = project(tmp_path)
@@ -67,16 +104,7 @@ async def test_what_a_thread_arranges_is_not_begun_anew_with_each_case_that_goes
     run.start(0)
     async with running_app(root, open_run=run.folder, engine=FakeEngine(root)) as (app, pilot):
         await until(lambda: isinstance(app.screen, RunScreen) and "waiting" in screen_text(app), pilot)
-        begun = []
-        thread = Tasks.thread
-
-        def held(self, work, then=None, *, name="", **more):
-            if name == "arranging":
-                begun.append((work, then))
-            else:
-                thread(self, work, then, name=name, **more)
-
-        monkeypatch.setattr(Tasks, "thread", held)
+        begun = kept_waiting(monkeypatch, "arranging")
         monkeypatch.setattr(list_arrangement, "MANY", 2)
         monkeypatch.setattr(list_arrangement, "monotonic", lambda: 1e9)
         arrangement = app.screen.arrangement
@@ -86,6 +114,40 @@ async def test_what_a_thread_arranges_is_not_begun_anew_with_each_case_that_goes
         work, then = begun[0]
         then(work())
         await until(lambda: len(begun) == 2, pilot)  # for what went on meanwhile
+        run.finish()
+
+
+async def test_the_rows_of_a_large_run_are_made_once_whatever_goes_on_meanwhile(tmp_path, monkeypatch):
+    """They were made anew with news of the run, and once more for every case that was not there yet: the list came
+    later than the panes, and said that the run was starting."""
+    root = project(tmp_path)
+    run = LiveRun(root, [f"case {number}" for number in range(12)])
+    begun = kept_waiting(monkeypatch, "entries")
+    replaced = []
+    replace_some = list_arrangement.ListArrangement.replace_some
+
+    def noted(self, keys, *more, **words):
+        replaced.append(keys)
+        return replace_some(self, keys, *more, **words)
+
+    monkeypatch.setattr(list_arrangement.ListArrangement, "replace_some", noted)
+    monkeypatch.setattr(list_arrangement, "MANY", 2)
+    async with running_app(root, open_run=run.folder, engine=FakeEngine(root)) as (app, pilot):
+        await until(lambda: isinstance(app.screen, RunScreen) and app.screen.arrangement.busy, pilot)
+        await until(lambda: "12 cases: their list is being made." in screen_text(app), pilot)
+        screen, many = app.screen, len(begun)
+        run.start(0)
+        group = app.state.group
+        await until(lambda: app.state.run.running(), pilot)
+        await until(lambda: bool(replaced), pilot)  # the screen has passed on what changed
+        screen.arrangement.replace_some(list(group.cases)[:3])
+        screen.post_message(RunChanged([], True))
+        await pilot.pause()
+        assert len(begun) == many
+        work, then = begun[-1]
+        then(work())
+        await until(lambda: "● case 0" in screen_text(app), pilot)
+        assert len(begun) == many
         run.finish()
 
 

@@ -11,6 +11,7 @@ from tests.support.app_host import running_app, screen_text, until
 from tests.support.attempts import HOSTILE
 from tests.support.live_run import FakeEngine, LiveRun, project
 from tests.support.settling import rested
+from tui_eval.engine.prepare import prepare
 from tui_eval.engine.request import RunRequest
 from tui_eval.engine.service.client import RunStarted
 from tui_eval.guard.text import CONTROL_TABLE
@@ -101,7 +102,9 @@ async def test_search_opens_the_case_at_the_turn(tmp_path):
     write_runs(root, ["failed", "passed", "error"])
     async with running_app(root) as (app, pilot):
         await to_runs(app, pilot)
-        await pilot.press("slash", *"hel", "enter")
+        await pilot.press("slash")
+        await sees(app, pilot, "what was said and called; names and reasons: / in the run")
+        await pilot.press(*"hel", "enter")
         await until(lambda: isinstance(app.screen, SearchScreen), pilot)
         await sees(app, pilot, "3 places in 3 cases", "turn 1, user")
         await pilot.press("enter")
@@ -109,7 +112,7 @@ async def test_search_opens_the_case_at_the_turn(tmp_path):
         await until(lambda: app.screen.tab.text and app.screen.tab.text.places[1], pilot)
         assert app.screen.tab.text.block.turn == 1
         await pilot.press("escape", "escape", "slash", *"zzz", "enter")
-        await sees(app, pilot, "Nothing in this run holds")
+        await sees(app, pilot, "No transcript of it holds")
 
 
 async def test_search_in_all_runs_and_back_in_one(tmp_path, monkeypatch):
@@ -140,7 +143,7 @@ async def test_search_in_all_runs_and_back_in_one(tmp_path, monkeypatch):
         await pilot.press("slash", "ctrl+u", *"zzz", "enter")
         await sees(app, pilot, "a looks in all runs")
         await pilot.press("a")
-        await sees(app, pilot, "Nothing in 3 runs, 1 cannot be read holds")
+        await sees(app, pilot, "No transcript of 3 runs, 1 cannot be read holds")
 
 
 def test_a_search_through_all_runs_can_be_ended(tmp_path):
@@ -268,6 +271,28 @@ async def test_one_run_alone_has_nothing_to_compare(tmp_path):
         assert isinstance(app.screen, RunsScreen)
 
 
+@pytest.mark.parametrize("kind", ["same cases", "a matrix", "cases of their own"])
+async def test_c_is_named_where_two_agents_of_a_run_answered_the_same_cases(tmp_path, kind):
+    """Providers of a promptfoo configuration answer the same tests."""
+    one = "agent: %s\ntest_cases:\n- {name: one, input: hi, expected: {should_contain: [hi]}}\n"
+    matrix = "prompts: ['{{x}}']\nproviders: [echo, {id: echo, label: other}]\ntests: [{vars: {x: a}}]\n"
+    files = {
+        "same cases": {"suite.yaml": one % "echo"},
+        "a matrix": {"promptfooconfig.yaml": matrix},
+        "cases of their own": {"suite.yaml": one % "echo", "other.yaml": one % "other"},
+    }
+    root, shared = project(tmp_path, files[kind]), kind != "cases of their own"
+    agents = "agents:\n  echo: {type: echo}\n  other: {type: echo}\n"
+    (root / "tui_eval.yaml").write_text(agents)
+    active = prepare(RunRequest(paths=[str(root)], agents=["echo", "other"] if kind == "same cases" else []))
+    await active.execute()
+    async with running_app(root) as (app, pilot):
+        await to_runs(app, pilot)
+        await until(lambda: app.screen.facts, pilot)
+        await until(lambda: any(key.id == "compare" for key in app.screen.hints()) == shared, pilot)
+        assert len(app.screen.lines) == 1 and ", " in app.screen.lines[0].run.agents
+
+
 @SIZES
 async def test_the_grid_shows_prompts_across(tmp_path, size):
     config = (
@@ -284,6 +309,36 @@ async def test_the_grid_shows_prompts_across(tmp_path, size):
         assert app.screen.current() != before
         await pilot.press("M")
         assert not isinstance(app.screen, GridScreen)
+
+
+@pytest.mark.parametrize("size", [(60, 16), (80, 24)], ids=["60x16", "80x24"])
+async def test_a_wide_grid_with_many_scores_keeps_its_tests_and_says_which_columns_are_in_sight(
+    tmp_path, size, monkeypatch
+):
+    """Six lines of scores left five of 41 tests at 80x24, and one of nine columns was not said to be missing."""
+    prompts = ", ".join(f"'p{n} {{{{x}}}}'" for n in range(9))
+    config = f"prompts: [{prompts}]\nproviders: [echo]\ntests:\n" + "".join(
+        f"  - {{description: test {n}, vars: {{x: a{n}}}}}\n" for n in range(12)
+    )
+    root = project(tmp_path, {"promptfooconfig.yaml": config})
+    scores = {f"some measure {n}": n for n in range(4)}
+    metrics = [{"agent": "echo", "prompt": f"p{n} {{{{x}}}}", "named_scores": scores} for n in range(9)]
+    monkeypatch.setattr("tui_eval.tui.screens.grid.metrics_of", lambda runs: (metrics, ""))
+    async with running_app(root, size) as (app, pilot):
+        await pilot.press("M")
+        await until(lambda: isinstance(app.screen, GridScreen) and app.screen.grid.tests, pilot)
+        await sees(app, pilot, "12 tests × 9", " of 9", "some measure 0", "more")
+        tests = app.screen.table.size.height
+        assert tests >= 7, tests
+        await pilot.press("V")
+        await sees(app, pilot, "Scores of echo · p0", "some measure 3 3")
+        await pilot.press("V", "V")
+        await pilot.press(*["right"] * 8)
+        await sees(app, pilot, "-9 of 9", "p8")
+        assert app.screen.column == 8
+        await pilot.resize_terminal(150, 40)
+        await sees(app, pilot, "12 tests × 9", "p0", "p8", "some measure 3")
+        assert " of 9" not in screen_text(app)
 
 
 async def test_nothing_is_sent_while_nothing_happens(tmp_path, monkeypatch):
@@ -329,7 +384,7 @@ async def test_search_again_from_the_results_a_result_is_one_step(tmp_path, size
         await to_runs(app, pilot)
         await pilot.press("slash", *"zzz", "enter")
         await sees(
-            app, pilot, "Nothing in this run holds all these words; a looks in all runs, / asks again."
+            app, pilot, "No transcript of it holds all these words; a looks in all runs, / asks again."
         )
         await pilot.press("slash", *["backspace"] * 3, *"hello", "enter")
         await sees(app, pilot, "Search: hello", "3 places in 3 cases")

@@ -104,7 +104,13 @@ async def test_the_palette_tells_keys_and_cases_apart(tmp_path, size):
         await until(lambda: "a       Run all shown" in screen_text(app), pilot)
         assert "an action, a place, or a case by its name" in screen_text(app)
         await pilot.press(*"kettle")
-        await until(lambda: "· terse ·" in screen_text(app) and "· warm ·" in screen_text(app), pilot)
+        await until(
+            lambda: (
+                {"terse", "warm"}
+                <= {line.rpartition("· ")[2].strip() for line in screen_text(app).splitlines()}
+            ),
+            pilot,
+        )
         await pilot.press("ctrl+u", *"theme")
         await until(lambda: "The theme: other colours" in screen_text(app), pilot)
 

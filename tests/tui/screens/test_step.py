@@ -89,6 +89,26 @@ async def test_send_edit_skip_and_save(tmp_path: Path) -> None:
         assert 'messages:\n      - "one"\n      - "two!"' in saved.read_text()
 
 
+async def test_a_step_that_waits_is_no_retry_and_the_key_goes_back_to_it(tmp_path: Path) -> None:
+    async with app_on(tmp_path) as (app, pilot):
+        await pilot.press("b")
+        await waiting(app, pilot, 1)
+        await pilot.press("enter")
+        await waiting(app, pilot, 2)
+        run = app.screen.run_id
+        await pilot.press("U")
+        await until(lambda: "step: before turn 2" in screen_text(app), pilot)
+        await until(lambda: "step waits: three b" in screen_text(app).splitlines()[-1], pilot)
+        assert "↻" not in screen_text(app) and "retrying" not in screen_text(app)
+        await pilot.press("enter")
+        await until(lambda: "would be sent: two" in screen_text(app), pilot)
+        assert "● running" in screen_text(app) and "── turn 1 " in screen_text(app)
+        assert "── turn 2 " not in screen_text(app), "it has not begun"
+        await pilot.press("escape", "b")
+        await waiting(app, pilot, 2)
+        assert app.screen.run_id == run and len(app.state.active) == 1
+
+
 async def test_running_on_and_stopping(tmp_path: Path) -> None:
     async with app_on(tmp_path) as (app, pilot):
         await pilot.press("b")

@@ -36,8 +36,9 @@ async def test_it_is_one_screen_and_any_key_ends_it_for_good(tmp_path: Path, siz
     async with running_app(root, size) as (app, pilot):
         await until(lambda: isinstance(app.screen, TourScreen) and ENDS in screen_text(app), pilot)
         lines = screen_text(app).splitlines()
-        for key in ("a     run", "]     the next", "enter all of it", "e     change", "r     run that one"):
-            assert sum(key in line for line in lines) == 1, key
+        keys = "a      run", "]      the next", "enter  all of it", "e      change", "r      run that one"
+        for key in (*keys, "?      the keys", "ctrl+p everything"):  # in one column
+            assert sum(f" {key}" in line for line in lines) == 1, key
         assert f"your {len(app.state.rows)} cases" in "\n".join(lines)
         before = app.services.engines.own.requests[:]
         await pilot.press("a")
@@ -49,6 +50,15 @@ async def test_it_is_one_screen_and_any_key_ends_it_for_good(tmp_path: Path, siz
         assert isinstance(app.screen, SuitesScreen)
         await pilot.press("ctrl+g")  # the palette does the same
         await until(lambda: isinstance(app.screen, TourScreen), pilot)
+
+
+@pytest.mark.usefixtures("first_start")
+async def test_a_notice_lies_over_none_of_its_lines_in_a_small_terminal(tmp_path: Path) -> None:
+    async with running_app(project(tmp_path), (60, 16), notices=True) as (app, pilot):
+        await until(lambda: isinstance(app.screen, TourScreen) and ENDS in screen_text(app), pilot)
+        app.notices.problem("a notice that needs two lines where there are sixty columns; the log has it")
+        await until(lambda: "the log has it" in screen_text(app), pilot)
+        assert ENDS in screen_text(app) and "everything by its name" in screen_text(app)
 
 
 @pytest.mark.usefixtures("first_start")
@@ -78,7 +88,7 @@ async def test_it_names_the_keys_as_they_are(tmp_path: Path) -> None:
         remap({"run.all": "f9"})
         try:
             await pilot.press("ctrl+g")
-            await until(lambda: "f9    run them" in screen_text(app), pilot)
+            await until(lambda: "f9     run them" in screen_text(app), pilot)
         finally:
             remap({})
 

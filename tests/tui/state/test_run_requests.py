@@ -39,6 +39,16 @@ OWN_CELL, NAMED_CELL = (
 )
 
 
+def test_a_file_whose_name_is_no_text_is_sent_by_its_folder() -> None:
+    cases = [
+        RunAsked("a::b", "x/caf\udce9.yaml"),
+        RunAsked("a::c", "y/stored \ufffd.yaml"),
+        RunAsked("a::d", "x/é.yaml"),
+    ]
+    paths = chosen(PROJECT, cases, NOTHING).paths
+    assert paths == ["/project/x", "/project/x/é.yaml", "/project/y"] and "".join(paths).encode()
+
+
 @pytest.mark.parametrize(
     ("made", "expected"),
     [

@@ -7,9 +7,12 @@ from pathlib import Path
 import pytest
 
 from tui_eval.config.project import load
+from tui_eval.engine.agent_files import folder_files, function_of, named_files, provider_files
 from tui_eval.formats import reading
 from tui_eval.guard.trust import Trust
-from tui_eval.tui.state.case_agent import agent_files, function_line, function_of, provider_files
+from tui_eval.suites.functions import function_line
+from tui_eval.tui.state.app_state import AppState, CasePointer
+from tui_eval.tui.state.case_agent import all_files_of_agent
 
 FILES = {
     "guide.yaml": "# a\nagent: x\ntest_cases:\n\n  - name: CASE one\n    input: a\n  - input: b   # CASE\n",
@@ -75,7 +78,16 @@ def test_promptfoo_tests_of_another_file(tmp_path: Path, name: str, text: str) -
 
 
 def test_the_files_of_an_agent(tmp_path: Path) -> None:
-    for name in ("a.py", "s.yaml", "sys.txt", "tools.py", "pkg/mod.py"):
+    for name in (
+        "a.py",
+        "s.yaml",
+        "sys.txt",
+        "tools.py",
+        "pkg/mod.py",
+        "nets/manifest.hocon",
+        "nets/desk.hocon",
+        "coded/fare.py",
+    ):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text("import os\n\nasync def answer(x):\n    pass\n")
     (tmp_path / "tui_eval.yaml").write_text(
@@ -86,18 +98,37 @@ def test_the_files_of_an_agent(tmp_path: Path) -> None:
         "        tools: [{type: python, name: t, function: 'tools.py:answer'}]}\n"
         "  module: {type: python, function: 'pkg.mod:answer'}\n"
         "  cmd: {type: command, command: 'python a.py --x'}\n"
+        "  direct: {type: neuro-san, network: desk, manifest: nets/manifest.hocon, tool_path: coded}\n"
     )
     agents = load([tmp_path]).agents
 
     def names(agent: str) -> list[str]:
-        return [path.relative_to(tmp_path).as_posix() for path in agent_files(agents[agent], tmp_path)]
+        return [path.relative_to(tmp_path).as_posix() for path in named_files(agents[agent], tmp_path)]
 
     assert names("py") == ["sys.txt", "a.py"]
     assert names("script") == ["s.yaml"]
     assert set(names("api")) == {"sys.txt", "tools.py"}
     assert names("module") == ["pkg/mod.py"]
     assert names("cmd") == ["a.py"]
+    assert names("direct") == ["nets/manifest.hocon"]
+    below = [path.relative_to(tmp_path).as_posix() for path in folder_files(agents["direct"], tmp_path)]
+    assert below == ["coded/fare.py", "nets/desk.hocon", "nets/manifest.hocon"]
     assert function_line(tmp_path / "a.py", function_of(agents["py"])) == 3
     assert provider_files("file://a.py", tmp_path) == [tmp_path / "a.py"]
     assert provider_files({"id": "exec: python a.py"}, tmp_path) == [tmp_path / "a.py"]
     assert provider_files("openai:gpt-4.1", tmp_path) == []
+
+
+def test_the_networks_and_tools_of_a_direct_agent_are_followed(tmp_path: Path) -> None:
+    for name in ("nets/manifest.hocon", "nets/desk.hocon", "coded/fare.py"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text("")
+    (tmp_path / "tui_eval.yaml").write_text(
+        "agents: {direct: {type: neuro-san, network: desk, manifest: nets/manifest.hocon, tool_path: coded}}\n"
+    )
+    state = AppState(tmp_path)
+    state.config = load([tmp_path])
+    pointer = CasePointer("net.hocon::case", agent="direct")
+    assert [path.name for path in all_files_of_agent(state, pointer)] == [
+        "manifest.hocon", "fare.py", "desk.hocon",
+    ]  # fmt: skip

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import re
 import signal
 import subprocess
 import sys
@@ -12,6 +14,7 @@ import pytest
 
 from tests.support.live_run import LiveRun, project
 from tests.support.terminal import ENTERED, LEFT, Terminal
+from tui_eval.model import Reply
 
 START = """
 import sys
@@ -245,21 +248,38 @@ def test_bytes_a_second_while_a_run_goes_on(terminal, tmp_path, size, most):
     assert rate <= most, f"{rate:.0f} bytes a second"
 
 
-def test_losing_the_terminal_ends_the_app(terminal):
-    import os
-
-    app = terminal()
-    app.until("refund is approved")
+def ends_when_its_terminal_goes(app: Terminal) -> int | None:
+    """The exit code after the terminal has gone away; None where it lives on."""
     os.close(app.handle)
     app.handle = os.open(os.devnull, os.O_RDWR)
     end = time.monotonic() + 60
-    while time.monotonic() < end:
+    while time.monotonic() < end and app.status is None:
         pid, status = os.waitpid(app.pid, os.WNOHANG)
         if pid:
             app.status = os.waitstatus_to_exitcode(status)
-            break
         time.sleep(0.05)
-    assert app.status == 129
+    return app.status
+
+
+def test_losing_the_terminal_ends_the_app(terminal):
+    app = terminal()
+    app.until("refund is approved")
+    assert ends_when_its_terminal_goes(app) == 129
+
+
+def test_losing_the_terminal_ends_the_editor_that_has_it_and_the_app(terminal, tmp_path):
+    editor = tmp_path / "editor.py"
+    editor.write_text("import os, time\nprint('EDITING', os.getpid(), flush=True)\ntime.sleep(300)\n")
+    app = terminal(VISUAL=f"{sys.executable} {editor}")
+    app.until("refund is approved")
+    app.send("jj")
+    app.send("e")
+    app.until("EDITING")
+    app.quiet(0.2)
+    number = int(re.findall(rb"EDITING (\d+)", app.output)[-1])
+    assert ends_when_its_terminal_goes(app) == 129
+    with pytest.raises(ProcessLookupError):
+        os.kill(number, 0)
 
 
 def test_the_editor_gets_the_terminal_and_gives_it_back(terminal, tmp_path):
@@ -401,7 +421,10 @@ def test_a_storm_of_resizes_down_to_nearly_nothing_and_back(terminal, tmp_path):
 @pytest.mark.real
 def test_nothing_is_sent_while_nothing_happens_wherever_one_is(terminal, tmp_path):
     run = LiveRun(tmp_path, ["refund is approved", "greets by name"])
-    run.all_done(["failed", "passed"])
+    for number, outcome in enumerate(("failed", "passed")):
+        run.start(number)
+        run.done(number, outcome, f"case {number} {outcome}", replies=[Reply(turn=1, text="hi")])
+    run.finish()
     app = terminal(
         str(run.folder),
         extra=REPORTING,

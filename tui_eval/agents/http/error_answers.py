@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -78,6 +79,11 @@ def quota_spent(status: int, text: str) -> bool:
     return any(str(part.get(key)) in _SPENT for part in told for key in ("code", "type"))
 
 
+_TAGS = re.compile(r"<[^>]*(?:>|$)")
+_FIRST = 2_000
+"""Characters of a page without a title in which its words are looked for."""
+
+
 def explain(text: str, headers: Mapping[str, str] | None = None) -> str:
     """What an error body says, in one line: the usual places of a JSON body, else its text."""
     if headers and headers.get("location"):
@@ -89,7 +95,9 @@ def explain(text: str, headers: Mapping[str, str] | None = None) -> str:
     stripped = text.strip()
     if stripped.startswith("<"):
         _, _, rest = stripped.partition("<title>")
-        stripped = rest.partition("</title>")[0] or "an HTML page"
+        stripped = (
+            rest.partition("</title>")[0] or one_line(_TAGS.sub(" ", stripped[:_FIRST])) or "an HTML page"
+        )
     return one_line(stripped) or "no explanation"
 
 

@@ -12,6 +12,7 @@ import codecs
 import re
 import time
 from collections.abc import AsyncIterator
+from contextlib import suppress
 from typing import Any
 
 from tui_eval.agents.base import (
@@ -30,7 +31,7 @@ from tui_eval.agents.http.error_answers import explain
 from tui_eval.agents.http.http_call import HttpCall, HttpClient
 from tui_eval.agents.http.http_connections import place_of
 from tui_eval.agents.http.json_reply import MISSING, Paths, at_path, read_reply
-from tui_eval.agents.loose_json import decode, encode, one_line, text_of
+from tui_eval.agents.loose_json import broken_object, decode, encode, one_line, text_of
 from tui_eval.agents.programs.command import turn_body
 from tui_eval.agents.promptfoo.provider_response import prompt_of
 from tui_eval.config.project import AgentSpec
@@ -40,10 +41,31 @@ from tui_eval.model import Reply
 KNOWN = frozenset({"url", "method", "headers", "body", "reply", "metadata", "tool_calls", "usage"})
 _BINARY = re.compile(r"[\x00-\x08\x0e-\x1f\ufffd]")
 """What no words have: bytes that are no text, as those of an answer that is packed."""
+_TAG = re.compile(r"<[A-Za-z!?/]")
+"""How markup begins."""
 _END = "[DONE]"
 """What some streams say last."""
+_CHARSET = re.compile(r"""charset\s*=\s*["']?([\w.:-]+)""", re.IGNORECASE)
 _ONE = re.compile(r"\{\{\s*(\w+)\s*\}\}")
-_PATH = re.compile(r"(?:json|data)(?:\.[A-Za-z_$][\w$]*|\[\d+\]|\?\.[A-Za-z_$][\w$]*)*")
+
+
+def _is_json(name: str) -> bool:
+    return name == "application/json" or name.endswith("+json")
+
+
+def _markup(name: str) -> bool:
+    """Whether this is the type of pages: HTML (which some servers call any text) and XML."""
+    return name == "text/html" or name.endswith(("/xml", "+xml"))
+
+
+def _charset(call: HttpCall) -> str:
+    """The encoding that an answer declares, where it is one of texts; else UTF-8."""
+    named = _CHARSET.search(call.headers.get("content-type", ""))
+    if named is not None:
+        with suppress(LookupError, ValueError):
+            b"a".decode(named[1], "replace")  # refuses what is unknown, and what is no encoding of texts
+            return named[1]
+    return "utf-8"
 
 
 class HttpAgent(Agent):
@@ -121,17 +143,17 @@ class HttpSession(RememberingSession):
             if call.headers.get("content-type", "").startswith("text/plain") and agent.paths.reply is None:
                 # Plain text can be shown as it comes; JSON only when it is whole.
                 streamed = True
-                decoder = codecs.getincrementaldecoder("utf-8")("replace")
+                decoder = codecs.getincrementaldecoder(_charset(call))("replace")
                 async for chunk in call.chunks():
                     piece = decoder.decode(chunk)
                     parts.append(piece)
                     if piece and streamed:
                         yield TextDelta(piece)
             else:
-                parts.append((await call.read()).decode("utf-8", "replace"))
+                parts.append((await call.read()).decode(_charset(call), "replace"))
             await self._no_answer(call, "".join(parts))
             yield call.exchanged()
-            events, reply = self._read("".join(parts), request.turn, call.headers.get("content-type", ""))
+            events, reply = self._read("".join(parts), request, call.headers.get("content-type", ""))
             parts.clear()  # the reply has what is in it
         except AgentError as error:
             if call.unreported and call.status is not None:
@@ -166,21 +188,11 @@ class HttpSession(RememberingSession):
                 said=why,
                 place=place_of(self.agent.url),
             )
-        if kind.startswith("text/html") and text.lstrip()[:14].lower().startswith(
-            ("<!doctype html", "<html")
-        ):
-            raise AgentError(
-                f"{self.agent.url} answered with a page instead of JSON or text: {explain(text)}",
-                answer=text,
-                code="page-instead",
-                said=explain(text),
-                place=place_of(self.agent.url),
-            )
 
-    def _read(self, text: str, turn: int, kind: str) -> tuple[list[Event], Reply]:
-        """Raises `AgentError` also for what says that it is JSON and breaks off in the middle: it would be judged as
-        the agent's words."""
-        agent = self.agent
+    def _read(self, text: str, request: Request, kind: str) -> tuple[list[Event], Reply]:
+        """Raises `AgentError` also for what is neither JSON nor words (a page, an image, JSON that breaks off in the
+        middle): it would be judged as the agent's words."""
+        agent, turn = self.agent, request.turn
         name = kind.partition(";")[0].strip().lower()
         if name == "text/event-stream":
             data = http_call.all_data(f"{text}\n\n".encode())
@@ -188,25 +200,52 @@ class HttpSession(RememberingSession):
             if len(events) > 1:
                 return self._of_events(events, _END in data, turn)
             text = events[0] if events else text  # one that says all is read as a body
-        is_json = name == "application/json" or name.endswith("+json")
-        start = text.lstrip("\ufeff \t\r\n")[:1]
         value: Any = text
         try:
             value = decode(text) if text.strip() else text
         except ValueError:
-            if is_json and (start in '{["' or _BINARY.search(text)):
-                what = f"the answer of {agent.url} says that it is JSON and is not: {one_line(text)}"
-                raise AgentError(
-                    what,
-                    answer=text,
-                    code="unreadable",
-                    said=f"no JSON: {one_line(text)}",
-                    place=place_of(agent.url),
-                ) from None
+            self._check_words(text, name)
         try:
-            return read_reply(value, turn, agent.paths)
+            return read_reply(value, turn, agent.paths, rows=request.schema is not None)
         except AgentError as error:
             raise AgentError(f"{agent.url}: {error}", answer=error.answer, like=error) from None
+
+    def _check_words(self, text: str, name: str) -> None:
+        """Raises `AgentError` where a body of the type `name` that is no JSON is not what the agent said either."""
+        url, is_json = self.agent.url, _is_json(name)
+        start = text.lstrip("\ufeff \t\r\n")
+        why = broken_object(text)
+        if why or (is_json and (start[:1] in '{["' or _BINARY.search(text))):
+            said = "says that it is JSON and is not" if is_json else f"is {why}"
+            raise AgentError(
+                f"the answer of {url} {said}: {one_line(text)}",
+                answer=text,
+                code="unreadable",
+                said=f"no JSON: {one_line(text)}",
+                place=place_of(url),
+            )
+        if (_markup(name) or is_json or not name) and _TAG.match(start):
+            what = "XML" if name.endswith("xml") else "a page"
+            raise AgentError(
+                f"{url} answered with {what} instead of JSON or text: {explain(text)}",
+                answer=text,
+                code="page-instead",
+                said=explain(text),
+                place=place_of(url),
+            )
+        if name and not is_json and not name.startswith("text/"):
+            what = f"{name}, neither JSON nor text"
+        elif "\0" in text:
+            what = "bytes that are no text"
+        else:
+            return
+        raise AgentError(
+            f"{url} answered with {what}: {one_line(text, 80)}",
+            answer=text,
+            code="unreadable",
+            said=what,
+            place=place_of(url),
+        )
 
     def _of_events(self, events: list[str], ended: bool, turn: int) -> tuple[list[Event], Reply]:
         """The texts of a stream's events as one: those at `reply`, else those of a chat completion.

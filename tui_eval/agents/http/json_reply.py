@@ -55,8 +55,9 @@ def at_path(value: Any, path: str) -> Any:
     return value
 
 
-def read_reply(value: Any, turn: int, paths: Paths) -> tuple[list[Event], Reply]:
-    """The events and the reply that a JSON value (or plain text) means.
+def read_reply(value: Any, turn: int, paths: Paths, *, rows: bool = False) -> tuple[list[Event], Reply]:
+    """The events and the reply that a JSON value (or plain text) means. `rows`: data was asked for, and an empty list
+    is the rows of an empty result.
 
     Raises:
         AgentError: the reply is not where it should be, or the value says an error; with the reply beside it.
@@ -64,9 +65,9 @@ def read_reply(value: Any, turn: int, paths: Paths) -> tuple[list[Event], Reply]
     if isinstance(value, str) and paths.reply is None:
         return _events(value), Reply(turn=turn, text=value)
     found = at_path(value, paths.reply) if paths.reply else _usual(value)
-    if isinstance(value, dict) and value.get("error") and not _asks_for_errors(paths.reply):
+    if isinstance(value, dict) and (said := _failure(value, found, paths.reply)):
         answer = "" if found is MISSING or found is None else text_of(found)
-        raise AgentError(one_line(text_of(_message(value["error"]))), answer=answer, code="reported")
+        raise AgentError(one_line(said), answer=answer, code="reported")
     if found is None:
         raise AgentError(
             f"the answer is null{f' at {paths.reply}' if paths.reply else ''}",
@@ -82,16 +83,25 @@ def read_reply(value: Any, turn: int, paths: Paths) -> tuple[list[Event], Reply]
             said=one_line(text_of(value), 200),
             place=paths.reply or "a reply",
         )
+    if found in ([], {}) and paths.reply is None and not rows:
+        # Nothing that must not be said stands in it. Where the path says so, it is what was asked for.
+        said = text_of(found)
+        raise AgentError(
+            f"the answer is {said} where its text should be", code="no-field", said=said, place="a reply"
+        )
     reply = Reply(turn=turn, text=text_of(found), raw=value)
     if not isinstance(found, str):
         reply.output = found
     metadata = _part(value, paths.metadata, "metadata")
+    if metadata is not None and not isinstance(metadata, dict):
+        figures.tell("metadata", metadata, "an object")
     if paths == Paths() and isinstance(value, dict) and (beside := _beside(value)):
         metadata = beside | (metadata if isinstance(metadata, dict) else {})
     if isinstance(metadata, dict):
         reply.metadata = metadata
     usage = _part(value, paths.usage, "usage")
     reply.usage = usage_from(usage) if isinstance(usage, dict) else usage_from(reply.metadata or {})
+    _tell_uncounted(usage, reply)
     if isinstance(value, dict):
         for key in ("structure", "sly_data"):
             if isinstance(value.get(key), dict):
@@ -99,14 +109,46 @@ def read_reply(value: Any, turn: int, paths: Paths) -> tuple[list[Event], Reply]
         reply.cost = figures.amount(value.get("cost"), "cost")
         if isinstance(value.get("model"), str):
             reply.model = value["model"]
-    calls = tool_events(_part(value, paths.tool_calls, "tool_calls"), turn)
+    listed = _part(value, paths.tool_calls, "tool_calls")
+    if listed is not None and not _lists_calls(listed):
+        figures.tell("tool calls", listed, "a list of names or objects")
+    calls = tool_events(listed, turn)
     return [*calls, *_events(reply.text)], reply
 
 
-def _asks_for_errors(path: str | None) -> bool:
-    """Whether the reply is what stands under `error` itself."""
+_FAILED = ("error", "failed", "failure", "fail")
+"""A `status` that is a failure's: JSend has `error` and `fail`, most have the others."""
+_NOT_DONE = ("success", "ok")
+_REASONS = ("message", "detail", "reason", "errors", "msg")
+
+
+def _failure(value: dict[str, Any], found: Any, path: str | None) -> str:
+    """What an answer says went wrong, in its own words; empty where it says nothing of that.
+
+    `success: false` beside what stands at a `reply` path that was named is a fact about that answer, not its absence.
+    """
+    if value.get("error") and not _asks_for(path, "error"):
+        told = _message(value["error"])
+        if told is not True:
+            return text_of(told)
+        name, shown = "error", "true"
+    elif str(value.get("status")).lower() in _FAILED and not _asks_for(path, "status"):
+        name, shown = "status", text_of(value["status"])
+    else:
+        absent = path is None or found is MISSING or found is None
+        name = next((key for key in _NOT_DONE if absent and value.get(key) is False), "")
+        shown = "false"
+    if not name:
+        return ""
+    why = next((text_of(_message(value[key])) for key in _REASONS if value.get(key)), "")
+    why = why or ("" if found is MISSING or found is None else text_of(found))
+    return f"it reports {name} {shown}{f': {why}' if why else ''}"
+
+
+def _asks_for(path: str | None, name: str) -> bool:
+    """Whether the reply is what stands under this name itself."""
     steps = _STEP.findall(path or "")
-    return "error" in steps[:1] or (steps[:1] in (["json"], ["$"]) and "error" in steps[1:2])
+    return name in steps[:1] or (steps[:1] in (["json"], ["$"]) and name in steps[1:2])
 
 
 def tool_events(calls: Any, turn: int) -> list[Event]:
@@ -140,6 +182,32 @@ def usage_from(value: dict[str, Any]) -> Usage | None:
         _count(value, _CACHED, "cached tokens"),
     )
     return None if usage.input_tokens is None and usage.output_tokens is None else usage
+
+
+def _tell_uncounted(usage: Any, reply: Reply) -> None:
+    """Say which counts a `usage` reports in a way that nobody can read: no limit on them may be kept by 0."""
+    if usage is None or (isinstance(usage, dict) and not any(map(_says_tokens, usage, usage.values()))):
+        return
+    beside = usage_from(reply.metadata or {}) or Usage()
+    found = reply.usage or Usage()
+    for known, shown in (
+        (found.input_tokens is not None or beside.input_tokens is not None, "input tokens"),
+        (found.output_tokens is not None or beside.output_tokens is not None, "output tokens"),
+    ):
+        if not known:
+            figures.tell(shown, usage, f"an object with {shown.replace(' ', '_')}")
+
+
+def _says_tokens(name: Any, value: Any) -> bool:
+    """Whether a key of `usage` tells of tokens that no name of ours stands for (`total_tokens`, `outputTokenCount`)."""
+    lowered = str(name).lower()
+    if value in (None, 0) or name in (*_INPUT, *_OUTPUT, *_CACHED):
+        return False
+    return "token" in lowered or lowered == "total"
+
+
+def _lists_calls(listed: Any) -> bool:
+    return isinstance(listed, list) and all(isinstance(call, str | dict) for call in listed)
 
 
 def _count(value: dict[str, Any], names: tuple[str, ...], shown: str) -> int | None:

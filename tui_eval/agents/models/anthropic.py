@@ -7,13 +7,13 @@ from collections.abc import AsyncIterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from tui_eval.agents.base import Agent, AgentError, Capabilities, Request, Services, Session, SessionContext
-from tui_eval.agents.entry_options import Options, loaded, place, usual_secret
+from tui_eval.agents.entry_options import Options, loaded, usual_secret
 from tui_eval.agents.http.error_answers import explain
 from tui_eval.agents.http.http_call import HttpClient
 from tui_eval.agents.http.http_connections import place_of
 from tui_eval.agents.loose_json import decode, encode, one_line, split_metadata, text_of
 from tui_eval.agents.models import finish_reasons, prices
-from tui_eval.agents.models.model_call import asked
+from tui_eval.agents.models.model_call import asked, chosen_model
 from tui_eval.agents.models.openai import KNOWN, add_usage
 from tui_eval.agents.models.recorded_messages import anthropic_messages
 from tui_eval.agents.models.tool_loop import Toolbox
@@ -40,6 +40,8 @@ if TYPE_CHECKING:
 # -- One message of Anthropic's API as it arrives, streamed or whole.
 
 
+_CACHED_SHARE = 0.1
+"""What cached input costs of what input does."""
 _SAID = ("text", "thinking", "redacted_thinking")
 _LISTS = {"text_delta": "text", "thinking_delta": "thinking", "input_json_delta": "partial_json"}
 
@@ -83,11 +85,17 @@ class AnthropicAnswer:
         if not self._usage:
             return None
         cached = figures.count(self._usage.get("cache_read_input_tokens"), "cached tokens")
-        written = figures.count(self._usage.get("cache_creation_input_tokens"), "tokens written to the cache")
+        written = self.written or None
         given = figures.count(self._usage.get("input_tokens"), "input tokens")
         total = None if given is None else figures.total([given, cached, written], "input tokens")
         output = figures.count(self._usage.get("output_tokens"), "output tokens")
         return Usage(total, output, cached or None)
+
+    @property
+    def written(self) -> int:
+        """Tokens of the input that were written to the cache."""
+        count = self._usage.get("cache_creation_input_tokens") if self._usage else None
+        return figures.count(count, "tokens written to the cache") or 0
 
     def called(self, name: str) -> Any:
         """The arguments of the call of a tool; None where it was not called."""
@@ -261,6 +269,7 @@ class AnthropicAgent(Agent):
         self.max_steps = options.number("max_steps", 10)
         self.stream = spec.options.get("stream", True) is not False
         self.promptfoo = options.flag("promptfoo")
+        self.own_price = prices.own_price(options.mapping("promptfoo_price"), _CACHED_SHARE)
         self.toolbox = Toolbox(options, services)
         api_key = usual_secret(options, "api_key", base_url, "ANTHROPIC_API_KEY")
         headers = {"anthropic-version": VERSION, **options.headers()}
@@ -278,13 +287,7 @@ class AnthropicAgent(Agent):
 
     async def open(self, context: SessionContext) -> Session:
         """Begin a conversation."""
-        model = context.model or self.model
-        if not model:
-            raise AgentError(
-                f"{place(self.spec, 'model')}: is missing; give one with -m",
-                code="bad-setting",
-                said="model is missing",
-            )
+        model = chosen_model(self.spec, self.model, context)
         await self.toolbox.load()
         return AnthropicSession(
             self, plain_name(model, "anthropic"), context, tested=context.test is not None
@@ -339,7 +342,7 @@ class AnthropicSession(Session):
         else:
             self.messages.append({"role": "user", "content": request.text or ""})
         began = time.monotonic()
-        total = Usage()
+        total, written = Usage(), 0
         carried: dict[str, Any] | None = None
         keeps_filtered = agent.promptfoo or self.tested
         answer = AnthropicAnswer(keeps_filtered)
@@ -351,7 +354,10 @@ class AnthropicSession(Session):
             async for event in asked(call, answer):
                 yield event
             total = add_usage(total, answer.usage)
-            cost = prices.cost_of(answer.model, self.model, total, agent.services.prices)
+            written += answer.written
+            cost = prices.cost_of(
+                answer.model, self.model, total, agent.services.prices, agent.own_price, written
+            )
             yield UsageReport(total, cost)
             text = answer.text
             if request.schema is not None and (structured := answer.called(STRUCTURED)) is not None:

@@ -60,10 +60,13 @@ class LiteLLMAgent(Agent):
 
     def __init__(self, spec: AgentSpec, services: Services) -> None:
         super().__init__(spec, services)
-        known = frozenset({"base_url", "api_key", "headers", "parameters", "promptfoo", "model"})
+        known = frozenset(
+            {"base_url", "api_key", "headers", "parameters", "promptfoo", "promptfoo_price", "model"}
+        )
         options = Options(spec, services, known)
         services.trust.require(f"let LiteLLM read the environment's keys for {spec.model}")
         self.parameters = options.mapping("parameters")
+        self.own_price = prices.own_price(options.mapping("promptfoo_price"))
         self.stream = self.parameters.pop("stream", True) is not False
         for name, value in (("api_base", options.text("base_url")), ("api_key", options.text("api_key"))):
             if value:
@@ -73,6 +76,10 @@ class LiteLLMAgent(Agent):
         self.parameters.setdefault("num_retries", spec.retries or 0)
         self._library: Once[Any] = Once()
         self.loop = _LoopOfItsOwn()
+
+    @property
+    def preparing(self) -> str:
+        return "importing LiteLLM"
 
     async def prepare(self, tell: Callable[[str], None] | None) -> None:
         """Import LiteLLM, which takes seconds that are not the model's."""
@@ -195,7 +202,7 @@ class LiteLLMSession(Session):
             turn=request.turn,
             text=completion.text,
             usage=completion.usage,
-            cost=await agent.loop.call(lambda: _cost(library, self.model, completion.usage, agent.services)),
+            cost=await agent.loop.call(lambda: _cost(library, self.model, completion.usage, agent)),
             latency_ms=round((time.monotonic() - began) * 1000, 1),
             finish_reason=completion.finish_reason,
             model=completion.model or self.model,
@@ -227,10 +234,10 @@ def _knows_schemas(library: Any, model: str) -> bool:
     return False
 
 
-def _cost(library: Any, model: str, usage: Usage | None, services: Services) -> float | None:
-    """By the project's prices, else by LiteLLM's table; None for a model that neither knows."""
-    found = prices.cost(model, usage, services.prices)
-    if found is not None or usage is None:
+def _cost(library: Any, model: str, usage: Usage | None, agent: LiteLLMAgent) -> float | None:
+    """By the provider's own price or the project's, else by LiteLLM's table; None for a model that none knows."""
+    found = prices.cost(model, usage, agent.services.prices, agent.own_price)
+    if found is not None or usage is None or agent.own_price is not None:
         return found
     with suppress(Exception):  # a model that it has no price for
         parts = library.cost_per_token(

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from typing import Protocol
 
-from tui_eval.agents.base import AgentError
+from tui_eval.agents.base import AgentError, SessionContext
+from tui_eval.agents.entry_options import place
 from tui_eval.agents.http.http_call import HttpCall
+from tui_eval.config.project import AgentSpec
 from tui_eval.events import Event
 
 
@@ -19,6 +21,24 @@ class ModelAnswer(Protocol):
     def take(self, call: HttpCall) -> AsyncIterator[list[Event]]:
         """Read the opened call to its end; the events of each piece."""
         ...
+
+
+def chosen_model(spec: AgentSpec, own: str | None, context: SessionContext) -> str:
+    """The model of a conversation: what is asked for on the command line, or the agent's `own`.
+
+    Raises:
+        AgentError: there is none.
+    """
+    model = context.model or own
+    if not model:
+        raise no_model(spec)
+    return model
+
+
+def no_model(spec: AgentSpec, how: str = "give one with -m") -> AgentError:
+    """The error of an agent without a model; `how` says what to do."""
+    said = "model is missing"
+    return AgentError(f"{place(spec, 'model')}: is missing; {how}", code="bad-setting", said=said)
 
 
 async def asked(call: HttpCall, answer: ModelAnswer) -> AsyncIterator[Event]:

@@ -13,6 +13,7 @@ from tui_eval.agents.http.http_call import HttpClient
 from tui_eval.agents.http.http_connections import place_of
 from tui_eval.agents.loose_json import decode, encode, one_line, text_of
 from tui_eval.agents.models import finish_reasons
+from tui_eval.agents.models.model_call import chosen_model
 from tui_eval.agents.promptfoo.promptfoo_models import OLLAMA_KEYS, OLLAMA_OPTIONS, filled_in
 from tui_eval.agents.promptfoo.promptfoo_request import shaped_tools
 from tui_eval.agents.promptfoo.provider_response import prompt_of
@@ -58,13 +59,7 @@ class OllamaAgent(Agent):
 
     async def open(self, context: SessionContext) -> Session:
         """Begin a conversation."""
-        model = context.model or self.model
-        if not model:
-            raise AgentError(
-                f"{place(self.spec, 'model')}: is missing; give one with -m",
-                code="bad-setting",
-                said="model is missing",
-            )
+        model = chosen_model(self.spec, self.model, context)
         return OllamaSession(
             self, plain_name(model, "ollama"), context.model_headers, tested=context.test is not None
         )

@@ -12,13 +12,13 @@ from itertools import chain
 from typing import Any
 
 from tui_eval.agents.base import Agent, AgentError, Capabilities, Request, Services, Session, SessionContext
-from tui_eval.agents.entry_options import Options, loaded, place, usual_secret
+from tui_eval.agents.entry_options import Options, loaded, usual_secret
 from tui_eval.agents.http.http_call import HttpClient
 from tui_eval.agents.http.http_connections import place_of
 from tui_eval.agents.loose_json import decode, encode, split_metadata, text_of
 from tui_eval.agents.models import finish_reasons, prices
-from tui_eval.agents.models.model_call import asked
-from tui_eval.agents.models.openai_stream import Completion
+from tui_eval.agents.models.model_call import asked, no_model
+from tui_eval.agents.models.openai_stream import Completion, usage_of
 from tui_eval.agents.models.recorded_messages import chat_messages
 from tui_eval.agents.models.tool_loop import Toolbox
 from tui_eval.agents.promptfoo import promptfoo_models, promptfoo_outputs
@@ -48,6 +48,7 @@ KNOWN = frozenset(
         "embedding_model",
         "stream",
         "promptfoo",
+        "promptfoo_price",
     }
 )
 
@@ -76,6 +77,7 @@ class OpenAIAgent(Agent):
         self.embedding_model = options.text("embedding_model") or EMBEDDING_MODEL
         self.stream = spec.options.get("stream", True) is not False
         self.promptfoo = options.flag("promptfoo")
+        self.own_price = prices.own_price(options.mapping("promptfoo_price"))
         self.callbacks = Callbacks(self.parameters.get("functionToolCallbacks"), services, spec.base)
         self.knows_schemas = True
         self.toolbox = Toolbox(options, services)
@@ -96,11 +98,7 @@ class OpenAIAgent(Agent):
             served = await self._models.get(self._served)
             if len(served) != 1:
                 there = f" ({self.base_url} has {clip(', '.join(served), 200)})" if served else ""
-                raise AgentError(
-                    f"{place(self.spec, 'model')}: is missing; give one here or with -m{there}",
-                    code="bad-setting",
-                    said="model is missing",
-                )
+                raise no_model(self.spec, f"give one here or with -m{there}")
             model = self.model = served[0]
         await self.toolbox.load()
         return OpenAISession(self, plain_name(model, "openai"), context, tested=context.test is not None)
@@ -130,8 +128,8 @@ class OpenAIAgent(Agent):
             pass
         return []
 
-    async def embed(self, texts: list[str]) -> list[list[float]]:
-        """A vector for each text, by this server's `/embeddings` and `embedding_model`.
+    async def embed(self, texts: list[str]) -> tuple[list[list[float]], Usage | None, float | None]:
+        """A vector for each text, by this server's `/embeddings` and `embedding_model`; their tokens, and USD.
 
         Raises:
             AgentError: it does not answer, or with something else.
@@ -139,13 +137,13 @@ class OpenAIAgent(Agent):
         body = encode({"model": self.embedding_model, "input": texts})
         call = self.client.call("POST", f"{self.base_url}/embeddings", body=body)
         try:
-            data = decode(await call.whole())["data"]
+            answer = decode(await call.whole())
+            data = answer["data"]
             if all(isinstance(item.get("index"), int) for item in data):
                 data = sorted(data, key=lambda item: item["index"])
             vectors = [[float(number) for number in item["embedding"]] for item in data]
             if not all(map(figures.is_finite, chain.from_iterable(vectors))):
                 raise ValueError("not finite")
-            return vectors
         except OverflowError:
             raise AgentError(
                 f"{self.base_url}/embeddings answered with numbers that are too large",
@@ -160,6 +158,9 @@ class OpenAIAgent(Agent):
                 said="no embeddings",
                 place=place_of(self.base_url),
             ) from None
+        usage = figures.usage(usage_of(answer.get("usage")))
+        model = self.embedding_model
+        return vectors, usage, prices.cost(model, usage, self.services.prices, self.own_price)
 
     async def close(self) -> None:
         """Close connections and the tools' process."""
@@ -226,7 +227,7 @@ class OpenAISession(Session):
                 raise
             total = add_usage(total, completion.usage)
             model = completion.model or self.model
-            cost = prices.cost_of(completion.model, self.model, total, agent.services.prices)
+            cost = prices.cost_of(completion.model, self.model, total, agent.services.prices, agent.own_price)
             yield UsageReport(total, cost)
             self.messages.append(completion.message())
             if not completion.keeps_filtered:

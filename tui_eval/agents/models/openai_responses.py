@@ -8,11 +8,11 @@ from contextlib import suppress
 from typing import Any
 
 from tui_eval.agents.base import AgentError, Request, Session, SessionContext
-from tui_eval.agents.entry_options import place
 from tui_eval.agents.http.error_answers import explain
 from tui_eval.agents.http.http_connections import place_of
 from tui_eval.agents.loose_json import decode, encode, text_of
 from tui_eval.agents.models import finish_reasons, prices
+from tui_eval.agents.models.model_call import chosen_model
 from tui_eval.agents.models.openai import OpenAIAgent
 from tui_eval.agents.promptfoo import promptfoo_models, promptfoo_outputs
 from tui_eval.events import Event, Finished, Note, ReasoningDelta, TextDelta, ToolCall
@@ -26,13 +26,7 @@ class OpenAIResponsesAgent(OpenAIAgent):
 
     async def open(self, context: SessionContext) -> Session:
         """Begin a conversation."""
-        model = context.model or self.model
-        if not model:
-            raise AgentError(
-                f"{place(self.spec, 'model')}: is missing; give one with -m",
-                code="bad-setting",
-                said="model is missing",
-            )
+        model = chosen_model(self.spec, self.model, context)
         return ResponsesSession(self, plain_name(model, "openai"), context, tested=context.test is not None)
 
     def asked_for(self, model: str, request: Request) -> dict[str, Any]:
@@ -151,7 +145,7 @@ class ResponsesSession(Session):
         self.messages.append({"role": "assistant", "content": text})
         usage = _usage(answer.get("usage"))
         model = str(answer.get("model") or self.model)
-        cost = prices.cost(model, usage, agent.services.prices) if usage else None
+        cost = prices.cost_of(model, self.model, usage, agent.services.prices, agent.own_price)
         reply = Reply(
             turn=request.turn,
             text=text,

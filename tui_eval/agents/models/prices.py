@@ -8,7 +8,9 @@ here have no cost rather than a guessed one: `prices:` in tui_eval.yaml adds the
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 from tui_eval.guard import figures
 from tui_eval.model import Usage
@@ -30,6 +32,7 @@ PRICES: dict[str, tuple[float, float, float]] = {
     "claude-sonnet-5": (2.0, 10.0, 0.20),
     "claude-sonnet-5-5": (2.0, 10.0, 0.10),
     # Where no price for cached input is given, it costs what input costs.
+    "chatgpt-4o-latest": (5.0, 15.0, 5.0),  # not in that part: promptfoo 0.121.20's
     "gpt-3.5-turbo": (0.50, 1.50, 0.50),
     "gpt-4": (30.0, 60.0, 30.0),
     "gpt-4-turbo": (10.0, 30.0, 10.0),
@@ -58,6 +61,43 @@ PRICES: dict[str, tuple[float, float, float]] = {
 """Model → input, output, cached input. Dated snapshots (`gpt-4.1-2025-04-14`) count as their model."""
 
 
+_WRITING_SHARE = 0.25
+
+
+class OwnPrice(NamedTuple):
+    """What a promptfoo provider's `config` says of its price, USD per million tokens; None: the table's. `cached` is
+    said with `input`."""
+
+    input: float | None
+    output: float | None
+    cached: float | None
+
+
+def own_price(settings: Mapping[str, Any], cached_share: float = 1.0) -> OwnPrice | None:
+    """The price that `cost`, `inputCost` and `outputCost` (USD for one token) give, as promptfoo 0.121.20 reads them:
+    `inputCost ?? cost` and `outputCost ?? cost`. None where none of them is there.
+
+    Cached input costs what input does; of Anthropic's models, unless `cost` alone says all, `cached_share` of it
+    (`calculateAnthropicCost`). There `cost` alone leaves cached input out, which is no price: it counts here. What is
+    no number gives no cost: promptfoo's is NaN then, which no threshold exceeds.
+    """
+    flat, given, output = (_for_million(settings.get(name)) for name in ("cost", "inputCost", "outputCost"))
+    if flat is given is output is None:
+        return None
+    share = 1.0 if given is output is None else cached_share
+    put_in = flat if given is None else given
+    return OwnPrice(put_in, flat if output is None else output, None if put_in is None else put_in * share)
+
+
+def _for_million(value: Any) -> float | None:
+    if value is None:
+        return None
+    try:
+        return math.nan if isinstance(value, bool) else float(value) * 1_000_000
+    except (TypeError, ValueError, OverflowError):
+        return math.nan
+
+
 def price_of(model: str, prices: Mapping[str, Mapping[str, float]]) -> tuple[float, float, float] | None:
     """Input, output and cached input of a model in USD per million tokens; None where unknown.
 
@@ -78,28 +118,64 @@ def price_of(model: str, prices: Mapping[str, Mapping[str, float]]) -> tuple[flo
     return PRICES.get(_undated(bare))
 
 
-def cost(model: str | None, usage: Usage | None, prices: Mapping[str, Mapping[str, float]]) -> float | None:
-    """USD that `usage` cost with `model`; None where the model or its usage is unknown.
+def cost(
+    model: str | None,
+    usage: Usage | None,
+    prices: Mapping[str, Mapping[str, float]],
+    own: OwnPrice | None = None,
+    written: int = 0,
+) -> float | None:
+    """USD that `usage` cost with `model`, whose `own` price comes before any table's; None where the model or its usage
+    is unknown. Of its input `written` tokens went into a cache of Anthropic's, for a quarter more.
 
     `usage.cached_tokens` are part of `usage.input_tokens`, as everywhere in this program.
     """
     if model is None or usage is None or (usage.input_tokens is None and usage.output_tokens is None):
         return None
-    price = price_of(model, prices)
+    price = _with_own(price_of(model, prices), own)
     if price is None:
         return None
     cached = usage.cached_tokens or 0
     fresh = max(0, (usage.input_tokens or 0) - cached)
     total = fresh * price[0] + cached * price[2] + (usage.output_tokens or 0) * price[1]
+    if own is None or own.input is None or own.cached != own.input:  # one price for all is that of these, too
+        total += min(written, fresh) * price[0] * _WRITING_SHARE
     return figures.amount(round(total / 1_000_000, 10), "cost")
 
 
 def cost_of(
-    named: str | None, asked: str | None, usage: Usage | None, prices: Mapping[str, Mapping[str, float]]
+    named: str | None,
+    asked: str | None,
+    usage: Usage | None,
+    prices: Mapping[str, Mapping[str, float]],
+    own: OwnPrice | None = None,
+    written: int = 0,
 ) -> float | None:
     """USD by the name that the server gave the model, else by the one that was asked for."""
-    found = cost(named, usage, prices)
-    return cost(asked, usage, prices) if found is None and asked != named else found
+    found = cost(named, usage, prices, own, written)
+    return cost(asked, usage, prices, own, written) if found is None and asked != named else found
+
+
+def _with_own(
+    known: tuple[float, float, float] | None, own: OwnPrice | None
+) -> tuple[float, float, float] | None:
+    """Input, output and cached input; None where a part of it is neither said nor known, or is no price."""
+    if own is None:
+        return known
+    parts = own.input, own.output, own.cached
+    price = (
+        parts
+        if known is None
+        else [mine if mine is not None else its for mine, its in zip(parts, known, strict=True)]
+    )
+    given, output, cached = price
+    if given is None or output is None or cached is None or not all(map(_is_price, (given, output, cached))):
+        return None
+    return given, output, cached
+
+
+def _is_price(value: float) -> bool:
+    return math.isfinite(value) and value >= 0
 
 
 def _undated(model: str) -> str:

@@ -21,6 +21,7 @@ from tui_eval.agents.http.http_call import HttpCall, HttpClient
 from tui_eval.agents.loose_json import decode, encode, one_line, text_of
 from tui_eval.agents.models import finish_reasons
 from tui_eval.agents.nao.nao_auth import Credentials
+from tui_eval.causes import wrong_query
 from tui_eval.config.project import NAO_URL, AgentSpec
 from tui_eval.events import (
     Event,
@@ -321,6 +322,12 @@ class NaoAgent(Agent):
         await self.client.close()
 
 
+_REFUSED = re.compile(
+    r"HTTP 500 from \S+: (?:Warehouse SQL request denied: (?P<denied>.*)|(?P<writes>Write SQL operations are disabled.*))"
+)
+"""What nao's server says of a test's own `sql`: the agent's queries fail in its tools (formats/nao.md section 4)."""
+
+
 class NaoSession(Session):
     """A chat (live), or the questions so far, which a follow-up repeats."""
 
@@ -361,6 +368,15 @@ class NaoSession(Session):
                 if call.unreported and call.status is not None:
                     yield call.exchanged("failed")
                 error.answer = error.answer or stream.text or call.heard
+                if request.sql and (refused := _REFUSED.search(str(error))) is not None:
+                    said = refused["denied"] or refused["writes"]
+                    raise AgentError(
+                        wrong_query(said, request.sql_place),
+                        status=error.status,
+                        answer=error.answer,
+                        code="query-failed",
+                        said=said,
+                    ) from None
                 if error.status != 401:
                     raise
                 if again:

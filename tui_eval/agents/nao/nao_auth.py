@@ -18,7 +18,7 @@ from aiohttp import web
 from tui_eval.agents.base import AgentError
 from tui_eval.agents.entry_options import Options, usual_secret
 from tui_eval.agents.loose_json import decode, encode
-from tui_eval.config.config_values import host_of, is_loopback
+from tui_eval.config.config_values import destination, host_of, is_loopback
 
 if TYPE_CHECKING:
     from tui_eval.agents.http.http_call import HttpClient
@@ -136,7 +136,7 @@ class Credentials:
         elif not self.can_sign_in and (stored := stored_sign_in()):
             own = os.environ.get("BACKEND_URL")
             if not (spec.typed or is_loopback(url) or (own and host_of(own) == host_of(url))):
-                trust.require(f"send the sign-in of ~/.nao/auth.json to {host_of(url)}")
+                trust.require(f"send the sign-in of ~/.nao/auth.json to {destination(url)}")
             self.headers = stored
         elif not self.can_sign_in:
             self.headers = _approved.get(url, {})

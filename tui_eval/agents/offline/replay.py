@@ -22,6 +22,7 @@ from tui_eval.events import (
     ToolCall,
     ToolResult,
 )
+from tui_eval.guard import figures
 from tui_eval.guard.trust import NeedsTrust
 from tui_eval.model import Attempt, Entry, Reply
 
@@ -83,6 +84,8 @@ class ReplaySession(Session):
                 raise AgentError(
                     entry.error or entry.text or "the recorded attempt failed here", code="reported"
                 )
+            if entry.kind == "note" and figures.retell(entry.text):
+                continue  # what was unknown then is unknown again, and noted at the end of the turn
             event = _event(entry)
             if event is not None:
                 yield event

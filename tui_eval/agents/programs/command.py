@@ -26,7 +26,7 @@ from tui_eval.agents.base import (
 )
 from tui_eval.agents.entry_options import Options
 from tui_eval.agents.http.json_reply import Paths, read_reply
-from tui_eval.agents.loose_json import decode, encode, one_line
+from tui_eval.agents.loose_json import broken_object, decode, encode, one_line
 from tui_eval.agents.neuro_san.sly_data import without_sly_data
 from tui_eval.agents.promptfoo.provider_response import call_context, prompt_of, provider_options
 from tui_eval.config.project import AgentSpec
@@ -272,21 +272,28 @@ class CommandSession(RememberingSession):
             )
         if said:
             yield Note(f"printed: {said[:10_000]}")
-        events, reply = self._read(text, request.turn)
+        events, reply = self._read(text, request)
         for event in events:
             yield event
         reply.latency_ms = spent
         self.remember(request, reply)
         yield Finished(reply)
 
-    def _read(self, text: str, turn: int) -> tuple[list[Event], Reply]:
+    def _read(self, text: str, request: Request) -> tuple[list[Event], Reply]:
+        turn = request.turn
         if self.agent.promptfoo:
             text = _ANSI.sub("", text).strip()
             return ([TextDelta(text)] if text else []), Reply(turn=turn, text=text)
-        stripped = text.strip()
+        stripped = text.strip("\ufeff \t\r\n")
+        name = self.agent.command[0]
+        if not stripped:
+            raise AgentError(f"{name} answered nothing", code="empty-answer", place=name)
         if stripped.startswith(("{", '"')):
             with suppress(ValueError):
-                return read_reply(decode(stripped), turn, Paths())
+                return read_reply(decode(stripped), turn, Paths(), rows=request.schema is not None)
+        if why := broken_object(stripped):
+            what = f"{name} answered with {why}: {one_line(stripped)}"
+            raise AgentError(what, answer=text, code="unreadable", said=why, place=name)
         return read_reply(text.rstrip("\n"), turn, Paths())
 
     async def _run(self, argv: list[str], stdin: bytes) -> tuple[int, bytes, bytes]:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
 
@@ -72,8 +72,17 @@ class PythonAgent(Agent):
         """The function as people name it."""
         return f"{self.file.name}:{self.function}"
 
-    async def open(self, context: SessionContext) -> Session:
-        """Look at how the function wants to be called (again when its file changed).
+    @property
+    def preparing(self) -> str:
+        return f"loading {self.file.name}"
+
+    async def prepare(self, tell: Callable[[str], None] | None) -> None:
+        """Load the file, whose imports may take many seconds that are not the agent's. Further processes, for attempts
+        at the same time, load it in their first call."""
+        await self._describe()
+
+    async def _describe(self) -> Description:
+        """How the function wants to be called (looked at again when its file changed).
 
         Raises:
             AgentError: its file does not load, or has no such function.
@@ -86,7 +95,15 @@ class PythonAgent(Agent):
                 except ScriptError as error:
                     raise AgentError(one_line(str(error)), code=error.code) from None
                 self._described_at = changed
-            described = self._described
+            return self._described
+
+    async def open(self, context: SessionContext) -> Session:
+        """Begin a conversation, by how the function wants to be called.
+
+        Raises:
+            AgentError: as `_describe`.
+        """
+        described = await self._describe()
         streams = described.is_async_gen or described.is_generator
         by_turn = len(described.parameters) > 1 or streams
         self.takes_whole_conversation = not by_turn and not self.promptfoo
@@ -137,7 +154,7 @@ class PythonSession(RememberingSession):
         if agent.promptfoo:
             events, reply = read_response(result.value, request.turn)
         else:
-            events, reply = self._read(result.value, request.turn)
+            events, reply = self._read(result.value, request, pair=result.is_tuple)
         for event in events:
             yield event
         if reply.latency_ms is None:
@@ -173,27 +190,30 @@ class PythonSession(RememberingSession):
             "traceparent": trace.traceparent if trace is not None else None,
         }
 
-    def _read(self, value: Any, turn: int) -> tuple[list[Event], Reply]:
-        shown = self.agent.shown
-        if (
-            isinstance(value, list)
-            and len(value) == 2
-            and (isinstance(value[1], dict) or (value[1] is None and isinstance(value[0], str)))
-            and value[0] is not None
-        ):
-            text, metadata = value[0], value[1] or {}
-            reply = Reply(turn=turn, text=text_of(text), metadata=metadata, usage=usage_from(metadata))
-            if not isinstance(text, str):
-                reply.output = text
-            return ([TextDelta(reply.text)] if reply.text else []), reply
-        if value is None or (isinstance(value, list) and len(value) == 2 and value[0] is None):
+    def _read(self, value: Any, request: Request, *, pair: bool) -> tuple[list[Event], Reply]:
+        """What the function returned; a tuple (`pair`) is (text, metadata) and nothing else: as JSON text its metadata
+        would count as not reported, and every limit on it would pass."""
+        shown, turn = self.agent.shown, request.turn
+        two = isinstance(value, list) and len(value) == 2
+        if value is None or (two and value[0] is None):
             raise AgentError(
                 f"{shown} returned nothing; it must return text or (text, metadata)",
                 code="empty-answer",
                 said="returned nothing",
             )
+        if two and (pair or isinstance(value[0], str)) and isinstance(value[1], dict | None):
+            text, metadata = value[0], value[1] or {}
+            reply = Reply(turn=turn, text=text_of(text), metadata=metadata, usage=usage_from(metadata))
+            if not isinstance(text, str):
+                reply.output = text
+            return ([TextDelta(reply.text)] if reply.text else []), reply
+        if pair:
+            said = f"returned ({', '.join(map(_kind, value))})"
+            raise AgentError(
+                f"{shown} {said}; it must return text or (text, metadata)", code="unreadable", said=said
+            )
         try:
-            return read_reply(value, turn, Paths())
+            return read_reply(value, turn, Paths(), rows=request.schema is not None)
         except AgentError as error:
             raise AgentError(f"{shown}: {error}", answer=error.answer, like=error) from None
 
@@ -234,6 +254,13 @@ class PythonSession(RememberingSession):
         reply.latency_ms = round((time.monotonic() - began) * 1000, 1)
         self.remember(request, reply)
         yield Finished(reply)
+
+
+_KINDS = {str: "text", dict: "a mapping", list: "a list", bool: "a boolean", type(None): "None"}
+
+
+def _kind(value: Any) -> str:
+    return _KINDS.get(type(value), "a number")
 
 
 def _changed_at(file: Path) -> int:

@@ -13,6 +13,7 @@ from tui_eval.agents.loose_json import one_line
 from tui_eval.guard.paths import confine
 from tui_eval.guard.trust import inline_in_node, script
 from tui_eval.javascript.inline import better_in_node, needs_node
+from tui_eval.javascript.values import is_undefined
 
 if TYPE_CHECKING:
     from tui_eval.javascript.isolate import JavaScriptHost
@@ -73,9 +74,10 @@ class Scripts:
         default: str = "get_transform",
         given: str = "",
         leases: ScriptLeases | None = None,
+        undefined: Any = None,
     ) -> Any:
         """The result of an expression, a function (called with the values in their order) or `file://…`;
-        None for `undefined`. `given` is the code as the suite has it, where it was added to; `leases` say in whose
+        `undefined` where an isolate gives that. `given` is the code as the suite has it, where it was added to; `leases` say in whose
         process it runs (None: any that is free).
 
         Raises:
@@ -91,14 +93,14 @@ class Scripts:
             body = f"{code}\n;"
         else:
             body = f"return (\n{plain}\n);"
-        return await self._evaluate(body, values, what, given or code, leases)
+        found = await self._evaluate(body, values, what, given or code, leases)
+        return undefined if is_undefined(found) else found
 
     async def _evaluate(
         self, body: str, values: Mapping[str, Any], what: str, code: str, leases: ScriptLeases | None
     ) -> Any:
         from tui_eval.javascript.inline import evaluate
         from tui_eval.javascript.isolate import JavaScriptError
-        from tui_eval.javascript.values import UNDEFINED
 
         def require(_: str) -> None:
             self.services.trust.require(inline_in_node(code, self.base, self.services.root))
@@ -106,10 +108,9 @@ class Scripts:
         try:
             node = self._node_host()
             lease = leases.of(node) if leases is not None else None
-            found = await evaluate(body, values, self._isolate(), node, require, self.base, lease=lease)
+            return await evaluate(body, values, self._isolate(), node, require, self.base, lease=lease)
         except JavaScriptError as error:
             raise AgentError(f"{what}: {one_line(str(error))}", code=error.code) from None
-        return None if found is UNDEFINED else found
 
     async def file(
         self,

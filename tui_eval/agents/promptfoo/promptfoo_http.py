@@ -42,6 +42,7 @@ from tui_eval.config.project import AgentSpec, ConfigError
 from tui_eval.events import Event, Finished, Retrying, TextDelta
 from tui_eval.guard import figures
 from tui_eval.guard.fair_share import seconds_left
+from tui_eval.javascript.values import UNDEFINED, is_undefined
 from tui_eval.model import Reply, Usage
 
 # -- `config.session` of a promptfoo HTTP provider: an endpoint that begins a session before the request.
@@ -193,12 +194,14 @@ class AnswerReader:
             events, reply = read_response(found, turn)
         else:
             answers = False
-            if found is None:
+            missing = found is None and not reference
+            if is_undefined(found):
                 found = {}  # as promptfoo stores what is undefined
             elif reference and not isinstance(found, dict | list) and not found:
                 found = {"output": found}
-            reply = Reply(turn=turn, text=text_of(found))
-            if not isinstance(found, str):
+            # A reply that is null is none, promptfoo's "No output"; to the letter it is an object with a null in it.
+            reply = Reply(turn=turn, text="" if missing else text_of(found), text_missing=missing)
+            if not isinstance(found, str) and not missing:
                 reply.output = found
             events = []
             if reply.text:
@@ -227,7 +230,9 @@ class AnswerReader:
             "latencyMs": round(took),
         }
         given = {"json": value, "text": text, "context": {"response": response}}
-        return await self._scripts.run(parser, given, "config.transformResponse", "parse_response")
+        return await self._scripts.run(
+            parser, given, "config.transformResponse", "parse_response", undefined=UNDEFINED
+        )
 
     def _http(self, call: HttpCall) -> dict[str, Any]:
         shown = {

@@ -27,6 +27,9 @@ KEYS = frozenset(
 )  # fmt: skip
 """Keys of `config` that say something about a request."""
 
+PRICE_KEYS = ("cost", "inputCost", "outputCost")
+"""Keys of `config` that say what a token costs (USD)."""
+
 OLLAMA_OPTIONS = frozenset(
     ("num_predict", "top_k", "top_p", "tfs_z", "seed", "useNUMA", "num_ctx", "num_keep", "num_batch", "num_gqa",
      "num_gpu", "main_gpu", "low_vram", "f16_kv", "logits_all", "vocab_only", "use_mmap", "use_mlock",

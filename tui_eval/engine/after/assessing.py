@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
-from tui_eval.engine.run_context import AskJudge
+from tui_eval.engine.run_context import AskJudge, judges_take
+from tui_eval.guard import figures
 from tui_eval.guard.text import clip
+from tui_eval.model import JudgeUse
 from tui_eval.store.encoding import encode_json
 from tui_eval.store.failure_modes import Assessment, FailureMode
 from tui_eval.store.reader import RunReader
@@ -34,9 +36,15 @@ async def assess_run(
     named = assessment.modes[:NAMED]
     assessment.note = ""
     at_once = asyncio.Semaphore(_AT_ONCE)
+
+    def took(more: JudgeUse) -> None:
+        assessment.judging = figures.judge_use(assessment.judging, more)
+
+    counting = judges_take.set(took)
     answers = await asyncio.gather(
         *(_name(mode, reader, ask, at_once, on_answer) for mode in named), return_exceptions=True
     )
+    judges_take.reset(counting)
     problems: list[BaseException] = []
     for mode, answer in zip(named, answers, strict=True):
         if isinstance(answer, BaseException):

@@ -33,11 +33,13 @@ _CHAIN = 20  # judgements of judgements, as earlier versions made them
 
 
 class RecordedAnswer(NamedTuple):
-    """A recorded answer: its name (`RUN/ATTEMPT`), the number of its attempt, and what was first recorded."""
+    """A recorded answer: its name (`RUN/ATTEMPT`), the number of its attempt, what was first recorded, and the case as
+    it was then."""
 
     name: str
     number: int
     attempt: Attempt
+    case: Case
 
 
 class AnsweredAttempt(NamedTuple):
@@ -188,17 +190,19 @@ def _answers(store: Store, placed: Iterable[tuple[Path, RunInfo, AttemptRow]]) -
             continue
         with closing(RunReader(folder)) as reader:
             attempt = reader.attempt(row.id)
+            case = reader.case(row.case_ref)
         if attempt is None:
             continue
-        name, first = _first(store, folder, info, row, attempt)
-        found.setdefault(name, RecordedAnswer(name, row.attempt, first))
+        name, first, asked = _first(store, folder, info, row, attempt, case)
+        found.setdefault(name, RecordedAnswer(name, row.attempt, first, asked))
     return list(found.values())
 
 
 def _first(
-    store: Store, folder: Path, info: RunInfo, row: AttemptRow, attempt: Attempt
-) -> tuple[str, Attempt]:
-    """An answer's name and what was first recorded of it; where that run is gone, what the judgement kept."""
+    store: Store, folder: Path, info: RunInfo, row: AttemptRow, attempt: Attempt, case: Case
+) -> tuple[str, Attempt, Case]:
+    """An answer's name, what was first recorded of it, and the case that was asked; where that run is gone, what the
+    judgement kept."""
     name = answer_name(folder.name, row.id)
     for _ in range(_CHAIN):
         judged = _judged(info, row)
@@ -212,12 +216,13 @@ def _first(
                 found = reader.attempt(int(number))
                 rows = reader.attempts_with([int(number)])
                 info = reader.info()
+                asked = reader.case(rows[0].case_ref) if rows else case
         except (StoreError, OSError, ValueError):
             break
         if found is None or not rows or found.case_id != attempt.case_id:
             break
-        attempt, row = found, rows[0]
-    return name, attempt
+        attempt, row, case = found, rows[0], asked
+    return name, attempt, case
 
 
 def _judged(info: RunInfo, row: AttemptRow) -> str | None:
@@ -273,8 +278,8 @@ def planned(
     )
     jobs = [
         msgspec.structs.replace(
-            one.job, attempts=1, required=1, first_attempt=answer.number, recorded=answer.attempt, from_turn=None,
-            deadline_all=None, deadline_suite=None, pause=0.0,
+            one.job, attempts=1, required=1, first_attempt=answer.number, recorded=answer.attempt,
+            asked_case=answer.case, from_turn=None, deadline_all=None, deadline_suite=None, pause=0.0,
         )
         for one in judged
         for answer in one.answers

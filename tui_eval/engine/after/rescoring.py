@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from tui_eval.engine.after.judging_again import (
     planned,
 )
 from tui_eval.engine.after.resuming import root_of
+from tui_eval.engine.after.row_comparison import compares, test_mark
 from tui_eval.engine.plan import Job, plan
 from tui_eval.engine.prepare import NothingToRun, check_judge, new_writer
 from tui_eval.engine.request import RequestCell, RunRequest, request_of
@@ -32,7 +34,9 @@ from tui_eval.guard.private import cache_home
 from tui_eval.guard.trust import Trust
 from tui_eval.guard.trust_store import trust_for
 from tui_eval.model import Attempt, Case, Problem
+from tui_eval.store import missing_cases
 from tui_eval.store.printed_commands import rescore_command
+from tui_eval.store.reader import RunReader
 from tui_eval.store.run_folders import Store, is_alive
 from tui_eval.store.schema import RunInfo
 
@@ -46,7 +50,7 @@ def rescore(
 ) -> ActiveRun:
     """Prepare the judging of every recorded answer with the assertions of today's files; a case that is no
     longer there is judged as it was. `overrides` gives concurrency, timeout, judge and trust, and may narrow it to some cases
-    (`case_ids`): then to all attempts of them that count, those of other runs too.
+    (`case_ids`): then to all attempts of them that count, those of other runs too, or (`cells`) to columns of them.
 
     Raises:
         NothingToRun: the run has no answers, or is being executed: half of it would stand for the whole; or a suite
@@ -61,7 +65,10 @@ def rescore(
     if overrides.case_ids is None:
         info, recorded = answers_of_run(Store(root), folder)
     else:
-        info, recorded = answers_of_cases(Store(root), folder, set(overrides.case_ids))
+        ids = whole_ids(folder, overrides.case_ids)
+        overrides = msgspec.structs.replace(overrides, case_ids=sorted(ids))
+        info, recorded = answers_of_cases(Store(root), folder, ids)
+        recorded = _in_columns(recorded, overrides)
     if not recorded:
         raise NothingToRun(f"run {info.id} has no recorded answers to judge")
     request = _request(info, overrides)
@@ -88,6 +95,9 @@ def rescore(
         )
         raise SelectionError(f"judging again needs trust: {'; '.join(wanted)}; look at it, then: {again}")
     writer = new_writer(Store(root), config, request, [one.job for one in judged], environment)
+    if lacks := missing_cases.unread_kept(info):
+        writer.info.provenance |= lacks
+        writer.update_info()
     jobs, references = planned(writer, environment, judged)
     active = ActiveRun(config, request, jobs, environment, writer, problems, on_start, on_done)
     active.tickets = active.runner.tickets(references)
@@ -96,6 +106,30 @@ def rescore(
         active.note = f"judges the answers of run {info.id} again; {left:,} {what} never run, and have none"
     writer.flush()
     return active
+
+
+def whole_ids(folder: Path, case_ids: Sequence[str]) -> set[str]:
+    """These cases of a run with the other columns of tests that compare them: one alone has none to lose against."""
+    ids = set(case_ids)
+    with closing(RunReader(folder)) as reader:
+        rows = reader.cases()
+        asked = [case for row in rows if row.case_id in ids and compares(case := reader.case(row.id))]
+        marks, suites = {test_mark(case) for case in asked}, {case.suite for case in asked}
+        for row in rows:
+            if row.suite in suites and row.case_id not in ids and test_mark(reader.case(row.id)) in marks:
+                ids.add(row.case_id)
+    return ids
+
+
+def _in_columns(recorded: list[AnsweredAttempt], asked: RunRequest) -> list[AnsweredAttempt]:
+    """Those of the columns that are asked for; of cases of which no column is, all."""
+    columns = {(cell.case_id, cell.agent, cell.model or None) for cell in asked.cells or ()}
+    named = {case_id for case_id, _, _ in columns}
+    return [
+        one
+        for one in recorded
+        if one.row.case_id not in named or (one.row.case_id, one.row.agent, one.row.model or None) in columns
+    ]
 
 
 def _refuse_unreadable(

@@ -89,27 +89,7 @@ def resume(
             words = "has its answer; what compares columns is still to be judged"
             raise NothingToRun(f"run {info.id}: every attempt {words}: tui-eval rescore {info.id}")
         raise NothingToRun(f"run {info.id} is complete: every attempt has a result")
-    request = request_of(info)
-    request.concurrency = overrides.concurrency or request.concurrency
-    request.timeout = overrides.timeout or request.timeout
-    request.judge = overrides.judge or request.judge
-    request.on = overrides.on or request.on
-    if overrides.max_cost is not None:
-        request.max_cost = info.options["max_cost"] = overrides.max_cost
-    if overrides.no_fail_fast:
-        request.fail_fast = False
-        info.options.pop("fail_fast", None)
-    # What a run's folder says of trust was not said by the person: it can come from anywhere.
-    request.trust = overrides.trust
-    this_time, request.agreed = request.agreed, overrides.agreed
-    info.note = ""  # why it was interrupted; that is over
-    # The commands printed from now on need what this time needed.
-    if overrides.trust:
-        info.options["trust"] = True
-    if overrides.agreed:
-        info.options["agreed"] = list(dict.fromkeys([*this_time, *overrides.agreed]))
-    if overrides.judge:
-        info.options["judge"] = overrides.judge
+    request, this_time = _asked_for_now(info, overrides)
     root = root_of(folder)
     config = load([root], request.config_file, root=root)
     spent = _spent_before(attempts, rows, info)
@@ -165,11 +145,8 @@ def resume(
         place(jobs, request.continue_from, Store(config.root))
     check_judge(request, environment, typed=overrides.judge)
     mark_failed(jobs, environment)
-    earlier = recall(environment, config, folder, jobs)
-    info.state, info.finished_at = "running", None
-    ended = (row.started_at + (row.duration_ms or 0.0) / 1000 for row in attempts if row.started_at)
-    now = time.time()
-    environment.begin(max((moment for moment in ended if moment < now + SET_BACK_MOST), default=now))
+    earlier = recall(environment, folder, jobs)
+    environment.begin(_runs_again(info, attempts))
     writer = RunWriter(folder, info)
     for ref, model in renamed.items():
         writer.model(ref, model)
@@ -178,6 +155,44 @@ def resume(
     active.runner.go_on_from(spent)
     active.tickets = active.runner.tickets(references)
     return active
+
+
+def _asked_for_now(info: RunInfo, overrides: RunRequest) -> tuple[RunRequest, list[str]]:
+    """What the run was asked for, with what is said this time, which the run's options keep; and what was agreed to
+    before, for that time alone."""
+    request = request_of(info)
+    request.concurrency = overrides.concurrency or request.concurrency
+    request.timeout = overrides.timeout or request.timeout
+    request.judge = overrides.judge or request.judge
+    request.on = overrides.on or request.on
+    if overrides.max_cost is not None:
+        request.max_cost = info.options["max_cost"] = overrides.max_cost
+    if overrides.no_fail_fast:
+        request.fail_fast = False
+        info.options.pop("fail_fast", None)
+    # What a run's folder says of trust was not said by the person: it can come from anywhere.
+    request.trust = overrides.trust
+    before, request.agreed = request.agreed, overrides.agreed
+    info.note = ""  # why it was interrupted; that is over
+    # The commands printed from now on need what this time needed.
+    if overrides.trust:
+        info.options["trust"] = True
+    if overrides.agreed:
+        info.options["agreed"] = list(dict.fromkeys([*before, *overrides.agreed]))
+    if overrides.judge:
+        info.options["judge"] = overrides.judge
+    return request, before
+
+
+def _runs_again(info: RunInfo, attempts: list[AttemptRow]) -> float:
+    """Let a run be at work again; the moment at which it was last."""
+    ended = (row.started_at + (row.duration_ms or 0.0) / 1000 for row in attempts if row.started_at)
+    now = time.time()
+    last = max((moment for moment in ended if moment < now + SET_BACK_MOST), default=now)
+    # Nothing went on since then; one that was killed has not said when: it was after its last attempt began or ended.
+    info.paused_for += max(0.0, now - (info.paused_at or info.finished_at or last))
+    info.state, info.finished_at, info.paused_at = "running", None, None
+    return last
 
 
 def _models_read(config: Config, trust: Trust) -> dict[str, str]:
@@ -238,7 +253,11 @@ def _spent_before(attempts: Sequence[AttemptRow], cases: Mapping[int, StoredCase
     kept = info.provenance.get(UNFINISHED_COST)
     spent = Spent(figures.amount(kept, "cost") or 0.0)
     for row in attempts:
-        if row.state != "done" or row.judges:
+        if row.state != "done":
+            continue
+        spent.cost += row.judge_cost or 0.0
+        spent.judges_without_cost += row.judge_calls if row.judge_cost is None else 0
+        if row.judges:
             continue
         spent.cost += row.cost or 0.0
         spent.without_cost += row.cost is None and not row.cached and row.outcome in ("passed", "failed")

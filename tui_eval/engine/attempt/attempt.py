@@ -18,7 +18,7 @@ from tui_eval.engine.attempt.stepping import Stepper
 from tui_eval.engine.attempt.time_limits import TimeLimits
 from tui_eval.engine.places.attempt_place import AttemptLog
 from tui_eval.engine.plan import Job
-from tui_eval.engine.run_context import RunContext
+from tui_eval.engine.run_context import RunContext, judges_take
 from tui_eval.formats import format_of
 from tui_eval.guard import figures
 from tui_eval.guard.fair_share import in_turn
@@ -34,24 +34,28 @@ async def execute(
     deadline: float | None = None,
     stepper: Stepper | None = None,
     left: dict[int, Attempt] | None = None,
+    first: Collector | None = None,
 ) -> Attempt:  # fmt: skip
     """Run one attempt to its end. Cancelling the task closes the connection and raises; what there was of the
     attempt is then in `left`, by its reference.
 
     `deadline` (loop time) ends it earlier than its own time limit would. With a `stepper` a person
     decides on each turn, without a time limit but the turns' own; what was changed by hand is no result.
+    `first` is a try for which only kept answers were taken: none is now, and what its judges took counts.
     """
     job = job.opened()
     collector = Collector(writer, attempt_ref, environment.masker)
     by_hand = ByHand(attempt_ref, collector, stepper)
     limits = TimeLimits(job, deadline, stepper is not None, collector)
-    run = Running(job, number, collector, environment, by_hand, limits)
+    run = Running(job, number, collector, environment, by_hand, limits, asks_anew=first is not None)
     started = environment.now()
     if writer is not None:
         writer.started(attempt_ref, started)
     clock = time.perf_counter()
     listening = printed.set(collector.printed)
     heeding = figures.unknown.set(collector.unknown)
+    collector.judging = first.judging if first is not None else None
+    counting = judges_take.set(collector.judge_took)
     error: str | None = None
     why: list[Evidence] | None = None
     judgement: Judgement | None = None
@@ -82,6 +86,7 @@ async def execute(
     finally:
         printed.reset(listening)
         figures.unknown.reset(heeding)
+        judges_take.reset(counting)
         collector.close()
         run.close()
         if cancelled and left is not None:
@@ -91,6 +96,11 @@ async def execute(
                 (time.perf_counter() - clock) * 1000 - run.uncounted_ms - limits.waited_ms, 1
             )
             left[attempt_ref] = mask(attempt, environment)
+    if run.known_in_part and first is None:
+        # Only known answers were taken, and the agent was asked nothing: the turn for the rows is not among them.
+        return await execute(
+            job, number, attempt_ref, environment, writer, deadline, stepper, left, first=collector
+        )
     duration = (time.perf_counter() - clock) * 1000 - run.uncounted_ms - limits.waited_ms
     if judgement is not None and judgement.frames and judgement.data is not None and writer is not None:
         await _keep_frames(judgement, attempt_ref, environment, writer)

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Awaitable, Callable
 from functools import lru_cache
 
 from tui_eval import causes, formats
 from tui_eval.agents import with_env
-from tui_eval.agents.base import AgentError, Capabilities, Request
+from tui_eval.agents.base import AgentError, Capabilities
 from tui_eval.assertions.judge_input import (
     CannotJudge,
     JudgeInput,
@@ -19,13 +18,12 @@ from tui_eval.assertions.judge_input import (
 )
 from tui_eval.engine.attempt import continuing
 from tui_eval.engine.attempt.collector import Collector
-from tui_eval.engine.attempt.extraction import extract, verified
+from tui_eval.engine.attempt.extraction import Ask, extract, verified
 from tui_eval.engine.attempt.turn_requests import Conversation
 from tui_eval.engine.plan import Job
 from tui_eval.engine.run_context import RunContext
 from tui_eval.model import Case, Compat, Evidence, Reply, Trace, Verdict
 
-Ask = Callable[[Request], Awaitable[Reply]]
 _NEVER_VERIFY = frozenset(
     (
         "openai",
@@ -182,8 +180,10 @@ def judge_services(job: Job, environment: RunContext) -> JudgeServices:
         scores=lambda provider, text: environment.scores(with_env(provider, env), text, job.base),
         judge_fault=lambda: environment.judge_fault(job),
         backend_may_verify=job.spec is None or job.spec.type not in _NEVER_VERIFY,
-        try_sql=lambda name, sql: environment.try_sql(name or job.database, sql),
-        run_sql=(lambda name, sql: environment.sql(name or job.database, sql)) if has_database else None,
+        try_sql=lambda name, sql: environment.try_sql(name or job.database, sql, job.timeout),
+        run_sql=(lambda name, sql: environment.expected_sql(name or job.database, sql, job.timeout))
+        if has_database
+        else None,
         agent_sql=(lambda name, sql: environment.agent_sql(name or job.database, sql))
         if has_database
         else None,

@@ -33,6 +33,7 @@ from tui_eval.engine.attempt.finished import AttemptFailed
 from tui_eval.engine.attempt.time_limits import TimeLimits
 from tui_eval.engine.attempt.turn_requests import (
     Conversation,
+    as_one,
     conversation_of,
 )
 from tui_eval.engine.cached_session import CachedSession
@@ -53,6 +54,8 @@ if TYPE_CHECKING:
 # -- Judging a record again where a secret was masked in it: the verdict of then stays.
 
 
+SLOW = 1.0
+"""Seconds after which it is said what an attempt waits for before its agent is asked."""
 KEPT = " (kept: the record is masked here)"
 _UNDECIDED = "cannot be judged again: the recorded answer is masked here; run the case"
 _NUMBERS = frozenset({"usage", "cost", "latency", "duration"})
@@ -118,8 +121,13 @@ class Running:
         environment: RunContext,
         by_hand: ByHand,
         limits: TimeLimits,
+        asks_anew: bool = False,
     ) -> None:
         self.job = job
+        self.asks_anew = asks_anew
+        """Whether kept answers are not taken."""
+        self.known_in_part = False
+        """Whether kept answers were taken for a conversation that cannot go on from them."""
         self.number = number
         self.collector = collector
         self.environment = environment
@@ -184,8 +192,19 @@ class Running:
 
     async def _prepare(self, agent: Agent) -> None:
         before = time.perf_counter()
-        await agent.prepare(self._teller(for_person=True))
-        self.uncounted_ms += (time.perf_counter() - before) * 1000
+        loop = asyncio.get_running_loop()
+        slow = loop.call_later(SLOW, self._waits_for, agent.preparing) if agent.preparing else None
+        try:
+            await agent.prepare(self._teller(for_person=True))
+        finally:
+            if slow is not None:
+                slow.cancel()
+            self.collector.goes_on()
+            self.uncounted_ms += (time.perf_counter() - before) * 1000
+
+    def _waits_for(self, what: str) -> None:
+        self.collector.waits(what)
+        self.environment.say_once(f"{what}: not counted as the agent's time")
 
     def _from_cache(self, spec: AgentSpec) -> bool:
         """Whether answers of this agent are kept. What a person changes on its way is none, nor what goes on from a
@@ -216,8 +235,8 @@ class Running:
             return await answers.asked(spec, context) == asked
 
         said = lambda: (self.collector.entries, self.collector.replies)  # noqa: E731
-        masker = self.environment.masker
-        return CachedSession(answers.cache, asked, opened, said, masker, answers.reads, stands)
+        masker, reads = self.environment.masker, answers.reads and not self.asks_anew
+        return CachedSession(answers.cache, asked, opened, said, masker, reads, stands)
 
     def _teller(self, *, for_person: bool = False) -> Callable[[str], None] | None:
         """Shows the person a line, also in the attempt (which may wait for them)."""
@@ -267,6 +286,7 @@ class Running:
 
             return await self._judge(conversation, reports_of(agent.capabilities), ask)
         finally:
+            self.known_in_part = isinstance(session, CachedSession) and session.in_part
             await session.close()
 
     async def _judge(self, conversation: Conversation, reports: Reports, ask: Ask | None = None) -> Judgement:
@@ -295,6 +315,7 @@ class Running:
         """The recorded answer with today's assertions; nothing is sent to the agent."""
         try:
             answer = continuing.answered(recorded, conversation, self.job.case.format)
+            continuing.check_question(self.job, conversation, self.environment.masker)
         except continuing.CannotContinue as why:
             failure = AttemptFailed(str(why), "cannot-continue")
             if recorded.error is not None and recorded.evidence:
@@ -317,6 +338,7 @@ class Running:
         if job.recorded is None or turn is None or turn <= 1:
             return conversation.requests
         try:
+            continuing.check_question(job, conversation, self.environment.masker)
             entries, replies, known, known_replies = continuing.earlier(
                 job.recorded, conversation.requests, turn
             )
@@ -329,7 +351,7 @@ class Running:
             raise AttemptFailed(
                 f"cannot go on from turn {turn}: {continuing.no_way(kind)}", "cannot-continue"
             )
-        self.collector.adopt(entries, replies)
+        self.collector.adopt(entries, replies, spent_before=True)
         self.collector.take(Note(f"the turns before {turn} are those of an earlier run, not sent again"))
         return [request for request in conversation.requests if request.turn >= turn]
 
@@ -360,20 +382,16 @@ class Running:
 
     async def _converse(self, agent: Agent, session: Session, conversation: Conversation) -> None:
         left = self._continue(session, conversation)
-        whole = agent.takes_whole_conversation and conversation.whole and self.by_hand.stepper is None
-        whole = whole and len(left) == len(conversation.requests)
-        requests = [conversation.as_one()] if whole else left
+        if agent.takes_whole_conversation and conversation.whole and len(left) == len(conversation.requests):
+            await self._ask_once(agent, session, conversation)
+            return
         if isinstance(session, CachedSession):
-            await session.look(requests)
-        for request in requests:
+            await session.look(left)
+        for request in left:
             if not await self._not_counted(self.by_hand.sends(request, conversation)):
                 continue
             await self._keep_pace(agent, session, request)
-            if whole:
-                for turn, text in enumerate(request.messages or [], 1):
-                    self.collector.begin(turn, text)
-            else:
-                self.collector.begin(request.turn, conversation.shown(request))
+            self.collector.begin(request.turn, conversation.shown(request))
             self.by_hand.mark(request.turn)
             self.asked = True
             async with self.limits.turn(request.turn, conversation.limits.get(request.turn)):
@@ -381,6 +399,31 @@ class Running:
             if not request.continue_conversation:
                 session.restart()
             await self._not_counted(self.by_hand.told(request.turn, self.job, self.environment))
+
+    async def _ask_once(self, agent: Agent, session: Session, conversation: Conversation) -> None:
+        """All turns in one call, as the agent wants them. A person who steps decides on each before it: given one
+        message after the other, the agent would answer something else than in a run."""
+        requests = conversation.requests
+        whole = as_one(requests)
+        if isinstance(session, CachedSession):
+            await session.look([whole])
+        await self._keep_pace(agent, session, whole)
+        if self.by_hand.stepper is not None:
+            self.collector.take(
+                Note("the agent takes the whole conversation: it is asked once, after the last turn")
+            )
+        said: list[Request] = []
+        for request in requests:
+            if await self._not_counted(self.by_hand.sends(request, conversation)):
+                said.append(request)
+                self.collector.begin(request.turn, request.text)
+                self.by_hand.mark(request.turn)
+        if not said:
+            return
+        whole, self.asked = as_one(said), True
+        async with self.limits.turn(whole.turn, conversation.limits.get(whole.turn)):
+            await self._send(session, whole)
+        await self._not_counted(self.by_hand.told(whole.turn, self.job, self.environment))
 
     async def _not_counted(self, waiting: Awaitable[T]) -> T:
         """Wait for a person; that is not the agent's time."""

@@ -83,6 +83,7 @@ class ByHand:
             capabilities=Reports(True, True, True, True, True),
             tool_call_count=self._collector.tool_calls,
             compat=job.compat,
+            unknown=self._collector.unknown_figures,
             services=JudgeServices(trust=environment.trust, root=environment.config.root, base=job.base),
         )
         judgement = await formats.judge(evidence)

@@ -12,7 +12,7 @@ from tui_eval.agents.models.finish_reasons import cut_off
 from tui_eval.engine.places.attempt_place import AttemptLog
 from tui_eval.guard import figures
 from tui_eval.guard.secrets import MaskedStream, Masker
-from tui_eval.model import Entry, EntryKind, Exchange, Reply, Usage
+from tui_eval.model import Entry, EntryKind, Exchange, JudgeUse, Reply, Usage
 from tui_eval.store.encoding import encode_json
 from tui_eval.store.schema import FOR_PERSON
 
@@ -31,6 +31,7 @@ class Collector:
         self.stdout = ""
         self.retries = 0
         self.tool_calls = 0
+        self.judging: JudgeUse | None = None
         self.turn = 0
         self._writer = writer
         self._ref = attempt_ref
@@ -45,7 +46,10 @@ class Collector:
         self._usage: dict[int, tuple[Usage, float | None]] = {}
         self._whole: tuple[Usage | None, float | None] | None = None
         """What `usage` last said; None since there is more."""
+        self._spent_before: set[int] = set()
         self._retrying = False
+        self.asked_again = ""
+        """Why the request of this turn was sent again, last; empty: it was not, or something of the answer has come."""
         self.unknown_figures: dict[str, str] = {}
         self._noted = 0
 
@@ -60,30 +64,44 @@ class Collector:
         self._turn_started = self._now()
         self._held_ms = 0.0
         self._last_text = None
+        self.asked_again = ""
         self.entries.append(Entry(turn=turn, kind="user", text=text or "", started_at=self._turn_started))
         if self._writer is not None:
             self._writer.turn(self._ref, turn)
             self._show("user", text or "")
 
-    def adopt(self, entries: Sequence[Entry], replies: Sequence[Reply]) -> None:
-        """Recorded turns become the beginning of this attempt."""
+    def adopt(
+        self, entries: Sequence[Entry], replies: Sequence[Reply], *, spent_before: bool = False
+    ) -> None:
+        """Recorded turns become the beginning of this attempt. `spent_before`: their tokens are those of the attempt
+        that they were recorded in."""
+        if spent_before:
+            self._spent_before.update(reply.turn for reply in replies)
         self.entries.extend(entries)
         self.replies.extend(map(figures.reply, replies))
         self._whole = None
         self.tool_calls += sum(entry.kind == "tool_call" for entry in entries)
         self.turn = max((entry.turn for entry in entries), default=0)
         for entry in entries:
+            if entry.kind == "note":
+                figures.retell(entry.text)  # what was unknown then is unknown still
+        self._noted = len(self.unknown_figures)
+        for entry in entries:
             shown = entry.text or _shown(entry.arguments if entry.kind == "tool_call" else entry.result)
             self._show(entry.kind, shown, entry.agent, entry.name, entry.call_id or "")
+
+    def judge_took(self, more: JudgeUse) -> None:
+        """A model that judges has answered."""
+        self.judging = figures.judge_use(self.judging, more)
 
     def limited(self, seconds: float | None) -> None:
         """So many seconds are left before the time limit ends the attempt (None: none does)."""
         if self._writer is not None:
             self._writer.limit(self._ref, None if seconds is None else self._now() + seconds)
 
-    def unknown(self, line: str) -> None:
+    def unknown(self, name: str, line: str) -> None:
         """A figure from outside that could not be taken: a note after the turn, once for each kind."""
-        self.unknown_figures.setdefault(line.partition(" unknown: ")[0], line)
+        self.unknown_figures.setdefault(name, line)
 
     def _note_unknown(self) -> None:
         if self._noted == len(self.unknown_figures):
@@ -96,9 +114,9 @@ class Collector:
     def take(self, event: events.Event) -> None:
         """One event of the agent; its figures have been checked (`guard.figures`)."""
         if self._retrying and not isinstance(event, events.Retrying | events.Exchanged):
-            self._retrying = False
-            if self._writer is not None:
-                self._writer.running_again(self._ref)
+            self.goes_on()
+        if not isinstance(event, events.Retrying | events.Exchanged | events.Held | events.Note):
+            self.asked_again = ""
         match event:
             case events.TextDelta():
                 self._text("assistant", event.text, event.agent)
@@ -154,9 +172,9 @@ class Collector:
         self._close_text()
         self._note_unknown()
 
-    @property
     def left_off(self) -> str:
-        """What the agent had said itself in a turn that ended without a reply."""
+        """What the agent had said itself in a turn that ended without a reply; nothing more of it comes."""
+        self._close_text()
         if any(reply.turn == self.turn for reply in self.replies):
             return ""
         said = [
@@ -178,9 +196,9 @@ class Collector:
         return [reply for reply in self.replies if reply.cached]
 
     def spent(self) -> tuple[Usage | None, float | None]:
-        """As `usage`, of the turns that the agent was asked now; what came from the cache costs nothing, which is said
-        where it is known that it had a price."""
-        known = {reply.turn for reply in self.replies if reply.cached}
+        """As `usage`, of the turns that the agent was asked now. Those of an earlier attempt count there; what came from
+        the cache costs nothing, which is said where it is known that it had a price."""
+        known = {reply.turn for reply in self.replies if reply.cached} | self._spent_before
         if not known:
             return self.usage()
         usage, cost = self._sums(known)
@@ -264,28 +282,48 @@ class Collector:
 
     def _retry(self, event: events.Retrying) -> None:
         self.retries += 1
-        text = f"{event.reason}, again in {event.seconds:.0f} s"
+        self.asked_again = event.reason
+        wait = f"{event.seconds:.0f} s" if event.seconds >= 0.95 else f"{event.seconds * 1000:.0f} ms"
+        again = f"again in {wait}" if event.seconds > 0 else "again"  # at once, or when a server pleases
+        text = f"{event.reason}, {again}"
         self._add("note", text=f"retrying: {text}")
         self._retrying = True
         if self._writer is not None:
             status = event.reason.partition(" ")[0]
             short = status if len(status) == 3 and status.isdigit() else event.reason
-            words = f"{short}, again in {event.seconds:.0f} s"
-            self._writer.retrying(self._ref, self._masker.text(words))
+            self._writer.retrying(self._ref, self._masker.text(f"{short}, {again}"))
         self._show("retry", text)
+
+    def waits(self, detail: str) -> None:
+        """What the attempt waits for before it asks, for those who look at it."""
+        if self._writer is not None:
+            self._retrying = True
+            self._writer.waits(self._ref, detail)
+
+    def goes_on(self) -> None:
+        """It waits no more."""
+        if self._retrying and self._writer is not None:
+            self._writer.running_again(self._ref)
+        self._retrying = False
+
+    def waited(self, seconds: float) -> None:
+        """So long it was not the agent's turn: its time in this turn is that much less."""
+        self._turn_started += seconds
+        self._held_ms += seconds * 1000
 
     def _hold(self, seconds: float) -> None:
         """The turn begins that much later; a short wait is not worth a word."""
-        self._turn_started += seconds
-        self._held_ms += seconds * 1000
+        self.waited(seconds)
         if seconds >= 1 and self._writer is not None:
             self._retrying = True
             self._writer.retrying(self._ref, f"waits {seconds:.0f} s for the agent's rate")
 
     def _finish(self, reply: Reply) -> None:
         self._close_text()
-        if reply.latency_ms is not None:
-            reply.latency_ms = round(max(0.0, reply.latency_ms - self._held_ms), 1)
+        spent = max(0.0, (self._now() - self._turn_started) * 1000)
+        # Measured from the turn's beginning it has what was waited in it; what an agent reports itself has not.
+        if reply.latency_ms is None or spent < reply.latency_ms <= spent + self._held_ms + 1:
+            reply.latency_ms = round(spent, 1)
         if reply.turn == 0:
             reply.turn = self.turn
         if reply.text and not self._said(reply.text):
@@ -294,12 +332,12 @@ class Collector:
             if streamed is not None and not streamed.agent and streamed.text.strip() == reply.text.strip():
                 streamed.text = reply.text
             else:
+                seen = self._streamed_in_parts(reply.text)
                 self._last_text = self._add("assistant", text=reply.text)
-                self._show("assistant", reply.text)
+                if not seen:
+                    self._show("assistant", reply.text)
         if self._last_text is not None:
             self._last_text.usage = reply.usage
-        if reply.latency_ms is None:
-            reply.latency_ms = round((self._now() - self._turn_started) * 1000, 1)
         self.replies.append(reply)
         if cut_off(reply.finish_reason):
             # It is judged: what was to be found may be there. What must not be there could have come after the cut.
@@ -312,6 +350,13 @@ class Collector:
 
     def _said(self, text: str) -> bool:
         return self._last_text is not None and not self._last_text.agent and self._last_text.text == text
+
+    def _streamed_in_parts(self, text: str) -> bool:
+        """Whether viewers have seen a reply, with calls between its parts."""
+        parts = (
+            e.text for e in self.entries if e.turn == self.turn and e.kind == "assistant" and not e.agent
+        )
+        return "".join(parts) == text
 
     def _add(self, kind: EntryKind, **values: Any) -> Entry:
         self._close_text()

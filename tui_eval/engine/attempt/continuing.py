@@ -12,11 +12,14 @@ from tui_eval.agents.base import Request
 from tui_eval.assertions.judge_input import CannotJudge, RowsAnswer
 from tui_eval.engine.attempt.extraction import asked_columns, listed, read_answer
 from tui_eval.engine.attempt.turn_requests import Conversation
+from tui_eval.engine.kept_cases import KeptCases
 from tui_eval.engine.plan import Job
 from tui_eval.engine.request import Recorded
 from tui_eval.engine.selection import SelectionError
 from tui_eval.formats import format_of
+from tui_eval.guard.secrets import Masker
 from tui_eval.model import Attempt, Entry, Reply
+from tui_eval.store.imported.results_entries import FROM_FILE
 from tui_eval.store.reader import RunReader
 from tui_eval.store.run_folders import Store, StoreError
 
@@ -46,6 +49,8 @@ def place(jobs: list[Job], recorded: Recorded, store: Store) -> None:
     reader = RunReader(folder)
     try:
         attempt = reader.attempt(recorded.attempt)
+        rows = reader.attempts_with([recorded.attempt])
+        asked = reader.case(rows[0].case_ref) if rows else None
     except (ValueError, msgspec.MsgspecError) as error:
         raise StoreError(f"run {folder.name}: attempt {recorded.attempt} cannot be read: {error}") from None
     finally:
@@ -60,7 +65,7 @@ def place(jobs: list[Job], recorded: Recorded, store: Store) -> None:
         for job in found:
             _check(job, attempt, recorded.turn)
     for job in found:
-        job.recorded, job.from_turn = attempt, recorded.turn
+        job.recorded, job.asked_case, job.from_turn = attempt, asked, recorded.turn
         job.attempts = job.required = 1
 
 
@@ -126,6 +131,35 @@ class AnsweredTurns(NamedTuple):
     replies: list[Reply]
     extra_entries: list[Entry]
     extra_replies: list[Reply]
+
+
+def check_question(job: Job, conversation: Conversation, masker: Masker) -> None:
+    """An answer to another question proves nothing: what is asked now has to be what was asked then.
+
+    Raises:
+        CannotContinue: it is not.
+    """
+    if job.asked_case is None or job.recorded is None:
+        return
+    last = job.from_turn - 1 if job.from_turn is not None else None
+    now = KeptCases(masker).kept(job.case)
+    file_only = job.asked_case.content_hash.startswith(FROM_FILE)  # it knows what was said, and nothing else
+    for number, (then, today) in enumerate(zip(job.asked_case.turns[:last], now.turns, strict=False), 1):
+        if not file_only and (then.sly_data, then.chat_filter) != (today.sly_data, today.chat_filter):
+            raise CannotContinue(
+                f"turn {number} sends other data beside it than when it was answered: run the case"
+            )
+        if format_of(job.format).asks_as_written and then.text != today.text:
+            raise CannotContinue(f"turn {number} reads otherwise than when it was answered: run the case")
+    if (
+        conversation.prompt is None
+        or conversation.stored
+        or format_of(job.format).hears_conversation(job.case)
+    ):
+        return
+    said = [entry.text for entry in job.recorded.transcript if entry.kind == "user"]
+    if len(said) == 1 and said[0] != masker.text(conversation.prompt):
+        raise CannotContinue("its prompt reads otherwise than when it was answered: run the case")
 
 
 def answered(attempt: Attempt, conversation: Conversation, case_format: str) -> AnsweredTurns:

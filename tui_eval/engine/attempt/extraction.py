@@ -6,15 +6,16 @@ the agent's protocol has one, and a reply that cannot be read gets one repair tu
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 
 from tui_eval.agents.base import Request
+from tui_eval.agents.loose_json import one_line, text_of
 from tui_eval.assertions.judge_input import RowsAnswer
 from tui_eval.events import Finished
 from tui_eval.model import Reply
+from tui_eval.yaml.yaml_lines import KeyTwice, load_json
 
 PROMPT = (
     "Based on your previous analysis, provide the final answer to the original question.\n"
@@ -91,7 +92,13 @@ def read_answer(reply: Reply, columns: list[str]) -> tuple[RowsAnswer, str]:
     """The answer in the reply to an extra turn, and why it could not be read (empty: it could)."""
     if reply.rows is not None and not reply.verified:
         return RowsAnswer(rows=reply.rows, source="extraction", columns=columns), ""
-    rows, problem = read_rows(reply)
+    value, problem = _answered(reply)
+    if isinstance(value, dict) and (said := value.get("error")):
+        # The agent says itself that this is no answer, whatever rows stand beside it: nothing to repair.
+        return RowsAnswer(error=f"the agent reported an error: {one_line(text_of(said), 200)}"), ""
+    rows = None
+    if problem is None:
+        rows, problem = _rows_in(value)
     if problem is not None:
         told = f"no data returned: the agent's rows could not be read: {problem}"
         return RowsAnswer(error=told), problem
@@ -99,22 +106,22 @@ def read_answer(reply: Reply, columns: list[str]) -> tuple[RowsAnswer, str]:
     return RowsAnswer(rows=rows, error=error, source="extraction", columns=columns), ""
 
 
-def read_rows(reply: Reply) -> tuple[list[dict[str, Any]] | None, str | None]:
-    """Rows from an extraction reply, and what is wrong with it (None: nothing).
+def _answered(reply: Reply) -> tuple[Any, str | None]:
+    """The JSON value that a reply is or holds, also inside a fenced block, and what is wrong with it (None: nothing)."""
+    if reply.output is not None:
+        return reply.output, None
+    for candidate in (*reversed(_FENCED.findall(reply.text)), reply.text, _outermost(reply.text)):
+        try:
+            return load_json(candidate), None
+        except KeyTwice as doubled:
+            return None, str(doubled)
+        except (ValueError, RecursionError):
+            continue
+    return None, "it is not JSON"
 
-    Accepts the object `{data: …}`, a list of rows alone, both also inside a fenced block.
-    """
-    value = reply.output
-    if value is None:
-        candidates = [*reversed(_FENCED.findall(reply.text)), reply.text, _outermost(reply.text)]
-        for candidate in candidates:
-            try:
-                value = json.loads(candidate)
-                break
-            except (ValueError, RecursionError):
-                continue
-        else:
-            return None, "it is not JSON"
+
+def _rows_in(value: Any) -> tuple[list[dict[str, Any]] | None, str | None]:
+    """Rows of the object `{data: …}` or of a list alone, and what is wrong with them."""
     if isinstance(value, dict):
         if "data" not in value:
             return None, "it has no key `data`"

@@ -68,7 +68,7 @@ def finished(
     asked = conversation.requests[-1].turn if conversation else len(job.case.turns or [None])
     answered = [reply for reply in collector.replies if reply.turn <= asked]
     response = answered[-1] if answered else last
-    left_off = collector.left_off if judgement is None and collector.turn <= asked else ""
+    left_off = collector.left_off() if judgement is None and collector.turn <= asked else ""
     if left_off:
         response = Reply(turn=collector.turn, text=left_off)  # cut short, and yet the last that was said
     return Attempt(
@@ -103,6 +103,7 @@ def finished(
         retries=collector.retries,
         cached=len(collector.cached),
         saved=None if job.judges_only else collector.saved(),
+        judging=collector.judging,
     )
 
 

@@ -42,7 +42,7 @@ class Stepper:
         future: asyncio.Future[Decision] = asyncio.get_running_loop().create_future()
         self._waiting[attempt_ref] = future
         if self._writer is not None:
-            self._writer.retrying(attempt_ref, f"step: waits before turn {turn}")
+            self._writer.waits(attempt_ref, f"step: before turn {turn}")
             self._writer.live(attempt_ref, "step", text or "", name=str(turn))
         try:
             decision = await future

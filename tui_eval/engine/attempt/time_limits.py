@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext, suppress
 from typing import TypeVar
 
+from tui_eval.assertions import evidence as seen
 from tui_eval.engine.attempt.collector import Collector
 from tui_eval.engine.attempt.finished import AttemptFailed
 from tui_eval.engine.plan import Job
@@ -54,7 +55,7 @@ class TimeLimits:
         except TimeoutError:
             failure = self._failure(scope.when() or limit)
             self._collector.failed(str(failure))
-            raise failure from None
+            raise self._cut_off(failure) from None
         finally:
             self._end(scope)
             fair_share.clock.reset(mine)
@@ -75,9 +76,10 @@ class TimeLimits:
             async with scope:
                 yield
         except TimeoutError:
-            words = f"turn {number} timed out after {limit:g} s"
-            self._collector.failed(words)
-            raise AttemptFailed(words, "time-limit", place=f"turn {number}", limit=limit) from None
+            words = f"turn {number} {self._over} after {limit:g} s"
+            failure = self._late(words, f"turn {number}", limit)
+            self._collector.failed(str(failure))
+            raise self._cut_off(failure) from None
         finally:
             self._end(scope)
 
@@ -106,6 +108,7 @@ class TimeLimits:
             return
         seconds = asyncio.get_running_loop().time() - self._stopped_at
         self.waited_ms += seconds * 1000
+        self._collector.waited(seconds)
         ends, self._ends = self._ends, {}
         for scope, when in ends.items():
             later = when + seconds
@@ -135,16 +138,38 @@ class TimeLimits:
             left = None if nearest is None else nearest - asyncio.get_running_loop().time()
             self._collector.limited(left)
 
+    def _cut_off(self, failure: AttemptFailed) -> AttemptFailed:
+        """The same, with the end of what had come of the answer by then."""
+        said = self._collector.left_off().strip()
+        failure.evidence.actual = said[-seen.LONGEST :] or None
+        return failure
+
+    @property
+    def _over(self) -> str:
+        """What its time being over did: lists say so of what had come (`tui_eval.causes`), and the case no other."""
+        return "cut off" if self._collector.left_off().strip() else "timed out"
+
     def _failure(self, limit: float) -> AttemptFailed:
         job = self._job
         if self._deadline is None or limit < self._deadline:
-            return AttemptFailed(f"timed out after {job.timeout:g} s", "time-limit", limit=job.timeout)
+            return self._late(f"{self._over} after {job.timeout:g} s", "", job.timeout)
         if (whole := job.deadline_suite) is not None:
-            words = f"timed out: the suite's {whole:g} s (maxEvalTimeMs) are over"
-            return AttemptFailed(words, "time-limit", place="the suite", limit=whole)
+            words = f"{self._over}: the suite's {whole:g} s (maxEvalTimeMs) are over"
+            return self._late(words, "the suite", whole)
         whole = job.deadline_all or 0.0
-        words = f"timed out: the case's {whole:g} s for all its attempts are over"
-        return AttemptFailed(words, "time-limit", place="all attempts", limit=whole)
+        words = f"{self._over}: the case's {whole:g} s for all its attempts are over"
+        return self._late(words, "all attempts", whole)
+
+    def _late(self, words: str, place: str, limit: float) -> AttemptFailed:
+        """With why it was asked again, where that is what took the time: the agent may be there, and refuse."""
+        why = self._collector.asked_again
+        if not why or self._collector.left_off().strip():
+            return AttemptFailed(words, "time-limit", place=place, limit=limit)
+        failure = AttemptFailed(
+            f"{words} while it was asked again: {why}", "late-retry", place=place, limit=limit
+        )
+        failure.evidence.text = seen.cut(why)
+        return failure
 
 
 def _move(scope: asyncio.Timeout, when: float | None) -> None:

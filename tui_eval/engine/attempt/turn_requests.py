@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -44,16 +45,22 @@ class Conversation:
         """The variables that are the case's own."""
         return {name: value for name, value in self.vars.items() if name not in self.handed_on}
 
-    def as_one(self) -> Request:
-        """All turns in one request, its number that of the last turn."""
-        last = self.requests[-1]
-        return Request(turn=last.turn, text=last.text, messages=[request.text for request in self.requests])
+    @property
+    def stored(self) -> bool:
+        """Whether variables came from other cases."""
+        return not self.handed_on <= {*_WHERE, "_conversation"}
 
     def shown(self, request: Request) -> str | None:
         """The text of a request as the transcript shows it."""
         if self.prompt is not None:
             return self.prompt
         return request.text
+
+
+def as_one(requests: Sequence[Request]) -> Request:
+    """All turns in one request, its number that of the last turn."""
+    last = requests[-1]
+    return Request(turn=last.turn, text=last.text, messages=[request.text for request in requests])
 
 
 async def conversation_of(job: Job, environment: RunContext, number: int = 1) -> Conversation:
@@ -65,6 +72,7 @@ async def conversation_of(job: Job, environment: RunContext, number: int = 1) ->
     case = job.case
     if format_of(case.format).templates:
         return await _rendered(job, environment, number)
+    sql, place = _sql(case)
     requests = [
         Request(
             turn=number,
@@ -73,7 +81,8 @@ async def conversation_of(job: Job, environment: RunContext, number: int = 1) ->
             chat_filter=turn.chat_filter,
             continue_conversation=turn.continue_conversation,
             vars=case.vars,
-            sql=_sql(case) if number == len(case.turns) else None,
+            sql=sql if number == len(case.turns) else None,
+            sql_place=place if number == len(case.turns) else "",
             database=case.database,
         )
         for number, turn in enumerate(case.turns, 1)
@@ -119,8 +128,9 @@ _WHERE = ("__evalId", "__evalStepId", "__repeatIndex")
 """Variables that promptfoo gives prompts and providers beside a test's own."""
 
 
-def _sql(case: Case) -> str | None:
-    for assertion in case.assertions:
-        if assertion.type == "sql" and isinstance(assertion.value, str):
-            return assertion.value
-    return None
+def _sql(case: Case) -> tuple[str | None, str]:
+    """The expected query, and where it stands."""
+    for one in case.assertions:
+        if one.type == "sql" and isinstance(one.value, str):
+            return one.value, case.place(one.line)
+    return None, ""

@@ -43,15 +43,6 @@ class NoProtobuf(WireError):
     """A body of protobuf where the extra `otlp` is not installed."""
 
 
-def has_protobuf() -> bool:
-    """Whether the extra `otlp` is installed."""
-    try:
-        import opentelemetry.proto.collector.trace.v1.trace_service_pb2  # noqa: F401
-    except ImportError:
-        return False
-    return True
-
-
 def spans_of_json(body: bytes) -> list[tuple[str, TraceSpan]]:
     """Trace ids (32 hexadecimal digits, lower case) and spans of a JSON body.
 

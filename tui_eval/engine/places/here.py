@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 class Here:
     """The engine's own loop. With a `stepper` a person decides on each turn."""
 
-    words = ""
+    words = note = ""
 
     def __init__(
         self, environment: RunContext, log: AttemptLog | None, stepper: Stepper | None = None

@@ -46,6 +46,7 @@ if TYPE_CHECKING:
 
 GIVEN_BACK = 2
 """How often an attempt whose worker was lost is given to another one."""
+_UNKNOWN_COST = "what they cost before is not known"
 _CANCELLING = 10.0
 """Seconds in which a worker says what there was of an attempt that is cancelled."""
 _LEAVING = 15.0
@@ -53,7 +54,7 @@ _PATIENCE = 30.0
 """Seconds without a first worker after which that is said."""
 _LARGE = 1 << 20
 _FRAME = re.compile(rf"{FOLDER}/(\d+)-(?:expected|actual)\.parquet")
-_TOLD = frozenset({"started", "limit", "turn", "retrying", "running_again", "progress", "live"})
+_TOLD = frozenset({"started", "limit", "turn", "retrying", "waits", "running_again", "progress", "live"})
 _OF_THE_MACHINE = frozenset(
     ("PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "TZ", "TMPDIR", "TEMP", "TMP", "PWD", "OLDPWD", "SHLVL", "_",
      "HOSTNAME", "TERM", "DISPLAY", "VIRTUAL_ENV")
@@ -119,6 +120,8 @@ class RayPlace:
         self._here: AttemptPlace = Here(environment, writer)
         self._workers: dict[int, _RayWorker] = {}
         self._nodes = 0
+        self._lost_with: dict[int, list[str]] = {}
+        self._workers_lost = self._begun_anew = 0
         self._lost: str | None = None
         self._news = asyncio.Condition()
         self._changed: Callable[[], None] = lambda: None
@@ -136,6 +139,16 @@ class RayPlace:
         if not self._nodes or not self._workers:
             return "ray · waiting for workers"
         return f"ray · {_count(self._nodes, 'node')} · {_count(len(self._workers), 'worker')}"
+
+    @property
+    def note(self) -> str:
+        """`24 attempts were begun anew, since 1 worker was lost; …`"""
+        if not self._begun_anew:
+            return ""
+        attempts, workers = _count(self._begun_anew, "attempt"), _count(self._workers_lost, "worker")
+        were = "was" if self._begun_anew == 1 else "were"
+        gone = "was" if self._workers_lost == 1 else "were"
+        return f"{attempts} {were} begun anew, since {workers} {gone} lost; {_UNKNOWN_COST}"
 
     async def open(self, changed: Callable[[], None]) -> None:
         """See `AttemptPlace`: it is ready when the first worker is."""
@@ -224,24 +237,37 @@ class RayPlace:
         )
 
     async def _far(self, ticket: Ticket, ends: float | None, left: dict[int, Attempt]) -> Made:
-        ref, why = ticket.attempt_ref, ""
-        for _ in range(GIVEN_BACK + 1):
+        """Given to a worker, and to another one where that is lost; not to more than `GIVEN_BACK` others."""
+        ref = ticket.attempt_ref
+        lost = self._lost_with[ref] = []
+        try:
+            return await self._given(ticket, ends, left, lost)
+        finally:
+            self._lost_with.pop(ref, None)
+
+    async def _given(
+        self, ticket: Ticket, ends: float | None, left: dict[int, Attempt], lost: list[str]
+    ) -> Made:
+        ref = ticket.attempt_ref
+        while len(lost) <= GIVEN_BACK:
             worker = await self._free()
+            self._begun_anew += bool(lost)  # given back is not yet begun: where no worker comes, it is not
             future: asyncio.Future[Made] = asyncio.get_running_loop().create_future()
             worker.flights[ref] = future
             worker.outbox.append(self._sent(ticket, ends, worker))
             self._send_soon()
             try:
                 return await future
-            except WorkerLost as lost:
-                why = str(lost)
+            except WorkerLost as why:
+                lost.append(str(why))
                 self._writer.waiting(ref)
                 self._writer.live(ref, "note", f"worker lost ({why}): given back")
             except asyncio.CancelledError:
+                self._lost_with.pop(ref, None)
                 await self._cancelled(worker, ref, left)
                 raise
         job = ticket.job
-        text = f"worker lost, {GIVEN_BACK + 1} times: {why}"
+        text = f"worker lost, {len(lost)} times: {lost[-1]}"
         return Made(Attempt(job.case.case_id, ticket.number, "error", job.agent, job.model, text, error=text))
 
     async def _free(self) -> _RayWorker:
@@ -270,7 +296,8 @@ class RayPlace:
         seconds = None if ends is None else ends - asyncio.get_running_loop().time()
         handed = self._environment.memory.handed_on(job, ticket.number)
         bare = msgspec.structs.replace(job, settings={})
-        return SentTicket(ticket.attempt_ref, ticket.number, bare, seconds, handed)
+        lost = list(self._lost_with.get(ticket.attempt_ref, ()))
+        return SentTicket(ticket.attempt_ref, ticket.number, bare, seconds, handed, lost)
 
     def _send_soon(self) -> None:
         """What becomes ready in one turn of the loop goes together."""
@@ -320,12 +347,9 @@ class RayPlace:
                     await self._moved()
                 case messages.WorkerDown():
                     worker = self._workers.pop(message.worker, None)
-                    await self._moved()
                     if worker is not None:
-                        why = f"worker {worker.number} on {worker.node}: {message.why}"
-                        _fail(worker, WorkerLost(why))
-                        if not self._workers and self._lost is None:
-                            self._tell(f"ray: no worker is left ({why}); waiting for another one")
+                        self._worker_lost(worker, message.why)
+                    await self._moved()
                 case messages.Nodes():
                     self._nodes = message.count
                     await self._moved()
@@ -334,6 +358,25 @@ class RayPlace:
         if self._lost is None:
             code = await process.wait()
             await self._gone(f"ray: the connection has ended (code {code}){_last_line(log)}")
+
+    def _worker_lost(self, worker: _RayWorker, why: str) -> None:
+        """Give back what it had, and say what that means: its attempts may have been asked, and paid, already."""
+        words = f"worker {worker.number} on {worker.node}"
+        had = [self._lost_with[ref] for ref in worker.flights if ref in self._lost_with]
+        anew = sum(len(lost) < GIVEN_BACK for lost in had)
+        self._workers_lost += bool(anew)
+        _fail(worker, WorkerLost(f"{words}: {why}"))
+        if self._lost is not None:
+            return
+        said = [f"ray: {words} is gone ({why})"]
+        if anew:
+            said.append(
+                f"{_count(anew, 'attempt')} {'begins' if anew == 1 else 'begin'} anew, {_UNKNOWN_COST}"
+            )
+        if not self._workers:
+            said.append("no worker is left, waiting for another one")
+        if had or not self._workers:
+            self._tell("; ".join(said))
 
     async def _moved(self) -> None:
         self._changed()

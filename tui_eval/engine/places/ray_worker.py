@@ -12,10 +12,10 @@ import pickle
 import platform
 import tempfile
 import time
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import suppress
 from importlib import import_module
-from itertools import chain, count
+from itertools import count
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -32,7 +32,7 @@ from tui_eval.engine.row_order import HandedOn
 from tui_eval.engine.run_context import RunContext
 from tui_eval.guard.fair_share import in_turn
 from tui_eval.guard.trust import Trust
-from tui_eval.model import Attempt
+from tui_eval.model import Attempt, Entry
 from tui_eval.store.encoding import encode_json
 from tui_eval.store.long_texts import has_long
 from tui_eval.store.writer import Packed
@@ -51,14 +51,15 @@ class WorkerStart(msgspec.Struct):
 
 
 class SentTicket(msgspec.Struct):
-    """An attempt as it is sent: `job` without its settings, `left` seconds until it must have ended, and what rows
-    before it handed on."""
+    """An attempt as it is sent: `job` without its settings, `left` seconds until it must have ended, what rows
+    before it handed on, and the workers that were lost with it before."""
 
     ref: int
     number: int
     job: Job
     left: float | None
     handed_on: HandedOn | None
+    lost: list[str]
 
 
 _LIVE = 0.15
@@ -146,6 +147,9 @@ class EventLog:
 
     def retrying(self, attempt_ref: int, detail: str) -> None:
         self._add(attempt_ref, "retrying", detail)
+
+    def waits(self, attempt_ref: int, detail: str) -> None:
+        self._add(attempt_ref, "waits", detail)
 
     def running_again(self, attempt_ref: int) -> None:
         self._add(attempt_ref, "running_again")
@@ -282,7 +286,9 @@ class RayWorker:
             await self._executed(ticket, left)
         except asyncio.CancelledError:
             kept = left.get(ref)
-            self._log.ended(ref, "cancelled", *([] if kept is None else await self._packed(kept)))
+            self._log.ended(
+                ref, "cancelled", *([] if kept is None else await self._packed(kept, ticket.lost))
+            )
         except Exception as error:  # of our own making: the engine says so
             self._log.ended(ref, "broken", f"{type(error).__name__}: {error}")
         finally:
@@ -300,13 +306,12 @@ class RayWorker:
         ends = None if ticket.left is None else asyncio.get_running_loop().time() + ticket.left
         attempt = await execute(job, ticket.number, ticket.ref, self._context, self._log, ends, None, left)
         await self._send_frames(attempt, ticket.ref)
-        self._log.ended(ticket.ref, "done", *await self._packed(attempt))
+        self._log.ended(ticket.ref, "done", *await self._packed(attempt, ticket.lost))
 
     async def _import_for(self, job: Job) -> None:
         """What the attempt needs, off the loop; once for each agent and kind of assertion, as it takes a thread."""
         case = job.case
-        asserted = chain(case.assertions, *(turn.assertions for turn in case.turns))
-        needed = {(case.format, one.type, job.judge) for one in asserted} | {("", job.agent, None)}
+        needed = {(case.format, one.type, job.judge) for one in case.asserted} | {("", job.agent, None)}
         if needed <= self._imported:
             return
         async with self._importing:
@@ -321,11 +326,13 @@ class RayWorker:
             self._log.frame(ref, name, await asyncio.to_thread(file.read_bytes))
             file.unlink()
 
-    async def _packed(self, attempt: Attempt) -> tuple[bytes, str]:
+    async def _packed(self, attempt: Attempt, lost: Sequence[str]) -> tuple[bytes, str]:
         def made() -> Packed:
             return Packed.of(self._as_at_home(attempt))
 
         attempt.ran_on = self._words
+        anew = "begun anew, its worker was lost ({}); what it had cost there is not known"
+        attempt.transcript[:0] = [Entry(0, "note", text=anew.format(why)) for why in lost]
         packed = await in_turn(made) if has_long(attempt) else made()
         return packed.body, packed.mark
 

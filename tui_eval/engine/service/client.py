@@ -8,7 +8,6 @@ import json
 import os
 import subprocess
 import sys
-import tempfile
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -32,12 +31,14 @@ class EngineError(Exception):
 
 
 class RunStarted(msgspec.Struct):
-    """A run that has begun: its id, folder, number of attempts, errors of files that were left out."""
+    """A run that has begun: its id, folder, number of attempts, errors of files that were left out, and what is
+    said of it beforehand."""
 
     run_id: str
     folder: Path
     attempts: int
     problems: list[str]
+    note: str = ""
 
 
 class EngineClient:
@@ -248,7 +249,10 @@ def runtime_folder() -> Path:
     if base and os.path.isdir(base) and os.access(base, os.W_OK):
         folder = Path(base) / "tui-eval"
     else:
-        folder = Path(tempfile.gettempdir()) / f"tui-eval-{os.getuid()}"
+        try:
+            return private.temporary_home()
+        except OSError as error:
+            raise EngineError(f"{error.filename}: {error.strerror}") from None
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     status = folder.stat()
     if status.st_uid != os.getuid() or status.st_mode & 0o077:
@@ -257,4 +261,6 @@ def runtime_folder() -> Path:
 
 
 def _started(answer: dict[str, Any]) -> RunStarted:
-    return RunStarted(answer["run"], Path(answer["folder"]), answer["attempts"], answer["problems"])
+    return RunStarted(
+        answer["run"], Path(answer["folder"]), answer["attempts"], answer["problems"], answer["note"]
+    )

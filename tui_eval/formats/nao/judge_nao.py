@@ -15,7 +15,9 @@ from typing import TYPE_CHECKING, Any
 from tui_eval.assertions import evidence as seen
 from tui_eval.assertions.judge_input import CannotJudge, JudgeInput, Judgement, RowsAnswer
 from tui_eval.assertions.judging import error_verdict, verdict_of
+from tui_eval.causes import wrong_query
 from tui_eval.frames.query_words import limited_sides, limits_rows
+from tui_eval.frames.sql_faults import fault_place
 from tui_eval.guard.fair_share import in_thread
 from tui_eval.model import Assertion, DataDetails, Evidence, Verdict
 
@@ -154,7 +156,7 @@ def _subset(wanted: Any, given: Any) -> bool:
 
 
 async def _judge_sql(assertion: Assertion, evidence: JudgeInput, judgement: Judgement) -> tuple[Verdict, str]:
-    from tui_eval.frames.comparison_rules import ComparisonSettings
+    from tui_eval.frames.comparison_rules import ComparisonSettings, keys_not_given
 
     sql = assertion.value if isinstance(assertion.value, str) else ""
     data = judgement.data = DataDetails(reference_sql=sql)
@@ -214,9 +216,11 @@ async def _judge_sql(assertion: Assertion, evidence: JudgeInput, judgement: Judg
     unproven = comparison.passed and not evidence.reference
     if unproven and (sql := answer.sql) and await in_thread(lambda: reads_no_table(sql)):
         reason += " (the verification query reads no table)"
+    for said in keys_not_given(settings.key or (), columns).values() if columns else ():
+        reason += f" (comparison.key: {said})"
     if comparison.difference is not None:
         comparison.difference.limited = limited_sides(data)
-    told = await in_thread(lambda: _rows_told(comparison, answer))
+    told = await in_thread(lambda: _rows_told(comparison, answer, data))
     return verdict_of(
         assertion, comparison.passed, reason, told, actual=given, expected=summary
     ), comparison.message
@@ -233,9 +237,13 @@ async def _query_failed(
     sql = data.reference_sql or ""
     fault = await in_thread(lambda: _fault(evidence, sql, said, detail))
     data.settings["sql_error"] = fault
+    message = f"expected SQL: {said}"
+    if _OF_THE_QUERY.match(said):
+        begins = evidence.case.place(assertion.line)
+        message = wrong_query(said, fault_place(fault) if fault.get("file") else begins)
     verdict = error_verdict(
         assertion,
-        f"expected SQL: {said}",
+        message,
         [Evidence("sql", "query-failed", text=seen.cut(said), row=fault.get("file_line"))],
     )
     reply = evidence.reply()
@@ -247,12 +255,20 @@ async def _query_failed(
         answer = await _answer(evidence, columns)
         if not isinstance(answer, str) and answer.rows is not None:
             data.actual, data.columns = answer.rows[:DETAIL_ROWS], list(answer.columns or columns)
+            data.keep_not_finite()
             data.verification_sql = answer.sql
             data.settings["source"] = answer.source
             if len(answer.rows) > DETAIL_ROWS:
                 data.settings["truncated"] = {"actual": len(answer.rows)}
                 judgement.frames = await in_thread(lambda: _whole(answer, None))
-    return verdict, f"expected SQL: {said}"
+    return verdict, message
+
+
+_OF_THE_QUERY = re.compile(
+    r"(?:(?:Binder|Parser|Catalog|Conversion|Invalid Input|Out of Range|Mismatch Type|Not implemented|Syntax) Error: "
+    r"|only (?:SELECT|one SQL)|there is no SQL|the statement gives)"
+)
+"""How a database begins where the query is to blame: not itself, its time, its memory."""
 
 
 async def _columns_found(evidence: JudgeInput, sql: str) -> list[str]:
@@ -280,7 +296,7 @@ def _fault(evidence: JudgeInput, sql: str, said: str, detail: str) -> dict[str, 
     if not found.line:
         return kept
     kept |= {"line": found.line, "column": found.column}
-    name = evidence.case.file or evidence.case.suite
+    name = evidence.case.path
     try:
         text = (evidence.services.root / name).read_text("utf-8-sig")
     except (OSError, ValueError):
@@ -301,6 +317,9 @@ async def _concluded(
 
     own = query_behind(evidence.transcript, evidence.replies, answer.sql)
     if own is None:
+        found = await _over_ties(data, answer, result, None, settings, evidence)
+        if found is not None:
+            data.settings["conclusion"] = {"blame": found.blame, "line": found.line}
         return
     changing = changing_conclusion(data.reference_sql)
     if changing is not None:
@@ -321,13 +340,14 @@ async def _concluded(
             given = await evidence.services.agent_sql(evidence.case.database, own.sql)
         except Exception as problem:
             given = fault_of(own.sql, str(problem), str(getattr(problem, "detail", "")))
-    found = await in_thread(
+    tied = await _over_ties(data, answer, result, given, settings, evidence)
+    found = tied or await in_thread(
         lambda: conclude(expected, given, answer.rows, settings, columns, reference=evidence.reference)
     )
-    if isinstance(given, SqlFault):  # what cannot be run here gave its rows to the agent
+    if tied is None and isinstance(given, SqlFault):  # what cannot be run here gave its rows to the agent
         rows = rows_recorded(evidence.transcript, data, own)
         found = await in_thread(lambda: recorded_conclusion(data, own.sql, rows)) or found
-    elif result is not None:
+    elif tied is None and result is not None:
         found = await _caused(found, data, own.sql, result, settings, evidence)
     if knew and found.blame == "query":
         found = replace(found, line=f"{found.line}; another of its queries gives the right ones")
@@ -339,6 +359,37 @@ async def _concluded(
     if own.sql != last.sql:
         kept["query"] = own.sql
     data.settings["conclusion"] = kept | {"limited": limits_rows(own.sql)}
+
+
+async def _over_ties(
+    data: DataDetails,
+    answer: RowsAnswer,
+    expected: SqlResult | None,
+    own: Any,
+    settings: Any,
+    evidence: JudgeInput,
+) -> Conclusion | None:
+    """What is concluded where the LIMIT of the expected query cuts through rows that tie; None: it does not, or that
+    says nothing of this answer."""
+    from tui_eval.frames.queries import conclude_over_ties
+    from tui_eval.frames.query_words import cut_ties, query_of_ties
+
+    run, sql = evidence.services.agent_sql, data.reference_sql or ""
+    if run is None or expected is None:
+        return None
+    asked = await in_thread(lambda: query_of_ties(sql, expected.columns))
+    if asked is None or expected.frame.height != asked.limit:
+        return None
+    try:
+        ties = cut_ties(asked, await run(evidence.case.database, asked.sql))
+    except Exception:
+        return None  # what was made of it cannot be run: that says nothing
+    columns = data.columns or None
+    if ties is None or not await in_thread(lambda: ties.allow(expected, settings, columns)):
+        return None
+    return await in_thread(
+        lambda: conclude_over_ties(ties, own, answer.rows, settings, columns, reference=evidence.reference)
+    )
 
 
 _MOST_QUERIES = 8
@@ -419,15 +470,22 @@ async def _caused(
     return found
 
 
-def _rows_told(comparison: FrameComparison, answer: RowsAnswer) -> list[Evidence]:
+def _rows_told(comparison: FrameComparison, answer: RowsAnswer, data: DataDetails) -> list[Evidence]:
     """What of the rows is not as expected, and what those that differ have in common (`rule`; in how many of them is
     in the text); which cells, the Data tab finds. May take a while: call it in a thread."""
     if comparison.passed:
         return [seen.rule("holds")]
     if answer.rows is None:
         return [Evidence("missing", "no-rows", text=seen.cut(answer.error or ""))]
+    from tui_eval.frames.queries import kept_conclusion
+
     missing = comparison.difference.missing_columns if comparison.difference is not None else ()
-    message, common = seen.cut(comparison.message), _fact_of_rows(comparison)
+    kept = kept_conclusion(data)
+    if kept is not None and kept.blame == "ties":
+        common = kept.line, kept.line.partition(":")[0]
+    else:
+        common = _fact_of_rows(comparison)
+    message = seen.cut(comparison.message)
     return [
         Evidence("rule", "rows", text=seen.cut(common[0] or message), rule=seen.cut(common[1])),
         *(Evidence("missing", "column", path=seen.cut(name)) for name in list(missing)[: seen.MOST]),
@@ -502,7 +560,8 @@ def _compare(answer: RowsAnswer, result: SqlResult | None, settings: Any, refere
     if reference:
         expected = rows(result) if result is not None else answer.expected or []
         columns = result.columns if result is not None else answer.columns
-        return original.compare(answer.rows, expected, settings, columns, answer.error)
+        types = result.types if result is not None else None
+        return original.compare(answer.rows, expected, settings, columns, answer.error, types)
     if result is not None:
         return compare(answer.rows, result, settings, None, answer.error)
     return compare(answer.rows, answer.expected or [], settings, answer.columns, answer.error)
@@ -514,7 +573,7 @@ def _fill(
     from tui_eval.frames.sql import rows
 
     if result is not None:
-        data.columns, data.expected = list(result.columns), rows(result, DETAIL_ROWS)
+        data.columns, data.expected = list(result.columns), rows(result, DETAIL_ROWS, finite=False)
         data.settings["types"] = dict(result.types)  # JSON knows neither decimals nor nested values
         height = result.frame.height
     else:
@@ -524,6 +583,7 @@ def _fill(
     data.actual = None if answer.rows is None else answer.rows[:DETAIL_ROWS]
     if max(height, len(answer.rows or ())) > DETAIL_ROWS:
         data.settings["truncated"] = {"expected": height, "actual": len(answer.rows or ())}
+    data.keep_not_finite()
     data.settings["source"] = answer.source
     data.comparison = comparison.text
     data.verification_sql = answer.sql

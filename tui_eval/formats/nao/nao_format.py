@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from tui_eval.assertions.judge_input import JudgeInput, Judgement
     from tui_eval.assertions.judging import Handler
     from tui_eval.formats.format import Editor
+    from tui_eval.formats.near_miss import PassedOver
     from tui_eval.guard.trust import Trust
     from tui_eval.model import Case, Problem, Suite
     from tui_eval.suites.saved_talk import Talk
@@ -67,6 +68,9 @@ class NaoFormat(Format):
 
     def refused(self, file: Path, shown: str) -> list[Problem]:
         return late(f"{_HERE}.read_nao:refused")(file, shown)
+
+    def meant(self, file: PassedOver) -> list[Problem]:
+        return late(f"{_HERE}.read_nao:meant")(file)
 
     def handler(self, kind: str) -> Handler | None:
         return late(f"{_HERE}.judge_nao:judge")

@@ -14,12 +14,13 @@ from typing import Any
 
 from tui_eval import extensions
 from tui_eval.config.project import Config
+from tui_eval.formats.near_miss import PassedOver, RootKey, Shape, in_yaml
 from tui_eval.guard.paths import read_file
 from tui_eval.guard.spelling import close_to
 from tui_eval.guard.trust import Trust
 from tui_eval.model import Assertion, Case, Problem, Suite, Turn
 from tui_eval.suites import identity
-from tui_eval.suites.read_values import Reading, kind
+from tui_eval.suites.read_values import Reading, doubled_into_cases, kind
 from tui_eval.yaml import yaml_lines
 
 KEYS = ("name", "prompt", "sql", "database", "assertions", "comparison")
@@ -58,8 +59,42 @@ def is_test(path: Path, text: str) -> bool:
     return "prompt" in keys and bool(keys & _DATA)
 
 
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str) and bool(value.strip())
+
+
+def _is_query(value: Any) -> bool:
+    return isinstance(value, str) and _QUERY.match(value) is not None
+
+
+def _is_list(value: Any) -> bool:
+    return isinstance(value, list)
+
+
+def _tool_calls(value: Any) -> bool:
+    return _is_list(value) and any(isinstance(one, dict) and "tool" in one for one in value)
+
+
+_QUERY = re.compile(
+    r"(?:\s|--[^\n]*\n|/\*.*?\*/|\()*(?:SELECT|WITH|FROM|VALUES)\b", re.IGNORECASE | re.DOTALL
+)
+SHAPE = Shape(
+    "nao",
+    (
+        (RootKey("prompt", _is_text, _is_text),),
+        (RootKey("sql", _is_text, _is_query), RootKey("assertions", _is_list, _tool_calls)),
+    ),
+    re.compile(r"\b(?:SELECT|WITH|tool_call)\b", re.IGNORECASE),
+)
+
+
+def meant(file: PassedOver) -> list[Problem]:
+    """Why a file is no test although it was meant as one."""
+    return in_yaml(SHAPE, file)
+
+
 def _root_keys(path: Path, text: str) -> set[str]:
-    if path.suffix not in (".yaml", ".yml") or not re.search("[Pp]rompt|PROMPT|sql|assertions", text):
+    if path.suffix.lower() not in (".yaml", ".yml") or not re.search("[Pp]rompt|PROMPT|sql|assertions", text):
         return set()
     keys = set(_ROOT_KEY.findall(text))
     if keys:
@@ -103,6 +138,7 @@ def read(path: str, text: str, config: Config, trust: Trust) -> Suite:
     case.content_hash = identity.content_hash(case)
     suite.name = case.name
     suite.cases = [case]
+    doubled_into_cases(document.doubled, suite, {})
     return suite
 
 
@@ -206,7 +242,7 @@ def _comparison(reading: Reading, value: Any) -> dict[str, Any] | None:
 def refused(file: Path, shown: str) -> list[Problem]:
     """Why nao runs nothing while this file, which is no test, is there (formats/nao.md 1). A mapping without a prompt
     may be anything else, like the script of an agent."""
-    if file.suffix not in (".yaml", ".yml") or not _below_tests_of_a_project(file):
+    if file.suffix.lower() not in (".yaml", ".yml") or not _below_tests_of_a_project(file):
         return []
     document = yaml_lines.load(read_file(file).decode("utf-8-sig", "replace"), shown)
     if document.problems:
@@ -219,6 +255,8 @@ def refused(file: Path, shown: str) -> list[Problem]:
 
 def _below_tests_of_a_project(file: Path) -> bool:
     """Whether nao itself would take the file for a test: below `tests/` beside a nao_config.yaml."""
+    if "tests" not in file.parts:
+        return False
     projects = (above.parent for above in file.parents if above.name == "tests")
     names = ("nao_config.yaml", "nao_config.yml")
     return any((project / name).is_file() for project in projects for name in names)

@@ -20,7 +20,7 @@ from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 from tui_eval.formats.neuro_san.hocon_text import HoconError, HoconLines, Prepared, prepare
-from tui_eval.guard.trust import NeedsTrust, Trust
+from tui_eval.guard.trust import NeedsTrust, Trust, variable
 from tui_eval.model import Problem
 
 LARGEST = 1_000_000
@@ -97,7 +97,7 @@ class _Environment:
         if name not in os.environ:
             return default
         try:
-            self._trust.require(f"read the environment variable {name}")
+            self._trust.require(variable(name))
         except NeedsTrust as error:
             self.refused = self.refused or error
             return ""

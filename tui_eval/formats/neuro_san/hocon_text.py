@@ -118,6 +118,8 @@ class _Frame:
         self.seen = False  # a token of the current value, or of the current item of a list
         self.index = -1
         self.silent = False  # the braces around an included file
+        self.given: dict[tuple[str, ...], int] = {}  # the line of each key
+        self.begun: tuple[str, ...] | None = None  # the key whose value comes next
 
 
 class _Scanner:
@@ -179,6 +181,7 @@ class _Scanner:
             elif kind == "other" and token == '"':
                 raise self._error(shown, line, "a string that is not closed on its line", 'close it with "')
             elif kind == "substitution":
+                frame.begun = None  # `port = ${?PORT}` means to replace what stands before it
                 self._touch(frame, shown, line)
                 self.out.append(self._substitution(token))
             else:
@@ -236,6 +239,7 @@ class _Scanner:
 
     def _touch(self, frame: _Frame, shown: str, line: int) -> None:
         """A token of a value begins here."""
+        self._value(frame, shown, line)
         if frame.mark == "[" and not frame.seen:
             frame.index += 1
             self.lines.places[(*frame.path, frame.index)] = (shown, line)
@@ -269,6 +273,7 @@ class _Scanner:
             self.out.append(token)
             frame.in_value, frame.seen = True, False
             self._note_key(frame, shown, line)
+            frame.begun = tuple(_segments(frame.key)) if token != "+=" else None
         else:
             self.out.append(token)
             self._touch(frame, shown, line)
@@ -279,6 +284,9 @@ class _Scanner:
         if frame.mark != "[" and not frame.in_value and any(text.strip() for _, text in frame.key):
             frame.in_value = True
             self._note_key(frame, shown, line)
+            frame.begun = tuple(_segments(frame.key))
+        if frame.in_value and not frame.seen:
+            self._value(frame, shown, line, merged=token == "{")
         path = frame.path
         if frame.mark == "[":
             self._touch(frame, shown, line)
@@ -301,6 +309,16 @@ class _Scanner:
             path = (*frame.path, *segments[:length])
             if length == len(segments) or path not in self.lines.places:
                 self.lines.places[path] = (shown, line)
+
+    def _value(self, frame: _Frame, shown: str, line: int, *, merged: bool = False) -> None:
+        """The value of a key begins. Objects are merged; of other values HOCON takes the last, and a test may be lost."""
+        if frame.begun is None:
+            return
+        key, frame.begun = frame.begun, None
+        if key in frame.given and not merged:
+            message = f"given twice (first on line {frame.given[key]}); the last one counts"
+            self.problems.append(Problem(shown, line, ".".join(key), message, "remove one", "note"))
+        frame.given.setdefault(key, line)
 
     def _include(self, match: re.Match[str], shown: str, line: int, file: Path, frame: _Frame) -> None:
         if not self.follow:

@@ -12,8 +12,9 @@ if TYPE_CHECKING:
     from tui_eval.assertions.judging import Handler
     from tui_eval.config.project import AgentSpec, Config
     from tui_eval.formats.format import Editor
+    from tui_eval.formats.near_miss import PassedOver
     from tui_eval.guard.trust import Trust
-    from tui_eval.model import Attempt, Case, Suite
+    from tui_eval.model import Attempt, Case, Problem, Suite
     from tui_eval.suites.saved_talk import Talk
 
 _HERE = "tui_eval.formats.neuro_san"
@@ -52,15 +53,18 @@ class NeuroSanFormat(Format):
     asks_as_written = True
 
     def recognises(self, path: Path, text: str) -> bool:
-        return path.suffix == ".hocon" and late(f"{_HERE}.read_neuro_san:recognises")(path, text)
+        return path.suffix.lower() == ".hocon" and late(f"{_HERE}.read_neuro_san:recognises")(path, text)
 
     def recognises_by_includes(self, path: str, text: str, root: Path) -> bool:
-        return path.endswith(".hocon") and late(f"{_HERE}.read_neuro_san:includes_interactions")(
+        return path.lower().endswith(".hocon") and late(f"{_HERE}.read_neuro_san:includes_interactions")(
             path, text, root
         )
 
     def read(self, path: str, text: str, config: Config, trust: Trust) -> Suite:
         return late(f"{_HERE}.read_neuro_san:read")(path, text, config, trust)
+
+    def meant(self, file: PassedOver) -> list[Problem]:
+        return late(f"{_HERE}.read_neuro_san:meant")(file) if file.path.lower().endswith(".hocon") else []
 
     def handler(self, kind: str) -> Handler | None:
         return late(f"{_HERE}.judge_neuro_san:judge")

@@ -15,6 +15,7 @@ passes are needed than there are attempts, and at least one is. It stays in `opt
 
 from __future__ import annotations
 
+import re
 from collections import deque
 from collections.abc import Hashable, Iterator
 from pathlib import Path
@@ -24,11 +25,12 @@ import msgspec
 
 from tui_eval import extensions
 from tui_eval.config.project import Config
+from tui_eval.formats.near_miss import PassedOver, broken, is_slip, slip
 from tui_eval.formats.neuro_san import hocon
 from tui_eval.formats.neuro_san.hocon_text import HoconError, prepare
 from tui_eval.guard.spelling import close_to
 from tui_eval.guard.trust import Trust
-from tui_eval.model import Assertion, Case, Suite, Turn
+from tui_eval.model import Assertion, Case, Problem, Suite, Turn
 from tui_eval.suites import identity
 from tui_eval.suites.read_values import Reading, kind, shown
 
@@ -48,7 +50,7 @@ CONNECTIONS = ("direct", "http", "https", "mcp")
 def recognises(path: Path, text: str) -> bool:
     """A .hocon whose root has `interactions` in the file itself. One too broken to be known counts
     where it mentions them, so that it is reported."""
-    if path.suffix != ".hocon" or "interactions" not in text:
+    if path.suffix.lower() != ".hocon" or "interactions" not in text:
         return False
     return _has_interactions(path.as_posix(), text, Path.cwd(), follow=False)
 
@@ -63,6 +65,44 @@ def _has_interactions(path: str, text: str, root: Path, *, follow: bool) -> bool
         return ("interactions",) in prepare(text, path, root, Trust(), follow=follow).lines.places
     except HoconError:
         return not follow
+
+
+def meant(file: PassedOver) -> list[Problem]:
+    """Why a .hocon is no test case although it was meant as one: `interactions` by a slip, or from a file that cannot
+    be included."""
+    slips = {word for word in _KEY.findall(file.text) if is_slip(word, "interactions")}
+    try:
+        lines = prepare(file.text, file.path, file.root, Trust(), follow=False).lines
+    except HoconError as error:
+        known = slips and any(re.search(rf"\b{key}\b", file.text) for key in ("response", "text"))
+        return [broken("neuro-san", error.problem)] if known else []
+    for key in slips:
+        if any((key, 0, one) in lines.places for one in INTERACTION_KEYS):
+            return [slip("neuro-san", lines.file(key) or file.path, lines.at(key), key, "interactions")]
+    return _missing_include(file, {str(place[0]) for place in lines.places})
+
+
+def _missing_include(file: PassedOver, keys: set[str]) -> list[Problem]:
+    """Why the interactions of a test case are not there, where it includes them. A network includes, too."""
+    if "include" not in file.text or keys.isdisjoint(_OF_A_TEST) or "tools" in keys:
+        return []
+    try:
+        prepared = prepare(file.text, file.path, file.root, Trust())
+    except HoconError as error:
+        return [broken("neuro-san", error.problem)]
+    for one in prepared.problems:
+        if one.key != "include":
+            continue
+        message = f"{one.message}: no interactions, and nothing of the file is run"
+        return [
+            Problem(one.path, one.line, one.key, message, "name the file that is meant", passed_over=True)
+        ]
+    return []
+
+
+_KEY = re.compile(r"""([A-Za-z_-]{6,20})["']?\s*[=:{\[]""")
+_OF_A_TEST = frozenset({"connections", "success_ratio", "use_direct"})
+"""Keys of a test case that no agent network has."""
 
 
 def read(path: str, text: str, config: Config, trust: Trust) -> Suite:
@@ -85,7 +125,8 @@ def read(path: str, text: str, config: Config, trust: Trust) -> Suite:
     place = reading.places.file("interactions")
     case.file = place if place != path else None
     reading.problems = case.problems
-    reading.unknown_keys(root, ROOT_KEYS, ())
+    reading.misplaced(root, ("text", "response"), (), "an entry of interactions")
+    reading.unknown_keys(root, ROOT_KEYS, (), said=("text", "response"))
     connections = _connections(reading, root.get("connections"))
     turns = _turns(reading, root.get("interactions"))
     agent = root.get("agent")
@@ -236,7 +277,9 @@ def _turns(reading: Reading, value: Any) -> list[Turn] | None:
 
 
 def _turn(reading: Reading, entry: dict[str, Any], at: At, number: int, noted: set[str]) -> Turn:
-    reading.unknown_keys(entry, INTERACTION_KEYS, at)
+    reading.misplaced(entry, ("structure",), at, "response")
+    reading.misplaced(entry, TESTS, at, "a part of response (text, structure, sly_data)")
+    reading.unknown_keys(entry, INTERACTION_KEYS, at, said=("structure", *TESTS))
     turn = Turn(text=None, line=reading.places.at(*at))
     if entry.get("text") is not None:
         turn.text = reading.text(entry["text"], (*at, "text"), "text")
@@ -330,6 +373,7 @@ def _elements(reading: Reading, name: str, where: str, value: Any, at: At, numbe
     if not isinstance(value, list):
         return [Assertion(name, value, where, turn=number, line=reading.places.at(*at))]
     if not value:
+        reading.note(at, "is empty and asks only that there is something to test")
         return [Assertion(name, target=where, turn=number, line=reading.places.at(*at))]
     return [
         Assertion(name, item, where, turn=number, line=reading.places.at(*at, index))

@@ -6,6 +6,7 @@ the config that lies beside it, descriptions or vars, the provider, the number o
 
 from __future__ import annotations
 
+import datetime
 import hashlib
 import re
 from collections.abc import Mapping
@@ -14,18 +15,21 @@ from typing import Any
 
 import msgspec
 
+from tui_eval.case_names import FILLED_IN
 from tui_eval.config.project import ConfigError, find_root
 from tui_eval.formats.format import OurResults
+from tui_eval.yaml import yaml_lines
 
-_CONFIGS = "promptfooconfig.*"
+_CONFIGS = "promptfooconfig*"
+_READ = (".yaml", ".yml", ".json", ".js", ".cjs", ".mjs", ".ts", ".cts", ".mts")
+_USUAL = "promptfooconfig.yaml"
 _ERROR = 2
 """`failureReason` of a row that could not be run or judged."""
 OURS = "tuiEval"
 """The member of a result that holds what only a results file of ours could say."""
-_FILLED_IN = re.compile(r"Row #\d+")
-"""The description that promptfoo gives a test of a file that has none."""
 _TABLES = (".csv", ".tsv", ".xlsx", ".xls")
 _SHEET = "docs.google.com/spreadsheets"
+_FILE = re.compile(r"^[^\n]*\.\w+(?::[\w.]+)?\Z")
 _OF_THE_RUN = ("sessionId", "_conversation")
 _encoder = msgspec.json.Encoder(order="deterministic")
 
@@ -51,8 +55,8 @@ def converted(document: Mapping[str, Any], path: Path) -> dict[str, Any]:
     """The same as a document of ours."""
     results = document["results"]
     prompts = [_mapping(prompt) for prompt in results.get("prompts") or [] if isinstance(prompt, dict)]
-    labels = labels_of(prompts)
-    suite = _suite(path)
+    labels = labels_of(prompts, _mapping(document.get("config")).get("prompts"))
+    suite = _suite(path, _mapping(document.get("config")))
     given = sorted(
         results["results"], key=lambda row: (_whole(row.get("testIdx")), _whole(row.get("promptIdx")))
     )
@@ -66,6 +70,7 @@ def converted(document: Mapping[str, Any], path: Path) -> dict[str, Any]:
     name = str(document.get("evalId") or path.stem)
     ours = _mapping(_mapping(document.get("metadata")).get(OURS))
     run = {"id": name, "state": "finished", "note": f"read from {path.name}, a file of promptfoo"}
+    run |= _times(results)
     return {
         "timestamp": results.get("timestamp"),
         "results": rows,
@@ -105,28 +110,95 @@ def _metrics(rows: list[dict[str, Any]], prompts: list[dict[str, Any]], suite: s
     return found
 
 
-def _suite(path: Path) -> str:
-    """The config beside the file, from the project's root; else the file itself."""
-    found = sorted(path.absolute().parent.glob(_CONFIGS))
-    if len(found) != 1:
-        return path.name
+def _times(results: Mapping[str, Any]) -> dict[str, float]:
+    """When the run began and ended, as far as the file says."""
+    took = _mapping(results.get("stats")).get("durationMs")
     try:
-        root, _ = find_root([found[0]])
-        return found[0].relative_to(root).as_posix()
-    except (ConfigError, ValueError):
-        return found[0].name
+        began = datetime.datetime.fromisoformat(str(results.get("timestamp"))).timestamp()
+    except (ValueError, OverflowError, OSError):
+        return {}
+    if isinstance(took, bool) or not isinstance(took, int | float):
+        return {"started_at": began}
+    return {"started_at": began, "finished_at": began + took / 1000}
 
 
-def labels_of(prompts: list[dict[str, Any]]) -> list[str]:
-    """Of each column what its prompt is called in an id: its label, else its number among the prompts."""
+def _suite(path: Path, config: Mapping[str, Any]) -> str:
+    """The configuration that the results are of, from the project's root: the one beside the file, or in the nearest
+    folder above it within the project; of several the one with their description. Else promptfoo's own name for one,
+    whatever the file is called: results of one suite meet in a comparison."""
+    place = path.absolute().parent
+    try:
+        root, _ = find_root([place])
+    except ConfigError:
+        root = place
+    above = [place, *(one for one in place.parents if one.is_relative_to(root))]
+    for folder in above:
+        found = sorted(one for one in folder.glob(_CONFIGS) if one.suffix.lower() in _READ)
+        if len(found) > 1:
+            found = [one for one in found if _description(one) == config.get("description")]
+        if len(found) == 1:
+            try:
+                return found[0].relative_to(find_root([found[0]])[0]).as_posix()
+            except (ConfigError, ValueError):
+                return found[0].name
+    return _USUAL
+
+
+def _description(path: Path) -> Any:
+    try:
+        return _mapping(yaml_lines.load(path.read_text("utf-8"), path.name, core=True).value).get(
+            "description"
+        )
+    except (OSError, UnicodeError):
+        return None
+
+
+def labels_of(prompts: list[dict[str, Any]], listed: Any = None) -> list[str]:
+    """Of each column what its prompt is called in an id: what a person called it, else its number among the prompts.
+    `listed` are the prompts as the configuration has them, where the file says it."""
     numbers: dict[str, int] = {}
     found: list[str] = []
+    own = _called(prompts, listed)
     for prompt in prompts:
         raw, label = str(prompt.get("raw") or ""), str(prompt.get("label") or "")
         number = numbers.setdefault(f"{label}\n{raw}", len(numbers) + 1)
+        if (label, raw) in own:
+            found.append(own[label, raw] or f"prompt{number}")
+            continue
         given = label and label != raw and not (raw and label.endswith(raw[-200:]))
         found.append(label if given and len(label) < 80 else f"prompt{number}")
     return found
+
+
+def _called(prompts: list[dict[str, Any]], listed: Any) -> dict[tuple[str, str], str]:
+    """By label and text of a prompt what the configuration calls it (`suite_prompts`); empty where nobody called it
+    anything. Prompts of which the configuration says nothing that is known here are left out."""
+    if isinstance(listed, dict):
+        listed = [{"id": path, "label": label} for path, label in listed.items()]
+    columns = {(str(one.get("label") or ""), str(one.get("raw") or "")) for one in prompts}
+    found: dict[tuple[str, str], str] = {}
+    for entry in listed if isinstance(listed, list) else ():
+        given = _mapping(entry) or {"id": entry}
+        raw, named, label = (_word(given.get(key)) for key in ("raw", "id", "label"))
+        source = raw or named
+        plain = source.removeprefix("file://")
+        if raw and not raw.startswith("file://"):
+            if named and not label:
+                found.setdefault((raw, raw), named)
+            continue
+        if not label and not _FILE.search(plain):
+            continue
+        if not label:
+            found.update({one: "" for one in columns if one[0] == plain or one[0] == f"{plain}: {one[1]}"})
+            continue
+        own = [one for one in columns if one[0] == f"{label}: {plain}: {one[1]}"]
+        for one in own:  # a text file with several
+            found[one] = label if len(own) == 1 else f"{label}: {one[1]}"
+    return found
+
+
+def _word(value: Any) -> str:
+    return value if isinstance(value, str) else ""
 
 
 def _names(rows: list[dict[str, Any]], config: Any) -> list[tuple[str, str]]:
@@ -138,6 +210,7 @@ def _names(rows: list[dict[str, Any]], config: Any) -> list[tuple[str, str]]:
     tests = [_mapping(one) for one in listed] if isinstance(listed, list) else []
     of_tables = _are_tables(listed)
     default = _mapping(_mapping(config.get("defaultTest")).get("vars"))
+    scenarios = _Scenarios(config.get("scenarios"))
     groups: dict[tuple[str, int], dict[bytes, dict[str, Any]]] = {}
     heads: list[tuple[tuple[str, int], bytes]] = []
     for row in rows:
@@ -168,14 +241,47 @@ def _names(rows: list[dict[str, Any]], config: Any) -> list[tuple[str, str]]:
         differing = [key for key in keys if len({_json(one.get(key)) for one in seen.values()}) > 1]
         if alike == len(seen):
             differing = []
-        elif not alike and of_tables:
-            differing = [key for key in differing if isinstance(default.get(key), list)]
+        elif not alike and (of_tables or scenarios.have(name)):
+            lists = scenarios.lists(name)
+            differing = [key for key in differing if isinstance(default.get(key), list) or key in lists]
         taken: dict[str, int] = {}
         for key, variables in seen.items():
             called = name + _suffix({one: variables[one] for one in differing if one in variables})
             taken[called] = number = taken.get(called, 0) + 1
             found[group, key] = called, f"#{number}" if number > 1 else ""
     return [found[head] for head in heads]
+
+
+class _Scenarios:
+    """The tests of a configuration's scenarios: each runs with each set of data, and only what stands there as a list
+    makes combinations of it. What stands in files is not known, and may be any test."""
+
+    def __init__(self, listed: Any) -> None:
+        entries = listed if isinstance(listed, list) else [listed] if isinstance(listed, str) else []
+        self._in_files = any(isinstance(one, str) for one in entries)
+        self._tests: list[tuple[str, dict[str, Any]]] = []
+        for entry in filter(None, map(_mapping, entries)):
+            data, tests = entry.get("config"), entry.get("tests")
+            self._in_files |= isinstance(data, str) or isinstance(tests, str)
+            sets = [_mapping(_mapping(one).get("vars")) for one in data] if isinstance(data, list) else []
+            for test in tests if isinstance(tests, list) else ():
+                self._in_files |= isinstance(test, str)
+                name = " ".join(str(_mapping(test).get("description") or "").split())
+                self._tests += [(name, given) for given in (_mapping(_mapping(test).get("vars")), *sets)]
+
+    def have(self, name: str) -> bool:
+        """Whether a test of this name may be one of theirs."""
+        return self._in_files or any(name == one for one, _ in self._tests)
+
+    def lists(self, name: str) -> set[str]:
+        """The variables that are given as lists to tests of this name."""
+        return {
+            key
+            for one, given in self._tests
+            if one == name
+            for key, value in given.items()
+            if isinstance(value, list)
+        }
 
 
 def _are_tables(listed: Any) -> bool:
@@ -212,7 +318,7 @@ def _line(text: str) -> str:
 def _described(row: Mapping[str, Any]) -> str:
     """A row's description; empty where promptfoo filled one in."""
     name = " ".join(str(_mapping(row.get("testCase")).get("description") or "").split())
-    return "" if _FILLED_IN.fullmatch(name) else name
+    return "" if FILLED_IN.fullmatch(name) else name
 
 
 def _whole_row(
@@ -283,13 +389,23 @@ def row_of(
         "named_scores": _mapping(row.get("namedScores")),
         "named_weights": _mapping(_mapping(row.get("gradingResult")).get("namedScoreWeights")),
         "cost": row.get("cost"),
-        "duration_ms": row.get("latencyMs"),
+        "duration_ms": row.get("latencyMs", response.get("latencyMs")),
         "usage": {"input_tokens": usage.get("prompt"), "output_tokens": usage.get("completion"),
                   "cached_tokens": usage.get("cached")},
+        "judging": _judging(usage.get("assertions")),
         "assertions": [_assertion(one, within) for one, within in _parts(row)],
         "details": details,
         "transcript": _transcript(asked, text, error if outcome == "error" else None),
     }  # fmt: skip
+
+
+def _judging(given: Any) -> dict[str, Any] | None:
+    """What graders took; None where none was asked: promptfoo writes zeros then."""
+    counts = _mapping(given)
+    if not any(counts.get(key) for key in ("total", "prompt", "completion", "numRequests")):
+        return None
+    return {"calls": counts.get("numRequests") or 1, "input_tokens": counts.get("prompt"),
+            "output_tokens": counts.get("completion"), "cached_tokens": counts.get("cached")}  # fmt: skip
 
 
 def _parts(row: Mapping[str, Any]) -> list[tuple[dict[str, Any], int | None]]:

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from tui_eval.assertions.judging import Handler
     from tui_eval.config.project import AgentSpec, Config
     from tui_eval.formats.format import CasePace, Editor, Hooks, HookScene, OurResults, RenderedCase, Scene
+    from tui_eval.formats.near_miss import PassedOver
     from tui_eval.guard.trust import Trust
     from tui_eval.javascript.isolate import JavaScriptHost
     from tui_eval.model import Assertion, Attempt, Case, Compat, Problem, Suite
@@ -55,14 +56,13 @@ class PromptfooFormat(Format):
         return late(f"{_HERE}.read:recognises")(path, text)
 
     def claims(self, name: str) -> bool:
-        return name.startswith(_CONFIG)
+        return name.lower().startswith(_CONFIG)
 
     def read(self, path: str, text: str, config: Config, trust: Trust) -> Suite:
         return late(f"{_HERE}.read:read")(path, text, config, trust)
 
-    def cure_if_passed_over(self, path: Path, text: str) -> str:
-        named = "name the file outright, or call it promptfooconfig.yaml, to run it as a promptfoo suite"
-        return named if self.recognises(path, text) else ""
+    def meant(self, file: PassedOver) -> list[Problem]:
+        return late(f"{_HERE}.read:meant")(file)
 
     def handler(self, kind: str) -> Handler | None:
         return late(f"{_HERE}.judge.judge_assertion:judge")
@@ -105,7 +105,7 @@ class PromptfooFormat(Format):
 
     def files_to_change(self, case: Case) -> list[str]:
         """What every test of a config is asked (defaultTest) stands there, not in the test's own file."""
-        return list(dict.fromkeys((case.file or case.suite, case.suite)))
+        return list(dict.fromkeys((case.path, case.suite)))
 
     def new_file(self, talk: Talk) -> str:
         return late(f"{_HERE}.write_promptfoo:saved_case")(talk)
@@ -246,10 +246,19 @@ class PromptfooFormat(Format):
     def wanted_by(self, kind: str, value: str, case: Case, base: Path, root: Path) -> str | None:
         return late(f"{_HERE}.check.code_faults:wanted_by")(kind, value, case, base, root)
 
-    def secrets(self, case: Case) -> Iterable[str]:
-        """Of an HTTP provider."""
-        config = case.provider.get("config") if isinstance(case.provider, dict) else None
-        return late("tui_eval.agents.promptfoo.promptfoo_providers:unnamed_secrets")(config)
+    def providers(self, case: Case) -> Iterable[Any]:
+        """Its graders may stand in the test's options, too, and the provider that its own replaces."""
+        yield from super().providers(case)
+        yield from (case.options.get("provider"), case.options.get("columnProvider"))
+
+    def secrets(self, provider: dict[str, Any]) -> Iterable[str]:
+        """Of an HTTP provider; graders may stand under their id, or under what they are for."""
+        yield from late("tui_eval.agents.promptfoo.promptfoo_providers:unnamed_secrets")(
+            provider.get("config")
+        )
+        for key, inner in provider.items():
+            if key != "config" and isinstance(inner, dict):
+                yield from self.secrets(inner)
 
     def as_ours(self, document: Any, path: Path) -> OurResults | None:
         return late(f"{_HERE}.import_promptfoo:as_ours")(document, path)

@@ -17,8 +17,7 @@ OURS = ("assertScoringFunction", "promptConfig", "promptFunction", "columnProvid
 def test_of(case: Case) -> dict[str, Any]:
     """The test that a case belongs to: `{vars, assert}` and what else it has."""
     options = {key: value for key, value in case.options.items() if key not in OURS}
-    given = (*(assertion for turn in case.turns for assertion in turn.assertions), *case.assertions)
-    found: dict[str, Any] = {"vars": dict(case.vars), "assert": assertions_of(given)}
+    found: dict[str, Any] = {"vars": dict(case.vars), "assert": assertions_of(case.asserted)}
     if case.description:
         found["description"] = case.description
     if options:

@@ -11,8 +11,9 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
-from msgspec import UNSET, structs
+from msgspec import structs
 
+from tui_eval.formats.promptfoo.promptfoo_words import assertion_of
 from tui_eval.model import Assertion, Attempt, Case, Verdict
 from tui_eval.suites.accepted_values import (
     BUDGETS,
@@ -150,9 +151,11 @@ def accepted(text: str, case: Case, verdict: Verdict, attempt: Attempt) -> Edite
     ]
     if verdict.expected is not None:  # the line may be another file's, or hold several
         said = shown(verdict.expected).rstrip("\n")
+        asked = {id(one): _asks(document, one) for one in items}
+        templates = [one for one in items if _is_template(asked[id(one)] or "")]
         items = [
-            one for one in items if (asked := _asks(document, one)) is None or asked.rstrip("\n") == said
-        ]
+            one for one in items if (stands := asked[id(one)]) is None or stands.rstrip("\n") == said
+        ] or templates  # of which the record has what they said
     item = only(items, verdict.type)
     return _graded(document, item, verdict, attempt)
 
@@ -164,11 +167,14 @@ def _graded(document: YamlText, item: FoundNode, verdict: Verdict, attempt: Atte
     if verdict.type.removeprefix("not-") in EQUALS | HOLDS | LISTS and verdict.type.startswith("not-"):
         return drop(document, item)
     found = document.at(*item.path, "value")
-    value = new_value(verdict, attempt)
-    target = only([found] if found else [], "value")
-    if target.node.id == "scalar" and "{{" in str(target.node.value):
+    if found is not None and _is_template(plain(found.node)):
         raise EditError("the expected text is a template: edit the variable (e)")
-    return put(document, target, value)
+    value = new_value(verdict, attempt)
+    return put(document, only([found] if found else [], "value"), value)
+
+
+def _is_template(text: str) -> bool:
+    return "{{" in text or "{%" in text
 
 
 def _asks(document: YamlText, item: FoundNode) -> str | None:
@@ -298,7 +304,7 @@ def _listed_assertions(assertions: Sequence[Assertion], columns: int) -> list[st
     lines: list[str] = []
     for number, one in enumerate(assertions):
         if one.set is None:
-            item = keyed(_keys_of(one), columns + 2)
+            item = keyed(assertion_of(one), columns + 2)
             members = [other for other in assertions if other.set == number]
             if one.type == "assert-set":
                 free = [_free(other) for other in members]
@@ -309,18 +315,6 @@ def _listed_assertions(assertions: Sequence[Assertion], columns: int) -> list[st
 
 def _free(member: Assertion) -> Assertion:
     return structs.replace(member, set=None)
-
-
-def _keys_of(one: Assertion) -> dict[str, Any]:
-    """An assertion as its file gives it."""
-    keys: dict[str, Any] = {"type": one.type}
-    if one.value is not UNSET:
-        keys["value"] = one.value
-    for key in ("threshold", "weight", "metric", "transform", "provider", "config"):
-        value = getattr(one, key)
-        if value is not None:
-            keys[key] = value
-    return {**keys, **(one.extra or {})}
 
 
 def _raw(text: str) -> str:

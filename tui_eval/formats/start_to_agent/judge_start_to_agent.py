@@ -62,7 +62,9 @@ def judge(assertion: Assertion, evidence: JudgeInput, judgement: Judgement) -> V
     if kind == "tools_used":
         return _tools_used(assertion, evidence)
     if kind == "max_tool_calls":
-        return _limit(assertion, *_tool_calls(evidence), evidence.unknown)
+        total, note = _tool_calls(evidence)
+        able = evidence.capabilities.tools or evidence.reference
+        return _limit(assertion, total, able, "tool calls", evidence.unknown, note)
     if kind in ("max_input_tokens", "max_output_tokens"):
         return _limit(assertion, *_tokens(evidence, kind.removeprefix("max_")), evidence.unknown)
     return _behaviour(assertion, evidence)
@@ -89,11 +91,14 @@ def _content(assertion: Assertion, evidence: JudgeInput) -> Verdict:
 def _escalated(assertion: Assertion, evidence: JudgeInput) -> Verdict:
     found = metadata_of(evidence).get("escalated", _MISSING)
     _reportable(assertion, evidence, found, evidence.capabilities.metadata, "metadata")
+    if found is _MISSING:
+        _require_metadata(assertion, evidence)
     actual = False if found is _MISSING else found
     if actual != assertion.value:
         reason = f"escalated: expected {assertion.value}, got {actual}"
         told = [seen.differs("escalated", assertion.value, actual)]
         return verdict_of(assertion, False, reason, told, actual=actual)
+    _require_metadata(assertion, evidence)
     note = f" ({_LEFT_OUT} False)" if found is _MISSING else ""
     told = [seen.differs("escalated", assertion.value, actual, code="holds")]
     return verdict_of(assertion, True, f"escalated is {actual}{note}", told, actual=actual)
@@ -119,18 +124,29 @@ def _tools_used(assertion: Assertion, evidence: JudgeInput) -> Verdict:
         if one.code != "other-call"  # others may be called
     ]
     if missing:
+        _require_metadata(assertion, evidence)
         return verdict_of(assertion, False, missing_tools_text(missing), told, actual=used)
     return verdict_of(assertion, True, "called", told, actual=used)
 
 
-def _tool_calls(evidence: JudgeInput) -> tuple[Any, bool, str]:
-    total = _summed(evidence, "tool_call_count")
-    if total is None:
-        total = evidence.tool_call_count
-    if total is None:
+def _tool_calls(evidence: JudgeInput) -> tuple[int | float | None, str]:
+    """How many calls there were, and where that is not what the agent counts itself why: it counts fewer, or none, than
+    it names or than were seen (*ours*: for the guide's harness the count alone counts)."""
+    given = _summed(evidence, "tool_call_count")
+    calls = evidence.tool_call_count
+    if calls is None:
         # No count came, so the calls themselves are counted.
-        total = sum(entry.kind == "tool_call" for entry in evidence.transcript) or None
-    return total, evidence.capabilities.tools or evidence.reference, "tool calls"
+        calls = sum(entry.kind == "tool_call" for entry in evidence.transcript) or None
+    if evidence.reference:
+        return calls if given is None else given, ""
+    named = sum(len(_listed((reply.metadata or {}).get("tools_used"))) for reply in evidence.replies)
+    most = max(named, calls or 0)
+    if most <= (given or 0) or (given is None and named <= (calls or 0)):
+        return calls if given is None else given, ""
+    where = "named in tools_used" if named == most else "seen"
+    return most, f"{where}; " + (
+        "no count was reported" if given is None else f"tool_call_count says {given}"
+    )
 
 
 def _tokens(evidence: JudgeInput, name: str) -> tuple[Any, bool, str]:
@@ -142,20 +158,28 @@ def _tokens(evidence: JudgeInput, name: str) -> tuple[Any, bool, str]:
 
 
 def _limit(
-    assertion: Assertion, total: Any, reportable: bool, what: str, unknown: Mapping[str, str]
+    assertion: Assertion,
+    total: Any,
+    reportable: bool,
+    what: str,
+    unknown: Mapping[str, str],
+    counted: str = "",
 ) -> Verdict:
+    """`counted` says where the total is from, if not from the agent's own count."""
     kind, limit = assertion.type, assertion.value
     if total is None and not reportable:
         raise CannotJudge(f"{kind}: this type of agent does not report {what}", "not-reported")
     if not isinstance(limit, int | float):
         raise CannotJudge(f"{kind}: the limit {limit!r} is not a number", "bad-assertion")
     actual = 0 if total is None else total
-    if actual <= limit and (said := unknown.get(kind.removeprefix("max_").replace("_", " "))):
+    said = unknown.get(kind.removeprefix("max_").replace("_", " ")) or (not total and unknown.get("metadata"))
+    if actual <= limit and said:
         raise CannotJudge(f"{kind}: {said}", "not-reported")
     told = seen.budget(kind.removeprefix("max_").replace("_", " "), actual, "<=", limit)
+    note = f" ({counted})" if counted else f" ({_LEFT_OUT} 0)" if total is None else ""
     if actual > limit:
-        return verdict_of(assertion, False, f"{kind}: {actual} > {limit}", told, actual=actual)
-    note = f" ({_LEFT_OUT} 0)" if total is None else ""
+        reason = f"{kind}: {actual} > {limit}{note if counted else ''}"
+        return verdict_of(assertion, False, reason, told, actual=actual)
     return verdict_of(assertion, True, f"{actual} ≤ {limit}{note}", told, actual=actual)
 
 
@@ -163,6 +187,8 @@ def _behaviour(assertion: Assertion, evidence: JudgeInput) -> Verdict:
     kind, value = assertion.type, assertion.value
     found = metadata_of(evidence).get(kind, _MISSING)
     _reportable(assertion, evidence, found, evidence.capabilities.metadata, "metadata")
+    if found is _MISSING or found == value:
+        _require_metadata(assertion, evidence)
     if found is _MISSING:
         if kind == "escalation_priority":
             told = [_not_in_metadata(kind, evidence)] if value is not None else [seen.rule("holds")]
@@ -207,6 +233,12 @@ def _summed(evidence: JudgeInput, name: str) -> int | float | None:
 def _reportable(assertion: Assertion, evidence: JudgeInput, found: Any, able: bool, what: str) -> None:
     if found is _MISSING and not able and not evidence.reference:
         raise CannotJudge(f"{assertion.type}: this type of agent does not report {what}", "not-reported")
+
+
+def _require_metadata(assertion: Assertion, evidence: JudgeInput) -> None:
+    """Refuse where the agent reported metadata that is none: what it says there is not known."""
+    if said := evidence.unknown.get("metadata"):
+        raise CannotJudge(f"{assertion.type}: {said}", "not-reported")
 
 
 def _listed(value: Any) -> list[Any]:

@@ -16,11 +16,12 @@ from typing import Any
 
 from tui_eval import extensions
 from tui_eval.config.project import Config
+from tui_eval.formats.near_miss import PassedOver, RootKey, Shape, in_yaml
 from tui_eval.guard.spelling import close_to
 from tui_eval.guard.trust import Trust
-from tui_eval.model import Assertion, Case, Suite, Turn
+from tui_eval.model import Assertion, Case, Problem, Suite, Turn
 from tui_eval.suites import identity
-from tui_eval.suites.read_values import Reading, kind, shown
+from tui_eval.suites.read_values import Reading, doubled_into_cases, kind, shown
 from tui_eval.yaml import yaml_lines
 
 At = tuple[Hashable, ...]
@@ -43,12 +44,54 @@ _LIST_AT_ROOT = re.compile(
 
 def recognises(path: Path, text: str) -> bool:
     """A YAML mapping with a list under `test_cases`. Ordinary files are not parsed for this."""
-    if path.suffix not in (".yaml", ".yml") or "test_cases" not in text:
+    if path.suffix.lower() not in (".yaml", ".yml") or "test_cases" not in text:
         return False
     if _LIST_AT_ROOT.search(text):
         return True
     value = yaml_lines.load(text, str(path)).value
     return isinstance(value, dict) and isinstance(value.get("test_cases"), list)
+
+
+def _cases_like(value: Any) -> bool:
+    """Whether a list is one of cases beyond doubt, though its key is not `test_cases`. Exercises for programmers have
+    `testcases` with `input` and `expected` too, but no messages that an agent could be sent, or no assertions."""
+    return isinstance(value, list) and any(_case_like(entry) for entry in value)
+
+
+def _case_like(entry: Any) -> bool:
+    if not isinstance(entry, dict):
+        return False
+    message, expected = entry.get("input", entry.get("messages")), entry.get("expected", {})
+    if not (isinstance(message, str) or ("messages" in entry and isinstance(message, list))):
+        return False
+    return isinstance(expected, dict) and ("expected" in entry or entry.keys() <= set(CASE_KEYS))
+
+
+def _no_list(value: Any, root: dict[Any, Any]) -> bool:
+    """Whether cases may be meant by what is no list of them. A number, or a mapping of numbers, counts some; a text
+    among keys of another tool names its files."""
+    if isinstance(value, dict):
+        return any(_case_like(one) for one in value.values())
+    alone = root.keys() <= {*SUITE_KEYS, "name", "description"}
+    return alone and (value is None or isinstance(value, str))
+
+
+SHAPE = Shape(
+    "StartToAgent",
+    (
+        (
+            RootKey(
+                "test_cases", lambda value: isinstance(value, list), _cases_like, _no_list, "a list of cases"
+            ),
+        ),
+    ),
+    re.compile(r"""^[ \t]*(?:-[ \t]+)?["']?(?:input|messages|expected)["']?[ \t]*:""", re.MULTILINE),
+)
+
+
+def meant(file: PassedOver) -> list[Problem]:
+    """Why a file is no suite although it was meant as one."""
+    return in_yaml(SHAPE, file)
 
 
 def read(path: str, text: str, config: Config, trust: Trust) -> Suite:
@@ -65,7 +108,9 @@ def read(path: str, text: str, config: Config, trust: Trust) -> Suite:
         if not suite.problems:
             reading.error((), f"the file must be a mapping with test_cases, not {kind(root)}")
         return suite
-    reading.unknown_keys(root, SUITE_KEYS, ())
+    reading.misplaced(root, ("input", "messages", "expected"), (), "an entry of test_cases")
+    reading.misplaced(root, KNOWN, (), "expected, in an entry of test_cases")
+    reading.unknown_keys(root, SUITE_KEYS, (), said=(*CASE_KEYS[1:], *KNOWN))
     agent = reading.name(root.get("agent"), ("agent",)) or None
     model = reading.name(root.get("model"), ("model",)) or None
     if model is not None:
@@ -74,8 +119,11 @@ def read(path: str, text: str, config: Config, trust: Trust) -> Suite:
     if not isinstance(entries, list):
         reading.error(("test_cases",), f"must be a list of cases, not {kind(entries)}")
         return suite
+    if not entries:
+        reading.error(("test_cases",), "is empty", "give at least one case")
     ids = identity.Ids()
     cases: list[Case] = []
+    under: dict[At, Case] = {}
     for number, entry in enumerate(entries):
         case = _case(reading, entry, number)
         reading.problems = suite.problems
@@ -88,7 +136,9 @@ def read(path: str, text: str, config: Config, trust: Trust) -> Suite:
         case.name = case.name or f"case {number + 1}"
         case.content_hash = identity.content_hash(case)
         cases.append(case)
+        under["test_cases", number] = case
     suite.cases = cases
+    doubled_into_cases(document.doubled, suite, under)
     return suite
 
 
@@ -105,7 +155,8 @@ def _case(reading: Reading, entry: Any, number: int) -> Case | None:
         suite_problems += case.problems
         return None
     case.turns = turns
-    reading.unknown_keys(entry, CASE_KEYS, at)
+    reading.misplaced(entry, KNOWN, at, "expected")
+    reading.unknown_keys(entry, CASE_KEYS, at, said=KNOWN)
     case.name = reading.name(entry.get("name"), (*at, "name"))
     expected = entry.get("expected")
     if isinstance(expected, dict):

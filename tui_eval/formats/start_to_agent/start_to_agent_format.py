@@ -12,8 +12,9 @@ if TYPE_CHECKING:
     from tui_eval.assertions.judging import Handler
     from tui_eval.config.project import Config
     from tui_eval.formats.format import Editor
+    from tui_eval.formats.near_miss import PassedOver
     from tui_eval.guard.trust import Trust
-    from tui_eval.model import Case, Suite
+    from tui_eval.model import Case, Problem, Suite
     from tui_eval.suites.saved_talk import Talk
 
 _HERE = "tui_eval.formats.start_to_agent"
@@ -57,6 +58,9 @@ class StartToAgentFormat(Format):
 
     def read(self, path: str, text: str, config: Config, trust: Trust) -> Suite:
         return late(f"{_HERE}.read_start_to_agent:read")(path, text, config, trust)
+
+    def meant(self, file: PassedOver) -> list[Problem]:
+        return late(f"{_HERE}.read_start_to_agent:meant")(file)
 
     def handler(self, kind: str) -> Handler | None:
         return late(f"{_HERE}.judge_start_to_agent:judge")

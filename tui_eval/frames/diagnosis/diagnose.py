@@ -16,16 +16,24 @@ from tui_eval.frames.comparison_rules import ComparisonSettings
 from tui_eval.frames.diagnosis.changes import ValueChange
 from tui_eval.frames.diagnosis.conditions import Condition, separate
 from tui_eval.frames.diagnosis.finding import Finding
-from tui_eval.frames.diagnosis.granularity import granularity
-from tui_eval.frames.diagnosis.number_changes import number_changes
+from tui_eval.frames.diagnosis.granularity import floats, granularity
+from tui_eval.frames.diagnosis.number_changes import counted_nobody, number_changes
 from tui_eval.frames.diagnosis.other_columns import OtherColumns, displaced, renamed
 from tui_eval.frames.diagnosis.row_sets import row_findings
-from tui_eval.frames.diagnosis.text_changes import boolean_changes, null_changes, text_changes
-from tui_eval.frames.diagnosis.time_changes import time_changes
+from tui_eval.frames.diagnosis.text_changes import (
+    boolean_changes,
+    elements,
+    not_finite_changes,
+    null_changes,
+    text_changes,
+    units,
+)
+from tui_eval.frames.diagnosis.time_changes import moved_days, other_formats, time_changes, written_otherwise
 from tui_eval.frames.difference import Difference, align
 from tui_eval.frames.pairs import ColumnPair
 from tui_eval.frames.query_words import limited_sides
-from tui_eval.frames.typed_columns import text_series
+from tui_eval.frames.typed_columns import declared_text, holds_days, is_nan, text_series
+from tui_eval.frames.value_texts import canonical
 
 if TYPE_CHECKING:
     from tui_eval.frames.sql_worker import SqlResult
@@ -186,9 +194,16 @@ def _candidates(facts: _Facts) -> Iterator[_Candidate]:
         yield _Candidate(finding, facts.total, _WEIGHTS["renamed"])
     if not difference.pairs:
         return
+    lost = list(_lost_digits(facts))
+    if lost:
+        yield from lost
+        return
     coarse = granularity(difference) if facts.missing or facts.extra or facts.wrong_rows else None
     if coarse is not None:
         yield _Candidate(coarse, facts.total, _WEIGHTS["granularity"])
+        return
+    if (border := _day_border(facts)) is not None:
+        yield border
         return
     for finding, weight in row_findings(difference):
         yield _Candidate(finding, finding.explained, weight)
@@ -197,6 +212,64 @@ def _candidates(facts: _Facts) -> Iterator[_Candidate]:
     elif not facts.missing and not facts.extra and difference.settings.ordered and len(difference.moved()):
         moved = len(difference.moved())
         yield _Candidate(Finding("order", (), moved, moved), facts.total, 1.0)
+
+
+def _day_border(facts: _Facts) -> _Candidate | None:
+    """Sums by day of which part is on a neighbouring day throughout."""
+    difference = facts.difference
+    if len(difference.key) != 1 or not facts.wrong or difference.key_repeats:
+        return None
+    day = difference.pairs[difference.key[0]]
+    if not (holds_days(day.expected) and day.e_key.dtype == day.a_key.dtype == pl.String):
+        return None
+    e_rows, a_rows = (rows.cast(pl.UInt32) for rows in difference.aligned())
+    days = pl.select(pl.coalesce(day.e_key.gather(e_rows), day.a_key.gather(a_rows))).to_series()
+    ways: set[int] = set()
+    for name in facts.wrong:
+        one = difference.pairs[name]
+        if one.expected.kind not in ("exact", "float") or one.actual.kind not in ("exact", "float"):
+            return None
+        e, a = (floats(side).gather(rows) for side, rows in ((one.expected, e_rows), (one.actual, a_rows)))
+        e, a = (
+            pl.select(pl.when(rows.is_null()).then(0.0).otherwise(side)).to_series()
+            for side, rows in ((e, e_rows), (a, a_rows))
+        )
+        ways.add(moved_days(days, e, a))
+    if len(ways) != 1 or not (way := ways.pop()):
+        return None
+    found = Finding("day_border", tuple(facts.wrong), facts.total, facts.total, {"later": way > 0})
+    return _Candidate(found, facts.total, 1.2)
+
+
+_HELD, _LARGEST = 2**53, 2**1023
+"""Whole numbers below the first are told apart by floats, those beyond the second are none."""
+
+
+def _lost_digits(facts: _Facts) -> Iterator[_Candidate]:
+    """Columns of large whole numbers that the answer has as the floats nearest to them, where that is all that differs:
+    neighbours among them are one float."""
+    difference = facts.difference
+    e_rows, a_rows = difference.aligned()
+    missing = e_rows.filter(a_rows.is_null()).cast(pl.UInt32)
+    extra = a_rows.filter(e_rows.is_null()).cast(pl.UInt32)
+    rest = set(facts.wrong)
+    found: list[_Candidate] = []
+    for name, one in difference.pairs.items():
+        if one.actual.kind != "float" or one.actual.series is None or not one.expected.integral:
+            continue
+        wrong = facts.wrong.get(name)
+        rows = missing if wrong is None else pl.concat([missing, facts.e_rows.filter(wrong)])
+        cells = one.expected.cells_at(rows)
+        if not cells or not all(cell is not None and _HELD <= abs(int(cell)) < _LARGEST for cell in cells):
+            continue
+        near = {float(int(cell)) for cell in one.expected.cells if cell is not None and abs(cell) < _LARGEST}
+        given = one.actual.series if wrong is None else one.actual.series.gather(facts.a_rows.filter(wrong))
+        given = pl.concat([given, one.actual.series.gather(extra)])
+        if near.issuperset(given.drop_nulls().unique().to_list()):
+            rest.discard(name)
+            found.append(_Candidate(Finding("lost_digits", (name,), len(rows), len(rows)), facts.total, 1.2))
+    if not rest:
+        yield from found
 
 
 def _of_values(facts: _Facts) -> Iterator[_Candidate]:
@@ -283,12 +356,30 @@ def _changes(facts: _Facts, others: OtherColumns, name: str) -> Iterator[ValueCh
         if change.count:
             yield change
     strange = _strange(one, a, a_rows)
-    for change in null_changes(e_wrong, a_wrong if strange is None else strange):
-        if change.count and (strange is None or change.code.startswith("null_as")):
+    given = a_wrong if strange is None else strange
+    e_held = e_wrong
+    if numeric and one.expected.kind == "float" and one.expected.series is not None:
+        e_held = one.expected.series.gather(
+            e_rows
+        )  # NaN and infinity are nulls to be compared, not to be told
+        yield from (change for change in not_finite_changes(e_held, given) if change.count)
+    if strange is not None:
+        yield from (change for change in units(e_wrong, strange) if change.count)
+    if one.expected.kind == "nested" and e_wrong.dtype == a_wrong.dtype == pl.String:
+        yield from (change for change in elements(e_wrong, a_wrong) if change.count)
+    if one.expected.kind == "time" and one.actual.kind == "text" and a_wrong.dtype == pl.String:
+        yield from (change for change in other_formats(e_wrong, a_wrong) if change.count)
+    for change in null_changes(e_held, given):
+        if change.count:
+            yield change
+    if declared_text(one.expected) and a_wrong.dtype == pl.String:
+        change = written_otherwise(e_wrong, a_wrong)
+        if change is not None and change.count:
             yield change
     moved = list(others.changes(name))
     yield from (change for change in moved if change.code != "other_column")
     if numeric:
+        yield from counted_nobody(e, e_wrong, a_wrong)
         yield from _tried((partial(number_changes, name),), e_wrong, a_wrong)
     elif e_wrong.dtype == pl.String and a_wrong.dtype == pl.String:
         yield from _tried((time_changes, text_changes), e_wrong, a_wrong)
@@ -323,6 +414,8 @@ def _tried(ways: Sequence[_Way], e: pl.Series, a: pl.Series) -> Iterator[ValueCh
 
 def _numbers(one: ColumnPair, side: str) -> pl.Series:
     """The numbers of a pair as Float64; null where there is none."""
+    if side == "a" and one.actual.kind == "float" and one.actual.series is not None and not one.tolerant:
+        return one.actual.series.fill_nan(None)  # its keys are cut, and infinity's is a number
     value, key = (one.e_value, one.e_key) if side == "e" else (one.a_value, one.a_key)
     found = key if value is None else value
     found = found.cast(pl.Float64, strict=False)
@@ -330,16 +423,20 @@ def _numbers(one: ColumnPair, side: str) -> pl.Series:
 
 
 def _strange(one: ColumnPair, numbers: pl.Series, rows: pl.Series) -> pl.Series | None:
-    """The answer's texts, where it has texts that are no numbers; None where all can be read."""
-    if one.expected.kind not in ("exact", "float") or one.actual.kind not in ("text", "mixed"):
+    """The answer as texts where it has what is no number (a list, a boolean, a date too: nulls they are not); None where
+    all can be read."""
+    if one.expected.kind not in ("exact", "float") or one.actual.kind in ("exact", "float", "null"):
         return None
     cells = one.actual.cells
     unread = numbers.gather(rows).is_null()
-    texts = [cells[row] if isinstance(cells[row], str) else None for row in rows.filter(unread).to_list()]
+    texts = [
+        None if cells[row] is None or is_nan(cells[row]) else canonical(cells[row])
+        for row in rows.filter(unread).to_list()
+    ]
     if not any(text is not None for text in texts):
         return None
     at = unread.arg_true()
-    held = pl.repeat(None, len(rows), dtype=pl.String, eager=True)
+    held = numbers.gather(rows).cast(pl.String)
     return held.scatter(at, text_series(texts))
 
 

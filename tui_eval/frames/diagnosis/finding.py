@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tui_eval.frames.numbers import shortest_text
+from tui_eval.guard.spelling import some_of
+from tui_eval.guard.text import same_to_the_eye
 
 _NAME = 40
 _BLANK = re.compile(r"\s")
@@ -127,7 +129,8 @@ def _duration(seconds: float) -> str:
     for unit, length in (("day", 86400), ("hour", 3600), ("minute", 60)):
         if size % length == 0 and size >= length:
             return _later(int(seconds // length), unit)
-    return f"{figure(size)} s {'later' if seconds > 0 else 'earlier'}"
+    unit, length = ("ns", 1e-9) if size < 1e-6 else ("µs", 1e-6) if size < 1e-3 else ("s", 1.0)
+    return f"{figure(round(size / length, 9))} {unit} {'later' if seconds > 0 else 'earlier'}"
 
 
 def _time_zone(finding: Finding) -> str:
@@ -205,9 +208,13 @@ def _granularity(finding: Finding) -> str:
 
 def _renamed(finding: Finding) -> str:
     given = finding.parameters["names"]
-    pairs = [f"{name_of(e)} as {name_of(a)}" for e, a in zip(finding.columns, given, strict=True)][:3]
-    more = f" and {len(given) - 3} more" if len(given) > 3 else ""
-    return f"the answer has {', '.join(pairs)}{more} ({finding.explained:,} of {finding.total:,} values are the same)"
+    pairs = [
+        f"{name_of(e)} {same_to_the_eye(e, a) or f'as {name_of(a)}'}"
+        for e, a in zip(finding.columns, given, strict=True)
+    ]
+    return (
+        f"the answer has {some_of(pairs, 3)} ({finding.explained:,} of {finding.total:,} values are the same)"
+    )
 
 
 def _neighbour(finding: Finding) -> str:
@@ -268,6 +275,11 @@ _SENTENCES: dict[str, Callable[[Finding], str]] = {
     "rounded": lambda f: f"{names_of(f.columns)} {_rounded(f)}",
     "truncated": _about(lambda f: f"cut off, not rounded, {_digits(f)}"),
     "rounded_up": _about(lambda f: f"rounded up {_digits(f)}"),
+    "lost_digits": _plain("read as a float, digits beyond 2^53 are lost"),
+    "zero_as_one": lambda f: (
+        f"{names_of(f.columns)} 1 instead of 0 {rows_of(f)}: does count(*) count rows that an outer join adds?"
+    ),
+    "unit": _about(lambda f: f"with {name_of(f.parameters['unit'])}, a text instead of a number"),
     # nulls
     "null_as_zero": _plain("0 instead of null"),
     "null_as_empty": _plain("an empty text instead of null"),
@@ -280,11 +292,15 @@ _SENTENCES: dict[str, Callable[[Finding], str]] = {
     "kind": _about(lambda f: f"{f.parameters['given']} instead of {f.parameters['wanted']}"),
     # texts
     "case": _plain("in other case"),
+    "unseen": _about(lambda f: f"the same but for {f.parameters['characters']}"),
     "blanks": _plain("with other blanks"),
+    "composed": _plain("with the same letters composed otherwise (Unicode normalisation)"),
+    "other_form": _plain("with other forms of the same characters (as ﬁ for fi)"),
     "accents": _plain("with other accents"),
     "zeros": _plain("with other leading or trailing zeros"),
     "punctuation": _plain("with other punctuation"),
     "spelling": _plain("with other case, blanks, accents or punctuation"),
+    "elements": _plain("with the same elements in another order"),
     "cut": _about(
         lambda f: (
             f"cut to {_counted(f.parameters['length'], 'character')}"
@@ -294,11 +310,26 @@ _SENTENCES: dict[str, Callable[[Finding], str]] = {
     ),
     # times
     "days": _about(lambda f: _later(f.parameters["days"], "day")),
-    "months": _about(lambda f: _later(f.parameters["months"], "month")),
+    "months": _about(
+        lambda f: (
+            _later(f.parameters["months"] // 12, "year")
+            if f.parameters["months"] % 12 == 0
+            else _later(f.parameters["months"], "month")
+        )
+    ),
+    "date_format": _about(lambda f: f"written as {f.parameters['format']}"),
     "time_zone": lambda f: f"{names_of(f.columns)} {_time_zone(f)}",
+    "day_border": lambda f: (
+        f"{names_of(f.columns)} partly on the {'next day' if f.parameters['later'] else 'day before'} {rows_of(f)}: "
+        "days of another time zone?"
+    ),
     "time_shift": _about(lambda f: _duration(f.parameters["seconds"])),
     "time_cut": _about(lambda f: f"cut to the {f.parameters['unit']}"),
     "day_and_month": _plain("with day and month exchanged"),
+    "time_text": lambda f: (
+        f"{names_of(f.columns)}, text, {_verb(f, 'has', 'have')} the same times written otherwise {rows_of(f)}: "
+        "text is compared as it is"
+    ),
     "zone_named": _plain("the same time, but only one side names its zone"),
     # other columns and rows
     "swapped": lambda f: f"{names_of(f.columns)} are exchanged {rows_of(f)}",
@@ -332,6 +363,10 @@ _SENTENCES: dict[str, Callable[[Finding], str]] = {
     "too_wide": _filter("extra", "the filter is too wide"),
     "missing_groups": lambda f: (
         f"all {f.total:,} missing rows have {f.parameters['where']}: groups without rows are left out (an inner join?)"
+    ),
+    "outermost_day": lambda f: (
+        f"the {'last' if f.parameters['last'] else 'first'} {name_of(f.columns[0])}, {f.parameters['day']}, is missing: "
+        f"{'< for <=' if f.parameters['last'] else '> for >='} in the filter?"
     ),
     "limit": _limit,
     "no_limit": lambda f: (

@@ -71,6 +71,17 @@ def number_changes(name: str, e: pl.Series, a: pl.Series) -> Iterator[ValueChang
         yield ValueChange("value_as_zero", zeros)
 
 
+def counted_nobody(every: pl.Series, e: pl.Series, a: pl.Series) -> Iterator[ValueChange]:
+    """1 where 0 is expected, in a column that has other numbers too: no flag but a count.
+
+    Args:
+        every: The column in all expected rows.
+    """
+    mask = series({"e": e, "a": a}, true((pl.col("e") == 0) & (pl.col("a") == 1)))
+    if len(e) >= 2 and bool(mask.all()) and number(every.max()) > 1:
+        yield ValueChange("zero_as_one", mask)
+
+
 class _Chance:
     """How seldom two numbers agree by chance."""
 

@@ -13,7 +13,8 @@ from tui_eval.frames.diagnosis.finding import Finding
 from tui_eval.frames.diagnosis.granularity import floats
 from tui_eval.frames.difference import Difference
 from tui_eval.frames.matching import row_hashes
-from tui_eval.frames.typed_columns import ReadColumn
+from tui_eval.frames.typed_columns import ReadColumn, holds_days
+from tui_eval.frames.value_texts import plain_moment
 
 _ROUND = {
     *range(1, 11),
@@ -77,6 +78,26 @@ def row_findings(difference: Difference) -> Iterator[tuple[Finding, float]]:
     yield from filters
     if limited is not None and not filters:
         yield limited
+    elif not filters and len(missing) and not len(extra):
+        yield from _outermost_day(difference, missing)
+
+
+_DAYS = 5
+"""Different days of which one that is missing is the last or the first one by chance seldom enough."""
+
+
+def _outermost_day(difference: Difference, missing: pl.Series) -> Iterator[tuple[Finding, float]]:
+    """Where the missing rows are those of the last day, or of the first one, and no others."""
+    for name, one in difference.pairs.items():
+        values = one.expected.series
+        if values is None or not holds_days(one.expected) or values.drop_nulls().n_unique() < _DAYS:
+            continue
+        for last, day in ((True, values.max()), (False, values.min())):
+            if (values == day).arg_true().equals(missing.sort()):
+                shown = plain_moment(str(day), True)
+                count = len(missing)
+                yield Finding("outermost_day", (name,), count, count, {"last": last, "day": shown}), 0.8
+                return
 
 
 def _before_limit(difference: Difference, found: Finding) -> bool:

@@ -9,6 +9,7 @@ import polars as pl
 from tui_eval.frames.alignment import loose_texts
 from tui_eval.frames.diagnosis.changes import ValueChange, series, true
 from tui_eval.frames.typed_columns import Kind
+from tui_eval.guard.text import unseen
 
 _NOTHING = ("null", "none", "nan", "n/a", "na", "nil", "-", "--", "missing", "unknown", "undefined", "(null)")
 
@@ -30,6 +31,28 @@ def null_changes(e: pl.Series, a: pl.Series) -> Iterator[ValueChange]:
         yield ValueChange("zero_as_null", a_null & zero)
         yield ValueChange("empty_as_null", a_null & empty)
         yield ValueChange("value_as_null", a_null & ~e_null & ~zero & ~empty)
+
+
+def not_finite_changes(e: pl.Series, a: pl.Series) -> Iterator[ValueChange]:
+    """What stands where a number is expected that JSON does not have."""
+    value = pl.col("e")
+    for wanted, held in (
+        ("NaN", value.is_nan()),
+        ("infinity", value == float("inf")),
+        ("-infinity", value == float("-inf")),
+    ):
+        there = series({"e": e}, true(held))
+        if not there.any():
+            continue
+        zero, text = _zero(a), pl.repeat(False, len(a), eager=True)
+        if a.dtype == pl.String:
+            finite = pl.col("a").cast(pl.Float64, strict=False).is_finite().fill_null(False)
+            text = series({"a": a}, true(pl.col("a").is_not_null() & ~finite))
+        yield ValueChange("kind", there & zero, {"wanted": wanted, "given": "0"})
+        yield ValueChange("kind", there & text, {"wanted": wanted, "given": "a text"})
+        number = there & a.is_not_null() & ~zero & ~text
+        yield ValueChange("kind", number, {"wanted": wanted, "given": "a finite number"})
+        yield ValueChange("kind", there & a.is_null(), {"wanted": wanted, "given": "null"})
 
 
 def _zero(values: pl.Series) -> pl.Series:
@@ -85,6 +108,37 @@ def boolean_changes(expected: Kind, actual: Kind, e: pl.Series, a: pl.Series) ->
     yield ValueChange("kind", same, {"wanted": names[expected], "given": names[actual]})
 
 
+_WITH_UNIT = r"^\s*([^\d\s+.,-]*)\s*([+-]?\d[\d,]*(?:\.\d+)?)\s*([^\d\s.,][^\d]*)?\s*$"
+
+
+def units(e: pl.Series, a: pl.Series) -> Iterator[ValueChange]:
+    """Numbers that are right, written with a unit (`25%`, `25 EUR`): a text that is no number."""
+    a = a.str.replace(r"^\x00", "")
+    unit = pl.concat_str(
+        pl.col("a").str.extract(_WITH_UNIT, 1), pl.col("a").str.extract(_WITH_UNIT, 3), ignore_nulls=True
+    )
+    read = series({"a": a}, pl.when(unit.str.len_chars() > 0).then(unit.str.strip_chars()))
+    counts = read.drop_nulls().value_counts(sort=True, name="rows")
+    if not len(counts):
+        return
+    most = str(counts.row(0)[0])
+    digits = pl.col("a").str.extract(_WITH_UNIT, 2).str.replace_all(",", "")
+    step = 10.0 ** -digits.str.extract(r"\.(\d+)$", 1).str.len_chars().fill_null(0).cast(pl.Float64)
+    near = (digits.cast(pl.Float64, strict=False) - pl.col("e")).abs() <= step / 2 * (1 + 1e-9)
+    yield ValueChange(
+        "unit", series({"e": e, "a": a, "u": read}, true(near & (pl.col("u") == most))), {"unit": most}
+    )
+
+
+def elements(e: pl.Series, a: pl.Series) -> Iterator[ValueChange]:
+    """Lists (as they are compared, in one spelling) that have the same elements in another order."""
+    plain = {name: values.str.strip_prefix("\0") for name, values in (("e", e), ("a", a))}
+    one, other = pl.col("e"), pl.col("a")
+    lists = one.str.contains(r"^\[.*\]$") & other.str.contains(r"^\[.*\]$")
+    parts = [side.str.slice(1, side.str.len_chars() - 2).str.split(", ").list.sort() for side in (one, other)]
+    yield ValueChange("elements", series(plain, true(lists & (parts[0] == parts[1]))))
+
+
 def text_changes(e: pl.Series, a: pl.Series) -> Iterator[ValueChange]:
     """What was done to the texts of a column (rows that differ only)."""
     frame = {"e": e, "a": a}
@@ -96,10 +150,20 @@ def text_changes(e: pl.Series, a: pl.Series) -> Iterator[ValueChange]:
         if len(e) > _MANY
         else {}
     )
+    yield from _unseen(frame)  # before other blanks, which would say less of the same rows
     for code, form in (*_FORMS.items(), ("spelling", None)):
         if not some or _explained(some, form).sum() * 10 >= _SAMPLE:
             yield ValueChange(code, _explained(frame, form))
     yield from _cut(frame)
+
+
+def _unseen(frame: dict[str, pl.Series]) -> Iterator[ValueChange]:
+    mask = _explained(
+        frame, lambda text: text.str.replace_all(r"\p{Cf}+", "").str.replace_all(r"\p{Zs}", " ")
+    )
+    if mask.any():
+        wanted, given = (texts.filter(mask)[0] for texts in frame.values())
+        yield ValueChange("unseen", mask, {"characters": unseen(wanted, given)})
 
 
 _MANY, _SAMPLE = 10_000, 2_000
@@ -131,7 +195,9 @@ _NESTED = r"^[\[{\x00]"
 _FORMS: dict[str, Callable[[pl.Expr], pl.Expr]] = {
     "case": lambda text: text.str.to_lowercase(),
     "blanks": lambda text: text.str.replace_all(r"[\s\u{200b}\u{feff}]+", ""),
-    "accents": lambda text: text.str.normalize("NFKD").str.replace_all(r"\p{M}", ""),
+    "composed": lambda text: text.str.normalize("NFC"),
+    "other_form": lambda text: text.str.normalize("NFKC"),
+    "accents": lambda text: text.str.normalize("NFD").str.replace_all(r"\p{M}", ""),
     "zeros": _number,
     "punctuation": lambda text: pl.when(
         text.str.contains(r"[\p{L}\p{N}]") & ~text.str.contains(_NESTED)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Iterator
 
 import polars as pl
 
 from tui_eval.frames.diagnosis.changes import ValueChange, series, true
+from tui_eval.frames.value_texts import instant
 
 _MOST_HOURS = 14
 _LOOKED_AT = 500
@@ -48,10 +50,131 @@ def time_changes(e_texts: pl.Series, a_texts: pl.Series) -> Iterator[ValueChange
         return
     frame = {"e": e, "a": a}
     gaps = series(frame, (pl.col("a") - pl.col("e")).dt.total_microseconds())
-    yield ValueChange("zone_named", series({"g": gaps}, true(pl.col("g") == 0)))
+    texts = {"e": e_texts, "a": a_texts, "g": gaps}
+    zoned = pl.col("e").str.ends_with(_ZONE) != pl.col("a").str.ends_with(_ZONE)
+    finer = _nanoseconds(pl.col("a")) - _nanoseconds(pl.col("e"))
+    yield ValueChange("zone_named", series(texts, true(zoned & (pl.col("g") == 0) & (finer == 0))))
+    nanoseconds = series(texts, finer)
+    if (nanoseconds != 0).any():
+        yield from _finer(frame, texts, nanoseconds)
+        gaps = series({"g": gaps, "n": nanoseconds}, pl.when(pl.col("n") == 0).then("g"))
+        apart = series({"n": nanoseconds}, true(pl.col("n") == 0))
+        frame = {
+            name: series({"v": values, "f": apart}, pl.when("f").then("v")) for name, values in frame.items()
+        }
     yield from _shifts(frame, gaps)
     yield from _exchanged(frame)
     yield from _cuts(frame)
+
+
+_FORMATS = {
+    "MM/DD/YYYY": "%m/%d/%Y",
+    "DD/MM/YYYY": "%d/%m/%Y",
+    "DD.MM.YYYY": "%d.%m.%Y",
+    "DD-MM-YYYY": "%d-%m-%Y",
+    "YYYY/MM/DD": "%Y/%m/%d",
+    "YYYYMMDD": "%Y%m%d",
+    "Month D, YYYY": "%B %d, %Y",
+    "D Month YYYY": "%d %B %Y",
+}
+
+
+def other_formats(e: pl.Series, a: pl.Series) -> Iterator[ValueChange]:
+    """Days that are written in no way that is read as a date, though they are the expected ones."""
+    days = moments(e)
+    if days is None:
+        return
+    best: ValueChange | None = None
+    for shown, written in _FORMATS.items():
+        read = series({"a": a}, pl.col("a").str.strip_chars().str.to_date(written, strict=False))
+        if read.null_count() == len(read):
+            continue
+        same = series({"e": days, "a": read}, true(pl.col("e") == pl.col("a").cast(pl.Datetime("us"))))
+        found = ValueChange("date_format", same, {"format": shown})
+        if best is None or found.count > best.count:
+            best = found
+    if best is not None:
+        yield best
+
+
+_MOVES = 3
+"""Days of which part is found on the neighbouring one, all in one direction, by chance seldom enough."""
+
+
+def moved_days(days: pl.Series, e: pl.Series, a: pl.Series) -> int:
+    """Where part of what is summed by day is found on the next day throughout 1, on the day before -1, else 0: days as
+    another time zone has them.
+
+    Args:
+        days: Each day once, in the spelling of `instant`.
+        e, a: What is expected and given of it (Float64; 0 where a side has no such day).
+    """
+    moments_of = moments(days)
+    if moments_of is None or moments_of.null_count() or e.null_count() or a.null_count():
+        return 0
+    table = pl.DataFrame({"d": moments_of, "e": e, "a": a}).sort("d")
+    left = (pl.col("a") - pl.col("e")).cum_sum().round(6)
+    table = table.with_columns(left.alias("c"), (pl.col("d").shift(-1) - pl.col("d")).alias("gap"))
+    table = table.with_columns(pl.col("e").shift(-1).alias("e_next"))
+    moved = table.filter(pl.col("c") != 0)
+    direction = -1 if len(moved) and moved.get_column("c")[0] > 0 else 1
+    near = (pl.col("gap") == datetime.timedelta(days=1)).fill_null(False)
+    source = pl.col("e") if direction == 1 else pl.col("e_next")
+    held = (pl.col("c") * -direction > 0) & (pl.col("c").abs() <= source + 1e-6)
+    alike = len(moved) >= _MOVES and bool(moved.select((near & held).fill_null(False).all()).item())
+    return direction if alike else 0
+
+
+_ISO = r"^\d{4,}-\d\d-\d\d"
+
+
+def written_otherwise(e: pl.Series, a: pl.Series) -> ValueChange | None:
+    """Texts of a column of texts that are the same moment in another spelling."""
+    frame = {"e": e, "a": a}
+    both = series(frame, true(pl.col("e").str.contains(_ISO) & pl.col("a").str.contains(_ISO)))
+    if not both.any():
+        return None
+    read = [
+        pl.Series([instants.get(text) for text in side.to_list()], dtype=pl.String)
+        for side in (e, a)
+        for instants in [{text: instant(text) for text in side.filter(both).unique().to_list()}]
+    ]
+    return ValueChange("time_text", series({"e": read[0], "a": read[1]}, true(pl.col("e") == pl.col("a"))))
+
+
+_ZONE = "+00:00"
+
+
+def _nanoseconds(text: pl.Expr) -> pl.Expr:
+    """What a moment has beyond its microseconds, which `moments` leaves out."""
+    return (
+        text.str.extract(r"\.\d{6}(\d{1,3})").fill_null("0").str.pad_end(3, "0").cast(pl.Int64, strict=False)
+    )
+
+
+def _finer(
+    frame: dict[str, pl.Series], texts: dict[str, pl.Series], nanoseconds: pl.Series
+) -> Iterator[ValueChange]:
+    """Rows whose moments differ in nanoseconds: cut to microseconds, or moved by some."""
+    columns = {**frame, "left": texts["a"], "n": nanoseconds}
+    same = (pl.col("e") == pl.col("a")) & (pl.col("n") != 0)
+    yield ValueChange(
+        "time_cut", series(columns, true(same & (_nanoseconds(pl.col("left")) == 0))), {"unit": "microsecond"}
+    )
+    far = pl.col("g").abs() < _FAR
+    moved = series(
+        {"g": texts["g"], "n": nanoseconds},
+        pl.when(far & (pl.col("n") != 0)).then(pl.col("g") * 1000 + pl.col("n")),
+    )
+    counts = moved.drop_nulls().value_counts(sort=True, name="rows")
+    if len(counts) and counts.row(0)[1] >= 3:
+        gap = int(counts.row(0)[0])
+        mask = series({"g": moved}, true(pl.col("g") == gap))
+        yield ValueChange("time_shift", mask, {"seconds": gap / 1e9}, sure=False)
+
+
+_FAR = 9 * 10**15
+"""Microseconds that are still some nanoseconds in 64 bits."""
 
 
 def _shifts(frame: dict[str, pl.Series], gaps: pl.Series) -> Iterator[ValueChange]:
@@ -63,7 +186,11 @@ def _shifts(frame: dict[str, pl.Series], gaps: pl.Series) -> Iterator[ValueChang
     gap, seconds = int(ordered.row(0)[0]), ordered.row(0)[0] / 1e6
     mask = series({"g": gaps}, true(pl.col("g") == gap))
     rows = int(mask.sum())
-    if seconds % 86400 == 0:
+    months = list(_months(frame))
+    years = [one for one in months if one.parameters["months"] % 12 == 0 and one.count >= rows]
+    if years:  # as many days in years that are alike
+        yield from years
+    elif seconds % 86400 == 0:
         days = int(seconds // 86400)
         if abs(days) == 1 or rows >= 3:
             yield ValueChange("days", mask, {"days": days}, sure=abs(days) == 1)
@@ -77,7 +204,7 @@ def _shifts(frame: dict[str, pl.Series], gaps: pl.Series) -> Iterator[ValueChang
         yield ValueChange("time_zone", mask, {"hours": sorted(hours, key=abs)})
     elif rows >= 3:
         yield ValueChange("time_shift", mask, {"seconds": seconds}, sure=False)
-    yield from _months(frame)
+    yield from (one for one in months if one not in years)
 
 
 def _months(frame: dict[str, pl.Series]) -> Iterator[ValueChange]:

@@ -106,12 +106,6 @@ class PythonHost(ScriptHost):
                 return Description(**result_of(answer).value)
         raise AssertionError("a call has an answer")
 
-    def describe_sync(self, file: Path, function: str, *, timeout: float | None = 60) -> Description:
-        """As `describe`, for threads without an event loop."""
-        return Description(
-            **result_of(self._ask(request("describe", file, function, (), None), timeout)).value
-        )
-
 
 def _event(answer: dict[str, Any], file: Path, function: str) -> Event:
     value = answer["value"]

@@ -41,7 +41,9 @@ def description(function: Callable[..., Any]) -> dict[str, Any]:
 
 
 def kind_of(value: Any) -> str:
-    """`event` for a struct of `tui_eval.events`, else empty."""
+    """`event` for a struct of `tui_eval.events`, `tuple` for what JSON would make a list, else empty."""
+    if isinstance(value, tuple):
+        return "tuple"
     return "event" if type(value).__module__ == "tui_eval.events" else ""
 
 

@@ -18,6 +18,7 @@ from tui_eval.model import (
     Case,
     DataDetails,
     Entry,
+    JudgeUse,
     Outcome,
     Reply,
     Trace,
@@ -34,6 +35,16 @@ FROM_FILE = "file-"
 T = TypeVar("T")
 
 
+def case_edited(before: str, after: str) -> bool:
+    """Whether a case was edited between two results, by the hashes of its content; not known, and so not said, of what
+    a results file tells: it has the messages that were sent, and a conversation that broke has fewer."""
+    return (
+        bool(before and after)
+        and before != after
+        and not any(one.startswith(FROM_FILE) for one in (before, after))
+    )
+
+
 @dataclass(slots=True)
 class ResultsGroup:
     """One case with one agent and model: its attempts in order, numbered without gaps; `left` more were asked for
@@ -48,11 +59,14 @@ class ResultsGroup:
 
 
 def grouped(document: dict[str, Any], place: str, started_at: float) -> list[ResultsGroup]:
-    """The results of a document by case, agent and model, in the file's order. `started_at` (seconds
-    since the epoch) is for results that do not say it themselves."""
+    """The results of a document, which are taken out of it, by case, agent and model, in the file's order. `started_at`
+    (seconds since the epoch) is for results that do not say it themselves."""
     groups: dict[tuple[str, str, str | None], ResultsGroup] = {}
     required = _required(document.get("cases"))
-    for entry in document["results"]:
+    entries: list[dict[str, Any]] = document.pop("results")
+    entries.reverse()
+    while entries:  # what has been made into an attempt is not held a second time
+        entry = entries.pop()
         case = _case(entry)
         agent = _text(entry.get("agent")) or UNNAMED
         model = _text(entry.get("model")) or None
@@ -224,7 +238,16 @@ def _read(entry: dict[str, Any], case: Case, agent: str, model: str | None, star
         trace=_trace(entry.get("trace")),
         cached=int(entry.get("cached") is True),
         saved=figures.amount(entry.get("saved"), "cost saved"),
+        judging=_judging(entry.get("judging")),
     )
+
+
+def _judging(given: Any) -> JudgeUse | None:
+    """What judges took, where the file says so."""
+    if not isinstance(given, dict):
+        return None
+    calls = figures.count(given.get("calls"), "answers of judges") or 0
+    return JudgeUse(calls, _usage({"usage": given}), figures.amount(given.get("cost"), "cost of the judges"))
 
 
 def _trace(given: Any) -> Trace | None:

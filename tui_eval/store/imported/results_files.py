@@ -32,7 +32,7 @@ from tui_eval.store.writer import PlannedCase, RunWriter
 
 AsOurs = Callable[[Any, Path], tuple[dict[str, Any], str] | None]
 """Of a JSON document and its file: the results file of ours that it means, and what that depends on besides."""
-_FORM = b"6"  # of what is made of a file; another one is made anew
+_FORM = b"8"  # of what is made of a file; another one is made anew
 _STORE = ".tui-eval"
 _ENDED = ("finished", "cancelled", "interrupted")
 
@@ -85,8 +85,7 @@ def open_results(path: Path, as_ours: AsOurs) -> Path:
     Raises:
         StoreError: it cannot be read, is no results file, or the cache folder cannot be written.
     """
-    body, document = _read(path, as_ours)
-    key = hashlib.sha256(_FORM + body).hexdigest()[:24]
+    key, document = _read(path, as_ours)
     place = cache_home() / "results" / key
     # As in a project: code that looks for a run's project finds this folder.
     runs = place / _STORE / "runs"
@@ -112,10 +111,13 @@ def open_results(path: Path, as_ours: AsOurs) -> Path:
     return runs / info.id
 
 
-def _read(path: Path, as_ours: AsOurs) -> tuple[bytes, dict[str, Any]]:
+def _read(path: Path, as_ours: AsOurs) -> tuple[str, dict[str, Any]]:
+    """The document, and a key of all that it is made of."""
     try:
         body = path.read_bytes()
+        key = hashlib.sha256(_FORM + body)
         document = json.loads(body)
+        del body  # a large file is held once: as what it says
     except OSError as error:
         raise StoreError(f"{path}: {error.strerror or error}") from None
     except (ValueError, RecursionError) as error:
@@ -123,13 +125,14 @@ def _read(path: Path, as_ours: AsOurs) -> tuple[bytes, dict[str, Any]]:
     document = storable(document)
     if (made := as_ours(document, path)) is not None:
         document, beside = made
-        return body + beside.encode("utf-8", "replace"), storable(document)
+        key.update(beside.encode("utf-8", "replace"))
+        return key.hexdigest()[:24], storable(document)
     results = document.get("results") if isinstance(document, dict) else None
     if not isinstance(results, list) or not all(isinstance(r, dict) and "passed" in r for r in results):
         raise StoreError(
             f"{path}: not a results file of tui-eval or of a tool whose suites it reads (results[] with name and passed, or success)"
         )
-    return body, document
+    return key.hexdigest()[:24], document
 
 
 def _info(path: Path, document: dict[str, Any]) -> RunInfo:

@@ -5,7 +5,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+from tui_eval.guard.spelling import some_of
 from tui_eval.guard.text import visible
 from tui_eval.tui.handlers import Handler
 from tui_eval.tui.loaders.suites_loader import Loaded
@@ -14,6 +16,9 @@ from tui_eval.tui.state.app_state import CasePointer
 from tui_eval.tui.state.case_agent import agent_spec, files_of_agent
 from tui_eval.tui.state.lists.suite_changes import first_error
 from tui_eval.tui.watching import Stamp, Watcher, stamps
+
+if TYPE_CHECKING:
+    from tui_eval.formats.discovery import Looked
 
 
 class EditController:
@@ -110,8 +115,13 @@ SECONDS = 1.0
 AT_ONCE = 500
 
 
+MOST_FOLLOWED = 200
+"""New files that are no suites yet and are looked at again when they are saved: somebody may be writing one."""
+
+
 class SavedElsewhere:
-    """Follows the files of all suites, and tui_eval.yaml. `others` are files whose saving does something else."""
+    """Follows the files of all suites, tui_eval.yaml, and the folders that suites were looked for in. `others` are files
+    whose saving does something else."""
 
     def __init__(self, core: Core, suites: Suites) -> None:
         self._core, self._suites = core, suites
@@ -119,12 +129,18 @@ class SavedElsewhere:
         self._watcher: Watcher | None = None
         self._followed: tuple[int, list[str]] = (-1, [])
         self._known: dict[str, Stamp] = {}
+        self._looked: Looked = {}
+        self._not_yet: set[str] = set()
 
     def begin(self, loaded: Loaded) -> None:
         """Once everything has been read, follow what it was read from."""
+        if loaded.looked is not None:
+            self._looked, self._followed = loaded.looked, (-1, [])
         if loaded.done and self._watcher is None:
             interval = SECONDS * max(1.0, len(self.suite_files()) / AT_ONCE)
-            self._watcher = Watcher(self.suite_files, self._saved, interval)
+            # A folder that has changed since it was looked into has changed.
+            seen = {folder: one.stamp for folder, one in self._looked.items()}
+            self._watcher = Watcher(self.suite_files, self._saved, interval, seen)
             self._watcher.start()
 
     @property
@@ -142,12 +158,15 @@ class SavedElsewhere:
             self._watcher.stop()
 
     def suite_files(self) -> list[str]:
-        """The files of all suites, and tui_eval.yaml; called in the watcher's thread too."""
+        """The files of all suites, tui_eval.yaml, and the folders that suites are looked for in; called in the watcher's
+        thread too."""
         state = self._core.state
         version, files = self._followed
         if version != state.version:
             found = {str(state.root / suite.path) for suite in state.suites}
             found.update(file for suite in state.suites for file in suite.files)
+            found.update(self._looked)
+            found.update(self._not_yet)
             if state.config is not None and state.config.file is not None:
                 found.add(str(state.config.file))
             files = sorted(found)
@@ -155,7 +174,46 @@ class SavedElsewhere:
         return files
 
     def _saved(self, files: list[str]) -> None:
-        self._core.tasks.later(self.read, files)
+        """Called in the watcher's thread."""
+        looked = self._looked
+        new = self._new_suites(sorted(looked.keys() & files), sorted(self._not_yet.intersection(files)))
+        if new:
+            self._core.tasks.later(self._added, new)
+        if known := [file for file in files if file not in looked and file not in self._not_yet]:
+            self._core.tasks.later(self.read, known)
+
+    def _new_suites(self, folders: list[str], saved: list[str]) -> list[str]:
+        """Suites that are new in these folders, or among new files that were saved again."""
+        from tui_eval.formats.discovery import is_or_was_meant, new_in
+        from tui_eval.guard.trust import Trust
+
+        state = self._core.state
+        trust = Trust(granted=state.trusted, agreed=state.agreed)
+        found, others = new_in(folders, self._looked, state.root, trust)
+        found += [file for one in saved if is_or_was_meant(file := Path(one), state.root, trust)]
+        room = max(MOST_FOLLOWED - len(self._not_yet), 0)
+        unsure = [str(file) for file in others[:room]]
+        self._not_yet = self._not_yet.union(unsure).difference(map(str, found))
+        self._followed = (-1, [])
+        if self._watcher is not None:  # what was written meanwhile has changed, too
+            now = {folder: one.stamp for folder, one in self._looked.items()}
+            self._watcher.saw(now | dict.fromkeys(unsure, (0, 0, 0)))
+        return [str(file) for file in found]
+
+    def _added(self, files: list[str]) -> None:
+        """These suites are new: read them, where whoever wrote them from here did not."""
+        now, suites = (
+            stamps(files),
+            {str(self._core.state.root / suite.path) for suite in self._core.state.suites},
+        )
+        new = [file for file, stamp in now.items() if self._known.get(file) != stamp and file not in suites]
+        if new:
+            self._suites.load()
+            self._core.notices.say(f"{self._named(new)} {'is' if len(new) == 1 else 'are'} new: read")
+
+    @staticmethod
+    def _named(files: list[str]) -> str:
+        return visible(some_of([Path(file).name for file in files], 3), newlines=False)
 
     def read(self, files: list[str]) -> None:
         """These files were saved: read what they belong to, where that was not done yet."""
@@ -163,8 +221,7 @@ class SavedElsewhere:
         files = sorted(file for file, stamp in now.items() if self._known.get(file) != stamp)
         if not files:
             return
-        names = ", ".join(Path(file).name for file in files[:3]) + (" …" if len(files) > 3 else "")
-        said = f"{visible(names, newlines=False)} was saved: read again"
+        said = f"{self._named(files)} was saved: read again"
         config = self._core.state.config
         if config is not None and str(config.file) in files:
             self._suites.load()

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import tui_eval
+from tui_eval.config.entry_line import EntryError, with_agent
 from tui_eval.config.project import CONFIG_NAME, rule_for
 from tui_eval.formats import FirstSuite, format_of, offered
 from tui_eval.guard.trust_store import state_home
@@ -20,7 +21,6 @@ from tui_eval.tui.controllers.places import PlaceController
 from tui_eval.tui.handlers import Handler
 from tui_eval.tui.loaders.suites_loader import Loaded
 from tui_eval.tui.services import Core, PlaceStack, Suites
-from tui_eval.tui.state.agent_entry import AgentEntryError, added
 from tui_eval.tui.state.lists.case_entry import CaseRow
 
 SAMPLES = "sample_suites"
@@ -242,12 +242,13 @@ class AskAgent:
                 return
             try:
                 text = file.read_bytes().decode("utf-8") if file.exists() else ""
-                fresh = added(text, name, entry)
+                fresh = with_agent(text, name, entry)
                 temporary = file.with_name(f".{file.name}.{os.getpid()}")
                 temporary.write_bytes(fresh.encode("utf-8"))
                 os.replace(temporary, file)
-            except (OSError, ValueError, AgentEntryError) as error:
-                self._core.notices.problem(f"{file.name}: {error}")
+            except (OSError, ValueError) as error:
+                by_hand = "; add the agent there with E" if isinstance(error, EntryError) else ""
+                self._core.notices.problem(f"{file.name}: {error}{by_hand}")
                 return
             self._core.notices.say(f"wrote {name} into {file.name}")
             self._suites.load()

@@ -21,7 +21,7 @@ from tui_eval.config.project import state_dir
 from tui_eval.guard.text import visible
 from tui_eval.store.index import Index
 from tui_eval.store.reader import RunReader
-from tui_eval.store.run_folders import DATABASE, Store, StoreError, is_alive
+from tui_eval.store.run_folders import DATABASE, Store, StoreError, is_alive, is_step
 from tui_eval.store.schema import FOR_PERSON, AttemptRow, RunInfo
 from tui_eval.store.write_thread import FULL, LEFT_OUT
 from tui_eval.tui.controllers.places import PlaceController
@@ -31,6 +31,7 @@ from tui_eval.tui.services import Core, Window
 from tui_eval.tui.state.runs.run_facts import progress_words, status_words, summary
 from tui_eval.tui.state.runs.run_group import RunGroup
 from tui_eval.tui.state.runs.run_view import RunView
+from tui_eval.tui.state.text.fitting import shorten
 from tui_eval.tui.watching import Watcher
 
 LOOKED_AT = 20
@@ -46,13 +47,20 @@ def _going_on(folder: Path) -> RunInfo | None:
             info = reader.info()
     except (StoreError, OSError):
         return None
-    return info if info.state in ("running", "paused") and not info.options.get("step") else None
+    return info if info.state in ("running", "paused") and not info.stepped else None
 
 
-def _is_step(folder: Path) -> bool:
-    with contextlib.suppress(StoreError, OSError), contextlib.closing(RunReader(folder)) as reader:
-        return bool(reader.info().options.get("step"))
-    return False
+def waiting_step(root: Path, case_id: str, agent: str | None) -> Path | None:
+    """In a thread: the run in which this case is being stepped through, whoever began that: an app that was killed, or
+    left it."""
+    for folder in filter(is_alive, islice(Store(root).run_folders(), LOOKED_AT)):
+        with contextlib.suppress(StoreError, OSError), contextlib.closing(RunReader(folder)) as reader:
+            if reader.info().stepped and any(
+                agent in (None, case.agent) and any(row.state != "done" for row in reader.attempts(case.id))
+                for case in reader.cases_of(case_id)
+            ):
+                return folder
+    return None
 
 
 class FrontRun:
@@ -101,7 +109,7 @@ class FrontRun:
     def open_newest(self) -> bool:
         """Where no run is in front, follow one that is at work, else the newest; False where there is none."""
         newest = list(islice(Store(self.state.root).run_folders(), LOOKED_AT))
-        folder = next(filter(is_alive, newest), None) or next(filterfalse(_is_step, newest), None)
+        folder = next(filter(is_alive, newest), None) or next(filterfalse(is_step, newest), None)
         folder = folder or next(iter(newest), None)
         if folder is not None:
             self._whole = folder
@@ -119,6 +127,11 @@ class FrontRun:
         """Follow a run that was opened, not started, here."""
         self._opened = folder
         self.follow(folder)
+
+    def go_back_to(self, step: Path) -> None:
+        """Follow a step that another app has left, and attach to its engine."""
+        self._opened = step
+        self.follow(step, aside=True)
 
     def stop(self) -> None:
         """Follow no more."""
@@ -152,6 +165,8 @@ class FrontRun:
         if news.view is not None:
             if not self._stays_aside(news.view):
                 self._to_front(news.view)
+            if news.view.active and news.view.folder == self._opened:
+                self._core.tasks.soon(self._core.engines.attach(news.view))
             opened = True
         run = state.find_run(news.run_id)
         if run is None:
@@ -173,7 +188,7 @@ class FrontRun:
             changed += run.stand_still()
         in_front = run is state.run
         others = state.group.active if state.group is not None and not run.active and in_front else []
-        others = [other for other in others if not other.info.options.get("step")]
+        others = [other for other in others if not other.info.stepped]
         if others:
             state.run = others[-1]
             opened = True
@@ -196,15 +211,13 @@ class FrontRun:
         group, front = state.group, state.run
         if group is None or front is None or group.find_run(view.info.id) is not None:
             return False
-        stepped = bool(view.info.options.get("step"))
+        stepped = view.info.stepped
         if group.find_run(view.info.linked_to) is not None:
             if not stepped and not front.active:
                 return False
             group.add(view)
             return True
-        if not aside or (
-            not stepped and (front.info.options.get("step") or len(group.cases) <= len(view.cases))
-        ):
+        if not aside or (not stepped and (front.info.stepped or len(group.cases) <= len(view.cases))):
             return False  # the one in front was no more than this
         state.aside.add(view)
         return True
@@ -233,8 +246,6 @@ class FrontRun:
             if other is None or (other is not view and not other.active):
                 follower.stop()
                 del self.followers[name]
-        if view.active and view.folder == self._opened:
-            self._core.tasks.soon(self._core.engines.attach(view))
 
     def _read_others(self, group: RunGroup, folder: Path) -> None:
         """Read the runs that count with a run: those that it builds on, and what was added to them before it."""
@@ -259,9 +270,10 @@ class FrontRun:
             self._notify_outside(run)
         if rang and run.info.state == "interrupted":
             log = state_dir(self.state.root) / "engine.log"
-            why = run.info.note or "its engine has ended"
+            # Of one that was killed the note says something else: nobody has written why.
+            why = (run.info.finished_at and run.info.note) or "its engine has ended"
             self._notices.problem(f"run {run.info.id} was interrupted: {why} (H, then u goes on; {log})")
-        elif rang and not self._shown and not run.info.options.get("step"):
+        elif rang and not self._shown and not run.info.stepped:
             self._notices.say(f"run {summary(run)}")
         bad = [row.id for row in run.attempts.values() if row.outcome == "error"]
         for row in run.attempts.values():
@@ -402,6 +414,8 @@ class DiskTrouble:
 # does.
 
 
+NAMED = 24
+"""Characters of a case whose step waits."""
 EVERY = 1.0
 """Seconds between two looks while a run goes on."""
 
@@ -425,27 +439,39 @@ class RunStatus:
 
     @property
     def words(self) -> str:
-        """`● 36/109 ✓31 ✗5 ~29s L`, of a run beside one in front that has ended with the key of Runs; empty where
-        nothing runs."""
+        """`● 36/109 ✓31 ✗5 ~29s L`, of a run beside one in front that has ended with the key of Runs; where nothing
+        runs, the case whose step waits; else empty."""
         run, symbols, now = self._run, self._core.symbols, time.time()
         if run is None:
-            return ""
+            return self._step_words
         if run is self._core.state.run:
             return status_words(run, symbols, now)
         return f"{progress_words(run, symbols, now)} H"
 
     @property
+    def _step_words(self) -> str:
+        """A step that waits for the person, with the key that goes back to it on its case."""
+        for run in reversed(self._core.state.active):
+            for row in run.attempts.values() if run.info.stepped else ():
+                case = run.cases.get(row.case_ref)
+                if case is not None and row.state != "done":
+                    return (
+                        f"step waits: {shorten(self._core.state.name_of(case.case_id, case.name), NAMED)} b"
+                    )
+        return ""
+
+    @property
     def _run(self) -> RunView | None:
         """The run in front where it is at work, else the last of those beside it that are, steps apart."""
         front = self._core.state.run
-        if front is not None and front.active:
+        if front is not None and front.active and not front.info.stepped:
             return front
         others = self._core.state.active
-        return next((run for run in reversed(others) if not run.info.options.get("step")), None)
+        return next((run for run in reversed(others) if not run.info.stepped), None)
 
     def begin(self) -> None:
         """A run has news: look from now on, until it has ended."""
-        if self._timer is None and self._run is not None:
+        if self._timer is None and (self._run is not None or self.words != self._told):
             self._timer = self._core.tasks.every(EVERY, self._look)
             self._look()
 

@@ -13,7 +13,7 @@ from textual.screen import Screen
 from textual.widgets import Input
 
 from tui_eval.guard.text import clip, visible
-from tui_eval.tui.front import CaseListFront, Front
+from tui_eval.tui.front import CaseListFront, Front, Question
 from tui_eval.tui.handlers import Handler
 from tui_eval.tui.screens import screen_names
 from tui_eval.tui.services import Core, Window
@@ -114,11 +114,13 @@ class PlaceController:
         after_reading: Collection[str] = (),
         *,
         unasked: bool = False,
+        renewed: Callable[[], Question] | None = None,
     ) -> None:
-        """Ask over the screen. A question that comes `unasked`, by no key of the person's, takes nothing that
-        is typed on into the field that it came over."""
+        """Ask over the screen; `renewed` gives the question as it stands by now, where it is about what goes on. A
+        question that comes `unasked`, by no key of the person's, takes nothing that is typed on into the field that it
+        came over."""
         typing = unasked and isinstance(self._window.focused, Input)
-        self.show("ask", question, answers, details, items, after_reading, typing, answer=on_answer)
+        self.show("ask", question, answers, details, items, after_reading, typing, renewed, answer=on_answer)
 
     def post(self, message: Message) -> None:
         """Give a message to the screens in sight."""

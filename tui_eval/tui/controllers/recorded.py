@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from tui_eval.engine.request import RequestCell
 from tui_eval.guard.text import clip, visible
 from tui_eval.store import case_state
 from tui_eval.store.notes import HumanNote, Notes
@@ -56,15 +57,35 @@ class RecordedController:
             self._judge_rows(pointers)
 
     def _judge_rows(self, pointers: Sequence[CasePointer]) -> None:
-        """Judge the last recorded answers of all rows of a test; the run in front stays."""
-
-        def take(content: CaseContent) -> None:
-            if content.row is not None and content.row.state == "done":
-                self._runs.from_recorded(content, None, "", aside=True)
-
-        self._notices.say(f"judging {len(pointers)} recorded answers again")
+        """Judge the last recorded answers of all rows of a test as one run, which adds to the one that they are of:
+        the one in front stays. Of a run that goes on, whose answers cannot be judged together yet, each by itself."""
+        runs: dict[str, list[CasePointer]] = {}
         for pointer in pointers:
-            self.read(pointer, take)
+            if run_id := self._run_of(pointer):
+                runs.setdefault(run_id, []).append(pointer)
+        if not runs:
+            self._notices.say("there is no recorded answer to judge")
+        for run_id, rows in runs.items():
+            run = self.state.find_run(run_id)
+            if run is not None and run.active:
+                self._notices.say(f"judging {len(rows)} recorded answers again")
+                for row in rows:
+                    self.read(row, self._judge_aside)
+                continue
+            ids = list(dict.fromkeys(row.case_id for row in rows))
+            # A case that two agents answered may have been answered by one of them last, in another run.
+            cells = [RequestCell(row.case_id, row.agent, row.model or None) for row in rows if row.agent]
+            self._runs.judge_again(self.state.run_folder(run_id), ids, cells)
+
+    def _run_of(self, pointer: CasePointer) -> str | None:
+        """The run that a pointer means: its own, the one in front where that has the case, else the case's last."""
+        run, item = self.state.run, self.state.by_id.get(pointer.case_id)
+        if pointer.run_id is not None:
+            return pointer.run_id
+        if run is not None and run.find(pointer.case_id, pointer.agent, pointer.model) is not None:
+            return run.info.id
+        last = item.last_of(pointer.agent, pointer.model) if item is not None else None
+        return last.run_id if last is not None else None
 
     def judge_again(self, pointer: CasePointer, said: str | None = None, *, one_column: bool = False) -> None:
         """Judge the case's last recorded answers anew; nothing is sent to the agent.
@@ -80,13 +101,14 @@ class RecordedController:
                 return
             self._runs.from_recorded(content, None, said)
 
-        def take_beside(content: CaseContent) -> None:
-            if content.row is not None and content.row.state == "done":
-                self._runs.from_recorded(content, None, "", aside=True)
-
         self.read(pointer, take)
         for other in () if one_column else self.other_columns(pointer):
-            self.read(other, take_beside)
+            self.read(other, self._judge_aside)
+
+    def _judge_aside(self, content: CaseContent) -> None:
+        """Judge an answer that was read, where it is one; the run in front stays."""
+        if content.row is not None and content.row.state == "done":
+            self._runs.from_recorded(content, None, "", aside=True)
 
     def other_columns(self, pointer: CasePointer) -> list[CasePointer]:
         """The further columns of a case, each in its last run; none where one attempt is meant."""
@@ -106,13 +128,7 @@ class RecordedController:
         from tui_eval.tui.loaders.case_loader import Where, load
 
         item = self.state.by_id.get(pointer.case_id)
-        run_id, run = pointer.run_id, self.state.run
-        here = run is not None and run.find(pointer.case_id, pointer.agent, pointer.model) is not None
-        if run_id is None and here and run is not None:
-            run_id = run.info.id
-        last = item.last_of(pointer.agent, pointer.model) if item is not None else None
-        if run_id is None and last is not None:
-            run_id = last.run_id
+        run_id = self._run_of(pointer)
         folder = self.state.run_folder(run_id) if run_id else None
         where = Where(pointer, folder, None, item.case if item is not None else None, None)
         self._core.tasks.thread(partial(load, where), take, name="attempt", opens=True)
@@ -147,14 +163,16 @@ class NoteController:
                 self._notices.say("there is no finished attempt to note anything on")
                 return
             place_of = (content.run_id, row.id)
+            content.called = self.state.name_of(pointer.case_id, content.name)
             work = partial(notes_of, self.state.root, pointer.case_id)
-            self._core.tasks.thread(work, partial(ask_what, content.name, place_of), name="notes", opens=True)
+            take_notes = partial(ask_what, content.title, place_of)
+            self._core.tasks.thread(work, take_notes, name="notes", opens=True)
 
         def ask_what(name: str, attempt: tuple[str, int], notes: dict[tuple[str, int], HumanNote]) -> None:
             note = notes.get(attempt) or HumanNote(*attempt, pointer.case_id)
             said = note_words(note)
             self._places.ask(
-                f"What of the answer of {clip(visible(name, newlines=False), 48)}?",
+                f"What of the answer of {clip(visible(name, newlines=False), 64)}?",
                 ANSWERS,
                 partial(self._answer, write, note),
                 [f"You said: {said}"] if said else [],

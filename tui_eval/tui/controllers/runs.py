@@ -12,14 +12,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
 
 from tui_eval.engine.request import RequestCell, RunRequest
+from tui_eval.guard.spelling import some_of
 from tui_eval.model_ids import column_model
 from tui_eval.store import case_state
 from tui_eval.store.case_state import Column
 from tui_eval.tui.controllers.failure_names import FailureNames
 from tui_eval.tui.controllers.first_steps import AskAgent
-from tui_eval.tui.controllers.front_run import FrontRun
+from tui_eval.tui.controllers.front_run import FrontRun, waiting_step
 from tui_eval.tui.controllers.places import PlaceController
-from tui_eval.tui.front import CaseListFront
+from tui_eval.tui.front import CaseListFront, Question
 from tui_eval.tui.handlers import Handler
 from tui_eval.tui.services import Core, Suites
 from tui_eval.tui.state import run_requests
@@ -41,6 +42,8 @@ MOST_ROWS = 50
 """Rows of a line that one key runs or judges one by one: each is a run of its own."""
 SLOW = 0.6
 """Seconds after which a run that is still being planned is announced: of many cases nothing else is seen yet."""
+AGENTS_NAMED = 3
+"""Agents that a question names before a run."""
 ASK_ABOVE_USD = 1.0
 """A run without a dialog that history says will cost more is asked about, once."""
 
@@ -133,15 +136,37 @@ class RunController:
     # -- keys
 
     def run_all(self) -> None:
-        """Run all shown. A second press on a slow line, before the first is answered, starts no second run."""
+        """Run all shown; where the list they stand in is not in sight, ask before. A second press on a slow line, before
+        the first is answered, starts no second run."""
         if self.starting:
             self._notices.say("a run is being started")
             return
         place = self._places.list_in_front
         if place is not None and place.kind == "run" and self.state.run is None:
             place = self._places.suites  # an empty list says that this key runs all cases
-        if place is not None:
-            self.start(place.shown_entries())
+        if place is None:
+            return
+        entries = place.shown_entries()
+        front = self._places.place
+        if not entries or (front is not None and front.lists_cases):
+            self.start(entries)
+            return
+        listed = "the run's list" if place.kind == "run" else "Suites"
+        self._places.ask(
+            f"Run all that {listed} shows?",
+            [("y", "run", "run them"), ("n", "no", "no")],
+            lambda value: self.start(entries) if value == "run" else None,
+            self._would_be(entries),
+        )
+
+    def _would_be(self, entries: Sequence[CaseRow]) -> list[str]:
+        """What running these cases would be: how many, by whom, and what it will cost."""
+        request = self.request(entries, self.choice)
+        self._columns(request, entries)
+        cells = {cell.agent for cell in request.cells or () if cell.agent}
+        names = request.agents or sorted(cells or {self._agent_of(entry) or "" for entry in entries} - {""})
+        with_whom = f"with {some_of(names, AGENTS_NAMED)}" if names else ""
+        return list(filter(None, [self.expected(entries, request).words, with_whom]))
 
     def rerun(self) -> None:
         """Run the case, or the marked ones."""
@@ -412,6 +437,8 @@ class RunController:
         request = self.request(entries, choice)
         self._columns(request, entries)
         request.linked_to = linked_to or self.belongs(request, entries)
+        if in_their_columns and request.linked_to is None:
+            request.linked_to = self._part_of(entries)
 
         def send() -> None:
             if request.agents or request.cells:
@@ -445,34 +472,30 @@ class RunController:
                 self._notices.say("a run of it is being started")
                 return
         others = idle(entries, run_requests.at_work(self.state.active))
-        many = len(entries) - len(others)
-        if not many:
+        if len(others) == len(entries):
             send()
             return
+        again = f"again: {self.expected(entries, request).words}"
+        named = others
+
+        def asked() -> Question:
+            nonlocal named
+            named = idle(entries, run_requests.at_work(self.state.active))
+            now = time.time()
+            runs = [progress_words(run, self._core.symbols, now) for run in self.state.active]
+            question, answers = run_requests.still_at_work(
+                entries[0].name, len(entries), len(entries) - len(named)
+            )
+            return Question(question, answers, [*(f"now: {words}" for words in runs), again])
 
         def answer(value: str | None) -> None:
             if value == "again":
                 send()
-            elif value == "others":  # of those that it named: it may have stood for a while
-                of_others(idle(others, run_requests.at_work(self.state.active)))
+            elif value == "others":  # of those that it named last
+                of_others(idle(named, run_requests.at_work(self.state.active)))
 
-        now = time.time()
-        runs = [progress_words(run, self._core.symbols, now) for run in self.state.active]
-        answers = [("y", "again", "run it a second time" if many == 1 else "run them a second time")]
-        if others:
-            answers = [
-                ("o", "others", f"run the {len(others):,} other{'s' * (len(others) != 1)}"),
-                ("y", "again", f"run all {len(entries):,}, {many:,} of them a second time"),
-            ]
-        which = f"{many:,} of these {len(entries):,} cases" if others else f"All {many:,}"
-        self._places.ask(
-            f"{entries[0].name}: it is still at work."
-            if len(entries) == 1
-            else f"{which} {'is' if many == 1 else 'are'} still at work.",
-            [*answers, ("n", "no", "no")],
-            answer,
-            [*(f"now: {words}" for words in runs), f"again: {self.expected(entries, request).words}"],
-        )
+        first = asked()
+        self._places.ask(first.question, first.answers, answer, first.details, renewed=asked)
 
     def _asked_in(self, entry: CaseRow, request: RunRequest) -> Iterable[tuple[str, str]]:
         """The columns, agent and model, in which a request asks a row's case."""
@@ -492,7 +515,7 @@ class RunController:
 
             self._places.ask(
                 f"This will cost about {formatting.about(cost)}. Run it?",
-                [("y", "run", "run it, and do not ask again"), ("n", "no", "no")],
+                [("y", "run", "run it; do not ask again until the app is closed"), ("n", "no", "no")],
                 answer,
             )
             return
@@ -592,6 +615,30 @@ class RunController:
             wanted = [(entry.case_id, None, None) for entry in entries]
         return None if any(group.key(*column) is None for column in wanted) else front.info.id
 
+    def _part_of(self, entries: Sequence[CaseRow]) -> str | None:
+        """The run that these cases were all asked in last, with others: what did not pass in it and is run again adds
+        to it, also where it is not in front."""
+        last = {
+            item.case_id: {
+                column: results[0].run_id for column, results in case_state.by_column(item.history).items()
+            }
+            for item in self.state.rows
+            if item.history
+        }
+        asked: set[str] = set()
+        for entry in entries:
+            columns = last.get(entry.case_id, {})
+            one = entry.column
+            if one is not None:
+                asked.add(columns.get(Column(one.agent, one.model or ""), ""))
+            else:
+                asked.update(columns.values() or [""])
+        run_id = asked.pop() if len(asked) == 1 else ""
+        others = len({entry.case_id for entry in entries}) < sum(
+            run_id in runs.values() for runs in last.values()
+        )
+        return run_id if run_id and others else None
+
     def _columns(self, request: RunRequest, entries: Sequence[CaseRow]) -> None:
         """Where no one else was chosen, cases are asked of those who were asked before, each in its own
         columns."""
@@ -640,13 +687,13 @@ class RunController:
         if show:
             self.show()
         elif said is None:
-            self._notices.say(f"running, {started.attempts} attempt{'s' if started.attempts != 1 else ''}")
-        elif said:
-            self._notices.say(said)
+            said = f"running, {started.attempts} attempt{'s' if started.attempts != 1 else ''}"
+        if words := "; ".join(filter(None, ["" if show else said, started.note])):
+            self._notices.say(words)
 
-    def judge_again(self, folder: Path, case_ids: list[str]) -> None:
-        """Judge the recorded answers of some cases of a run again, as one run."""
-        request = run_requests.judged_again(self.project, case_ids)
+    def judge_again(self, folder: Path, case_ids: list[str], cells: Sequence[RequestCell] = ()) -> None:
+        """Judge the recorded answers of some cases of a run (`cells`: of these columns of them) again, as one run."""
+        request = run_requests.judged_again(self.project, case_ids, cells)
         self._core.tasks.soon(self._judge_again(folder, request))
 
     async def _judge_again(self, folder: Path, request: RunRequest) -> None:
@@ -682,16 +729,32 @@ class RunController:
     # -- one case
 
     def step(self) -> None:
-        """Run the case one turn at a time."""
+        """Run the case one turn at a time; where that is being done, go back to it."""
         pointer = self._places.pointer()
         if pointer is None:
             self._notices.say("put the cursor on a case first")
+        elif (waiting := self._stepped(pointer)) is not None:
+            item = self.state.by_id.get(pointer.case_id)
+            self._places.show("step", waiting, pointer, item.name if item is not None else pointer.case_id)
         elif (made := self.one_attempt(pointer)) is not None:
             request, entry = made
             request.step = True
             self._core.tasks.soon(self._begin_step(request, pointer, entry.name), opens=True)
 
+    def _stepped(self, pointer: CasePointer) -> str | None:
+        """The run in which the case is being stepped through already."""
+        for run in reversed(self.state.active):
+            ref = run.find(pointer.case_id, pointer.agent) if run.info.stepped else None
+            if ref is not None and any(row.state != "done" for row in run.attempts_of(ref)):
+                return run.info.id
+        return None
+
     async def _begin_step(self, request: RunRequest, pointer: CasePointer, name: str) -> None:
+        left = await asyncio.to_thread(waiting_step, self.state.root, pointer.case_id, pointer.agent)
+        if left is not None:
+            self._front_run.go_back_to(left)
+            self._places.show("step", left.name, pointer, name)
+            return
         started = await self._core.engines.own.run(request)
         self._front_run.follow(started.folder, aside=True)
         screen = self._places.front

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
-import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from tui_eval.config.entry_line import with_rule
 from tui_eval.model import Attempt, Case
 from tui_eval.tui.controllers.editing import SavedElsewhere
 from tui_eval.tui.controllers.recorded import RecordedController
@@ -20,60 +19,7 @@ from tui_eval.tui.services import AppServices
 if TYPE_CHECKING:
     from tui_eval.formats.format import Format
     from tui_eval.tui.state.case.case_content import CaseContent
-    from tui_eval.tui.state.case.save_choice import SaveChoice, SaveOffer
-
-_SUITES = re.compile(r"^suites[ \t]*:[ \t]*(?P<rest>[^\n]*)$", re.MULTILINE)
-
-
-class RuleEntryError(ValueError):
-    """The file cannot take the entry; one line."""
-
-
-def added(config_text: str, rule: Mapping[str, str]) -> str:
-    """The text with this rule as the first of `suites:`, since the first that matches counts.
-
-    Raises:
-        RuleEntryError: its `suites:` is written in a way that a line cannot be added to.
-    """
-    newline = "\r\n" if "\r\n" in config_text else "\n"
-    line = "- {" + ", ".join(f"{key}: {_scalar(value)}" for key, value in rule.items()) + "}"
-    found = _SUITES.search(config_text)
-    if found is None:
-        gap = "" if not config_text or config_text.endswith("\n") else newline
-        result = f"{config_text}{gap}{newline}suites:{newline}  {line}{newline}"
-    else:
-        rest = found.group("rest").strip()
-        if rest and not rest.startswith("#"):
-            raise RuleEntryError("its suites: stand on one line")
-        after = config_text[found.end() :]
-        item = re.search(r"^([ \t]*)-", after, re.MULTILINE)
-        indent = item.group(1) if item else "  "
-        head = config_text[: found.end()].rstrip("\r")
-        result = f"{head}{newline}{indent}{line}{newline}{after.lstrip(chr(13)).removeprefix(chr(10))}"
-    _check(result, rule)
-    return result
-
-
-def _check(text: str, rule: Mapping[str, str]) -> None:
-    """The file must say what is meant."""
-    import yaml
-
-    try:
-        values: Any = yaml.safe_load(text)
-        fine = isinstance(values, dict) and dict(rule) in values["suites"]
-    except (yaml.YAMLError, KeyError, TypeError, RecursionError):
-        fine = False
-    if not fine:
-        raise RuleEntryError("it cannot take an entry of suites: as it is")
-
-
-def _scalar(text: str) -> str:
-    """A YAML scalar: plain where that is safe, else quoted as JSON."""
-    if re.fullmatch(r"[A-Za-z_][A-Za-z0-9_-]*", text) and text.lower() not in (
-        "null", "true", "false", "yes", "no", "on", "off", "y", "n",
-    ):  # fmt: skip
-        return text
-    return json.dumps(text)
+    from tui_eval.tui.state.case.copying import SaveChoice, SaveOffer
 
 
 class Written(NamedTuple):
@@ -85,18 +31,24 @@ class Written(NamedTuple):
 
 
 def _offer(case: Case, attempt: Attempt, root: Path, names: set[str]) -> SaveOffer:
-    """In a thread: the formats, and for each a file; the suite that the case is of, where that can take one more."""
-    from tui_eval.formats import format_of
-    from tui_eval.formats.saving import own_suite, proposed_name, proposed_path, saved_formats
-    from tui_eval.tui.state.case.save_choice import SaveChoice, SaveOffer
+    """In a thread: the formats, and for each a file; the suite that the case is of, where that can take one more.
 
+    Raises:
+        EditError: there is nothing to save, which is said before anybody is asked where.
+    """
+    from tui_eval.formats import format_of
+    from tui_eval.formats.saving import own_suite, proposed_name, proposed_path, saved_formats, talk_of
+    from tui_eval.tui.state.case.copying import SaveChoice, SaveOffer
+
+    talk_of(case, attempt)
     formats = saved_formats()
     files = {
         form: own_suite(form, case, attempt, root) or proposed_path(form, case, root) for form in formats
     }
     form = case.format if format_of(case.format).saves else formats[0]
-    several = [name for name in formats if format_of(name).adds_to_files]
-    return SaveOffer(SaveChoice(form, files[form], proposed_name(case, names)), files, several)
+    titles = {name: format_of(name).title for name in formats}
+    several = [titles[name] for name in formats if format_of(name).adds_to_files]
+    return SaveOffer(SaveChoice(form, files[form], proposed_name(case, names)), files, titles, several)
 
 
 class SaveController:
@@ -200,13 +152,13 @@ class SaveController:
             values["database"] = rule.database
         try:
             old = config.file.read_bytes().decode("utf-8")
-            return [Written(config.file, old, added(old, values))]
+            return [Written(config.file, old, with_rule(old, values))]
         except (OSError, ValueError) as error:
             raise EditError(f"{config.file.name}: {error}; name the agent of {name} there by hand") from None
 
     def _show_saved(self, case: Case, attempt: Attempt, choice: SaveChoice, files: list[Written]) -> None:
         from tui_eval.formats.accepting import diff_of, replace_file
-        from tui_eval.formats.saving import left_out
+        from tui_eval.formats.saving import left_out, unread
 
         root = self.state.root
         names = [file.path.relative_to(root).as_posix() for file in files]
@@ -220,13 +172,13 @@ class SaveController:
                 done = partial(self._saved_case, files, names[0])
                 self._core.tasks.thread(write, lambda _: done(), self._not_written, name="save")
 
-        title = f"{'A new file' if files[0].old is None else 'Added to'} {names[0]}"
+        title = f"{'A new file' if files[0].old is None else 'One more case in'} {names[0]}"
         if len(files) > 1:
             title += f", and who answers it in {names[1]}"
         diff = "".join(
             diff_of(name, file.old or "", file.new) for name, file in zip(names, files, strict=True)
         )
-        told = [line for line in (left_out(choice.form, case, attempt),) if line]
+        told = [line for line in (left_out(choice.form, case, attempt), *unread(choice.form, case)) if line]
         self._places.show("change", title, diff, told=told, answer=answer)
 
     def _saved_case(self, files: list[Written], name: str) -> None:
@@ -237,8 +189,11 @@ class SaveController:
         else:
             self._suites.reload([files[0].path])
         place = self._places.place
-        where = "" if place is not None and place.lists_cases else " in the list"
-        self._notices.say(f"written: {files[0].path.name}; r{where} runs it")
+        # Lists of a run hold what it asked: there `r` would run what the cursor stands on.
+        here = place is not None and place.kind == "suites"
+        self._notices.say(
+            f"written: {files[0].path.name}; {'r' if here else 'U goes to it, r there'} runs it"
+        )
 
     def read(self, loaded: Loaded) -> None:
         """Put the list's cursor on the case that was written last."""

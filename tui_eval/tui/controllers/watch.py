@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from tui_eval.config.project import Config
+from tui_eval.engine.agent_files import Imports
 from tui_eval.tui.controllers.places import PlaceController
 from tui_eval.tui.controllers.recorded import RecordedController
 from tui_eval.tui.controllers.runs import RunController
@@ -16,15 +17,15 @@ from tui_eval.tui.controllers.suites import SuiteController
 from tui_eval.tui.handlers import Handler
 from tui_eval.tui.services import Core
 from tui_eval.tui.state.app_state import CaseItem, CasePointer
-from tui_eval.tui.state.case_agent import files_of_agent
+from tui_eval.tui.state.case_agent import all_files_of_agent, files_of_agent
 from tui_eval.tui.state.lists.entries import entries_of, not_passed
 from tui_eval.tui.state.lists.suite_changes import EditedSuite
-from tui_eval.tui.state.python_imports import Imports
 from tui_eval.tui.state.watch_scope import (
     AfterSave,
     SavedFiles,
     WatchScope,
     after_save,
+    newest_of,
     saved_files,
     scope_of,
     short,
@@ -64,6 +65,10 @@ class WatchController:
         self._followed: list[str] = []
         self._held: tuple[Any, list[CaseItem]] = (None, [])
 
+        self._stale: dict[str, list[str]] = {}
+        """The cases that passed with an agent that has been saved since, with the runs of that."""
+        self._counted: tuple[int, int] = (-1, 0)
+
     def handlers(self) -> dict[str, Handler]:
         """What its key does."""
         return {"watch": self.watch}
@@ -84,6 +89,7 @@ class WatchController:
         if self.watcher is not None:
             self.watcher.stop()
             self.watcher = None
+        self._stale, self._counted = {}, (-1, 0)
         self.scope = scope
         self.watched = pointer if self.mode and scope is None else None
         if not self.mode:
@@ -124,8 +130,19 @@ class WatchController:
     def words(self) -> str:
         """What the status line says of it."""
         if self.scope is not None:
-            return f"watch: {self.scope.words}"
+            stale = self._still_stale()
+            return f"watch: {self.scope.words}" + (f" ({stale:,} stale)" if stale else "")
         return f"watch: {self.mode} {self._name}".rstrip() if self.mode else ""
+
+    def _still_stale(self) -> int:
+        """How many have not been run since; counted once until any change."""
+        if self._counted[0] != self.state.version:
+            for case_id, runs in list(self._stale.items()):
+                item = self.state.by_id.get(case_id)
+                if item is None or runs != [one.run_id for one in newest_of(item)]:
+                    del self._stale[case_id]
+            self._counted = (self.state.version, len(self._stale))
+        return self._counted[1]
 
     # -- files
 
@@ -237,7 +254,11 @@ class WatchController:
             self._read_again(files, then)
 
     def _act(self, todo: AfterSave) -> None:
-        """Judge and run what a save below a line asks for."""
+        """Judge and run what a save below a line asks for; say what is not run."""
+        by_id = self.state.by_id
+        self._stale |= {one: [result.run_id for result in newest_of(by_id[one])] for one in todo.stale}
+        self._counted = (-1, 0)
+        self._places.show_status()
         for run_id, case_ids in todo.judge.items():
             self._runs.judge_again(self.state.run_folder(run_id), case_ids)
         state = self.state
@@ -248,6 +269,9 @@ class WatchController:
         entries = [*not_passed(failed), *changed]
         if entries:
             self._runs.start(entries, show=False, in_their_columns=True)
+        elif not todo.judge and todo.stale:
+            count = f"{len(todo.stale):,} passed with the agent as it was"
+            self._notices.say(f"saved: {count}, r on their line runs them again")
         elif not todo.judge:
             self._notices.say("saved: nothing that is watched has to be judged or run again")
 
@@ -291,7 +315,7 @@ class AgentFiles:
 
     def of(self, pointer: CasePointer) -> set[str]:
         """The files of the agent of one case."""
-        return self._with_imports(files_of_agent(self._state, pointer)[0])
+        return self._with_imports(all_files_of_agent(self._state, pointer))
 
     def of_all(self, items: list[CaseItem]) -> set[str]:
         """The files of the agents of all these cases."""
@@ -329,6 +353,6 @@ class AgentFiles:
         for name in dict.fromkeys([None, *(result.agent for result in item.history[:NEWEST])]):
             key = (item.suite, item.agent, name, provider)
             if key not in self._known:
-                self._known[key] = files_of_agent(state, CasePointer(item.case_id, name))[0]
+                self._known[key] = all_files_of_agent(state, CasePointer(item.case_id, name))
             lists.append(self._known[key])
         return lists

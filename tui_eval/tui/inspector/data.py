@@ -447,6 +447,13 @@ class DataTab(SearchedRows):
         if generation != self._generation or not stands(self):
             return
         self.queries = queries
+        if queries is None and self._details is not None:
+            from tui_eval.frames.queries import kept_conclusion
+
+            self._concluded = kept_conclusion(
+                self._details
+            )  # of the expected query it says something all the same
+            self._above()
         self._beneath()
         self._ask()
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from tui_eval.model import Case, Verdict
 from tui_eval.store.index import Index
+from tui_eval.store.judged_under import compat_of
 from tui_eval.store.linked import Placed, family, replaced_by
 from tui_eval.store.notes import HumanNote, Notes
 from tui_eval.store.reader import RunReader
@@ -110,6 +111,7 @@ def _read(reader: RunReader, where: Where, content: CaseContent) -> None:
         content.row = choose(content.rows, pointer.attempt_ref)
     content.options, content.replaces = info.options, replaced_by(info)
     content.name, content.suite = content.case.name, content.case.suite
+    content.compat = compat_of(info)(content.suite)
     if content.row is not None and content.row.state == "done":
         content.attempt = reader.attempt(content.row.id)
         if content.attempt is not None:
@@ -199,11 +201,12 @@ def _attempts(
             continue
         if model and case.model != model:
             continue
+        compat = compat_of(reader.info())(case.suite)
         for row in reader.attempts(case.id):
             if row.state != "done" or row.outcome in ("cancelled", "skipped", None):
                 continue
             answer = reader.answer(row.id) if known < ANSWERS else None
-            yield PastAttempt(run_id, row, case.agent, case.model, case.content_hash, answer)
+            yield PastAttempt(run_id, row, case.agent, case.model, case.content_hash, answer, compat=compat)
 
 
 def _judged(store: Store, notes: list[HumanNote]) -> Iterator[tuple[list[Verdict], str]]:

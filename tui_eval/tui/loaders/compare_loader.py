@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from itertools import combinations
 from pathlib import Path
 from typing import NamedTuple
 
-from tui_eval.case_names import column_label
+from tui_eval.case_names import column_label, in_any_column
 from tui_eval.model import Attempt
 from tui_eval.reports.run_comparison import CaseChange, RunComparison, compare
 from tui_eval.store.index import Index
 from tui_eval.store.linked import counting_folders, load_together
 from tui_eval.store.reader import RunReader
 from tui_eval.store.run_folders import Store, StoreError
-from tui_eval.store.schema import AttemptRow, RunInfo
+from tui_eval.store.schema import AttemptRow, RunInfo, StoredCase
 from tui_eval.store.summary import CaseSummary
 from tui_eval.tui.state.app_state import CasePointer
 from tui_eval.tui.state.compare.sides_view import SidePair, pairs
@@ -97,16 +97,21 @@ def _with_linked(root: Path, half: Half, other: Half) -> Half:
     return replace(half, linked=tuple(counting_folders(root, half.folder, against)), what=what)
 
 
-def pairs_of(folder: Path) -> list[tuple[Column, Column]]:
-    """The agents (with models) of a run that have cases in common, two by two, in its order.
+def pairs_of_run(folder: Path) -> list[tuple[Column, Column]]:
+    """The agents of a run that can be compared (`pairs_of`).
 
     Raises:
         StoreError: it cannot be read.
     """
-    cases: dict[Column, set[str]] = {}
     with closing(RunReader(folder)) as reader:
-        for case in reader.cases():
-            cases.setdefault((case.agent, case.model), set()).add(case.case_id)
+        return pairs_of(reader.cases())
+
+
+def pairs_of(rows: Iterable[StoredCase]) -> list[tuple[Column, Column]]:
+    """The agents (with models) that have cases in common, two by two, in their order."""
+    cases: dict[Column, set[str]] = {}
+    for case in rows:
+        cases.setdefault((case.agent, case.model), set()).add(in_any_column(case.case_id, case.agent))
     return [(one, other) for one, other in combinations(cases, 2) if cases[one] & cases[other]]
 
 
@@ -123,7 +128,7 @@ def candidates(root: Path, folder: Path) -> Candidates:
     Raises:
         StoreError: it cannot be read.
     """
-    return Candidates(pairs_of(folder), Index(root).before(folder.name, cases_of_guest(root, folder)))
+    return Candidates(pairs_of_run(folder), Index(root).before(folder.name, cases_of_guest(root, folder)))
 
 
 def cases_of_guest(root: Path, folder: Path) -> set[str] | None:
@@ -147,7 +152,7 @@ def other_half(root: Path, half: Half, opposite: Half, step: int) -> Half | None
     """
     if half.folder == opposite.folder:
         here, there = (half.agent or "", half.model), (opposite.agent or "", opposite.model)
-        fitting = [pair for pair in pairs_of(half.folder) if there in pair]
+        fitting = [pair for pair in pairs_of_run(half.folder) if there in pair]
         columns = [one if other == there else other for one, other in fitting]
         at = columns.index(here) if here in columns else 0
         turned = [columns[(at + step * i) % len(columns)] for i in range(1, len(columns))]
@@ -198,8 +203,9 @@ class Sides:
     """The rows that both answered with, where both did."""
 
 
-def choices_of(root: Path, case_id: str, *more: str) -> list[CompareChoice]:
-    """The finished attempts of a case in its newest runs (and in the runs `more`), oldest first."""
+def choices_of(root: Path, case_id: str, *more: str, also: Collection[str] = ()) -> list[CompareChoice]:
+    """The finished attempts of a case in its newest runs (and in the runs `more`), oldest first; `also` are ids of the
+    same test in other columns."""
     store = Store(root)
     runs = sorted({one.run_id for one in Index(root).history(case_id)})[-RUNS:]
     found: list[CompareChoice] = []
@@ -207,7 +213,7 @@ def choices_of(root: Path, case_id: str, *more: str) -> list[CompareChoice]:
         try:
             with closing(RunReader(store.folder_of(run_id))) as reader:
                 how = _how(reader.info())
-                for case in reader.cases_of(case_id):
+                for case in (one for name in (case_id, *also) for one in reader.cases_of(name)):
                     found += [
                         CompareChoice(run_id, row, case.agent, case.model, how, case.name, case.variant)
                         for row in reader.attempts(case.id)
@@ -283,7 +289,8 @@ def _meant(choices: list[CompareChoice], pointer: CasePointer) -> int | None:
 def changed_sides(root: Path, before: Half, after: Half, change: CaseChange) -> Sides | None:
     """The attempts that tell most of a change: of a run that passed the first that passed, of one that
     did not the first that failed. None where only one run has the case."""
-    choices = choices_of(root, change.case_id, *before.runs, *after.runs)
+    others = {one.case_id for one in (change.before, change.after) if one is not None} - {change.case_id}
+    choices = choices_of(root, change.case_id, *before.runs, *after.runs, also=others)
     left = _telling(choices, before.runs, change.before)
     right = _telling(choices, after.runs, change.after)
     if left is None or right is None or left == right:

@@ -25,6 +25,7 @@ from tui_eval.tui.state.text.lines import Line
 if TYPE_CHECKING:
     from tui_eval.config.project import DatabaseSpec
     from tui_eval.frames.queries import Conclusion
+    from tui_eval.frames.query_words import CutTies
     from tui_eval.frames.sql_worker import SqlResult
 
 SECONDS = 30.0
@@ -139,7 +140,9 @@ def concluded_from(
         Conclusion,
         changing_conclusion,
         conclude,
+        conclude_over_ties,
         gives_expected,
+        kept_conclusion,
         made_of,
         to_mend,
     )
@@ -149,6 +152,8 @@ def concluded_from(
         return Conclusion("unknown", "there are no expected rows to compare the agent's query with")
     if (changing := changing_conclusion(details.reference_sql)) is not None:
         return changing
+    if (kept := kept_conclusion(details)) is not None and kept.blame == "ties":
+        return kept  # the expected query may give others of them now
     spec = _database(asked)
     if isinstance(spec, str):
         return _recorded(asked.attempt, queries) or Conclusion(
@@ -175,6 +180,10 @@ def concluded_from(
     if isinstance(own, SqlFault) and (told := _recorded(asked.attempt, queries)) is not None:
         return told  # as every report says it
     reference = details.settings.get("compat") == "reference"
+    if (ties := _ties(spec, queries.expected, expected, _dialect(asked), cancel)) is not None:
+        tied = conclude_over_ties(ties, own, given, settings, columns, reference=reference)
+        if tied is not None:
+            return tied
     found = conclude(expected, own, given, settings, columns, reference=reference)
     if found.blame == "lucky" and not isinstance(own, SqlFault):
         several = queries_run(asked.attempt) > 1
@@ -190,6 +199,20 @@ def concluded_from(
         ):
             return found.caused_by(query)
     return found
+
+
+def _ties(
+    spec: DatabaseSpec, sql: str, expected: Any, dialect: str, cancel: threading.Event
+) -> CutTies | None:
+    """All rows that the expected query may give, where its LIMIT cuts through ties."""
+    from tui_eval.frames.query_words import cut_ties, query_of_ties
+
+    asked = query_of_ties(sql, expected.columns, dialect) if sql else None
+    if asked is None or expected.frame.height != asked.limit:
+        return None
+    given = _rows(spec, asked.sql, cancel)
+    ties = cut_ties(asked, given) if not isinstance(given, SqlFault) else None
+    return ties if ties is not None and ties.allow(expected) else None
 
 
 def _recorded(attempt: Attempt, queries: Queries) -> Conclusion | None:

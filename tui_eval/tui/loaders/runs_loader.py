@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sqlite3
-from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import closing
 from functools import partial
@@ -16,7 +15,8 @@ from tui_eval.store.linked import MOST_LISTED
 from tui_eval.store.reader import RunReader
 from tui_eval.store.rescued import delete_run
 from tui_eval.store.run_folders import GUESTS, Store, StoreError, is_alive
-from tui_eval.tui.state.lists.run_line import RunLine, under_their_runs
+from tui_eval.tui.loaders.compare_loader import pairs_of
+from tui_eval.tui.state.lists.run_line import RunLine, adding_to, under_their_runs
 from tui_eval.tui.state.runs.runs_view import RunFacts
 from tui_eval.tui.state.runs.search_view import FoundEntry
 
@@ -33,7 +33,7 @@ def load_runs(root: Path) -> list[RunLine]:
             runs += [run for run in theirs.runs() if run.id == run_id]
             known |= theirs.figures()
     runs.sort(key=lambda run: run.id, reverse=True)
-    below = Counter(run.linked_to for run in runs if run.linked_to)
+    below = adding_to(runs)
     return under_their_runs(
         [RunLine(run, *known.get(run.id, (None, None)), below.get(run.id, 0)) for run in runs]
     )
@@ -54,6 +54,7 @@ def load_facts(folder: Path) -> RunFacts:
                     if row.output_tokens is not None
                 ],
                 reader.assessment(),
+                bool(pairs_of(reader.cases())),
             )
     except (StoreError, OSError) as error:
         return RunFacts(problem=str(error))

@@ -18,6 +18,7 @@ from tui_eval.tui.terminal import gc_pauses
 
 if TYPE_CHECKING:
     from tui_eval.config.project import Config
+    from tui_eval.formats.discovery import Looked
 
 PORTION = 0.25
 """Seconds after which what has been read so far is shown."""
@@ -41,6 +42,8 @@ class Loaded:
     again."""
     missing: dict[str, CaseItem] | None = None
     change: EditedSuite | None = None
+    looked: Looked | None = None
+    """The folders that the suites were looked for in, where everything was read."""
 
 
 class TakesSuites(Protocol):
@@ -106,8 +109,11 @@ class Loader:
         project.read_withheld(settings, trust)
         history = Index(settings.root).latest()
         notes = Notes(settings.root).latest()
-        found, problems = reading.discover([Path(path) for path in self._paths], settings.root, trust=trust)
-        read = reading.unreadable(problems)
+        looked: Looked = {}
+        found, problems = reading.discover(
+            [Path(path) for path in self._paths], settings.root, trust=trust, looked=looked
+        )
+        read = reading.unreadable(one for one in problems if not one.passed_over)
         items: Items | None = None
         due = time.monotonic() + PORTION
         for path in found:
@@ -119,13 +125,15 @@ class Loader:
                 portion = Loaded(generation, items.suites, settings, False, items=items, notes=notes)
                 self._tasks.later(self._taker.take_suites, portion)
                 due = time.monotonic() + PORTION * 4
+        left = reading.remaining(problems, read, settings)
+        read += reading.unreadable(one for one in left if one.passed_over)
         if items is None or len(items.suites) < len(read):
             items = Items(read, history)
         wanted = wants(items.suites, settings, trust)
-        told = [*settings.problems, *reading.not_read(problems, read, settings)]
+        told = [*settings.problems, *(one for one in left if one.level == "note")]
         self._tasks.later(
             self._taker.take_suites,
-            Loaded(generation, items.suites, settings, True, wanted, items, notes, told),
+            Loaded(generation, items.suites, settings, True, wanted, items, notes, told, looked=looked),
         )
 
     def _reload(self, paths: list[str], trusted: bool, generation: int) -> Loaded:

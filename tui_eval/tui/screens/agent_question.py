@@ -11,8 +11,8 @@ from textual.containers import Vertical
 from textual.screen import ModalScreen
 from textual.widgets import Input, Static
 
+from tui_eval.config.entry_line import HINT, EntryError, entry_for
 from tui_eval.guard.text import clip, visible
-from tui_eval.tui.state.agent_entry import HINT, AgentEntryError, entry_for
 
 
 class AgentLine(ModalScreen[Any]):
@@ -58,7 +58,7 @@ class AgentLine(ModalScreen[Any]):
         """Take it, or say what may be typed."""
         try:
             self.dismiss(self.taken(event.value.strip()))
-        except AgentEntryError as error:
+        except EntryError as error:
             said = self.query_one(".said", Static)
             said.set_class(True, "-wrong")
             said.update(Text(visible(str(error))))
@@ -67,7 +67,7 @@ class AgentLine(ModalScreen[Any]):
         """What the line means.
 
         Raises:
-            AgentEntryError: nothing.
+            EntryError: nothing.
         """
         raise NotImplementedError
 

@@ -205,9 +205,7 @@ def place_of_fault(content: CaseContent, root: Path) -> tuple[str, int] | None:
     fault = fault_of(details) if details is not None else None
     if details is None or fault is None or content.case is None:
         return None
-    name = (
-        content.case.file or content.case.suite
-    )  # the record may be somebody else's: it names no file to open
+    name = content.case.path  # the record may be somebody else's: it names no file to open
     if fault.get("file") != name:
         return None
     recorded = fault.get("file_line")

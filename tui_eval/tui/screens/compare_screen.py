@@ -11,7 +11,7 @@ from textual.app import ComposeResult
 from textual.events import ScreenResume
 
 from tui_eval.case_names import full_name
-from tui_eval.reports.run_comparison import CHANGES, Change, RunComparison
+from tui_eval.reports.run_comparison import Change, RunComparison
 from tui_eval.tui.background import run_in_thread, stands
 from tui_eval.tui.front import RunChanged
 from tui_eval.tui.handlers import Handler
@@ -40,12 +40,16 @@ from tui_eval.tui.state.compare.compare_view import (
     rows,
     summary_lines,
 )
+from tui_eval.tui.state.text.formatting import counted
 from tui_eval.tui.state.text.lines import one_line, plain
 from tui_eval.tui.widgets.bars import FactsBar, KeyHints
 from tui_eval.tui.widgets.line_pane import LineLabel, LinePane, RowTable
 from tui_eval.tui.widgets.lines_pane import AttemptPane, LinesPane
 
-STYLES = {"regressed": "bad", "fixed": "good", "flaky": "warn", "not run": "warn"}
+STYLES: dict[Change, str] = {
+    "regressed": "bad", "now an error": "bad", "fixed": "good", "an error no more": "warn", "flaky": "warn",
+    "not run": "warn",
+}  # fmt: skip
 """Styles of the changes in the line at the top."""
 
 
@@ -85,6 +89,8 @@ class CompareScreen(Place, inherit_bindings=False):
         self._news: dict[str, CompareNews] = {}
         self._counted: set[str] = set()
         """Runs that have ended since, and may count with those compared."""
+        self._before_it = self._runs_in_front()
+        """Runs that were in front when this was opened, and are no news since."""
         self._generation = 0
         self.table = RowTable(row_line, lambda row: row.key, to_column=self._fold, empty="Reading both runs.")
         self.below = AttemptBelow(self, self.services, self._looked_at)
@@ -168,8 +174,13 @@ class CompareScreen(Place, inherit_bindings=False):
             if here is not None:
                 self.go_to(here)
 
+    def _runs_in_front(self) -> set[str]:
+        group = self.services.state.group
+        return {run.info.id for run in group.runs} if group is not None else set()
+
     def _news_now(self) -> dict[str, CompareNews]:
-        return news_since(self.services.state.group, {*self.before.runs, *self.after.runs})
+        compared = {*self.before.runs, *self.after.runs}
+        return news_since(self.services.state.group, compared, self._before_it)
 
     @on(RunChanged)
     @on(ScreenResume)
@@ -218,13 +229,14 @@ class CompareScreen(Place, inherit_bindings=False):
             self.table.relayout()
         elif not keep and len(shown) > 1:
             self.table.move_to(1)
-        parts = [("title", "Compare"), ("dim", f"  {len(comparison.cases):,} cases")]
+        parts = [("title", "Compare"), ("dim", f"  {counted(len(comparison.cases), 'case')}")]
         if self.agents:
             parts[1] = ("dim", f" two agents of {one_line(self.after.folder.name)}{parts[1][1]}")
-        for change in CHANGES[:4]:
-            number = comparison.count(change)
-            if number:
-                parts.append((STYLES[change], f"  {number:,} {change}"))
+        parts += [
+            (style, f"  {number:,} {change}")
+            for change, style in STYLES.items()
+            if (number := comparison.count(change))
+        ]
         if comparison.other_answers:
             parts.append(("dim", f"  {comparison.other_answers:,} answered differently"))
         if self.only:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 
 from rich.text import Text
 from textual.app import ComposeResult
@@ -15,12 +15,15 @@ from textual.screen import ModalScreen
 from textual.widgets import Static
 
 from tui_eval.guard.text import visible
+from tui_eval.tui.front import Question
 from tui_eval.tui.state.text.fitting import chop, fit
 
 PAUSE = 0.7
 """Seconds without a key after which someone who was typing is taken to have seen the question."""
 MOST_LINES = 12
 """Lines of a list in a question, where there is room."""
+RENEWED = 0.5
+"""Seconds after which a question about what goes on is asked anew."""
 _HANGING = "    "
 
 
@@ -48,9 +51,10 @@ class AskScreen(ModalScreen[str | None]):
         items: Sequence[str] = (),
         after_reading: Collection[str] = (),
         over_typing: bool = False,
+        renewed: Callable[[], Question] | None = None,
     ) -> None:
-        """`answers` are (key, value, words). `items` are shown whole, wrapped; where there is no room for all of
-        their lines these are counted, and moved through. The values of `after_reading` can be answered once the
+        """`answers` are (key, value, words). `renewed` gives the question as it stands by now, where it is about what
+        goes on. `items` are shown whole, wrapped; where there is no room for all of their lines these are counted, and moved through. The values of `after_reading` can be answered once the
         last line has been in sight. A question that came `over_typing` takes no key before a pause: what is
         typed on was meant for the field below it."""
         super().__init__()
@@ -68,22 +72,54 @@ class AskScreen(ModalScreen[str | None]):
         self._after_reading = frozenset(after_reading)
         self._all_read = False
         self._told_to_read = False
+        self._renewed = renewed
 
     def compose(self) -> ComposeResult:
         """The question, details, answers."""
+        with Vertical():
+            yield Static(self._asked, classes="question")
+            if self._details or self._renewed is not None:
+                yield Static(self._said, classes="details")
+            if self._items:
+                yield Static("", markup=False, classes="items")
+            yield Static("", markup=False, classes="gap")
+            yield Static(self._offered, classes="answers")
+
+    def on_mount(self) -> None:
+        """What goes on changes what is asked."""
+        if self._renewed is not None:
+            self.set_interval(RENEWED, self._renew)
+
+    def _renew(self) -> None:
+        assert self._renewed is not None
+        asked = self._renewed()
+        if asked == (self._question, self._answers, self._details):
+            return
+        self._question, self._answers, self._details = (
+            asked.question,
+            list(asked.answers),
+            list(asked.details),
+        )
+        for name, text in (("question", self._asked), ("details", self._said), ("answers", self._offered)):
+            self.query_one(f".{name}", Static).update(text)
+        self.on_resize()
+
+    @property
+    def _asked(self) -> Text:
+        return Text(visible(self._question), style="bold")
+
+    @property
+    def _said(self) -> Text:
+        return Text("\n".join(map(visible, self._details)))
+
+    @property
+    def _offered(self) -> Text:
         answers = Text()
         for number, (key, _, words) in enumerate(self._answers):
             answers.append("\n" if number else "")
             answers.append(f"  {key:<5}", style="bold")
             answers.append(words)
-        with Vertical():
-            yield Static(Text(visible(self._question), style="bold"))
-            if self._details:
-                yield Static(Text("\n".join(map(visible, self._details))), classes="details")
-            if self._items:
-                yield Static("", markup=False, classes="items")
-            yield Static("", markup=False, classes="gap")
-            yield Static(answers, classes="answers")
+        return answers
 
     def on_resize(self) -> None:
         """Items, else details give way where there is no room for them: what can be answered is always seen."""

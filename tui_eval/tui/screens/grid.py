@@ -10,9 +10,10 @@ from textual import on
 from textual.app import ComposeResult
 from textual.timer import Timer
 
+from tui_eval.guard.text import clip, visible
 from tui_eval.tui.front import RunChanged, SuitesChanged
 from tui_eval.tui.handlers import Handler
-from tui_eval.tui.keys import GRID_KEYS, GRID_OPEN_KEYS, PANE_KEYS, Key, bindings
+from tui_eval.tui.keys import FILTER_KEYS, GRID_KEYS, GRID_OPEN_KEYS, PANE_KEYS, Key, bindings
 from tui_eval.tui.loaders.case_loader import where_is
 from tui_eval.tui.screens.attempt_beside import BREAKPOINTS, ENDED, AttemptBelow, LookedAt
 from tui_eval.tui.screens.list_place import ListPlace, now
@@ -20,14 +21,18 @@ from tui_eval.tui.screens.place import Place, keys_in, keys_of
 from tui_eval.tui.state.app_state import CasePointer
 from tui_eval.tui.state.case.case_details import describe_entry, entry_head
 from tui_eval.tui.state.compare.grid_view import (
+    Column,
     Grid,
     GridTest,
+    Metrics,
     columns_of,
     differs,
     figures_known,
     grid,
     metric_lines,
+    metrics_of,
     row_line,
+    scores_in_full,
     title_lines,
     total_line,
     widths,
@@ -40,8 +45,8 @@ from tui_eval.tui.widgets.lines_pane import AttemptPane, LinesPane
 
 FLUSH = 0.5
 """Seconds between two redraws while a run goes on."""
-MOST_METRICS = 6
-"""Lines of named scores."""
+METRICS = 10
+"""One line of named scores for so many of the screen's: the tests keep their place."""
 
 
 class GridScreen(Place, inherit_bindings=False):
@@ -49,9 +54,9 @@ class GridScreen(Place, inherit_bindings=False):
 
     TITLE = "Grid"
     kind = "grid"
-    BINDINGS: ClassVar = [*bindings("grid", GRID_KEYS), *bindings("screen", PANE_KEYS)]
+    BINDINGS: ClassVar = [*bindings("grid", GRID_KEYS), *bindings("screen", (*FILTER_KEYS, *PANE_KEYS))]
     KEY_SECTIONS = (
-        ("The grid", (*GRID_OPEN_KEYS, *GRID_KEYS, *PANE_KEYS)),
+        ("The grid", (*GRID_OPEN_KEYS, *GRID_KEYS, *FILTER_KEYS, *PANE_KEYS)),
         ("Moving", keys_in("moving")),
     )
     VERTICAL_BREAKPOINTS = BREAKPOINTS
@@ -72,6 +77,8 @@ class GridScreen(Place, inherit_bindings=False):
         """What a cell says beside its outcome."""
         self.below = AttemptBelow(self, self.services, self._looked_at)
         self._first = 0
+        self._metrics: tuple[Metrics, str] = ((), "")
+        """Named scores of the run in front, and what is said of them."""
         self._timer: Timer | None = None
         self._seen: list[tuple] = []
         self.table = RowTable(
@@ -131,7 +138,7 @@ class GridScreen(Place, inherit_bindings=False):
         self.grid = grid(entries, columns_of(self._place.all_entries()))
         self.column = min(self.column, max(len(self.grid.columns) - 1, 0))
         shown = [test for test in self.grid.tests if differs(test)] if self.only else self.grid.tests
-        filtered = "Nothing matches the list's filter: M goes back to it, F there clears it."
+        filtered = "Nothing matches the filter: F clears it."
         self.table.empty = (
             "No test came out differently: i shows all."
             if self.only and self.grid.tests
@@ -142,24 +149,43 @@ class GridScreen(Place, inherit_bindings=False):
         self.table.set_rows(shown)
         if not shown:
             self.table.relayout()
-        run = self.services.state.run
-        lines = metric_lines(run.info.metrics if run is not None else [], max(self.size.width, 20))
-        box = self.query_one(".metrics", LineLabel)
-        box.styles.height = min(len(lines), MOST_METRICS)
-        box.set_lines(lines[:MOST_METRICS])
-        tests = len(self.grid.tests)
-        words = f"  {tests:,} test{'s' * (tests != 1)} × {len(self.grid.columns):,}"
-        parts = [("title", "Grid"), ("dim", words)]
-        if self.only:
-            parts.append(("warn", f"  {len(shown):,} differ (i shows all)"))
-        if self.grid.tests and not self.grid.worth_it:
-            parts.append(("dim", "  every test has one column: A runs with several agents"))
-        self.query_one(FactsBar).show(parts)
+        group = self.services.state.group
+        self._metrics = metrics_of(group.runs if group is not None else ())
         self._heads()
         self.show_hints()
         self.below.show()
 
+    def _facts(self) -> None:
+        """How large it is, which columns are in sight, what is shown of it."""
+        tests, many = len(self.grid.tests), len(self.grid.columns)
+        words = f"  {tests:,} test{'s' * (tests != 1)} × {many:,}"
+        _, _, fits = widths(self.grid, self.table.text_width, self._first)
+        if fits < many:
+            words += f"  columns {self._first + 1:,}-{self._first + fits:,} of {many:,}"
+        parts = [("title", "Grid"), ("dim", words)]
+        if self._place.expression:
+            parts.append(("warn", f"  filter: {clip(visible(self._place.expression, newlines=False), 40)}"))
+        if self.only:
+            parts.append(("warn", f"  {len(self.table.rows):,} differ (i shows all)"))
+        if self.grid.tests and not self.grid.worth_it:
+            parts.append(("dim", "  every test has one column: A runs with several agents"))
+        for facts in self.query(FactsBar):
+            facts.show(parts)
+
+    @property
+    def _here(self) -> Column | None:
+        """The column under the cursor."""
+        return self.grid.columns[self.column] if self.column < len(self.grid.columns) else None
+
     def _heads(self) -> None:
+        """What stands around the tests: it depends on the width and on the column under the cursor."""
+        self._facts()
+        metrics, told = self._metrics
+        most = max(self.size.height // METRICS, 1)
+        scores = metric_lines(metrics, max(self.size.width - 2, 20), told, most=most, here=self._here)
+        for box in self.query(".metrics").results(LineLabel):
+            box.styles.height = len(scores)
+            box.set_lines(scores)
         width = self.table.text_width
         lines = [
             *title_lines(self.grid, width, self._first, self.column),
@@ -171,7 +197,7 @@ class GridScreen(Place, inherit_bindings=False):
             heads.set_lines(lines)
 
     def on_resize(self) -> None:
-        """The columns depend on the width."""
+        """The columns depend on the width, the scores below them on the height too."""
         self.call_after_refresh(self.to_column, 0)
 
     @on(RunChanged)
@@ -218,7 +244,14 @@ class GridScreen(Place, inherit_bindings=False):
             "grid.next": partial(self.to_column, 1),
             "grid.previous": partial(self.to_column, -1),
             "grid.differing": self._toggle_differing,
+            "list.filter": partial(self._place.finder.ask_filter, self.prompts, self._filtered),
+            "list.clear": partial(self._place.finder.clear, self._filtered),
         }
+
+    def _filtered(self) -> None:
+        """The list's filter is another."""
+        self._seen = []
+        self.renew()
 
     @property
     def beside(self) -> LinesPane:
@@ -241,9 +274,12 @@ class GridScreen(Place, inherit_bindings=False):
         key = (pointer, cell.finished_at, cell.attempts, cell.message)
         places = [("", where_is(state, pointer, family=False))] if cell.status in ENDED else []
         head = entry_head(cell, symbols)
-        return LookedAt(
-            key, places, head, describe_entry(cell, symbols, now())[len(head if places else ()) :]
-        )
+        told = describe_entry(cell, symbols, now())[len(head) :]
+        scores = scores_in_full(self._metrics[0], self._here, self._metrics[1])
+        # Of a pane of a few lines the answer needs all.
+        if scores and (self.has_class("-roomy") or self.has_class("-large")):
+            head = [*head, ("dim", scores)]
+        return LookedAt(key, places, head, told if places else [*head, *told])
 
     def _next_figure(self) -> None:
         """Another figure in the cells."""
@@ -263,12 +299,13 @@ class GridScreen(Place, inherit_bindings=False):
         """The next (or previous) column."""
         many = len(self.grid.columns)
         before = (self.column, self._first)
+        _, _, fit_at_all = widths(self.grid, self.table.text_width, 0)
+        self._first = min(self._first, max(many - fit_at_all, 0))
         self.column = min(max(self.column + step, 0), max(many - 1, 0))
-        _, _, fits = widths(self.grid, self.table.text_width, 0)
         if self.column < self._first:
             self._first = self.column
-        elif self.column >= self._first + fits:
-            self._first = self.column - fits + 1
+        elif self.column >= self._first + fit_at_all:
+            self._first = self.column - fit_at_all + 1
         if before[1] != self._first:
             self.table.refresh()
         elif before[0] != self.column:

@@ -277,7 +277,8 @@ class ListArrangement:
                 self._late.add(new.key)
             old = self.rows.get(new.key)
             if old is None or (old.column and new.column and old.column.of != new.column.of):
-                self._others = True
+                # While a thread makes all rows it is no news that one is not there yet: it is looked for afterwards.
+                self._others = self._others or self._late is None
                 continue
             before, note, cause = old.status, old.note, old.cause
             self._changes += 1
@@ -364,11 +365,15 @@ class ListArrangement:
         self._otherwise("failures first" if self.view.failures_first else f"sorted by {self.view.sort}")
 
     def grouping(self) -> None:
-        """The next way to group tests: by file, not at all, by agent, by why they did not pass."""
+        """The next way to group tests: by file, not at all, by agent, by why they did not pass. Sorted cases stand one
+        by one, so that the order ends."""
         view = self.view
+        sorted_by = f"; no longer sorted by {view.sort}" if view.sort != "file" else ""
+        view.sort, view.reverse = "file", False
         number = GROUPINGS.index(view.grouping) if view.grouping in GROUPINGS else 0
         view.grouping = GROUPINGS[(number + 1) % len(GROUPINGS)]
-        self._otherwise("one test after the other" if view.grouping == "test" else f"by {view.grouping}")
+        words = "one test after the other" if view.grouping == "test" else f"by {view.grouping}"
+        self._otherwise(f"{words}{sorted_by}")
 
     def _otherwise(self, words: str) -> None:
         """The person wants another order: nothing is held, and what comes first in it is seen."""

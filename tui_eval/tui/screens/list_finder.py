@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
+from typing import Any
 
 from textual.timer import Timer
 
@@ -33,6 +34,9 @@ class ListFinder:
         """What is wrong with the one asked for last."""
         self.found = ""
         """What is looked for."""
+        self._asking = prompts
+        """The prompts of the screen that a filter is asked on."""
+        self._shown: Callable[[], Any] | None = None
         self._before = ("", 0, "")
         """The filter, the cursor and its line's key, as they were when the prompt was opened."""
         self._timer: Timer | None = None
@@ -44,7 +48,7 @@ class ListFinder:
             "list.find_next": partial(self.find_next, 1),
             "list.find_previous": partial(self.find_next, -1),
             "list.filter": self.ask_filter,
-            "list.clear": partial(self.set_filter, ""),
+            "list.clear": self.clear,
         }
 
     # -- finding
@@ -87,14 +91,23 @@ class ListFinder:
 
     # -- filtering
 
-    async def ask_filter(self) -> None:
-        """Ask for a filter."""
-        if not self._prompts.open:
+    async def ask_filter(
+        self, prompts: Prompts | None = None, shown: Callable[[], Any] | None = None
+    ) -> None:
+        """Ask for a filter; of a screen that shows the list's cases, which `shown` brings up to date."""
+        asked = prompts or self._prompts
+        if not asked.open:
+            self._asking, self._shown = asked, shown
             self._remember()
             saved = list(self._saved())
             values = values_of(self._arrangement.rows.values(), saved)
             prompt = FilterPrompt(self.expression, values, saved)
-            await self._prompts.ask(prompt, self._filter_left, self._filter_typed)
+            await asked.ask(prompt, self._filter_left, self._filter_typed)
+
+    def clear(self, shown: Callable[[], Any] | None = None) -> None:
+        """Filter no more."""
+        self._shown = shown
+        self.set_filter("")
 
     def _filter_typed(self, text: str) -> None:
         self._stop_timer()
@@ -150,15 +163,17 @@ class ListFinder:
             if parsed.expression
             else None
         )
-        if at_once:
+        if at_once or self._shown is not None:
             self._arrangement.rebuild(entries=False)
         else:
             self._arrangement.rearrange()
+        if self._shown is not None:
+            self._shown()
         return True
 
     def _wrong(self, words: str) -> None:
         """What is wrong with the filter: shown where it is typed, else at the top."""
-        if self._prompts.complain(words):
+        if self._asking.complain(words):
             words = ""
         if words != self.problem:
             self.problem = words

@@ -14,23 +14,36 @@ from textual.timer import Timer
 from tui_eval.store.notes import HumanNote
 from tui_eval.tui.handlers import Handler
 from tui_eval.tui.keys import KEYS, Key, bindings
+from tui_eval.tui.loaders.case_loader import Where, load, where_is
 from tui_eval.tui.screens.attempt_beside import WIDE, AttemptBeside
 from tui_eval.tui.screens.list_arrangement import ListArrangement
 from tui_eval.tui.screens.list_finder import ListFinder
 from tui_eval.tui.screens.place import Place, keys_of
 from tui_eval.tui.screens.prompt import Prompt
 from tui_eval.tui.state.app_state import CasePointer
+from tui_eval.tui.state.case.copying import COPY_CHOICES, text_of
+from tui_eval.tui.state.case.transcript_view import build
 from tui_eval.tui.state.lists.case_entry import CaseRow
 from tui_eval.tui.state.lists.case_sources import CaseSource
 from tui_eval.tui.state.lists.case_tree import Tree, TreeLine, View
 from tui_eval.tui.state.lists.entries import failing, meant
+from tui_eval.tui.terminal import clipboard
 from tui_eval.tui.widgets.bars import KeyHints
 from tui_eval.tui.widgets.case_list import CaseList
 from tui_eval.tui.widgets.lines_pane import LinesPane
 from tui_eval.tui.widgets.row_view import RowView
+from tui_eval.tui.widgets.text_pane import whole_text
 
 REST = 0.12
 """Seconds the cursor rests before the right side follows it, so that a held key stays cheap."""
+
+
+def read_text(where: Where, choice: str) -> str:
+    """In a thread: what a key of `COPY_CHOICES` copies of a case."""
+    content = load(where)
+    spoken = content.attempt if choice == "t" else None
+    transcript = whole_text(build(spoken).blocks) if spoken is not None else ""
+    return text_of(content, choice, transcript=transcript)
 
 
 OPENS = bindings("list", tuple(key for key in KEYS if key.id == "list.open"))
@@ -64,6 +77,7 @@ class ListPlace(Place, inherit_bindings=False):
             **self.arrangement.handlers(),
             **self.preview.handlers(),
             "list.note": self.note,
+            "list.copy": self.copy,
             "list.difference": partial(self._open_at, "difference"),
             "list.history": partial(self._open_at, "history"),
             "pane.next": partial(self.pane, 1),
@@ -315,6 +329,11 @@ class ListPlace(Place, inherit_bindings=False):
 
     # -- keys
 
+    @on(CaseList.Into)
+    def _into(self, event: CaseList.Into) -> None:
+        event.stop()
+        self.arrangement.unfold(event.entry)
+
     @on(CaseList.Folded)
     def _fold(self, event: CaseList.Folded) -> None:
         event.stop()
@@ -335,6 +354,28 @@ class ListPlace(Place, inherit_bindings=False):
             self.services.notices.say("put the cursor on a case first")
         else:
             self.services.places.show("case", pointer, begin=begin)
+
+    def copy(self) -> None:
+        """Ask what to copy of the case under the cursor: as in the case, and `y a` runs nothing here."""
+        services, pointer = self.services, self.current()
+        if pointer is None:
+            services.notices.say("put the cursor on a case first")
+            return
+        where = where_is(services.state, pointer, family=False)
+
+        def chosen(choice: str | None) -> None:
+            if choice is not None:
+                services.tasks.thread(
+                    lambda: read_text(where, choice), lambda text: self._copied(choice, text), name="copy"
+                )
+
+        answers = [(key, key, words) for key, words in COPY_CHOICES.items()]
+        services.places.show("ask", "Copy of this case:", answers, answer=chosen)
+
+    def _copied(self, choice: str, text: str) -> None:
+        what = COPY_CHOICES[choice]
+        words = clipboard.copied(self.app, text, what) if text else f"there is no {what} to copy"
+        self.services.notices.say(words)
 
     def note(self) -> None:
         """Ask what to note on the case's answer."""

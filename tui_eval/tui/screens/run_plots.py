@@ -75,7 +75,8 @@ def plot_lines(
         told = {one.name: one.values[0] for one in series([own], whole=True)} if own is not None else {}
         for one, high in zip(found, _heights(room, len(found)), strict=True):
             value = told.get(one.name)
-            words = f"  this run {one.show(value)}, ▲" if value is not None else ""
+            of = own.of_known(one.name) if own is not None else ""
+            words = f"  this run {one.show(value)}{of}, ▲" if value is not None else ""
             head: Line = (Span(one.name, "heading" if only else "strong"), Span(words, "muted"))
             if only:
                 lines = [fit((*head, *lines[0][1:]), width)]
@@ -102,7 +103,7 @@ def _alone(point: Point, name: str) -> Point:
     """A run with this figure only; one of the whole run in the place of its like of an attempt."""
     field = next(field for known, field, _ in (*FIGURES, *WHOLE) if known == name)
     bare = Point(point.run_id, point.at, None, None, None, None)
-    return bare._replace(outcome=point.outcome, **{field: getattr(point, field)})
+    return bare._replace(outcome=point.outcome, partly=point.partly, **{field: getattr(point, field)})
 
 
 def _with_axes(one: Series, points: Sequence[Point], width: int, height: int, at: int | None) -> list[Line]:

@@ -27,6 +27,7 @@ from tui_eval.tui.state.runs.run_facts import figures_line, progress_line
 from tui_eval.tui.state.runs.run_group import RunGroup
 from tui_eval.tui.state.runs.run_view import RunView
 from tui_eval.tui.state.runs.stream_layout import capacity
+from tui_eval.tui.state.text.formatting import counted
 from tui_eval.tui.widgets.bars import FactsBar, KeyHints
 from tui_eval.tui.widgets.case_list import CaseList
 from tui_eval.tui.widgets.lines_pane import LinesPane
@@ -254,8 +255,9 @@ class RunScreen(ListPlace, inherit_bindings=False):
             self._dirty.update(key for key in keys if key is not None)
         if event.opened:
             self._layout_for_state()
-            if len(group.cases) != len(self.arrangement.rows):
+            if len(group.cases) != len(self.arrangement.rows) and not self.arrangement.busy:
                 self.arrangement.remake()
+                self.say_nothing()  # until the list of many is there
             if not run.active:
                 self._flush(final=True)
         if self.streams.display:
@@ -300,7 +302,10 @@ class RunScreen(ListPlace, inherit_bindings=False):
             self._show_facts()
             return
         if moved:
-            self.arrangement.rearrange_soon(REORDER)
+            # Where only folds are listed (`48 waiting`) nothing jumps, and what has begun is nowhere to be seen.
+            lines = cases.cases.lines[cases.top : cases.top + cases.size.height]
+            listed = any(line.kind in ("case", "test") for line in lines)
+            self.arrangement.rearrange_soon(REORDER if listed else 0.0)
         self._show_facts()
         pause = max(FLUSH, in_sight / LINES_A_SECOND)
         self._flush_timer = self.set_timer(pause, self._flush_again)
@@ -348,6 +353,8 @@ class RunScreen(ListPlace, inherit_bindings=False):
         """That there is no run, or none that has told of its cases yet."""
         if self.services.state.run is None and not self.services.runs.opening:
             return ["No run yet.", "a runs all cases; U goes to the suites, H to earlier runs."]
+        if (group := self.services.state.group) is not None and group.cases:
+            return [f"{counted(len(group.cases), 'case')}: their list is being made."]
         return ["Starting."]
 
     def rebuilt(self) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -29,6 +30,7 @@ from tui_eval.tui.screens.run_plots import RunPlots
 from tui_eval.tui.state.app_state import CasePointer
 from tui_eval.tui.state.lists.run_line import RunLine, begun_apart, holds, row_line, titles, with_hidden
 from tui_eval.tui.state.runs.runs_view import DetailRow, RunFacts, detail_rows, example_of, mode_line
+from tui_eval.tui.state.runs.search_view import HINT
 from tui_eval.tui.state.text.lines import fit, one_line, plain
 from tui_eval.tui.widgets.bars import FactsBar, KeyHints
 from tui_eval.tui.widgets.line_pane import LineLabel, LinePane, RowTable
@@ -189,7 +191,9 @@ class RunsScreen(Place, inherit_bindings=False):
         """Whether there is something to compare a run with: another that is marked, one of the same suites before
         it, another agent in it."""
         earlier = any(other.run.id < one.run.id and other.places == one.places for other in self.lines)
-        return self.compared() is not None or ", " in one.run.agents or (earlier and not one.damaged)
+        facts = self.facts.get(one.run.id)
+        meet = facts is not None and facts.agents_meet
+        return self.compared() is not None or meet or (earlier and not one.unread)
 
     def show_hints(self) -> None:
         """Let the footer name what does something now."""
@@ -259,7 +263,7 @@ class RunsScreen(Place, inherit_bindings=False):
         self.table.empty = (
             "No run yet: a runs all cases, U goes to the suites." if self._loaded_once else self.table.empty
         )
-        shown = [one for one in self.lines if not (self.whole_only and one.above)]
+        shown = [one for one in self.lines if one.whole or not self.whole_only]
         begun = begun_apart(shown)
         shown = with_hidden([one for one in shown if holds(one, self.filter, begun.get(one.run.id, ""))])
         if self.lines and not shown:
@@ -276,8 +280,8 @@ class RunsScreen(Place, inherit_bindings=False):
     def _bar(self) -> None:
         active = sum(one.active for one in self.lines)
         cut_off = sum(one.run.state == "interrupted" for one in self.lines)
-        damaged = sum(one.damaged for one in self.lines)
-        parts = [("title", "Runs"), ("dim", f"  {len(self.lines) - damaged:,}")]
+        unread = Counter(one.run.state for one in self.lines if one.unread)
+        parts = [("title", "Runs"), ("dim", f"  {len(self.lines) - unread.total():,}")]
         if self.marks:
             words = "c compares them" if len(self.marks) == 2 else "c compares"
             parts.append(("key", f"  {len(self.marks)} marked, {words}"))
@@ -285,8 +289,8 @@ class RunsScreen(Place, inherit_bindings=False):
             parts.append(("running", f"  {active} going on"))
         if cut_off:
             parts.append(("warn", f"  {cut_off} interrupted (u goes on)"))
-        if damaged:
-            parts.append(("bad", f"  {damaged} damaged"))
+        for state, count in unread.items():
+            parts.append(("bad", f"  {count} {state}"))
         if self.services.runs.naming.words:
             parts.append(("running", f"  {self.services.runs.naming.words}"))
         if self.whole_only:
@@ -315,7 +319,7 @@ class RunsScreen(Place, inherit_bindings=False):
         trend, same = self.plots.trend()
         rows = detail_rows(one, facts, trend, width, height=height, ours=self._ours(), same=same)
         self.detail.set_rows(rows, keep=self.detail.has_focus)
-        if facts is None and not one.damaged and self._reading != one.run.id:
+        if facts is None and not one.unread and self._reading != one.run.id:
             self._read(one.run.id)
 
     def _read(self, run_id: str) -> None:
@@ -327,6 +331,7 @@ class RunsScreen(Place, inherit_bindings=False):
                 self._reading = ""
             if self.has(".titles"):
                 self._show_detail()
+                self.show_hints()
 
         def failed(error: Exception) -> None:
             take(RunFacts(problem=str(error)))
@@ -407,7 +412,7 @@ class RunsScreen(Place, inherit_bindings=False):
         one = self.chosen
         if one is None:
             return
-        if one.damaged:
+        if one.unread:
             self.services.notices.problem(one.run.what)
             return
         if event.pane is self.table:
@@ -463,7 +468,7 @@ class RunsScreen(Place, inherit_bindings=False):
     async def _ask_search(self) -> None:
         """Ask for words to find in the run's transcripts."""
         if self.chosen is not None:
-            prompt = Prompt("search transcripts", "", "words that an entry holds; enter searches")
+            prompt = Prompt("search transcripts", "", HINT)
             await self.prompts.ask(prompt, self._search)
 
     def _search(self, text: str, kept: bool) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 
 from rich.text import Text
@@ -15,7 +15,7 @@ from textual.screen import ModalScreen
 from textual.widgets import Input, Static
 
 from tui_eval.guard.text import visible
-from tui_eval.tui.state.case.save_choice import SaveChoice, SaveOffer
+from tui_eval.tui.state.case.copying import SaveChoice, SaveOffer
 
 LOW = 20
 """Lines of the screen below which the dialog has no empty ones at its edges."""
@@ -30,20 +30,21 @@ class FormatRow(Static, can_focus=True):
         Binding("enter", "screen.save", show=False),
     ]
 
-    def __init__(self, form: str, formats: Sequence[str]) -> None:
-        """`formats` are those that there are."""
+    def __init__(self, form: str, titles: Mapping[str, str]) -> None:
+        """`titles` are what the formats that there are, are called."""
         super().__init__("", markup=False)
         self.form = form
-        self._formats = formats
+        self._titles = titles
 
     def on_mount(self) -> None:
         """Show it."""
-        self.update(Text(f"‹ {self.form} ›"))
+        self.update(Text(f"‹ {self._titles[self.form]} ›"))
 
     def action_change(self, step: int) -> None:
         """The next format."""
-        self.form = self._formats[(self._formats.index(self.form) + step) % len(self._formats)]
-        self.update(Text(f"‹ {self.form} ›"))
+        formats = list(self._titles)
+        self.form = formats[(formats.index(self.form) + step) % len(formats)]
+        self.on_mount()
         screen = self.screen
         if isinstance(screen, SaveDialog):
             screen.format_changed(self.form)
@@ -94,7 +95,7 @@ class SaveDialog(ModalScreen[SaveChoice | None]):
             yield Static("Save the conversation as a case", classes="title", markup=False)
             with Horizontal():
                 yield Static("format", classes="label", markup=False)
-                yield FormatRow(self._choice.form, list(self._offer.files))
+                yield FormatRow(self._choice.form, self._offer.titles)
             for label, value in (("file", self._choice.file), ("name", self._choice.name)):
                 with Horizontal():
                     yield Static(label, classes="label", markup=False)

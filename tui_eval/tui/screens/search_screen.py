@@ -25,6 +25,7 @@ from tui_eval.tui.screens.prompt import Prompt
 from tui_eval.tui.state.app_state import CasePointer
 from tui_eval.tui.state.lists.telling_apart import RowName
 from tui_eval.tui.state.runs.search_view import (
+    HINT,
     FoundEntry,
     SoughtPlace,
     began_at,
@@ -40,7 +41,6 @@ from tui_eval.tui.widgets.lines_pane import AttemptPane, LinesPane
 WAITING = "Searching."
 PROGRESS = 0.3
 """Seconds between two words about how far it is."""
-HINT = "words that an entry holds; enter searches"
 
 
 class ResultTable(RowTable):
@@ -84,13 +84,15 @@ class SearchScreen(Place, inherit_bindings=False):
         self._everywhere = False
         self._names: dict[int, RowName] = {}
         """What the case of each result is called."""
+        self._one_suite = False
         self._begun_at: dict[str, str] = {}
         """When the runs of the results began."""
 
     def _draw(self, row: tuple[FoundEntry, int], width: int) -> Line:
         found = row[0]
         begun = self._begun_at.get(found.run_id, "")
-        return row_line(found, row[1], width, self._names.get(id(found)), begun)
+        name = self._names.get(id(found))
+        return row_line(found, row[1], width, name, begun, one_suite=self._one_suite)
 
     def compose(self) -> ComposeResult:
         """Facts, results, the attempt of the one under the cursor, keys."""
@@ -160,7 +162,9 @@ class SearchScreen(Place, inherit_bindings=False):
         lost = f", {answer.unreadable} cannot be read" if answer.unreadable else ""
         runs = f"{answer.runs:,} of {answer.searched:,} run{'s' * (answer.searched != 1)}{lost}"
         self._show(answer.found, f"{_places(len(answer.found), answer.total)} in {runs}")
-        self.table.empty = f"Nothing in {answer.searched:,} runs{lost} holds all these words; / asks again."
+        self.table.empty = (
+            f"No transcript of {answer.searched:,} runs{lost} holds all these words; / asks again."
+        )
         self.table.relayout()
 
     def handlers(self) -> Mapping[str, Handler]:
@@ -182,13 +186,14 @@ class SearchScreen(Place, inherit_bindings=False):
         found, total = answer
         cases = len({one.case.id for one in found})
         self._show(found, f"{_places(len(found), total)} in {cases:,} case{'s' * (cases != 1)}")
-        self.table.empty = "Nothing in this run holds all these words; a looks in all runs, / asks again."
+        self.table.empty = "No transcript of it holds all these words; a looks in all runs, / asks again."
         self.table.relayout()
 
     def _show(self, found: list[FoundEntry], words: str) -> None:
         self._bar(words if found else "")
         names = names_of(found, self.services.state.name_of)
         self._names = {id(one): name for one, name in zip(found, names, strict=True)}
+        self._one_suite = len({one.case.suite for one in found}) == 1
         self._begun_at = began_at(one.run_id for one in found)
         self.table.set_rows([(one, line) for one in found for line in (0, 1)], keep=False)
         self.query_one(KeyHints).show(self.hints())

@@ -21,8 +21,6 @@ LOOP = (
     ("case.rerun", "again", "run that one again; W does so on every save"),
 )
 """The keys of the loop by their ids, what each is for in a word, and in a line."""
-KEYS = 6
-"""Cells of the column of keys."""
 
 
 class TourScreen(ModalScreen[None]):
@@ -32,6 +30,8 @@ class TourScreen(ModalScreen[None]):
     TourScreen { align: center middle; background: $background 60%; }
     TourScreen Vertical { width: 60; max-width: 100%; height: auto; max-height: 100%; padding: 0 1; background: $panel; border: round $primary; }
     TourScreen Static { width: 100%; height: auto; }
+    TourScreen ToastRack { margin: 0; }
+    TourScreen Toast { margin: 0; }
     """
 
     def __init__(self, cases: int) -> None:
@@ -42,13 +42,18 @@ class TourScreen(ModalScreen[None]):
         """The loop, where the rest is found, how to close it."""
         many = f"your {self._cases:,} cases" if self._cases != 1 else "your case"
         table = {key.id: key.shown for key in keys_of(*(name for name, _, _ in LOOP), "help", "palette")}
+        wide = max(map(cell_len, table.values())) + 1
+
+        def padded(name: str) -> str:
+            return table[name] + " " * (wide - cell_len(table[name]))
+
         text = Text(f"From red to green, on {many}\n", style="bold")
         for name, _, words in LOOP:
-            text.append(f"\n{_padded(table[name])}", style="bold")
+            text.append(f"\n{padded(name)}", style="bold")
             text.append(words, style="not bold")
-        text.append(f"\n\n{_padded(table['help'])}", style="bold")
+        text.append(f"\n\n{padded('help')}", style="bold")
         text.append("the keys of the place you are in", style="not bold")
-        text.append(f"\n{_padded(table['palette'])}", style="bold")
+        text.append(f"\n{padded('palette')}", style="bold")
         text.append("everything by its name, this tour too", style="not bold")
         text.append("\n\nAny key closes this; it does not come back.", style="not bold dim")
         with Vertical():
@@ -64,7 +69,3 @@ class TourScreen(ModalScreen[None]):
         """So does the mouse."""
         event.stop()
         self.dismiss(None)
-
-
-def _padded(key: str) -> str:
-    return key + " " * max(KEYS - cell_len(key), 1)

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 from tui_eval.config.config_schema import Wrong, where
 from tui_eval.engine.request import Recorded, RequestCell, RunRequest
+from tui_eval.guard.text import REPLACEMENT, storable_text
 from tui_eval.tui.state.runs.run_view import RunView
 
 Columns = dict[str, set[tuple[str, str]]]
@@ -85,7 +86,7 @@ def chosen(project: Project, cases: Sequence[RunAsked], choice: RunChoice) -> Ru
         ValueError: a number is none; one line that names the field.
     """
     return RunRequest(
-        paths=sorted({str(project.root / case.suite) for case in cases}),
+        paths=_files(project, cases),
         case_ids=list(dict.fromkeys(case.case_id for case in cases)),
         agents=_names(choice.agents),
         models=_names(choice.models),
@@ -181,9 +182,14 @@ def from_recorded(
     return in_columns(request, cells, run)
 
 
-def judged_again(project: Project, case_ids: Sequence[str]) -> RunRequest:
-    """What judging the recorded answers of these cases of a run again needs to know besides the run."""
-    return RunRequest(case_ids=list(case_ids), trust=project.trusted, agreed=list(project.agreed))
+def judged_again(
+    project: Project, case_ids: Sequence[str], cells: Sequence[RequestCell] | None = None
+) -> RunRequest:
+    """What judging the recorded answers of these cases of a run again (`cells`: of these columns of them) needs to know
+    besides the run."""
+    asked = list(cells) if cells else None
+    agreed = list(project.agreed)
+    return RunRequest(case_ids=list(case_ids), cells=asked, trust=project.trusted, agreed=agreed)
 
 
 def gone_on_with(project: Project, typed: Sequence[str]) -> RunRequest:
@@ -211,7 +217,7 @@ def at_work(runs: Iterable[RunView]) -> Columns:
     is not asked for."""
     found: Columns = {}
     for run in runs:
-        if not run.active or run.info.options.get("step"):
+        if not run.active or run.info.stepped:
             continue
         for row in run.attempts.values():
             case = run.cases.get(row.case_ref) if row.state != "done" and not row.judges else None
@@ -233,7 +239,7 @@ def meet(asked: Iterable[tuple[str, str]], others: Iterable[tuple[str, str]]) ->
 def _plain(project: Project, *cases: RunAsked) -> RunRequest:
     """One attempt of a case, or of several: limits and shares are about whole runs."""
     return RunRequest(
-        paths=sorted({str(project.root / case.suite) for case in cases}),
+        paths=_files(project, cases),
         case_ids=list(dict.fromkeys(case.case_id for case in cases)),
         attempts=1,
         trust=project.trusted,
@@ -241,6 +247,17 @@ def _plain(project: Project, *cases: RunAsked) -> RunRequest:
         config_file=str(project.config_file) if project.config_file else None,
         command="tui-eval",
     )
+
+
+def _files(project: Project, cases: Iterable[RunAsked]) -> list[str]:
+    """The files of these cases. One whose name is no text cannot be sent by it: its folder is, and the ids choose."""
+    found = {project.root / case.suite for case in cases}
+    return sorted({str(path if _is_text(path.name) else path.parent) for path in found})
+
+
+def _is_text(name: str) -> bool:
+    # U+FFFD: from a run that was stored, whose text is whole.
+    return storable_text(name) == name and REPLACEMENT not in name
 
 
 def _names(text: str) -> list[str]:
@@ -279,3 +296,25 @@ def _share(text: str) -> float | None:
     if share > 1:
         raise ValueError("must pass: a share from 0 to 1, such as 0.8")
     return share
+
+
+def still_at_work(name: str, total: int, many: int) -> tuple[str, list[tuple[str, str, str]]]:
+    """What is asked, and the answers (key, value, words), where `many` of the cases that would be run are at work; `name` is the
+    first one's."""
+    no = ("n", "no", "no")
+    if not many:
+        question = (
+            f"{name}: it has ended meanwhile."
+            if total == 1
+            else f"None of these {total:,} cases is at work any more."
+        )
+        return question, [("y", "again", f"run {'it' if total == 1 else 'them'} again"), no]
+    if many == total:
+        question = f"{name}: it is still at work." if total == 1 else f"All {many:,} are still at work."
+        return question, [("y", "again", f"run {'it' if many == 1 else 'them'} a second time"), no]
+    left = total - many
+    return f"{many:,} of these {total:,} cases {'is' if many == 1 else 'are'} still at work.", [
+        ("o", "others", f"run the {left:,} other{'s' * (left != 1)}"),
+        ("y", "again", f"run all {total:,}, {many:,} of them a second time"),
+        no,
+    ]

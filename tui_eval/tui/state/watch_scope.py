@@ -10,6 +10,7 @@ from pathlib import Path
 from tui_eval.guard.text import clip, visible
 from tui_eval.model import Case
 from tui_eval.store import case_state
+from tui_eval.store.schema import CaseHistory
 from tui_eval.tui.state.app_state import CaseItem
 from tui_eval.tui.state.lists.case_tree import TreeLine
 
@@ -95,11 +96,13 @@ def saved_files(
 @dataclass(frozen=True, slots=True)
 class AfterSave:
     """What is done: by run the cases whose answers are judged again; cases that did not pass, and such that are
-    asked something else now, which are run."""
+    asked something else now, which are run. `stale` passed with an agent that is another now: they are not run, and not
+    said to pass either."""
 
     judge: dict[str, list[str]]
     failed: list[str]
     changed: list[str]
+    stale: list[str]
 
 
 def after_save(items: Iterable[CaseItem], before: Mapping[str, Case], saved: SavedFiles) -> AfterSave:
@@ -108,12 +111,12 @@ def after_save(items: Iterable[CaseItem], before: Mapping[str, Case], saved: Sav
     What was judged as something else is judged again, all of a suite where another of its files was saved. A case
     that never ran is left alone.
     """
-    todo = AfterSave({}, [], [])
+    todo = AfterSave({}, [], [], [])
     for item in items:
         case, old = item.case, before.get(item.case_id)
         if case is None or not item.history:
             continue
-        newest = [results[0] for results in case_state.by_column(item.history).values()]
+        newest = newest_of(item)
         if old is not None and _asks_otherwise(old, case):
             todo.changed.append(item.case_id)
         elif item.case_id in saved.asked and any(
@@ -121,6 +124,8 @@ def after_save(items: Iterable[CaseItem], before: Mapping[str, Case], saved: Sav
         ):
             todo.failed.append(item.case_id)
         else:
+            if item.case_id in saved.asked:
+                todo.stale.append(item.case_id)
             of_suite = item.suite in saved.beside
             held = item.suite in saved.own or (case.file is not None and case.file in saved.own)
             for one in newest:
@@ -128,6 +133,11 @@ def after_save(items: Iterable[CaseItem], before: Mapping[str, Case], saved: Sav
                     cases = todo.judge.setdefault(one.run_id, [])
                     cases += [] if item.case_id in cases[-1:] else [item.case_id]
     return todo
+
+
+def newest_of(item: CaseItem) -> list[CaseHistory]:
+    """What a case came to last, in each of its columns."""
+    return [results[0] for results in case_state.by_column(item.history).values()]
 
 
 def _asks_otherwise(old: Case, new: Case) -> bool:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import os
-import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from textual.app import App, SuspendNotSupported
 
-from tui_eval.tui.terminal.pager import not_found, program_of, suspended
+from tui_eval.tui.terminal.pager import not_found, program_of, run_over
 
 _PLUS_LINE = (
     "vi",
@@ -95,12 +94,11 @@ def edit(app: App[Any], path: Path | str, line: int = 0, others: Sequence[Path |
     if command is None:
         return "no editor found: set $VISUAL or $EDITOR"
     try:
-        with suspended(app):
-            done = subprocess.run(command, check=False)
+        code = run_over(app, command)
     except SuspendNotSupported:
         return "this terminal cannot be handed to an editor"
     except OSError as error:
         return f"{command[0]}: {error.strerror or error}"
-    if done.returncode:
-        return f"{command[0]} ended with {done.returncode}"
+    if code:
+        return f"{command[0]} ended with {code}"
     return not_found(_wanted(), command[0])

@@ -7,9 +7,11 @@ import os
 import shlex
 import shutil
 import signal
+import socket
 import subprocess
 import tempfile
-from collections.abc import Iterator, Mapping
+import threading
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from textual.app import App, SuspendNotSupported
@@ -55,8 +57,7 @@ def show(app: App[Any], text: str, stem: str = "text") -> str:
     with tempfile.NamedTemporaryFile("wb", prefix=f"tui-eval-{stem}-", suffix=".txt", delete=False) as file:
         file.write(visible(text).encode("utf-8", "replace"))
     try:
-        with suspended(app):
-            subprocess.run([*command, file.name], check=False)
+        run_over(app, [*command, file.name])
     except SuspendNotSupported:
         return "this terminal cannot be handed to a pager"
     except OSError as error:
@@ -66,6 +67,53 @@ def show(app: App[Any], text: str, stem: str = "text") -> str:
             os.unlink(file.name)
     named = os.environ.get("PAGER")
     return not_found({"PAGER": named}, command[0]) if named else ""
+
+
+ENDING = (signal.SIGHUP, signal.SIGTERM)
+GRACE = 3.0
+"""Seconds that the other program has to end, too; then the app goes without it: what it holds is not ours to lose."""
+_ENDED = b"\0"
+
+
+def run_over(app: App[Any], command: Sequence[str]) -> int:
+    """A program that has the terminal until it ends; its exit code.
+
+    Raises:
+        SuspendNotSupported: the terminal cannot be handed over.
+        OSError: the program cannot be started.
+    """
+    with suspended(app):
+        process = subprocess.Popen(command)
+        _wait(process)
+        return process.returncode or 0
+
+
+def _wait(process: subprocess.Popen[bytes]) -> None:
+    """Wait for its end. A terminal that goes away tells its session's leader alone, which may be the app: then it is
+    told from here. The loop that hears signals stands still meanwhile, and the kernel may give one to any thread, which
+    no `waitpid` here would notice: so they are read where they are written, and passed on to the loop."""
+    ours, theirs = socket.socketpair()
+
+    def wait() -> None:
+        process.wait()
+        with contextlib.suppress(OSError):
+            theirs.send(_ENDED)
+
+    with ours, theirs:
+        theirs.setblocking(False)
+        loops = signal.set_wakeup_fd(theirs.fileno(), warn_on_full_buffer=False)
+        threading.Thread(target=wait, name="over", daemon=True).start()
+        try:
+            while _ENDED not in (data := ours.recv(64)):
+                if loops >= 0:
+                    os.write(loops, data)
+                if any(number in data for number in ENDING):
+                    ours.settimeout(GRACE)
+                    process.send_signal(signal.SIGHUP)
+        except TimeoutError:
+            pass
+        finally:
+            signal.set_wakeup_fd(loops)
 
 
 @contextlib.contextmanager

@@ -12,6 +12,7 @@ from textual.message import Message
 from textual.timer import Timer
 
 from tui_eval.tui.keys import Key
+from tui_eval.tui.state.text.fitting import shorten
 from tui_eval.tui.state.text.lines import Line, Span, letters, line_of, width_of
 from tui_eval.tui.widgets.looks import Look
 from tui_eval.tui.widgets.row_view import RowView
@@ -108,7 +109,8 @@ class KeyHints(RowView, can_focus=False):
         """The keys in a row, as many as fit whole."""
         status = self._status()
         keys, gap = self._fitting(self._room())
-        spans: list[Span] = [Span(self._said, "note")] if self._said else []
+        # The status may have grown since it was said.
+        spans: list[Span] = [Span(shorten(self._said, self._room()), "note")] if self._said else []
         idle = self.screen is not self.app.screen  # a question stands over it, which takes all keys
         for key in () if self._said or idle else keys:
             spans += [Span(key.shown, "key"), Span(f" {key.label}{' ' * gap}", "label")]

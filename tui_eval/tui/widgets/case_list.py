@@ -19,7 +19,7 @@ from tui_eval.tui.state.case.case_history import note_sign
 from tui_eval.tui.state.lists.case_entry import CaseRow, Extent, line_reason
 from tui_eval.tui.state.lists.case_tree import Tree, TreeLine
 from tui_eval.tui.state.lists.entries import ATTEMPT_STATUSES
-from tui_eval.tui.state.lists.telling_apart import NOT_AT_ALL, cut, listed, shares
+from tui_eval.tui.state.lists.telling_apart import cut, listed, shares
 from tui_eval.tui.state.text import formatting
 from tui_eval.tui.state.text.fitting import end_of, fit, middle, wrap
 from tui_eval.tui.state.text.lines import Line, Span, line_of
@@ -32,6 +32,7 @@ from tui_eval.tui.widgets.row_view import RowView
 # -- The columns of a list of cases: which there are at a width, and how wide each is.
 
 
+AT_WORK = ("running", "retrying")
 WORD = 9
 """Cells of an outcome's word with how often a flaky case passed, `flaky 2/3`."""
 
@@ -48,6 +49,12 @@ FIGURES_FROM = 64
 
 NAME = 18
 """Cells that a case's name has before a message beside it gets any."""
+
+VARIANT = 22
+"""The same of a row below its test at most, so that what is said beside siblings begins in one column."""
+
+VARIANT_FROM = 60
+"""Columns from which it may be more than `NAME`."""
 
 LEAST_INSIDE = 3
 """Lines of what was unfolded that are in sight at least."""
@@ -72,6 +79,7 @@ class CaseColumns:
     duration: int = 0
     age: int = 0
     name: int = 0
+    variant: int = NAME
 
     @property
     def total(self) -> int:
@@ -87,6 +95,7 @@ def columns_for(
     said as `words` where glyphs are letters."""
     many = extent.attempts if extent.attempts > 1 else 0
     word = max(extent.word, len("flaky") if extent.flaky else 0) if words else 0
+    variant = max(NAME, min(extent.variant, VARIANT)) if width >= VARIANT_FROM else NAME
     if kind == "run":
         time = (9 if width >= 60 else 8) if extent.limit else 6
         return CaseColumns(
@@ -96,6 +105,7 @@ def columns_for(
             tokens=8 if width >= 100 and extent.tokens else 0,
             cost=8 if width >= 110 and extent.cost else 0,
             name=extent.name,
+            variant=variant,
         )
     return CaseColumns(
         word=WORD if extent.flaky and words else word,
@@ -107,6 +117,7 @@ def columns_for(
         duration=6 if width >= FIGURES_FROM and extent.duration else 0,
         cost=8 if width >= 100 and extent.cost else 0,
         name=extent.name,
+        variant=variant,
     )
 
 
@@ -229,7 +240,11 @@ class CaseLines(RowView):
         # A reason begins in one column, later only where that shows a whole name and all of it; where a case
         # comes from is said in what its name leaves.
         least = max(NAME, room - 2 - ASIDE if shown.beside and parted[0] else room * 3 // 5)
-        spare = columns.attempts + 1 if columns.attempts and len(entry.attempts) < 2 else 0
+        attempts = columns.attempts > 0 and len(entry.attempts) >= 2
+        trend = columns.trend > 0 and (bool(entry.trend) or attempts or columns.word > 0)
+        spare = (columns.attempts + 1 if columns.attempts and not attempts else 0) + (
+            columns.trend + 1 if columns.trend and not trend else 0
+        )
         room += spare
         beside = wide if not message or wide <= room - 2 - cell_len(aside) else least
         if aside and room - min(wide, beside) - 2 >= (min(REASON, cell_len(aside)) if message else ASIDE):
@@ -237,25 +252,25 @@ class CaseLines(RowView):
             if message and called == entry.name and shown.kind != "fold":
                 wide = max(wide, min(columns.name, least, room - spare - 2 - ASIDE))
             elif message:  # below its test's line: what tells it from its siblings is short
-                wide = max(wide, min(NAME, room - spare - 2 - ASIDE))
+                wide = max(wide, min(columns.variant, room - spare - 2 - ASIDE))
             left = room - wide - 2
             # Where a case comes from is shown by the end of its path, in a column of its own.
-            if entry.status == "retrying":  # its end, when it goes on, is what one looks for
+            if entry.status in AT_WORK:  # its end, when it goes on, is what one looks for
                 aside = middle(aside, left)
             shown_aside = fit(aside, left) if message else fit(end_of(aside, left), left, right=True)
             parts += [*self._named(shown, name, parted, wide), Span(f"  {shown_aside}", "dim")]
         else:
             parts += self._named(shown, name, parted, room)
         parts += said
-        if columns.attempts and not spare:
+        if attempts:
             parts.append(Span(" "))
             parts += self._attempts(entry.attempts, columns.attempts)
         if columns.word:
             parts.append(Span(" " + fit(word, columns.word), style))
         dim = "dim"
-        if columns.trend:
-            trend = self.symbols.trend(entry.trend, columns.trend)
-            parts.append(Span(" " + fit(trend, columns.trend, right=True), dim))
+        if trend:
+            line = self.symbols.trend(entry.trend, columns.trend)
+            parts.append(Span(" " + fit(line, columns.trend, right=True), dim))
         if columns.tokens:
             parts.append(Span(" " + fit(formatting.count(entry.tokens), columns.tokens, right=True), dim))
         if columns.cost:
@@ -278,7 +293,7 @@ class CaseLines(RowView):
             words = entry.cause or line_reason(entry.message)
             if any(line.key == f"cause\n{words}" for line in shown.above):
                 words = ""  # the line above says it of all
-        elif entry.status == "retrying":
+        elif entry.status in AT_WORK:
             words = entry.detail
         message = bool(words)
         several = self.cases.extent.suites  # of one all are
@@ -292,7 +307,7 @@ class CaseLines(RowView):
         """A name and what tells it from others (of its test, of other suites), in so many cells, cut where that tells
         nothing; what is looked for is marked in it."""
         dot = self.symbols.dot
-        told = [(name, shown.differs), (parted[0], shown.variant_differs), (parted[1], NOT_AT_ALL)]
+        told = [(name, shown.differs), (parted[0], shown.variant_differs), (parted[1], shown.beside_differs)]
         room = width - cell_len(dot) * sum(bool(text) for text in parted)
         cells = shares([cell_len(text) for text, _ in told], room)
         called, *parted = (
@@ -315,7 +330,7 @@ class CaseLines(RowView):
     def time_words(self, entry: CaseRow, width: int) -> tuple[str, bool]:
         """How long it took, or `cached`; or how long it runs, with its time limit (`12s/30s`); whether that is nearly over, which `!`
         says too."""
-        if not entry.started_at or entry.status not in ("running", "retrying"):
+        if not entry.started_at or entry.status not in AT_WORK:
             if not entry.duration_ms and entry.status in ("cancelled", "skipped"):
                 return "", False  # it never began
             # An answer that was taken from the cache took no time.
@@ -366,7 +381,10 @@ class CaseLines(RowView):
         errors = sum(problem.level == "error" for problem in shown.suite.problems) if shown.suite else 0
         if errors:
             right.insert(0, Span(f" {errors} problem{'s' if errors > 1 else ''}", "bad"))
-        total = shown.counts.total()
+        counted = shown.key.startswith("cause\n")  # its name begins with how many there are
+        if counted and len(right) == 1:
+            right = [Span(right[0].text.rstrip("0123456789,"), right[0].style)]
+        total = 0 if counted else shown.counts.total()
         badge = title_of(shown.suite.format) if shown.suite and width >= 44 else ""
         tail = f" {badge}" + (f"{self.symbols.dot if badge else ' '}{total:,}" if total else "")
         used = sum(len(text) for text, _ in right)
@@ -392,6 +410,13 @@ class CaseList(CaseLines):
 
     class Nothing(Message):
         """Enter was pressed in an empty list."""
+
+    class Into(Message):
+        """Enter was pressed on a folded line that stands for cases: the one that tells of it is to be seen."""
+
+        def __init__(self, entry: CaseRow) -> None:
+            super().__init__()
+            self.entry = entry
 
     class Folded(Message):
         """Something is to be folded or unfolded."""
@@ -542,12 +567,15 @@ class CaseList(CaseLines):
         }
 
     def open(self) -> None:
-        """Open the case; fold or unfold what holds cases."""
+        """Open the case; fold or unfold what holds cases. Of a folded test to the case that is looked at beside it: once
+        more opens that."""
         found = self.current_line
         if found is None:
             self.post_message(self.Nothing())
             return
-        if found.holds_lines and (found.kind != "suite" or found.folded or self._has_children(found)):
+        if found.folded and found.members and found.telling is not None:
+            self.post_message(self.Into(found.telling))
+        elif found.holds_lines and (found.kind != "suite" or found.folded or self._has_children(found)):
             self.post_message(self.Folded(found.key, not found.folded))
         else:
             self.post_message(self.Opened(found))

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from textual.binding import Binding, BindingType
 from textual.events import Resize
-from textual.geometry import Region, Size
+from textual.geometry import Size
 from textual.message import Message
 
 from tui_eval.tui.handlers import Handler
@@ -104,11 +104,6 @@ class LinePane(RowView, inherit_bindings=False):
         return "\n".join(
             "".join(span.text for span in self.row_line(row)).rstrip() for row in range(self.row_count)
         )
-
-
-def region_of(pane: LinePane, rows: Sequence[int]) -> Region:
-    """The part of the screen that rows take; for tests."""
-    return Region(pane.region.x, pane.region.y + min(rows) - pane.top, pane.region.width, len(rows))
 
 
 class LineLabel(LinePane, can_focus=False):

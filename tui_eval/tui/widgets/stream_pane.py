@@ -195,7 +195,7 @@ def head_text(
     whole = width - 4 - cell_len(telling) - len(number)
     room = min(max(whole - cell_len(name), min(whole - NAMED, width // 3), FACT), width - 12)
     tail = _that_fit([fact for fact in facts if fact[1]], symbols.dot, room)
-    if status == "retrying" and row.detail:
+    if status in ("running", "retrying") and row.detail:
         detail = visible(clip(row.detail, 60), newlines=False)
         tail = (
             symbols.dot.join(filter(None, (detail, tail)))

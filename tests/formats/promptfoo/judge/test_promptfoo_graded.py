@@ -116,6 +116,66 @@ async def test_graded(
     assert "the answer" in asked[-1] or given["type"].startswith(("context-re", "answer-"))
 
 
+@pytest.mark.parametrize(
+    ("provider", "searches"),
+    [
+        ("openai:chat:gpt-4.1", False),
+        ("perplexity:sonar", True),
+        ("openai:responses:o4-mini", False),
+        ({"id": "openai:responses:o4-mini", "config": {"tools": [{"type": "web_search_preview"}]}}, True),
+        ({"openai:responses:o4-mini": {"config": {"tools": [{"type": "web_search"}]}}}, True),
+        ("openai:chat:gpt-4o-search-preview", True),
+        ({"id": "anthropic:messages:c", "config": {"tools": [{"type": "web_search_20250305"}]}}, True),
+        ({"id": "anthropic:messages:c", "config": {"tools": [{"type": "bash"}]}}, False),
+    ],
+)
+async def test_a_search_by_a_grader_that_searches_nothing_says_so(provider: Any, searches: bool) -> None:
+    given = {"type": "search-rubric", "value": "is true", "provider": provider}
+    said = {"pass": True, "reason": "it is"}
+    ours = (await judged(given, services_answering(said)[0])).verdicts[0]
+    assert ours.passed and ("nothing says that" in ours.reason) is not searches
+    theirs = (await judged(given, services_answering(said)[0], compat="reference")).verdicts[0]
+    assert theirs.passed is (True if searches else None)
+    assert searches or "requires a grading provider with web search" in theirs.reason
+    unsaid = await judged(given, services_answering({"reason": "r"})[0], compat="reference")
+    assert not unsaid.verdicts[0].passed
+
+
+async def test_recall_without_a_context_looks_into_the_prompt_and_says_so() -> None:
+    """As promptfoo's `resolveContext`; its other types have no such way out."""
+    given = {"type": "context-recall", "value": "x."}
+    services, asked = services_answering({"sentences": [{"attributed": True}]})
+    verdict = (await judged(given, services, prompt="Known: Berlin lies on the Spree.")).verdicts[0]
+    assert verdict.passed and "1 of 1 are in the prompt (no variable `context`)" in verdict.reason
+    assert "<context>\nKnown: Berlin lies on the Spree.\n</context>" in asked[0]
+    other = (await judged({"type": "context-relevance"}, services, vars={"query": "q"})).verdicts[0]
+    assert other.passed is None and "requires a `context` variable" in other.reason
+
+
+@pytest.mark.parametrize(
+    ("kind", "more", "good", "bad"),
+    [
+        ("factuality", {"value": "Paris"}, {"category": "C"}, {"category": "D"}),
+        ("model-graded-factuality", {"value": "Paris"}, {"category": "C"}, {"category": "D"}),
+        ("model-graded-closedqa", {"value": "polite"}, {"pass": True}, {"pass": False}),
+        (
+            "context-recall", {"value": "x.", "threshold": 0.5},
+            {"sentences": [{"attributed": True}]}, {"sentences": [{"attributed": False}]},
+        ),
+    ],
+)  # fmt: skip
+async def test_a_not_that_promptfoo_does_not_look_at_turns_and_says_so(
+    kind: str, more: dict[str, Any], good: dict[str, Any], bad: dict[str, Any]
+) -> None:
+    for said, is_good in ((good, True), (bad, False)):
+        for compat in ("documented", "reference"):
+            services, _ = services_answering(said)
+            given = {"type": f"not-{kind}", **more}
+            found = (await judged(given, services, vars=CONTEXT, compat=compat)).verdicts[0]
+            assert found.passed is (is_good if compat == "reference" else not is_good)
+            assert ("promptfoo ignores it" in found.reason) == (compat == "documented"), found.reason
+
+
 @pytest.mark.parametrize("kind", sorted({row[0]["type"] for row in GRADED} - {"conversation-relevance"}))
 async def test_a_reply_that_is_no_grade_is_an_error(kind: str) -> None:
     given = next(row[0] for row in GRADED if row[0]["type"] == kind)
@@ -375,6 +435,95 @@ async def test_a_judge_that_decides_nothing_passes_nothing(said: dict[str, Any],
     given = {"type": "llm-rubric", "value": "is polite"}
     verdict = (await judged(given, services_answering(said)[0])).verdicts[0]
     assert verdict.passed is passed
-    if passed is None:
-        reference = (await judged(given, services_answering(said)[0], compat="reference")).verdicts[0]
-        assert reference.passed is False
+
+
+RUBRIC = {"type": "llm-rubric", "value": "is polite"}
+AS_WRITTEN = [  # what a judge said; ours; promptfoo 0.121.20's (runJsonGradingPrompt), and its score
+    ('{"pass": "unknown"}', None, False, 0),
+    ('{"pass": [], "score": 1}', None, False, 1),
+    ('{"pass": "", "score": 1}', None, False, 1),
+    ('{"pass": null, "score": null}', None, True, 0),
+    ('{"verdict": "fail"}', False, True, 1),
+    ('{"Pass": false}', False, True, 1),
+    ('{"Pass": true, "Score": 0.5}', True, True, 1),
+    ('{"PASS": "No", "reason": "r"}', False, True, 1),
+    ("{'pass': True, 'score': 1, 'reason': None}", True, True, 1),
+    ("{'pass': False, 'score': 0.5, 'reason': 'no'}", False, False, 0.5),
+    ("Well: {'pass': False, 'seen': {\"pass\": true, \"score\": 1}}", False, False, 0),
+    ('{"pass": false, "reason": "one\ntwo"}', False, False, 0),
+    ('{"pass": true, "reason": "one\ntwo", "score": "0.75"}', True, True, 0.75),
+    ("{pass: yes, score: 1}", True, True, 1),
+    ('{"pass": "YES"}', True, True, 1),
+    ('{"pass": "passed", "score": 1}', True, False, 1),
+    ("{'reason': 'no pass here', 'text': 'x'}", None, True, 1),
+    ("no object", None, False, 0),
+    ('{"pass": 1}', False, False, 0),
+    ('{"pass": 1, "score": 0.9}', False, False, 0.9),
+    ('{"pass": 0}', False, False, 0),
+    ('{"pass": 0.7, "score": "٢"}', False, False, 0),
+    ('{"pass": true, "score": "٠"}', True, True, 1),
+]
+
+
+@pytest.mark.parametrize(("said", "ours", "theirs", "score"), AS_WRITTEN)
+async def test_answers_as_judges_write_them(said: str, ours: bool | None, theirs: bool, score: float) -> None:
+    assert (await judged(RUBRIC, services_answering(said)[0])).verdicts[0].passed is ours
+    reference = (await judged(RUBRIC, services_answering(said)[0], compat="reference")).verdicts[0]
+    assert (reference.passed, reference.score) == (theirs, score)
+
+
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        ('{"score": 0, "reason": "r1"}', "r1 (no `pass` in the judge's reply: read from its `score`; promptfoo passes it)"),
+        ('{"score": 1, "reason": "r1"}', "r1 (no `pass` in the judge's reply: read from its `score`)"),
+        ('{"Pass": false, "reason": "r1"}', "r1 (no `pass` in the judge's reply: read from its `Pass`; promptfoo passes it)"),
+        ('{"pass": false, "reason": "r1"}', "r1"),
+    ],
+)  # fmt: skip
+async def test_a_verdict_without_pass_says_how_it_was_read(said: str, told: str) -> None:
+    assert (await judged(RUBRIC, services_answering(said)[0])).verdicts[0].reason == told
+    assert "no `pass`" not in (
+        (await judged(RUBRIC, services_answering(said)[0], compat="reference")).verdicts[0].reason
+    )
+
+
+@pytest.mark.parametrize(
+    ("given", "said", "passed"),
+    [
+        ({"type": "not-llm-rubric", "value": "x"}, {"pass": 1}, None),
+        ({"type": "not-llm-rubric", "value": "x"}, {"pass": 0}, True),
+        ({"type": "model-graded-closedqa", "value": "x"}, {"pass": 1}, False),
+        ({"type": "not-model-graded-closedqa", "value": "x"}, {"answer": 1}, None),
+        ({"type": "trajectory:goal-success", "value": "x"}, {"pass": 1}, False),
+        ({"type": "moderation"}, {"flagged": 1}, False),
+    ],
+)
+async def test_a_number_is_no_yes(given: dict[str, Any], said: dict[str, Any], passed: bool | None) -> None:
+    verdict = (await judged(given, services_answering(said)[0])).verdicts[0]
+    assert verdict.passed is passed
+
+
+@pytest.mark.parametrize("said", ["٢", "the best is ١", {"index": "١"}, {"index": "1_0"}, {"index": True}])
+async def test_digits_of_other_scripts_choose_no_output(said: Any) -> None:
+    case, attempts = columns(1.0, 1.0, 1.0, extra={"type": "select-best", "value": "clearest"})
+    await compare(case, attempts, services_answering(said)[0], "documented")
+    assert [attempt.outcome for attempt in attempts] == ["error"] * 3
+    assert "named none of the outputs" in attempts[0].message
+
+
+@pytest.mark.parametrize(
+    ("said", "passed", "score"),
+    [
+        ({"pass": True, "score": 7}, False, 0),
+        ({"pass": False, "score": -2}, True, 1),
+        ({"pass": False, "score": 0.25}, True, 0.75),
+    ],
+)
+@pytest.mark.parametrize("compat", ["documented", "reference"])
+async def test_the_opposite_of_a_score_is_between_0_and_1(
+    said: dict[str, Any], passed: bool, score: float, compat: str
+) -> None:
+    given = {**RUBRIC, "type": "not-llm-rubric"}
+    verdict = (await judged(given, services_answering(said)[0], compat=compat)).verdicts[0]
+    assert (verdict.passed, verdict.score) == (passed, score)

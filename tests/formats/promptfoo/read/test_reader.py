@@ -466,14 +466,15 @@ def test_prompts_of_files_and_their_labels(make: Make, tmp_path: Path) -> None:
         **{"prompts/b__md": "# B\n", "prompts/a__j2": "{% if q %}A{% endif %}", "prompts/skip__bin": ""},
     )
     assert [c.prompt for c in suite.cases if c.vars["q"] == "a"] == [
-        "two.txt: First {{q}}", "two.txt: Second {{q}}", "Short", 'j.jsonl: ["{{q}}"]', 'j.jsonl: ["x"]',
+        "two.txt: First {{q}}", "two.txt: Second {{q}}", "Short: one.txt: One {{q}}", 'j.jsonl: ["{{q}}"]', 'j.jsonl: ["x"]',
         "prompts/a.j2: {% if q %}A{% endif %}...", "prompts/b.md: # B\n...", 'broken.json: {"q": {{ q | dump }}}',
         "What is a .txt file, and why?",
     ]  # fmt: skip
     assert texts(suite, tmp_path)[2:4] == ["One a", '[\n  "a"\n]']
     assert texts(suite, tmp_path)[7] == '{"q": "a"}'
     only = suite.cases[-1]
-    assert (only.vars["q"], only.prompt, only.options) == ("b", "Short", {"promptConfig": {"temperature": 0}})
+    assert (only.vars["q"], only.prompt) == ("b", "Short: one.txt: One {{q}}")
+    assert only.options == {"promptConfig": {"temperature": 0}} and only.case_id.endswith("::Short")
     assert [str(p) for p in errors(suite)] == [
         "promptfooconfig.yaml:8: prompts[4]: there is no file gone.txt; paths are relative to the configuration's folder"
     ]
@@ -519,7 +520,7 @@ def test_a_csv_row_says_its_line(make: Make) -> None:
     ("header", "level"),
     [
         ("__config:__expected:weight", "error"), ("__config:__expectedX:threshold", "error"),
-        ("__config:__expected0:threshold", "error"), ("__config:threshold", "note"), ("_expected", "note"),
+        ("__config:__expected0:threshold", "error"), ("__config:threshold", "note"), ("_metric", "note"),
         ("__metadata", "note"), ("q", "note"), ("__own", None),
     ],
 )  # fmt: skip
@@ -551,3 +552,68 @@ def test_references_in_files_of_tests(make: Make) -> None:
 )  # fmt: skip
 def test_recognises(name: str, text: str, ours: bool) -> None:
     assert read.recognises(Path(name), text) is ours
+
+
+@pytest.mark.parametrize(
+    "table",
+    [
+        "q,_expected\na,contains: x\n",
+        "q,__expect\na,contains: x\n",
+        "q,__Expected\na,contains: x\n",
+        "q;__expected\na;contains: x\n",
+        "q\t__expected\na\tcontains: x\n",
+        "q,__expected,__expected\na,contains: x,contains: y\n",
+    ],
+)
+def test_a_table_whose_assertions_are_lost_is_an_error(make: Make, table: str) -> None:
+    """promptfoo takes it without a word, and so `reference` does."""
+    suite = make(HEAD + "tests: file://t.csv", t__csv=table)
+    assert [(one.path, one.line) for one in errors(suite)] == [("t.csv", 1)]
+    assert not errors(make(HEAD + "tests: file://t.csv", compat="reference", t__csv=table))
+
+
+@pytest.mark.parametrize(
+    "files",
+    [{"t.csv": "q,__expected\n"}, {"t.csv": ""}, {"t.json": "[]"}, {"t.jsonl": "\n"}, {"t.yaml": "[]"}],
+)
+@pytest.mark.parametrize("key", ["tests: {}", "tests: [{{vars: {{q: a}}}}, '{}']"])
+def test_a_file_without_a_test_is_an_error(make: Make, files: dict[str, str], key: str) -> None:
+    ((name, text),) = files.items()
+    suite = make(HEAD + key.format(f"file://{name}"), **{name.replace(".", "__"): text})
+    (told,) = errors(suite)
+    assert f"{name} holds no test" in told.message and told.line
+
+
+@pytest.mark.parametrize(
+    ("more", "key"),
+    [
+        ("scenarios:\n  - confg: [{vars: {q: b}}]\n    tests: [{vars: {q: a}}]\n", "scenarios[0].confg"),
+        ("scenarios:\n  - config: []\n    tests: [{vars: {q: a}}]\n", "scenarios[0].config"),
+    ],
+)
+def test_a_scenario_that_loses_its_configurations_is_an_error(make: Make, more: str, key: str) -> None:
+    assert [one.key for one in errors(make(HEAD + more))] == [key]
+
+
+def test_a_provider_without_its_prompts_or_a_file_without_providers_is_an_error(make: Make) -> None:
+    """Their columns would not be missed."""
+    suite = make(
+        "prompts: [a]\nproviders: [echo, {id: echo, label: two, prompts: [nope]}]\ntests: [{vars: {q: a}}]\n"
+    )
+    assert ["there is no prompt" in one.message for one in errors(suite)] == [True]
+    suite = make(
+        "prompts: [a]\nproviders: [echo, 'file://p.yaml']\ntests: [{vars: {q: a}}]\n", p__yaml="[]\n"
+    )
+    assert [one.message for one in errors(suite)] == ["p.yaml holds no provider"]
+
+
+@pytest.mark.parametrize(
+    ("text", "keys"),
+    [
+        ("assert: [{type: contains, value: x}]\ntests: [{vars: {q: a}}]\n", ["assert"]),
+        ("tests:\n  - vars: {q: a}\n    type: contains\n    value: x\n", ["tests[0].type", "tests[0].value"]),
+    ],
+)
+def test_assertions_in_a_wrong_place_are_errors(make: Make, text: str, keys: list[str]) -> None:
+    told = errors(make(HEAD + text))
+    assert [one.key for one in told] == keys and all("put it under" in one.cure for one in told)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from tests.tui.state.case.test_case_state import content
 from tests.tui.state.case.test_case_why import said
 from tui_eval.model import Attempt, Entry, Verdict
-from tui_eval.tui.state.case.agent_tree import answer_to, reading_order
+from tui_eval.tui.state.case.agent_tree import answer_to, reading_order, short_name
 from tui_eval.tui.state.case.attempt_preview import preview_lines
 from tui_eval.tui.state.case.live_transcript import LiveTranscript
 from tui_eval.tui.state.case.transcript_view import build
@@ -69,10 +69,10 @@ def test_a_hand_off_shows_its_answer_beside_what_was_asked() -> None:
     blocks = build(attempt()).blocks
     assert shown(blocks)[:8] == [
         (0, "user", "Plan it"),
-        (0, "hand-off", '→ planner.flights asked {"to": "LIS"} answered FR 1885.'),
+        (0, "hand-off", '→ flights asked {"to": "LIS"} answered FR 1885.'),
         (1, "assistant", "Let me see."),
         (1, "hand-off", "→ fares answered 136 EUR."),
-        (0, "hand-off", '→ planner.hotels asked {"city": "Lisbon"} answered No hotel.'),
+        (0, "hand-off", '→ hotels asked {"city": "Lisbon"} answered No hotel.'),
         (1, "call", "find 200ms"),
         (1, "! error", "down"),
         (0, "assistant", "Fly FR 1885."),
@@ -116,8 +116,8 @@ def test_a_helpers_part_folds_away_and_where_it_belongs_is_known() -> None:
 def test_bars_stand_below_their_hand_off_under_their_turn() -> None:
     made = bars(attempt())
     assert [(bar.label, bar.depth) for bar in made] == [
-        ("turn 1", 0), ("→ planner.flights", 0), ("→ fares", 1), ("flights", 1), ("→ planner.hotels", 0),
-        ("find", 1), ("reply", 0), ("turn 2", 0), ("→ planner.visa", 0), ("reply", 0),
+        ("turn 1", 0), ("→ flights", 0), ("→ fares", 1), ("flights", 1), ("→ hotels", 0),
+        ("find", 1), ("reply", 0), ("turn 2", 0), ("→ visa", 0), ("reply", 0),
     ]  # fmt: skip
     assert made[0].entry == 0 and made[7].entry == 11, "a turn leads to what was asked"
     assert "── turn 2 ──" in said([bar_line(made[7], 1.0, 40, 10)])[0]
@@ -129,7 +129,7 @@ def test_bars_below_a_hand_off_fold_and_it_tells_of_what_failed_there() -> None:
     folded = unfolded(made, {2})
     hotels = next(bar for bar in folded if bar.entry == 2)
     assert hotels.closed and hotels.failed and len(folded) == len(made) - 1
-    assert "→ planner.hotels ▸" in said([bar_line(hotels, 1.0, 80, 30)])[0]
+    assert "→ hotels ▸" in said([bar_line(hotels, 1.0, 80, 30)])[0]
     assert unfolded(made, {12}) == made, "there is nothing to fold below it"
 
 
@@ -147,9 +147,9 @@ def test_a_helper_stands_below_its_hand_off_while_it_is_at_work() -> None:
     begun = live.update(live_network(7))
     assert shown(begun.blocks) == [
         (0, "user", "Plan it"),
-        (0, "hand-off", '→ planner.flights asked {"to": "LIS"} says Let me see.'),
+        (0, "hand-off", '→ flights asked {"to": "LIS"} says Let me see.'),
         (1, "hand-off", "→ fares"),
-        (0, "hand-off", '→ planner.hotels {"city": "Lisbon"}'),
+        (0, "hand-off", '→ hotels {"city": "Lisbon"}'),
         (1, "call", "find 200ms"),
         (1, "result", "down"),
     ]
@@ -160,7 +160,7 @@ def test_a_helper_stands_below_its_hand_off_while_it_is_at_work() -> None:
     ], "what stands there when it has ended stands there just before"
     assert [block.group for block in whole.blocks if block.kind == "hand_off"] == [True, False, True]
     assert [(item.depth, item.text) for item in whole.outline] == [
-        (0, "1 Plan it"), (1, "→ planner.flights"), (2, "→ fares"), (1, "→ planner.hotels"), (2, "find"),
+        (0, "1 Plan it"), (1, "→ flights"), (2, "→ fares"), (1, "→ hotels"), (2, "find"),
     ]  # fmt: skip
 
 
@@ -233,7 +233,7 @@ def test_a_helpers_text_that_arrives_in_pieces_stays_indented_in_a_pane() -> Non
 def test_calls_stand_below_the_hand_off_to_who_made_them() -> None:
     calls = calls_by_agent(bars(attempt()))
     assert [(bar.label, bar.depth) for bar in calls] == [
-        ("→ planner.flights", 0), ("→ fares", 1), ("→ planner.hotels", 0), ("find", 1), ("→ planner.visa", 0),
+        ("→ flights", 0), ("→ fares", 1), ("→ hotels", 0), ("find", 1), ("→ visa", 0),
     ]  # fmt: skip
     assert (calls[0].asked, calls[0].answered, calls[0].length) == ('{"to": "LIS"}', "FR 1885.", 8)
     alone = [Entry(1, "user", text="x"), Entry(1, "tool_call", name="find", call_id="1")]
@@ -247,10 +247,10 @@ def test_beside_a_list_helpers_are_indented_and_a_hand_off_is_one_line_with_its_
     lines = [line.rstrip() for line in said(preview_lines(content(attempt()), turn=1))]
     assert lines[lines.index("turn 1 of 2  > Plan it") :] == [
         "turn 1 of 2  > Plan it",
-        '→ planner.flights {"to": "LIS"}  = FR 1885.',
+        '→ flights {"to": "LIS"}  = FR 1885.',
         "  Let me see.",
         "  → fares  = 136 EUR.",
-        '→ planner.hotels {"city": "Lisbon"}  = No hotel.',
+        '→ hotels {"city": "Lisbon"}  = No hotel.',
         "  ↳ find",
         "  down",
         "Fly FR 1885.",
@@ -274,3 +274,33 @@ def test_in_a_step_helpers_are_indented_under_their_hand_off() -> None:
         '→ flights {"to": "LIS"}', "  flights: Let me see.", "  → fares", "    fares: 136 EUR.",
     ]  # fmt: skip
     assert said_so_far[-1][1] == "Fly FR 1885."
+
+
+def test_a_helper_is_called_without_its_callers_and_a_version_is_part_of_a_name() -> None:
+    names = ["planner.hotels", "hotels", "gpt-4.1", "support.v2", "planner.hotels-02", "dot."]
+    assert [short_name(name) for name in names] == [
+        "hotels",
+        "hotels",
+        "gpt-4.1",
+        "support.v2",
+        "hotels-02",
+        "dot.",
+    ]
+
+
+def test_a_reply_streamed_with_calls_between_its_parts_is_read_once() -> None:
+    parts = [
+        Entry(1, "user", text="x"),
+        Entry(1, "assistant", text="Let me see. "),
+        Entry(1, "tool_call", name="look", call_id="1"),
+        Entry(1, "tool_result", name="look", call_id="1", result=7),
+        Entry(1, "assistant", text="It is 7."),
+    ]
+    whole = [*parts, Entry(1, "assistant", text="Let me see. It is 7.")]
+    assert shown(build(attempt(whole)).blocks) == shown(build(attempt(parts)).blocks)
+    panes = [StreamText(60), StreamText(60)]
+    for pane, entries in zip(panes, (whole, parts), strict=True):
+        pane.feed(pieces_of(entries))
+    assert panes[0].lines == panes[1].lines
+    other = [*parts, Entry(1, "assistant", text="It is 7, as I said.")]
+    assert len(shown(build(attempt(other)).blocks)) == len(shown(build(attempt(parts)).blocks)) + 1

@@ -53,6 +53,21 @@ def test_answers_of_several_rows_in_brief_begin_with_outcome_and_row() -> None:
     assert shown[-2:] == ["✓ large terse  7ms", "Two years."] and not any("polite" in line for line in shown)
 
 
+def test_a_part_that_failed_in_a_set_that_passed_stands_below_it() -> None:
+    """The pane of a case that passed began with its ✗."""
+    verdicts = [
+        Verdict("assert-set", True),
+        Verdict("contains", False, expected="São Paulo", set=0),
+        Verdict("contains", True, expected="Rio", set=0),
+        Verdict("equals", False, expected="Rio"),
+    ]
+    attempt = Attempt("a::b", 1, "failed", verdicts=verdicts, transcript=[Entry(1, "assistant", text="Rio!")])
+    for lines in (brief_lines(content(attempt)), preview_lines(content(attempt))):
+        shown = [line for line in said(lines) if line]
+        assert shown[1].startswith("✗ ") and "equals" in shown[1], shown
+        assert shown[-3:] == ["✓ assert-set", '  ✗ contains "São Paulo"', '  ✓ contains "Rio"']
+
+
 def rows_differ(passed: bool | None = False) -> CaseContent:
     """An answer whose rows were asked for in a turn of their own, behind the one that the case has."""
     differing = [f"row {n} (country=C{n}): revenue: expected {n}, actual {n * 100}" for n in range(1, 9)]

@@ -235,6 +235,27 @@ def test_where_a_text_stands_that_the_reply_lacks() -> None:
     assert said[-1] == "  it stands elsewhere: turn 1 (user), turn 2 (call of lookup_order)"
 
 
+def test_another_reply_that_holds_the_text_is_named_before_what_was_asked_of_helpers() -> None:
+    verdict = Verdict("should_contain", False, "text", "Alfama", reason="not found")
+    assert replied("Stay in Saldanha.", verdict)
+    verdict.turn = 2
+    attempt = Attempt("n::n", 1, "failed", verdicts=[verdict])
+    attempt.transcript = [
+        Entry(1, "user", text="Where?"),
+        Entry(1, "hand_off", name="planner.hotels", arguments={"area": "Alfama"}),
+        Entry(1, "tool_call", agent="planner.hotels", name="find", arguments={"area": "Alfama"}),
+        Entry(1, "assistant", agent="planner.hotels", text="Alfama Lofts."),
+        Entry(1, "assistant", text="Stay in Alfama."),
+        Entry(2, "assistant", text="Stay in Saldanha."),
+        Entry(3, "assistant", text="As I said, Alfama."),
+    ]
+    attempt.replies = [Reply(2, "Stay in Saldanha.")]
+    said = [plain(line) for line in explained(verdict, attempt)]
+    assert said[-1] == (
+        "  it stands elsewhere: turn 1 (reply), turn 3 (reply), turn 1 (hand-off to hotels) and more"
+    )
+
+
 def test_fields_that_javascript_takes_for_equal_are_not_said_to_differ() -> None:
     """promptfoo's `equals` judges numbers as doubles: beyond 2**53 neighbours are the same."""
     reply = '{"id": 9007199254740993, "total": 2}'

@@ -54,6 +54,12 @@ def test_another_unit_is_named_and_marked_in_place_of_letters_that_are_alike() -
     assert styled(marked, "hit-near") == ["24 months", "24 months"]
 
 
+def test_what_nobody_sees_is_named_though_a_terminal_is_shown_a_picture_of_it() -> None:
+    assertions, _, beside = everywhere(lacking("24 months", reply="It is 24\u00a0mon\ufeffths."))
+    apart = "the same but for U+00A0 NO-BREAK SPACE, U+FEFF ZERO WIDTH NO-BREAK SPACE in the answer"
+    assert f"the nearest is {apart}:" in assertions and apart in beside
+
+
 def test_where_nothing_means_the_same_the_letters_decide_as_before() -> None:
     _, transcript, _ = everywhere(lacking("24 monhts"))
     assert "nearest 24 months" in transcript and "characters away" in transcript

@@ -132,7 +132,7 @@ def test_cases_of_the_same_name_are_told_apart_and_the_mark_is_not_cut(width):
     found = compare([one("terse", 1), one("kind", 1)], [one("terse", 0), one("kind", 1)])
     assert [item.mark for item in found.cases] == ["terse", "kind"]
     lines = [plain(row_line(row, width)) for row in rows(found) if row.case]
-    assert "… terse " in lines[0] and "… kind " in lines[1]
+    assert "… · terse " in lines[0] and "… · kind " in lines[1]
     assert all(item.mark == "" for item in compare(BEFORE, AFTER).cases)
 
 

@@ -13,6 +13,7 @@ from tests.tui.inspector.test_data_tab import attempt_of, opened
 from tui_eval.agent_query import AgentQuery
 from tui_eval.config.project import load
 from tui_eval.frames.queries import beside
+from tui_eval.frames.sql import execute
 from tui_eval.guard.trust import Trust
 from tui_eval.model import Attempt, Case, Entry
 from tui_eval.tui.loaders.queries_loader import Asked, concluded_from, queries_of
@@ -279,3 +280,27 @@ async def test_both_queries_stand_in_the_room_that_is_left_though_not_all_of_the
         await sees(pilot, "the agent's, by run_sql", "AND amount <> 100")
         shown = screen_text(app)
         assert "paid" in shown and "AND amount <> 129" not in shown
+
+
+TIED = "the expected query's LIMIT cuts through ties: 3 rows share amount=10, any of them is right"
+
+
+def test_others_of_the_rows_that_tie_at_the_limit_are_not_blamed(project: Path) -> None:
+    (project / "data" / "orders.csv").write_text("status,amount\nopen,10\npaid,10\nlost,10\n")
+    sql = "select status, amount from orders order by amount limit 1"
+    spec = load(root=project).databases["shop"]
+    (first,) = execute(spec, sql).frame["status"]
+    given = "paid" if first != "paid" else "open"
+    one = asked(project, [{"status": given, "amount": 10}], sql, [{"status": first, "amount": 10}])
+    assert one.attempt.data is not None
+    one.attempt.data.reference_sql, one.attempt.data.columns = sql, ["status", "amount"]
+    assert line_of(one) == ("ties", TIED)
+
+
+async def test_ties_are_said_without_a_query_of_the_agent_too(tmp_path: Path) -> None:
+    attempt = with_query(RETOLD, "no")
+    assert attempt.data is not None
+    attempt.transcript, attempt.data.settings = [], {"conclusion": {"blame": "ties", "line": TIED}}
+    async with host(tmp_path, attempt).run_test(size=(120, 40)) as pilot:
+        await opened(pilot)
+        await sees(pilot, f"SQL {TIED}")

@@ -108,6 +108,9 @@ def test_a_column_that_the_answer_calls_otherwise() -> None:
         " · ignored: name, currency"
     )
     assert view.mark(view.row(0)) == " " and len(view.differing) == 0
+    alike = view_of([{"id": 1, "größe": 5}], [{"id": 1, "gro\u0308\u00dfe": 5}])
+    looks = "with the same letters composed otherwise (Unicode normalisation)"
+    assert plain(alike.summary()).startswith(f"− column größe missing: the answer has it {looks} · ")
     assert said(view, 0, 1) == [
         "customer in row 1 (id=0) ≠ the answer lacks this column",
         "expected c0",
@@ -129,6 +132,12 @@ def test_an_answer_without_rows_shows_what_was_expected() -> None:
         ("Zürich", "zürich", "differs only in upper and lower case"),
         ("Gen\u00e8ve", "Gene\u0300ve", "differs only in how the same letters are written in Unicode"),
         ("a\nb", "a\r\nb", "differs only in the ends of lines"),
+        ("a b", "a\u00a0b", "differs only in U+00A0 NO-BREAK SPACE in the answer"),
+        (
+            "a\u200bb",
+            "ab\u00ad",
+            "differs only in U+00AD SOFT HYPHEN in the answer and U+200B ZERO WIDTH SPACE in what is expected",
+        ),
         ("a\tb", "a b", "differs only in blanks"),
         ("a", "b", ""),
     ],

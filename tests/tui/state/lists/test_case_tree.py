@@ -255,6 +255,7 @@ async def test_a_group_says_its_cause_once_and_a_flaky_row_how_often_it_passed(t
         assert screen_text(app).count("flaky") == 1
         await pilot.press("I", "I", "I")
         await until(lambda: "3 × it lacks the year" in screen_text(app), pilot)
+        assert line_with(app, "it lacks the year").count("3") == 1
         assert all("lacks" not in line_with(app, f"✗ {name}") for name in names[:2])
 
 
@@ -276,12 +277,9 @@ async def test_keys_on_the_line_of_a_test_act_on_all_its_rows(tmp_path):
         run.finish()
         await until(lambda: "all 3" in screen_text(app) and not app.state.run.active, pilot)
         await pilot.press("full_stop")
-        await until(lambda: len(engine.requests) == 3, pilot)
-        assert sorted(one.cells[0].model or "" for one in engine.requests if one.cells) == [
-            "m1",
-            "m2",
-            "m3",
-        ]
+        await until(lambda: engine.rescored, pilot)
+        ((_, request),) = engine.rescored
+        assert sorted(one.model or "" for one in request.cells or ()) == ["m1", "m2", "m3"]
 
 
 def line_with(app, words: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import replace
+from typing import Literal
 
 import pytest
 from rich.cells import cell_len
@@ -92,8 +93,25 @@ async def test_a_suite_and_a_folder_name_what_does_not_pass(tmp_path):
             )
 
 
+def test_what_failed_alike_is_one_reason_with_some_of_its_names():
+    why = ["b"] + ["a"] * 9 + ["c"] * 2
+    entries = [
+        CaseRow(f"k{n}", f"k{n}", f"case {n}", "s", "nao", "failed", message=said)
+        for n, said in enumerate(why)
+    ]
+    folder = TreeLine("folder", "s/", 0, "s/", path="s", counts=Counter(failed=12))
+    told = [text for _, text in describe(folder, Symbols(), 0.0, lambda: entries)]
+    assert told[told.index("What does not pass") + 1 :] == [
+        "✗ 9 × a", "  case 1", "  case 2", "  case 3", "  and 6 more",
+        "✗ 2 × c", "  case 10", "  case 11",
+        "✗ case 0", "  b",
+    ]  # fmt: skip
+
+
 def test_many_failures_are_named_in_part():
-    entries = [CaseRow(f"k{n}", f"k{n}", f"case {n}", "s", "nao", "failed", message="no") for n in range(50)]
+    entries = [
+        CaseRow(f"k{n}", f"k{n}", f"case {n}", "s", "nao", "failed", message=f"no {n}") for n in range(50)
+    ]
     folder = TreeLine("folder", "s/", 0, "s/", path="s", counts=Counter(failed=50))
     told = [text for _, text in describe(folder, Symbols(), 0.0, lambda: entries)]
     assert "and 20 more" in told and "✗ case 29" in told and "✗ case 30" not in told
@@ -146,9 +164,9 @@ SHAKY = CaseRow(
 )  # fmt: skip
 
 
-def drawn(width: int, *entries: CaseRow) -> list[str]:
+def drawn(width: int, *entries: CaseRow, kind: Literal["suites", "run"] = "run") -> list[str]:
     """The lines of these cases in the list of a run, without an app."""
-    lines = CaseLines("run", Symbols())
+    lines = CaseLines(kind, Symbols())
     shown = [TreeLine("case", one.key, 0, one.name, one, path=one.suite) for one in entries]
     lines.cases = Tree(shown, list(entries), len(entries), {}, {}, extent_of(entries))
     return [
@@ -191,6 +209,13 @@ def test_a_trend_of_two_runs_takes_no_room_from_the_reason():
     row.trend = (1.0,) * 40
     assert columns_for("suites", 120, extent_of([row])).trend == 12
     assert columns_for("suites", 64, extent_of([row])).trend == 6
+
+
+def test_a_reason_takes_the_trend_s_room_where_there_is_none():
+    once = CaseRow("a", "a", "a", "s", "nao", "failed", message="w" * 100)
+    often = replace(once, key="b", case_id="b", trend=(0.0,) * 9)
+    first, second = drawn(79, once, often, kind="suites")
+    assert first.count("w") == second.count("w") + 7 and cell_len(first) == cell_len(second) == 79
 
 
 def test_a_case_that_was_cancelled_before_it_began_took_no_time():

@@ -380,6 +380,22 @@ class TestRunView:
         assert (only.attempts, only.status, only.flaky) == ("pft", "retrying", True)
         assert (only.message, only.detail, only.duration_ms) == ("no", "429, again in 12 s", 15.0)
 
+    def test_attempts_that_failed_for_several_reasons_are_counted_by_them(self):
+        view = self.view()
+        causes = ("broke off", "refused :8000", "refused :9000", "")
+        alike = ("broke off", "refused", "refused", "")
+        view.apply_attempts(
+            [
+                attempt_row(
+                    number, number=number, state="done", outcome="error" if cause else "passed",
+                    message=f"said {cause}", cause=cause, alike=same,
+                )
+                for number, (cause, same) in enumerate(zip(causes, alike, strict=True), 1)
+            ]
+        )  # fmt: skip
+        (only,) = run_entries(RunGroup([view]), AppState(Path(".")))
+        assert (only.cause, only.alike) == ("2 × refused, 1 × broke off", "refused")
+
 
 class TestSuiteEntries:
     def test_the_past_of_a_case(self):

@@ -14,7 +14,14 @@ from tui_eval.tui.state.lists.case_entry import CaseRow
 from tui_eval.tui.state.lists.case_tree import GROUPINGS, View, build
 from tui_eval.tui.state.lists.entries import _told_apart
 from tui_eval.tui.state.lists.run_line import RunLine, begun_apart, row_line
-from tui_eval.tui.state.lists.telling_apart import NOT_AT_ALL, cut, differences, listed, named_together
+from tui_eval.tui.state.lists.telling_apart import (
+    NOT_AT_ALL,
+    cut,
+    differences,
+    listed,
+    named_together,
+    row_names,
+)
 from tui_eval.tui.state.text.formatting import Symbols
 from tui_eval.tui.state.text.lines import plain
 from tui_eval.tui.widgets.case_list import CaseLines
@@ -144,6 +151,10 @@ def test_runs_that_read_the_same_say_when_they_began() -> None:
     begun = begun_apart(runs)
     texts = [plain(row_line(one, 80, 1_760_009_999.0, (), begun.get(one.run.id, ""))) for one in runs]
     assert len(set(texts)) == len(texts) and runs[3].run.id not in begun
+    # A rerun of a rerun stands beside it in the list.
+    first = run(4, linked_to=runs[0].run.id)
+    chain = [runs[0], first, run(5, linked_to=first.run.id)]
+    assert set(begun_apart(chain)) == {one.run.id for one in chain[1:]}
 
 
 MATRIX = [f"{model} {prompt}" for model in ("mini", "large") for prompt in ("terse", "friendly", "chat")]
@@ -211,3 +222,16 @@ def test_different_rows_of_a_test_are_never_called_the_same(data: st.DataObject)
     one, other = data.draw(some), data.draw(some)
     if {*one} != {*other} and len(one) == len(other):
         assert together(one, rows) != together(other, rows)
+
+
+def test_of_names_that_differ_at_once_little_is_kept_so_that_the_prompt_is_seen_whole():
+    names = row_names(
+        [
+            ("Nothing, at length", "atlas friendly", "s"),
+            ("Refund of the lamp", "atlas friendly", "s"),
+            ("Refund of the torch", "atlas friendly", "s"),
+        ]
+    )
+    assert names[0].fitted(23) == ("Nothing,…", "atlas friendly")
+    one, other = (name.fitted(23) for name in names[1:])
+    assert one != other and "lamp" in one[0] and "torch" in other[0]

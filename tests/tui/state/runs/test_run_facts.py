@@ -6,7 +6,8 @@ from pathlib import Path
 
 import msgspec
 
-from tui_eval.model import Outcome
+from tui_eval.model import Outcome, Problem
+from tui_eval.store.missing_cases import unread_remembered
 from tui_eval.store.schema import AttemptRow, RunInfo, StoredCase
 from tui_eval.tui.state.runs.run_facts import figures_line, progress_line
 from tui_eval.tui.state.runs.run_view import RunView
@@ -82,7 +83,45 @@ def test_what_never_began_of_a_run_that_was_cut_off_has_not_ended() -> None:
 
 def test_where_there_is_no_room_or_the_list_holds_other_runs_too_the_agents_stand_alone() -> None:
     view = of_two_models()
-    assert words(view, 30).endswith("small, large")
+    assert words(view, 20) == "small, large"
     assert words(view, 78, alone=False).endswith("small, large")
     view.info = msgspec.structs.replace(view.info, agents=["small"])
     assert words(view, 78).endswith("small")
+
+
+def test_agents_that_report_no_tokens_have_not_used_none() -> None:
+    view = of_two_models()
+    assert "tokens" not in words(view, 78)
+    view.apply_attempts(
+        [msgspec.structs.replace(view.attempts[4], state="done", outcome="passed", input_tokens=7, changed=9)]
+    )
+    assert words(view, 78).startswith("7 tokens")
+
+
+def test_a_run_that_is_not_whole_says_so() -> None:
+    view = of_two_models()
+    assert "not whole" not in words(view, 80)
+    view.info.provenance = unread_remembered(
+        [Problem("s.yaml", 2, "x", "broken"), Problem("t.yaml", 0, "", "gone")]
+    )
+    assert "not whole: 2 errors in its files" in words(view, 80)
+
+
+def test_what_judges_took_stands_beside_the_agents_in_the_form_that_fits() -> None:
+    view = of_two_models()
+    rows = [
+        msgspec.structs.replace(
+            view.attempts[n], judge_calls=1, judge_tokens=1_200, judge_cost=0.1, changed=9
+        )
+        for n in (1, 2)
+    ]
+    view.apply_attempts(rows)
+    assert "judges: 2,400 tokens, $0.2000" in words(view, 110)
+    assert "judges: $0.2000" in words(view, 30)
+    view.apply_attempts(
+        [
+            msgspec.structs.replace(row, judge_calls=0, judge_tokens=None, judge_cost=None, changed=10)
+            for row in rows
+        ]
+    )
+    assert "judges" not in words(view, 110)

@@ -29,6 +29,7 @@ from tui_eval.tui.state.compare.grid_view import row_line as grid_row
 from tui_eval.tui.state.lists.case_entry import CaseRow
 from tui_eval.tui.state.lists.run_line import (
     RunLine,
+    adding_to,
     alike,
     outcome_sign,
     points,
@@ -120,6 +121,42 @@ def test_answers_from_the_cache_are_said_apart_from_what_was_spent():
     assert "$0.0200 · 2 cached, $0.5000 saved" in text
 
 
+@pytest.mark.parametrize(("width", "height"), [(80, 20), (60, 9)])
+def test_an_attempt_costs_what_those_cost_whose_cost_is_known(width, height):
+    """Ten attempts, of four of which it is known: it was divided by ten, and Compare divided by four."""
+    lines = [run(1), run(2)]
+    known = msgspec.structs.replace(run(3).run, cost=0.04, cost_of=4, tokens_of=10)
+    lines.append(msgspec.structs.replace(run(3), run=known))
+    found = points(lines)
+    assert found[-1].cost == 0.01 and found[-1].tokens == 456.7
+    text = "\n".join(map(plain, plot_lines(found, width, height, found[-1].run_id)))
+    assert "$0.0100 of 4 known" in text and text.count("known") == 1
+    narrow = "\n".join(map(plain, trend_lines(found, 50, 2, found[-1].run_id)))
+    assert "this run $0.0100" in narrow and "of 4" not in narrow and "…" not in narrow
+
+
+@pytest.mark.parametrize("width", [60, 80, 120])
+def test_two_reruns_of_one_case_say_which_and_by_whose_rules(width):
+    def line(only: str, rules: str = "") -> str:
+        one = run(4, passed=1, failed=0, linked_to="x", what="deep/promptfooconfig.yaml (1 case)")
+        facts = msgspec.structs.replace(one.run, only=only, rules=rules)
+        return plain(row_line(msgspec.structs.replace(one, run=facts), width, NOW))
+
+    assert "greets" in line("greets") and "says bye" in line("says bye")
+    assert ("promptfooconfig" in line("greets")) == (width > 60)
+    marked = line("greets", "reference")
+    assert ("reference " if width > 60 else "ref ") in marked and "greets" in marked
+    assert len(line("greets " * 40)) <= width
+
+
+def test_what_judges_took_is_said_beside_what_the_agents_took():
+    summary = RunSummary(
+        "20260601-120000-abcd", "finished", NOW, NOW, "a", "", 3, 3, 0, 0, 0, 0.02, None, judge_tokens=15_096, judge_cost=0.2
+    )  # fmt: skip
+    text = "\n".join(plain(row.line) for row in detail_rows(RunLine(summary), None, [], 78))
+    assert "$0.0200 · judges: 15,096 tokens, $0.2000" in text
+
+
 def damaged():
     return RunLine(RunSummary(
         "20260601-120000-abcd", "damaged", NOW - 3600, None, "/x/run.db: damaged: not a database", "",
@@ -135,6 +172,15 @@ def test_a_damaged_run_says_why_and_what_to_do(width):
     text = "\n".join(plain(row.line) for row in rows)
     assert "not a database" in text and "D deletes it" in text and "over the runs" not in text
     assert points([damaged(), run(1)]) == points([run(1)])
+
+
+def test_a_run_of_a_newer_version_is_kept_for_it():
+    one = RunLine(
+        msgspec.structs.replace(damaged().run, state="newer", what="written by a newer tui-eval (schema 2)")
+    )
+    assert "newer 20260601-120000-abcd" in plain(row_line(one, 78, NOW))
+    text = "\n".join(plain(row.line) for row in detail_rows(one, None, [], 78))
+    assert "! newer" in text and "update this one to open it" in text and "D deletes" not in text
 
 
 def test_a_run_that_was_cut_off_says_how_much_is_left():
@@ -263,6 +309,48 @@ def test_a_step_is_called_one_and_not_one_that_did_not_run():
 
 def words_of(rows: list) -> str:
     return "\n".join(plain(row.line) for row in rows)
+
+
+def test_a_step_says_that_it_is_one_and_is_no_point_of_the_plots():
+    """Also of a suite of one case, of which no step is a smaller part."""
+    first = run(1, what="s.yaml (1 case)")
+    again = run(2, what="s.yaml (1 case)")
+    step = RunLine(msgspec.structs.replace(run(3, what="s.yaml (1 case)").run, stepped=True))
+    assert "↳ step s.yaml" in plain(row_line(with_parts([first, step])[1], 80, NOW))
+    assert " step s.yaml" in plain(row_line(step, 80, NOW)) and "step" not in plain(row_line(again, 80, NOW))
+    assert [one.whole for one in with_parts([first, step, again])] == [True, False, True]
+    assert [one.whole for one in with_parts([step])] == [False]
+    assert len(points([step])) == 0 and len(points([first, step, again])) == 2
+
+
+@pytest.mark.parametrize(("linked", "words"), [(1, "1 run adds to it"), (2, "2 runs add to it")])
+def test_how_many_runs_add_to_one(linked: int, words: str):
+    assert words in words_of(detail_rows(msgspec.structs.replace(run(1), linked=linked), None, [], 80))
+
+
+def test_a_rerun_of_a_rerun_adds_to_the_first_run_too():
+    def summary(run_id: str, linked_to: str | None) -> RunSummary:
+        return msgspec.structs.replace(run(1).run, id=run_id, linked_to=linked_to)
+
+    first, again, third = summary("a", None), summary("b", "a"), summary("c", "b")
+    assert adding_to([third, first, again]) == {"a": 2, "b": 1}
+    assert adding_to([summary("a", "b"), summary("b", "a")]) == {"a": 1, "b": 1}  # a ring ends
+
+
+def test_details_wrap_what_is_wider_than_they_are():
+    agents = "openai:chat:atlas-large, openai:chat:desk-with-a-long-name, scripted:third"
+    one = msgspec.structs.replace(run(1), run=msgspec.structs.replace(run(1).run, agents=agents))
+    trend = [Point("a", 0, 0.5, None, None, None), Point("b", 1, 0.5, None, None, None)]
+    said = [plain(row.line) for row in detail_rows(one, None, trend, 40, same=True)]
+    assert all(width_of(row.line) <= 40 for row in detail_rows(one, None, trend, 40, same=True))
+    text = " ".join(" ".join(said).split())
+    assert "openai:chat:desk-with-a-long-name" in text and "scripted:third" in text
+    assert "2 of the same suites, s: all" in text
+    mode = FailureMode("should_contain: refund", 2, 1.0, 2, [FailedAttempt(7, "s::a", 1, "no")])
+    facts = RunFacts(RunInfo("x"), [], [], Assessment(10, 8, [mode]))
+    rows = detail_rows(one, facts, trend, 40)
+    assert "enter example, n names" in " ".join(" ".join(plain(row.line) for row in rows).split())
+    assert all(width_of(row.line) <= 40 for row in rows)
 
 
 def test_bars_stand_apart_and_say_how_cases_came_out():
@@ -484,6 +572,25 @@ def test_pass_rates_of_many_tests_never_run_together(width: int):
         words = words[0].split(" ")
     assert words in ([form] * fits for form in ("93/105 89%", "93/105", "89%")), words
     assert max(map(len, words)) < each
+
+
+@pytest.mark.parametrize("figure", ["time", "tokens"])
+def test_figures_of_a_column_end_below_one_another(figure):
+    times = {"a": (95.0, 7), "b": (1200.0, 12_345), "c": (None, None)}
+    found = grid([
+        promptfoo(name, "p", status=status, duration_ms=ms, tokens=tokens)
+        for (name, (ms, tokens)), status in zip(times.items(), ("passed", "error", "failed"), strict=True)
+    ])  # fmt: skip
+    lines = [plain(grid_row(found, test, 60, 0, figure=figure)).rstrip() for test in found.tests]
+    assert len(lines[0]) == len(lines[1]) > len(lines[2]) and lines[2].endswith("✗ failed")
+
+
+def test_the_line_above_a_histogram_is_whole_at_any_width():
+    for width in (20, 50, 80):
+        lines = distribution_lines(
+            "latency", [1000.0, 2000.0, 3000.0], lambda value: f"{value / 1000:.1f}s", width
+        )
+        assert "median 2.0s, p90 3.0s, most 3.0s of 3" in " ".join(" ".join(map(plain, lines)).split())
 
 
 @pytest.mark.parametrize("width", [80, 120])

@@ -7,8 +7,10 @@ import msgspec
 from tests.tui.state.case.test_case_state import row
 from tui_eval.model import Assertion, Attempt, Case, Entry, Turn
 from tui_eval.store.schema import AttemptRow
+from tui_eval.tui.state.case.live_transcript import LiveTranscript
 from tui_eval.tui.state.runs.run_view import LiveAttempt, LivePiece
 from tui_eval.tui.state.runs.step_view import expected, step_view
+from tui_eval.tui.state.text.stream_text import StreamText
 
 
 def running(detail: str) -> AttemptRow:
@@ -46,6 +48,19 @@ def test_what_agents_say_is_shown_without_control_characters() -> None:
 def test_verdicts_of_a_turn_have_marks() -> None:
     live = LiveAttempt([piece("verdict", "passed: contains 79\nfailed: lacks euro")])
     assert step_view(None, live).paragraphs == [("good", "  ✓ contains 79"), ("bad", "  ✗ lacks euro")]
+
+
+def test_what_a_step_says_after_a_turn_reads_alike_in_pane_and_transcript() -> None:
+    said = "later: so far yes: contains 79\nlater: so far no: lacks euro"
+    live = LiveAttempt([piece("user", "hello"), piece("verdict", said), piece("step", "and for two?", "2")])
+    pane = StreamText(60)
+    pane.feed(live)
+    assert [line for _, line in pane.lines][1:] == [
+        "◌ so far yes: contains 79", "◌ so far no: lacks euro", "would be sent: and for two?",
+    ]  # fmt: skip
+    blocks = LiveTranscript().update(live).blocks
+    shown = ["".join(span.text for span in line) for block in blocks for line in block.lines()]
+    assert shown[-3:] == [line for _, line in pane.lines][1:]
 
 
 def test_what_is_expected_of_a_turn_and_of_the_whole_with_the_last() -> None:

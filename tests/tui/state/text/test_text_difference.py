@@ -2,9 +2,79 @@
 
 from __future__ import annotations
 
-import pytest
+import re
+from typing import Any
 
+import pytest
+from hypothesis import given, reject
+from hypothesis import strategies as st
+from rapidfuzz.distance import Levenshtein
+
+from tests.support.examples import examples
 from tui_eval.tui.state.text.text_difference import near_miss
+
+_WORDS = re.compile(r"\w+")
+TEXTS = st.lists(
+    st.sampled_from(
+        [
+            "the",
+            "return",
+            "within",
+            "days",
+            "30",
+            "14",
+            "policy",
+            "of",
+            "refund",
+            "a",
+            "no",
+            "store",
+            "order",
+            "x",
+        ]
+    ),
+    min_size=8,
+    max_size=40,
+)
+
+
+@examples(200)
+@given(TEXTS, st.data())
+def test_the_nearest_of_as_many_words_is_found_wherever_it_stands(
+    words: list[str], data: st.DataObject
+) -> None:
+    wanted = " ".join(data.draw(TEXTS)[: data.draw(st.integers(2, 12))])
+    text = " ".join(words)
+    miss = near_miss(wanted, text)
+    if miss is None:
+        reject()
+    spans = [one.span() for one in _WORDS.finditer(text)]
+    many = wanted.count(" ") + 1
+    places = [text[spans[at][0] : spans[at + many - 1][1]] for at in range(len(spans) - many + 1)]
+    assert miss.distance <= min(
+        (Levenshtein.distance(wanted, place) for place in places), default=len(wanted)
+    )
+    assert miss.distance == Levenshtein.distance(wanted, text[miss.start : miss.end])
+
+
+def test_letters_in_other_case_count_where_they_are_compared() -> None:
+    text = "PARIS is the capital. Parid is a typo."
+    loose, exact = near_miss("Paris,", text), near_miss("Paris,", text, ignoring_case=False)
+    assert loose is not None and exact is not None
+    assert (text[loose.start : loose.end], text[exact.start : exact.end]) == ("PARIS", "Parid")
+
+
+def test_of_a_long_text_few_places_are_compared(monkeypatch: pytest.MonkeyPatch) -> None:
+    compared: list[str] = []
+    distance = Levenshtein.distance
+
+    def counted(wanted: str, place: str, **more: Any) -> int:
+        compared.append(place)
+        return distance(wanted, place, **more)
+
+    monkeypatch.setattr(Levenshtein, "distance", counted)
+    assert near_miss("abc " * 120, "ab " * 16_000) is not None
+    assert 0 < len(compared) < 100, "each of 16,000 words may begin one"
 
 
 @pytest.mark.parametrize(
@@ -14,6 +84,14 @@ from tui_eval.tui.state.text.text_difference import near_miss
         ("2 years", "The warranty is three years on all products.", "three years", 5),  # no `years` alone
         ("€79", "It costs €89 a month.", "€89", 1),
         ("Canberra", "The capital is Canbera, not Sydney.", "Canbera", 1),
+        ("e-mail address", "Ask for an address; the email adress is on file.", "email adress", 2),
+        (
+            "on the day",
+            "today, one day, and then some: ok. In the end, on that day it ends.",
+            "on that day",
+            2,
+        ),
+        ("三十天", "商品可在收货后十四天内退货，三百天后不可。", "三百天", 1),
         ("sorry for the delay", "We are sorry for a delay of it.", "sorry for a delay", 3),
     ],
 )

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import ast
 import json
-import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Literal
@@ -18,6 +17,7 @@ from tui_eval.config.project import Config
 from tui_eval.formats.promptfoo.judge.outside import sends_to
 from tui_eval.guard.text import clip
 from tui_eval.guard.trust import inline, inline_in_node
+from tui_eval.javascript.inline import OF_NODE
 from tui_eval.javascript.isolate import JavaScriptError, JavaScriptHost, function_body
 from tui_eval.javascript.node_host import JAVASCRIPT_ENDINGS
 from tui_eval.model import Assertion, Case, Problem, Suite
@@ -148,16 +148,13 @@ def _problem(
     level: Literal["error", "note"] = "error",
 ) -> Problem:
     return Problem(
-        path=case.file or case.suite,
+        path=case.path,
         line=(assertion.line if assertion is not None else 0) or case.line,
         key=assertion.type if assertion is not None else "options.transform",
         message=message,
         cure=cure,
         level=level,
     )
-
-
-_OF_NODE = re.compile(r"\b(?:process|require|fetch|XMLHttpRequest|WebSocket|crypto|Intl|module|import)\b")
 
 
 def scripts(case: Case, config: Config) -> Iterator[tuple[Path, str]]:
@@ -174,7 +171,7 @@ def wanted_by(kind: str, value: str, case: Case, base: Path, root: Path) -> str 
     if kind == "ruby":
         return f"run inline Ruby of {case.suite}: {inline(value)}"
     if kind == "javascript":
-        return inline_in_node(value, base, root) if _OF_NODE.search(value) else None
+        return inline_in_node(value, base, root) if OF_NODE.search(value) else None
     if kind == "webhook":
         try:
             return sends_to(value) or None

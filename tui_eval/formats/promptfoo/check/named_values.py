@@ -46,7 +46,7 @@ class _Checks:
         self._faults: dict[str, str | None] = {}
 
     def of(self, case: Case) -> Iterator[Problem]:
-        path, line = case.file or case.suite, case.line
+        path, line = case.path, case.line
         for key, value in [
             *((f"vars.{name}", value) for name, value in case.vars.items()),
             *((f"options.{name}", case.options.get(name)) for name in _OF_OPTIONS),

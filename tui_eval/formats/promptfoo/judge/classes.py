@@ -9,6 +9,7 @@ from tui_eval.assertions.judge_input import CannotJudge
 from tui_eval.formats.promptfoo.judge import graded, judges
 from tui_eval.formats.promptfoo.judge.assertion_call import AssertionCall, Result, invariant
 from tui_eval.javascript import values as js
+from tui_eval.model_ids import provider_name
 
 
 async def classifier(call: AssertionCall) -> Result:
@@ -62,7 +63,7 @@ async def moderation(call: AssertionCall) -> Result:
         "moderation assertion value must be a string array if set",
     )
     provider = judges.scoring_provider(call, "moderation")
-    named = judges.provider_name(provider) if provider is not None else ""
+    named = provider_name(provider) if provider is not None else ""
     if not named.startswith("openai:moderation") or call.services.scores is None:
         return await graded.moderation(call)
     flags: list[str] = []

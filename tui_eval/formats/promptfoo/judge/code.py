@@ -9,10 +9,8 @@ import contextlib
 import hashlib
 import json
 import re
-import tempfile
 import textwrap
 from collections.abc import Awaitable, Callable, Sequence
-from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -35,8 +33,9 @@ from tui_eval.guard import figures
 from tui_eval.guard.paths import confine
 from tui_eval.guard.trust import inline, inline_in_node, script
 from tui_eval.javascript import values as js
-from tui_eval.javascript.inline import better_in_node, needs_node
-from tui_eval.model import Assertion, Evidence
+from tui_eval.javascript.inline import better_in_node, inline_folder, needs_node
+from tui_eval.javascript.node_host import JAVASCRIPT_ENDINGS
+from tui_eval.model import Assertion, Evidence, Reply
 
 if TYPE_CHECKING:
     from tui_eval.javascript.isolate import JavaScriptError, JavaScriptHost
@@ -121,7 +120,7 @@ def context_of(evidence: JudgeInput, config: Any = None) -> dict[str, Any]:
     response: dict[str, Any] = {}
     if reply is not None:
         response = {
-            "output": reply.text if reply.output is None else reply.output,
+            "output": _output_of(reply, evidence),
             "cost": evidence.cost if reply.cost is None else reply.cost,
             "latencyMs": reply.latency_ms,
             "finishReason": reply.finish_reason,
@@ -152,9 +151,15 @@ def context_of(evidence: JudgeInput, config: Any = None) -> dict[str, Any]:
     return {key: value for key, value in context.items() if value is not None}
 
 
+def _output_of(reply: Reply, evidence: JudgeInput) -> Any:
+    """As `output`, but for the assertion's own transform: there it is one object with that (promptfoo 0.121)."""
+    if evidence.output is not UNSET:
+        return evidence.output
+    return reply.text if reply.output is None else reply.output
+
+
 _JS_SHAPE = "Custom function must return a boolean, number, or GradingResult object. Got type"
 _PYTHON_SECONDS = 300.0
-_JS_FILES = (".js", ".cjs", ".mjs", ".ts", ".cts", ".mts")
 
 
 async def javascript(call: AssertionCall) -> Result:
@@ -184,7 +189,10 @@ async def javascript(call: AssertionCall) -> Result:
             host = _isolate(call.evidence)
             parts = evaluated.in_javascript(call.value)
             await _add_values(
-                result, parts, lambda code: host.evaluate(code, variables, timeout=_LOOK), "!!({})"
+                result,
+                parts,
+                lambda code: host.evaluate(code, variables, timeout=_LOOK),
+                evaluated.JAVASCRIPT,
             )
         return result
     if is_grading(value):
@@ -228,7 +236,7 @@ async def python(call: AssertionCall) -> Result:
         async def evaluate(code: str) -> Any:
             return await run_python(_inline(code), "main", arguments, call.evidence, shown=call.value)
 
-        await _add_values(result, evaluated.in_python(call.value), evaluate, "bool({})")
+        await _add_values(result, evaluated.in_python(call.value), evaluate, evaluated.PYTHON)
     return result
 
 
@@ -237,13 +245,16 @@ _LOOK = 2.0
 
 
 async def _add_values(
-    result: Result, parts: list[evaluated.Comparison], evaluate: Callable[[str], Awaitable[Any]], truth: str
+    result: Result,
+    parts: list[evaluated.Comparison],
+    evaluate: Callable[[str], Awaitable[Any]],
+    language: evaluated.Language,
 ) -> None:
     """Let the evidence of a script that was false say which values it saw, where that is found."""
     from tui_eval.javascript.isolate import JavaScriptError
 
     with contextlib.suppress(ScriptFailed, JavaScriptError, CannotJudge, ValueError, TypeError):
-        told = await evaluated.what_was_false(parts, evaluate, truth)
+        told = await evaluated.what_was_false(parts, evaluate, language)
         if told is not None:
             result.evidence = [told]
 
@@ -262,14 +273,18 @@ async def add_values_of_file(result: Result, path: Path, function: str | None, c
             inline = _inline(f"{found.before}\nreturn {code}")
             return await _call_python(_inline_file(inline), "main", [*variables.values()], call.evidence)
 
-        await _add_values(result, found.parts, evaluate, "bool({})")
-    elif path.suffix in _JS_FILES and function is None and call.evidence.services.javascript is not None:
+        await _add_values(result, found.parts, evaluate, evaluated.PYTHON)
+    elif (
+        path.suffix in JAVASCRIPT_ENDINGS
+        and function is None
+        and call.evidence.services.javascript is not None
+    ):
         told, host = evaluated.in_javascript_file(source), _isolate(call.evidence)
         await _add_values(
             result,
             told.parts,
             lambda code: host.evaluate(f"{told.before}\nreturn {code};", variables, timeout=_LOOK),
-            "!!({})",
+            evaluated.JAVASCRIPT,
         )
 
 
@@ -349,21 +364,10 @@ async def run_python(
 
 
 def _inline_file(source: str) -> Path:
-    path = _inline_folder() / f"inline_{hashlib.sha256(source.encode()).hexdigest()[:16]}.py"
+    path = inline_folder() / f"inline_{hashlib.sha256(source.encode()).hexdigest()[:16]}.py"
     if not path.exists():
         path.write_text(source, "utf-8")
     return path
-
-
-@cache
-def _inline_folder() -> Path:
-    folder = tempfile.TemporaryDirectory(prefix="tui-eval-inline-")
-    # Kept with the path, so that the folder lives as long as the process.
-    _KEPT.append(folder)
-    return Path(folder.name)
-
-
-_KEPT: list[tempfile.TemporaryDirectory[str]] = []
 
 
 async def call_file(
@@ -383,7 +387,7 @@ async def call_file(
     except ScriptFailed as error:
         place = _raised(error)
         line = ""  # Python's errors say it themselves
-        if place is not None and path.suffix in _JS_FILES:
+        if place is not None and path.suffix in JAVASCRIPT_ENDINGS:
             line = f" ({(place[0] or path).name}:{place[1]})"
         failed = CannotJudge(f"{path.name}: {error}{line}", "script-failed")
         told = failed.evidence = seen.error(failed)
@@ -407,7 +411,7 @@ async def call_file_with(
     if path.suffix == ".py":
         evidence.services.trust.require(script(path, evidence.services.root))
         return await _call_python(path, function, arguments, evidence)
-    if path.suffix in _JS_FILES:
+    if path.suffix in JAVASCRIPT_ENDINGS:
         source, name = read(path), None if module_default else function
         services = evidence.services
         if needs_node(path, source, name) or (

@@ -192,7 +192,7 @@ async def _best(
 def _winner(answer: dict[str, Any], text: str, count: int) -> int | None:
     found = judges.number(answer.get("index"))
     if found is None and not answer:
-        digits = re.search(r"\d+", text)
+        digits = re.search(r"\d+", text, re.ASCII)  # as JavaScript's
         found = float(digits.group()) if digits else None
     return int(found) if found is not None and 0 <= found < count and found == int(found) else None
 

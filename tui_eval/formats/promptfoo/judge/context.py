@@ -158,10 +158,11 @@ async def faithfulness(call: AssertionCall) -> Result:
 
 
 async def recall(call: AssertionCall) -> Result:
-    """The share of the sentences of an ideal answer (`value`) that the context holds."""
+    """The share of the sentences of an ideal answer (`value`) that the context holds: without one the prompt, which may
+    bring what was retrieved (promptfoo's `resolveContext` with `fallbackContext`)."""
     value = call.value
     invariant(isinstance(value, str), "context-recall assertion type must have a string value")
-    context = await _context(call)
+    context = await _context(call, call.evidence.prompt_sent)
     said = GraderReply(call)
     system = (
         "You say of each sentence of an ideal answer whether the context holds what it says. "
@@ -175,7 +176,9 @@ async def recall(call: AssertionCall) -> Result:
         lines = text.lower().splitlines()
         marks = [True for line in lines if "[attributed]" in line]
         marks += [False for line in lines if "[not attributed]" in line]
-    return _share(call, said, text, "Recall", marks or None, "in the context")
+    own = call.evidence.vars.get("context") or call.option("contextTransform")
+    where = "in the context" if own or call.evidence.reference else "in the prompt (no variable `context`)"
+    return _share(call, said, text, "Recall", marks or None, where)
 
 
 async def relevance(call: AssertionCall) -> Result:
@@ -284,10 +287,10 @@ def _turns(call: AssertionCall) -> list[tuple[str, str]]:
     return [*earlier, (call.evidence.prompt_sent or "", call.text)]
 
 
-async def _context(call: AssertionCall) -> str:
-    """The context: what `contextTransform` takes from the output, else the variable `context`."""
+async def _context(call: AssertionCall, otherwise: str | None = None) -> str:
+    """The context: what `contextTransform` takes from the output, else the variable `context`, else `otherwise`."""
     transform = call.option("contextTransform")
-    found: Any = call.evidence.vars.get("context")
+    found: Any = call.evidence.vars.get("context") or otherwise
     if isinstance(transform, str) and transform:
         found = await expected_values.transformed(transform, call.output, call.evidence)
     if isinstance(found, list):

@@ -246,26 +246,43 @@ def _looks_only(body: ast.expr, known: Collection[str] = ()) -> bool:
     )
 
 
+class Language(NamedTuple):
+    """How a language asks whether an expression holds (`{}`), and for a value with its word where JSON has none for it,
+    or another: `undefined`, `NaN`, `None`."""
+
+    truth: str
+    value: str
+
+
+JAVASCRIPT = Language(
+    "!!({})",
+    "((v) => ['number', 'string', 'boolean'].includes(typeof v) && (typeof v !== 'number' || v - v === 0)"
+    " || typeof v === 'object' ? [v, ''] : [null, typeof v === 'function' ? 'a function' : String(v)])({})",
+)
+PYTHON = Language(
+    "bool({})",
+    "(lambda v: [None, str(v)] if v is None or isinstance(v, float) and v - v != 0"
+    " else [v, str(v) if isinstance(v, bool) else ''])({})",
+)
+
+
 async def what_was_false(
-    parts: list[Comparison], evaluate: Callable[[str], Awaitable[Any]], truth: str
+    parts: list[Comparison], evaluate: Callable[[str], Awaitable[Any]], language: Language
 ) -> Evidence | None:
     """The first part that does not hold, with the values of its sides; None where that is not found.
 
     Args:
         evaluate: gives the value of an expression; what it raises ends the search.
-        truth: how the language asks whether an expression holds: `!!({})`, `bool({})`.
     """
     for part in parts:
-        sides = (part.left, part.right) if part.operator else ()
-        *values, holds = await evaluate(
-            f"[{', '.join([*(f'({side})' for side in sides), truth.format(part.text)])}]"
-        )
-        left, right = values or (None, None)
+        asked = [language.value.format(side) for side in (part.left, part.right) if part.operator]
+        *values, holds = await evaluate(f"[{', '.join([*asked, language.truth.format(part.text)])}]")
         if holds is not False:
             continue
         told = Evidence("rule", "is-false", text=seen.cut(part.text), rule=seen.cut(part.text))
-        if part.operator and not isinstance(left, dict | list) and not isinstance(right, dict | list):
-            told.text = f"{causes.shown(left)} {part.operator} {causes.shown(right)}"
-            told.actual, told.expected = seen.small(left), seen.small(right)
+        if values and not any(isinstance(value, dict | list) for value, _ in values):
+            left, right = (word or causes.shown(value) for value, word in values)
+            told.text = f"{left} {part.operator} {right}"
+            told.actual, told.expected = (seen.small(value) for value, _ in values)
         return told
     return None

@@ -81,7 +81,7 @@ async def closed_qa(call: AssertionCall) -> Result:
     )
     question = tagged(task=call.evidence.prompt_sent or "", submission=call.text, criterion=value)
     answer, text = await said.ask(system, question, schema_of(**{"reason": TEXT, "pass": TRUTH}))
-    passed = judges.truth(answer.get("pass", answer.get("answer")))
+    passed = judges.passing(answer.get("pass", answer.get("answer")), call.inverse)
     if passed is None and not answer:
         last = text.strip().rsplit(None, 1)[-1:] or [""]
         passed = judges.truth(last[0])

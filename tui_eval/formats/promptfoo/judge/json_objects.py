@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any
 
@@ -22,7 +23,13 @@ _PIECE = re.compile(
 
 
 def objects_in(text: str) -> list[Any]:
-    """The objects within a text, by counting braces as promptfoo does, which does not see strings.
+    """The objects within a text, as `placed_objects` finds them."""
+    return [value for _, value in placed_objects(text)]
+
+
+def placed_objects(text: str) -> Iterator[tuple[int, Any]]:
+    """The objects within a text, each with where it begins, by counting braces as promptfoo does, which does not see
+    strings.
 
     Each candidate is read as JSON, else as a YAML flow mapping; what ends too early gets the
     closing braces it lacks.
@@ -30,7 +37,6 @@ def objects_in(text: str) -> list[Any]:
     Raises:
         CannotJudge: thousands of braces that lead nowhere, which would take minutes.
     """
-    found: list[Any] = []
     place, effort = text.find("{"), 0
     while 0 <= place < len(text) - 1:
         end, depth, deepest = place + 1, 1, 1
@@ -41,15 +47,14 @@ def objects_in(text: str) -> list[Any]:
             end += 1
         effort += (end - place) * (1 + _YAML_EFFORT * (deepest <= _DEEPEST))
         if effort > _MOST_EFFORT:
-            raise CannotJudge("contains-json: too many opening braces to look behind each")
+            raise CannotJudge("too many opening braces to look for JSON behind each")
         readable = deepest <= _DEEPEST and (not depth or end == len(text))
         value = _read(text[place:end] + "}" * depth) if readable else None
         if isinstance(value, dict | list):
-            found.append(value)
+            yield place, value
             place = text.find("{", end)
         else:
             place = text.find("{", place + 1)
-    return found
 
 
 def _read(text: str) -> Any:

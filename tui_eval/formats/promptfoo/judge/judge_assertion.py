@@ -94,12 +94,15 @@ async def judge_output(assertion: Assertion, evidence: JudgeInput, output: Any) 
         NeedsTrust: it runs code or reads a file of a folder that is not trusted.
     """
     kind, inverse = registry.split(assertion.type)
+    unread_there = inverse and kind in registry.NOT_UNREAD_THERE
+    inverse = inverse and not (unread_there and evidence.reference)
     check = registry.check_for(kind) or added_handler("promptfoo", kind)
     if check is None:
         known = kind in registry.NOT_YET or kind in ("human", *registry.COLUMNS)
         code = "not-supported" if known or kind.startswith("promptfoo:redteam:") else "unknown-type"
         raise CannotJudge(_why_not(assertion.type, kind), code)
     reply = evidence.reply() or Reply(turn=1)
+    evidence.output = output
     if assertion.transform:
         output = await expected_values.transformed(assertion.transform, output, evidence)
     value, from_script, file = assertion.value, False, ""
@@ -132,6 +135,8 @@ async def judge_output(assertion: Assertion, evidence: JudgeInput, output: Any) 
     answer = check(call)
     result = await answer if isawaitable(answer) else answer
     result.score = figures.as_float(result.score)
+    if unread_there and not evidence.reference:
+        result.reason += " (turned round by `not-`; promptfoo ignores it here)"
     if from_script and result.passed is False and kind in _SCRIPTS and result.evidence:
         path, function = expected_values.split_reference(file)
         place, root = expected_values.place(path, evidence), evidence.services.root

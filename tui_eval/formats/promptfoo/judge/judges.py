@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+import json
+import re
+from collections.abc import Awaitable, Callable, Collection
 from typing import Any
 
 from tui_eval.assertions.judge_input import CannotJudge, JudgeAnswer, first_object
 from tui_eval.formats.promptfoo.judge.assertion_call import AssertionCall, read
+from tui_eval.formats.promptfoo.judge.json_objects import placed_objects
 from tui_eval.guard import figures
 from tui_eval.model import Assertion, Case
+from tui_eval.model_ids import provider_name
 from tui_eval.nunjucks.templates import TemplateError, render
 
 Ask = Callable[[str | None, str, dict[str, Any] | None], Awaitable[JudgeAnswer]]
@@ -55,7 +59,7 @@ class GraderReply:
         answer = await self._ask(system or None, question, schema)
         self._keep(question, answer)
         text = answer.text or ""
-        return first_object(text) or {}, text
+        return _answered(text, schema["properties"].keys()), text
 
     def _keep(self, question: str, answer: JudgeAnswer) -> None:
         model = answer.model or self.call.services.judge_name
@@ -69,6 +73,31 @@ class GraderReply:
             return
         self.judge["question"] = f"{self.judge['question']}\n\n{question}"
         self.judge["answer"] = f"{self.judge['answer']}\n\n{answer.text}"
+        self.judge["usage"] = figures.usage_sum((self.judge["usage"], answer.usage))
+
+
+_VERDICTS = frozenset(("pass", "score", "verdict"))
+
+
+def _answered(text: str, wanted: Collection[str]) -> dict[str, Any]:
+    """The object that a judge answered; empty where there is none. One that begins the answer's braces may be written
+    as judges write it, and promptfoo reads it (as YAML): with single quotes, Python's True, a line break within a
+    text. What stands within it is not taken in its place."""
+    start = text.find("{")
+    if start < 0:
+        return {}
+    try:
+        value, _ = json.JSONDecoder(strict=False).raw_decode(text, start)
+        if isinstance(value, dict):
+            return value
+    except (ValueError, RecursionError):
+        pass
+    place, value = next(placed_objects(text), (-1, None))
+    if place == start and isinstance(value, dict):
+        known = {name.lower() for name in value}
+        if known & _VERDICTS or known & {name.lower() for name in wanted}:
+            return value
+    return first_object(text) or {}
 
 
 def tagged(**parts: str) -> str:
@@ -166,11 +195,41 @@ def _of_kind(assertion: Assertion, case: Case, kind: str) -> Any:
     return None
 
 
-def provider_name(provider: Any) -> str:
-    """A provider's id, for messages."""
-    if isinstance(provider, dict):
-        return str(provider.get("id") or next(iter(provider), "a provider"))
-    return str(provider)
+_SEARCH_MODELS = re.compile(r"(?:^|[/:])(?:gpt-5-search-api|gpt-4o(?:-mini)?-search-preview)(?:-|$)")
+"""OpenAI's chat models that search by themselves."""
+
+
+def searches_the_web(provider: Any) -> bool:
+    """Whether a grader, by its id and what its `config` asks for, searches: promptfoo 0.121.20's `hasWebSearchCapability`."""
+    given = provider if isinstance(provider, dict) else {"id": provider}
+    name = str(given.get("id") or "")
+    config = given.get("config")
+    config = config if isinstance(config, dict) else {}
+    if not name:
+        # `{"openai:responses:o4-mini": {config: …}}`
+        inner = next(iter(given.items()), ("", None))
+        return isinstance(inner[1], dict) and searches_the_web({**inner[1], "id": inner[0]})
+    tools = config.get("tools")
+    tools = [tool for tool in tools if isinstance(tool, dict)] if isinstance(tools, list) else []
+    types = {str(tool.get("type")) for tool in tools}
+    if "perplexity" in name:
+        return True
+    if any(word in name for word in ("google", "gemini", "vertex")):
+        return any("googleSearch" in tool for tool in tools)
+    if "xai" in name:
+        parameters = config.get("search_parameters")
+        return (isinstance(parameters, dict) and parameters.get("mode") == "on") or (
+            "xai:responses" in name and "web_search" in types
+        )
+    if name.startswith("openai:codex"):
+        return config.get("web_search_mode") in ("live", "cached") or config.get("web_search_enabled") is True
+    if "openai:responses" in name:
+        return bool(types & {"web_search", "web_search_preview"})
+    if name.startswith("openai:"):
+        passed_through = config.get("passthrough")
+        model = passed_through.get("model") if isinstance(passed_through, dict) else None
+        return _SEARCH_MODELS.search(model if isinstance(model, str) else name) is not None
+    return "anthropic" in name and "web_search_20250305" in types
 
 
 def number(value: Any) -> float | None:
@@ -178,14 +237,23 @@ def number(value: Any) -> float | None:
     if isinstance(value, bool):
         return None
     if isinstance(value, str):
-        text = value.strip().removesuffix("%").partition("/")[0]
-        try:
-            value = float(text)
-        except ValueError:
-            return None
+        text = value.strip().removesuffix("%").partition("/")[0].strip()
+        value = float(text) if _FIGURE.fullmatch(text) else None
     if figures.is_finite(value):
         return float(value)
     return None
+
+
+_FIGURE = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:e[-+]?\d+)?", re.ASCII | re.IGNORECASE)
+"""As in JavaScript, whose digits are ASCII's: `٢` is no 2 there, nor `1_0` ten."""
+
+
+def passing(value: Any, inverse: bool) -> bool | None:
+    """A judge's `pass`: a number, 1 too, is no yes, as for promptfoo 0.121.20 (`runJsonGradingPrompt` knows words alone).
+    Of `not-`, which would make a pass of it, it decides nothing."""
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return None if inverse and value else False
+    return truth(value)
 
 
 def truth(value: Any) -> bool | None:

@@ -109,6 +109,12 @@ NOT_YET: dict[str, str] = {
 NEVER_INVERTED = frozenset(("select-best", "max-score", "human", "assert-set"))
 """Special types that take no `not-`."""
 
+NOT_UNREAD_THERE = frozenset(
+    ("factuality", "model-graded-factuality", "model-graded-closedqa", "answer-relevance", "context-faithfulness",
+     "context-recall", "context-relevance")
+)  # fmt: skip
+"""Graded types whose `not-` promptfoo 0.121.20 accepts and does not look at (their handlers take no `inverse`)."""
+
 COLUMNS = ("select-best", "max-score")
 """Types that compare the columns of one test, after all of them have run (`comparison`)."""
 

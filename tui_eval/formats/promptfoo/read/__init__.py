@@ -9,11 +9,11 @@ May not: judge, ask providers, run anything without trust.
 from __future__ import annotations
 
 from tui_eval.config.project import Config
-from tui_eval.formats.promptfoo.read.suite_file import ENDINGS, recognises
+from tui_eval.formats.promptfoo.read.suite_file import ENDINGS, meant, recognises
 from tui_eval.guard.trust import Trust
 from tui_eval.model import Suite
 
-__all__ = ["ENDINGS", "read", "recognises"]
+__all__ = ["ENDINGS", "meant", "read", "recognises"]
 
 
 def read(path: str, text: str, config: Config, trust: Trust) -> Suite:

@@ -36,6 +36,15 @@ _TARGET = re.compile(r"__expected(\d{0,9})\Z", re.ASCII)
 _UNESCAPED_COMMA = re.compile(r"(?<!\\),")
 
 
+_GLUED = re.compile(r"([;\t|])\s*[\"']?__[a-zA-Z]")
+"""Columns that something else than the delimiter separates."""
+
+
+def _asks(name: str) -> bool:
+    """Whether a column holds assertions."""
+    return name.startswith("__expected")
+
+
 class CsvPlan:
     """What each column of one header is for, as indices into the row."""
 
@@ -54,7 +63,11 @@ class CsvPlan:
         last = {name: index for index, name in enumerate(self.header)}
         if len(last) < self.width:
             twice = sorted({name for name in self.header if self.header.count(name) > 1})
-            reading.problem(path, 1, twice[0], "column given twice; the last one counts", level="note")
+            self._say(twice[0], "column given twice; the last one counts", "", lost=_asks(twice[0]))
+        for name in self.header:
+            if glued := _GLUED.search(name):
+                cure = f"separate them by commas, or set PROMPTFOO_CSV_DELIMITER to {glued[1]!r}"
+                self._say(name, f"one column, since {glued[1]!r} separates none", cure, lost=True)
         for name, index in last.items():
             self._column(name, index)
         self.plain = not (self.expected or self.options or self.metadata or self.config) and (
@@ -64,7 +77,7 @@ class CsvPlan:
     def _column(self, name: str, index: int) -> None:
         if not name.startswith("__"):
             if name.startswith("_") and name[1:].partition(":")[0].rstrip("0123456789") in SPECIAL:
-                self._note(name, "kept as a variable", f"did you mean _{name}?")
+                self._say(name, "kept as a variable", f"did you mean _{name}?", lost=_asks(f"_{name}"))
             self.vars.append((name, index))
         elif name.startswith("__expected"):
             self.expected.append(index)
@@ -82,20 +95,20 @@ class CsvPlan:
             key = name[len("__metadata:") :]
             self.metadata.append((key.removesuffix("[]"), index, key.endswith("[]")))
         elif name == "__metadata":
-            self._note(name, "names no key and is ignored", "write __metadata:key")
+            self._say(name, "names no key and is ignored", "write __metadata:key")
             self.bare_metadata = index
         elif name.startswith("__config:"):
             self._config(name, index)
         else:
             meant = close_to(name.partition(":")[0], SLIPS)
             if meant:
-                self._note(name, "kept as a variable", f"did you mean {meant}?")
+                self._say(name, "kept as a variable", f"did you mean {meant}?", lost=_asks(meant))
             self.vars.append((name, index))
 
     def _config(self, name: str, index: int) -> None:
         parts = name[len("__config:") :].split(":")
         if len(parts) != 2:
-            self._note(name, "is ignored", "write __config:__expected1:threshold")
+            self._say(name, "is ignored", "write __config:__expected1:threshold")
             return
         target, key = parts
         if key != "threshold":
@@ -105,8 +118,10 @@ class CsvPlan:
             raise CsvError(f'Invalid column "{name}": write __config:__expected1:threshold', 1)
         self.config.append((int(found.group(1) or 1) - 1, index))
 
-    def _note(self, name: str, message: str, cure: str) -> None:
-        self.reading.problem(self.path, 1, name, message, cure, level="note")
+    def _say(self, name: str, message: str, cure: str, *, lost: bool = False) -> None:
+        """A note on a column; an error where assertions are lost with it (the tool goes on without a word)."""
+        level = "error" if lost and not self.reading.reference else "note"
+        self.reading.problem(self.path, 1, name, message, cure, level=level)
 
     def test(self, row: list[str], number: int, line: int) -> PromptfooTest:
         """The test of one row; `number` counts from 1."""

@@ -27,7 +27,7 @@ from tui_eval.formats.promptfoo.read.suite_file import (
 )
 from tui_eval.formats.promptfoo.read.suite_tests import PromptfooTest, TestReader
 from tui_eval.formats.promptfoo.read.test_sources import Sources
-from tui_eval.guard.trust import Trust, script
+from tui_eval.guard.trust import Trust, is_variable, script
 from tui_eval.model import Case, Suite
 from tui_eval.nunjucks.suite_environment import SuiteEnvironment
 from tui_eval.suites.sampling import sample
@@ -88,7 +88,7 @@ class ConfigReader:
         if not isinstance(data, dict):
             return
         known = promptfoo_types.TOP_KEYS | references.used
-        reading.check_keys(data, known, reading.name, self.line_of)
+        reading.check_keys(data, known, reading.name, self.line_of, elsewhere=promptfoo_types.OF_EVERY_TEST)
         data = self._combined(data)
         typed = data.get("commandLineOptions")
         named = typed.get("envPath", typed.get("envFile")) if isinstance(typed, dict) else None
@@ -119,9 +119,9 @@ class ConfigReader:
             references = References(other, whole)
             found = references.resolve(whole)
             if isinstance(found, dict):
-                reading.check_keys(
-                    found, promptfoo_types.TOP_KEYS | references.used, other.name, part.line_of
-                )
+                known = promptfoo_types.TOP_KEYS | references.used
+                where = promptfoo_types.OF_EVERY_TEST
+                reading.check_keys(found, known, other.name, part.line_of, elsewhere=where)
                 self.others.append((other, found, part.line_of))
         return combined([data, *(found for _, found, _ in self.others)])
 
@@ -176,7 +176,7 @@ class ConfigReader:
     def _untold(self) -> None:
         """Environment variables that the suite asks for and does not get without trust."""
         for what in self.reading.trust.wanted:
-            if what.startswith("read the environment variable "):
+            if is_variable(what):
                 self.reading.problem(self.reading.name, 0, "env", f"needs trust: {what}", level="note")
 
     def _settings(self, data: dict[str, Any]) -> None:
@@ -311,8 +311,21 @@ class ConfigReader:
             reading.problem(reading.name, self.line_of("tests"), "tests", message, level="note")
         chunks = [*chunks, scenarios.read(reading, data.get("scenarios"), sources, self.line_of, default)]
         chunks = narrowed(chunks, self.suite.settings, reading, self.line_of)
+        self._without_prompts(found, asked)
         maker = CaseMaker(reading, columns(found, asked, reference=reading.reference), self.suite.settings)
         return all_cases(maker, chunks, default)
+
+    def _without_prompts(
+        self, found: Sequence[suite_providers.Provider], asked: Sequence[suite_prompts.PromptTemplate]
+    ) -> None:
+        """A provider that takes prompts which are not there has no column for them, which nobody would miss."""
+        for provider in found:
+            for name in provider.prompts or ():
+                if not any(suite_providers.matches(name, one.label, one.given, one.id) for one in asked):
+                    known = ", ".join(dict.fromkeys(brief(one.label) for one in asked)) or "none"
+                    what = f"{provider.name}: there is no prompt {brief(name)}"
+                    line = self.line_of("providers")
+                    self.reading.problem(self.reading.name, line, "providers", what, f"there are: {known}")
 
     def _default(self, data: dict[str, Any]) -> PromptfooTest | None:
         """`defaultTest`, with the suite's `metadata` and the variables of `commandLineOptions`."""

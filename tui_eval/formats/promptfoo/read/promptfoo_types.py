@@ -123,6 +123,9 @@ ASSERTION_KEYS = names(
     alpha beta gamma
     """
 )
+OF_EVERY_TEST = {"assert": "defaultTest", "vars": "defaultTest", "threshold": "defaultTest"}
+OF_AN_ASSERTION = {"type": "assert, in an entry of its list", "value": "assert, in an entry of its list"}
+"""Keys that the tool passes over a level higher than where they count, and where that is."""
 OPTION_KEYS = names(
     """
     prefix suffix provider transform postprocess transformVars storeOutputAs rubricPrompt disableVarExpansion

@@ -35,7 +35,7 @@ from tui_eval.javascript import values as js
 from tui_eval.model import Case, Compat
 from tui_eval.nunjucks.prompt_templates import render_prompt, resolve_vars
 from tui_eval.nunjucks.suite_environment import SuiteEnvironment
-from tui_eval.nunjucks.templates import TemplateError, including
+from tui_eval.nunjucks.templates import Filters, TemplateError, including
 from tui_eval.scripting.script_host import ScriptError
 from tui_eval.suites.chat_prompts import chat_messages
 
@@ -117,8 +117,6 @@ __all__ = [
     "render_case",
     "resolve_case",
 ]
-
-Filters = Mapping[str, Callable[..., Any]]
 
 
 def resolve_case(

@@ -37,9 +37,15 @@ def read(
     for index, given in enumerate(value):
         at = ("scenarios", index)
         for scenario in _mappings(reading, given, at, line_of):
+            reading.check_slips(scenario, ("config", "tests", "description"), reading.name, line_of, at)
             own = scenario.get("config")
             reader = TestReader(reading, reading.name, line_of)
             configs = own if isinstance(own, list) else [own if own is not None else {}]
+            if own == []:
+                cure = "leave it out, or give it entries; the tests are run with each"
+                reading.problem(
+                    reading.name, line_of(*at, "config"), dotted_key((*at, "config")), "is empty", cure
+                )
             tests = sources.read(scenario.get("tests"), (*at, "tests"))
             if scenario.get("tests") in (None, []):
                 cure = "give it tests; each is run with each entry of its config"

@@ -13,8 +13,8 @@ from tui_eval.formats.promptfoo.promptfoo_words import split_list
 from tui_eval.formats.promptfoo.read.promptfoo_types import BASE_TYPES, WITH_THRESHOLD
 from tui_eval.javascript import values as js
 from tui_eval.model import Assertion
+from tui_eval.suites.accepted_values import LISTS
 
-LISTS = frozenset({"contains-any", "contains-all", "icontains-any", "icontains-all"})
 RAW = frozenset({"is-json", "contains-json"})
 CODE_AND_JUDGED = frozenset({"javascript", "python", "llm-rubric"})
 _SIMPLE = frozenset(

@@ -8,11 +8,15 @@ import json
 import os
 import re
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal
 
+from msgspec.structs import replace
+
 from tui_eval.config.project import Config
+from tui_eval.formats.near_miss import PassedOver, RootKey, Shape, in_yaml, may_be
 from tui_eval.guard.paths import confine
 from tui_eval.guard.spelling import close_to
 from tui_eval.guard.trust import NeedsTrust, Trust
@@ -37,12 +41,62 @@ def recognises(path: Path, text: str) -> bool:
     """A file called `promptfooconfig…`, or YAML with prompts, providers and tests side by side."""
     if path.suffix.lower() not in ENDINGS:
         return False
-    if path.name.startswith("promptfooconfig"):
+    if path.name.lower().startswith("promptfooconfig"):
         return True
-    if path.suffix not in (".yaml", ".yml"):
+    if path.suffix.lower() not in (".yaml", ".yml"):
         return False
-    keys = set(_TOP.findall(text))
+    keys = set(_TOP.findall(text)) or _keys_in_flow(path, text)
     return "prompts" in keys and bool(keys & {"providers", "targets"}) and bool(keys & {"tests", "scenarios"})
+
+
+def _keys_in_flow(path: Path, text: str) -> set[str]:
+    """Those of a root that is written in braces; of most files nothing is parsed for it."""
+    if not text.lstrip().startswith("{") or not all(word in text for word in ("prompts", "tests")):
+        return set()
+    root = yaml_lines.load(text, str(path), core=True).value
+    return {str(key) for key in root} if isinstance(root, dict) else set()
+
+
+def _given(value: Any) -> bool:
+    return isinstance(value, str | list | dict) and bool(value)
+
+
+def _tests(value: Any) -> bool:
+    return isinstance(value, str | list) or (isinstance(value, dict) and "path" in value)
+
+
+def _tests_like(value: Any) -> bool:
+    tests = value if isinstance(value, list) else [value]
+    return any(
+        one.startswith("file://")
+        if isinstance(one, str)
+        else isinstance(one, dict) and bool(one.keys() & _OF_A_TEST)
+        for one in tests
+    )
+
+
+_OF_A_TEST = frozenset({"vars", "assert", "tests"})
+SHAPE = Shape(
+    "promptfoo",
+    (
+        (RootKey("prompts", _given, _given),),
+        (RootKey("providers", _given, _given), RootKey("targets", _given, _given)),
+        (RootKey("tests", _tests, _tests_like), RootKey("scenarios", _tests, _tests_like)),
+    ),
+    re.compile(r"""["']?(?:vars|assert)["']?[ \t]*:"""),
+)
+
+
+def meant(file: PassedOver) -> list[Problem]:
+    """Why a file is no suite although it looks like one. By its name none is (below a folder promptfoo, too, takes
+    only those called promptfooconfig), so that it is a note."""
+    if not may_be(SHAPE, file):
+        return []
+    cure = "call it promptfooconfig.yaml (promptfooconfig.NAME.yaml), or name it outright, to run it"
+    if recognises(Path(file.path), file.text):
+        message = "not taken: a promptfoo suite whose name is none of one"
+        return [Problem(file.path, 0, "", message, cure, "note", passed_over=True)]
+    return [replace(one, level="note") for one in in_yaml(SHAPE, file)]
 
 
 def has_its_keys(text: str) -> bool:
@@ -239,14 +293,16 @@ class SuiteReading:
     def parsed_text(self, text: str, name: str) -> tuple[Any, LineOf]:
         """As `parsed`, for the text of the file called `name`."""
         document = yaml_lines.load(text, name, core=True)
-        if document.problems and name.lower().endswith(".json"):
+        if document.problems and not document.doubled and name.lower().endswith(".json"):
             try:  # JSON writes some characters in ways that YAML does not know
-                return json.loads(text), no_line
+                return yaml_lines.load_json(text), no_line
+            except yaml_lines.KeyTwice as doubled:
+                raise Missing(f"{name}: {doubled}") from None
             except (ValueError, RecursionError):
                 pass
         self.problems.extend(document.problems)
-        if document.value is None and document.problems:
-            raise Missing("")
+        if document.doubled or (document.value is None and document.problems):
+            raise Missing("")  # js-yaml refuses a key that is given twice
         return document.value, document.lines.at
 
     def python(self) -> PythonHost:
@@ -288,13 +344,18 @@ class SuiteReading:
         path: str,
         line_of: LineOf,
         prefix: tuple[Any, ...] = (),
+        elsewhere: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
-        """Unknown keys: a slip for a known one is an error, any other a note."""
+        """Unknown keys: a slip for a known one is an error, so is one that counts `elsewhere`, any other a note."""
         names = frozenset(known)
         for key in value:
             if key in names:
                 continue
             dotted = dotted_key((*prefix, key))
+            if key in elsewhere:
+                cure = f"put it under {elsewhere[key]}"
+                self.problem(path, line_of(*prefix, key), dotted, "is not read here", cure)
+                continue
             meant = close_to(key, names) if isinstance(key, str) else None
             if meant and meant not in value:
                 self.problem(path, line_of(*prefix, key), dotted, "unknown key", f"did you mean {meant}?")

@@ -194,8 +194,9 @@ def _file(
         if named:
             result.append(PromptTemplate(raw, named, named, own, config))
         elif label:
-            mine = labelled(reading, label, shown, kind, raw, alone=alone)
-            result.append(PromptTemplate(raw, mine, mine, own, config))
+            mine = labelled(reading, label, kind, raw, alone=alone)
+            whole = f"{label}: {shown}: {raw}" if kind == "txt" else mine
+            result.append(PromptTemplate(raw, whole, mine, own, config))
         else:
             mine = label_of(shown, kind, raw, index, alone=alone)
             result.append(PromptTemplate(raw, mine, own, own, config))
@@ -286,7 +287,7 @@ def _one(reading: SuiteReading, path: Path) -> Any:
         return reading.parsed_text(text, reading.relative(path))[0]
     if kind == "json":
         try:
-            return json.loads(text)
+            return yaml_lines.load_json(text)
         except (ValueError, RecursionError) as error:
             raise Missing(f"{reading.relative(path)}: not valid JSON: {brief(str(error))}") from None
     if kind != "csv":
@@ -344,10 +345,9 @@ def label_of(shown: str, kind: str, raw: str, index: int, *, alone: bool = False
     return shown if kind == "jsonl" and alone else f"{shown}: {raw}"
 
 
-def labelled(reading: SuiteReading, given: str, shown: str, kind: str, raw: str, *, alone: bool) -> str:
-    """What stands for a prompt of a file that a person gave the label `given`."""
-    if reading.reference and kind == "txt":
-        return f"{given}: {shown}: {raw}"
+def labelled(reading: SuiteReading, given: str, kind: str, raw: str, *, alone: bool) -> str:
+    """What a prompt of a file is called that a person gave the label `given`. promptfoo's label of one of a text file
+    has the file's name in it, too; an id has not, so that it stays when the file is moved."""
     if alone or (reading.reference and kind == "csv"):
         return given
     return f"{given}: {raw}"

@@ -90,6 +90,11 @@ def _file(reading: SuiteReading, entry: str, at: tuple[Any, ...], line_of: LineO
         return []
     if isinstance(value, dict) and "providers" in value and "id" not in value:
         value = value["providers"]
+    if value == []:
+        name = reading.relative(path)
+        reading.problem(
+            reading.name, line_of(*at), dotted_key(at), f"{name} holds no provider", "name one in it"
+        )
     if isinstance(value, str) and value.startswith("file://"):
         reading.problem(reading.name, line_of(*at), dotted_key(at), "a file that only names another file")
         return []

@@ -82,7 +82,9 @@ class TestReader:
         return test
 
     def _fill(self, test: PromptfooTest, data: dict[str, Any], at: Path_) -> None:
-        self.reading.check_keys(data, promptfoo_types.TEST_KEYS, self.path, self.line_of, at)
+        self.reading.check_keys(
+            data, promptfoo_types.TEST_KEYS, self.path, self.line_of, at, promptfoo_types.OF_AN_ASSERTION
+        )
         description = data.get("description")
         if description is not None:
             test.description = description if isinstance(description, str) else str(description)

@@ -32,6 +32,7 @@ from tui_eval.formats.promptfoo.read.suite_tests import PromptfooTest, TestReade
 from tui_eval.formats.promptfoo.read.test_rows import CsvError, records
 from tui_eval.guard.trust import NeedsTrust, script
 from tui_eval.suites.functions import function_line
+from tui_eval.yaml import yaml_lines
 
 # -- Tests from datasets of Hugging Face: each row's columns are variables (formats/promptfoo.md 4.5).
 
@@ -178,9 +179,22 @@ class Sources:
                     raise Missing(f"no file matches {plain}")
             else:
                 paths = [self.reading.find(plain)]
-            return [self._file(path, function, config, listed=listed, depth=0) for path in paths]
+            return [self._some(path, function, config, at, listed=listed) for path in paths]
         except Missing as error:
             return self._wrong(at, str(error), raised_at=error.raised_at) if str(error) else []
+
+    def _some(
+        self, path: Path, function: str | None, config: Any, at: tuple[Any, ...], *, listed: bool
+    ) -> Sequence[PromptfooTest]:
+        """The tests of a file; that there are none is an error, since nothing of it would be missed."""
+        before = len(self.reading.problems)
+        found = self._file(path, function, config, listed=listed, depth=0)
+        if not found and len(self.reading.problems) == before:
+            name = self.reading.relative(path)
+            self._wrong(
+                at, f"{name} holds no test", "give it one (a table: rows below its header), or leave it out"
+            )
+        return found
 
     def _remote(self, text: str, at: tuple[Any, ...]) -> list[Sequence[PromptfooTest]]:
         """Tests that are not on this machine: Google Sheets, and datasets of Hugging Face."""
@@ -268,7 +282,9 @@ class Sources:
         text = self.reading.text(path)
         if listed:
             try:
-                json.loads(text)
+                yaml_lines.load_json(text)
+            except yaml_lines.KeyTwice:
+                pass  # below it is said with its lines
             except ValueError as error:
                 line = getattr(error, "lineno", 0)
                 self.reading.problem(name, line, "", f"not valid JSON: {str(error).splitlines()[0]}")
@@ -291,7 +307,7 @@ class Sources:
             if not line.strip():
                 continue
             try:
-                value = json.loads(line)
+                value = yaml_lines.load_json(line)
             except (ValueError, RecursionError) as error:
                 self.reading.problem(name, number, "", f"not valid JSON: {str(error).splitlines()[0]}")
                 continue

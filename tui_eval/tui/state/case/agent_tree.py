@@ -65,7 +65,10 @@ def agent_tree(entries: Sequence[tuple[int, Entry]]) -> AgentNode:
     handed = HandOffs()
     nodes: list[AgentNode] = []
     said: dict[int, list[int]] = {}
+    again = said_again(entries)
     for index, entry in entries:
+        if index == again:
+            continue
         owner = handed.owner(entry.agent) or root
         if entry.kind == "hand_off" and entry.name:
             node = handed.add(entry.agent, entry.name, index)
@@ -81,6 +84,17 @@ def agent_tree(entries: Sequence[tuple[int, Entry]]) -> AgentNode:
             node.answer = answers[-1]
             node.children.remove(node.answer)
     return root
+
+
+def said_again(entries: Sequence[tuple[int, Entry]]) -> int | None:
+    """The place of a turn's last text where it is all those before it: a reply that was streamed with calls between
+    its parts is recorded as a whole, too. It is read once, in parts."""
+    said = [(index, entry) for index, entry in entries if entry.kind == "assistant"]
+    if len(said) < 3 or said[-1][1] is not entries[-1][1]:
+        return None
+    place, whole = said.pop()
+    parts = (entry.text for _, entry in said if entry.agent == whole.agent)
+    return place if "".join(parts) == whole.text else None
 
 
 def reading_order(
@@ -112,5 +126,6 @@ def answer_to(entries: Sequence[Entry], index: int) -> Entry | None:
 
 
 def short_name(agent: str) -> str:
-    """A helper's name without its callers', who stand above it."""
-    return agent.rsplit(".", 1)[-1] or agent
+    """A helper's name without its callers', who stand above it; the dot of a version (`gpt-4.1`) is part of a name."""
+    last = agent.rsplit(".", 1)[-1]
+    return agent if not last or last.removeprefix("v")[:1].isdigit() else last

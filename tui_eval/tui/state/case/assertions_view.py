@@ -126,7 +126,7 @@ def _place(verdict: Verdict, case: Case | None) -> str:
     """File and line of an assertion, as far as it is certain which file the line counts in."""
     if case is None or not verdict.line or (case.file is not None and verdict.line != case.line):
         return ""
-    return one_line(f"{case.file or case.suite}:{verdict.line}", 80)
+    return one_line(case.place(verdict.line), 80)
 
 
 def _why(

@@ -13,7 +13,15 @@ from tui_eval.tui.state.case.expectation_marks import Expectations
 from tui_eval.tui.state.case.explain import in_short
 from tui_eval.tui.state.case.prompt_view import asked
 from tui_eval.tui.state.case.transcript_view import facts_of
-from tui_eval.tui.state.case.verdict_lines import GLYPHS, about_rows, brief, reason_of, title, word_of
+from tui_eval.tui.state.case.verdict_lines import (
+    GLYPHS,
+    about_rows,
+    brief,
+    reason_of,
+    title,
+    units_of,
+    word_of,
+)
 from tui_eval.tui.state.text.json_lines import parsed, short
 from tui_eval.tui.state.text.lines import Line, Span, one_line, text_lines
 
@@ -66,16 +74,32 @@ def brief_lines(content: CaseContent, *, passed: bool = True, turn: int | None =
     attempt = content.attempt
     if attempt is None:
         return []
-    wrong = [v for v in attempt.verdicts if v.passed is False] + [
-        v for v in attempt.verdicts if v.passed is None
-    ]
+    wrong, good = _apart(attempt)
     lines = [_outcome(content, attempt), *_error(attempt, wrong)]
     for verdict in wrong[:MOST_VERDICTS]:
         lines += _verdict(verdict, attempt, fact=True)
     said = [line for line in _said(content, attempt, wrong, turn, BRIEF_ASKED) if line]
     lines += said[:BRIEF_REPLY]
-    good = [v for v in attempt.verdicts if v.passed] if passed else []
-    return [*lines, *((Span("✓ ", "passed"), *title(verdict)) for verdict in good[:MOST_VERDICTS])]
+    return [*lines, *(map(_good, good[:MOST_VERDICTS]) if passed else ())]
+
+
+def _apart(attempt: Attempt) -> tuple[list[Verdict], list[Verdict]]:
+    """What made it fail, or could not be judged, and what held; a set with its parts below it, of one that failed those
+    that failed too."""
+    wrong: list[Verdict] = []
+    good: list[Verdict] = []
+    for (_, head), *parts in units_of(enumerate(attempt.verdicts)):
+        (good if head.passed else wrong).append(head)
+        for _, part in parts:
+            (good if head.passed or part.passed else wrong).append(part)
+    return wrong, good
+
+
+def _good(verdict: Verdict) -> Line:
+    """One of what held, a part of a set indented: its sign says that it failed where its set passed nevertheless."""
+    word = word_of(verdict)
+    indent = (Span("  "),) if verdict.set is not None else ()
+    return (*indent, Span(f"{GLYPHS[word]} ", word), *title(verdict))
 
 
 def _outcome(content: CaseContent, attempt: Attempt) -> Line:
@@ -103,20 +127,19 @@ def preview_lines(content: CaseContent, *, passed: bool = True, turn: int | None
     attempt = content.attempt
     if attempt is None:
         return []
-    failed = [v for v in attempt.verdicts if v.passed is False]
-    unjudged = [v for v in attempt.verdicts if v.passed is None]
-    good = [v for v in attempt.verdicts if v.passed] if passed else []
-    lines = [_outcome(content, attempt), *_error(attempt, [*failed, *unjudged])]
-    for verdict in (*failed, *unjudged)[:MOST_VERDICTS]:
+    wrong, held = _apart(attempt)
+    good = held if passed else []
+    lines = [_outcome(content, attempt), *_error(attempt, wrong)]
+    for verdict in wrong[:MOST_VERDICTS]:
         lines += _verdict(verdict, attempt)
-    left = len(failed) + len(unjudged) - MOST_VERDICTS
+    left = len(wrong) - MOST_VERDICTS
     if left > 0:
         lines.append((Span(f"and {left:,} more that did not pass", "muted"),))
-    lines += _said(content, attempt, [*failed, *unjudged], turn)
+    lines += _said(content, attempt, wrong, turn)
     if good:
         lines.append(())
         for verdict in good[:MOST_VERDICTS]:
-            lines.append((Span("✓ ", "passed"), *title(verdict)))
+            lines.append(_good(verdict))
         if len(good) > MOST_VERDICTS:
             lines.append((Span(f"and {len(good) - MOST_VERDICTS:,} more that passed", "muted"),))
     return lines
@@ -192,7 +215,7 @@ def _said(
             continue  # it stands above
         answer = attempt.transcript[node.answer].text if handed and node.answer is not None else ""
         marks = Expectations(looks, attempt) if entry.agent == replying else None
-        for line in _of_entry(entry, marks, several and not depth, answer, depth > 0, again.get(number, 1)):
+        for line in _of_entry(entry, marks, several and not depth, answer, again.get(number, 1)):
             yield (Span("  " * min(depth, DEEPEST)), *line) if depth else line
 
 
@@ -217,7 +240,7 @@ def _repeats(entries: Sequence[tuple[Entry, int]], fewest: int) -> dict[int, int
 
 
 def _of_entry(
-    entry: Entry, marks: Expectations | None, named: bool, answer: str, nested: bool, times: int = 1
+    entry: Entry, marks: Expectations | None, named: bool, answer: str, times: int = 1
 ) -> Iterator[Line]:
     if entry.kind == "assistant" and entry.text:
         if named and entry.agent:
@@ -232,12 +255,11 @@ def _of_entry(
             Span(f" {arguments}" if arguments else "", "muted"),
         )
     elif entry.kind == "hand_off":
-        name = short_name(entry.name) if nested else entry.name
         asked_for = short(parsed(entry.arguments), CALL // 2) if entry.arguments not in (None, {}, "") else ""
         answered = one_line(" ".join(answer.split()), CALL)
         yield (
             Span("→ ", "role-hand_off"),
-            Span(one_line(name or entry.text, 60), "strong"),
+            Span(one_line(short_name(entry.name) or entry.text, 60), "strong"),
             Span(f" {asked_for}" if asked_for else "", "muted"),
             *((Span("  = ", "muted"), Span(answered)) if answered else ()),
         )

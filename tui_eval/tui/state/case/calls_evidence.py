@@ -8,6 +8,7 @@ from itertools import groupby
 from typing import Any
 
 from tui_eval import causes
+from tui_eval.guard.spelling import some_of
 from tui_eval.model import Evidence, Verdict
 from tui_eval.tui.state.case.tool_pairing import PairedCall
 from tui_eval.tui.state.text.json_lines import short
@@ -186,8 +187,7 @@ def _similar(tool: str, names: list[str]) -> str:
     found = process.extractOne(tool, names, scorer=fuzz.ratio, score_cutoff=60)
     if found is not None:
         return f"; the nearest name is {one_line(found[0], 60)}"
-    more = f" and {len(names) - 4} more" if len(names) > 4 else ""
-    return f"; called were {', '.join(one_line(name, 40) for name in names[:4])}{more}"
+    return f"; called were {some_of([one_line(name, 40) for name in names], 4)}"
 
 
 def _taken(actual: Any) -> Iterator[Line]:

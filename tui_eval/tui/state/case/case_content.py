@@ -16,7 +16,7 @@ from tui_eval.store.linked import Placed
 from tui_eval.store.notes import HumanNote
 from tui_eval.store.schema import AttemptRow, CaseHistory
 from tui_eval.tui.state.app_state import CasePointer
-from tui_eval.tui.state.case.case_history import CasePast, note_sign, note_spans
+from tui_eval.tui.state.case.case_history import CasePast, note_sign, note_spans, rules_spans
 from tui_eval.tui.state.case.transcript_view import Transcript, facts_of
 from tui_eval.tui.state.case.verdict_lines import GLYPHS, about_rows
 from tui_eval.tui.state.runs.run_group import stability, together
@@ -65,6 +65,8 @@ class CaseContent:
     explained: dict[int, tuple[Line, ...]] = field(default_factory=dict)
     called: str = ""
     """What lists call it, where that is not its name: a row of a table without one."""
+    compat: str = ""
+    """The rules that its run was judged by (`store.judged_under`); empty where that is not known."""
 
     @property
     def title(self) -> str:
@@ -175,11 +177,12 @@ def head(content: CaseContent, width: int, height: int = 2) -> list[Line]:
     state = content.state
     glyph = GLYPHS.get({"retrying": "running", "": "waiting"}.get(state, state), "")
     outcome = Span(f"{glyph} {state or 'not run'}", outcome_style(state))
-    tail = (*_attempts(content, width), *_note(content))
+    marks = (*rules_spans(content.compat, " · "), *_note(content))
+    tail = (*_attempts(content, width), *marks)
     facts = facts_of(content.attempt) if content.attempt else _row_facts(content.row)
     wanted = cell_len(one_line(content.title)) + cell_len(one_line(content.suite).rsplit("/", 1)[-1]) + 3
     if len(content.placed) == 1 and not content.fresh and width - width_of((outcome, *tail)) - 4 < wanted:
-        tail = _note(content)  # the only attempt: the name says more
+        tail = marks  # the only attempt: the name says more
     room = width - width_of((outcome, *tail)) - 4
     beside = len(facts) + 2 if facts and width >= 100 and room - len(facts) - 2 >= wanted else 0
     crumbs = _crumbs(content, room - beside)

@@ -16,7 +16,7 @@ from tui_eval.guard.text import clip, visible
 from tui_eval.model import Assertion, Case, Suite
 from tui_eval.tui.state.case.case_history import note_words
 from tui_eval.tui.state.lists.case_entry import CaseRow, reason_in_line, reason_in_pane
-from tui_eval.tui.state.lists.case_tree import TreeLine
+from tui_eval.tui.state.lists.case_tree import TreeLine, common_cause
 from tui_eval.tui.state.runs.run_view import NOT_RUN
 from tui_eval.tui.state.text import formatting
 
@@ -27,7 +27,11 @@ VALUE_LIMIT = 400
 TEXT_LIMIT = 4_000
 LIST_LIMIT = 60
 FAILING_LIMIT = 30
-"""Failing cases that a folder or suite names."""
+"""Reasons that a folder or suite names."""
+ALIKE_LIMIT = 3
+"""Cases that failed alike of which it gives the names."""
+LOOKED_AT = 5_000
+"""Failing cases that are looked through for them."""
 _WORDS = {
     "contains": "contains",
     "icontains": "contains, whatever the case,",
@@ -145,7 +149,7 @@ def describe(
             ]
         return [*shown, ("text", ""), ("dim", "e opens the file at this line")]
     if line.kind == "suite" and line.suite is not None:
-        return [*_suite(line.suite, line, symbols), *_failing(line, symbols, below)]
+        return _suite(line.suite, line, symbols, _failing(line, symbols, below))
     total = line.counts.total()
     return [
         ("title", visible(line.path or line.name, newlines=False)),
@@ -164,7 +168,7 @@ def _test(line: TreeLine, symbols: formatting.Symbols) -> list[Paragraph]:
     if case and case.line and case.file:
         place = f"{first.suite}{symbols.dot}{case.file}:{case.line}"
     shown.append(("dim", visible(f"{place}{symbols.dot}{title_of(first.format)}", newlines=False)))
-    shown += [("text", f"{total:,} cases{symbols.dot}{_counts(line)}")]
+    shown += [("text", f"{formatting.counted(total, 'case')}{symbols.dot}{_counts(line)}")]
     for entry in line.members[:LIST_LIMIT]:
         glyph = symbols.glyphs.get(entry.status, "")
         called = visible(entry.variant or entry.agent or entry.name, newlines=False)
@@ -180,24 +184,41 @@ def _test(line: TreeLine, symbols: formatting.Symbols) -> list[Paragraph]:
 def _failing(
     line: TreeLine, symbols: formatting.Symbols, below: Callable[[], Iterable[CaseRow]]
 ) -> list[Paragraph]:
-    """What does not pass in a folder or suite, each with its reason."""
+    """What does not pass in a folder or suite, by reason, the most frequent first."""
     if not (line.counts["failed"] or line.counts["error"]):
         return []
     bad = (entry for entry in below() if entry.status in ("failed", "error"))
+    groups: dict[tuple[str, str], list[CaseRow]] = {}
+    for entry in islice(bad, LOOKED_AT):
+        groups.setdefault((entry.status, common_cause(entry) or entry.key), []).append(entry)
+    named = 0
     shown: list[Paragraph] = [("text", ""), ("label", "What does not pass")]
-    for entry in islice(bad, FAILING_LIMIT):
-        name = f"{entry.name}{symbols.dot}{entry.variant}" if entry.variant else entry.name
-        style = "bad" if entry.status == "failed" else "warn"
-        shown.append((style, f"{symbols.glyphs[entry.status]} {visible(clip(name, 200), newlines=False)}"))
-        reason = visible(
-            " ".join(clip(reason_in_line(entry.cause, entry.message), 300).split()), newlines=False
-        )
-        if reason:
-            shown.append(("dim", f"  {reason}"))
-    left = line.counts["failed"] + line.counts["error"] - FAILING_LIMIT
+    for (status, reason), alike in sorted(groups.items(), key=lambda item: -len(item[1]))[:FAILING_LIMIT]:
+        style, glyph = "bad" if status == "failed" else "warn", symbols.glyphs[status]
+        named += len(alike)
+        if len(alike) == 1:
+            shown.append((style, f"{glyph} {_called(alike[0], symbols)}"))
+            reason = reason_in_line(alike[0].cause, alike[0].message)
+            shown += [("dim", f"  {_in_line(reason)}")] if reason else []
+            continue
+        shown.append((style, f"{glyph} {len(alike):,} × {_in_line(reason)}"))
+        first = alike[: ALIKE_LIMIT if len(alike) > ALIKE_LIMIT + 1 else len(alike)]
+        shown += [("dim", f"  {_called(entry, symbols)}") for entry in first]
+        if len(alike) > len(first):
+            shown.append(("dim", f"  and {len(alike) - len(first):,} more"))
+    left = line.counts["failed"] + line.counts["error"] - named
     if left > 0:
         shown.append(("dim", f"and {left:,} more"))
     return shown
+
+
+def _called(entry: CaseRow, symbols: formatting.Symbols) -> str:
+    name = f"{entry.name}{symbols.dot}{entry.variant}" if entry.variant else entry.name
+    return visible(clip(name, 200), newlines=False)
+
+
+def _in_line(reason: str) -> str:
+    return visible(" ".join(clip(reason, 300).split()), newlines=False)
 
 
 def entry_head(entry: CaseRow, symbols: formatting.Symbols) -> list[Paragraph]:
@@ -303,7 +324,9 @@ def _assertions(assertions: list[Assertion]) -> list[Paragraph]:
     return shown
 
 
-def _suite(suite: Suite, line: TreeLine, symbols: formatting.Symbols) -> list[Paragraph]:
+def _suite(
+    suite: Suite, line: TreeLine, symbols: formatting.Symbols, failing: list[Paragraph]
+) -> list[Paragraph]:
     shown: list[Paragraph] = [("title", visible(suite.name or suite.path, newlines=False))]
     if suite.format:  # the configuration has none, and no cases
         place = symbols.dot.join([suite.path, title_of(suite.format)])
@@ -312,6 +335,7 @@ def _suite(suite: Suite, line: TreeLine, symbols: formatting.Symbols) -> list[Pa
             many = f"{line.counts.total():,} of {many} shown"
         counts = f"{symbols.dot}{_counts(line)}" if _counts(line) else ""
         shown += [("dim", visible(place, newlines=False)), ("text", ""), ("text", f"{many}{counts}")]
+    shown += failing
     if suite.description:
         shown += [("text", ""), ("text", clip(visible(suite.description), TEXT_LIMIT))]
     if suite.problems:

@@ -7,17 +7,17 @@ from dataclasses import dataclass, field
 from statistics import median
 
 from tui_eval.model import Verdict
-from tui_eval.store.imported.results_entries import FROM_FILE
+from tui_eval.store.imported.results_entries import case_edited
 from tui_eval.store.linked import JUDGED, Placed
 from tui_eval.store.notes import HumanNote
 from tui_eval.store.schema import AttemptRow
-from tui_eval.tui.state.text.lines import Line, Mark, Span, marked
+from tui_eval.tui.state.text.lines import Line, Span
 
 
 @dataclass(slots=True, eq=False)
 class PastAttempt:
     """A finished attempt of a case. `answer` is the reply's text (None: not read), `content_hash`
-    that of the case as it was; `judges` the models whose judgement it has, with their verdicts."""
+    that of the case as it was, `compat` the rules that it was judged by; `judges` the models whose judgement it has, with their verdicts."""
 
     run_id: str
     row: AttemptRow
@@ -26,6 +26,7 @@ class PastAttempt:
     content_hash: str = ""
     answer: str | None = None
     note: HumanNote | None = None
+    compat: str = ""
 
     @property
     def tokens(self) -> int | None:
@@ -109,6 +110,12 @@ def usual(values: Sequence[float]) -> Range | None:
     return Range(median(ordered), ordered[round(last * 0.1)], ordered[round(last * 0.9)], len(ordered))
 
 
+def rules_spans(compat: str, before: str = "") -> Line:
+    """The mark of a verdict that the original tool's rules gave (`compat: reference`), which may be another than the
+    documented one; nothing for others."""
+    return (Span(f"{before}reference", "note"),) if compat == "reference" else ()
+
+
 def changes(attempts: Sequence[PastAttempt]) -> list[str]:
     """For each attempt what is not as in the one before: `case`, `agent`, `model`, `answer`."""
     found: list[str] = []
@@ -116,7 +123,7 @@ def changes(attempts: Sequence[PastAttempt]) -> list[str]:
         words: list[str] = []
         before = attempts[index - 1] if index else None
         if before is not None:
-            if _other_case(one, before):
+            if case_edited(before.content_hash, one.content_hash):
                 words.append("case")
             if one.agent != before.agent:
                 words.append("agent")
@@ -126,12 +133,6 @@ def changes(attempts: Sequence[PastAttempt]) -> list[str]:
                 words.append("answer")
         found.append(", ".join(words))
     return found
-
-
-def _other_case(one: PastAttempt, before: PastAttempt) -> bool:
-    """Whether the case was another one; not known of one that a results file tells of beside the suite's own."""
-    kinds = {hashed.startswith(FROM_FILE) for hashed in (one.content_hash, before.content_hash)}
-    return len(kinds) == 1 and one.content_hash != before.content_hash
 
 
 def _other_answer(one: PastAttempt, before: PastAttempt) -> bool:
@@ -175,11 +176,6 @@ def columns(values: Sequence[float | None], height: int, free: int = 0) -> list[
             filled = min(max(eighths - (height - 1 - line) * 8, 0), 8)
             lines[line] += _STEPS[filled] if value is not None else " "
     return lines
-
-
-def outcome_marks(line: Line, states: Sequence[str], start: int) -> Line:
-    """The columns of a plot coloured by each attempt's outcome."""
-    return marked(line, [Mark(start + i, start + i + 1, state) for i, state in enumerate(states)])
 
 
 def note_spans(note: HumanNote | None, text: str) -> Line:

@@ -1,16 +1,18 @@
-"""What `y` and `Y` copy of an attempt: actual, expected, prompt, transcript, id, command line, difference."""
+"""What is taken from an attempt to somewhere else: what `y` and `Y` copy (actual, expected, prompt, transcript, id,
+command line, difference), and where `C` is to save its conversation as a case."""
 
 from __future__ import annotations
 
 import difflib
 import json
-import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from tui_eval.model import UNSET, Verdict
 from tui_eval.store import case_state
 from tui_eval.store.case_state import Column
-from tui_eval.store.printed_commands import configs_of, run_options
+from tui_eval.store.printed_commands import configs_of, run_options, shell_line
 from tui_eval.tui.state.case.case_content import CaseContent, deciding
 from tui_eval.tui.state.case.verdict_lines import about_rows
 
@@ -100,4 +102,24 @@ def command_line(content: CaseContent) -> str:
     asked = case_state.arguments(content.pointer.case_id, column, content.options)
     if not asked and agent and (content.case is None or agent != content.case.agent):
         asked = ["--agent", agent]
-    return shlex.join([*words, *asked, *run_options(content.options)])
+    return shell_line([*words, *asked, *run_options(content.options)])
+
+
+@dataclass(slots=True)
+class SaveChoice:
+    """What the dialog asks for; `file` is from the project root."""
+
+    form: str
+    file: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class SaveOffer:
+    """What there is to choose from: what the dialog begins with, a file for each format, what people call these, and
+    (so called) those whose files hold several cases."""
+
+    choice: SaveChoice
+    files: Mapping[str, str]
+    titles: Mapping[str, str]
+    several: Sequence[str]

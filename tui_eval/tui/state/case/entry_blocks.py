@@ -7,6 +7,7 @@ from functools import partial
 from typing import Any
 
 from tui_eval.model import ENTRY_LABELS, Entry
+from tui_eval.tui.state.case.agent_tree import short_name
 from tui_eval.tui.state.case.expectation_marks import Expectations
 from tui_eval.tui.state.case.prompt_view import messages_in
 from tui_eval.tui.state.case.tool_pairing import PairedCall
@@ -173,10 +174,10 @@ def _result_lines(entry: Entry, call: PairedCall | None, rendered: bool) -> Iter
 def _hand_off_lines(
     entry: Entry, rendered: bool, answer: Entry | None, nested: bool, answered: str
 ) -> Iterator[Line]:
-    """To whom, what was asked and what came back; nested below its caller, names are those within the caller."""
-    agent = f"{one_line(entry.agent, 80)} " if entry.agent and not nested else ""
-    name = entry.name.removeprefix(f"{entry.agent}.") if nested else entry.name
-    yield (Span(agent, "agent"), Span("→ ", "muted"), Span(one_line(name or entry.text, 80), "strong"))
+    """To whom, what was asked and what came back; the caller is named where it does not stand above."""
+    agent = f"{one_line(short_name(entry.agent), 80)} " if entry.agent and not nested else ""
+    name = one_line(short_name(entry.name) or entry.text, 80)
+    yield (Span(agent, "agent"), Span("→ ", "muted"), Span(name, "strong"))
     if entry.arguments not in (None, {}, ""):
         arguments = parsed(entry.arguments) if rendered else entry.arguments
         line = json_inline(arguments, 80) if rendered else None

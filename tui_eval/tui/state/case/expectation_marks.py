@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import accumulate, chain, islice
+from itertools import accumulate, islice
 from typing import Any, NamedTuple
 
 from tui_eval.model import Attempt, Case, Evidence, Verdict
@@ -83,8 +83,7 @@ def listed_by(cases: Iterable[Case]) -> list[list[str]]:
     """What the cases of a suite list as meaning the same, each list once. May take long: call it in a thread."""
     found: dict[tuple[str, ...], None] = {}
     for case in islice(cases, MOST_CASES):
-        asserted = chain(case.assertions, *(turn.assertions for turn in case.turns))
-        for one in _alike(((each.type, each.value) for each in asserted), case.vars):
+        for one in _alike(((each.type, each.value) for each in case.asserted), case.vars):
             found[tuple(one)] = None
     return [list(one) for one in found]
 

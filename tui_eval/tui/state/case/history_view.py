@@ -15,10 +15,12 @@ from tui_eval.tui.state.case.case_history import (
     columns,
     note_spans,
     note_words,
+    rules_spans,
     usual,
 )
 from tui_eval.tui.state.case.verdict_lines import GLYPHS
 from tui_eval.tui.state.lists.case_entry import reason_in_line
+from tui_eval.tui.state.runs.trends import mean
 from tui_eval.tui.state.text.blocks import Block
 from tui_eval.tui.state.text.formatting import cost, duration
 from tui_eval.tui.state.text.lines import Line, Mark, Span, fit, marked, one_line, text_lines, width_of
@@ -50,17 +52,12 @@ def groups(attempts: Sequence[PastAttempt], room: int) -> tuple[list[HistoryGrou
         of = attempts[start : start + per]
         states = [one.row.outcome or "error" for one in of]
         means = (
-            _mean([one.row.duration_ms for one in of]),
-            _mean([one.tokens for one in of]),
-            _mean([one.row.cost for one in of]),
+            mean([one.row.duration_ms for one in of]),
+            mean([one.tokens for one in of]),
+            mean([one.row.cost for one in of]),
         )
         found.append(HistoryGroup(states[-1], states.count("passed") / len(of), *means))
     return found, per
-
-
-def _mean(values: Sequence[float | None]) -> float | None:
-    known = [value for value in values if value is not None]
-    return sum(known) / len(known) if known else None
 
 
 def plots(past: CasePast, width: int, height: int, *, whole: bool = False, most: int = 4) -> list[Line]:
@@ -151,6 +148,7 @@ def row_line(one: PastAttempt, changed: str, reason: str, width: int, *, here: b
     if changed:
         words.append(Span(f"{changed} changed ", "note"))
     words += note_spans(one.note, one_line(note_words(one.note)))
+    words += rules_spans(one.compat, " · " if words and not words[-1].text.endswith(" ") else "")
     if one.row.cached:
         words.append(Span(" · cached" if words else "cached", "note"))
     if reason:

@@ -15,6 +15,7 @@ from tui_eval.tui.state.case.verdict_lines import GLYPHS
 from tui_eval.tui.state.runs.run_view import LiveAttempt, LivePiece
 from tui_eval.tui.state.text.blocks import Block
 from tui_eval.tui.state.text.lines import Line, Span, one_line, text_lines
+from tui_eval.tui.state.text.stream_text import WOULD_BE_SENT, so_far
 
 _KINDS: dict[str, EntryKind] = {
     "user": "user",
@@ -44,8 +45,14 @@ class LiveTranscript:
     def update(self, live: LiveAttempt | None, words: str = "") -> Transcript:
         """The transcript so far; `words` say what stands where nothing has been said yet."""
         turns: list[tuple[int, list[Placed]]] = []
-        for index, piece in enumerate(live.pieces if live else []):
+        waits: list[Placed] = []
+        pieces = live.pieces if live else []
+        for index, piece in enumerate(pieces):
             place = (live.dropped if live else 0) + index
+            if piece.kind == "step":  # what was asked of the person; what was then sent follows
+                if index == len(pieces) - 1:
+                    waits.append((place, Entry(0, "note", text=f"{WOULD_BE_SENT}{piece.text}")))
+                continue
             if piece.kind == "user" or not turns:
                 number = self._turns.setdefault(place, max(self._turns.values(), default=0) + 1)
                 turns.append((number, []))
@@ -66,6 +73,8 @@ class LiveTranscript:
             last = self._turn(number, entries, several, runs=True)
             view.blocks += last.blocks
             view.outline += last.outline
+        for place, entry in waits:
+            view.blocks.append(entry_block(place, entry, {}, True))
         if not view.blocks:
             view.blocks.append(
                 Block("empty", "note", "", partial(text_lines, words, "muted"), 0, "role-note")
@@ -102,7 +111,7 @@ class LiveTranscript:
             blocks[-1].group = handed and bool(node.children)
             view.blocks += blocks
             if entry.kind in ("tool_call", "hand_off"):
-                name = short_name(entry.name) if handed and depth else entry.name
+                name = short_name(entry.name) if entry.kind == "hand_off" else entry.name
                 arrow, style = ("→ ", "agent") if entry.kind == "hand_off" else ("", "")
                 text = arrow + one_line(name, 80)
                 view.outline.append(OutlineItem(blocks[-1].key, depth + 1, text, style=style, turn=turn))
@@ -148,7 +157,9 @@ def entry_of(piece: LivePiece, turn: int) -> Entry:
         turn, kind or "note", agent=piece.agent, text=piece.text, name=piece.name, call_id=piece.call_id,
         started_at=piece.at or None,
     )  # fmt: skip
-    if kind is None:
+    if piece.kind == "verdict":
+        entry.text = "\n".join(f"{mark} {words}" for mark, _, words in map(so_far, piece.text.split("\n")))
+    elif kind is None:
         entry.text = piece.text or piece.name or piece.kind
     elif kind in ("tool_call", "hand_off"):
         entry.arguments, entry.text = piece.text or None, ""

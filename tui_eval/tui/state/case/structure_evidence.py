@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from tui_eval.guard.spelling import some_of
 from tui_eval.model import Evidence, Verdict
 from tui_eval.tui.state.text.json_lines import short
 from tui_eval.tui.state.text.lines import Line, Mark, Span, marked, one_line
@@ -126,12 +127,11 @@ def path_explained(verdict: Verdict) -> Iterator[Line]:
         words = f" is {short(one.actual, 80)}, without a {missing}"
         yield (Span(one_line(one.text, 100), "json-key"), Span(words, "note"))
     else:
-        names = [one_line(str(name), 40) for name in one.actual[:_NAMES]]
-        more = f" and {len(one.actual) - _NAMES} more" if len(one.actual) > _NAMES else ""
+        names = some_of([one_line(str(name), 40) for name in one.actual[:_NAMES]], _NAMES, len(one.actual))
         yield (
             Span(one_line(one.text, 100), "json-key"),
             Span(f" has no {missing}", "failed"),
-            Span(f"; it has {', '.join(names) or 'nothing'}{more}", "muted"),
+            Span(f"; it has {names or 'nothing'}", "muted"),
         )
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tui_eval.model import Attempt, Evidence, Verdict
+from tui_eval.model import Attempt, Entry, Evidence, Verdict
+from tui_eval.tui.state.case.agent_tree import short_name
 from tui_eval.tui.state.case.expectation_marks import (
     FORBIDDEN,
     SHORTEST_NEAR,
@@ -25,6 +26,8 @@ MOST = 20
 """Texts of one assertion that are looked for."""
 LONGEST = 50_000
 """Characters of a reply that are looked through."""
+LONGEST_WANTED = 500
+"""Characters of what is looked for that are shown, and compared with what the reply has."""
 ENTRIES = 400
 """Entries of a conversation that are looked through for a text that the reply lacks."""
 
@@ -45,7 +48,8 @@ def text_explained(verdict: Verdict, reply: str, attempt: Attempt | None = None)
             groups.setdefault(str(one.expected or one.text), []).append(one)
     enough = verdict.passed and any(one.kind == "match" for one in pieces)
     for wanted, seen in list(groups.items())[:MOST]:
-        yield from _explained(one_line(wanted, 500), seen, reply, shown, attempt, enough=bool(enough))
+        said = (verdict, reply, shown)
+        yield from _explained(one_line(wanted, LONGEST_WANTED), seen, said, attempt, enough=bool(enough))
     if len(groups) > MOST:
         yield (Span(f"… and {len(groups) - MOST} more", "muted"),)
 
@@ -63,14 +67,20 @@ _DRAWN = (
 
 
 def _explained(
-    wanted: str, seen: list[Evidence], reply: str, shown: str, attempt: Attempt | None, *, enough: bool
+    wanted: str,
+    seen: list[Evidence],
+    said: tuple[Verdict, str, str],
+    attempt: Attempt | None,
+    *,
+    enough: bool,
 ) -> Iterator[Line]:
+    verdict, reply, shown = said
     one = seen[0]
     forbidden = one.code in FORBIDDEN
     if one.code.endswith("prefix") or one.code == "prefix-absent":
         yield from _beginning(one, wanted, shown)
     elif one.code in ("not-matched", "unmatched"):
-        yield from _unmatched(one, shown)
+        yield from _unmatched(one, reply[:LONGEST])
     elif one.kind == "match" and not one.text:
         yield (*_held(forbidden, one.rule or '""'), Span(" matches an empty text", "muted"))
     elif one.kind == "match":
@@ -87,9 +97,9 @@ def _explained(
         yield (Span("· ", "muted"), Span(f'"{wanted}"', "strong"), Span(words, "muted"))
     else:
         ignoring_case = bool(one.rule)
-        yield from _missing(wanted, shown, ignoring_case, attempt)
+        yield from _missing(str(one.expected or one.text), reply[:LONGEST], ignoring_case, attempt)
         if attempt is not None:
-            yield from elsewhere(wanted, attempt, ignoring_case)
+            yield from elsewhere(wanted, verdict, attempt, ignoring_case)
 
 
 def _beginning(piece: Evidence, one: str, text: str) -> Iterator[Line]:
@@ -113,37 +123,51 @@ def _beginning(piece: Evidence, one: str, text: str) -> Iterator[Line]:
     yield (Span("  reply   ", "label"), *marked((Span(begins),), [Mark(same, len(one), "added")]))
 
 
-def elsewhere(wanted: str, attempt: Attempt, ignoring_case: bool) -> Iterator[Line]:
-    """Where else in the conversation a text stands that the judged reply lacks."""
-    judged = next((e for e in reversed(attempt.transcript) if e.kind == "assistant"), None)
-    places: list[str] = []
+def elsewhere(wanted: str, verdict: Verdict, attempt: Attempt, ignoring_case: bool) -> Iterator[Line]:
+    """Where else in the conversation a text stands that the judged reply lacks: in other replies, then in what was
+    asked, called and said by helpers."""
+    said_last = [e for e in attempt.transcript if e.kind == "assistant" and verdict.turn in (None, e.turn)]
+    judged = said_last[-1] if said_last else None
+    replies: list[str] = []
+    others: list[str] = []
     for entry in attempt.transcript[:ENTRIES]:
         said = entry.text or (entry.result if isinstance(entry.result, str) else "")
         if (not said and entry.result is not None) or entry.arguments:
             said = f"{said} {dumped(entry.result if entry.result is not None else entry.arguments, LONGEST)}"
         if entry is not judged and _in(wanted, one_line(said[:LONGEST]), ignoring_case):
-            word = {"tool_call": "call", "tool_result": "result"}.get(
-                entry.kind, entry.kind.replace("_", " ")
-            )
-            place = f"turn {entry.turn} ({word}{' of ' + one_line(entry.name, 40) if entry.name else ''})"
-            if place not in places:
-                places.append(place)
-        if len(places) > 3:
-            break
-    if places:
+            place = f"turn {entry.turn} ({_who(entry)})"
+            among = replies if entry.kind == "assistant" and "." not in entry.agent else others
+            if place not in among:
+                among.append(place)
+    if places := [*replies, *others]:
         more = " and more" if len(places) > 3 else ""
         yield (Span("  it stands elsewhere: ", "muted"), Span(", ".join(places[:3]) + more, "note"))
+
+
+def _who(entry: Entry) -> str:
+    """Who said it, or what it was part of: `user`, `reply`, `call of look_up`, `hand-off to map_reader`."""
+    name = one_line(short_name(entry.name), 40)
+    match entry.kind:
+        case "assistant":
+            return one_line(short_name(entry.agent), 40) or "reply"
+        case "hand_off":
+            return f"hand-off to {name}" if name else "hand-off"
+        case "tool_call" | "tool_result":
+            word = entry.kind.removeprefix("tool_")
+            return f"{word} of {name}" if name else word
+        case _:
+            return entry.kind.replace("_", " ")
 
 
 def _in(wanted: str, text: str, ignoring_case: bool) -> bool:
     return wanted.lower() in text.lower() if ignoring_case else wanted in text
 
 
-def _unmatched(piece: Evidence, text: str) -> Iterator[Line]:
+def _unmatched(piece: Evidence, reply: str) -> Iterator[Line]:
     """A pattern that matches nothing; the nearest place to the longest plain text in it."""
     glyph = Span("✓ ", "passed") if piece.code == "unmatched" else Span("✗ ", "failed")
     yield (glyph, Span(one_line(piece.rule, 200), "strong"), Span(" matches nothing", "muted"))
-    wanted = one_line(piece.text)
+    wanted, text = one_line(piece.text), one_line(reply)
     if piece.code == "unmatched" or not _worth(wanted):
         return
     place = text.find(wanted)
@@ -153,7 +177,7 @@ def _unmatched(piece: Evidence, text: str) -> Iterator[Line]:
             *_excerpt(text, place, place + len(wanted), [Mark(0, 10**6, "hit-near")]),
         )
     else:
-        yield from _missing(wanted, text, False)
+        yield from _missing(piece.text, reply, False)
 
 
 def nearest_line(verdict: Verdict, reply: str, attempt: Attempt | None = None) -> Line | None:
@@ -165,25 +189,27 @@ def nearest_line(verdict: Verdict, reply: str, attempt: Attempt | None = None) -
     if one is None:
         return None
     shown, wanted = one_line(reply[:LONGEST]), one_line(one.text)
-    if (same := same_meaning(wanted, shown, synonyms_of(attempt))) is not None:
+    if (same := same_meaning(one.text, reply[:LONGEST], synonyms_of(attempt))) is not None:
         found = Span(shown[same.start : same.end], "hit-near")
         return (Span("nearest ", "muted"), found, Span(f"  {same.how}", "muted"))
     miss = near_miss(wanted, shown, ignoring_case=bool(one.rule)) if _worth(wanted) else None
     if miss is None:
-        return _said_before(wanted, verdict, attempt)
+        return _said_before(one.text, verdict, attempt)
     place = marked((Span(shown[miss.start : miss.end]),), _added(miss.found_marks))
     return (Span("nearest ", "muted"), *place, Span(f"  {_apart(miss.distance)}", "muted"))
 
 
-def _said_before(wanted: str, verdict: Verdict, attempt: Attempt | None) -> Line | None:
+def _said_before(sought: str, verdict: Verdict, attempt: Attempt | None) -> Line | None:
     """The text, or what means the same, in a turn before the one that was judged: only the last one was."""
     said = [entry for entry in attempt.transcript if entry.kind == "assistant"] if attempt is not None else []
+    wanted = one_line(sought)
     judged = verdict.turn or max((entry.turn for entry in said), default=0)
     for entry in reversed([entry for entry in said if entry.turn < judged]):
-        text = one_line(entry.text[:LONGEST])
+        reply = entry.text[:LONGEST]
+        text = one_line(reply)
         start = text.lower().find(wanted.lower()) if len(text) == len(text.lower()) else text.find(wanted)
         end, how = start + len(wanted), ""
-        if start < 0 and (same := same_meaning(wanted, text, synonyms_of(attempt))) is not None:
+        if start < 0 and (same := same_meaning(sought, reply, synonyms_of(attempt))) is not None:
             start, end, how = same.start, same.end, f"{same.how}, "
         if start >= 0:
             found = Span(text[start:end], "hit-near")
@@ -211,8 +237,9 @@ def _found(wanted: str, places: list[tuple[int, int]], text: str, forbidden: boo
         )
 
 
-def _missing(wanted: str, text: str, ignoring_case: bool, attempt: Attempt | None = None) -> Iterator[Line]:
-    if (same := same_meaning(wanted, text, synonyms_of(attempt))) is not None:
+def _missing(sought: str, reply: str, ignoring_case: bool, attempt: Attempt | None = None) -> Iterator[Line]:
+    wanted, text = one_line(sought, LONGEST_WANTED), one_line(reply)
+    if (same := same_meaning(sought, reply, synonyms_of(attempt))) is not None:
         yield (
             Span("✗ ", "failed"),
             Span(f'"{wanted}"', "strong"),

@@ -9,7 +9,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
+from tui_eval.guard import figures
 from tui_eval.model import Attempt, Entry, Verdict
+from tui_eval.store.summary import judges_of
 from tui_eval.tui.state.case.agent_tree import reading_order, short_name
 from tui_eval.tui.state.case.entry_blocks import LABELS, entry_block, prompt_blocks
 from tui_eval.tui.state.case.expectation_marks import Expectations
@@ -216,10 +218,8 @@ def _outline_entry(view: Transcript, block: Block, entry: Entry, call: PairedCal
             )
         )
     elif entry.kind == "hand_off":
-        name = short_name(entry.name) if block.depth else entry.name
-        view.outline.append(
-            OutlineItem(block.key, block.depth + 1, f"→ {one_line(name, 80)}", "", "", "agent", entry.turn)
-        )
+        name = f"→ {one_line(short_name(entry.name), 80)}"
+        view.outline.append(OutlineItem(block.key, block.depth + 1, name, "", "", "agent", entry.turn))
     elif entry.kind == "error":
         view.outline.append(
             OutlineItem(
@@ -281,7 +281,9 @@ def _tracebacks(attempt: Attempt) -> Iterator[Block]:
 
 
 def facts_of(attempt: Attempt) -> str:
-    """Duration, tokens, cost of a whole attempt, for the head of the screen."""
+    """Duration, tokens, cost of a whole attempt, and what its judging took, for the head of the screen."""
     known = "cached" if attempt.cached else ""
-    parts = (duration(attempt.duration_ms), tokens(attempt.usage), cost(attempt.cost or None), known)
+    used = attempt.judging
+    judges = judges_of(figures.judge_tokens(used), used.cost) if used is not None else ""
+    parts = (duration(attempt.duration_ms), tokens(attempt.usage), cost(attempt.cost or None), known, judges)
     return " · ".join(part for part in parts if part)

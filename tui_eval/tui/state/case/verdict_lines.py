@@ -99,6 +99,12 @@ def label_of(verdict: Verdict) -> str:
 def failed_first(verdicts: Iterable[tuple[int, Verdict]]) -> list[tuple[int, Verdict]]:
     """Verdicts with their places: those that failed, those that could not be judged, then those that passed, each in
     their order. The parts of a set stay below it."""
+    return [one for unit in units_of(verdicts) for one in unit]
+
+
+def units_of(verdicts: Iterable[tuple[int, Verdict]]) -> list[list[tuple[int, Verdict]]]:
+    """The same, each set with its parts (or an assertion that is in none) together: only the set counts, and a part that
+    failed in one that passed made nothing fail."""
     units: list[list[tuple[int, Verdict]]] = []
     for index, verdict in verdicts:
         if verdict.set is not None and units:
@@ -106,7 +112,7 @@ def failed_first(verdicts: Iterable[tuple[int, Verdict]]) -> list[tuple[int, Ver
         else:
             units.append([(index, verdict)])
     rank = {False: 0, None: 1, True: 2}
-    return [one for unit in sorted(units, key=lambda unit: rank[unit[0][1].passed]) for one in unit]
+    return sorted(units, key=lambda unit: rank[unit[0][1].passed])
 
 
 def expected_label(verdict: Verdict) -> str:

@@ -114,8 +114,7 @@ def bars(attempt: Attempt, calls: Sequence[CallRow] | None = None) -> list[SpanB
         if entry.kind == "hand_off":
             start, end = _since(entry, zero), _hand_off_end(entries, index, zero)
             depth = order[index][1] - 1 if entry.name else order[index][1]
-            name = short_name(entry.name) if depth else entry.name
-            label = f"→ {one_line(name or entry.text, 60)}"
+            label = f"→ {one_line(short_name(entry.name) or entry.text, 60)}"
             answer = order[index][2]
             text = entries[answer].text if answer is not None else ""
             bar = SpanBar(label, "hand_off", depth, start, end, entry.turn, entry=index)

@@ -11,6 +11,7 @@ from tui_eval.case_names import told_apart
 from tui_eval.reports.run_comparison import (
     CHANGES,
     COLUMN_WORDS,
+    EDITED,
     GLYPHS,
     WORDS,
     CaseChange,
@@ -63,11 +64,14 @@ def news_of(group: RunGroup | None, case_id: str, known: Collection[tuple[str, i
     return CompareNews(working, tuple(ended), outcome)
 
 
-def news_since(group: RunGroup | None, compared: Collection[str]) -> dict[str, CompareNews]:
-    """By case what runs that began after those compared, and do not count with them, have of it."""
+def news_since(
+    group: RunGroup | None, compared: Collection[str], known: Collection[str] = ()
+) -> dict[str, CompareNews]:
+    """By case what runs that began after those compared, and do not count with them, have of it; those `known` before
+    are no news: a third run that was in front is not what the two are compared for."""
     found: dict[str, CompareNews] = {}
     for run in group.runs if group is not None else ():
-        if not compared or run.info.id in compared or run.info.id < max(compared):
+        if not compared or run.info.id in compared or run.info.id in known or run.info.id < max(compared):
             continue
         for case_id, refs in run.refs.items():
             before = found.get(case_id, CompareNews())
@@ -85,8 +89,8 @@ def news_since(group: RunGroup | None, compared: Collection[str]) -> dict[str, C
 
 
 _STYLES: dict[Change, str] = {
-    "regressed": "failed", "fixed": "passed", "flaky": "note", "not run": "note", "new": "running", "gone": "muted",
-    "unchanged": "muted",
+    "regressed": "failed", "now an error": "error", "fixed": "passed", "an error no more": "note", "flaky": "note",
+    "not run": "note", "new": "running", "gone": "muted", "unchanged": "muted",
 }  # fmt: skip
 GLYPH: dict[Change, tuple[str, str]] = {change: (GLYPHS[change], _STYLES[change]) for change in CHANGES}
 """Glyph and style of each change."""
@@ -136,6 +140,8 @@ def rows(
         if not cases or (only_changed and change == "unchanged"):
             continue
         words = (COLUMN_WORDS if agents else WORDS)[change]
+        if (edited := comparison.edited(change)) and change != "unchanged":
+            words += f"; {edited:,} {EDITED}"
         if change == "unchanged" and comparison.other_answers:
             words += f"; of {OTHER_ANSWER} {comparison.other_answers:,} the answer differs"
         found.append(CompareRow(change, None, len(cases), words))
@@ -177,7 +183,7 @@ def summary_lines(
         room = max(width - len(label) - len(words), 8)
         lines.append((Span(label, "label"), *fit((Span(one_line(name)),), room), Span(words, "muted")))
     style = "failed" if lost > won else "passed" if won > lost else "strong"
-    words = f"{counted(lost, 'case')} regressed, {won:,} fixed"
+    words = f"{counted(lost, 'case')} regressed, {comparison.told}"
     if comparison.nothing_common:
         words = f"{comparison.nothing_common}: > < take another"
     told: Line = (Span(words, style),)
@@ -247,9 +253,11 @@ def row_line(row: CompareRow, width: int) -> Line:
     )
     room = max((width - width_of(right) - 6) if width < 100 else width * 2 // 5, 8)
     news: Line = (Span(f" {row.news.words}", row.news.style),) if row.news is not None else ()
+    if case.edited:
+        news = (Span(" · case edited" if width >= 70 else " · edited", "note"), *news)
     own = row.name if row.name.name else RowName(one_line(case.name), one_line(case.mark))
-    cut_name, cut_mark = own.fitted(max(room - width_of(news) - bool(own.variant), 0))
-    mark: Line = (*((Span(f" {cut_mark}", "label"),) if cut_mark else ()), *news)
+    cut_name, cut_mark = own.fitted(max(room - width_of(news) - 3 * bool(own.variant), 0))
+    mark: Line = (*((Span(f" · {cut_mark}", "label"),) if cut_mark else ()), *news)
     name: Line = (Span(cut_name),)
     pad = Span(" " * max(room - width_of(name) - width_of(mark), 0))
     line: Line = (Span(f"   {glyph} ", style), *name, *mark, pad, Span(" "), *right)

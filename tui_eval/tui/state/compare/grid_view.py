@@ -6,15 +6,15 @@ import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
-from tui_eval.case_names import short_prompts, short_providers
+from tui_eval.case_names import short_prompts, short_providers, suites_apart
 from tui_eval.store.column_names import column_agent, in_columns
 from tui_eval.store.summary import share
 from tui_eval.tui.state.case.verdict_lines import GLYPHS
 from tui_eval.tui.state.lists.case_entry import CaseRow
-from tui_eval.tui.state.lists.telling_apart import NOT_AT_ALL, Differs, cut, differences, suites_apart
-from tui_eval.tui.state.runs.run_view import NOT_RUN
+from tui_eval.tui.state.lists.telling_apart import NOT_AT_ALL, Differs, cut, differences
+from tui_eval.tui.state.runs.run_view import NOT_RUN, RunView
 from tui_eval.tui.state.text.fitting import cell_len, end_of
 from tui_eval.tui.state.text.fitting import fit as fit_text
 from tui_eval.tui.state.text.formatting import cost, duration
@@ -82,6 +82,8 @@ class Grid:
     columns: list[Column]
     tests: list[GridTest]
     short: tuple[dict[str, str], dict[str, str], dict[str, str]] = field(default_factory=lambda: ({}, {}, {}))
+    rooms: dict[tuple[Column, str, bool], tuple[int, int]] = field(default_factory=dict)
+    """Of a column the room that the outcomes and the figures in it need, as far as it was asked for."""
 
     @property
     def worth_it(self) -> bool:
@@ -119,18 +121,30 @@ def _tell_apart(tests: Sequence[GridTest]) -> None:
     ends = suites_apart([(test.name, "", test.suite) for test in tests])
     for test, end in zip(tests, ends, strict=True):
         test.called = f"{end} · {test.name}" if end else test.name
-    same: dict[str, int] = {}
+    same: dict[str, list[GridTest]] = {}
     for test in tests:
-        same[test.called] = same.get(test.called, 0) + 1
-    for test in tests:
-        if same[test.called] > 1:
-            cell = next(iter(test.cells.values()))
-            test.called = (
-                f"{test.called} · {_combination(cell) or cell.variant or cell.case_id.partition('::')[2]}"
-            )
+        same.setdefault(test.called, []).append(test)
+    for name, group in same.items():
+        cells = [next(iter(test.cells.values())) for test in group] if len(group) > 1 else []
+        for test, cell, values in zip(group, cells, _differing(cells), strict=False):
+            more = _combination(cell) or values or cell.variant or cell.case_id.partition("::")[2]
+            test.called = f"{name} · {more}"
     found = differences([test.called for test in tests])
     for test in tests:
         test.differs = found.get(test.called, NOT_AT_ALL)
+
+
+def _differing(cells: Sequence[CaseRow]) -> list[str]:
+    """The values of the variables in which tests of one name differ (a scenario's with its data); empty where that does
+    not tell all of them apart."""
+    given = [cell.case.vars if cell.case is not None else {} for cell in cells]
+    keys = [
+        key
+        for key in dict.fromkeys(key for one in given for key in one)
+        if len({json.dumps(one.get(key), sort_keys=True, default=str) for one in given}) > 1
+    ]
+    told = [" ".join(one_line(one[key], 24) for key in keys if key in one) for one in given]
+    return told if len(set(told)) == len(told) else [""] * len(told)
 
 
 def _combination(cell: CaseRow) -> str:
@@ -273,7 +287,10 @@ def row_line(
     name = fit((Span(cut(one_line(test.called or test.name), test.differs, left - 1)),), left - 1)
     line: Line = (*name, Span(" " * (left - width_of(name))))
     for index in range(first, min(first + fits, len(found.columns))):
-        text = cell_line(test.cells.get(found.columns[index]), figure, words=each >= WORDY)
+        column, words = found.columns[index], each >= WORDY
+        text = cell_line(test.cells.get(column), figure, _room(found, column, figure, words), words=words)
+        if width_of(text) > each - 1:
+            text = cell_line(test.cells.get(column), figure, words=words)
         if width_of(text) > each - 1:  # of a time that is cut nobody knows the unit
             text = fit(text[:1], each - 1)
         if index == chosen:
@@ -282,21 +299,44 @@ def row_line(
     return fit(line, width)
 
 
-def cell_line(cell: CaseRow | None, figure: str = "time", *, words: bool = True) -> Line:
-    """A cell: glyph (and word), attempts where there are several, the figure, the agent where it is not the
-    column's (a test with a provider of its own)."""
-    if cell is None:
-        return (Span("–", "muted"),)
-    if cell.status in ("", NOT_RUN):
-        return (Span("not run", "muted"),)
+def _room(found: Grid, column: Column, figure: str, words: bool) -> tuple[int, int]:
+    """What the outcomes and the figures of a column need, so that figures end below one another."""
+    key = column, figure, words
+    if key not in found.rooms:
+        cells = [test.cells[column] for test in found.tests[:SOUNDED] if column in test.cells]
+        told = [(_outcome(cell, words), figure_of(cell, figure)) for cell in cells if _has_begun(cell)]
+        outcomes = max((cell_len(one) for one, _ in told), default=0)
+        found.rooms[key] = outcomes, max((cell_len(one) for _, one in told), default=0)
+    return found.rooms[key]
+
+
+def _has_begun(cell: CaseRow) -> bool:
+    return cell.status not in ("", NOT_RUN)
+
+
+def _outcome(cell: CaseRow, words: bool) -> str:
     glyph = GLYPHS.get(cell.status, "●")
     ended = sum(letter in "pfec" for letter in cell.attempts)
     many = f" {cell.attempts.count('p')}/{ended}" if ended > 1 else ""
+    return f"{glyph} {cell.status}{many}" if words else f"{glyph}{many}"
+
+
+def cell_line(
+    cell: CaseRow | None, figure: str = "time", room: tuple[int, int] = (0, 0), *, words: bool = True
+) -> Line:
+    """A cell: glyph (and word), attempts where there are several, the figure, the agent where it is not the
+    column's (a test with a provider of its own). `room` is what outcome and figure have."""
+    if cell is None:
+        return (Span("–", "muted"),)
+    if not _has_begun(cell):
+        return (Span("not run", "muted"),)
     said = figure_of(cell, figure) if words else figure_of(cell, figure).lstrip("$")
     style = cell.status if cell.status in GLYPHS else "running"
     agent = f" {one_line(cell.agent)}" if cell.agent != column_of(cell)[0] else ""
-    outcome = f"{glyph} {cell.status}{many}" if words else f"{glyph}{many}"
-    return (Span(outcome, style), Span(f"{f' {said}' if said else ''}{agent if words else ''}", "muted"))
+    outcome = _outcome(cell, words)
+    if said:
+        said = " " * (max(room[0] - cell_len(outcome), 0) + max(room[1] - cell_len(said), 0) + 1) + said
+    return (Span(outcome, style), Span(f"{said}{agent if words else ''}", "muted"))
 
 
 def figure_of(cell: CaseRow, figure: str) -> str:
@@ -321,10 +361,37 @@ def figures_known(found: Grid) -> list[str]:
     return [one for one in FIGURES if one == "time" or any(figure_of(cell, one) for cell in cells)]
 
 
-def metric_lines(metrics: Sequence[Mapping[str, Any]], width: int) -> list[Line]:
-    """Named scores of promptfoo's columns (mean by weight) and what is derived from them, a line for each
-    column; `metrics` as in `RunInfo.metrics`."""
-    lines: list[Line] = []
+Metrics = Sequence[Mapping[str, Any]]
+"""As in `RunInfo.metrics`."""
+
+
+def metrics_of(runs: Sequence[RunView]) -> tuple[Metrics, str]:
+    """The scores of the run that others were added to, and a word that they are its alone: a rerun has those of its few
+    cases, and what a suite derives is computed where a run ends."""
+    having = [run for run in runs if run.info.metrics and not run.info.stepped]
+    if not having:
+        return [], ""
+    whole = max(reversed(having), key=lambda run: len(run.cases))
+    return whole.info.metrics, "without reruns" if len(having) > 1 else ""
+
+
+class ColumnScores(NamedTuple):
+    """The scores of a column of promptfoo, under its name."""
+
+    agent: str
+    prompt: str
+    label: str
+    scores: list[str]
+
+    def is_of(self, column: Column | None) -> bool:
+        """Whether a column of the grid is this one."""
+        return column is not None and self.agent in column[:2] and self.prompt == column[2]
+
+
+def column_scores(metrics: Metrics, said_of: str = "") -> list[ColumnScores]:
+    """Named scores of promptfoo's columns (mean by weight) and what is derived from them, of those that have any;
+    `said_of` is what is said of them."""
+    found: list[ColumnScores] = []
     labels = list(dict.fromkeys(str(column.get("prompt") or "") for column in metrics))
     prompts = dict(zip(labels, short_prompts(labels), strict=True))
     for column in metrics:
@@ -338,10 +405,49 @@ def metric_lines(metrics: Sequence[Mapping[str, Any]], width: int) -> list[Line]
             for name, value in (column.get("derived") or {}).items()
         ]
         if scores:
-            told = (column.get("agent"), prompts[str(column.get("prompt") or "")])
-            who = " · ".join(one_line(part, 40) for part in told if part)
-            lines.append(fit((Span(f"{who or 'scores'}  ", "label"), Span(", ".join(scores))), width))
+            agent, prompt = str(column.get("agent") or ""), str(column.get("prompt") or "")
+            who = " · ".join(one_line(part, 40) for part in (agent, prompts[prompt]) if part)
+            label = f"{who or 'scores'}{f' ({said_of})' if said_of else ''}"
+            found.append(ColumnScores(agent, prompt, label, scores))
+    return found
+
+
+def metric_lines(
+    metrics: Metrics, width: int, said_of: str = "", *, most: int = 0, here: Column | None = None
+) -> list[Line]:
+    """A line for each column with the scores that fit and how many do not; at most `most` lines (0: all), that of the
+    column `here` first, the last of them with how many columns are left out."""
+    columns = column_scores(metrics, said_of)
+    columns.sort(key=lambda one: not one.is_of(here))
+    shown = columns[: most or None]
+    left_out = len(columns) - len(shown)
+    lines: list[Line] = []
+    for number, one in enumerate(shown):
+        last = left_out and number == len(shown) - 1
+        end = f"; {left_out:,} more column{'s' * (left_out != 1)}" if last else ""
+        lines.append(_fitted(one, width, end))
     return lines
+
+
+def _fitted(one: ColumnScores, width: int, end: str) -> Line:
+    label = Span(f"{one.label}  ", "label")
+    if cell_len(label.text) > width // 2:
+        label = Span(
+            "".join(part.text for part in fit((Span(one.label),), max(width // 2 - 2, 4))) + "  ", "label"
+        )
+    for told in (end, ""):
+        for count in range(len(one.scores), 0, -1):
+            left = len(one.scores) - count
+            words, more = ", ".join(one.scores[:count]), f" and {left:,} more" if left else ""
+            if cell_len(label.text + words + more + told) <= width:
+                return (label, Span(words), Span(more + told, "muted"))
+    return fit((label, Span(f"{len(one.scores):,} scores{end}", "muted")), width)
+
+
+def scores_in_full(metrics: Metrics, here: Column | None, said_of: str = "") -> str:
+    """All scores of the column `here`; empty where it has none."""
+    one = next((one for one in column_scores(metrics, said_of) if one.is_of(here)), None)
+    return f"Scores of {one.label}: {', '.join(one.scores)}" if one is not None else ""
 
 
 def _mean(value: Any, weight: Any) -> Any:

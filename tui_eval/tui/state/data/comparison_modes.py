@@ -70,8 +70,12 @@ def disagreement(attempt: Attempt, folder: Path | None = None, sides: Sides | No
 def _compared(mode: str, details: DataDetails, expected: list[Any], actual: list[Any]) -> Any:
     from tui_eval.frames import compare, nao_reference
 
-    make = nao_reference.compare if mode == "reference" else compare.compare
-    return make(actual, expected, settings_of(details), details.columns or None)
+    settings, columns = settings_of(details), details.columns or None
+    if mode != "reference":
+        return compare.compare(actual, expected, settings, columns)
+    kinds: Any = details.settings.get("types")
+    types = {str(name): str(kind) for name, kind in kinds.items()} if isinstance(kinds, dict) else None
+    return nao_reference.compare(actual, expected, settings, columns, types=types)
 
 
 def _of_frames(mode: str, details: DataDetails, expected: Any, actual: Any) -> Any:

@@ -6,7 +6,7 @@ import unicodedata
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from tui_eval.guard.text import clip
+from tui_eval.guard.text import clip, same_to_the_eye, unseen
 from tui_eval.tui.state.text.formatting import counted
 from tui_eval.tui.state.text.lines import Line, Span, dotted, one_line, width_of
 from tui_eval.tui.state.text.text_difference import common, difference
@@ -89,7 +89,12 @@ def _missing_columns(view: DataView) -> list[tuple[Span, ...]]:
     parts: list[tuple[Span, ...]] = []
     for name in view.missing_columns[:3]:
         renamed = view.renamed.get(name)
-        words = f": the answer calls it {one_line(renamed, 24)}?" if renamed else ""
+        words = ""
+        if renamed:
+            looks = same_to_the_eye(name, renamed)
+            words = (
+                f": the answer has it {looks}" if looks else f": the answer calls it {one_line(renamed, 24)}?"
+            )
         parts.append((Span(f"− column {one_line(name, 24)} missing", "missing"), Span(words, "note")))
     if len(view.missing_columns) > 3:
         parts.append((Span(f"− {len(view.missing_columns) - 3} more columns missing", "missing"),))
@@ -250,6 +255,8 @@ def alike(expected: str, actual: str) -> str:
         return ""
     if expected.isascii() and actual.isascii() and _bare(expected) != _bare(actual):
         return ""  # what the last of them does not make the same none does: most cells of a long difference
+    if apart := unseen(expected, actual):
+        return f"differs only in {apart}"
     for words, change in (
         ("blanks at the ends", str.strip),
         ("the ends of lines", lambda text: text.replace("\r\n", "\n")),

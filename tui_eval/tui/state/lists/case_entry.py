@@ -84,6 +84,8 @@ class Extent:
 
     name: int = 0
     """Cells of the longest name with what tells it apart."""
+    variant: int = 0
+    """Cells of the longest that tells a row from others of its test."""
     attempts: int = 0
     """Of the case with the most."""
     trend: int = 0
@@ -133,7 +135,10 @@ def extent_of(entries: Iterable[CaseRow]) -> Extent:
             suite = entry.suite
         wide = len(entry.name) if entry.name.isascii() else cell_len(entry.name)
         if entry.variant:
-            wide += cell_len(entry.variant) + 3
+            told = cell_len(entry.variant)
+            wide += told + 3
+            if told > extent.variant:
+                extent.variant = told
         if wide > extent.name:
             extent.name = wide
         # Most cases of a large list have nothing yet, or nothing new.

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Sequence, Set
 from dataclasses import dataclass, field, replace
 from typing import Literal, NamedTuple
 
+from tui_eval.case_names import suites_apart
 from tui_eval.model import Problem, Suite
 from tui_eval.tui.state.lists.case_entry import CaseRow, Extent, extent_of
 from tui_eval.tui.state.lists.entries import differing_tests, failing, not_passed
@@ -23,10 +24,9 @@ from tui_eval.tui.state.lists.telling_apart import (
     differences,
     listed,
     named_together,
-    suites_apart,
 )
 from tui_eval.tui.state.runs.run_view import NOT_RUN
-from tui_eval.tui.state.text.formatting import SEVERITY
+from tui_eval.tui.state.text.formatting import SEVERITY, counted
 
 LineKind = Literal["folder", "suite", "group", "test", "fold", "case", "problem"]
 SORTS = ("file", "outcome", "name", "duration", "age", "cost")
@@ -61,6 +61,8 @@ class TreeLine:
     """Of a fold of a test's rows, what these are called: as many stand in its line as there is room for."""
     beside: str = ""
     """What tells it from a line beside it of the same name, of another suite."""
+    beside_differs: Differs = NOT_AT_ALL
+    """Where that differs from what the other lines have."""
     of: int = 0
     """Rows of its test, shown here or not."""
     _telling: CaseRow | None = None
@@ -289,6 +291,9 @@ def _tell_apart(lines: Iterable[TreeLine]) -> None:
             if len(same[line.name, line.beside]) > 1:  # of a run whose suite is not at hand
                 more = line.members[0].test.removeprefix(line.name)
                 line.beside = f"{line.beside} {more or '#1'}".strip()
+        ends = differences([line.beside for line in cases if line.beside])
+        for line in cases:
+            line.beside_differs = ends.get(line.beside, NOT_AT_ALL)
 
 
 def summary_row(line: TreeLine) -> CaseRow:
@@ -300,13 +305,13 @@ def summary_row(line: TreeLine) -> CaseRow:
     if line.status and len(members) < len(line.members):
         name = f"{len(members):,} {FOLDING[line.status]}"
     elif line.status and not line.counts[line.status]:  # until the list is made anew
-        name = f"{len(members):,} cases"
+        name = counted(len(members), "case")
     else:
         name = line.name
     same = [entry for entry in members if entry.status == worst.status]
     if worst.status in ("failed", "error"):  # counted together: the rest of the test would read as passed
         same = [entry for entry in members if entry.status in ("failed", "error")]
-    causes = {_why(entry) for entry in same}
+    causes = {common_cause(entry) for entry in same}
     figures = {
         "duration_ms": max((one.duration_ms for one in members if one.duration_ms is not None), default=None),
         "finished_at": max((one.finished_at for one in members if one.finished_at), default=None),
@@ -344,7 +349,7 @@ def summary_row(line: TreeLine) -> CaseRow:
 def _shared_reason(rows: Sequence[CaseRow]) -> str:
     """Why rows that failed alike do not pass: in the words of each where they are the same, else in those that leave
     out in what they differ."""
-    return rows[0].cause if len({one.cause for one in rows}) == 1 else _why(rows[0])
+    return rows[0].cause if len({one.cause for one in rows}) == 1 else common_cause(rows[0])
 
 
 def _total(values: Iterable[float | None]) -> float | None:
@@ -383,7 +388,7 @@ def urgency(entry: CaseRow) -> int:
     return 1 if entry.flaky else 2 if entry.status in ("running", "retrying") else 3
 
 
-def _why(entry: CaseRow) -> str:
+def common_cause(entry: CaseRow) -> str:
     """Why a case stands as it does; the same for those that failed alike."""
     if entry.status not in ("failed", "error"):
         return ""
@@ -418,7 +423,7 @@ class _Lines:
             if view.grouping == "agent":
                 parts = dict.fromkeys(filter(None, (entry.agent, entry.model)))  # one name for both: once
                 found.setdefault(" ".join(parts), []).append(entry)
-            elif (words := _why(entry)) != "":
+            elif (words := common_cause(entry)) != "":
                 found.setdefault(words, []).append(entry)
             else:
                 rest.append(entry)
@@ -617,7 +622,7 @@ class _Lines:
         first = test[0]
         alike: dict[tuple[str, str, bool], list[CaseRow]] = {}
         for entry in test:
-            alike.setdefault((entry.status, _why(entry), entry.flaky), []).append(entry)
+            alike.setdefault((entry.status, common_cause(entry), entry.flaky), []).append(entry)
         same = len(alike) == 1 and first.status in ALIKE and not any(e.key in self.view.held for e in test)
         key = f"{group}\n{first.suite}\n{first.test or first.name}"
         line = TreeLine(

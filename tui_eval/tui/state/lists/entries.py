@@ -11,6 +11,7 @@ from tui_eval.guard import figures
 from tui_eval.store import case_state
 from tui_eval.store.case_state import Column
 from tui_eval.store.schema import CaseHistory
+from tui_eval.store.summary import why_not
 from tui_eval.tui.state.app_state import AppState, CaseItem, CasePointer
 from tui_eval.tui.state.lists.case_entry import CaseRow, EntryColumn
 from tui_eval.tui.state.lists.filtering import Subject, tags_of
@@ -196,9 +197,9 @@ def _from_group(entry: CaseRow, group: RunGroup, key: str) -> None:
     entry.cost = sum(costs) if costs else None
     entry.cached = sum(row.cached > 0 for row in done)
     bad = [one for one in placed if one.row.state == "done" and one.row.outcome != "passed"]
-    worst = next((one for one in bad if one.run is placed[-1].run), None) or next(iter(bad), None)
-    entry.cause, entry.alike = (worst.row.cause, worst.row.alike) if worst else ("", "")
-    entry.message = worst.row.message if worst else done[0].message if done else ""
+    why = why_not([one.row for one in bad if one.run is placed[-1].run] or [one.row for one in bad])
+    entry.cause, entry.alike = why.cause, why.alike
+    entry.message = why.message if why.telling is not None else done[0].message if done else ""
     entry.detail = next((row.detail for row in working if row.detail), "")
 
 

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Collection, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 import msgspec
 
 from tui_eval.store import linked
 from tui_eval.store.run_folders import DATABASE
 from tui_eval.store.schema import RunSummary
-from tui_eval.store.summary import share
+from tui_eval.store.summary import per_known, share
 from tui_eval.tui.state.runs.trends import Point
 from tui_eval.tui.state.text import formatting
 from tui_eval.tui.state.text.lines import Line, Span, fit, one_line, plain, width_of
@@ -23,8 +24,11 @@ STATES: dict[str, tuple[str, str]] = {
     "cancelled": ("⊘", "cancelled"),
     "interrupted": ("!", "error"),
     "damaged": ("!", "error"),
+    "newer": ("!", "error"),
 }
 """Glyph and style of each state of a run."""
+NARROW = 70
+"""Columns below which the name of a case needs all there is."""
 _WHOLE = 1_000
 """Columns in which a line has everything."""
 _ENDING = re.compile(r"\.(ya?ml|hocon|json|csv)(?=, |$)")
@@ -50,6 +54,11 @@ class RunLine(msgspec.Struct, frozen=True):
         return self.run.linked_to or self.part_of
 
     @property
+    def whole(self) -> bool:
+        """Whether it is neither a part of another run nor a step."""
+        return not self.above and not self.run.stepped
+
+    @property
     def judged(self) -> int:
         """Attempts that passed, failed or erred."""
         return self.run.passed + self.run.failed + self.run.errors
@@ -65,9 +74,9 @@ class RunLine(msgspec.Struct, frozen=True):
         return self.run.state in ("running", "paused")
 
     @property
-    def damaged(self) -> bool:
+    def unread(self) -> bool:
         """Whether it cannot be read; its `what` says why."""
-        return self.run.state == "damaged"
+        return self.run.unread
 
     @property
     def places(self) -> str:
@@ -104,6 +113,28 @@ def with_parts(lines: Sequence[RunLine]) -> list[RunLine]:
     ]
 
 
+def adding_to(runs: Iterable[RunSummary]) -> Counter[str]:
+    """How many runs add to each, by its id: a rerun of a rerun adds to the first run too, under which it stands."""
+    linked_to = {run.id: run.linked_to for run in runs if run.linked_to}
+    found: Counter[str] = Counter()
+    for run_id in linked_to:
+        seen, above = {run_id}, linked_to[run_id]
+        while above and above not in seen:
+            found[above] += 1
+            seen.add(above)
+            above = linked_to.get(above)
+    return found
+
+
+def _root(one: RunLine, by_id: Mapping[str, RunLine]) -> str:
+    """The run that it stands under in the list, itself where it stands under none: a rerun of a rerun stands beside it."""
+    seen = {one.run.id}
+    while one.above in by_id and one.above not in seen:
+        one = by_id[one.above]
+        seen.add(one.run.id)
+    return one.run.id
+
+
 def under_their_runs(lines: Sequence[RunLine]) -> list[RunLine]:
     """Reruns and steps below the run they belong to, in the order they were made; the runs by the newest of what
     belongs to each, newest first. One whose run is not listed stands by itself."""
@@ -113,17 +144,9 @@ def under_their_runs(lines: Sequence[RunLine]) -> list[RunLine]:
         for one in with_parts(lines)
     ]
     by_id = {one.run.id: one for one in lines}
-
-    def root(one: RunLine) -> str:
-        seen = {one.run.id}
-        while one.above in by_id and one.above not in seen:
-            one = by_id[one.above]
-            seen.add(one.run.id)
-        return one.run.id
-
     groups: dict[str, list[RunLine]] = {}
     for one in sorted(lines, key=lambda line: line.run.id):
-        groups.setdefault(root(one), []).append(one)
+        groups.setdefault(_root(one, by_id), []).append(one)
     newest_first = sorted(groups.values(), key=lambda group: group[-1].run.id, reverse=True)
     return [one for group in newest_first for one in group]
 
@@ -148,9 +171,22 @@ def begun_apart(lines: Sequence[RunLine]) -> dict[str, str]:
     """When runs began that would read the same but for their age, by id; with seconds where it takes them, else the
     end of the id."""
     alike: dict[tuple[object, ...], list[RunSummary]] = {}
+    by_id = {one.run.id: one for one in lines}
     for one in lines:
         run = one.run
-        said = (run.state, run.passed, run.failed, run.errors, run.cost, run.what, run.agents, one.above)
+        said = (
+            run.state,
+            run.passed,
+            run.failed,
+            run.errors,
+            run.cost,
+            run.what,
+            run.agents,
+            one.above and _root(one, by_id),
+            run.stepped,
+            run.only,
+            run.rules,
+        )
         alike.setdefault(said, []).append(run)
     found: dict[str, str] = {}
     for runs in alike.values():
@@ -174,9 +210,9 @@ def row_line(one: RunLine, width: int, now: float, marks: Collection[str] = (), 
         Span(f"{glyph} ", style),
         Span(f"{formatting.age(now - run.started_at):>4} ", "muted"),
     )
-    if one.damaged:
+    if one.unread:
         reason = run.what.partition(f"{DATABASE}: ")[2] or run.what
-        line = (*line, Span("damaged ", style), Span(f"{one_line(run.id)}: {one_line(reason)}", "muted"))
+        line = (*line, Span(f"{run.state} ", style), Span(f"{one_line(run.id)}: {one_line(reason)}", "muted"))
         return fit(line, width)
     rate = share(one.pass_rate) if one.pass_rate is not None else ""
     line = (
@@ -192,6 +228,11 @@ def row_line(one: RunLine, width: int, now: float, marks: Collection[str] = (), 
     if one.above:
         where = "its run is gone · " if one.orphan else "its run is not shown · " if one.hidden else ""
         line = (*line, Span(f"↳ {where}", "note"))
+    if run.stepped:
+        line = (*line, Span("step ", "note"))
+    if run.rules:
+        word = run.rules.partition(" ")[0]
+        line = (*line, Span(f"{word if width >= NARROW else word[:3]} ", "note"))
     if begun:
         line = (*line, Span(f"{begun} ", "muted"))
     return fit((*line, *_what(one, width - width_of(line))), width)
@@ -210,6 +251,9 @@ def _what(one: RunLine, room: int) -> Line:
     cases = one_line(one.cases)
     long = f" ({cases} case{'s' * (cases != '1')})" if cases else ""
     brief = f" ({cases})" if cases else ""
+    if one.run.only and cases:
+        name = one_line(one.run.only, 200)
+        long, brief = f" › {name}{long if cases != '1' else ''}", f" › {name}"
     forms = [
         *((name, cases, who) for who in (agents, many) for name, cases in ((places, long), (places, brief))),
         (short, brief, many),
@@ -218,6 +262,8 @@ def _what(one: RunLine, room: int) -> Line:
         *((f"{name} …", brief, who) for name in bare.split(", ")[:1] if name != bare for who in (many, "")),
         (bare, "", ""),
     ]
+    if one.run.only and cases:  # of one case its name says more than its file's
+        forms[-1:] = [(one_line(one.run.only, 200), "", who) for who in (agents, many, "")]
     lines: list[Line] = [
         (Span(name), Span(cases, "muted"), Span(f" · {who}" if who else "", "muted"))
         for name, cases, who in forms
@@ -240,7 +286,7 @@ def points(lines: Sequence[RunLine]) -> list[Point]:
     return [
         _point(one)
         for one in sorted(with_parts(lines), key=lambda line: line.run.id)
-        if not one.above and one.judged
+        if one.whole and one.judged
     ]
 
 
@@ -251,13 +297,18 @@ def _point(one: RunLine) -> Point:
         run.id,
         run.started_at,
         one.pass_rate,
-        None if run.cost is None else run.cost / one.judged,
+        per_known(run.cost, run.cost_of, one.judged),
         one.latency_ms,
-        None if tokens is None else tokens / one.judged,
+        per_known(tokens, run.tokens_of, one.judged),
         run.cost,
         tokens,
-        None if run.finished_at is None else run.finished_at - run.started_at,
+        run.took,
         next((name for name, number in outcomes if number), ""),
+        tuple(
+            (name, f"of {known:,} known")
+            for name, known in (("cost", run.cost_of), ("tokens", run.tokens_of))
+            if 0 < known < one.judged
+        ),
     )
 
 

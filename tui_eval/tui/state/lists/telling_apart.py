@@ -13,6 +13,7 @@ from itertools import combinations, islice, pairwise, product
 from math import prod
 from typing import NamedTuple
 
+from tui_eval.case_names import suites_apart
 from tui_eval.tui.state.text.fitting import cell_len, end_of, shorten
 from tui_eval.tui.state.text.lines import one_line
 
@@ -35,6 +36,8 @@ class Differs(NamedTuple):
 NOT_AT_ALL = Differs()
 _NAME = 14
 """Cells that a name keeps beside what tells it from others of its name, and not from all."""
+_BEGINNING = 8
+"""The same of a name that differs from the others at its beginning."""
 
 
 def differences(names: Sequence[str]) -> dict[str, Differs]:
@@ -90,15 +93,12 @@ def cut(text: str, differs: Differs, width: int) -> str:
 
 
 def shares(wanted: Sequence[int], room: int) -> list[int]:
-    """How many cells each of several texts gets of the room: the longest give way first."""
-    given = list(wanted)
-    while sum(given) > max(room, 0):
-        longest = max(given)
-        number = len(given) - 1 - given[::-1].index(longest)
-        below = max((one for one in given if one < longest), default=0)
-        given[number] = max(below, longest - (sum(given) - max(room, 0)))
-        if given[number] == longest:
-            given[number] -= 1
+    """How many cells each of several texts gets of the room: the longest give way first, of equally long ones each."""
+    given, left = [0] * len(wanted), max(room, 0)
+    shortest_first = sorted(range(len(wanted)), key=lambda number: (wanted[number], -number))
+    for waiting, number in zip(range(len(wanted), 0, -1), shortest_first, strict=True):
+        given[number] = min(wanted[number], left // waiting)
+        left -= given[number]
     return given
 
 
@@ -218,18 +218,6 @@ def _by_what_they_share(rows: Sequence[str], factors: tuple[tuple[str, ...], ...
     return [*names, *left]
 
 
-def suites_apart(rows: Sequence[tuple[str, str, str]]) -> list[str]:
-    """Of each of these rows (name, what tells it from others of its suite, suite) as much of the end of its suite's path
-    as tells it from rows of other suites that read the same; empty where there are none."""
-    same: dict[tuple[str, str], set[str]] = {}
-    for name, variant, suite in rows:
-        same.setdefault((name, variant), set()).add(suite)
-    ends: dict[tuple[str, str], dict[str, str]] = {
-        key: _ends(suites) for key, suites in same.items() if len(suites) > 1
-    }
-    return [ends.get((name, variant), {}).get(suite, "") for name, variant, suite in rows]
-
-
 class RowName(NamedTuple):
     """What a row of a table of cases is called: its name, what tells it from others of that name, and where each
     differs from those of the other rows."""
@@ -255,23 +243,14 @@ def row_names(rows: Iterable[tuple[str, str, str]]) -> list[RowName]:
         f"{variant} {end}".strip() for (_, variant, _), end in zip(told, suites_apart(told), strict=True)
     ]
     by_name, by_variant = differences([name for name, _, _ in told]), differences(variants)
-    least = RowName("").least if len(set(variants)) == len(variants) else _NAME
+    apart = len(set(variants)) == len(variants)
     return [
-        RowName(name, variant, by_name.get(name, NOT_AT_ALL), by_variant.get(variant, NOT_AT_ALL), least)
+        RowName(
+            name,
+            variant,
+            by_name.get(name, NOT_AT_ALL),
+            by_variant.get(variant, NOT_AT_ALL),
+            RowName("").least if apart else _NAME if name in by_name else _BEGINNING,
+        )
         for (name, _, _), variant in zip(told, variants, strict=True)
     ]
-
-
-def _ends(paths: set[str]) -> dict[str, str]:
-    """Of each path one part that no other has at its place from the end, else the shortest end that differs."""
-    parts = {path: path.split("/") for path in paths}
-    for depth in range(1, max(map(len, parts.values())) + 1):
-        at = {path: of[-depth] if len(of) >= depth else "" for path, of in parts.items()}
-        if len(set(at.values())) == len(at) and all(at.values()):
-            return at
-    deepest = max(map(len, parts.values()))
-    for depth in range(1, deepest + 1):
-        ends = {path: "/".join(of[-depth:]) for path, of in parts.items()}
-        if len(set(ends.values())) == len(ends):
-            return ends
-    return {path: path for path in paths}

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from tui_eval.store.schema import CaseHistory
+from tui_eval.tui.state.runs.trends import mean
 from tui_eval.tui.state.text import formatting
 
 FREE = ("scripted", "echo", "replay")
@@ -32,8 +33,8 @@ class Planned(NamedTuple):
 
 
 class Estimate(NamedTuple):
-    """`cost` in USD (None: nothing is known), `unknown` attempts whose cost is not, `free` where nobody is
-    paid at all, `seconds` (None: nothing is known)."""
+    """`cost` in USD with that of judges (None: nothing is known), `unknown` attempts whose cost is not, `free` where
+    nobody is paid at all, `seconds` (None: nothing is known)."""
 
     cases: int
     attempts: int
@@ -63,30 +64,35 @@ class Estimate(NamedTuple):
 def estimate(planned: Sequence[Planned], lanes: int) -> Estimate:
     """What these cases come to, `lanes` attempts at once. What is not known of a case is taken to be what
     the others take with the same agent."""
-    per: dict[Who, list[tuple[int, float | None, float | None]]] = {}
+    per: dict[Who, list[tuple[int, _Usual]]] = {}
     for case in planned:
         for who in case.who:
-            per.setdefault(who, []).append((case.attempts, *_one(case.history, who)))
-    attempts = sum(count for rows in per.values() for count, _, _ in rows)
-    cost, priced, unknown = 0.0, False, 0
+            per.setdefault(who, []).append((case.attempts, _one(case.history, who)))
+    attempts = sum(count for rows in per.values() for count, _ in rows)
+    cost, priced, judged, unknown = 0.0, False, False, 0
     busy, longest, slowest, timed = 0.0, 0.0, 0.0, False
     for who, rows in per.items():
-        price = _mean([value for _, value, _ in rows])
-        time = _mean([value for _, _, value in rows])
+        price = mean([one.cost for _, one in rows])
+        time = mean([one.seconds for _, one in rows])
         own = 0.0
-        for count, one_cost, one_time in rows:
+        for count, one in rows:
+            if (
+                one.judging is not None
+            ):  # whoever answers, they are paid; of a new case nobody knows whether it asks any
+                priced, judged = True, True
+                cost += one.judging * count
             if not who.free:
-                value = one_cost if one_cost is not None else price
+                value = one.cost if one.cost is not None else price
                 priced = priced or value is not None
                 cost += (value or 0.0) * count
                 unknown += count if value is None else 0
-            seconds = one_time if one_time is not None else time or 0.0
+            seconds = one.seconds if one.seconds is not None else time or 0.0
             timed = timed or seconds > 0
             own += seconds * count
             longest = max(longest, seconds)
         busy += own
         slowest = max(slowest, own / min(who.at_once or lanes, max(lanes, 1)))
-    free = bool(per) and all(who.free for who in per)
+    free = bool(per) and not judged and all(who.free for who in per)
     total = max(busy / max(1, min(lanes, attempts)), longest, slowest) if attempts else 0.0
     return Estimate(
         len(planned),
@@ -98,9 +104,17 @@ def estimate(planned: Sequence[Planned], lanes: int) -> Estimate:
     )
 
 
-def _one(history: Sequence[CaseHistory], who: Who) -> tuple[float | None, float | None]:
-    """USD and seconds of one attempt, from the newest results that know them. An answer that was judged
-    again cost nothing then, which says nothing of what asking costs."""
+class _Usual(NamedTuple):
+    """What one attempt takes: USD of the agent and of judges, and seconds; None where it is not known."""
+
+    cost: float | None
+    judging: float | None
+    seconds: float | None
+
+
+def _one(history: Sequence[CaseHistory], who: Who) -> _Usual:
+    """What one attempt took, from the newest results that know it. An answer that was judged again, or came from the
+    cache, cost nothing then, which says nothing of what asking costs."""
     own = [
         past
         for past in history
@@ -108,12 +122,20 @@ def _one(history: Sequence[CaseHistory], who: Who) -> tuple[float | None, float 
     ]
     if who.model is None:  # whichever the suite asks by itself, not one that was named once
         own = [past for past in own if past.asked != "named"] or own
-    costs = [past.cost / max(1, past.own_attempts or past.attempts) for past in own if past.cost]
+    costs = [
+        past.cost / _attempts(past)
+        for past in own
+        if past.cost or (past.cost is not None and not past.judges and not past.cached)
+    ]
+    judging = [
+        past.judge_cost / _attempts(past)
+        for past in own
+        if past.judge_cost and past.content_hash == own[0].content_hash  # it may have had a rubric once
+    ]
     times = [past.duration_ms / 1000 for past in own if past.duration_ms and past.outcome in _JUDGED]
     times = times or [past.duration_ms / 1000 for past in own if past.duration_ms]
-    return costs[0] if costs else None, times[0] if times else None
+    return _Usual(*(values[0] if values else None for values in (costs, judging, times)))
 
 
-def _mean(values: Sequence[float | None]) -> float | None:
-    known = [value for value in values if value is not None]
-    return sum(known) / len(known) if known else None
+def _attempts(past: CaseHistory) -> int:
+    return max(1, past.own_attempts or past.attempts)

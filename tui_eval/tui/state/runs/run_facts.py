@@ -6,7 +6,9 @@ from collections.abc import Mapping
 
 from tui_eval.case_names import short_providers
 from tui_eval.guard.text import clip, visible
+from tui_eval.store.missing_cases import unread_errors_of
 from tui_eval.store.shard_runs import shard_words
+from tui_eval.store.summary import judges_of
 from tui_eval.store.write_thread import FULL, LEFT_OUT
 from tui_eval.tui.state.runs.run_view import NOT_RUN, RunView
 from tui_eval.tui.state.text import formatting
@@ -19,12 +21,10 @@ Parts = list[tuple[str, str]]
 def progress_line(
     run: RunView, symbols: Symbols, width: int, whole: Mapping[str, int] | None = None
 ) -> Parts:
-    """State, progress and what became of the attempts; retries with their reason, for which everything
-    else makes room. `whole`: the list's cases by status, where it holds more than this run."""
-    detail = ""
-    if run.counts.retrying:
-        detail = next((row.detail for row in run.running() if row.state == "retrying" and row.detail), "")
-        detail = visible(clip(detail, 60), newlines=False)
+    """State, progress and what became of the attempts; retries, and what waits for a person, with their reason, for
+    which everything else makes room. `whole`: the list's cases by status, where it holds more than this run."""
+    detail = next((row.detail for row in run.running() if row.detail), "")
+    detail = visible(clip(detail, 60), newlines=False)
     parts: Parts = []
     ways = ((True, 20, detail), (False, 10, detail), (False, 10, detail))
     ways += ((False, 5, detail), (False, 0, detail))
@@ -86,7 +86,8 @@ def figures_line(run: RunView, symbols: Symbols, now: float, width: int, *, alon
     counts = run.counts
     info = run.info
     facts: list[str] = []
-    facts.append(f"{counts.tokens:,} tokens")
+    if counts.tokens or not counts.done:  # many agents report none, which is not zero
+        facts.append(f"{counts.tokens:,} tokens")
     if counts.cost:
         facts.append(formatting.cost(max(0.0, counts.cost)))
     if counts.cached:
@@ -108,17 +109,24 @@ def figures_line(run: RunView, symbols: Symbols, now: float, width: int, *, alon
     def add(style: str, text: str, least: int | None = None) -> None:
         """Add what fits whole; what may be cut needs room for `least` cells."""
         nonlocal room
-        wide = cell_len(text) + len(symbols.dot)
+        dot = symbols.dot if any(said for _, said in parts) else ""
+        wide = cell_len(text) + len(dot)
         if wide > room:
-            if least is None or room < least + len(symbols.dot):
+            if least is None or room < least + len(dot):
                 return
-            text = shorten(text, room - len(symbols.dot))
+            text = shorten(text, room - len(dot))
             wide = room
-        parts.append((style, f"{symbols.dot}{text}"))
+        parts.append((style, f"{dot}{text}"))
         room -= wide
 
+    judge_cost = round(max(0.0, counts.judge_cost or 0.0), 4) or None
+    if judges := judges_of(counts.judge_tokens, judge_cost):
+        short = judges_of(None, judge_cost)  # what it costs is said before who is asked
+        add("text", judges if cell_len(judges) + len(symbols.dot) <= room else short or judges)
     if part := shard_words(info.provenance):
         add("text", part)
+    if errors := unread_errors_of(info):
+        add("error", f"not whole: {errors:,} error{'s' if errors != 1 else ''} in its files", 9)
     if info.place:
         add("text", visible(clip(info.place, 60), newlines=False), 8)
     if run.trouble and run.active:

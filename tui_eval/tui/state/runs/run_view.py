@@ -71,6 +71,8 @@ class RunCounts:
     cost: float | None = None
     cached: int = 0
     saved: float = 0.0
+    judge_tokens: int = 0
+    judge_cost: float | None = None
 
 
 def standing(row: AttemptRow) -> AttemptRow:
@@ -192,7 +194,7 @@ class RunView:
     def came_to_nothing(self) -> bool:
         """Whether it is a step that has ended without a result."""
         judged = self.counts.passed + self.counts.failed + self.counts.errors
-        return bool(self.info.options.get("step")) and not self.active and not judged
+        return self.info.stepped and not self.active and not judged
 
     @property
     def paused(self) -> bool:
@@ -277,6 +279,9 @@ class RunView:
             counts.cost = (counts.cost or 0.0) + sign * row.cost
         counts.cached += sign * (row.cached > 0)
         counts.saved += sign * (row.saved or 0.0)
+        counts.judge_tokens += sign * (row.judge_tokens or 0)
+        if row.judge_cost is not None:
+            counts.judge_cost = (counts.judge_cost or 0.0) + sign * row.judge_cost
 
     def _count_agent(self, row: AttemptRow, sign: int) -> None:
         """A case that comes to be known later is counted as it was before."""

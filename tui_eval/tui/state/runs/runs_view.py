@@ -9,8 +9,9 @@ from typing import NamedTuple
 import msgspec
 
 from tui_eval.store.failure_modes import Assessment, FailedAttempt, FailureMode, classified
+from tui_eval.store.missing_cases import unread_report
 from tui_eval.store.schema import RunInfo
-from tui_eval.store.summary import cached_of, share, wilson
+from tui_eval.store.summary import cached_of, judges_of, share, wilson
 from tui_eval.tui.state.lists.run_line import RunLine, outcome_sign
 from tui_eval.tui.state.runs.trends import Point, distribution_lines, shown, trend_lines
 from tui_eval.tui.state.text import formatting
@@ -22,12 +23,14 @@ WHEN = "%a %d %b %Y %H:%M:%S"
 
 class RunFacts(msgspec.Struct):
     """What only the run's own folder says: its facts, each attempt's latency (ms) and tokens, how its
-    attempts failed. `problem` where it cannot be read."""
+    attempts failed; `agents_meet`: two of its agents answered the same cases, so that they can be compared.
+    `problem` where it cannot be read."""
 
     info: RunInfo | None = None
     durations: list[float] = []
     tokens: list[float] = []
     assessment: Assessment | None = None
+    agents_meet: bool = False
     problem: str = ""
 
 
@@ -40,7 +43,9 @@ class DetailRow(NamedTuple):
 
 def action_of(one: RunLine, ours: Collection[str]) -> str:
     """What can be done with a run in its state; `ours` are runs of this app's own engine."""
-    if one.damaged:
+    if one.run.state == "newer":
+        return "a newer tui-eval wrote it: update this one to open it"
+    if one.unread:
         return "damaged: D deletes it; other runs are none the worse"
     if one.run.state == "paused" and one.run.id in ours:
         return "paused: enter follows it, P there goes on"
@@ -65,14 +70,17 @@ def detail_rows(
 ) -> list[DetailRow]:
     """All that is said of the run under the cursor; `same` says that the runs in `trend` are all of the same
     suites, and that there are others."""
-    if one.damaged:
+    if one.unread:
         return [DetailRow(line) for line in _damage(one, width, ours)]
     rows = [DetailRow(line) for line in _head(one, facts, width, ours)]
     if len(trend) > 1:
         newest = len(shown(trend, width))
         words = f"  {newest:,} of {len(trend):,}" if newest < len(trend) else f"  {len(trend):,}"
         words += " of the same suites, s: all" if same else ""
-        rows.append(DetailRow(fit((Span("over the runs", "heading"), Span(words, "muted")), width)))
+        rows += [
+            DetailRow(line)
+            for line in _wrapped((Span("over the runs", "heading"), Span(words, "muted")), width)
+        ]
         rows += [DetailRow(line) for line in trend_lines(trend, width, height, one.run.id)]
     if facts is None:
         return [*rows, DetailRow(()), DetailRow((Span("Reading its figures.", "muted"),))]
@@ -93,7 +101,7 @@ def detail_rows(
 def _damage(one: RunLine, width: int, ours: Collection[str]) -> list[Line]:
     """A run that cannot be read: why, and what can be done."""
     lines: list[Line] = [
-        (Span("! damaged", "error"), Span(f"  {one_line(one.run.id)}", "strong")),
+        (Span(f"! {one.run.state}", "error"), Span(f"  {one_line(one.run.id)}", "strong")),
         *(piece for _, _, piece in wrap((Span(one_line(one.run.what), "failed"),), width)),
         (Span(action_of(one, ours), "label"),),
     ]
@@ -104,14 +112,16 @@ def _head(one: RunLine, facts: RunFacts | None, width: int, ours: Collection[str
     run = one.run
     info = facts.info if facts is not None else None
     glyph, style = outcome_sign(run)
-    end = run.finished_at
-    seconds = (end or 0.0) - run.started_at if info is None else info.elapsed(end or 0.0)
-    took = f", took {formatting.clock(seconds)}" if end and run.started_at else ""
+    took = f", took {formatting.clock(run.took)}" if run.took is not None and run.started_at else ""
     when = time.strftime(WHEN, time.localtime(run.started_at))
     lines: list[Line] = [
         (Span(f"{glyph} {run.state}", style), Span(f"  {one_line(run.id)}", "strong")),
         (Span(f"{when}{took}", "muted"),),
-        (Span(one_line(run.what)), Span(f" · {one_line(run.agents)}" if run.agents else "", "muted")),
+        (
+            Span(one_line(run.what)),
+            Span(f" › {one_line(run.only)}" if run.only else "", "strong"),
+            Span(f" · {one_line(run.agents)}" if run.agents else "", "muted"),
+        ),
     ]
     if one.pass_rate is not None:
         low, high = wilson(run.passed, one.judged)
@@ -123,23 +133,29 @@ def _head(one: RunLine, facts: RunFacts | None, width: int, ours: Collection[str
             )
         )
     left = run.total - one.judged - run.cancelled
-    if info is not None and info.options.get("step"):
+    if info is not None and info.stepped:
         by_hand = "" if one.judged else ": what was changed by hand is no result"
         lines.append((Span(f"stepped through turn by turn{by_hand}", "note"),))
     elif left > 0 and not one.active:
         lines.append((Span(f"{left:,} of {run.total:,} attempts not run", "note"),))
     tokens = f"{one.tokens:,} tokens" if one.tokens is not None else ""
     usage = [formatting.cost(run.cost), tokens, cached_of(run.cached, run.saved)]
+    usage.append(judges_of(run.judge_tokens, run.judge_cost))
     if one.latency_ms is not None:
         usage.append(f"{duration(one.latency_ms)} a case")
     if any(usage):
         lines.append((Span(" · ".join(word for word in usage if word), "muted"),))
+    if run.rules:
+        lines.append((Span(f"judged by compat: {run.rules}", "note"),))
     if run.linked_to:
         lines.append((Span(f"↳ adds to run {one_line(run.linked_to)}", "note"),))
     elif one.part_of:
         lines.append((Span(f"↳ a part of what run {one_line(one.part_of)} ran", "note"),))
     if one.linked:
-        lines.append((Span(f"{one.linked} run{'s' * (one.linked > 1)} add to it", "note"),))
+        adding = "1 run adds" if one.linked == 1 else f"{one.linked} runs add"
+        lines.append((Span(f"{adding} to it", "note"),))
+    if info is not None and (unread := unread_report(info)):
+        lines.append((Span(one_line(unread), "failed"),))
     if info is not None and info.note:
         lines.append((Span(one_line(info.note), "note"),))
     git = info.provenance.get("git") if info is not None else None
@@ -147,7 +163,12 @@ def _head(one: RunLine, facts: RunFacts | None, width: int, ours: Collection[str
         dirty = " with changes" if git.get("dirty") else ""
         lines.append((Span(f"commit {one_line(git['commit'])[:12]}{dirty}", "muted"),))
     lines.append((Span(action_of(one, ours), "label"),))
-    return [fit(line, width) for line in lines]
+    return [piece for line in lines for piece in _wrapped(line, width)]
+
+
+def _wrapped(line: Line, width: int) -> list[Line]:
+    """All of a line, below one another where it is wider."""
+    return [piece for _, _, piece in wrap(line, width)]
 
 
 def _modes(assessment: Assessment | None, width: int) -> list[DetailRow]:
@@ -156,8 +177,9 @@ def _modes(assessment: Assessment | None, width: int) -> list[DetailRow]:
     assessment = classified(assessment)
     failed = assessment.attempts - assessment.passed
     named = any(mode.name for mode in assessment.modes)
-    head = f"  {failed:,} of {assessment.attempts:,}, enter: example{'' if named else ', n: names them'}"
-    rows = [DetailRow(()), DetailRow(fit((Span("how they failed", "heading"), Span(head, "muted")), width))]
+    head = f"  {failed:,} of {assessment.attempts:,}, enter example{'' if named else ', n names'}"
+    heading = (Span("how they failed", "heading"), Span(head, "muted"))
+    rows = [DetailRow(()), *(DetailRow(line) for line in _wrapped(heading, width))]
     rows += [DetailRow(mode_line(mode, width), next(iter(mode.examples), None)) for mode in assessment.modes]
     if assessment.note:
         rows.append(DetailRow(fit((Span(one_line(assessment.note), "note"),), width)))

@@ -40,6 +40,8 @@ class SoughtPlace(NamedTuple):
     words: list[str]
 
 
+HINT = "what was said and called; names and reasons: / in the run"
+"""What a search asks for, and where that is found which is in no transcript."""
 _BEGUN = re.compile(r"\d{4}(\d\d)(\d\d)-(\d\d)(\d\d)(\d\d)\b")
 _SUITE = 12
 """Cells below which the end of a suite's path says nothing."""
@@ -82,9 +84,17 @@ def names_of(found: Sequence[FoundEntry], name_of: Callable[[str, str], str]) ->
     return row_names((one.name, marks[one.case_id, one.agent, one.model], one.suite) for one in cases)
 
 
-def row_line(found: FoundEntry, line: int, width: int, name: RowName | None = None, begun: str = "") -> Line:
+def row_line(
+    found: FoundEntry,
+    line: int,
+    width: int,
+    name: RowName | None = None,
+    begun: str = "",
+    *,
+    one_suite: bool = False,
+) -> Line:
     """The first (0) or second (1) line of a result; `name`: what its case is called beside the others, `begun`: when
-    its run began."""
+    its run began, `one_suite`: all results are of one suite, which tells nothing."""
     if line:
         return fit((Span("    "), *from_first(excerpt(found.hit), max(width - 4, 8))), width)
     hit = found.hit
@@ -101,7 +111,7 @@ def row_line(found: FoundEntry, line: int, width: int, name: RowName | None = No
         *tail,
     )
     room = width - width_of(head) - 2
-    suite = end_of(one_line(found.case.suite), room) if room >= _SUITE else ""
+    suite = end_of(one_line(found.case.suite), room) if room >= _SUITE and not one_suite else ""
     return fit((*head, Span(f"  {suite}", "muted")), width)
 
 

@@ -15,7 +15,7 @@ from tui_eval.tui.state.case.case_details import assertion_text
 from tui_eval.tui.state.case.live_transcript import entry_of
 from tui_eval.tui.state.case.verdict_lines import reason_of, title
 from tui_eval.tui.state.runs.run_view import LiveAttempt, LivePiece
-from tui_eval.tui.state.text.stream_text import DEEPEST, pieces_of
+from tui_eval.tui.state.text.stream_text import DEEPEST, pieces_of, so_far
 
 WAITS = "step:"
 LONGEST = 20_000
@@ -153,8 +153,7 @@ def _paragraphs(piece: LivePiece, indent: str) -> list[Paragraph]:
 
 
 def _verdict(line: str) -> Paragraph:
-    word, _, words = line.partition(": ")
-    mark, style = {"passed": ("✓", "good"), "failed": ("✗", "bad")}.get(word, ("◌", "dim"))
+    mark, style, words = so_far(line)
     return style, f"  {mark} {words}"
 
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from tui_eval.store.summary import share
 from tui_eval.tui.state.case.case_history import columns
 from tui_eval.tui.state.text.formatting import cost, duration
-from tui_eval.tui.state.text.lines import Line, Mark, Span, fit, marked
+from tui_eval.tui.state.text.lines import Line, Mark, Span, fit, marked, wrap
 
 LABEL = 11
 """Columns of a plot's name."""
@@ -25,7 +25,8 @@ BUCKETS = 6
 
 class Point(NamedTuple):
     """One run in the plots: share of attempts passed (0–1), what an attempt takes (USD, ms, tokens) and what
-    the whole run took (USD, tokens, seconds); None: unknown. `outcome` is that of its cases, the worst first."""
+    the whole run took (USD, tokens, seconds); None: unknown. `outcome` is that of its cases, the worst first; `partly` says of a figure of an attempt of how many it is the
+    mean, where it is not known of all."""
 
     run_id: str
     at: float
@@ -37,6 +38,12 @@ class Point(NamedTuple):
     whole_tokens: float | None = None
     seconds: float | None = None
     outcome: str = ""
+    partly: tuple[tuple[str, str], ...] = ()
+
+    def of_known(self, name: str) -> str:
+        """` of 30 known`: of how many attempts a figure is the mean; empty where it is of all."""
+        told = dict(self.partly).get(name)
+        return f" {told}" if told else ""
 
 
 class Series(NamedTuple):
@@ -89,19 +96,20 @@ def condensed(points: Sequence[Point], room: int, here: str = "") -> tuple[list[
     return [_mean_of(group, here) for group in groups], per
 
 
+def mean(values: Sequence[float | None]) -> float | None:
+    """The mean of what is known; None where nothing is."""
+    known = [value for value in values if value is not None]
+    return sum(known) / len(known) if known else None
+
+
 def _mean_of(group: Sequence[Point], here: str) -> Point:
     if len(group) == 1:
         return group[0]
     run_id = next((point.run_id for point in group if point.run_id == here), group[0].run_id)
-
-    def mean(values: Sequence[float | None]) -> float | None:
-        known = [value for value in values if value is not None]
-        return sum(known) / len(known) if known else None
-
     # The fields between the time and the outcome, each for itself.
-    means = [mean(values) for values in list(zip(*group, strict=True))[2:-1]]
+    means = [mean(values) for values in list(zip(*group, strict=True))[2:-2]]
     worst = next((one for one in MARKS if any(point.outcome == one for point in group)), "")
-    return Point._make((run_id, group[0].at, *means, worst))
+    return Point._make((run_id, group[0].at, *means, worst, ()))
 
 
 def trend_lines(
@@ -129,7 +137,10 @@ def trend_lines(
     told = {one.name: one.values[0] for one in series([own], whole=whole)} if own is not None else {}
     heights = [height] * len(found) if isinstance(height, int) else list(height)
     for one, high in zip(found, heights, strict=False):
-        lines += _series_lines(one, high, wide, at, told.get(one.name), width)
+        value = told.get(one.name)
+        here_words = one.show(value) if value is not None else ""
+        of_known = own.of_known(one.name) if own is not None and here_words else ""
+        lines += _series_lines(one, high, wide, at, (here_words, of_known), width)
     signs = any(point.outcome for point in newest)
     if signs:
         here_too = wide > 1 and at is not None
@@ -161,11 +172,13 @@ def _marks(points: Sequence[Point], wide: int, at: int | None) -> Line:
 
 
 def _series_lines(
-    one: Series, height: int, wide: int, at: int | None, own: float | None, width: int
+    one: Series, height: int, wide: int, at: int | None, own: tuple[str, str], width: int
 ) -> list[Line]:
+    """`own`: this run's figure, and of how many attempts it is, which is said where there is room for it."""
     known = [value for value in one.values if value is not None]
     top = f"top {one.show(one.top if one.top is not None else max(known))}"
-    here = one.show(own) if own is not None else ""
+    room = width - LABEL - wide * len(one.values) - len("  this run ")
+    here = "".join(own) if len("".join(own)) <= room else own[0]
     lines: list[Line] = []
     for number, row in enumerate(_scaled(one, height)):
         last = number == height - 1
@@ -228,13 +241,13 @@ def distribution_lines(
     if not values:
         return []
     head = (
-        f"  median {show(percentile(values, 0.5))}, 90% to {show(percentile(values, 0.9))},"
-        f" most {show(max(values))}, of {len(values):,}"
+        f"  median {show(percentile(values, 0.5))}, p90 {show(percentile(values, 0.9))},"
+        f" most {show(max(values))} of {len(values):,}"
     )
-    lines: list[Line] = [(Span(name, "strong"), Span(head, "muted"))]
+    lines = [piece for _, _, piece in wrap((Span(name, "strong"), Span(head, "muted")), width)]
     bars = histogram(values)
     if len(bars) == 1:
-        return [fit(lines[0], width)]
+        return lines
     most = max(bar.number for bar in bars)
     names = [f"{show(bar.low)} – {show(bar.high)}" for bar in bars]
     left = max(len(text) for text in names)

@@ -33,21 +33,6 @@ LETTERS: dict[str, str] = {
     "flaky": "~",
     "": " ",
 }
-COLOURS: dict[str, str] = {
-    "passed": "success",
-    "failed": "error",
-    "error": "warning",
-    "flaky": "warning",
-    "running": "primary",
-    "retrying": "warning",
-    "cancelled": "text-muted",
-    "skipped": "text-muted",
-    "waiting": "text-disabled",
-    "not-run": "text-disabled",
-    "": "text-disabled",
-}
-"""Theme variables by outcome or state."""
-NOT_PASSED = ("failed", "error", "cancelled", "flaky")
 BARS = "▁▂▃▄▅▆▇█"
 LETTER_BARS = "_.-:=+*#"
 SEVERITY = {

@@ -1,4 +1,5 @@
-"""The same thing said in another way: a number in another form or unit, a date in another form, a listed synonym.
+"""The same thing said in another way: with characters that nobody sees, a number in another form or unit, a date in
+another form, a listed synonym.
 
 For the person who reads why a text was not found: nothing here judges. `2 years` is `24 months`, `1,5` is `1.5`,
 `50%` is `0.5`, `90 days` is `ninety days`, `2025-03-31` is `March 31, 2025`. What may be read in two ways
@@ -13,6 +14,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from decimal import Decimal, InvalidOperation
 from functools import lru_cache
 from typing import NamedTuple
+
+from tui_eval.guard.text import seen, unseen
 
 LONGEST = 50_000
 """Characters of a text that are looked through."""
@@ -58,9 +61,25 @@ def same_meaning(wanted: str, text: str, synonyms: Iterable[Sequence[str]] = ())
         synonyms: Lists of texts that mean the same.
     """
     wanted, text = wanted.strip(), text[:LONGEST]
-    if not wanted or len(wanted) > LONGEST_WANTED:
+    if not wanted:
         return None
+    if (found := _unseen(wanted, text)) is not None or len(wanted) > LONGEST_WANTED:
+        return found
     return _listed(wanted, text, synonyms) or _dated(wanted, text) or _numbered(wanted, text)
+
+
+def _unseen(wanted: str, text: str) -> SameMeaning | None:
+    """The wanted text where only characters that nobody sees are others; before all else, which would say less."""
+    if text.isascii() and wanted.isascii():
+        return None
+    bare = seen(wanted)
+    kept = [(at, one) for at, character in enumerate(text) if (one := seen(character))]
+    start = "".join(one for _, one in kept).find(bare) if bare else -1
+    if start < 0:
+        return None
+    first, last = kept[start][0], kept[start + len(bare) - 1][0] + 1
+    apart = unseen(wanted, text[first:last])
+    return SameMeaning(first, last, f"the same but for {apart}") if apart else None
 
 
 def _listed(wanted: str, text: str, synonyms: Iterable[Sequence[str]]) -> SameMeaning | None:

@@ -10,7 +10,7 @@ import json
 
 from tui_eval.guard.text import clip, visible
 from tui_eval.model import Entry
-from tui_eval.tui.state.case.agent_tree import HandOffs, short_name
+from tui_eval.tui.state.case.agent_tree import HandOffs, said_again, short_name
 from tui_eval.tui.state.case.prompt_view import asked
 from tui_eval.tui.state.runs.run_view import LiveAttempt, LivePiece
 from tui_eval.tui.state.text.fitting import wrap
@@ -22,6 +22,8 @@ SMALL = 60
 """Cells below which a pane is small: prompts take two lines, arguments and results three."""
 DEEPEST = 4
 """Hand-offs by which a line is indented at most."""
+WOULD_BE_SENT = "would be sent: "
+"""Before the message of a step's turn that waits for the person."""
 _OF_HELPERS = ("tool_call", "tool_result", "hand_off", "error")
 """Besides texts, what is said to be whose where a helper does it."""
 Styled = tuple[str, str]
@@ -36,6 +38,7 @@ class StreamText:
         # What the person knows, or can open, leaves room in a small pane for what is new.
         self._limit = min(VALUE_LIMIT, (3 if self.width < SMALL else 6) * self.width)
         self._call, self._result, self._to = ("▸", "◂", "→") if unicode else (">", "<", "->")
+        self._signs = {} if unicode else {"✓": "P", "✗": "F", "◌": "."}
         self.lines: list[Styled] = []
         self.cut = 0
         """Lines that fell away at the front."""
@@ -122,6 +125,13 @@ class StreamText:
                 self.add("handoff", f"{self._to} {to}", indent)
                 if piece.name:
                     self._handed.add(piece.agent, piece.name, number)
+            case "step":
+                self.add("dim", f"{WOULD_BE_SENT}{text}", indent)
+            case "verdict":
+                for line in piece.text.split("\n"):
+                    mark, style, words = so_far(line)
+                    shown = visible(words, newlines=False)
+                    self.add(style, f"{self._signs.get(mark, mark)} {shown}", indent)
             case "retry":
                 self.add("warn", text, indent)
             case "error":
@@ -139,9 +149,21 @@ class StreamText:
             self.lines.extend((style, f"{indent}{line}") for line in lines)
 
 
+def so_far(line: str) -> tuple[str, str, str]:
+    """What a step says of one assertion after a turn (`passed: …`, `later: so far yes: …`): its sign, its style and the
+    words."""
+    word, _, words = line.partition(": ")
+    mark, style = {"passed": ("✓", "good"), "failed": ("✗", "bad")}.get(word, ("◌", "dim"))
+    return mark, style, words
+
+
 def pieces_of(transcript: list[Entry]) -> LiveAttempt:
     """A finished transcript as if it had just been said: the live rows of an attempt are dropped when
     it is done, its last words often before a viewer has read them."""
+    turns: dict[int, list[tuple[int, Entry]]] = {}
+    for number, entry in enumerate(transcript):
+        turns.setdefault(entry.turn, []).append((number, entry))
+    again = {said_again(of_turn) for of_turn in turns.values()}
     pieces = [
         LivePiece(
             number,
@@ -153,6 +175,7 @@ def pieces_of(transcript: list[Entry]) -> LiveAttempt:
             (entry.started_at or 0.0) + (entry.duration_ms or 0.0) / 1000 * (entry.kind == "tool_result"),
         )
         for number, entry in enumerate(transcript)
+        if number not in again
     ]
     return LiveAttempt(pieces)
 

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_left, bisect_right
 from dataclasses import dataclass
+from itertools import accumulate
 
 from tui_eval.reports.together import LIMIT, WORDS, matcher, pieces
 from tui_eval.tui.state.text.lines import Line, Span, text_lines
 
-_SHORT = 80
-"""Characters of a wanted text up to which whole words around a place are looked at."""
-_WORD = re.compile(r"\w+|[^\w\s]")
+_WORD = re.compile(
+    r"[\u0e00-\u0eff\u3040-\u30ff\u3400-\u9fff]|[^\W\u0e00-\u0eff\u3040-\u30ff\u3400-\u9fff]+|[^\w\s]"
+)
+"""A word; of scripts that put none between blanks, a letter."""
+_JOINS = "-'’./_"
 
 
 def difference(expected: str, actual: str) -> tuple[list[Line], list[Line]]:
@@ -43,38 +47,89 @@ def _lines(spans: list[Span]) -> list[Line]:
     return [tuple(line) for line in lines]
 
 
-def nearest(wanted: str, text: str) -> tuple[int, int] | None:
-    """The place in `text` most like `wanted`, ignoring case, or None where nothing is alike."""
+def nearest(wanted: str, text: str, *, ignoring_case: bool = True) -> tuple[int, int] | None:
+    """The place in `text`, of whole words and as many as `wanted` has, from which that is made with the fewest changes
+    (a word may be written as two, or two as one); None where nothing is alike, or where either is too long to be
+    looked through."""
     from rapidfuzz import fuzz  # imported late: only failed text assertions need it
 
-    if not wanted.strip() or len(wanted) > 500 or len(text) > 50_000:
+    if not wanted.strip() or len(wanted) > 500 or len(text) > 50_000 or len(wanted) > len(text):
         return None
-    found = fuzz.partial_ratio_alignment(wanted.lower(), text.lower(), score_cutoff=65)
-    if found is None or len(text.lower()) != len(text):
+    lowered = text.lower()
+    if len(lowered) != len(text):
         return None
-    if len(wanted) > len(text):
+    found = fuzz.partial_ratio_alignment(wanted.lower(), lowered, score_cutoff=65)
+    if found is None:
         return None
     start, end = found.dest_start, found.dest_end
     while start > 0 and text[start - 1].isalnum() and text[start : start + 1].isalnum():
         start -= 1
     while end < len(text) and text[end].isalnum() and text[end - 1].isalnum():
         end += 1
-    return _fewest_changes(wanted, text, start, end) if len(wanted) <= _SHORT else (start, end)
+    while start < end and text[start].isspace():
+        start += 1
+    while end > start and text[end - 1].isspace():
+        end -= 1
+    if ignoring_case:
+        return _fewest_changes(wanted.lower(), lowered, start, end)
+    return _fewest_changes(wanted, text, start, end)
 
 
 def _fewest_changes(wanted: str, text: str, start: int, end: int) -> tuple[int, int]:
-    """Of the places of as many words around one that is alike, the one with the fewest changes: ` days` makes `days of`
-    as much like `30 days` as `14 days` is."""
+    """Of all places of as many words the first with the fewest changes; the one given where none has fewer. What is
+    alike to a matcher of parts may not be the nearest: ` days` makes `days of` as much like `30 days` as `14 days` is.
+    Fewer words would be nearer, and say less: `years` alone for `2 years`, where there are `three years`."""
     from rapidfuzz.distance import Levenshtein
 
-    around = len(wanted)
-    low = max(0, start - around)
-    words = [(low + one.start(), low + one.end()) for one in _WORD.finditer(text[low : end + around])]
-    many = len(_WORD.findall(wanted))
-    places = [(start, end)]
-    places += [(words[at][0], words[at + many - 1][1]) for at in range(len(words) - many + 1) if many]
-    left, right = wanted.lower(), text.lower()
-    return min(places, key=lambda place: Levenshtein.distance(left, right[place[0] : place[1]].strip()))
+    words = [one.span() for one in _WORD.finditer(text)]
+    starts = [first for first, _ in words]
+    counted = list(accumulate((_begins(text, first) for first in starts), initial=0))
+    at_end = {last: counted[at + 1] for at, (_, last) in enumerate(words)}
+    many = sum(_begins(wanted, one.start()) for one in _WORD.finditer(wanted))
+    best, place = Levenshtein.distance(wanted, text[start:end]), (start, end)
+    least = _least_changes(wanted, text)
+    for last in sorted((last for _, last in words), key=least.__getitem__):
+        if least[last] >= best:
+            break
+        # a place that is longer or shorter by so many characters has as many changes
+        low = bisect_left(starts, last - len(wanted) - best + 1)
+        high = bisect_right(starts, last - len(wanted) + best - 1)
+        for at in range(low, high):
+            first = starts[at]
+            if first >= last:
+                break
+            if at_end[last] - counted[at] != many and abs(last - first - len(wanted)) > 1:
+                continue
+            changes = Levenshtein.distance(wanted, text[first:last], score_cutoff=best - 1)
+            if changes < best:
+                best, place = changes, (first, last)
+    return place
+
+
+def _begins(text: str, at: int) -> bool:
+    """Whether what stands here is counted as a word: `e-mail` is one."""
+    return text[at].isalnum() and not (at > 1 and text[at - 1] in _JOINS and text[at - 2].isalnum())
+
+
+def _least_changes(wanted: str, text: str) -> list[int]:
+    """For each end in `text`, the fewest changes that make `wanted` of what stands before it, wherever that begins: a
+    row of the table of edit distances in the bits of one number (Myers 1999, "A fast bit-vector algorithm for
+    approximate string matching")."""
+    places: dict[str, int] = {}
+    for at, letter in enumerate(wanted):
+        places[letter] = places.get(letter, 0) | 1 << at
+    every, top = (1 << len(wanted)) - 1, 1 << len(wanted) - 1
+    up, down, changes = every, 0, len(wanted)
+    found = [changes]
+    for letter in text:
+        same = places.get(letter, 0)
+        across = (((same & up) + up) ^ up) | same | down
+        more, less = down | (every & ~(across | up)), up & across
+        changes += 1 if more & top else -1 if less & top else 0
+        found.append(changes)
+        more, less = more << 1 & every, less << 1 & every
+        up, down = less | (every & ~(across | more)), more & across
+    return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,14 +152,10 @@ def near_miss(wanted: str, text: str, *, ignoring_case: bool = True) -> NearMiss
     only count as the same."""
     from rapidfuzz.distance import Levenshtein  # imported late: only failed text assertions need it
 
-    place = nearest(wanted, text)
+    place = nearest(wanted, text, ignoring_case=ignoring_case)
     if place is None:
         return None
     start, end = place
-    while start < end and text[start].isspace():
-        start += 1
-    while end > start and text[end - 1].isspace():
-        end -= 1
     found = text[start:end]
     left, right = (wanted.lower(), found.lower()) if ignoring_case else (wanted, found)
     if len(left) != len(wanted) or len(right) != len(found):

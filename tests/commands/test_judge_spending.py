@@ -1,0 +1,163 @@
+"""What judges take: beside what the agents take, in every total, towards the cost limit, in the run that asked them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+from tests.commands.conftest import Cli
+from tests.servers import OpenAIServer, Planned
+from tests.servers.base import Seen
+
+EACH = 19
+"""Tokens of one answer; at a cent each."""
+
+
+class Judge(OpenAIServer):
+    """Says that all is well, and that the first is best."""
+
+    def default(self, seen: Seen) -> Planned:
+        said = {"pass": True, "score": 1, "reason": "well", "steps": ["look"], "best": 0, "index": 0}
+        return Planned(text=json.dumps(said))
+
+
+@pytest.fixture
+def judge() -> Iterator[Judge]:
+    with Judge() as running:
+        yield running
+
+
+SUITE = """\
+prompts: [PROMPTS]
+providers: [echo]
+defaultTest:
+  options: {provider: {id: "openai:chat:judge", config: {apiBaseUrl: "BASE", apiKey: none-at-all, cost: 0.01}}}
+  assert: [ASSERT]
+tests: [{vars: {q: one}}, {vars: {q: two}}, {vars: {q: three}}]
+"""
+
+
+@pytest.fixture
+def suite(judge: Judge, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A promptfoo suite of three tests with a rubric each; the agent is free."""
+    monkeypatch.chdir(tmp_path)
+    write(tmp_path, judge)
+    return tmp_path
+
+
+def write(
+    folder: Path,
+    judge: Judge,
+    *,
+    prompts: str = '"{{q}}"',
+    checks: str = "{type: llm-rubric, value: is well}",
+) -> None:
+    text = SUITE.replace("PROMPTS", prompts).replace("ASSERT", checks).replace("BASE", judge.base)
+    (folder / "promptfooconfig.yaml").write_text(text, "utf-8")
+
+
+def results(path: Path) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    document = json.loads(path.read_text())
+    return document["summary"], document["results"]
+
+
+def test_what_judges_take_is_in_every_total(cli: Cli, suite: Path, judge: Judge) -> None:
+    names = ["a.json", "a.promptfoo.json", "a.html", "a.md", "a.csv", "a.parquet", "a.jsonl"]
+    done = cli("run", ".", "--trust", *(word for name in names for word in ("-o", name)))
+    words = "judges: 57 tokens, $0.5700"
+    assert done.code == 0 and done.out.endswith(f"All 3 cases passed; {words}\n")
+    summary, rows = results(suite / "a.json")
+    assert summary["total_judge_tokens"] == 3 * EACH
+    assert summary["total_judge_cost"] == pytest.approx(0.57)
+    assert (summary["total_tokens"], summary["total_cost"]) == (0, 0), "the agent's own stay what they are"
+    assert [one["judging"] for one in rows] == [
+        {"calls": 1, "tokens": 19, "input_tokens": 12, "output_tokens": 7, "cached_tokens": None, "cost": 0.19}
+    ] * 3  # fmt: skip
+    whole = json.loads((suite / "a.promptfoo.json").read_text())["results"]
+    took = {"total": 57, "prompt": 36, "completion": 21, "cached": 0, "numRequests": 3}
+    assert whole["stats"]["tokenUsage"]["assertions"] == took
+    assert whole["prompts"][0]["metrics"]["tokenUsage"]["assertions"] == took
+    first = whole["results"][0]
+    assert first["tokenUsage"]["assertions"] == first["gradingResult"]["tokensUsed"]
+    assert first["tokenUsage"]["total"] == 0 and first["gradingResult"]["tokensUsed"]["total"] == EACH
+    page = (suite / "a.html").read_text()
+    assert words in page and page.count("judges: 19 tokens, $0.1900") == 3
+    assert words in (suite / "a.md").read_text()
+    table = pl.read_parquet(suite / "a.parquet")
+    assert table["judge_tokens"].to_list() == [19] * 3 and table["judge_cost"].sum() == pytest.approx(0.57)
+    assert cli("show", "last", "Row #1").out.splitlines()[0].endswith("judges: 19 tokens, $0.1900")
+    for file in ("a.json", "a.promptfoo.json"):
+        assert cli("show", file).out.rstrip().endswith(f"All 3 cases passed; {words}"), file
+    assert words in cli("runs").out
+    (listed,) = json.loads(cli("runs", "--json").out)
+    assert (listed["judge_tokens"], listed["judge_cost"]) == (57, pytest.approx(0.57))
+    shown = cli("run", ".", "--trust", "--display", "json", "-s", "Row #1").out
+    assert json.loads(shown)["judging"]["cost"] == 0.19
+
+
+def test_a_cost_limit_counts_judges_also_when_the_run_goes_on(cli: Cli, suite: Path, judge: Judge) -> None:
+    stopped = cli("run", ".", "--trust", "--max-cost", "0.3", "-j", "1")
+    assert stopped.code == 1 and len(judge.requests) == 2
+    assert "stopped: the cost limit of 0.3 USD is reached (0.3800)" in stopped.out
+    refused = cli("resume", "last", "--trust")
+    assert "(0.3800 spent so far)" in refused.err and len(judge.requests) == 2
+    on = cli("resume", "last", "--trust", "--max-cost", "1")
+    assert on.code == 0 and len(judge.requests) == 3
+    assert on.out.rstrip().endswith("judges: 57 tokens, $0.5700")
+
+
+def test_judging_again_counts_in_its_own_run(cli: Cli, suite: Path, judge: Judge) -> None:
+    cli("run", ".", "--trust")
+    again = cli("rescore", "last", "--trust", "-o", "again.json")
+    assert again.code == 0 and again.out.rstrip().endswith("judges: 57 tokens, $0.5700")
+    assert results(suite / "again.json")[0]["total_judge_tokens"] == 57
+    write(suite, judge, checks="{type: contains, value: o}")
+    free = cli("rescore", "last", "--trust", "-o", "free.json")
+    assert "judges" not in free.out and "judg" not in json.dumps(results(suite / "free.json")[0])
+
+
+def test_a_judge_of_unknown_price_is_said_with_the_limit(cli: Cli, suite: Path, judge: Judge) -> None:
+    text = (suite / "promptfooconfig.yaml").read_text()
+    (suite / "promptfooconfig.yaml").write_text(text.replace(", cost: 0.01", ""), "utf-8")
+    done = cli("run", ".", "--trust", "--max-cost", "1")
+    assert (
+        "the cost of 3 answers of judges is unknown: the cost limit of 1 USD did not count that" in done.out
+    )
+    assert "; judges: 57 tokens\n" in done.out
+
+
+def test_every_question_of_an_assertion_counts(cli: Cli, suite: Path, judge: Judge) -> None:
+    """g-eval asks for steps, then for a score; its verdict says the tokens of both."""
+    write(suite, judge, checks="{type: g-eval, value: is well}")
+    cli("run", ".", "--trust", "-s", "Row #1", "-o", "a.json")
+    (row,) = results(suite / "a.json")[1]
+    calls = len(judge.requests)
+    assert calls > 1 and row["judging"]["calls"] == calls and row["judging"]["tokens"] == calls * EACH
+    assert row["assertions"][0]["judge"]["usage"]["input_tokens"] == calls * 12
+
+
+def test_what_compares_columns_is_asked_once_and_counts_once(cli: Cli, suite: Path, judge: Judge) -> None:
+    write(suite, judge, prompts='"{{q}}", "{{q}}!"', checks="{type: select-best, value: the shorter}")
+    done = cli("run", ".", "--trust", "-j", "1", "--max-cost", "0.3", "-o", "a.json")
+    assert "the cost limit of 0.3 USD is reached" in done.out
+    summary, rows = results(suite / "a.json")
+    assert summary["total_judge_tokens"] == EACH * len(judge.requests)
+    assert sum(one.get("judging", {}).get("calls", 0) for one in rows) == len(judge.requests)
+
+
+def test_naming_what_failed_says_what_it_took(cli: Cli, suite: Path, judge: Judge) -> None:
+    write(suite, judge, checks="{type: equals, value: other}")
+    (suite / "tui_eval.yaml").write_text(
+        f"judge: {{type: openai, base_url: '{judge.base}', model: j}}\nprices: {{j: {{input: 10000, output: 10000}}}}\n",
+        "utf-8",
+    )
+    cli("run", ".", "--trust")
+    named = cli("assess", "last", "--trust")
+    assert judge.requests
+    tokens = EACH * len(judge.requests)
+    assert named.out.rstrip().endswith(f"naming them took {tokens} tokens, ${tokens / 100:.4f}")

@@ -1,0 +1,58 @@
+"""An agent's answer as rows: what its reply to the extra turn means."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tui_eval.agents.base import Request
+from tui_eval.assertions.judge_input import RowsAnswer
+from tui_eval.engine.attempt.extraction import extract
+from tui_eval.model import Reply
+
+
+async def answered(*texts: str, output: Any = None) -> tuple[RowsAnswer, list[str]]:
+    """What these replies, one after the other, come to, and what was asked."""
+    asked: list[str] = []
+
+    async def ask(request: Request) -> Reply:
+        asked.append(request.text or "")
+        return Reply(request.turn, texts[len(asked) - 1], output=output)
+
+    return await extract(ask, 2, ["n"]), asked
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"data": [{"n": 1}], "error": "query failed, guess"}',
+        '```json\n{"data": [{"n": 1}], "error": {"message": "query failed, guess"}}\n```',
+        '{"data": null, "error": "query failed, guess"}',
+    ],
+)
+async def test_rows_beside_an_error_are_no_answer(text: str) -> None:
+    answer, asked = await answered(text)
+    assert answer.rows is None and "reported an error: " in (answer.error or "")
+    assert "query failed, guess" in (answer.error or "")
+    assert len(asked) == 1, "there is nothing to repair"
+
+
+async def test_an_error_in_an_answer_that_came_as_an_object() -> None:
+    answer, _ = await answered("", output={"data": [{"n": 1}], "error": "guessed"})
+    assert answer.rows is None and answer.error == "the agent reported an error: guessed"
+
+
+@pytest.mark.parametrize("text", ['{"data": [{"n": 1}], "error": null}', '[{"n": 1, "error": "x"}]'])
+async def test_no_error_or_a_column_of_that_name(text: str) -> None:
+    answer, _ = await answered(text)
+    assert answer.error is None and answer.rows is not None and answer.rows[0]["n"] == 1
+
+
+async def test_a_column_that_stands_twice_is_asked_for_again() -> None:
+    doubled = '[{"n": 7, "n": 1}]'
+    answer, asked = await answered(doubled, '[{"n": 7}]')
+    assert answer.rows == [{"n": 7}] and len(asked) == 2
+    assert "an object has the key 'n' twice" in asked[1]
+    answer, asked = await answered(doubled, doubled)
+    assert answer.rows is None and "an object has the key 'n' twice" in (answer.error or "")

@@ -1,0 +1,187 @@
+"""promptfoo's results files beside suites of ours: their cases meet, wherever the file lies and whatever it is called."""
+
+from __future__ import annotations
+
+import json
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tui_eval.config.project import load
+from tui_eval.engine.case_filters import FilterError, by_columns
+from tui_eval.engine.request import RunRequest
+from tui_eval.formats import reading
+from tui_eval.formats.promptfoo.import_promptfoo import converted
+from tui_eval.formats.reading import open_results
+from tui_eval.guard.trust import Trust
+from tui_eval.store.reader import RunReader
+
+CONFIG = {
+    "prompts": [
+        {"id": "file://p.txt", "label": "A"},
+        {"id": "file://m.txt", "label": "M"},
+        {"id": "file://j.json", "label": "J"},
+        {"id": "file://g.py:f", "label": "G"},
+        {"raw": "raw {{q}}", "label": "R"},
+        "file://p.txt",
+        "file://g.py:f",
+        {"id": "named", "raw": "n {{q}}"},
+        {"label": "only label", "raw": "o {{q}}"},
+    ],
+    "providers": ["echo"],
+    "tests": [{"vars": {"q": "one"}}],
+}
+PYTHON = 'def f(context):\n    return "py " + context["vars"]["q"]\n'
+FILES = {
+    "p.txt": "Say {{q}}\n",
+    "m.txt": "one {{q}}\n---\ntwo {{q}}\n",
+    "j.json": '[{"role":"user","content":"J {{q}}"}]',
+    "g.py": PYTHON,
+}
+PROMPTS = [  # label and raw, as promptfoo 0.121.20 wrote them for this configuration
+    ("A: p.txt: Say {{q}}", "Say {{q}}"),
+    ("M: m.txt: one {{q}}", "one {{q}}"),
+    ("M: m.txt: two {{q}}", "two {{q}}"),
+    ("J", '[{"role":"user","content":"J {{q}}"}]'),
+    ("G", PYTHON),
+    ("R", "raw {{q}}"),
+    ("p.txt: Say {{q}}", "Say {{q}}"),
+    ("g.py:f", PYTHON),
+    ("n {{q}}", "n {{q}}"),
+    ("only label", "o {{q}}"),
+]
+
+
+def document(**more: Any) -> dict[str, Any]:
+    """A results file of the configuration."""
+    rows = [
+        {
+            "success": True, "score": 1, "latencyMs": 250, "failureReason": 0, "testIdx": 0, "promptIdx": place,
+            "provider": {"id": "echo", "label": ""}, "vars": {"q": "one"}, "testCase": {"vars": {"q": "one"}},
+            "response": {"output": "x"}, "prompt": {"raw": raw, "label": label},
+        }
+        for place, (label, raw) in enumerate(PROMPTS)
+    ]  # fmt: skip
+    prompts = [{"label": label, "raw": raw, "provider": "echo"} for label, raw in PROMPTS]
+    results = {
+        "timestamp": "2026-11-26T18:24:44.545Z",
+        "prompts": prompts,
+        "results": rows,
+        "stats": {"successes": len(rows), "durationMs": 635},
+    }
+    return {"evalId": "eval-abc", "results": results, "config": CONFIG, **more}
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    (tmp_path / "tui_eval.yaml").write_text("{}")
+    (tmp_path / "promptfooconfig.yaml").write_text(json.dumps(CONFIG))
+    for name, text in FILES.items():
+        (tmp_path / name).write_text(text)
+    return tmp_path
+
+
+def written(path: Path) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(document()))
+    return path
+
+
+def test_labels_and_ids_of_prompts_are_those_of_promptfoos_file(project: Path) -> None:
+    suite = reading.load(project / "promptfooconfig.yaml", load([project]), Trust(True))
+    assert [case.prompt for case in suite.cases] == [label for label, _ in PROMPTS]
+    theirs = converted(document(), project / "out.json")["results"]
+    assert [row["case_id"] for row in theirs] == [case.case_id for case in suite.cases]
+    assert suite.cases[0].case_id.endswith("::A") and suite.cases[2].case_id.endswith("::M: two {{q}}")
+
+
+@pytest.mark.parametrize("place", ["out.json", "results/new.json", "results/2026/base.json"])
+def test_results_are_of_the_configuration_above_them(project: Path, place: str) -> None:
+    with closing(RunReader(open_results(written(project / place)))) as reader:
+        assert {case.suite for case in reader.cases()} == {"promptfooconfig.yaml"}
+
+
+def test_results_without_a_configuration_meet_whatever_their_files_are_called(tmp_path: Path) -> None:
+    ids: list[list[str]] = []
+    for name in ("base.json", "new.json"):
+        with closing(RunReader(open_results(written(tmp_path / "alone" / name)))) as reader:
+            ids.append([case.case_id for case in reader.cases()])
+    assert ids[0] == ids[1]
+
+
+def test_of_several_configurations_it_is_the_one_of_that_description(project: Path) -> None:
+    (project / "promptfooconfig.yaml").write_text("description: one\n")
+    (project / "promptfooconfig.b.yaml").write_text("description: two\n")
+    given = document(config={**CONFIG, "description": "two"})
+    assert converted(given, project / "out.json")["results"][0]["suite"] == "promptfooconfig.b.yaml"
+
+
+def test_times_are_those_of_the_file(project: Path) -> None:
+    with closing(RunReader(open_results(written(project / "out.json")))) as reader:
+        info = reader.info()
+        assert info.finished_at is not None
+        assert info.finished_at - info.started_at == pytest.approx(0.635, abs=1e-3)
+        assert {row.duration_ms for row in reader.attempts()} == {250}
+
+
+FILTERED = [("^A", [0]), ("p\\.txt", [0, 6]), ("^named$", [8]), ("M", [1, 2])]
+"""What `--filter-prompts` of promptfoo 0.121.20 leaves of the prompts."""
+
+
+@pytest.mark.parametrize(("pattern", "left"), FILTERED)
+def test_prompts_are_filtered_by_label_and_by_id(project: Path, pattern: str, left: list[int]) -> None:
+    suite = reading.load(project / "promptfooconfig.yaml", load([project]), Trust(True))
+    found = by_columns(list(suite.cases), RunRequest(filter_prompts=pattern))
+    assert [case.prompt for case in found] == [PROMPTS[place][0] for place in left]
+
+
+def test_a_number_that_was_made_here_is_no_name_of_a_prompt(project: Path) -> None:
+    suite = reading.load(project / "promptfooconfig.yaml", load([project]), Trust(True))
+    with pytest.raises(FilterError, match="nothing matches"):
+        by_columns(list(suite.cases), RunRequest(filter_prompts="prompt7"))
+
+
+SCENARIO = {
+    "config": [{"vars": {"lang": "it"}}, {"vars": {"lang": "en"}}],
+    "tests": [{"description": "s", "vars": {"q": ["hi", "bye"]}}],
+}
+
+
+@pytest.mark.parametrize("in_files", [False, True])
+def test_rows_of_a_scenario_are_called_as_its_suite_calls_them(tmp_path: Path, in_files: bool) -> None:
+    scenario: dict[str, Any] = (
+        {**SCENARIO, "tests": [{"description": "s", "vars": {"q": "hi"}}]} if in_files else SCENARIO
+    )
+    config = {"prompts": ["{{q}} {{lang}}"], "providers": ["echo"], "scenarios": [scenario]}
+    (tmp_path / "promptfooconfig.yaml").write_text(json.dumps(config))
+    (tmp_path / "tui_eval.yaml").write_text("{}")
+    asked = scenario["tests"][0]["vars"]["q"]
+    rows = [
+        {
+            "testIdx": number,
+            "promptIdx": 0,
+            "vars": {"lang": lang, "q": q},
+            "testCase": {"description": "s", "vars": {"lang": lang, "q": q}},
+            "provider": {"id": "echo", "label": ""},
+            "success": True,
+            "score": 1,
+            "response": {"output": "x"},
+        }
+        for number, (lang, q) in enumerate(
+            (lang, q) for lang in ("it", "en") for q in ([asked] if isinstance(asked, str) else asked)
+        )
+    ]
+    prompts = [{"label": "{{q}} {{lang}}", "raw": "{{q}} {{lang}}", "provider": "echo"}]
+    written = {**config, "tests": [], "scenarios": ["file://s.yaml"] if in_files else [scenario]}
+    made = {
+        "evalId": "eval-1",
+        "results": {"version": 3, "prompts": prompts, "results": rows},
+        "config": written,
+    }
+    (tmp_path / "out.json").write_text(json.dumps(made))
+    with closing(RunReader(open_results(tmp_path / "out.json"))) as reader:
+        theirs = [row.case_id for row in reader.cases()]
+    suite = reading.load(tmp_path / "promptfooconfig.yaml", load([tmp_path]), Trust())
+    assert sorted(theirs) == sorted(case.case_id for case in suite.cases) and len(set(theirs)) == len(rows)

@@ -1,0 +1,38 @@
+"""Questions over the screen."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from textual.app import App
+
+from tests.support.app_host import screen_text, until
+from tui_eval.tui.front import Question
+from tui_eval.tui.screens.dialogs import AskScreen
+
+
+async def test_a_question_about_what_goes_on_is_asked_anew_while_it_stands() -> None:
+    left = [2]
+    answered: list[str | None] = []
+
+    def asked() -> Question:
+        if left[0]:
+            return Question(
+                f"{left[0]} are at work.", [("o", "others", "the others"), ("n", "no", "no")], ["now: x"]
+            )
+        return Question("None is at work.", [("y", "again", "run them"), ("n", "no", "no")])
+
+    app: Any = App()
+    async with app.run_test(size=(80, 24)) as pilot:
+        app.push_screen(AskScreen(*asked(), renewed=asked), answered.append)
+        await until(lambda: "2 are at work." in screen_text(app) and "now: x" in screen_text(app), pilot)
+        left[0] = 1
+        await until(lambda: "1 are at work." in screen_text(app), pilot)
+        left[0] = 0
+        await until(lambda: "None is at work." in screen_text(app), pilot)
+        assert "run them" in screen_text(app) and "the others" not in screen_text(app)
+        assert "now:" not in screen_text(app)
+        await pilot.press("o")
+        assert not answered, "it is offered no more"
+        await pilot.press("y")
+        await until(lambda: answered == ["again"], pilot)

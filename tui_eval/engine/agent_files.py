@@ -1,0 +1,202 @@
+"""The person's own files that an agent is made of: those that its entry names, what lies in the folders that it names,
+and what its Python imports. Found by names and text alone, nothing is run: what `E` opens, `W` watches, and what an
+answer is remembered by."""
+
+from __future__ import annotations
+
+import ast
+import os
+import re
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from tui_eval.config.project import AgentSpec
+
+MOST = 200
+"""Files beyond which no more imports are looked for while somebody watches."""
+IN_FOLDERS = 20_000
+"""Entries of a folder that are looked at."""
+_LARGEST = 1_000_000
+_NAMES = (
+    "function",
+    "script",
+    "system",
+    "tools",
+    "transform",
+    "config",
+    "body",
+    "manifest",
+    "module",
+    "code",
+)
+"""Keys of an entry that may name files."""
+_FOLDERS = {"manifest": "*.hocon", "tool_path": "*.py"}
+"""Of a network that neuro-san's library runs: the keys that name its networks and its coded tools, and what these are."""
+_PREFIXES = ("file://", "python:", "javascript:", "exec:", "script:", "golang:", "ruby:")
+
+
+# -- What an entry names.
+
+
+def named_files(spec: AgentSpec, root: Path) -> list[Path]:
+    """The files that an entry names, those that it lists under `files:` first; only ones that exist."""
+    base = Path(spec.base) if spec.base else root
+    listed = [base / name for name in spec.files]
+    for value in (*(spec.options.get(name) for name in _NAMES), *_words(spec.options.get("command"))):
+        listed += _named(value, base)
+    return _existing(listed)
+
+
+def folder_files(spec: AgentSpec, root: Path) -> list[Path]:
+    """The networks and coded tools in the folders that an entry names; sorted."""
+    base = Path(spec.base) if spec.base else root
+    found: set[Path] = set()
+    for key, pattern in _FOLDERS.items():
+        if isinstance(name := spec.options.get(key), str) and name:
+            with suppress(OSError, ValueError):
+                place = base / name
+                inside = (place if place.is_dir() else place.parent).rglob(pattern)
+                found.update(path for path in islice(inside, IN_FOLDERS) if path.is_file())
+    return sorted(found)
+
+
+def provider_files(provider: Any, base: Path) -> list[Path]:
+    """The files of a promptfoo provider's entry; relative ones are beside the suite."""
+    entry = provider if isinstance(provider, dict) else {"id": provider}
+    listed = _named(entry.get("id"), base)
+    config = entry.get("config")
+    for value in config.values() if isinstance(config, dict) else ():
+        listed += _named(value, base) if isinstance(value, str) and value.startswith("file://") else []
+    return _existing(listed)
+
+
+def function_of(spec: AgentSpec) -> str:
+    """The name of the function that an agent's entry asks for; empty where it asks for none."""
+    given = spec.options.get("function")
+    return _split(given)[1] if isinstance(given, str) else ""
+
+
+def _named(value: Any, base: Path) -> list[Path]:
+    if isinstance(value, list):
+        return [path for item in value for path in _named(item, base)]
+    if isinstance(value, dict):
+        return [path for key in ("function", "file", "path") for path in _named(value.get(key), base)]
+    if not isinstance(value, str) or "\n" in value or len(value) > 1000:
+        return []
+    for prefix in _PREFIXES:
+        value = value.removeprefix(prefix)
+    candidates = [base / word for word in _words(value)] if " " in value else [base / value]
+    found: list[Path] = []
+    for path in (base / value, *candidates, base / _split(value)[0]):
+        if path.suffix and path not in found:
+            found.append(path)
+    module, colon, _ = value.partition(":")
+    if colon and re.fullmatch(r"[A-Za-z_][\w.]*", module) and not module.endswith(".py"):
+        place = base.joinpath(*module.split("."))
+        found += [place.with_name(f"{place.name}.py"), place / "__init__.py"]
+    return found
+
+
+def _split(text: str) -> tuple[str, str]:
+    """`agent.py:answer` in two; a Windows drive or a URL is none of this."""
+    head, colon, tail = text.rpartition(":")
+    return (head, tail) if colon and re.fullmatch(r"[A-Za-z_]\w*(?:\.\w+)*", tail) else (text, "")
+
+
+def _words(value: Any) -> Iterator[str]:
+    if isinstance(value, list):
+        yield from (item for item in value if isinstance(item, str))
+    elif isinstance(value, str):
+        yield from value.split()
+
+
+def _existing(paths: list[Path]) -> list[Path]:
+    found: list[Path] = []
+    for path in paths:
+        try:
+            if path.is_file() and path not in found:
+                found.append(path)
+        except (OSError, ValueError):
+            continue
+    return found
+
+
+# -- What Python imports.
+
+
+class Imports:
+    """Remembers which names each file imports until it changes. One thread at a time. `most`: files beyond which no
+    more are looked for."""
+
+    def __init__(self, most: int = MOST) -> None:
+        self._most = most
+        self._known: dict[Path, tuple[tuple[int, int], list[tuple[int, str]]]] = {}
+
+    def of(self, files: Iterable[Path], root: Path) -> list[Path]:
+        """The files under `root`, or beside one of `files`, that these Python files import, also by way of
+        each other; without `files` themselves. Those that cannot be read or parsed import what they did before."""
+        first = [path for path in files if path.suffix == ".py"]
+        folders = list(dict.fromkeys([*(path.parent for path in first), root]))
+        found = dict.fromkeys(first)
+        waiting = list(first)
+        looked_for: set[tuple[Path | None, str]] = set()
+        while waiting and len(found) < self._most:
+            file = waiting.pop()
+            for level, name in self._names_in(file):
+                above = _above(file, level) if level else None
+                if (above, name) in looked_for:
+                    continue
+                looked_for.add((above, name))
+                for path in _files(name, [above] if above is not None else folders):
+                    if path not in found:
+                        found[path] = None
+                        waiting.append(path)
+        return [path for path in found if path not in first]
+
+    def _names_in(self, file: Path) -> list[tuple[int, str]]:
+        """Which files these are is looked for each time: a module may appear."""
+        known = self._known.get(file)
+        try:
+            status = os.stat(file)
+            stamp = (status.st_mtime_ns, status.st_size)
+            if known is not None and known[0] == stamp:
+                return known[1]
+            text = file.read_bytes() if status.st_size <= _LARGEST else b""
+            names = list(dict.fromkeys(_names(ast.parse(text))))
+        except (OSError, ValueError, SyntaxError, RecursionError, MemoryError):
+            return known[1] if known is not None else []
+        self._known[file] = (stamp, names)
+        return names
+
+
+def _names(tree: ast.AST) -> Iterator[tuple[int, str]]:
+    """How many folders up (0: from the path of modules) and the dotted name of everything imported."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from ((0, alias.name) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            if node.module:
+                yield node.level, node.module
+            prefix = f"{node.module}." if node.module else ""
+            yield from ((node.level, prefix + alias.name) for alias in node.names)
+
+
+def _above(file: Path, level: int) -> Path:
+    return file.parents[min(level, len(file.parents)) - 1]
+
+
+def _files(name: str, folders: list[Path]) -> Iterator[Path]:
+    """The module's file and those of the packages around it."""
+    parts = name.split(".")
+    for folder in folders:
+        for length in range(1, len(parts) + 1):
+            path = folder.joinpath(*parts[:length])
+            for candidate in (path.with_name(f"{path.name}.py"), path / "__init__.py"):
+                try:
+                    if candidate.is_file():
+                        yield candidate
+                except (OSError, ValueError):
+                    continue
