@@ -338,7 +338,7 @@ async def test_a_wide_grid_with_many_scores_keeps_its_tests_and_says_which_colum
         assert app.screen.column == 8
         await pilot.resize_terminal(150, 40)
         await sees(app, pilot, "12 tests × 9", "p0", "p8", "some measure 3")
-        assert " of 9" not in screen_text(app)
+        await until(lambda: " of 9" not in screen_text(app), pilot, 5)
 
 
 async def test_nothing_is_sent_while_nothing_happens(tmp_path, monkeypatch):
