@@ -238,6 +238,8 @@ def test_what_makes_expected_rows_change_by_themselves_is_noted(cli: Cli, shop: 
     sql = {
         "some": "SELECT status FROM orders LIMIT 3",
         "inner": "SELECT count(*) AS n FROM (SELECT status FROM orders LIMIT 3)",
+        "fetched": "SELECT status FROM orders FETCH FIRST 3 ROWS ONLY",
+        "skipped": "SELECT status FROM orders OFFSET 3",
         "clock": "SELECT count(*) AS n FROM orders WHERE order_date < current_timestamp",
         "today": "SELECT today() AS day",
         "chance": "SELECT random() AS r",
@@ -251,8 +253,9 @@ def test_what_makes_expected_rows_change_by_themselves_is_noted(cli: Cli, shop: 
     assert told.code == 0
     notes = {line.partition(":")[0].removeprefix("tests/").removesuffix(".yml"): line
              for line in told.out.splitlines() if "(note)" in line}  # fmt: skip
-    assert set(notes) == {"some", "inner", "clock", "today", "chance"}, told.out
+    assert set(notes) == {"some", "inner", "fetched", "skipped", "clock", "today", "chance"}, told.out
     assert "LIMIT without ORDER BY" in notes["some"] and "LIMIT without ORDER BY" in notes["inner"]
+    assert "FETCH without ORDER BY" in notes["fetched"] and "OFFSET without ORDER BY" in notes["skipped"]
     assert "current_timestamp changes what is expected" in notes["clock"]
     assert "today() changes" in notes["today"] and "random() changes" in notes["chance"]
 

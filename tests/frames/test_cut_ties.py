@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from tests.support import TESTS
 from tui_eval.config.project import DatabaseSpec
@@ -17,7 +19,7 @@ TOP = "select customer_id, count(*) as n from orders group by customer_id order 
 
 def ties_of(sql: str) -> CutTies | None:
     expected = execute(SHOP, sql)
-    asked = query_of_ties(sql, expected.columns)
+    asked = query_of_ties(sql, expected)
     found = cut_ties(asked, execute(SHOP, asked.sql)) if asked is not None else None
     assert found is None or found.allow(expected), "what is expected is one of those that are right"
     return found
@@ -39,7 +41,15 @@ def ties_of(sql: str) -> CutTies | None:
         (TOP.replace("n desc", "n desc, customer_id"), ""),
         (TOP.replace("limit 3", "limit 1"), ""),
         (TOP.replace("limit 3", "limit 1000"), ""),
-        (TOP.replace("limit 3", "limit 3 offset 1"), ""),
+        (TOP.replace("limit 3", "limit 2 offset 0"), "LIMIT cuts through ties: 5 rows share n=3, any of them is right"),
+        (TOP.replace("limit 3", "limit 1 offset 2"), "OFFSET and LIMIT cut through ties: 5 rows share n=3, any of them is right"),
+        (TOP.replace("limit 3", "limit 7 offset 3"), "OFFSET cuts through ties: 5 rows share n=3, any 3 of them are right; its LIMIT: "),
+        (TOP.replace("limit 3", "offset (2 - 1) * 3"), "OFFSET cuts through ties: 5 rows share n=3, any 3 of them are right"),
+        (TOP.replace("limit 3", "limit 5 offset 1"), ""),
+        (TOP.replace("limit 3", "offset 2000"), ""),
+        (TOP.replace("limit 3", "fetch first 3 rows only"), "FETCH cuts through ties: 5 rows share n=3, any 2 of them are right"),
+        (TOP.replace("limit 3", "offset 2 rows fetch next row only"), "OFFSET and FETCH cut through ties: 5 rows share n=3, any of them is right"),
+        (TOP.replace("limit 3", "limit 5%"), "LIMIT cuts through ties: 5 rows share n=3, any 2 of them are right"),
         ("select distinct on (status) status, order_id from orders order by status limit 2", ""),
         ("select status from orders limit 2", ""),
         ("select status from orders union all select status from orders order by 1 limit 5", "134 rows share status=completed"),
@@ -54,17 +64,45 @@ def test_ties_at_the_limit(sql: str, said: str) -> None:
         assert found is None
         return
     assert found is not None and said in found.line, found
-    assert found.line.startswith("the expected query's LIMIT cuts through ties: ")
+    assert found.line.startswith("the expected query's ") and " through ties: " in found.line
 
 
 def test_which_rows_are_right() -> None:
     found = ties_of(TOP)
     assert found is not None
-    given: list[dict[str, Any]] = rows(found.rows)
-    assert len(given) == 6 and given[0]["n"] > 3
-    assert found.allow([given[5], given[0], given[3]])
-    assert not found.allow(given[1:4])  # without the one that must be there
-    assert not found.allow([given[0], given[1], {**given[2], "n": 4}])
-    assert not found.allow([given[0], given[1], {"customer_id": -1, "n": 3}])
-    assert not found.allow(given[:2]) and not found.allow(given[:4]) and not found.allow([])
-    assert not found.allow([given[0], given[1], given[1]])
+    some: list[dict[str, Any]] = rows(found.rows)
+    assert len(some) == 6 and some[0]["n"] > 3
+    assert found.allow([some[5], some[0], some[3]])
+    assert not found.allow(some[1:4])  # without the one that must be there
+    assert not found.allow([some[0], some[1], {**some[2], "n": 4}])
+    assert not found.allow([some[0], some[1], {"customer_id": -1, "n": 3}])
+    assert not found.allow(some[:2]) and not found.allow(some[:4]) and not found.allow([])
+    assert not found.allow([some[0], some[1], some[1]])
+
+
+@given(
+    values=st.lists(st.integers(0, 3), min_size=1, max_size=9),
+    offset=st.integers(0, 9),
+    limit=st.integers(1, 9),
+    fetch=st.booleans(),
+    chosen=st.data(),
+)
+@settings(max_examples=60, deadline=None)
+def test_right_are_the_rows_of_some_order_of_those_that_tie(
+    values: list[int], offset: int, limit: int, fetch: bool, chosen: st.DataObject
+) -> None:
+    table = ", ".join(f"({number}, {value})" for number, value in enumerate(values))
+    part = (
+        f"offset {offset} rows fetch first {limit} rows only" if fetch else f"limit {limit} offset {offset}"
+    )
+    found = ties_of(f"select * from (values {table}) as t(id, v) order by v {part}")
+    order = chosen.draw(st.permutations(range(len(values))))
+    right = sorted(order, key=lambda at: values[at])[offset : offset + limit]
+    ids = chosen.draw(st.sampled_from([right, list(order)[: len(right)]]))
+    group = sorted(values)[offset : offset + limit]
+    sure = [at for at, value in enumerate(values) if values.count(value) == group.count(value)]
+    if found is None:
+        assert len(sure) == len(group), "no group is cut"
+        return
+    allowed = sorted(values[at] for at in ids) == group
+    assert found.allow([{"id": at, "v": values[at]} for at in ids]) is allowed

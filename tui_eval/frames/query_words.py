@@ -1,5 +1,5 @@
 """What the text of a query alone says of its rows: whether it limits them, whether they change by themselves, and how to
-find which of them tie where its LIMIT ends.
+find which of them tie where its LIMIT ends or its OFFSET starts.
 
 Pure: the caller runs `query_of_ties` (`frames.sql.execute`: read-only, limited).
 """
@@ -21,14 +21,14 @@ if TYPE_CHECKING:
     from tui_eval.model import DataDetails
 
 _CHANGING = re.compile(
-    r"\blimit\b|\bcurrent_(date|time|timestamp)\b|\blocaltime|\b(now|today|random|get_current_timestamp)\s*\(",
+    r"\b(?:limit|fetch|offset)\b|\bcurrent_(date|time|timestamp)\b|\blocaltime|\b(now|today|random|get_current_timestamp)\s*\(",
     re.IGNORECASE,
 )
 _CLOCK = re.compile(
     r"\bcurrent_(?:date|time|timestamp)\b|\blocaltime\w*|\b(?:now|today|get_current_timestamp)\s*\(",
     re.IGNORECASE,
 )
-_LIMIT = "LIMIT without ORDER BY: which rows come is left to the database"
+_LIMIT = "{} without ORDER BY: which rows come is left to the database"
 _NOW = "{} changes what is expected from day to day"
 _RANDOM = "random() changes what is expected from run to run"
 _NO_WORDS = re.compile(r"--[^\n]*|/\*.*?\*/|'(?:[^']|'')*'", re.DOTALL)
@@ -37,7 +37,7 @@ _LIMITS = re.compile(
     r"\b(?:limit|top|fetch|sample|tablesample|qualify|row_number|rank|dense_rank|ntile|(?:arg_)?(?:min|max)(?:_by)?\s*\([^()]*,)",
     re.IGNORECASE,
 )
-
+_PARTS = re.compile(r"\b(?:limit|fetch|offset)\b", re.IGNORECASE)
 _CHANCE = re.compile(
     r"\b(?:random|rand|uuid|gen_random_uuid|uuidv4|uuidv7)\s*\(|\btablesample\b|\busing\s+sample\b",
     re.IGNORECASE,
@@ -84,10 +84,11 @@ def changing(sql: str) -> Iterator[str]:
     except Exception:
         return  # what is wrong with it is said where it is executed
     for query in tree.find_all(node.Query):
-        if query.args.get("limit") is None or query.args.get("order") is not None:
+        limit, offset, order = (query.args.get(part) for part in ("limit", "offset", "order"))
+        if (limit is None and offset is None) or order is not None:
             continue
         if not _at_most_one_row(query):
-            yield _LIMIT
+            yield _LIMIT.format(_part(limit) if limit is not None else "OFFSET")
             break
     clocks = (node.CurrentTimestamp, node.CurrentDate, node.CurrentTime, node.CurrentDatetime)
     functions = {call.name.lower() for call in tree.find_all(node.Anonymous)}
@@ -109,7 +110,7 @@ def _at_most_one_row(query: object) -> bool:
     )
 
 
-# -- rows that tie where a LIMIT ends: which of them come is left to the database
+# -- rows that tie where a LIMIT ends or an OFFSET starts: which of them come is left to the database
 
 _LONGEST = 20_000
 _MOST = 10_000
@@ -119,23 +120,26 @@ _VALUE = 40
 
 @dataclass(frozen=True, slots=True)
 class TiesAsked:
-    """The query for all rows that an expected one may give. `terms` are what it sorts by, as a person calls it; their
-    values are the columns that follow its own, then comes the rank."""
+    """The query for all rows that an expected one, which skips the first `offset` and gives `count`, may give. `terms`
+    are what it sorts by, as a person calls it; their values are the columns that follow its own, then come the first and
+    the last place of the rows that are sorted alike. `ends` is its word for where its rows end."""
 
     sql: str
-    limit: int
+    offset: int
+    count: int
     columns: tuple[str, ...]
     terms: tuple[str, ...]
+    ends: str
 
 
 @dataclass(frozen=True, slots=True)
 class CutTies:
-    """All rows that an expected query may give, the `sure` ones first: of the others any may fill it up to its LIMIT.
-    `line` says so."""
+    """All rows that an expected query may give. Of each group (from row, to row, how many) any as many are right, all
+    others must be there. `line` says so."""
 
     rows: SqlResult
-    sure: int
-    limit: int
+    groups: tuple[tuple[int, int, int], ...]
+    count: int
     line: str
 
     def allow(
@@ -146,35 +150,43 @@ class CutTies:
 
         found = align(self.rows, given, settings, columns)
         e_rows, a_rows = found.aligned()
-        if found.missing_columns or found.lengths[1] != self.limit or e_rows.null_count():
+        if found.missing_columns or found.lengths[1] != self.count or e_rows.null_count():
             return False
-        left_out = e_rows.filter(a_rows.is_null()).min()
-        return not found.differing_cells() and (left_out is None or int(left_out) >= self.sure)  # type: ignore[arg-type]
+        if found.differing_cells():
+            return False
+        left_out = e_rows.filter(a_rows.is_null())
+        lacking = [
+            (int(((left_out >= start) & (left_out < end)).sum()), end - start - some)
+            for start, end, some in self.groups
+        ]
+        return all(one == most for one, most in lacking) and len(left_out) == sum(one for one, _ in lacking)
 
 
-def query_of_ties(expected: str, columns: Sequence[str], dialect: str = "duckdb") -> TiesAsked | None:
-    """A query for all rows that an expected one, whose result has these columns, may give; None: no ORDER BY with a
-    LIMIT ends it, or it cannot be read."""
-    if not limits_rows(expected) or len(expected) > _LONGEST:
+def query_of_ties(expected: str, given: SqlResult, dialect: str = "duckdb") -> TiesAsked | None:
+    """A query for all rows that an expected one, which gave these, may give; None: it takes not a part of its rows in an
+    order, there are too many, or it cannot be read.
+
+    How many it takes is what it gave: a number, a share, or all that tie at its end."""
+    if not 0 < given.frame.height < _MOST or len(expected) > _LONGEST or not _PARTS.search(expected):
         return None
     import sqlglot
     from sqlglot import errors
 
     try:
         tree = sqlglot.parse_one(expected, read=dialect)
-        return _asked(tree, list(columns), dialect)
+        return _asked(tree, given.columns, given.frame.height, dialect)
     except (errors.SqlglotError, RecursionError, ValueError):
         return None
 
 
-def _asked(tree: exp.Expr, columns: list[str], dialect: str) -> TiesAsked | None:
+def _asked(tree: exp.Expr, columns: list[str], count: int, dialect: str) -> TiesAsked | None:
     from sqlglot import exp
 
-    if not isinstance(tree, exp.Query) or tree.args.get("offset") is not None:
+    if not isinstance(tree, exp.Query):
         return None
-    order, limit = tree.args.get("order"), tree.args.get("limit")
-    count = limit.expression if isinstance(limit, exp.Limit) else None
-    if order is None or not isinstance(count, exp.Literal) or not count.is_int or not int(count.this):
+    order, limit, skipped = (tree.args.get(part) for part in ("order", "limit", "offset"))
+    offset = _number(skipped.expression) if isinstance(skipped, exp.Offset) else 0
+    if order is None or offset is None or (limit is None and not offset):
         return None
     distinct = tree.args.get("distinct") if isinstance(tree, exp.Select) else None
     if distinct is not None and distinct.args.get("on") is not None:
@@ -182,6 +194,7 @@ def _asked(tree: exp.Expr, columns: list[str], dialect: str) -> TiesAsked | None
     inner = tree.copy()
     inner.set("order", None)
     inner.set("limit", None)
+    inner.set("offset", None)
     places: list[int] = []
     names: list[str] = []
     for term in order.expressions:
@@ -203,14 +216,29 @@ def _asked(tree: exp.Expr, columns: list[str], dialect: str) -> TiesAsked | None
     ]
     shown = [*called[: len(columns)], *(called[at] for at in places)]
     one = [f"{name} AS v{number}" for number, name in enumerate(shown)]
+    by = f"OVER (ORDER BY {', '.join(terms)})"
     ranked = (
-        f"SELECT {', '.join(one)}, RANK() OVER (ORDER BY {', '.join(terms)}) AS place\n"
+        f"SELECT {', '.join(one)}, RANK() {by} AS first_place, COUNT(*) {by} AS last_place\n"
         f"FROM (\n{inner.sql(dialect)}\n) AS q({', '.join(called)})"
     )
     sql = (
-        f"SELECT * FROM (\n{ranked}\n) AS ranked WHERE place <= {count.this} ORDER BY place LIMIT {_MOST + 1}"
+        f"SELECT * FROM (\n{ranked}\n) AS ranked WHERE first_place <= {offset + count} AND last_place > {offset} "
+        f"ORDER BY first_place LIMIT {_MOST + 1}"
     )
-    return TiesAsked(sql, int(count.this), tuple(columns), tuple(names))
+    return TiesAsked(sql, offset, count, tuple(columns), tuple(names), _part(limit))
+
+
+def _part(limit: exp.Expr | None) -> str:
+    return "FETCH" if limit is not None and limit.key == "fetch" else "LIMIT"
+
+
+def _number(value: exp.Expr) -> int | None:
+    """A whole number that is written out or worked out of such, as a page times its size."""
+    from sqlglot import exp
+    from sqlglot.optimizer.simplify import simplify
+
+    found = simplify(value.copy()).unnest()
+    return int(found.this) if isinstance(found, exp.Literal) and found.is_int else None
 
 
 def _place(value: exp.Expr, query: exp.Query, columns: list[str]) -> int | None:
@@ -228,22 +256,29 @@ def _place(value: exp.Expr, query: exp.Query, columns: list[str]) -> int | None:
 
 
 def cut_ties(asked: TiesAsked, given: SqlResult) -> CutTies | None:
-    """What the query of ties gave; None: the LIMIT cuts through none, or these are too many to be read."""
+    """What the query of ties gave; None: no ties are cut through, or these are too many to be read."""
     frame, width = given.frame, len(asked.columns)
-    if not asked.limit < frame.height <= _MOST:
+    if not asked.count < frame.height <= _MOST:
         return None
-    place = frame.to_series(frame.width - 1)
-    sure = int((place < place[-1]).sum())
-    values = [
-        _shown(frame.to_series(width + number)[-1], given.types.get(given.columns[width + number], ""))
-        for number in range(len(asked.terms))
-    ]
-    shared = some_of([f"{name}={value}" for name, value in zip(asked.terms, values, strict=True)], 3)
-    left = asked.limit - sure
-    right = "any of them is right" if left == 1 else f"any {left:,} of them are right"
-    line = (
-        f"the expected query's LIMIT cuts through ties: {frame.height - sure:,} rows share {shared}, {right}"
-    )
+    first, last = (frame.to_series(frame.width - back) for back in (2, 1))
+    start, end = asked.offset, asked.offset + asked.count
+    groups: dict[tuple[int, int, int], list[str]] = {}
+    for at, cut, word in ((0, int(first[0]) <= start, "OFFSET"), (-1, int(last[-1]) > end, asked.ends)):
+        if cut:
+            here = (first == first[at]).arg_true()
+            some = min(int(last[at]), end) - max(int(first[at]) - 1, start)
+            groups.setdefault((here[0], here[-1] + 1, some), []).append(word)
+    parts: list[str] = []
+    for (low, high, some), words in groups.items():
+        values = [
+            _shown(frame.to_series(width + n)[low], given.types.get(given.columns[width + n], ""))
+            for n in range(len(asked.terms))
+        ]
+        shared = some_of([f"{name}={value}" for name, value in zip(asked.terms, values, strict=True)], 3)
+        right = "any of them is right" if some == 1 else f"any {some:,} of them are right"
+        cuts = f"{' and '.join(words)} cut{'s' if len(words) == 1 else ''} through ties"
+        parts.append(f"{cuts if not parts else words[0]}: {high - low:,} rows share {shared}, {right}")
+    line = f"the expected query's {'; its '.join(parts)}"
     kept = frame.select(frame.columns[:width])
     kept.columns = list(asked.columns)
     types = [given.types.get(name, "") for name in given.columns[:width]]
@@ -255,7 +290,7 @@ def cut_ties(asked: TiesAsked, given: SqlResult) -> CutTies | None:
         ordered=False,
         order_columns=(),
     )
-    return CutTies(rows, sure, asked.limit, line)
+    return CutTies(rows, tuple(groups), asked.count, line)
 
 
 def _shown(value: Any, kind: str) -> str:

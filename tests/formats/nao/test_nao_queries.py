@@ -298,23 +298,26 @@ TOP = "select customer_id, count(*) as n from orders group by 1 order by n desc 
 TIED = "the expected query's LIMIT cuts through ties: 5 rows share n=3, any 2 of them are right"
 
 
+@pytest.mark.parametrize("part", ["limit 3", "limit 3 offset 0", "fetch first 3 rows only"])
 @pytest.mark.parametrize("with_query", [True, False])
 async def test_nobody_is_blamed_where_the_limit_of_the_expected_query_cuts_through_ties(
-    with_query: bool,
+    with_query: bool, part: str
 ) -> None:
+    top = TOP.replace("limit 3", part)
+    tied = TIED.replace("LIMIT", part.split()[0].upper())
     all_of = execute(SHOP, TOP.replace("limit 3", "limit 6").replace("n desc", "n desc, customer_id"))
     ranked = all_of.frame.to_dicts()
     first, second = ranked[:1] + ranked[1:3], ranked[:1] + ranked[4:6]
-    expected = [row["customer_id"] for row in execute(SHOP, TOP).frame.to_dicts()]
+    expected = [row["customer_id"] for row in execute(SHOP, top).frame.to_dicts()]
     rows = first if [row["customer_id"] for row in second] == expected else second
-    own = f"{TOP.replace('n desc', 'n desc, customer_id' + (' desc' if rows is second else ''))}"
-    found = await judged(TOP, own if with_query else None, rows)
+    own = f"{top.replace('n desc', 'n desc, customer_id' + (' desc' if rows is second else ''))}"
+    found = await judged(top, own if with_query else None, rows)
     assert found.outcome == "failed" and found.data is not None
     kept = kept_conclusion(found.data)
-    assert kept is not None and (kept.blame, kept.line) == ("ties", TIED)
-    assert causes.words_of(found.verdicts[0]) == TIED
+    assert kept is not None and (kept.blame, kept.line) == ("ties", tied)
+    assert causes.words_of(found.verdicts[0]) == tied
     assert recorded_conclusion(found.data, own, rows) == kept
     if with_query:  # a query that gives others of them is right, an answer that has none of them is wrong
         wrong = [{**row, "n": row["n"] + 1} for row in rows]
-        retold = await judged(TOP, own, wrong)
+        retold = await judged(top, own, wrong)
         assert retold.data is not None and retold.data.settings["conclusion"]["blame"] == "retold"

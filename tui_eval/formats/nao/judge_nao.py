@@ -377,8 +377,8 @@ async def _over_ties(
     run, sql = evidence.services.agent_sql, data.reference_sql or ""
     if run is None or expected is None:
         return None
-    asked = await in_thread(lambda: query_of_ties(sql, expected.columns))
-    if asked is None or expected.frame.height != asked.limit:
+    asked = await in_thread(lambda: query_of_ties(sql, expected))
+    if asked is None:
         return None
     try:
         ties = cut_ties(asked, await run(evidence.case.database, asked.sql))

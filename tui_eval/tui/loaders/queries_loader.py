@@ -207,8 +207,8 @@ def _ties(
     """All rows that the expected query may give, where its LIMIT cuts through ties."""
     from tui_eval.frames.query_words import cut_ties, query_of_ties
 
-    asked = query_of_ties(sql, expected.columns, dialect) if sql else None
-    if asked is None or expected.frame.height != asked.limit:
+    asked = query_of_ties(sql, expected, dialect) if sql else None
+    if asked is None:
         return None
     given = _rows(spec, asked.sql, cancel)
     ties = cut_ties(asked, given) if not isinstance(given, SqlFault) else None
