@@ -37,11 +37,14 @@ class Watcher:
         on_change: Callable[[list[str]], None],
         interval: float = INTERVAL,
         seen: Mapping[str, Stamp] | None = None,
+        gone: bool = False,
     ) -> None:
-        """`files` is asked at each look; `seen` are files as they were before this one."""
+        """`files` is asked at each look; `seen` are files as they were before this one; `gone`: those that are not
+        there any more are reported, too."""
         self._files = files
         self._on_change = on_change
         self._interval = interval
+        self._gone = gone
         self._ended = threading.Event()
         self._seen = {**stamps(files()), **(seen or {})}
         self._thread = threading.Thread(target=self._watch, name="tui-watcher", daemon=True)
@@ -71,7 +74,7 @@ class Watcher:
             self._seen = {**self._seen, **now}
             pending |= changed
             if pending and not changed:
-                told = sorted(file for file in pending if file in now and now[file][2])
+                told = sorted(file for file in pending if file in now and (self._gone or now[file][2]))
                 pending = set()
                 if told and not self._ended.is_set():
                     self._on_change(told)

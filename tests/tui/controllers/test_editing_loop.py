@@ -239,6 +239,62 @@ async def test_a_new_suite_is_found_while_the_app_is_open(root) -> None:
         assert not any("notes.yaml" in words for _, _, words in app.notices.lines)
 
 
+@pytest.mark.parametrize("inside", [False, True], ids=["list", "case"])
+async def test_a_suite_that_is_removed_leaves_the_list_with_its_marks(root, inside: bool) -> None:
+    (root / "suites" / "other.yaml").write_text(GUIDE)
+    (root / "old").mkdir()
+    (root / "old" / "guide.yaml").write_text(GUIDE)
+    gone, stays = "old/guide.yaml::second", "suites/other.yaml::first"
+    LiveRun(root, ["second"], suite="old/guide.yaml").all_done(["failed"])
+    async with running_app(root, trust=True) as (app, pilot):
+        await until(lambda: app.saved.follows, pilot)
+        await on_case(app, pilot, gone)
+        app.places.suites.mark({gone, stays})
+        if inside:
+            await pilot.press("enter")
+            await until(lambda: isinstance(app.screen, CaseScreen), pilot)
+        (root / "old" / "guide.yaml").unlink()
+        (root / "old").rmdir()
+        await until(lambda: gone not in app.state.by_id, pilot)
+        said = app.notices.lines[-1][2]
+        assert said.startswith("guide.yaml is gone, with 2 cases (1 marked")
+        assert ("the one shown here" in said) == inside and said.endswith("; results stay in Runs")
+        assert app.places.suites.marked() == {stays}
+        assert [suite.path for suite in app.state.suites if suite.path.startswith("old")] == []
+        if not inside:
+            await until(lambda: said in screen_text(app), pilot)
+            await until(lambda: "1 marked" in screen_text(app).split("\n")[0], pilot)
+        (root / "old").mkdir()
+        (root / "old" / "guide.yaml").write_text(GUIDE)  # as another branch is taken, and left again
+        await until(lambda: gone in app.state.by_id, pilot)
+        assert app.state.by_id[gone].last.outcome == "failed"
+
+
+async def test_a_file_that_a_suite_names_and_that_is_removed_is_a_problem_until_it_is_back(root) -> None:
+    def wrong(app: Any) -> list[Problem]:
+        return [one for suite in app.state.suites if suite.path.startswith("pf") for one in suite.problems]
+
+    async with running_app(root, trust=True) as (app, pilot):
+        await until(lambda: app.saved.follows, pilot)
+        (root / "pf" / "rows.csv").unlink()
+        await until(lambda: wrong(app), pilot)
+        assert PF.format("row one") not in app.state.by_id
+        (root / "pf" / "rows.csv").write_text(ROWS)
+        await until(lambda: PF.format("row one") in app.state.by_id, pilot)
+        assert not wrong(app)
+
+
+async def test_a_configuration_that_is_removed_is_read_when_it_is_there_again(root) -> None:
+    async with running_app(root, trust=True) as (app, pilot):
+        await until(lambda: app.saved.follows, pilot)
+        text = (root / "tui_eval.yaml").read_text()
+        (root / "tui_eval.yaml").unlink()
+        (root / "suites" / "later.yaml").write_text(GUIDE)
+        await until(lambda: "suites/later.yaml::first" in app.state.by_id, pilot)
+        (root / "tui_eval.yaml").write_text(text + "  another: {type: echo}\n")
+        await until(lambda: "another" in app.state.config.agents, pilot)
+
+
 async def test_a_save_from_here_is_not_told_a_second_time(root, monkeypatch) -> None:
     editor = Editor(monkeypatch, root)
     async with running_app(root, trust=True) as (app, pilot):

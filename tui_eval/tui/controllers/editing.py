@@ -1,12 +1,14 @@
-"""Files that change while the app is open: edited from here in the person's editor, or saved by another program, an
-editor in another pane or one that did not wait. What changed is read again."""
+"""Files that change while the app is open: edited from here in the person's editor, or saved or removed by another
+program, an editor in another pane or one that did not wait. What changed is read again."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+import os
+from collections.abc import Callable, Collection, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tui_eval.config.project import CONFIG_NAME
 from tui_eval.guard.spelling import some_of
 from tui_eval.guard.text import visible
 from tui_eval.tui.handlers import Handler
@@ -110,6 +112,21 @@ def _changed(before: Mapping[str, Stamp], now: Mapping[str, Stamp]) -> list[str]
     return [file for file, stamp in now.items() if stamp != before.get(file)]
 
 
+def _are(files: Collection[str]) -> str:
+    return "is" if len(files) == 1 else "are"
+
+
+def _is_gone(file: str) -> bool:
+    """Whether it is surely not there: a disk that does not answer says nothing."""
+    try:
+        os.stat(file)
+    except (FileNotFoundError, NotADirectoryError):
+        return True
+    except (OSError, ValueError):
+        pass
+    return False
+
+
 SECONDS = 1.0
 """Between two looks, for up to as many files as `AT_ONCE`; more files are looked at less often."""
 AT_ONCE = 500
@@ -131,16 +148,24 @@ class SavedElsewhere:
         self._known: dict[str, Stamp] = {}
         self._looked: Looked = {}
         self._not_yet: set[str] = set()
+        self._configured: bool | None = None
+        """Whether there was a tui_eval.yaml when everything was read last."""
+        self._lost: dict[str, list[str]] = {}
+        """Files that are gone, with the suites that named them: a suite is not known by a file that it cannot read."""
 
     def begin(self, loaded: Loaded) -> None:
         """Once everything has been read, follow what it was read from."""
         if loaded.looked is not None:
             self._looked, self._followed = loaded.looked, (-1, [])
+        if loaded.done and self._configured is False and loaded.config.file is not None:
+            self.known([str(loaded.config.file)])  # new, and read now
+        if loaded.done:
+            self._configured = loaded.config.file is not None
         if loaded.done and self._watcher is None:
             interval = SECONDS * max(1.0, len(self.suite_files()) / AT_ONCE)
             # A folder that has changed since it was looked into has changed.
             seen = {folder: one.stamp for folder, one in self._looked.items()}
-            self._watcher = Watcher(self.suite_files, self._saved, interval, seen)
+            self._watcher = Watcher(self.suite_files, self._saved, interval, seen, gone=True)
             self._watcher.start()
 
     @property
@@ -157,6 +182,12 @@ class SavedElsewhere:
         if self._watcher is not None:
             self._watcher.stop()
 
+    @property
+    def _configuration(self) -> str:
+        """The configuration, where it is or would be."""
+        config = self._core.state.config
+        return str(config.file if config is not None and config.file else self._core.state.root / CONFIG_NAME)
+
     def suite_files(self) -> list[str]:
         """The files of all suites, tui_eval.yaml, and the folders that suites are looked for in; called in the watcher's
         thread too."""
@@ -166,9 +197,8 @@ class SavedElsewhere:
             found = {str(state.root / suite.path) for suite in state.suites}
             found.update(file for suite in state.suites for file in suite.files)
             found.update(self._looked)
-            found.update(self._not_yet)
-            if state.config is not None and state.config.file is not None:
-                found.add(str(state.config.file))
+            found.update(self._not_yet, list(self._lost))
+            found.add(self._configuration)
             files = sorted(found)
             self._followed = (state.version, files)
         return files
@@ -179,7 +209,11 @@ class SavedElsewhere:
         new = self._new_suites(sorted(looked.keys() & files), sorted(self._not_yet.intersection(files)))
         if new:
             self._core.tasks.later(self._added, new)
-        if known := [file for file in files if file not in looked and file not in self._not_yet]:
+        known = {file for file in files if file not in looked and file not in self._not_yet}
+        gone = {file for file in known if _is_gone(file)}
+        if gone and self._core.state.root.is_dir():  # else all of the disk is out of reach for now
+            self._core.tasks.later(self._removed, gone)
+        if known := sorted(known - gone):
             self._core.tasks.later(self.read, known)
 
     def _new_suites(self, folders: list[str], saved: list[str]) -> list[str]:
@@ -209,7 +243,18 @@ class SavedElsewhere:
         new = [file for file, stamp in now.items() if self._known.get(file) != stamp and file not in suites]
         if new:
             self._suites.load()
-            self._core.notices.say(f"{self._named(new)} {'is' if len(new) == 1 else 'are'} new: read")
+            self._core.notices.say(f"{self._named(new)} {_are(new)} new: read")
+
+    def _removed(self, files: set[str]) -> None:
+        """These files are gone: the suites among them leave the list, others that named them say so. What was read of
+        the configuration holds until it is there again."""
+        state = self._core.state
+        if any(str(state.root / suite.path) in files for suite in state.suites):
+            self._suites.load()
+        elif others := files - {self._configuration}:
+            for file in others:
+                self._lost[file] = [str(state.root / one.path) for one in state.suites if file in one.files]
+            self._suites.reload(others, f"{self._named(sorted(others))} {_are(others)} gone: read again")
 
     @staticmethod
     def _named(files: list[str]) -> str:
@@ -222,8 +267,8 @@ class SavedElsewhere:
         if not files:
             return
         said = f"{self._named(files)} was saved: read again"
-        config = self._core.state.config
-        if config is not None and str(config.file) in files:
+        files += [suite for file in files for suite in self._lost.pop(file, ())]
+        if self._configuration in files:
             self._suites.load()
             self._core.notices.say(said)
         else:

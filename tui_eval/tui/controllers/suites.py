@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any, cast
 
 from textual.screen import Screen
 
 from tui_eval.guard import trust_store
-from tui_eval.guard.text import clip
+from tui_eval.guard.spelling import some_of
+from tui_eval.guard.text import clip, visible
 from tui_eval.guard.trust import in_order
+from tui_eval.model import Suite
 from tui_eval.tui.background import stands
 from tui_eval.tui.controllers.first_steps import FirstSuiteQuestion
 from tui_eval.tui.controllers.places import PlaceController
@@ -23,6 +25,7 @@ from tui_eval.tui.services import Core
 from tui_eval.tui.state.app_state import CasePointer
 from tui_eval.tui.state.lists.case_tree import GROUPINGS, SORTS
 from tui_eval.tui.state.lists.suite_changes import EditedSuite, edited, first_error
+from tui_eval.tui.state.text.formatting import counted
 
 LONGEST = 5_000
 """Characters of one thing that a person can read in a question; what is longer is not agreed to there."""
@@ -62,6 +65,7 @@ class SuiteController:
         # What is shown stays until all has been read again.
         if loaded.generation != self.loader.generation or (self._all_read and not loaded.done):
             return
+        before = self.state.suites if self._all_read else []
         self._all_read = loaded.done
         first = not self.state.suites
         self.state.config = loaded.config
@@ -74,6 +78,9 @@ class SuiteController:
             self.state.take(loaded.items)
             same = False
         self.state.notes = dict(loaded.notes)
+        self._without(
+            [suite for suite in before if suite.path not in {one.path for one in self.state.suites}]
+        )
         self._places.post(SuitesChanged([] if same else None))
         if first and self.state.rows:
             self._restore()
@@ -107,6 +114,26 @@ class SuiteController:
         self._follow_case(change)
         self.ask_trust(loaded.wanted)
         self._read(loaded)
+
+    def _without(self, suites: Sequence[Suite]) -> None:
+        """These suites are not there any more: so are their cases, which are marked no longer."""
+        if not suites:
+            return
+        gone = {case.case_id for suite in suites for case in suite.cases}
+        items = [item for item in self.state.gone.values() if item.case_id in gone]
+        place, front, pointer = self._places.suites, self._places.place, self._places.pointer()
+        marked = {key for key in place.marked() if key in gone}
+        if marked:
+            place.mark(set(place.marked()) - marked)
+        about = [f"{len(marked):,} marked"] if marked else []
+        if pointer is not None and pointer.case_id in gone and front is not None and not front.lists_cases:
+            about.append("the one shown here")
+        names = some_of([PurePath(suite.path).name for suite in suites], 3)
+        words = f"{visible(names, newlines=False)} {'is' if len(suites) == 1 else 'are'} gone"
+        words += f", with {counted(len(gone), 'case')}" if gone else ""
+        words += f" ({' and '.join(about)})" if about else ""
+        ran = any(item.history for item in items)
+        self._core.notices.say(words + ("; results stay in Runs" if ran else ""))
 
     def _read(self, loaded: Loaded) -> None:
         for listener in self.on_read:

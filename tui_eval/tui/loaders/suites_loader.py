@@ -104,7 +104,7 @@ class Loader:
         from tui_eval.formats import reading
         from tui_eval.store.index import Index
 
-        settings = project.load(self._paths, self._state.config_file)
+        settings = project.load(self._paths, self._state.config_file, root=self._state.root)
         trust = Trust(granted=trusted, agreed=self._state.agreed)
         project.read_withheld(settings, trust)
         history = Index(settings.root).latest()
@@ -141,7 +141,7 @@ class Loader:
         from tui_eval.engine.wants import wants
         from tui_eval.formats import reading
 
-        settings = project.load(self._paths, self._state.config_file)
+        settings = project.load(self._paths, self._state.config_file, root=self._state.root)
         trust = Trust(granted=trusted, agreed=self._state.agreed)
         project.read_withheld(settings, trust)
         read = [_whole(reading.load(settings.root / path, settings, trust)) for path in paths]
