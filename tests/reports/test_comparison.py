@@ -22,7 +22,7 @@ def case(
     outcome = "passed" if passed >= needed else "failed"
     return CaseSummary(
         f"s::{name}", name, "s", agent, None, outcome, attempts, attempts, passed, needed,
-        passed / attempts, wilson(passed, attempts), 0 < passed < attempts,
+        passed / attempts, 0 < passed < attempts,
     )  # fmt: skip
 
 

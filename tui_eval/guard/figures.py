@@ -22,7 +22,7 @@ MOST = 2**63 - 1
 unknown: ContextVar[Callable[[str, str], None] | None] = ContextVar("unknown", default=None)
 """Takes the name of each figure that was dropped and a line about it; None: nobody listens."""
 _SHOWN = 40
-_LATEST = 253_402_300_799.0
+LATEST = 253_402_300_799.0
 """The last second of the year 9999, which calendars can still show."""
 
 
@@ -91,7 +91,9 @@ def total(counts: Iterable[int | None], name: str) -> int | None:
 
 def tokens(given: int | None, answered: int | None, name: str = "tokens") -> int | None:
     """Input and output tokens together; None where neither is known, or the sum is no count any more."""
-    return total((given, answered), name)
+    if given is None or answered is None:
+        return count(answered if given is None else given, name)
+    return count(given + answered, name)
 
 
 def total_amount(amounts: Iterable[float | None], name: str) -> float | None:
@@ -213,7 +215,7 @@ def _check(given: Attempt) -> None:
 def moment(value: Any, name: str) -> float | None:
     """Seconds since the epoch, of a year that a calendar has."""
     found = amount(value, name)
-    if found is not None and found > _LATEST:
+    if found is not None and found > LATEST:
         tell(name, value, "a time before the year 10000")
         return None
     return found

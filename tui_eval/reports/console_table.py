@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from pathlib import Path
 from sys import intern
 from typing import Any
@@ -70,21 +71,22 @@ class RunTable:
         item = summarise(case, attempts)
         self.sums.add(item)
         self._names.add(case)
-        ended = [row for row in attempts if row.state == "done"]
-        self._ended += len(ended)
-        self._passed += sum(row.outcome == "passed" for row in ended)
-        counts = [
-            figures.tokens(row.input_tokens, row.output_tokens)
-            for row in ended
-            if row.input_tokens is not None or row.output_tokens is not None
-        ]
-        self._unfinished += unfinished_tokens(attempts)
+        counts: list[int | None] = []
+        seconds, timed, tools = 0.0, False, 0
+        for row in attempts:
+            tools += row.tool_calls or 0
+            if row.duration_ms is not None:
+                timed, seconds = True, seconds + row.duration_ms / 1000
+            if row.state == "done":
+                self._ended += 1
+                self._passed += row.outcome == "passed"
+                counts.append(figures.tokens(row.input_tokens, row.output_tokens))
+            else:
+                self._unfinished += unfinished_tokens((row,))
         tokens = figures.total(counts, "tokens")
         if tokens is not None:
             self._tokens = (self._tokens or 0) + tokens
-        seconds = [row.duration_ms / 1000 for row in attempts if row.duration_ms is not None]
-        self._seconds += sum(seconds)
-        tools = sum(row.tool_calls or 0 for row in attempts)
+        self._seconds += seconds
         self._tools += tools
         if item.attempts:
             self._most = max(self._most, item.attempts)
@@ -101,7 +103,7 @@ class RunTable:
         cells = (
             visible(case.model or case.agent, newlines=False), status,
             visible(item.cause or item.message, newlines=False), "" if tokens is None else f"{tokens:,}",
-            "" if item.cost is None else f"{item.cost:.4f}", f"{sum(seconds):.2f}" if seconds else "", str(tools),
+            "" if item.cost is None else f"{item.cost:.4f}", f"{seconds:.2f}" if timed else "", str(tools),
         )  # fmt: skip
         cells = (intern(cell) if len(cell) <= _SHORT else cell for cell in cells)
         self._lines.append((_fitting(*self._named(case)), *cells))
@@ -219,8 +221,11 @@ _REST: tuple[tuple[str, Outcome | None], ...] = (
 
 def _cells(text: str) -> int:
     """How many cells a text takes; most have only letters that take one."""
-    if text.isascii():
-        return len(text)
+    return len(text) if text.isascii() else _wide(text)
+
+
+@lru_cache(1024)
+def _wide(text: str) -> int:
     from rich.cells import cell_len
 
     return cell_len(text)
@@ -228,8 +233,10 @@ def _cells(text: str) -> int:
 
 def _fitting(name: str, mark: str) -> str:
     """The name with its mark, the name cut where both are too long for the column, then the mark in its middle."""
+    if not mark:
+        return name
     room = _WIDTHS["Test"] - _cells(mark)
-    if not mark or _cells(name) <= room:
+    if _cells(name) <= room:
         return name + mark
     if room < _NAME:
         return _with_end(f"{_cut(name, _NAME) if _cells(name) > _NAME else name}{mark}", _WIDTHS["Test"])

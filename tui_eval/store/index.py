@@ -535,9 +535,12 @@ def _values(
         if own.outcome is None or (part and own.outcome in ("cancelled", "skipped")):
             continue
         # What an answer took is in its own run.
-        judged = max((row.judges.rpartition("/")[0] for row in attempts if row.judges), default=None)
+        again = [row.judges for row in attempts if row.judges]
+        judged = max(judges.rpartition("/")[0] for judges in again) if again else None
         tokens_of += own.tokens_of if judged is None else 0
-        now = together.get(Column(own.agent, own.model or ""), {}).get(own.case_id, own)
+        now = own
+        if together:
+            now = together.get(Column(own.agent, own.model or ""), {}).get(own.case_id, own)
         results.append(
             (
                 info.id, own.case_id, own.agent, own.model, now.outcome, now.passed, now.attempts,

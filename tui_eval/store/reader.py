@@ -12,14 +12,14 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from functools import cached_property
 from pathlib import Path
 from sys import intern
-from typing import Any, Literal, NamedTuple, TypeVar, get_args
+from typing import Any, Literal, NamedTuple, TypeVar
 from urllib.parse import quote
 
 import msgspec
 
 from tui_eval.case_names import called, is_unnamed, value_text, which_test, which_tests
 from tui_eval.guard import figures, private
-from tui_eval.model import Attempt, Case, Outcome, decoded
+from tui_eval.model import Attempt, Case, decoded
 from tui_eval.store.encoding import unpack
 from tui_eval.store.failure_modes import Assessment, assess
 from tui_eval.store.run_folders import DATABASE, NewerRun, StoreError, is_alive, moved_to
@@ -27,7 +27,6 @@ from tui_eval.store.schema import (
     COMPARED_LATER,
     SCHEMA_VERSION,
     AttemptRow,
-    AttemptState,
     LiveRow,
     RunInfo,
     StoredCase,
@@ -43,15 +42,10 @@ _ATTEMPT_COLUMNS = (
 
 
 T = TypeVar("T")
-_STATES = frozenset(get_args(AttemptState))
-_OUTCOMES = frozenset((None, *get_args(Outcome)))
-_MOST = 2**31
-"""Attempts that a case can have: what is written by hand may say any number."""
 _PIECE = 100  # bodies that are read at once
 _CASES_AT_ONCE = 500
 CaseOrder = Literal["run", "suites", "suites by name"]
 _ORDERS: dict[CaseOrder, str] = {
-    "run": "id",
     "suites": "min(id) OVER (PARTITION BY suite), id",
     "suites by name": "suite, id",
 }
@@ -170,9 +164,21 @@ class RunReader:
 
     def pieces(self) -> Iterator[list[StoredCase]]:
         """Every case of the run in its order, some hundreds at a time."""
-        ids = array("q", (row[0] for row in self._all("SELECT id FROM cases ORDER BY id", ())))
-        for start in range(0, len(ids), _CASES_AT_ONCE):
-            yield list(self._cases_with(ids[start : start + _CASES_AT_ONCE]).values())
+        statement = f"SELECT {self._case_columns} FROM cases WHERE id > ? ORDER BY id LIMIT {_CASES_AT_ONCE}"
+        last = -1
+        while rows := self._all(statement, (last,)):
+            last = rows[-1][0]
+            yield [self._case(row) for row in rows]
+
+    def all_named_apart(self) -> bool:
+        """Whether every case has a name, and no two of a suite have the same one."""
+        row = self._one(
+            "SELECT (SELECT count(DISTINCT case_id) FROM cases)"
+            " = (SELECT count(*) FROM (SELECT 1 FROM cases GROUP BY suite, name))"
+            f" AND NOT EXISTS (SELECT 1 FROM cases WHERE name GLOB '{_UNNAMED}*')",
+            (),
+        )
+        return row is not None and bool(row[0])
 
     def bodies(self, refs: Collection[int], kind: type[T]) -> dict[int, T]:
         """What of these cases `kind` has, as they were when the run began, by id; without those that are damaged."""
@@ -230,15 +236,17 @@ class RunReader:
     ) -> Iterator[tuple[StoredCase, list[AttemptRow]]]:
         """Every case of the run with its attempts; no more of them are held at once than a few hundred. `listed`: by the
         names that lists call them."""
+        for cases in self.pieces() if order == "run" else self._pieces_in(order):
+            attempts = self.attempts_of([case.id for case in cases])
+            for case in self.listed(cases) if listed else cases:
+                yield case, attempts.get(case.id, [])
+
+    def _pieces_in(self, order: CaseOrder) -> Iterator[list[StoredCase]]:
         ids = array("q", (row[0] for row in self._all(f"SELECT id FROM cases ORDER BY {_ORDERS[order]}", ())))
         for start in range(0, len(ids), _CASES_AT_ONCE):
             piece = ids[start : start + _CASES_AT_ONCE]
-            cases, attempts = self._cases_with(piece), self.attempts_of(piece)
-            if listed:
-                cases = {case.id: case for case in self.listed(cases.values())}
-            for ref in piece:
-                if ref in cases:
-                    yield cases[ref], attempts.get(ref, [])
+            cases = self._cases_with(piece)
+            yield [cases[ref] for ref in piece if ref in cases]
 
     def in_turn(self, refs: Sequence[int]) -> Iterator[tuple[StoredCase, AttemptRow]]:
         """The attempts of these ids in this order, each with its case; no more of them are held at once than a few
@@ -256,40 +264,24 @@ class RunReader:
         return {row[0]: self._case(row) for row in self._all(statement, tuple(refs))}
 
     def _case(self, row: tuple[Any, ...]) -> StoredCase:
-        case = StoredCase(*row)
-        if (
-            type(case.attempts) is not int
-            or type(case.required) is not int
-            or not (0 <= case.attempts <= _MOST and 0 <= case.required <= _MOST)
-            or {*map(type, (*row[1:6], case.content_hash, case.variant))} != {str}
-            or type(case.model) not in (str, type(None))
-        ):
-            raise self._damaged(f"the row of case {case.id} is none")
+        try:
+            case = msgspec.convert(row, StoredCase)
+        except msgspec.ValidationError:
+            raise self._damaged(f"the row of case {row[0]} is none") from None
         # The same for most cases of a run: one text for all.
         case.suite, case.format, case.agent = map(intern, (case.suite, case.format, case.agent))
         return case
 
     def _attempt(self, row: tuple[Any, ...]) -> AttemptRow:
-        attempt = _figures(AttemptRow(*row))
-        numbers = (
-            attempt.case_ref, attempt.attempt, attempt.turn, attempt.changed, attempt.asserted_nothing, attempt.cached,
-            attempt.judge_calls,
-        )  # fmt: skip
-        texts = (
-            attempt.message,
-            attempt.detail,
-            attempt.answer,
-            attempt.judges,
-            attempt.cause,
-            attempt.alike,
-        )
-        if (
-            attempt.state not in _STATES
-            or attempt.outcome not in _OUTCOMES
-            or {*map(type, numbers)} != {int}
-            or {*map(type, texts)} != {str}
-        ):
-            raise self._damaged(f"the row of attempt {attempt.id} is none")
+        try:
+            attempt = msgspec.convert(row, AttemptRow)
+        except msgspec.ValidationError:
+            try:
+                attempt = msgspec.convert(_known_figures(AttemptRow(*row)), AttemptRow)
+            except msgspec.ValidationError:
+                raise self._damaged(f"the row of attempt {row[0]} is none") from None
+        if attempt.judges:  # the agent was asked, and paid, for the answer where that was recorded
+            attempt.input_tokens = attempt.output_tokens = attempt.cached_tokens = attempt.cost = None
         if attempt.id in self.lost:
             attempt.state, attempt.outcome, attempt.message = "done", "error", self.lost[attempt.id]
         elif attempt.detail == COMPARED_LATER and not is_alive(self.folder):
@@ -435,7 +427,7 @@ def _each(made: Callable[[tuple[Any, ...]], T], rows: list[tuple]) -> list[T]:
     return found
 
 
-def _figures(row: AttemptRow) -> AttemptRow:
+def _known_figures(row: AttemptRow) -> tuple[Any, ...]:
     """A run can come from anywhere, and SQLite keeps any value in any column: what is no figure is unknown."""
     row.score = figures.score(row.score, "score")
     row.started_at = figures.moment(row.started_at, "start")
@@ -448,9 +440,8 @@ def _figures(row: AttemptRow) -> AttemptRow:
     row.judge_tokens = figures.count(row.judge_tokens, "tokens of the judges")
     row.judge_cost = figures.amount(row.judge_cost, "cost of the judges")
     row.tool_calls = figures.count(row.tool_calls, "tool calls")
-    if row.judges:  # the agent was asked, and paid, for the answer where that was recorded
-        row.input_tokens = row.output_tokens = row.cached_tokens = row.cost = None
-    return row
+    row.ends_at = figures.moment(row.ends_at, "end")
+    return msgspec.structs.astuple(row)
 
 
 def _open(path: Path) -> sqlite3.Connection:
@@ -524,8 +515,11 @@ class _ListedNames:
         return found
 
 
+_UNNAMED = "Row #"
+
+
 def _may_be_unnamed(case: StoredCase) -> bool:
-    return case.name.startswith("Row #")
+    return case.name.startswith(_UNNAMED)
 
 
 def _called(run: RunReader) -> dict[str, str]:
@@ -554,6 +548,8 @@ def _called(run: RunReader) -> dict[str, str]:
 
 def _clashes(run: RunReader) -> tuple[set[int], set[int]]:
     """Marks of all shortest names, and of those that cases of more than one test have."""
+    if run.all_named_apart():
+        return set(), set()
     names: set[int] = set()
     tests: set[int] = set()
     clashing: set[int] = set()

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import sqlite3
-from typing import Any, Literal
+from sys import float_info
+from typing import Annotated, Any, Literal
 
 import msgspec
 
+from tui_eval.guard import figures
 from tui_eval.model import Outcome, decoded
 
 # -- Columns that the tables of a run have got since its version was written.
@@ -133,9 +135,20 @@ class RunInfo(msgspec.Struct, omit_defaults=True):
         return max(0.0, end - self.started_at - self.paused_for)
 
 
-class StoredCase(msgspec.Struct, gc=False):
-    """One case of a run with one agent (a column of the results). `variant` tells it from others of its name
-    in its suite (`case_names.variant_of`); empty where none is needed, and in older runs."""
+# -- Figures of a row as `guard.figures` has them; a row that holds another is looked at value by value.
+
+
+Count = Annotated[int, msgspec.Meta(ge=0, le=figures.MOST)]
+Amount = Annotated[float, msgspec.Meta(ge=0, le=figures.MOST)]
+Moment = Annotated[float, msgspec.Meta(ge=0, le=figures.LATEST)]
+Finite = Annotated[float, msgspec.Meta(ge=-float_info.max, le=float_info.max)]
+Attempts = Annotated[int, msgspec.Meta(ge=0, le=2**31)]
+"""Attempts that a case can have: what is written by hand may say any number."""
+
+
+class StoredCase(msgspec.Struct, gc=False, array_like=True):
+    """One case of a run with one agent (a column of the results), made of its row. `variant` tells it from others of
+    its name in its suite (`case_names.variant_of`); empty where none is needed, and in older runs."""
 
     id: int
     case_id: str
@@ -145,13 +158,13 @@ class StoredCase(msgspec.Struct, gc=False):
     agent: str
     model: str | None
     content_hash: str
-    attempts: int
-    required: int
+    attempts: Attempts
+    required: Attempts
     variant: str = ""
 
 
-class AttemptRow(msgspec.Struct, gc=False):
-    """One attempt without its body. `detail` says what it is doing while it runs (`retrying: 429,
+class AttemptRow(msgspec.Struct, gc=False, array_like=True):
+    """One attempt without its body, made of its row. `detail` says what it is doing while it runs (`retrying: 429,
     again in 12 s`), `changed` grows with every change in the run, so viewers read only news. `answer` is
     a fingerprint of what was answered at last; empty where that is not known (older runs). `ends_at` is when
     its time limit ends it while it runs (seconds since the epoch); None where none does, or that is not
@@ -167,15 +180,15 @@ class AttemptRow(msgspec.Struct, gc=False):
     attempt: int
     state: AttemptState
     outcome: Outcome | None
-    score: float | None
+    score: Finite | None
     message: str
-    started_at: float | None
-    duration_ms: float | None
-    input_tokens: int | None
-    output_tokens: int | None
-    cached_tokens: int | None
-    cost: float | None
-    tool_calls: int | None
+    started_at: Moment | None
+    duration_ms: Amount | None
+    input_tokens: Count | None
+    output_tokens: Count | None
+    cached_tokens: Count | None
+    cost: Amount | None
+    tool_calls: Count | None
     turn: int
     detail: str
     changed: int
@@ -184,12 +197,12 @@ class AttemptRow(msgspec.Struct, gc=False):
     asserted_nothing: int = 0
     judges: str = ""
     cached: int = 0
-    saved: float | None = None
+    saved: Amount | None = None
     cause: str = ""
     alike: str = ""
     judge_calls: int = 0
-    judge_tokens: int | None = None
-    judge_cost: float | None = None
+    judge_tokens: Count | None = None
+    judge_cost: Amount | None = None
 
 
 FOR_PERSON = "for a person"

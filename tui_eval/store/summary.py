@@ -24,8 +24,7 @@ OF_TURNS = "t"
 
 
 class CaseSummary(msgspec.Struct, gc=False):
-    """A case of a run with one agent. `attempts` counts those that ended, `interval` is Wilson's
-    95 % for `pass_rate` (both 0–1). `outcome` is None while nothing has ended, or what has ended passed and is not
+    """A case of a run with one agent. `attempts` counts those that ended. `outcome` is None while nothing has ended, or what has ended passed and is not
     enough yet. `answers` are fingerprints of
     the different answers; empty where not every answer that was judged has one. `variant` as in `CaseRow`;
     `duration_ms` is the mean of the `timed` attempts, in which somebody was asked;
@@ -47,7 +46,6 @@ class CaseSummary(msgspec.Struct, gc=False):
     passed: int
     required: int
     pass_rate: float
-    interval: tuple[float, float]
     flaky: bool
     message: str = ""
     cause: str = ""
@@ -67,6 +65,11 @@ class CaseSummary(msgspec.Struct, gc=False):
     tokens_of: int = 0
     cost_of: int = 0
     content_hash: str = ""
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """Wilson's 95 % for `pass_rate` (both 0–1)."""
+        return wilson(self.passed, self.attempts)
 
 
 def per_known(total: float | None, known: int, attempts: int) -> float | None:
@@ -134,6 +137,9 @@ class WhyNot(NamedTuple):
     several: bool = False
 
 
+_NOTHING = WhyNot()
+
+
 def why_not(attempts: Iterable[AttemptRow]) -> WhyNot:
     """Of a case's attempts, in their order: those that passed or have not ended say nothing."""
     bad = [row for row in attempts if row.state == "done" and row.outcome not in ("passed", None)]
@@ -142,7 +148,7 @@ def why_not(attempts: Iterable[AttemptRow]) -> WhyNot:
     for row in bad:
         kinds.setdefault(row.alike or row.cause or row.message, []).append(row)
     if not kinds:
-        return WhyNot()
+        return _NOTHING
     found = sorted(kinds.values(), key=lambda rows: -len(rows))
     first = found[0][0]
     if len(found) == 1:
@@ -202,7 +208,7 @@ def summarise(case: StoredCase, attempts: Iterable[AttemptRow]) -> CaseSummary:
             judge_costs += [] if row.judge_cost is None else [row.judge_cost]
         cached += row.cached > 0
     ended = len(outcomes)
-    why = why_not(bad)
+    why = why_not(bad) if bad else _NOTHING
     message = why.message if why.telling is not None else last.message if last is not None else ""
     outcome = case_outcome(outcomes, case.required)
     if outcome == "failed" and passed == ended < planned:
@@ -219,7 +225,6 @@ def summarise(case: StoredCase, attempts: Iterable[AttemptRow]) -> CaseSummary:
         passed=passed,
         required=case.required,
         pass_rate=passed / ended if ended else 0.0,
-        interval=wilson(passed, ended),
         flaky=0 < passed < ended,
         message=message,
         cause=why.cause,
