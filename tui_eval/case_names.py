@@ -213,8 +213,13 @@ def which_test(case_id: str, suite: str, name: str) -> str:
     variables it is the same one."""
     rest = case_id.removeprefix(f"{suite}::")
     hashed = _HASHED.match(rest) if not rest.startswith(name) else None
-    repeated = _REPEATED.search(rest.removeprefix(name))
-    return f"{hashed[0] if hashed else name}{repeated[0] if repeated else ''}"
+    return f"{hashed[0] if hashed else name}{number_of_test(case_id, suite, name)}"
+
+
+def number_of_test(case_id: str, suite: str, name: str) -> str:
+    """Which of the tests of its suite with one name a case is of, as far as its id says it: `#2`; empty of the first."""
+    found = _REPEATED.search(case_id.removeprefix(f"{suite}::").removeprefix(name))
+    return found[0] if found else ""
 
 
 def which_tests(cases: Sequence[Case]) -> list[str]:

@@ -16,7 +16,8 @@ from tui_eval.case_names import short_prompts, short_providers
 from tui_eval.model import Case, Outcome, Suite, Turn
 from tui_eval.reports.run_comparison import compare
 from tui_eval.store.full_text import Hit
-from tui_eval.store.schema import RunInfo, StoredCase
+from tui_eval.store.index import name_of_cases
+from tui_eval.store.schema import RunInfo, RunSummary, StoredCase
 from tui_eval.store.summary import CaseSummary
 from tui_eval.suites.identity import Ids, case_id
 from tui_eval.tui.palette import row_title, row_width
@@ -25,6 +26,7 @@ from tui_eval.tui.state.compare import compare_view, grid_view
 from tui_eval.tui.state.lists.case_entry import CaseRow
 from tui_eval.tui.state.lists.case_tree import Tree, View, build
 from tui_eval.tui.state.lists.entries import suite_entries
+from tui_eval.tui.state.lists.run_line import RunLine, begun_apart, names_apart, row_line, under_their_runs
 from tui_eval.tui.state.lists.telling_apart import row_names
 from tui_eval.tui.state.runs import search_view
 from tui_eval.tui.state.runs.run_view import RunView
@@ -266,3 +268,29 @@ def test_rows_of_a_scenario_in_the_grid_are_told_apart_by_its_data() -> None:
     found = grid_view.grid(rows)
     assert [test.called for test in found.tests] == ["s · it", "s · en"]
     assert [len(test.cells) for test in found.tests] == [2, 2]
+
+
+@several
+@given(projects(), st.booleans(), st.sampled_from((54, 60, 80)))
+def test_rows_of_runs_of_one_case(made: tuple[Project, int], linked: bool, width: int) -> None:
+    """Reruns of each case, and steps, below the run that they belong to."""
+    project, _ = made
+    whole = RunSummary(
+        "20260601-000000-aaaa", "finished", 1.8e9, None, ". (48 cases)", "a", 48, 1, 0, 0, 0, None, None
+    )
+    rows = [RunLine(whole)]
+    for number, case in enumerate(project.cases):
+        stored = StoredCase(
+            1, case.case_id, case.suite, case.name, case.format, case.agent or "", None, "", 1, 1,
+            f"{case.column_name} {case.variant}".strip(),
+        )  # fmt: skip
+        rows.append(RunLine(RunSummary(
+            f"20260601-000001-{number:04}b", "finished", 1.8e9 + number // 4 * 40, None, f"{case.suite} (1 case)", case.agent or "", 1, 1, 0, 0,
+            0, None, whole.id if linked else None, stepped=number % 2 == 0, only=name_of_cases([stored]),
+        )))  # fmt: skip
+    names = names_apart(rows)
+    begun = begun_apart(rows, width, names)
+    all_differ([
+        plain(row_line(one, width, 1.8e9, (), begun.get(one.run.id, ""), names.get(one.run.id)))
+        for one in under_their_runs(rows)
+    ])  # fmt: skip

@@ -326,9 +326,12 @@ def runs_text(runs: Sequence[RunSummary], width: int | None) -> str:
 
 
 def _cells(run: RunSummary, wide: bool) -> list[str]:
+    named = (
+        run.told if wide or not run.only else f"{run.only} · {run.suite or run.what}"
+    )  # what tells it is cut last
     words = (
-        run.told,
-        run.agents,
+        named,
+        run.other_agents,
         cached_of(run.cached, run.saved),
         judges_of(run.judge_tokens, run.judge_cost),
     )

@@ -12,30 +12,33 @@ import os
 import sqlite3
 import time
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
+from tui_eval.case_names import full_name, number_of_test
 from tui_eval.guard import figures, private
 from tui_eval.store.case_state import Column
 from tui_eval.store.digests import connect_or_renew, is_damage
 from tui_eval.store.judged_under import other_rules
 from tui_eval.store.reader import RunReader
 from tui_eval.store.run_folders import DATABASE, NewerRun, Store, StoreError, is_alive, moved_to
-from tui_eval.store.schema import Asked, CaseHistory, RunInfo, RunSummary
+from tui_eval.store.schema import Asked, CaseHistory, RunInfo, RunSummary, StoredCase
 from tui_eval.store.shard_runs import shard_words
 from tui_eval.store.summary import CaseSummary, RunSums, summarise
 
-_VERSION = 13
+_VERSION = 14
 _KEPT_PER_COLUMN = 12
 _BUSY_SECONDS = 10.0
+_NAMED = 3
+"""Cases of one test that the name of what was run says one by one."""
 _TABLES = """
 CREATE TABLE runs (
     id TEXT PRIMARY KEY, state TEXT NOT NULL, started_at REAL NOT NULL, finished_at REAL, what TEXT NOT NULL,
     agents TEXT NOT NULL, total INTEGER NOT NULL, passed INTEGER NOT NULL, failed INTEGER NOT NULL,
     errors INTEGER NOT NULL, cancelled INTEGER NOT NULL, cost REAL, linked_to TEXT,
     cached INTEGER NOT NULL, saved REAL, stepped INTEGER NOT NULL, paused_for REAL NOT NULL, merged TEXT NOT NULL,
-    cost_of INTEGER NOT NULL, tokens_of INTEGER NOT NULL, only_case TEXT NOT NULL, rules TEXT NOT NULL,
+    cost_of INTEGER NOT NULL, tokens_of INTEGER NOT NULL, only_case TEXT NOT NULL, only_suite TEXT NOT NULL, rules TEXT NOT NULL,
     judge_tokens INTEGER, judge_cost REAL, written INTEGER NOT NULL) WITHOUT ROWID;
 CREATE TABLE results (
     run_id TEXT NOT NULL, case_id TEXT NOT NULL, agent TEXT NOT NULL, model TEXT, outcome TEXT NOT NULL,
@@ -52,7 +55,7 @@ _RESULT_COLUMNS = (
 )
 _RUN_COLUMNS = (
     "id, state, started_at, finished_at, what, agents, total, passed, failed, errors, cancelled, cost, linked_to,"
-    " cached, saved, stepped, paused_for, cost_of, tokens_of, only_case, rules, judge_tokens, judge_cost"
+    " cached, saved, stepped, paused_for, cost_of, tokens_of, only_case, only_suite, rules, judge_tokens, judge_cost"
 )
 _RESULTS = (
     f"SELECT {_RESULT_COLUMNS}, answers, (SELECT merged FROM runs WHERE id = run_id) FROM results WHERE %s"
@@ -85,9 +88,10 @@ class Index:
                 cost_of=row[17],
                 tokens_of=row[18],
                 only=row[19],
-                rules=row[20],
-                judge_tokens=row[21],
-                judge_cost=row[22],
+                suite=row[20],
+                rules=row[21],
+                judge_tokens=row[22],
+                judge_cost=row[23],
             )
             for row in rows
         ] + self._unread(unreadable)
@@ -503,12 +507,15 @@ def _values(
     # A part of a run, or a step, in which nothing was judged changes nothing of what there was.
     part = bool(info.linked_to or info.stepped)
     open_cases: set[str] = set()
-    names: set[str] = set()
+    named: list[StoredCase] = []
+    of_one_name = True
     results: list[tuple[Any, ...]] = []
     for case, attempts in reader.by_case():
         cases += 1
-        if len(names) < 2:
-            names.add(case.name)
+        if not named or case.name == named[0].name:
+            named = [*named, case][: _NAMED + 1]
+        else:
+            of_one_name = False
         total += len(attempts)
         finished = 0.0
         answers: list[str] = []
@@ -553,15 +560,30 @@ def _values(
     if asked == "own" and open_cases:
         # A run that was ended before it had asked all columns of a case says nothing of which these are.
         results = [(*row[:14], "again", *row[15:]) if row[1] in open_cases else row for row in results]
+    named = reader.listed(named) if of_one_name else []
+    suites = {case.suite for case in named}
     run = (
         info.id, info.state, info.started_at, info.finished_at, what(info, cases), ", ".join(info.agents),
         total, counts["passed"], counts["failed"], counts["error"], counts["cancelled"], cost,
         info.linked_to, cached, saved, info.stepped, info.paused_for, " ".join(merged_of(info)),
-        cost_of, tokens_of, names.pop() if len(names) == 1 else "", other_rules(info),
+        cost_of, tokens_of, name_of_cases(named), suites.pop() if len(suites) == 1 else "", other_rules(info),
         figures.total([judges.judge_tokens], "tokens of the judges"),
         figures.amount(judges.judge_cost, "cost of the judges"),
     )  # fmt: skip
     return run, results
+
+
+def name_of_cases(cases: Sequence[StoredCase]) -> str:
+    """What cases of one name are called: as lists call that, with what tells each from the others of its suite, where
+    these are not too many."""
+    told = [f"{case.variant} {number_of_test(case.case_id, case.suite, case.name)}".strip() for case in cases]
+    parts = list(dict.fromkeys(told))
+    common = [len(set(letters)) == 1 for letters in zip(*parts, strict=False)]
+    shared = parts[0][: common.index(False) if False in common else len(common)] if len(parts) > 1 else ""
+    shared = shared[: shared.rfind(" ") + 1]
+    parts[1:] = [part.removeprefix(shared) for part in parts[1:]]
+    more = ", ".join(filter(None, parts)) if len(parts) <= _NAMED else ""
+    return full_name(cases[0].name, more) if cases else ""
 
 
 def merged_of(info: RunInfo) -> list[str]:

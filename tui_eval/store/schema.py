@@ -285,7 +285,10 @@ class RunSummary(msgspec.Struct):
     """Of how many attempts the cost is known; `tokens_of` the tokens."""
     tokens_of: int = 0
     only: str = ""
-    """The name of its case where it has one."""
+    """The name of its case where it has one, with what tells that from others of its name; of a few cases of one test
+    these, too."""
+    suite: str = ""
+    """Of which suite that is, where it is of one."""
     rules: str = ""
     """By which rules it was judged, where these are not the documented ones (`store.judged_under`)."""
     judge_tokens: int | None = None
@@ -299,8 +302,18 @@ class RunSummary(msgspec.Struct):
     @property
     def told(self) -> str:
         """What was run, with the name of its case where it has one, and by which rules, if by others than the documented."""
-        name = f" › {self.only}" if self.only else ""
-        return f"{self.what}{name}" + (f" · compat: {self.rules}" if self.rules else "")
+        places, mark, cases = self.what.rpartition(" (")
+        what = f"{self.suite or places}{mark}{cases}" + (f" › {self.only}" if self.only else "")
+        return what + (f" · compat: {self.rules}" if self.rules else "")
+
+    @property
+    def other_agents(self) -> str:
+        """Its agents; empty where the name of its case says them already, as that of a matrix does."""
+        words = f" {self.only.rpartition(' · ')[2].replace(',', ' ')} " if " · " in self.only else ""
+        said = all(
+            f" {agent.rpartition(':')[2].rpartition('/')[2]} " in words for agent in self.agents.split(", ")
+        )
+        return "" if said else self.agents
 
     @property
     def took(self) -> float | None:

@@ -28,10 +28,19 @@ from tui_eval.tui.screens.prompt import Prompt
 from tui_eval.tui.screens.run_deletion import RunDeletion
 from tui_eval.tui.screens.run_plots import RunPlots
 from tui_eval.tui.state.app_state import CasePointer
-from tui_eval.tui.state.lists.run_line import RunLine, begun_apart, holds, row_line, titles, with_hidden
+from tui_eval.tui.state.lists.run_line import (
+    RunLine,
+    RunName,
+    begun_apart,
+    holds,
+    names_apart,
+    row_line,
+    titles,
+    with_hidden,
+)
 from tui_eval.tui.state.runs.runs_view import DetailRow, RunFacts, detail_rows, example_of, mode_line
 from tui_eval.tui.state.runs.search_view import HINT
-from tui_eval.tui.state.text.lines import fit, one_line, plain
+from tui_eval.tui.state.text.lines import Line, fit, one_line, plain
 from tui_eval.tui.widgets.bars import FactsBar, KeyHints
 from tui_eval.tui.widgets.line_pane import LineLabel, LinePane, RowTable
 from tui_eval.tui.widgets.lines_pane import AttemptPane, LinesPane
@@ -102,8 +111,10 @@ class RunsScreen(Place, inherit_bindings=False):
         self.filter = ""
         """Words that the runs shown hold."""
         self.whole_only = False
-        self._begun: dict[str, str] = {}
-        """When runs began that read the same."""
+        self._names: dict[str, RunName] = {}
+        """What the cases of runs are called beside each other."""
+        self._begun: tuple[int, dict[str, str]] = (0, {})
+        """The width of the list, and when runs began that read the same there."""
         self.plots = RunPlots(self, self.services)
         self.below = AttemptBelow(self, self.services, self._looked_at)
         self._deletion = RunDeletion(self, self.services)
@@ -115,7 +126,7 @@ class RunsScreen(Place, inherit_bindings=False):
         self._generation = 0
         self._loaded_once = False
         self.table = RowTable(
-            lambda row, width: row_line(row, width, now(), self.marks, self._begun.get(row.run.id, "")),
+            self._line,
             lambda row: row.run.id,
             empty="Reading the runs.",
             classes="runs",
@@ -206,6 +217,12 @@ class RunsScreen(Place, inherit_bindings=False):
 
     # -- what is shown
 
+    def _line(self, one: RunLine, width: int) -> Line:
+        if self._begun[0] != width:
+            self._begun = width, begun_apart(self.table.rows, width, self._names)
+        begun = self._begun[1].get(one.run.id, "")
+        return row_line(one, width, now(), self.marks, begun, self._names.get(one.run.id))
+
     @property
     def chosen(self) -> RunLine | None:
         """The run under the cursor."""
@@ -264,12 +281,12 @@ class RunsScreen(Place, inherit_bindings=False):
             "No run yet: a runs all cases, U goes to the suites." if self._loaded_once else self.table.empty
         )
         shown = [one for one in self.lines if one.whole or not self.whole_only]
-        begun = begun_apart(shown)
+        begun = begun_apart(shown) if self.filter else {}
         shown = with_hidden([one for one in shown if holds(one, self.filter, begun.get(one.run.id, ""))])
         if self.lines and not shown:
             held = "holds these words: F clears the filter" if self.filter else "is a whole one"
             self.table.empty = f"No run {held}{', i shows all runs' if self.whole_only else ''}."
-        self._begun = begun_apart(shown)
+        self._names, self._begun = names_apart(shown), (0, {})
         self.table.set_rows(shown)
         if not shown:
             self.table.relayout()

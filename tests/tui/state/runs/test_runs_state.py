@@ -12,6 +12,7 @@ from tui_eval.guard.text import CONTROL_TABLE
 from tui_eval.model import Case, Turn
 from tui_eval.store.failure_modes import Assessment, FailedAttempt, FailureMode
 from tui_eval.store.full_text import Hit
+from tui_eval.store.index import name_of_cases
 from tui_eval.store.schema import RunInfo, RunSummary, StoredCase
 from tui_eval.tui.keys import COMPARE_KEYS, GRID_KEYS, KEYS, RUN_PLACES, RUNS_KEYS, SIDES_KEYS
 from tui_eval.tui.screens import run_plots
@@ -31,6 +32,7 @@ from tui_eval.tui.state.lists.run_line import (
     RunLine,
     adding_to,
     alike,
+    names_apart,
     outcome_sign,
     points,
     row_line,
@@ -147,6 +149,59 @@ def test_two_reruns_of_one_case_say_which_and_by_whose_rules(width):
     marked = line("greets", "reference")
     assert ("reference " if width > 60 else "ref ") in marked and "greets" in marked
     assert len(line("greets " * 40)) <= width
+
+
+def test_cases_of_one_name_are_called_by_what_tells_them_apart_and_by_their_file_where_that_does():
+    def line(only: str, file: str, width: int) -> str:
+        facts = [
+            msgspec.structs.replace(run(n).run, only=name, what=f"{path} (1 case)")
+            for n, (name, path) in enumerate(
+                [("second", "a/guide.yaml"), ("second", "b/other.yaml"), (only, file)]
+            )
+        ]
+        lines = [RunLine(one) for one in facts]
+        return plain(row_line(lines[-1], width, NOW, (), "", names_apart(lines)[facts[-1].id]))
+
+    assert "guide" in line("second", "a/guide.yaml", 60) and "other" in line("second", "b/other.yaml", 60)
+    assert "fruit · mini terse" in line("fruit · mini terse", "pf/promptfooconfig.yaml", 66)
+    assert "promptfooconfig" in line("fruit · mini terse", "pf/promptfooconfig.yaml", 100)
+
+
+@pytest.mark.parametrize(
+    ("variants", "ids", "name"),
+    [
+        (["mini terse"], [""], "fruit · mini terse"),
+        (["mini terse", "mini chatty", "mini terse"], ["", "", ""], "fruit · mini terse, chatty"),
+        (["mini terse", "large chatty"], ["", ""], "fruit · mini terse, large chatty"),
+        (["a", "b", "c", "d"], [""] * 4, "fruit"),
+        ([""], ["#2"], "fruit · #2"),
+        (["", ""], ["", "::x#2"], "fruit · #2"),
+        ([], [], ""),
+    ],
+)
+def test_what_the_cases_of_a_run_of_one_name_are_called(variants, ids, name):
+    cases = [
+        StoredCase(
+            1, f"pf/a.yaml::fruit{end}", "pf/a.yaml", "fruit", "promptfoo", "x", None, "", 1, 1, variant
+        )
+        for variant, end in zip(variants, ids, strict=True)
+    ]
+    assert name_of_cases(cases) == name
+
+
+def test_a_run_of_one_case_below_a_folder_says_its_suite():
+    one = msgspec.structs.replace(run(what="suites (1 case)").run, only="second", suite="suites/guide.yaml")
+    assert one.told == "suites/guide.yaml (1 case) › second"
+    assert "suites/guide.yaml › second" in plain(row_line(RunLine(one), 100, NOW))
+
+
+def test_agents_that_the_name_of_a_case_says_are_not_said_twice():
+    def told(only: str, agents: str) -> str:
+        return msgspec.structs.replace(run().run, only=only, agents=agents).other_agents
+
+    assert told("fruit · atlas-mini terse", "openai:chat:atlas-mini") == ""
+    assert told("fruit · mini terse, large chatty", "mini, large") == ""
+    assert told("fruit · terse", "mini") == "mini" and told("mini", "mini") == "mini" and told("", "a") == "a"
 
 
 def test_what_judges_took_is_said_beside_what_the_agents_took():

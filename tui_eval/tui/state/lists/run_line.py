@@ -6,6 +6,7 @@ import re
 import time
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import NamedTuple
 
 import msgspec
 
@@ -13,6 +14,7 @@ from tui_eval.store import linked
 from tui_eval.store.run_folders import DATABASE
 from tui_eval.store.schema import RunSummary
 from tui_eval.store.summary import per_known, share
+from tui_eval.tui.state.lists.telling_apart import NOT_AT_ALL, Differs, cut, differences
 from tui_eval.tui.state.runs.trends import Point
 from tui_eval.tui.state.text import formatting
 from tui_eval.tui.state.text.lines import Line, Span, fit, one_line, plain, width_of
@@ -29,6 +31,8 @@ STATES: dict[str, tuple[str, str]] = {
 """Glyph and style of each state of a run."""
 NARROW = 70
 """Columns below which the name of a case needs all there is."""
+_NAME = 200
+"""Characters of a name."""
 _WHOLE = 1_000
 """Columns in which a line has everything."""
 _ENDING = re.compile(r"\.(ya?ml|hocon|json|csv)(?=, |$)")
@@ -167,42 +171,74 @@ def titles(width: int) -> Line:
     return fit((Span(head, "muted"),), width)
 
 
-def begun_apart(lines: Sequence[RunLine]) -> dict[str, str]:
-    """When runs began that would read the same but for their age, by id; with seconds where it takes them, else the
-    end of the id."""
-    alike: dict[tuple[object, ...], list[RunSummary]] = {}
+def begun_apart(
+    lines: Sequence[RunLine], width: int = _WHOLE, names: Mapping[str, RunName] | None = None
+) -> dict[str, str]:
+    """When runs began that would read the same in so many columns but for their age, by id; with seconds where it
+    takes them, else the end of the id. `names`: what their cases are called (`names_apart`)."""
     by_id = {one.run.id: one for one in lines}
+    names = names if names is not None else names_apart(lines)
+    alike: dict[tuple[str, str], list[RunLine]] = {}
     for one in lines:
-        run = one.run
-        said = (
-            run.state,
-            run.passed,
-            run.failed,
-            run.errors,
-            run.cost,
-            run.what,
-            run.agents,
-            one.above and _root(one, by_id),
-            run.stepped,
-            run.only,
-            run.rules,
-        )
-        alike.setdefault(said, []).append(run)
+        # Reruns of one case below different runs are told apart by these.
+        above = _root(one, by_id) if one.above and one.run.only else ""
+        alike.setdefault((_said(one, width, names), above), []).append(one)
     found: dict[str, str] = {}
-    for runs in alike.values():
-        for form in ("%H:%M", "%H:%M:%S", "") if len(runs) > 1 else ():
-            told = [
-                time.strftime(form, time.localtime(run.started_at)) if form else run.id[-5:] for run in runs
-            ]
-            if len(set(told)) == len(runs) or not form:
-                found.update((run.id, words) for run, words in zip(runs, told, strict=True))
-                break
+    for form in ("%H:%M", "%H:%M:%S", ""):
+        again: dict[tuple[str, str], list[RunLine]] = {}
+        for (_, above), group in alike.items():
+            for one in group if len(group) > 1 else ():
+                began = time.strftime(form, time.localtime(one.run.started_at)) if form else one.run.id[-5:]
+                found[one.run.id] = began
+                again.setdefault((_said(one, width, names, began), above), []).append(one)
+        alike = again
     return found
 
 
-def row_line(one: RunLine, width: int, now: float, marks: Collection[str] = (), begun: str = "") -> Line:
+def _said(one: RunLine, width: int, names: Mapping[str, RunName], begun: str = "") -> str:
+    """Its line without its age."""
+    return plain(row_line(one, width, one.run.started_at, (), begun, names.get(one.run.id)))
+
+
+class RunName(NamedTuple):
+    """What the case of a run is called where there is no room for more, and where that differs from the others'."""
+
+    text: str = ""
+    differs: Differs = NOT_AT_ALL
+
+
+def names_apart(lines: Iterable[RunLine]) -> dict[str, RunName]:
+    """What the cases of these runs are called beside each other, by the run's id: with the file where there are others
+    of that name."""
+    named = [(one.run.id, one_line(one.run.only, _NAME), _file(one)) for one in lines if one.run.only]
+    files: dict[str, set[str]] = {}
+    for _, name, file in named:
+        files.setdefault(name, set()).add(file)
+    told = {run_id: f"{file} › {name}" if len(files[name]) > 1 else name for run_id, name, file in named}
+    found = differences(list(told.values()))
+    return {run_id: RunName(name, found.get(name, NOT_AT_ALL)) for run_id, name in told.items()}
+
+
+def _file(one: RunLine) -> str:
+    """The names of what was run, without folders and endings."""
+    return _ENDING.sub(
+        "",
+        ", ".join(
+            place.rpartition("/")[2] for place in one_line(one.run.suite or one.places, _NAME).split(", ")
+        ),
+    )
+
+
+def row_line(
+    one: RunLine,
+    width: int,
+    now: float,
+    marks: Collection[str] = (),
+    begun: str = "",
+    name: RunName | None = None,
+) -> Line:
     """One run: mark, state, age, attempts by outcome, pass rate, cost, what and with which agent; `begun` is when,
-    where another reads the same."""
+    where another reads the same, and `name` what its case is called beside the others."""
     run = one.run
     glyph, style = outcome_sign(run)
     line: Line = (
@@ -225,6 +261,8 @@ def row_line(one: RunLine, width: int, now: float, marks: Collection[str] = (), 
     )
     if run.state != "finished":
         line = (*line, Span(f"{run.state} ", style))
+    if begun:
+        line = (*line, Span(f"{begun} ", "muted"))
     if one.above:
         where = "its run is gone · " if one.orphan else "its run is not shown · " if one.hidden else ""
         line = (*line, Span(f"↳ {where}", "note"))
@@ -233,18 +271,18 @@ def row_line(one: RunLine, width: int, now: float, marks: Collection[str] = (), 
     if run.rules:
         word = run.rules.partition(" ")[0]
         line = (*line, Span(f"{word if width >= NARROW else word[:3]} ", "note"))
-    if begun:
-        line = (*line, Span(f"{begun} ", "muted"))
-    return fit((*line, *_what(one, width - width_of(line))), width)
+    return fit(
+        (*line, *_what(one, width - width_of(line), name or RunName(one_line(run.only, _NAME)))), width
+    )
 
 
-def _what(one: RunLine, room: int) -> Line:
+def _what(one: RunLine, room: int, name: RunName) -> Line:
     """What was run with which agent, in the longest form for which there is room: a path loses its folders,
     and its ending, before its file's name is cut."""
-    agents = one_line(one.run.agents, 60)
+    agents = one_line(one.run.other_agents, 60)
     known = agents.split(", ")
     many = f"{len(known)} agents" if len(known) > 1 else agents
-    places = one_line(one.places, 200)
+    places = one_line(one.run.suite or one.places, 200)
     names = [place.rpartition("/") for place in places.split(", ")]
     short = ", ".join(f"…/{name}" if folder else name for folder, _, name in names)
     bare = _ENDING.sub("", short)
@@ -252,21 +290,21 @@ def _what(one: RunLine, room: int) -> Line:
     long = f" ({cases} case{'s' * (cases != '1')})" if cases else ""
     brief = f" ({cases})" if cases else ""
     if one.run.only and cases:
-        name = one_line(one.run.only, 200)
-        long, brief = f" › {name}{long if cases != '1' else ''}", f" › {name}"
+        only = one_line(one.run.only, _NAME)
+        long, brief = f" › {only}{long if cases != '1' else ''}", f" › {only}"
     forms = [
-        *((name, cases, who) for who in (agents, many) for name, cases in ((places, long), (places, brief))),
+        *((path, cases, who) for who in (agents, many) for path, cases in ((places, long), (places, brief))),
         (short, brief, many),
-        *((name, cases, "") for name, cases in ((places, long), (places, brief), (short, brief))),
+        *((path, cases, "") for path, cases in ((places, long), (places, brief), (short, brief))),
         (bare, brief, ""),
-        *((f"{name} …", brief, who) for name in bare.split(", ")[:1] if name != bare for who in (many, "")),
+        *((f"{path} …", brief, who) for path in bare.split(", ")[:1] if path != bare for who in (many, "")),
         (bare, "", ""),
     ]
     if one.run.only and cases:  # of one case its name says more than its file's
-        forms[-1:] = [(one_line(one.run.only, 200), "", who) for who in (agents, many, "")]
+        forms[-1:] = [(cut(name.text, name.differs, room), "", "")]
     lines: list[Line] = [
-        (Span(name), Span(cases, "muted"), Span(f" · {who}" if who else "", "muted"))
-        for name, cases, who in forms
+        (Span(path), Span(cases, "muted"), Span(f" · {who}" if who else "", "muted"))
+        for path, cases, who in forms
     ]
     return next((line for line in lines if width_of(line) <= room), lines[-1])
 

@@ -87,7 +87,8 @@ def cut(text: str, differs: Differs, width: int) -> str:
         needed = cell_len(text[max(differs.shared, len(front)) : differs.own + 1])
         if needed <= room - 1:
             half = min(half, room - 1 - needed)
-        front = f"{front}…{shorten(rest, room - 1 - half, sign='')}"
+        if beginning := shorten(rest, room - 1 - half, sign=""):
+            front = f"{front}…{beginning}"
         rest = end_of(rest, half, sign="") if half else ""
     return f"{front}…{rest}"
 

@@ -118,7 +118,7 @@ def _head(one: RunLine, facts: RunFacts | None, width: int, ours: Collection[str
         (Span(f"{glyph} {run.state}", style), Span(f"  {one_line(run.id)}", "strong")),
         (Span(f"{when}{took}", "muted"),),
         (
-            Span(one_line(run.what)),
+            Span(one_line(run.suite or run.what)),
             Span(f" › {one_line(run.only)}" if run.only else "", "strong"),
             Span(f" · {one_line(run.agents)}" if run.agents else "", "muted"),
         ),
