@@ -84,6 +84,15 @@ def variant_of(case: Case, agent: str | None = None) -> str:
     return f"{own} {case.variant}".strip()
 
 
+def shared_variant(one: str, other: str) -> str:
+    """What tells a test from others of its name in two columns of a matrix: what follows the names of these."""
+    ours, theirs = one.split(" "), other.split(" ")
+    alike = 0
+    while alike < min(len(ours), len(theirs)) and ours[-alike - 1] == theirs[-alike - 1]:
+        alike += 1
+    return " ".join(ours[len(ours) - alike :])
+
+
 def told_apart(rows: Sequence[Named]) -> list[str]:
     """Of each row what tells it from the others of its suite with the same name: its own variant; agent,
     model, and what differs in the ids only where that is not enough."""

@@ -100,6 +100,8 @@ def test_two_providers_of_a_matrix_are_paired_by_test_and_prompt(cli: Cli, proje
         found = json.loads(cli("compare", *words, "--json").out)
         counts = {name: count for name, count in found["counts"].items() if count}
         assert counts == {"regressed": 1, "fixed": 1, "unchanged": 2}, words
+        assert {case["mark"] for case in found["cases"]} == {"say {{x}}", "tell {{x}}"}
+        assert "small" not in cli("compare", *words).out  # a case is neither side's alone
     at = project / ".tui-eval/runs"
     assert pairs_of_run(at / both) == [(("A: small", None), ("B", None))]
     halves = Half(at / one), Half(at / other)

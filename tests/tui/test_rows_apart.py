@@ -195,7 +195,7 @@ def test_rows_of_a_comparison(made: tuple[Project, int], after: str) -> None:
         [
             CaseSummary(
                 case.case_id, case.name, case.suite, case.agent or "", None, cast("Outcome", outcome), 1, 1,
-                int(outcome == "passed"), 1, 1.0, (0.0, 1.0), False,
+                int(outcome == "passed"), 1, 1.0, False,
                 variant=f"{case.column_name} {case.variant}".strip(),
             )
             for case in project.cases
@@ -204,6 +204,16 @@ def test_rows_of_a_comparison(made: tuple[Project, int], after: str) -> None:
     ]  # fmt: skip
     rows = compare_view.rows(compare(*sides), name_of=project.state.name_of)
     all_differ([plain(compare_view.row_line(row, width)) for row in rows])
+    # Two columns of a matrix: each test and prompt by what both share.
+    columns = list(dict.fromkeys((one.suite, one.agent) for one in sides[0]))
+    for suite, first in columns:
+        for other in (agent for of, agent in columns if of == suite and agent != first):
+            halves = [[one for one in side if (one.suite, one.agent) == (suite, agent)]
+                      for side, agent in zip(sides, (first, other), strict=True)]  # fmt: skip
+            rows = compare_view.rows(compare(*halves), agents=True, name_of=project.state.name_of)
+            all_differ([plain(compare_view.row_line(row, width)) for row in rows])
+            paired = [row.name for row in rows if row.case and row.case.before and row.case.after]
+            assert not [name for name in paired if name.variant.startswith(("atlas", "http"))]
 
 
 @several

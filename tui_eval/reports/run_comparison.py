@@ -12,7 +12,7 @@ from typing import Any, Literal, get_args
 
 import msgspec
 
-from tui_eval.case_names import in_any_column, told_apart
+from tui_eval.case_names import in_any_column, shared_variant, told_apart
 from tui_eval.store.imported.results_entries import case_edited
 from tui_eval.store.summary import OF_TURNS, CaseSummary, per_known, wilson
 
@@ -77,6 +77,14 @@ class CaseChange(msgspec.Struct):
     answer_differs: bool | None = None
     mark: str = ""
     edited: bool = False
+
+    @property
+    def named(self) -> CaseSummary | None:
+        """By what it is named: the second side's, where it is the same test of another column by what both share."""
+        one, other = self.after or self.before, self.before
+        if one is None or other is None or one.case_id == other.case_id:
+            return one
+        return msgspec.structs.replace(one, variant=shared_variant(one.variant, other.variant))
 
     @property
     def only_the_answer(self) -> bool:
@@ -220,7 +228,7 @@ def _rules_differ(cases: Sequence[CaseChange]) -> str:
 
 def _tell_apart(cases: Sequence[CaseChange]) -> None:
     """Give cases of one suite with the same name what tells them apart."""
-    shown = [one for case in cases if (one := case.after or case.before) is not None]
+    shown = [one for case in cases if (one := case.named) is not None]
     for case, mark in zip(cases, told_apart(shown), strict=True):
         case.mark = mark
 

@@ -11,7 +11,7 @@ from textual import on
 from textual.app import ComposeResult
 from textual.events import ScreenResume
 
-from tui_eval.case_names import column_label, full_name
+from tui_eval.case_names import column_label, full_name, shared_variant
 from tui_eval.tui.background import run_in_thread
 from tui_eval.tui.front import RunChanged, Said
 from tui_eval.tui.handlers import Handler
@@ -151,7 +151,9 @@ class SidesScreen(Place, inherit_bindings=False):
         apart = (other.agent, other.model) != (one.agent, one.model)
         left, right = _facts(other, apart), _facts(one, apart)
         called = self.services.state.name_of(self.sides.case_id, one.name or self.sides.case_id)
-        name = one_line(full_name(called, one.variant))
+        name = one_line(
+            full_name(called, shared_variant(one.variant, other.variant) if apart else one.variant)
+        )
         side = self.pane.side
         told: list[Line]
         anew = "  ● a new attempt runs" if self._news.working else ""

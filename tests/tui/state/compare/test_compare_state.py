@@ -9,7 +9,7 @@ from tests.support.attempts import HOSTILE, text_failure
 from tui_eval.guard.text import CONTROL_TABLE
 from tui_eval.model import Attempt, Entry
 from tui_eval.reports.run_comparison import chance, compare
-from tui_eval.store.summary import CaseSummary, wilson
+from tui_eval.store.summary import CaseSummary
 from tui_eval.tui.state.compare.compare_view import row_line, rows, summary_lines
 from tui_eval.tui.state.compare.sides_view import STACKED, as_text, joined, layout, pairs
 from tui_eval.tui.state.text.lines import plain, width_of
@@ -21,7 +21,7 @@ def case(name: str, passed: int, attempts: int = 1, agent: str = "x") -> CaseSum
     outcome = "passed" if passed == attempts else "failed"
     return CaseSummary(
         f"s::{name}", name, "s", agent, None, outcome, attempts, attempts, passed, attempts,
-        passed / attempts, wilson(passed, attempts), 0 < passed < attempts, f"why {name}",
+        passed / attempts, 0 < passed < attempts, f"why {name}",
     )  # fmt: skip
 
 

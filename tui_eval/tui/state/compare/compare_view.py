@@ -155,9 +155,7 @@ def rows(
 def _names(cases: Sequence[CaseChange], name_of: Callable[[str, str], str]) -> list[RowName]:
     """What lists call these: that takes less to tell apart than the names that runs recorded."""
     shown = [
-        structs.replace(one, name=called(case, name_of))
-        for case in cases
-        if (one := case.after or case.before) is not None
+        structs.replace(one, name=called(case, name_of)) for case in cases if (one := case.named) is not None
     ]
     marks = [
         mark or (case.mark if one.name == case.name else "")
