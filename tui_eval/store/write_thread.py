@@ -42,18 +42,18 @@ class WriteThread:
     written as an error, the others as they are. `lost` are attempts of which nothing could be written, by id, and why.
     A database that was damaged or taken away meanwhile is made anew elsewhere, from what `held` has of the run."""
 
-    def __init__(self, folder: Path, held: HeldResults) -> None:
+    def __init__(self, folder: Path, held: HeldResults, last_change: int = 0) -> None:
         self.folder = folder
         self._held = held
+        self._last_change = last_change
         self.error: str | None = None
         self.on_error: Callable[[str], None] | None = None
         self._pending = Pending()
         self._live = PendingText()
         self._live_due = 0.0
-        self._lock = (
-            threading.RLock()
-        )  # taken by itself where many records come: a Condition does that in Python
-        self._wake = threading.Condition(self._lock)
+        self.lock = threading.RLock()  # taken by itself where many records come: a Condition does that in Python
+        """Held from a change's number to its record, so that none is written behind a larger one."""
+        self._wake = threading.Condition(self.lock)
         self._closing = False
         self._busy = False
         self._urgent = False
@@ -76,15 +76,20 @@ class WriteThread:
 
     # What is reported, from the engine's loop
 
+    def next_change(self, count: int = 1) -> int:
+        """The number of the next change (of `count` changes the last); to be called with the `lock`."""
+        self._last_change += count
+        return self._last_change
+
     def add(self, operation: Operation) -> None:
         """Do this with the database."""
-        with self._lock:
+        with self.lock:
             self._news()
             self._pending.operations.append(operation)
 
     def update(self, ref: int, columns: dict[str, Any]) -> None:
-        """New values of a running attempt."""
-        with self._lock:
+        """New values of a running attempt; their change is numbered when they are written."""
+        with self.lock:
             self._news()
             known = self._pending.columns.get(ref)
             if known is None:
@@ -95,14 +100,14 @@ class WriteThread:
 
     def live(self, ref: int, kind: str, text: str, agent: str, name: str, call_id: str) -> None:
         """Text of a running attempt."""
-        with self._lock:
+        with self.lock:
             if self._live.add(ref, kind, text, agent, name, call_id):
                 self._show_soon()
 
     def ended(self, attempt: Ended) -> None:
         """An attempt has ended; its live text goes."""
         ref = attempt.ref
-        with self._lock:
+        with self.lock:
             self._news()
             steps = self._pending.columns.pop(ref, {})
             attempt.turn = steps.get("turn")
@@ -173,8 +178,10 @@ class WriteThread:
                 live: list[tuple[Any, ...]] = []
                 if self._live_due <= time.monotonic() or at_once:
                     live, self._live_due = self._live.take(), 0.0
-                elif not (pending.operations or pending.ended):
-                    # Never behind these: readers ask for what changed after the newest that they have.
+                    for columns in pending.columns.values():
+                        # Readers ask for what changed after the newest that they have.
+                        columns["changed"] = self.next_change()
+                else:
                     pending.columns, self._pending.columns = {}, pending.columns
                 self._busy = True
             try:

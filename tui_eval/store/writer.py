@@ -62,7 +62,7 @@ class RunWriter:
         self.info = info
         self.home = folder
         self._lock = RunLock(folder)
-        self._changed = 0
+        last_change = 0
         self._next_attempt = 1
         self._next_case = 1
         self._held = HeldResults()
@@ -73,7 +73,7 @@ class RunWriter:
                     connection.executescript(TABLES)
                     connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
                 else:
-                    self._continue_from(connection)
+                    last_change = self._continue_from(connection)
                     self._held.begin_with(connection)
                 _write_info(connection, info)
                 connection.commit()
@@ -83,7 +83,7 @@ class RunWriter:
             self._lock.release()
             raise StoreError(f"{folder}: {error}") from None
         self._held.said("info", _info_text(info))
-        self._thread = WriteThread(folder, self._held)
+        self._thread = WriteThread(folder, self._held, last_change)
 
     @property
     def folder(self) -> Path:
@@ -109,14 +109,15 @@ class RunWriter:
         """Attempts of which nothing could be written, by id, and why."""
         return self._thread.lost
 
-    def _continue_from(self, connection: sqlite3.Connection) -> None:
+    def _continue_from(self, connection: sqlite3.Connection) -> int:
         row = connection.execute(
             "SELECT (SELECT coalesce(max(id), 0) FROM attempts), (SELECT coalesce(max(id), 0) FROM cases),"
             " (SELECT coalesce(max(changed), 0) FROM attempts)"
         ).fetchone()
-        self._next_attempt, self._next_case, self._changed = row[0] + 1, row[1] + 1, row[2]
+        self._next_attempt, self._next_case = row[0] + 1, row[1] + 1
         connection.execute("DELETE FROM live")
         add_columns(connection)
+        return row[2]
 
     # What the engine reports
 
@@ -127,9 +128,10 @@ class RunWriter:
         count = sum(map(len, references))
         self._next_case += len(plan.cases)
         self._next_attempt += count
-        self._changed = changed = self._changed + count
         self._held.planned(plan)
-        self._thread.add(lambda connection: plan.write(connection, changed))
+        with self._thread.lock:
+            changed = self._thread.next_change(count)
+            self._thread.add(lambda connection: plan.write(connection, changed))
         return references
 
     def model(self, case_ref: int, model: str) -> None:
@@ -190,17 +192,17 @@ class RunWriter:
         packed = packed or Packed.of(figures.attempt(attempt))
         attempt = packed.attempt
         usage = attempt.usage
-        self._changed += 1
         values = (
             None if waits else attempt.outcome, attempt.score, attempt.message, attempt.started_at, attempt.duration_ms,
             usage.input_tokens if usage else None, usage.output_tokens if usage else None,
             usage.cached_tokens if usage else None, attempt.cost, attempt.tool_call_count, packed.mark,
             int(attempt.asserted_nothing), attempt.cached, attempt.saved, *_cause(attempt),
-            *_judging(attempt), self._changed, attempt_ref,
+            *_judging(attempt),
         )  # fmt: skip
-        ended = Ended(values, packed.body)
+        with self._thread.lock:
+            ended = Ended((*values, self._thread.next_change(), attempt_ref), packed.body)
+            self._thread.ended(ended)
         self._held.ended(ended)
-        self._thread.ended(ended)
 
     def state(self, state: RunState, finished_at: float | None = None) -> None:
         """The run's state changes (`finished_at`: seconds since the epoch, at its end)."""
@@ -253,8 +255,6 @@ class RunWriter:
         )
 
     def _update(self, attempt_ref: int, **columns: Any) -> None:
-        self._changed += 1
-        columns["changed"] = self._changed
         self._thread.update(attempt_ref, columns)
 
 

@@ -39,7 +39,7 @@ from tui_eval.engine.attempt.turn_requests import (
 from tui_eval.engine.cached_session import CachedSession
 from tui_eval.engine.plan import Job, spec_for
 from tui_eval.engine.run_context import RunContext
-from tui_eval.events import Event, Exchanged, Finished, Held, Note, Retrying, UsageReport
+from tui_eval.events import Event, Exchanged, Finished, Held, Note, Retrying, TextDelta, UsageReport
 from tui_eval.formats import format_of
 from tui_eval.guard import figures
 from tui_eval.guard.secrets import MASK, Masker
@@ -452,7 +452,8 @@ class Running:
             await asyncio.sleep(seconds)
 
     def _take(self, event: Event) -> None:
-        _figures(event)
+        if not isinstance(event, TextDelta):  # of which there are most
+            _figures(event)
         if isinstance(event, Held):
             self.limits.hold(event.seconds)
             self._clock += event.seconds

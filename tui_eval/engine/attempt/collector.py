@@ -19,6 +19,8 @@ from tui_eval.store.schema import FOR_PERSON
 CUT_OFF = "the answer was cut off at a limit of its length"
 _PRINTED = 100_000  # characters kept of what people's code prints during one attempt
 _LIVE_VALUE = 2000  # characters of arguments or a result shown live; all of it is in the transcript
+_OF_TRIES = (events.Retrying, events.Exchanged)
+_NO_ANSWER = (*_OF_TRIES, events.Held, events.Note)
 
 
 class Collector:
@@ -113,9 +115,9 @@ class Collector:
 
     def take(self, event: events.Event) -> None:
         """One event of the agent; its figures have been checked (`guard.figures`)."""
-        if self._retrying and not isinstance(event, events.Retrying | events.Exchanged):
+        if self._retrying and not isinstance(event, _OF_TRIES):
             self.goes_on()
-        if not isinstance(event, events.Retrying | events.Exchanged | events.Held | events.Note):
+        if self.asked_again and not isinstance(event, _NO_ANSWER):
             self.asked_again = ""
         match event:
             case events.TextDelta():
