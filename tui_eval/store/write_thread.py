@@ -51,7 +51,8 @@ class WriteThread:
         self._pending = Pending()
         self._live = PendingText()
         self._live_due = 0.0
-        self.lock = threading.RLock()  # taken by itself where many records come: a Condition does that in Python
+        # Taken by itself where many records come: a Condition does that in Python.
+        self.lock = threading.RLock()
         """Held from a change's number to its record, so that none is written behind a larger one."""
         self._wake = threading.Condition(self.lock)
         self._closing = False
