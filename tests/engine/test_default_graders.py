@@ -28,6 +28,11 @@ KEYS = ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "OPENAI_BASE_URL", "OPENAI_API_BA
         "AZURE_API_KEY", "AZURE_OPENAI_API_KEY")  # fmt: skip
 
 
+def message(**parts: Any) -> Planned:
+    said = {"choices": [{"message": {"role": "assistant", **parts}, "finish_reason": "stop"}]}
+    return Planned(raw=b"data: " + json.dumps(said).encode() + b"\n\ndata: [DONE]\n\n")
+
+
 @pytest.fixture(autouse=True)
 def bare(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in KEYS:
@@ -40,7 +45,8 @@ async def run(folder: Path, told: list[str], **given: Any) -> list[Attempt]:
     await active.execute()
     assert active.writer is not None
     reader = RunReader(active.writer.folder)
-    return [reader.attempt(row.id) for case in reader.cases() for row in reader.attempts(case.id)]
+    found = [reader.attempt(row.id) for case in reader.cases() for row in reader.attempts(case.id)]
+    return [attempt for attempt in found if attempt is not None]
 
 
 async def test_promptfoos_default_grader_judges_where_its_key_is_there_and_says_so_once(
@@ -60,6 +66,36 @@ async def test_promptfoos_default_grader_judges_where_its_key_is_there_and_says_
         server.requests.clear()
         attempts = await run(tmp_path, told, judge="openai:mine")
         assert {seen.body["model"] for seen in server.requests} == {"mine"} and len(told) == 1
+
+
+@pytest.mark.parametrize(
+    ("planned", "compat", "outcome"),
+    [
+        (Planned(body={}, status=400), "documented", "error"),
+        (Planned(body={}, status=400), "reference", "failed"),
+        (Planned(raw=b"not one"), "documented", "error"),
+        (Planned(raw=b"not one"), "reference", "failed"),
+        (message(content=[{"type": "text", "text": '{"pass": true}'}]), "documented", "passed"),
+        (message(content=[{"type": "text", "text": '{"pass": true}'}]), "reference", "failed"),
+        (message(content={}), "reference", "passed"),
+        (message(content='{"pass": true}', reasoning_content='{"pass": false}?'), "documented", "passed"),
+        (message(content='{"pass": true}', reasoning_content='{"pass": false}?'), "reference", "failed"),
+    ],
+)
+async def test_what_a_grader_says_that_is_no_text_is_read_as_promptfoo_does_by_reference(
+    tmp_path: Path, planned: Planned, compat: str, outcome: str
+) -> None:
+    with OpenAIServer(default=lambda seen: planned) as server:
+        config = {"apiBaseUrl": server.base, "apiKey": "k"}
+        suite = {
+            "prompts": ["hi"],
+            "providers": ["echo"],
+            "defaultTest": {"options": {"provider": {"id": "openai:chat:m", "config": config}}},
+            "tests": [{"assert": [{"type": "llm-rubric", "value": "is kind"}]}],
+        }
+        (tmp_path / "promptfooconfig.yaml").write_text(json.dumps(suite))
+        attempts = await run(tmp_path, [], compat=compat)
+    assert [attempt.outcome for attempt in attempts] == [outcome], attempts[0].message
 
 
 OWN = """

@@ -67,12 +67,14 @@ class Reports:
 
 @dataclass(slots=True)
 class JudgeAnswer:
-    """A judge model's reply: its text, the model that gave it, the tokens and money it took."""
+    """A judge model's reply: its text, the model that gave it, the tokens and money it took; `output` where it is no
+    text."""
 
     text: str
     model: str | None = None
     usage: Usage | None = None
     cost: float | None = None
+    output: Any = None
 
 
 @dataclass(slots=True)

@@ -271,13 +271,13 @@ class RunContext(Hosts):
         named = replayed.run_of(store, run, spec, self.trust)
         return replayed.recorded_answer(store, named, case_id, attempt, self.run_id)
 
-    def judge(self, name: str | None) -> tuple[AskJudge | None, str | None]:
+    def judge(self, name: str | None, job: Job | None = None) -> tuple[AskJudge | None, str | None]:
         """A callable that asks the judge called `name` (None: the configured one), and its name;
-        (None, None) where none is configured."""
+        (None, None) where none is configured. `job` is what it judges."""
         spec = self._judge_spec(name)
         if spec is None:
             return None, None
-        return lambda system, prompt, schema: self._ask(spec, system, prompt, schema), spec.name
+        return lambda system, prompt, schema: self._ask(spec, system, prompt, schema, job), spec.name
 
     def judge_fault(self, job: Job) -> str:
         """Why the judge of a job cannot be asked at all, in one line; empty: nothing is known."""
@@ -300,7 +300,7 @@ class RunContext(Hosts):
             self._tell_once(
                 f"no judge is named: {spec.name} grades, as in promptfoo (judge: in tui_eval.yaml, or --judge)"
             )
-            return await self._ask(spec, system, prompt, schema)
+            return await self._ask(spec, system, prompt, schema, job)
 
         return ask, spec.name
 
@@ -344,7 +344,7 @@ class RunContext(Hosts):
                 f"nothing here speaks to the suite's grader {name}: {job.judge} grades in its place"
             )
             return None
-        return lambda system, prompt, schema: self._ask(spec, system, prompt, schema)
+        return lambda system, prompt, schema: self._ask(spec, system, prompt, schema, job)
 
     async def _ask_model(self, system: str, prompt: str) -> str:
         assert self.config.judge is not None
@@ -405,7 +405,12 @@ class RunContext(Hosts):
             ) from None
 
     async def _ask(
-        self, spec: AgentSpec, system: str | None, prompt: str, schema: dict[str, Any] | None
+        self,
+        spec: AgentSpec,
+        system: str | None,
+        prompt: str,
+        schema: dict[str, Any] | None,
+        job: Job | None = None,
     ) -> JudgeAnswer:
         if not self.asks_models:
             raise CannotJudge("no judge is asked here", "no-judge")
@@ -414,6 +419,7 @@ class RunContext(Hosts):
         except ConfigError as error:
             raise CannotJudge(f"the judge {spec.name}: {error}", "judge-failed", str(error)) from None
         context = SessionContext(case_id="judge", attempt=1, session_id="judge", model=spec.model)
+        context.reference = job is not None and job.compat == "reference"
         text = f"{system}\n\n{prompt}" if system else prompt
         if spec.type == "neuro-san" and not (spec.options.get("network") or spec.options.get("agent")):
             context.network = _JUDGE_NETWORK
@@ -425,7 +431,9 @@ class RunContext(Hosts):
                     if isinstance(event, Finished):
                         reply = figures.reply(event.reply)
                         _took(reply.usage, reply.cost)
-                        return JudgeAnswer(reply.text, reply.model or spec.model, reply.usage, reply.cost)
+                        return JudgeAnswer(
+                            reply.text, reply.model or spec.model, reply.usage, reply.cost, reply.output
+                        )
             finally:
                 await session.close()
         except AgentError as error:

@@ -188,6 +188,8 @@ SCHEMA = {"type": "json_schema", "json_schema": {"name": "x", "schema": {}}}
          {"name": "f", "arguments": "{}"}, "tool_calls"),
         (completion("content_filter", content=""), {}, "Content filtered by provider", "content_filter"),
         (completion(content=None, refusal="no way"), {}, "no way", "stop"),
+        (completion(content=[{"type": "text", "text": "x"}]), {}, [{"type": "text", "text": "x"}], "stop"),
+        (completion(content={}), {}, {}, "stop"),
     ],
 )  # fmt: skip
 async def test_chat_outputs(

@@ -171,7 +171,7 @@ class OpenAIAgent(Agent):
 
 class OpenAISession(Session):
     """The messages so far; each turn adds to them. `tested` says that a promptfoo test is run (not a judge asked),
-    whose output has the model's thoughts in it."""
+    whose output has the model's thoughts in it, as for promptfoo that of a judge, too (`compat: reference`)."""
 
     def __init__(self, agent: OpenAIAgent, model: str, context: SessionContext, tested: bool = False) -> None:
         self.agent = agent
@@ -180,6 +180,7 @@ class OpenAISession(Session):
         self.model = model
         self.headers = context.model_headers
         self.tested = tested
+        self.thinks_aloud = tested or context.reference
         self.messages: list[dict[str, Any]] = []
         self.restart()
 
@@ -301,7 +302,10 @@ class OpenAISession(Session):
             reply.text = text_of(reply.output)
         elif (value := promptfoo_outputs.structured(reply.text, settings.get("response_format"))) is not None:
             reply.output = value
-        elif self.tested:
+        elif completion.value is not None and self.thinks_aloud:
+            reply.output = completion.value
+            reply.text = text_of(reply.output)
+        elif self.thinks_aloud:
             thoughts = "".join(completion.thoughts)
             reply.text = promptfoo_outputs.with_thoughts(reply.text, thoughts, settings)
 

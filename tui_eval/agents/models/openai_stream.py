@@ -111,6 +111,8 @@ class Completion:
         self.log_probs: list[float] | None = None
         self.refused = False
         self._places: dict[int, CompletedCall] = {}
+        self.value: Any = None
+        """Content that is no text."""
         self.wrote = False
         """Whether there is a text, be it empty: not so where the content is null."""
         self._done = False
@@ -221,6 +223,8 @@ class Completion:
             events.append(ReasoningDelta(thought))
         content = delta.content
         self.wrote = self.wrote or content is not None
+        if content is not None and not isinstance(content, str):
+            self.value = content
         text = (content if isinstance(content, str) else _content(content)) if content else ""
         if delta.refusal:
             self.refused = True

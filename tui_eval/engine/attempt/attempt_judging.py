@@ -166,7 +166,7 @@ def _with_problems(judgement: Judgement, case: Case, compat: Compat) -> Judgemen
 
 def judge_services(job: Job, environment: RunContext) -> JudgeServices:
     """The services for judging a job's attempt, but for its rows."""
-    ask_judge, judge_name = environment.judge(job.judge)
+    ask_judge, judge_name = environment.judge(job.judge, job)
     env = job.settings.get("env")
     has_database = environment.has_database(job.database)
     if ask_judge is None:

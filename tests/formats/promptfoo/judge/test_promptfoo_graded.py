@@ -22,13 +22,18 @@ from tui_eval.model import Attempt, Entry, Reply, Trace, TraceSpan, Verdict
 Judged = Callable[..., Any]
 
 
-def services_answering(*answers: str | dict[str, Any], **more: Any) -> tuple[JudgeServices, list[str]]:
-    left = [answer if isinstance(answer, str) else json.dumps(answer) for answer in answers]
+def services_answering(
+    *answers: str | dict[str, Any] | JudgeAnswer | Exception, **more: Any
+) -> tuple[JudgeServices, list[str]]:
+    left = [json.dumps(answer) if isinstance(answer, dict) else answer for answer in answers]
     asked: list[str] = []
 
     async def ask(system: str | None, prompt: str, schema: dict[str, Any] | None) -> JudgeAnswer:
         asked.append(f"{system or ''}\n{prompt}")
-        return JudgeAnswer(left.pop(0), "judge-1")
+        answer = left.pop(0)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer if isinstance(answer, JudgeAnswer) else JudgeAnswer(answer, "judge-1")
 
     return JudgeServices(ask_judge=ask, judge_name="j", trust=Trust(True), **more), asked
 
@@ -157,15 +162,12 @@ async def test_recall_without_a_context_looks_into_the_prompt_and_says_so() -> N
     [
         ("factuality", {"value": "Paris"}, {"category": "C"}, {"category": "D"}),
         ("model-graded-factuality", {"value": "Paris"}, {"category": "C"}, {"category": "D"}),
-        ("model-graded-closedqa", {"value": "polite"}, {"pass": True}, {"pass": False}),
-        (
-            "context-recall", {"value": "x.", "threshold": 0.5},
-            {"sentences": [{"attributed": True}]}, {"sentences": [{"attributed": False}]},
-        ),
+        ("model-graded-closedqa", {"value": "polite"}, "It is.\nY", "It is not.\nN"),
+        ("context-recall", {"value": "x.", "threshold": 0.5}, "x. [Attributed]", "x. [Not Attributed]"),
     ],
 )  # fmt: skip
 async def test_a_not_that_promptfoo_does_not_look_at_turns_and_says_so(
-    kind: str, more: dict[str, Any], good: dict[str, Any], bad: dict[str, Any]
+    kind: str, more: dict[str, Any], good: Any, bad: Any
 ) -> None:
     for said, is_good in ((good, True), (bad, False)):
         for compat in ("documented", "reference"):
@@ -527,3 +529,103 @@ async def test_the_opposite_of_a_score_is_between_0_and_1(
     given = {**RUBRIC, "type": "not-llm-rubric"}
     verdict = (await judged(given, services_answering(said)[0], compat=compat)).verdicts[0]
     assert (verdict.passed, verdict.score) == (passed, score)
+
+
+SILENT = CannotJudge("the judge did not answer: HTTP 400", "judge-failed", "HTTP 400")
+STEPS_LINE = '{"steps":["one","two"]}'
+SEARCH = {"type": "search-rubric", "value": "v", "provider": "perplexity:sonar"}
+RECALL = {"type": "context-recall", "value": "v", "threshold": 0.5}
+RELEVANT = {"type": "context-relevance", "threshold": 0.9}
+FAITHFUL = {"type": "context-faithfulness", "threshold": 0.5}
+FITS = {"type": "conversation-relevance"}
+NOTHING = "Could not extract JSON from llm-rubric response"
+RECORDED: list[tuple[dict[str, Any], list[Any], bool | None, float, str]] = [
+    (RUBRIC, [""], False, 0, "No output"),
+    (RUBRIC, ["fine"], False, 0, NOTHING),
+    (RUBRIC, ["[true]"], False, 0, NOTHING),
+    (RUBRIC, ['{"pass": true, "reason": "x'], False, 0, NOTHING),
+    (RUBRIC, ["{pass}"], True, 1, "Grading passed"),
+    (RUBRIC, ['[1, {"pass": false}]'], False, 0, "Score 0 below threshold undefined"),
+    (RUBRIC, ['{"pass":["yes"]}'], True, 1, "Grading passed"),
+    (RUBRIC, ['{"pass":true}\n{"pass":false}'], True, 1, "Grading passed"),
+    (RUBRIC, [SILENT], False, 0, "the judge did not answer: HTTP 400"),
+    (RUBRIC, [JudgeAnswer("", output={})], True, 1, "Grading passed"),
+    (RUBRIC, [JudgeAnswer("", output={"pass": False, "reason": "r"})], False, 0, "r"),
+    (RUBRIC, [JudgeAnswer("", output=0)], False, 0, "No output"),
+    (RUBRIC, [JudgeAnswer("7", output=7)], False, 0, "output must be string or object. Output: 7"),
+    (RUBRIC, [JudgeAnswer("", output=[1, {"pass": True}])], False, 0, 'Output: [1,{"pass":true}]'),
+    (RUBRIC | {"type": "not-llm-rubric"}, ["fine"], False, 0, NOTHING),
+    (RUBRIC | {"type": "not-llm-rubric"}, [SILENT], False, 0, "HTTP 400"),
+    ({"type": "not-trajectory:goal-success", "value": "g"}, ['{"pass":false,"score":0.4}'], True, 1,
+     "Agent did not achieve the forbidden goal: g"),
+    (FACTS, ["A"], False, 0, "did not match expected format: A"),
+    (FACTS, ["Answer: (c)"], True, 1, "Answer: (c)"),
+    (FACTS, ["no (a) here"], True, 1, "here"),
+    (FACTS, ['{"category":"(A)"}'], False, 0, "Invalid category value: (A)"),
+    (FACTS, ['{"category":" b "}'], True, 1, "superset"),
+    (FACTS, ['{"category":"A","reason":7}'], False, 0, "did not match expected format"),
+    (FACTS, [JudgeAnswer("", output=["x"])], None, 0, "factuality produced malformed response"),
+    (QA, ["NY"], True, 1, "The submission meets the criterion:\nNY"),
+    (QA, ["Reasoning Y\n\n"], True, 1, "meets the criterion"),
+    (QA, ["**Y**"], False, 0, "malformed response"),
+    (QA, ['{"pass":true}'], False, 0, "malformed response"),
+    (QA, ["Because.\nN"], False, 0, "does not meet"),
+    (EVAL, ["no"], False, 0, "steps are not in JSON format: no"),
+    (EVAL, ['{"steps":[]}'], False, 0, "LLM does not propose any evaluation step"),
+    (EVAL, ['{"steps":["a",""]}'], False, 0, 'contains invalid steps: ["a",""]'),
+    (EVAL, [STEPS_LINE, '{"score":8}'], False, 0, "invalid or missing reason"),
+    (EVAL, [STEPS_LINE, '{"score":"8","reason":"ok"}'], True, 0.8, "ok"),
+    (EVAL, [STEPS_LINE, '{"score":"8/10","reason":"ok"}'], False, 0, 'invalid or missing score: "8/10"'),
+    (EVAL, [STEPS_LINE, '{"score":11,"reason":"ok"}'], False, 0, "score 11 is outside the expected 0-10 range"),
+    (EVAL, [STEPS_LINE, '{"score":8,\n"reason":"ok"}'], False, 0, "result is not in JSON format"),
+    (EVAL | {"type": "not-g-eval"}, [STEPS_LINE, "no"], False, 0, "result is not in JSON format: no"),
+    (EVAL | {"value": ["a", "b"]}, [STEPS_LINE, "no"], False, 0, 'G-Eval criterion 1/2 ("a") failed: LLM-proposed'),
+    (RECALL, ["1. One. [Attributed]\n2. Two. [Not Attributed]"], True, 0.5, "0.50"),
+    (RECALL, ["fine"], False, 0, "0.00"),
+    (RELEVANT, ["{}\nfine"], True, 1, "1.00"),
+    (RELEVANT, ["Insufficient Information"], False, 0, "0.00"),
+    (FAITHFUL, ["one\ntwo", "Final verdict for each statement in order: Yes. No."], True, 0.5, "0.50"),
+    (FAITHFUL, ["one", "Verdict: Yes"], True, 1, "1.00"),
+    (FAITHFUL, ["one", "fine"], False, 0, "0.00"),
+    (FITS, ['{"verdict":true}'], False, 0, "invalid verdict"),
+    (FITS, ['{"verdict":"yes"}'], True, 1, "1 of 1"),
+    (FITS, ["yes"], False, 0, "No JSON object found in response"),
+    (SEARCH, ['{"pass":"no"}'], True, 1, "No reason provided"),
+    (SEARCH, ['{"pass":true,"score":"0.5"}'], True, 1, "No reason provided"),
+    (SEARCH, ['{"pass": true, "reason": "x'], True, 1, '{"pass": true, "reason": "x'),
+    (SEARCH | {"type": "not-search-rubric"}, ["fine"], True, 0, "does not require web search verification: fine"),
+    (SEARCH | {"type": "not-search-rubric"}, ['{"pass":true,"reason":"r"}'], False, 1, "requires web search verification: r"),
+    (SEARCH | {"type": "not-search-rubric"}, [SILENT], True, 0, "HTTP 400"),
+]  # fmt: skip
+"""Verdict, score and a part of the reason of promptfoo 0.121.20, asked with a server that gives these replies."""
+
+
+@pytest.mark.parametrize(("given", "replies", "passed", "score", "said"), RECORDED)
+async def test_reference_reads_broken_replies_as_promptfoo(
+    given: dict[str, Any], replies: list[Any], passed: bool | None, score: float, said: str
+) -> None:
+    services, _ = services_answering(*replies)
+    verdict = (await judged(given, services, vars=CONTEXT, compat="reference")).verdicts[0]
+    assert (verdict.passed, verdict.score) == (passed, pytest.approx(score)), verdict.reason
+    assert said in verdict.reason
+
+
+async def test_a_judge_that_does_not_answer_is_no_verdict_by_the_documents() -> None:
+    for reply in (SILENT, "fine", JudgeAnswer("", output=[])):
+        services, _ = services_answering(reply)
+        assert (await judged(RUBRIC, services)).verdicts[0].passed is None
+
+
+@pytest.mark.parametrize(
+    ("reply", "won"),
+    [
+        ("Text 1 or 0", [False, True]),
+        ("2", [False, False]),
+        ("none", [False, False]),
+        (SILENT, [False, False]),
+    ],
+)
+async def test_reference_takes_the_first_number_for_the_best_output(reply: Any, won: list[bool]) -> None:
+    case, attempts = columns(1.0, 1.0, extra={"type": "select-best", "value": "clearest"})
+    await compare(case, attempts, services_answering(reply)[0], "reference")
+    assert [attempt.verdicts[1].passed for attempt in attempts] == won

@@ -7,6 +7,7 @@ columns' finished attempts, and stores what it makes of them.
 from __future__ import annotations
 
 import asyncio
+import math
 import re
 from collections.abc import Awaitable, Sequence
 from typing import Any
@@ -55,7 +56,8 @@ async def compare(case: Case, attempts: Sequence[Attempt], services: JudgeServic
                     verdict.passed, verdict.metric = verdict.score == 1, None
         except (CannotJudge, NeedsTrust) as error:
             for verdict in open_verdicts:
-                verdict.passed, verdict.score, verdict.reason = None, 0.0, str(error)
+                failed = compat == "reference" and getattr(error, "code", "") in judges.FAILS_THERE
+                verdict.passed, verdict.score, verdict.reason = False if failed else None, 0.0, str(error)
                 verdict.evidence = [seen.error(error)]
         except Exception as error:
             for verdict in open_verdicts:
@@ -167,15 +169,23 @@ async def _best(
         assertion, evidence, assertion.type, False, outputs[0], outputs[0], criterion, Reply(turn=1)
     )
     said = GraderReply(call)
-    system = (
-        "You choose the output that meets a criterion best. "
-        + judges.NOT_INSTRUCTIONS
-        + 'Answer with one JSON object: {"reason": "why, in a sentence", "index": the number of the best}.'
-    )
+    system = "You choose the output that meets a criterion best. " + judges.NOT_INSTRUCTIONS
     parts = {f"output_{place}": output for place, output in enumerate(outputs)}
     question = tagged(criterion=criterion, **parts)
-    answer, text = await said.ask(system, question, schema_of(reason=TEXT, index=NUMBER), custom=False)
-    winner = _winner(answer, text, len(outputs))
+    if compat == "reference":
+        system += "Answer with the number of the best one, nothing else."
+        answer, text = dict[str, Any](), await said.text(system, question, custom=False)
+        digits = re.search(r"\d+", text, re.ASCII)
+        number = float(digits[0]) if digits else math.nan
+        if not number < len(outputs):
+            raise said.failed(f"Invalid select-best verdict: {js.number_text(number)}")
+        winner = int(number)
+    else:
+        system += (
+            'Answer with one JSON object: {"reason": "why, in a sentence", "index": the number of the best}.'
+        )
+        answer, text = await said.ask(system, question, schema_of(reason=TEXT, index=NUMBER), custom=False)
+        winner = _winner(answer, text, len(outputs))
     if winner is None:
         raise CannotJudge(
             f"select-best: the judge named none of the outputs: {' '.join(text.split())[:200]}",

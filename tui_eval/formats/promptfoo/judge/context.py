@@ -18,6 +18,7 @@ from tui_eval.assertions.judge_input import CannotJudge
 from tui_eval.formats.promptfoo.judge import expected_values, judges
 from tui_eval.formats.promptfoo.judge.assertion_call import AssertionCall, Result, invariant
 from tui_eval.formats.promptfoo.judge.graded import unreadable
+from tui_eval.formats.promptfoo.judge.json_objects import placed_objects
 from tui_eval.formats.promptfoo.judge.judges import (
     NUMBER,
     TEXT,
@@ -144,6 +145,8 @@ async def faithfulness(call: AssertionCall) -> Result:
     """The share of the output's statements that the context supports."""
     context, query = await _context(call), _query(call)
     said = GraderReply(call)
+    if call.evidence.reference:
+        return await _faithful_there(call, said, context, query)
     system = (
         "You split an answer into its single statements and say of each whether it follows from the context "
         "alone. " + judges.NOT_INSTRUCTIONS + "Answer with one JSON object: "
@@ -157,6 +160,37 @@ async def faithfulness(call: AssertionCall) -> Result:
     )
 
 
+async def _faithful_there(call: AssertionCall, said: GraderReply, context: str, query: str) -> Result:
+    """`matchesContextFaithfulness` of promptfoo 0.121.20: statements, a line each, then a verdict of each; one that is
+    left out counts against the answer."""
+    system = "You split an answer into its single statements. " + judges.NOT_INSTRUCTIONS
+    answer = await said.text(
+        system + "Answer with one statement a line, nothing else.",
+        tagged(question=query, answer=call.text),
+        custom=False,
+    )
+    statements = [line for line in answer.split("\n") if js.trim(line)]
+    end = "Final verdict for each statement in order:"
+    system = (
+        "You say of each statement whether it follows from the context alone. "
+        + judges.NOT_INSTRUCTIONS
+        + f"Explain each, then end with one line: {end} Yes. No. (as many as there are statements)"
+    )
+    question = tagged(context=context, statements="\n".join(statements))
+    text = js.trim((await said.text(system, question, custom=False)).lower())
+    held = told = 0
+    if end.lower() in text:
+        verdicts = [one for one in text.split(end.lower(), 1)[1].split(".") if js.trim(one)]
+        held, told = sum("yes" in one for one in verdicts), len(verdicts)
+    else:
+        held = text.count("verdict: yes")
+        told = held + text.count("verdict: no")
+    count = len(statements)
+    against = told - held + max(0, count - told)
+    score = min(1.0, max(0.0, 1 - against / count)) if count and told else 0.0
+    return _by_score(call, said, score, f"Faithfulness {js.fixed(score, 2)}: {held} of {count} are supported")
+
+
 async def recall(call: AssertionCall) -> Result:
     """The share of the sentences of an ideal answer (`value`) that the context holds: without one the prompt, which may
     bring what was retrieved (promptfoo's `resolveContext` with `fallbackContext`)."""
@@ -167,8 +201,14 @@ async def recall(call: AssertionCall) -> Result:
     system = (
         "You say of each sentence of an ideal answer whether the context holds what it says. "
         + judges.NOT_INSTRUCTIONS
-        + 'Answer with one JSON object: {"sentences": [{"sentence": "…", "attributed": true or false}]}.'
     )
+    if call.evidence.reference:
+        system += "Answer with a line for each sentence that ends in [Attributed] or [Not Attributed]."
+        text = (await said.text(system, tagged(context=context, ideal=value))).lower()
+        lines = [line for line in text.split("\n") if "[attributed]" in line or "[not attributed]" in line]
+        held = ["[not attributed]" not in line for line in lines]
+        return _share(call, said, text, "Recall", held, "in the context")
+    system += 'Answer with one JSON object: {"sentences": [{"sentence": "…", "attributed": true or false}]}.'
     schema = schema_of(sentences=a_list(schema_of(sentence=TEXT, attributed=TRUTH)))
     answer, text = await said.ask(system, tagged(context=context, ideal=value), schema)
     marks = _marks(answer.get("sentences"), "attributed")
@@ -187,10 +227,15 @@ async def relevance(call: AssertionCall) -> Result:
     said = GraderReply(call)
     system = (
         "You pick those sentences of a context that are needed to answer a question, word for word; none "
-        "where the context does not help. " + judges.NOT_INSTRUCTIONS + "Answer with one JSON object: "
-        '{"relevant": ["sentence"]}.'
+        "where the context does not help. " + judges.NOT_INSTRUCTIONS
     )
     question = tagged(question=query, context=context)
+    if call.evidence.reference:
+        system += (
+            "Answer with the sentences, one a line, or with Insufficient Information where there is none."
+        )
+        return _relevant_there(call, said, await said.text(system, question), context)
+    system += 'Answer with one JSON object: {"relevant": ["sentence"]}.'
     answer, text = await said.ask(system, question, schema_of(relevant=a_list(TEXT)))
     found = answer.get("relevant")
     if not isinstance(found, list):
@@ -202,11 +247,34 @@ async def relevance(call: AssertionCall) -> Result:
     return _share(call, said, text, "Relevance", [place < needed for place in range(total)], "relevant")
 
 
+def _relevant_there(call: AssertionCall, said: GraderReply, text: str, context: str) -> Result:
+    """`matchesContextRelevance` of promptfoo 0.121.20: whatever the judge answers is a sentence of the context, each
+    counted once; a context of several lines, or a list, is in sentences already."""
+    given = call.evidence.vars.get("context")
+    chunks = given if isinstance(given, list) and not call.option("contextTransform") else None
+    units = [one for one in chunks if js.trim(js.text_of(one))] if chunks else _units(context)
+    cut = chunks or sum(bool(js.trim(line)) for line in context.split("\n")) > 1
+    found = [line for line in text.split("\n") if js.trim(line)] if cut else _units(text)
+    needed = 0 if "Insufficient Information" in text else min(len(set(found)), len(units))
+    return _share(call, said, text, "Relevance", [place < needed for place in range(len(units))], "relevant")
+
+
+def _units(text: str) -> list[str]:
+    lines = [line for line in text.split("\n") if js.trim(line)]
+    parts = lines if len(lines) > 1 else re.split(rf"(?<=[.!?])[{js.WHITESPACE}]+", text)
+    return [unit for part in parts if (unit := js.trim(part)) and not re.fullmatch(r"[0-9]+[.)]", unit)]
+
+
 async def answer_relevance(call: AssertionCall) -> Result:
     """How near questions made from the output alone are to the question asked: by embeddings where a
     model for them is configured, else in the judge's own estimate."""
     said = GraderReply(call)
     asked = _query(call)
+    if call.evidence.reference:
+        system = "You guess from an answer alone which question it answers. " + judges.NOT_INSTRUCTIONS
+        system += "Answer with that question, nothing else."
+        guessed = [await said.text(system, tagged(answer=call.text)) for _ in range(3)]
+        return await _by_questions(call, said, asked, guessed)
     system = (
         "You guess from an answer alone which question it answers: give three questions, different in "
         "wording. " + judges.NOT_INSTRUCTIONS + 'Answer with one JSON object: {"questions": ["…", "…", "…"]}.'
@@ -219,10 +287,15 @@ async def answer_relevance(call: AssertionCall) -> Result:
         if answer or not text.strip():
             return unreadable(call, said, text)
         questions = [line for line in text.splitlines() if line.strip()]
-    questions = [str(question) for question in questions][:8]
+    return await _by_questions(call, said, asked, [str(question) for question in questions][:8])
+
+
+async def _by_questions(call: AssertionCall, said: GraderReply, asked: str, questions: list[str]) -> Result:
     try:
         vectors = await embed(call, [asked, *questions])
-    except CannotJudge:
+    except CannotJudge as error:
+        if judges.failed_there(call, error) is not None:
+            raise
         return await _estimated(call, said, asked, questions)
     score = sum(cosine(vectors[0], vector) for vector in vectors[1:]) / len(questions)
     return _by_score(call, said, score, f"Relevance {js.fixed(score, 2)}")
@@ -263,18 +336,35 @@ async def conversation_relevance(call: AssertionCall) -> Result:
         shown = "\n".join(
             f"user: {asked}\nassistant: {said_}" for asked, said_ in turns[max(0, end - size) : end]
         )
-        answer, text = await said.ask(
-            system, tagged(conversation=shown), schema_of(verdict=TEXT, reason=TEXT), custom=False
-        )
-        verdict = judges.truth(answer.get("verdict"))
-        if verdict is None:
-            return unreadable(call, said, text)
+        question, schema = tagged(conversation=shown), schema_of(verdict=TEXT, reason=TEXT)
+        if call.evidence.reference:
+            answer, verdict = _verdict_there(said, await said.text(system, question, custom=False))
+        else:
+            answer, text = await said.ask(system, question, schema, custom=False)
+            verdict = judges.truth(answer.get("verdict"))
+            if verdict is None:
+                return unreadable(call, said, text)
         marks.append(verdict)
         if not verdict and answer.get("reason"):
             reasons.append(str(answer["reason"]))
     score = sum(marks) / len(marks)
     why = f": {'; '.join(reasons)}" if reasons else ""
     return _by_score(call, said, score, f"{sum(marks)} of {len(marks)} messages are relevant{why}", 0.5)
+
+
+def _verdict_there(said: GraderReply, text: str) -> tuple[dict[str, Any], bool]:
+    """As promptfoo 0.121.20 reads it (`matchesConversationRelevance`): the first object says `yes` or `no`, so written.
+
+    Raises:
+        GraderFailed: it does not.
+    """
+    found = next((value for _, value in placed_objects(text)), None)
+    if found is None:
+        raise said.failed("Error parsing output: No JSON object found in response")
+    verdict = found.get("verdict") if isinstance(found, dict) else None
+    if verdict not in ("yes", "no"):
+        raise said.failed("Error parsing output: Conversation relevance grader returned an invalid verdict")
+    return found, verdict == "yes"
 
 
 def _turns(call: AssertionCall) -> list[tuple[str, str]]:
@@ -284,6 +374,8 @@ def _turns(call: AssertionCall) -> list[tuple[str, str]]:
         for turn in (given if isinstance(given, list) else [])
         if isinstance(turn, dict)
     ]
+    if earlier and call.evidence.reference:
+        return earlier  # there it is not judged what is said now
     return [*earlier, (call.evidence.prompt_sent or "", call.text)]
 
 

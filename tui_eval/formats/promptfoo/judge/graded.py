@@ -42,8 +42,7 @@ async def llm_rubric(call: AssertionCall) -> Result:
     own_prompt = call.option("rubricPrompt") or call.evidence.case.options.get("rubricPrompt")
     invariant(rubric or own_prompt, f'"{call.kind}" assertion type must have a string value')
     said = GraderReply(call)
-    answer, text = await said.ask(SYSTEM, tagged(output=call.text, rubric=rubric), SCHEMA)
-    return graded(call, said, answer, text)
+    return await _graded(call, said, SYSTEM, tagged(output=call.text, rubric=rubric))
 
 
 async def agent_rubric(call: AssertionCall) -> Result:
@@ -52,8 +51,7 @@ async def agent_rubric(call: AssertionCall) -> Result:
     rubric = value if isinstance(value, str) else js.json_text(value) if value is not UNSET else ""
     said = GraderReply(call)
     question = tagged(transcript=transcript(call), output=call.text, rubric=rubric)
-    answer, text = await said.ask(SYSTEM, question, SCHEMA)
-    return graded(call, said, answer, text)
+    return await _graded(call, said, SYSTEM, question)
 
 
 async def search_rubric(call: AssertionCall) -> Result:
@@ -102,8 +100,7 @@ async def goal_success(call: AssertionCall) -> Result:
         '{"reason": "why, in one or two sentences", "pass": true or false, "score": a number from 0 to 1}.'
     )
     question = tagged(goal=str(goal), steps=_steps(call), output=call.text)
-    answer, text = await said.ask(system, question, SCHEMA)
-    return graded(call, said, answer, text)
+    return await _graded(call, said, system, question)
 
 
 async def moderation(call: AssertionCall) -> Result:
@@ -136,11 +133,12 @@ async def moderation(call: AssertionCall) -> Result:
     return Result(passed, float(passed), reason, actual=call.text, judge=said.judge, evidence=told)
 
 
-def graded(call: AssertionCall, said: GraderReply, answer: dict[str, Any], text: str) -> Result:
+async def _graded(call: AssertionCall, said: GraderReply, system: str, question: str) -> Result:
     """The result of `{reason, pass, score}`, any of which may be missing or written otherwise."""
     if call.evidence.reference:
-        return _as_promptfoo(call, said, text)
-    given = answer
+        return _as_promptfoo(call, said, await said.output(system, question, SCHEMA))
+    given, text = await said.ask(system, question, SCHEMA)
+    answer = given
     answer = {**{name.lower(): value for name, value in answer.items()}, **answer}  # `Pass`, `SCORE`
     if not answer.keys() & {"pass", "score", "verdict"}:
         return unreadable(call, said, text)
@@ -177,14 +175,24 @@ def _turned(call: AssertionCall, said: GraderReply, passed: bool, score: float, 
     return Result(passed, score, reason, actual=call.text, judge=said.judge, evidence=told)
 
 
-def _as_promptfoo(call: AssertionCall, said: GraderReply, text: str) -> Result:
+def _as_promptfoo(call: AssertionCall, said: GraderReply, output: Any) -> Result:
     """The result as promptfoo 0.121.20 has it (`runJsonGradingPrompt`): the first object, read as YAML; no `pass`, under
-    that very name, passes, and fails a `search-rubric` (`matchesSearchRubric`)."""
-    found = next((value for _, value in placed_objects(text)), None)
+    that very name, passes.
+
+    Raises:
+        GraderFailed: there is no object.
+    """
+    if call.kind == "search-rubric":
+        return _search_as_promptfoo(call, said, output)
+    found = next((value for _, value in placed_objects(output)), None) if isinstance(output, str) else output
+    if found is None:
+        raise said.failed(f"Could not extract JSON from {call.kind} response")
     if not isinstance(found, dict):
-        return unreadable(call, said, text)
+        raise said.failed(
+            f"{call.kind} produced malformed response - output must be string or object. Output: {js.json_text(output)}"
+        )
     word, given = found.get("pass"), found.get("score", UNSET)
-    passed = call.kind != "search-rubric" if word is None else word
+    passed = True if word is None else word
     if not isinstance(passed, bool):
         passed = _YES.fullmatch(js.string(passed)) is not None
     number = js.number(js.UNDEFINED if given is UNSET else given)
@@ -193,8 +201,41 @@ def _as_promptfoo(call: AssertionCall, said: GraderReply, text: str) -> Result:
         passed = passed and score >= call.threshold
     below = f"Score {js.number_text(score)} below threshold "
     below += "undefined" if call.threshold is None else js.number_text(call.threshold)
-    reason = str(found.get("reason") or ("Grading passed" if passed else below))
+    reason = _words(found.get("reason")) or ("Grading passed" if passed else below)
+    if call.inverse and call.kind == "trajectory:goal-success":
+        score = float(passed)  # its opposite is 0 or 1
+        goal = call.value.get("goal") if isinstance(call.value, dict) else call.value
+        reason = (
+            f"Agent {'unexpectedly achieved the' if passed else 'did not achieve the forbidden'} goal: {goal}"
+        )
     return _turned(call, said, passed, score, reason)
+
+
+def _search_as_promptfoo(call: AssertionCall, said: GraderReply, output: Any) -> Result:
+    """`matchesSearchRubric`: a `pass` is what JavaScript takes for true, a score a number; where there is no object,
+    `"pass":true` anywhere in the text passes. `not-` leaves the score as it is."""
+    text = js.string(output)
+    found = next((value for _, value in placed_objects(text)), None)
+    if isinstance(found, dict):
+        passed, given = js.truthy(found.get("pass")), found.get("score")
+        score = float(passed)
+        if isinstance(given, int | float) and not isinstance(given, bool) and math.isfinite(given):
+            score = float(given)
+        passed = passed and (call.threshold is None or score >= call.threshold)
+        reason = _words(found.get("reason")) or "No reason provided"
+    else:
+        passed = any(one in text.lower() for one in ('"pass":true', '"pass": true'))
+        score, reason = float(passed), text
+    if call.inverse:
+        passed = not passed
+        reason = f"Output {'does not require' if passed else 'requires'} web search verification: {reason}"
+    told = judged(call, passed, reason, score)
+    return Result(passed, score, reason, actual=call.text, judge=said.judge, evidence=told)
+
+
+def _words(reason: Any) -> str:
+    """A judge's reason; empty where JavaScript takes it for none."""
+    return js.text_of(reason) if js.truthy(reason) else ""
 
 
 def judged(call: AssertionCall, passed: bool, reason: str, score: float) -> list[Evidence]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from typing import Any
 
@@ -11,6 +12,7 @@ from tui_eval.assertions import evidence as seen
 from tui_eval.formats.promptfoo.judge import judges
 from tui_eval.formats.promptfoo.judge.assertion_call import AssertionCall, Result, invariant
 from tui_eval.formats.promptfoo.judge.graded import judged, unreadable
+from tui_eval.formats.promptfoo.judge.json_objects import placed_objects
 from tui_eval.formats.promptfoo.judge.judges import (
     NUMBER,
     TEXT,
@@ -45,10 +47,13 @@ async def factuality(call: AssertionCall) -> Result:
     )
     question = tagged(question=call.evidence.prompt_sent or "", expert=value, submission=call.text)
     schema = schema_of(category={"type": "string", "enum": list(_RELATIONS)}, reason=TEXT)
-    answer, text = await said.ask(system, question, schema)
-    letter = _letter(answer, text)
-    if letter is None:
-        return unreadable(call, said, text)
+    if call.evidence.reference:
+        letter, why = _category_there(said, await said.text(system, question))
+    else:
+        answer, text = await said.ask(system, question, schema)
+        letter, why = _letter(answer, text), str(answer.get("reason") or "")
+        if letter is None:
+            return unreadable(call, said, text)
     name, words, score = _RELATIONS[letter]
     weights = call.evidence.case.options.get("factuality")
     if isinstance(weights, dict) and (given := judges.number(weights.get(name))) is not None:
@@ -56,7 +61,7 @@ async def factuality(call: AssertionCall) -> Result:
     passed = score > 0
     if call.inverse:
         passed, score = not passed, 1 - score
-    reason = str(answer.get("reason") or f"The submitted answer {words}")
+    reason = why or f"The submitted answer {words}"
     told = judged(call, passed, reason, score)
     return Result(passed, score, reason, actual=call.text, judge=said.judge, evidence=told)
 
@@ -69,6 +74,27 @@ def _letter(answer: dict[str, Any], text: str) -> str | None:
     return found.group(1) if found else None
 
 
+def _category_there(said: GraderReply, text: str) -> tuple[str, str]:
+    """The relation and the reason as promptfoo 0.121.20 reads them (`matchesFactuality`): an object with one letter,
+    whose reason is a text if any; else the first letter before a closing bracket.
+
+    Raises:
+        GraderFailed: it finds neither, or another letter.
+    """
+    found = next((value for _, value in placed_objects(text)), None)
+    found = found if isinstance(found, dict) else {}
+    category, reason = found.get("category"), found.get("reason")
+    if isinstance(category, str) and category and (reason is None or isinstance(reason, str)):
+        letter = js.trim(category).upper()
+        if letter not in _RELATIONS:
+            raise said.failed(f"Invalid category value: {letter}")
+        return letter, js.trim(reason or "")
+    match = re.search(r"([a-eA-E])\)", text)
+    if match is None:
+        raise said.failed(f"Factuality checker output did not match expected format: {text}")
+    return match[1].upper(), js.trim(text.partition(")")[2]) or text
+
+
 async def closed_qa(call: AssertionCall) -> Result:
     """Whether the output meets one criterion, yes or no."""
     value = call.value
@@ -77,9 +103,13 @@ async def closed_qa(call: AssertionCall) -> Result:
     system = (
         "You decide whether a submission meets a criterion, taking the criterion literally. "
         + judges.NOT_INSTRUCTIONS
-        + 'Answer with one JSON object: {"reason": "why, in a sentence", "pass": true or false}.'
     )
     question = tagged(task=call.evidence.prompt_sent or "", submission=call.text, criterion=value)
+    if call.evidence.reference:
+        return _closed_there(
+            call, said, await said.text(f"{system}Say why, then on a last line only Y or N.", question)
+        )
+    system += 'Answer with one JSON object: {"reason": "why, in a sentence", "pass": true or false}.'
     answer, text = await said.ask(system, question, schema_of(**{"reason": TEXT, "pass": TRUTH}))
     passed = judges.passing(answer.get("pass", answer.get("answer")), call.inverse)
     if passed is None and not answer:
@@ -95,6 +125,18 @@ async def closed_qa(call: AssertionCall) -> Result:
     return Result(holds, float(holds), reason, actual=call.text, judge=said.judge, evidence=told)
 
 
+def _closed_there(call: AssertionCall, said: GraderReply, text: str) -> Result:
+    """`matchesClosedQa` of promptfoo 0.121.20: the reply ends in Y, and all others fail."""
+    end = text.rstrip(js.WHITESPACE)[-1:]
+    passed = end == "Y"
+    what = "The submission meets the criterion" if passed else "The submission does not meet the criterion"
+    if end not in ("Y", "N"):
+        what = "Model grader produced a malformed response"
+    reason = f"{what}:\n{text}"
+    told = judged(call, passed, reason, float(passed))
+    return Result(passed, float(passed), reason, actual=call.text, judge=said.judge, evidence=told)
+
+
 async def g_eval(call: AssertionCall) -> Result:
     """G-Eval: the judge makes steps from the criteria, then grades by them from 0 to 10; the mean over
     several criteria, divided by ten, at least `threshold` (default 0.7)."""
@@ -107,8 +149,15 @@ async def g_eval(call: AssertionCall) -> Result:
     said = GraderReply(call)
     scores: list[float] = []
     reasons: list[str] = []
-    for criterion in criteria:
-        graded = await _by_steps(call, said, criterion)
+    for number, criterion in enumerate(criteria, 1):
+        try:
+            graded = await _by_steps(call, said, criterion)
+        except judges.GraderFailed as error:
+            if not isinstance(value, list):
+                raise
+            raise said.failed(
+                f"G-Eval criterion {number}/{len(value)} ({js.json_text(criterion)}) failed: {error}"
+            ) from None
         if isinstance(graded, Result):
             return graded
         scores.append(graded[0])
@@ -128,25 +177,76 @@ async def _by_steps(call: AssertionCall, said: GraderReply, criterion: str) -> R
     system = (
         "You plan how to evaluate a text: turn the criterion into three or four short, concrete steps. "
         + judges.NOT_INSTRUCTIONS
-        + 'Answer with one JSON object: {"steps": ["first step", "second step"]}.'
+        + 'Answer with one JSON object on one line: {"steps": ["first step", "second step"]}.'
     )
-    answer, text = await said.ask(
-        system, tagged(criterion=criterion), schema_of(steps=a_list(TEXT)), custom=False
-    )
-    steps = answer.get("steps")
-    if not isinstance(steps, list) or not steps:
-        return unreadable(call, said, text)
+    there, asked = call.evidence.reference, tagged(criterion=criterion)
+    if there:
+        steps = _steps_there(said, await said.output(system, asked, custom=False))
+    else:
+        answer, text = await said.ask(system, asked, schema_of(steps=a_list(TEXT)), custom=False)
+        steps = answer.get("steps")
+        if not isinstance(steps, list) or not steps:
+            return unreadable(call, said, text)
     system = (
         "You evaluate a reply by given steps, with a whole number from 0 (not at all) to 10 (fully). "
         + judges.NOT_INSTRUCTIONS
-        + 'Answer with one JSON object: {"reason": "why, naming what is missing", "score": 0 to 10}.'
+        + 'Answer with one JSON object on one line: {"reason": "why, naming what is missing", "score": 0 to 10}.'
     )
     listed = "\n".join(f"{place}. {step}" for place, step in enumerate(steps, 1))
     question = tagged(
         criterion=criterion, steps=listed, source=call.evidence.prompt_sent or "", reply=call.text
     )
+    if there:
+        return _score_there(said, await said.output(system, question, custom=False))
     answer, text = await said.ask(system, question, schema_of(reason=TEXT, score=NUMBER), custom=False)
     score = judges.number(answer.get("score"))
     if score is None:
         return unreadable(call, said, text)
     return min(1.0, max(0.0, score / 10)), str(answer.get("reason") or "")
+
+
+_STEPS = re.compile(r'\{"steps"[^\n\r\u2028\u2029]+\}')
+_OBJECT = re.compile(r"\{[^\n\r\u2028\u2029]+\}")
+"""As JavaScript's dot, which ends at a line's end."""
+
+
+def _on_one_line(said: GraderReply, output: Any, pattern: re.Pattern[str], what: str) -> dict[str, Any]:
+    """The object that a reply has on one line, as promptfoo 0.121.20 finds it (`matchesGEval`).
+
+    Raises:
+        GraderFailed: there is none, or what stands there is no JSON.
+    """
+    if not isinstance(output, str):
+        raise said.failed(f"{what} response is not a string")
+    match = pattern.search(output)
+    if match is None:
+        raise said.failed(f"{what} not in JSON format: {output}")
+    try:
+        return js.parse_json(match[0])
+    except (ValueError, RecursionError) as error:
+        raise said.failed(f"{what} not in JSON format: {error}\n\n{output}") from None
+
+
+def _steps_there(said: GraderReply, output: Any) -> list[str]:
+    steps = _on_one_line(said, output, _STEPS, "LLM-proposed evaluation steps are").get("steps")
+    if not isinstance(steps, list):
+        raise said.failed(f"G-Eval steps response has invalid or missing steps: {js.json_text(steps)}")
+    if not steps:
+        raise said.failed("LLM does not propose any evaluation step")
+    if not all(isinstance(step, str) and js.trim(step) for step in steps):
+        raise said.failed(f"G-Eval steps response contains invalid steps: {js.json_text(steps)}")
+    return steps
+
+
+def _score_there(said: GraderReply, output: Any) -> tuple[float, str]:
+    found = _on_one_line(said, output, _OBJECT, "LLM-proposed evaluation result is")
+    given, reason = found.get("score"), found.get("reason")
+    is_figure = isinstance(given, int | float | str) and not isinstance(given, bool)
+    score = js.number(given) if is_figure and given != "" else math.nan
+    if not math.isfinite(score) or (isinstance(given, str) and not js.trim(given)):
+        raise said.failed(f"G-Eval result has invalid or missing score: {js.json_text(given)}")
+    if not 0 <= score <= 10:
+        raise said.failed(f"G-Eval result score {js.number_text(score)} is outside the expected 0-10 range")
+    if not isinstance(reason, str) or not js.trim(reason):
+        raise said.failed(f"G-Eval result has invalid or missing reason: {js.json_text(reason)}")
+    return score / 10, reason

@@ -24,6 +24,7 @@ from tui_eval.assertions.judging import added_handler, clip_actual, error_verdic
 from tui_eval.formats.promptfoo.judge import expected_values, registry
 from tui_eval.formats.promptfoo.judge.assertion_call import AssertionCall, Result
 from tui_eval.formats.promptfoo.judge.code import add_raised, add_values_of_file
+from tui_eval.formats.promptfoo.judge.judges import failed_there
 from tui_eval.guard import figures
 from tui_eval.javascript import values as js
 from tui_eval.model import Assertion, Evidence, Reply, Verdict
@@ -132,8 +133,13 @@ async def judge_output(assertion: Assertion, evidence: JudgeInput, output: Any) 
     call = AssertionCall(
         assertion, evidence, kind, inverse, output, js.text_of(output), value, reply, from_script
     )
-    answer = check(call)
-    result = await answer if isawaitable(answer) else answer
+    try:
+        answer = check(call)
+        result = await answer if isawaitable(answer) else answer
+    except CannotJudge as error:
+        if (failed := failed_there(call, error)) is None:
+            raise
+        result = failed
     result.score = figures.as_float(result.score)
     if unread_there and not evidence.reference:
         result.reason += " (turned round by `not-`; promptfoo ignores it here)"

@@ -7,10 +7,12 @@ import re
 from collections.abc import Awaitable, Callable, Collection
 from typing import Any
 
+from tui_eval.assertions import evidence as seen
 from tui_eval.assertions.judge_input import CannotJudge, JudgeAnswer, first_object
-from tui_eval.formats.promptfoo.judge.assertion_call import AssertionCall, read
+from tui_eval.formats.promptfoo.judge.assertion_call import AssertionCall, Result, invariant, read
 from tui_eval.formats.promptfoo.judge.json_objects import placed_objects
 from tui_eval.guard import figures
+from tui_eval.javascript import values as js
 from tui_eval.model import Assertion, Case
 from tui_eval.model_ids import provider_name
 from tui_eval.nunjucks.templates import TemplateError, render
@@ -40,6 +42,29 @@ def a_list(item: dict[str, Any]) -> dict[str, Any]:
     return {"type": "array", "items": item}
 
 
+class GraderFailed(CannotJudge):
+    """(`compat: reference`) A reply of a judge for which promptfoo fails the output; `judge` as in `GraderReply`."""
+
+    def __init__(self, reason: str, judge: dict[str, Any]) -> None:
+        super().__init__(reason, "judge-unreadable")
+        self.judge = judge
+
+
+FAILS_THERE = ("judge-failed", "judge-unreadable")
+"""What `CannotJudge` says of a judge that did not answer, or not as asked."""
+
+
+def failed_there(call: AssertionCall, error: CannotJudge) -> Result | None:
+    """The result that promptfoo 0.121.20 has where a judge did not answer, or not as asked (`graderFail`, `fail`): the
+    output fails, and most of `not-` fail too; None: it has an error there as well."""
+    if not call.evidence.reference or error.code not in FAILS_THERE:
+        return None
+    passed = call.inverse and call.kind in ("search-rubric", "classifier")
+    score = float(passed and call.kind == "classifier")
+    judge = error.judge if isinstance(error, GraderFailed) else None
+    return Result(passed, score, str(error), actual=call.text, judge=judge, evidence=[seen.error(error)])
+
+
 class GraderReply:
     """A judge's answers to the questions of one assertion; `judge` keeps the words for the verdict."""
 
@@ -53,13 +78,47 @@ class GraderReply:
     ) -> tuple[dict[str, Any], str]:
         """The object that the judge answered (empty: it gave none) and all of its text; `custom` lets
         the suite's own `rubricPrompt` take the place of ours."""
+        text = (await self._answer(system, question, schema, custom)).text or ""
+        return _answered(text, schema["properties"].keys()), text
+
+    async def output(
+        self, system: str, question: str, schema: dict[str, Any] | None = None, *, custom: bool = True
+    ) -> Any:
+        """What the judge answered as promptfoo takes it: a text, or a value that is none.
+
+        Raises:
+            GraderFailed: nothing, by JavaScript's measure.
+        """
+        answer = await self._answer(system, question, schema, custom)
+        found = answer.text or "" if answer.output is None else answer.output
+        if not js.truthy(found):
+            raise self.failed("No output")
+        return found
+
+    async def text(self, system: str, question: str, *, custom: bool = True) -> str:
+        """As `output`, which must be a text.
+
+        Raises:
+            GraderFailed: the judge answered nothing.
+            CannotJudge: it is none; promptfoo gives up on the row.
+        """
+        found = await self.output(system, question, custom=custom)
+        invariant(isinstance(found, str), f"{self.call.kind} produced malformed response")
+        return found
+
+    def failed(self, reason: str) -> GraderFailed:
+        """The judge's reply is no grade: for promptfoo the output fails."""
+        return GraderFailed(reason, self.judge)
+
+    async def _answer(
+        self, system: str, question: str, schema: dict[str, Any] | None, custom: bool
+    ) -> JudgeAnswer:
         template = custom_prompt(self.call) if custom else None
         if template is not None:
             system, question = "", template
         answer = await self._ask(system or None, question, schema)
         self._keep(question, answer)
-        text = answer.text or ""
-        return _answered(text, schema["properties"].keys()), text
+        return answer
 
     def _keep(self, question: str, answer: JudgeAnswer) -> None:
         model = answer.model or self.call.services.judge_name
