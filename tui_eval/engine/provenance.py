@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import platform
 import re
 import resource
 import shutil
@@ -215,7 +214,7 @@ def provenance(config: Config, trust: Trust, jobs: list[Job], command: str, mask
     files = marks.of_jobs(jobs)
     return {
         "tui_eval": __version__,
-        "python": platform.python_version(),
+        "python": ".".join(map(str, sys.version_info[:3])),
         "platform": sys.platform,
         "command": masker.text(command),
         "git": _git(config.root),

@@ -47,9 +47,10 @@ TEXT_TABLE: dict[int, str] = {
 """The same for text of several lines: newline and tab stay."""
 
 _UNSAFE = "\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u206f\ufeff\ufff9-\ufffb\ufffe\uffff\ud800-\udfff"
-_UNSAFE_LINE = re.compile(f"[\x00-\x1f{_UNSAFE}]")
-_UNSAFE_TEXT = re.compile(f"[\x00-\x08\x0b-\x1f{_UNSAFE}]")
-_UNSAFE_JSON = re.compile(f"[{_UNSAFE}]")
+# Compiled when they are first asked for: most texts are printable.
+_UNSAFE_LINE = f"[\x00-\x1f{_UNSAFE}]"
+_UNSAFE_TEXT = f"[\x00-\x08\x0b-\x1f{_UNSAFE}]"
+_UNSAFE_JSON = f"[{_UNSAFE}]"
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
@@ -73,12 +74,12 @@ def visible(text: str, *, newlines: bool = True) -> str:
     if text.isascii():
         return text.translate(TEXT_TABLE if newlines else CONTROL_TABLE)
     unsafe = _UNSAFE_TEXT if newlines else _UNSAFE_LINE
-    return unsafe.sub(_picture, text)
+    return re.sub(unsafe, _picture, text)
 
 
 def visible_json(document: str) -> str:
     """A JSON document with everything in its texts that could steer a terminal as `\\u009b`: it says the same."""
-    return _UNSAFE_JSON.sub(lambda match: f"\\u{ord(match.group()):04x}", document)
+    return re.sub(_UNSAFE_JSON, lambda match: f"\\u{ord(match.group()):04x}", document)
 
 
 def seen(text: str) -> str:

@@ -42,14 +42,12 @@ OLLAMA_KEYS = OLLAMA_OPTIONS | {"tools", "think", "passthrough"}
 
 _TOKENS = 1024
 _THINKING_TOKENS = 2048
-_REASONS = re.compile(r"(?:^|/)(?:o1|o3|o4|gpt-5)")
-_GPT_5 = re.compile(r"(?:^|/)gpt-5")
-_NO_SAMPLING = re.compile(
-    r"(?:^|[^a-z0-9])claude-(?:(?:fable|mythos)-5(?![a-z0-9])|(?:opus|sonnet)-5(?![0-9])|opus-4-[78](?![0-9]))",
-    re.I,
-)
+# Patterns are compiled when they are first asked for: few runs ask.
+_REASONS = r"(?:^|/)(?:o1|o3|o4|gpt-5)"
+_GPT_5 = r"(?:^|/)gpt-5"
+_NO_SAMPLING = r"(?i)(?:^|[^a-z0-9])claude-(?:(?:fable|mythos)-5(?![a-z0-9])|(?:opus|sonnet)-5(?![0-9])|opus-4-[78](?![0-9]))"
 """Claude's models that take neither temperature nor top_p and think as they see fit."""
-_ALWAYS_THINKS = re.compile(r"(?:^|[^a-z0-9])claude-(?:(?:fable|mythos)-5(?![a-z0-9])|opus-5(?![0-9]))", re.I)
+_ALWAYS_THINKS = r"(?i)(?:^|[^a-z0-9])claude-(?:(?:fable|mythos)-5(?![a-z0-9])|opus-5(?![0-9]))"
 _STRUCTURED = "structured-outputs-2025-11-13"
 
 
@@ -70,7 +68,7 @@ def chat(model: str, given: Values) -> dict[str, Any]:
     """The parameters of a chat completion."""
     extra = _mapping(given.get("passthrough"))
     known = str(extra.get("model") or model).replace("ft:", "")
-    reasons = _REASONS.search(known) is not None
+    reasons = re.search(_REASONS, known) is not None
     found: dict[str, Any] = {"seed": given.get("seed")}
     if reasons:
         found["max_completion_tokens"] = _given(
@@ -93,9 +91,9 @@ def chat(model: str, given: Values) -> dict[str, Any]:
         found["audio"] = given.get("audio") or {"voice": "alloy", "format": "wav"}
     if given.get("reasoning_effort") and (reasons or "gpt-oss" in known):
         found["reasoning_effort"] = given["reasoning_effort"]
-    if given.get("reasoning") and reasons and not _GPT_5.search(known):
+    if given.get("reasoning") and reasons and not re.search(_GPT_5, known):
         found["reasoning"] = given["reasoning"]
-    if given.get("verbosity") and _GPT_5.search(known):
+    if given.get("verbosity") and re.search(_GPT_5, known):
         found["verbosity"] = given["verbosity"]
     found |= {name: given[name] for name in ("service_tier", "user", "metadata") if given.get(name)}
     if given.get("store") is not None:
@@ -107,7 +105,7 @@ def chat(model: str, given: Values) -> dict[str, Any]:
 
 def responses(model: str, given: Values) -> dict[str, Any]:
     """The parameters of a request to the responses API."""
-    reasons = _REASONS.search(model.replace("ft:", "")) is not None
+    reasons = re.search(_REASONS, model.replace("ft:", "")) is not None
     usual = None if reasons else _default(given, _TOKENS)
     tokens = given.get("max_output_tokens")
     for variable in (
@@ -153,13 +151,13 @@ def responses(model: str, given: Values) -> dict[str, Any]:
 
 def messages(model: str, given: Values) -> dict[str, Any]:
     """The parameters of a request to Anthropic's messages API."""
-    deprecated = _NO_SAMPLING.search(model) is not None
+    deprecated = re.search(_NO_SAMPLING, model) is not None
     thinking = _mapping(given.get("thinking")) or None
     if thinking is not None and deprecated and thinking.get("type") == "enabled":
         display = {"display": thinking["display"]} if thinking.get("display") else {}
         thinking = {"type": "adaptive", **display}
     thinks = thinking is not None and thinking.get("type") in ("enabled", "adaptive")
-    thinks = thinks or (thinking is None and _ALWAYS_THINKS.search(model) is not None)
+    thinks = thinks or (thinking is None and re.search(_ALWAYS_THINKS, model) is not None)
     found: dict[str, Any] = {
         "max_tokens": _given(
             given, "max_tokens", "ANTHROPIC_MAX_TOKENS", _THINKING_TOKENS if thinks else _TOKENS
@@ -270,5 +268,7 @@ def _text_format(model: str, given: Values) -> dict[str, Any]:
             "schema": wanted.get("schema") or inner.get("schema"),
             "strict": True,
         }
-    verbosity = {"verbosity": given["verbosity"]} if given.get("verbosity") and _GPT_5.search(model) else {}
+    verbosity = (
+        {"verbosity": given["verbosity"]} if given.get("verbosity") and re.search(_GPT_5, model) else {}
+    )
     return {"format": form, **verbosity}
