@@ -83,6 +83,31 @@ def as_float(value: float) -> float:
         return math.inf if value > 0 else -math.inf
 
 
+def tools(listed: Any) -> list[str]:
+    """The names of the tools that an agent reports (`tools_used`), one for each entry; "" for an entry without one.
+
+    An entry is a name, or an object as replies list calls (`{"name": …}`, `{"function": {"name": …}}`). A mapping of
+    names to anything is its names.
+    """
+    if isinstance(listed, Mapping):
+        listed = [listed] if tool_name(listed) else list(listed)
+    if not isinstance(listed, list | tuple | set | frozenset):
+        listed = [] if listed is None else [listed]
+    return [tool_name(one) for one in listed]
+
+
+def tool_name(entry: Any) -> str:
+    """The name of one tool; "" where none is said."""
+    if isinstance(entry, Mapping):
+        inner = entry.get("function")
+        inner = inner if isinstance(inner, Mapping) else entry
+        keys = ("name", "tool", "tool_name", "toolName", "function")
+        return next((one for key in keys if isinstance(one := inner.get(key), str) and one), "")
+    if isinstance(entry, int | float) and not isinstance(entry, bool):
+        return str(entry)
+    return entry if isinstance(entry, str) else ""
+
+
 def total(counts: Iterable[int | None], name: str) -> int | None:
     """The sum of what is known; None where nothing is, or where it is no count any more."""
     known = [one for one in counts if one is not None]

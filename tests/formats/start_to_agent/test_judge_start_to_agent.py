@@ -179,6 +179,28 @@ async def test_calls_are_at_least_those_that_are_named_or_seen() -> None:
         assert (await judged(limit, "hi", metadata, compat="reference")).outcome == "passed"
 
 
+async def test_tools_that_are_reported_as_objects_are_known_by_their_names() -> None:
+    """Agents pass on the calls of a model as they have them; taken as text they were no tool that anybody asks for."""
+    asked = {"tools_used": ["search", "b"], "max_tool_calls": 2}
+    for listed in (
+        [{"name": "search"}, {"name": "b", "arguments": {}}],
+        [{"type": "function", "function": {"name": "search"}}, {"tool": "b"}],
+        {"search": 1, "b": 2},
+    ):
+        judgement = await judged(asked, "hi", {"tools_used": listed})
+        assert judgement.outcome == "passed", judgement.message
+    lacks = await judged(asked, "hi", {"tools_used": {"name": "search"}})
+    assert lacks.message == "tools_used: missing {'b'}"
+    for listed in ([{"id": 7}], ["search", None], True):
+        unread = await judged({"tools_used": ["b"]}, "hi", {"tools_used": listed})
+        assert unread.outcome == "error" and "which is no list of names" in unread.message
+    assert (
+        await judged({"tools_used": ["search"]}, "hi", {"tools_used": ["search", None]})
+    ).outcome == "passed"
+    exact = await judged({"tools_used": ["b"]}, "hi", {"tools_used": [{"name": "b"}]}, compat="reference")
+    assert exact.message == "tools_used: missing {'b'}"
+
+
 async def test_a_limit_that_is_no_number_is_an_error() -> None:
     judgement = await judged({"max_tool_calls": "two"}, "hi", {"tool_call_count": 1})
     assert judgement.outcome == "error"

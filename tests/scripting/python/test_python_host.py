@@ -147,6 +147,18 @@ async def test_errors_are_one_line_that_says_where(host: PythonHost, script: Wri
         await host.call(broken, "f")
 
 
+async def test_sets_are_lists_in_the_same_order_each_time(host: PythonHost, script: Write) -> None:
+    """The guide's harness makes a set of the tools, and agents report one."""
+    file = script(
+        "def told(): return 'hi', {'tools_used': {'b', 'a', 'c'}, 'one': frozenset({1}), 'two': {(1, 2)}, 'keys': {'k': 1}.keys()}\n"
+        "def mixed(): return {'x': {2, 'a'}}\n"
+    )
+    told = await host.call(file, "told")
+    assert told.is_tuple
+    assert told.value == ["hi", {"tools_used": ["a", "b", "c"], "one": [1], "two": [[1, 2]], "keys": ["k"]}]
+    assert (await host.call(file, "mixed")).value == {"x": ["a", 2]}
+
+
 async def test_generators_stream_events(host: PythonHost, script: Write) -> None:
     file = script(
         "from tui_eval.events import ToolCall, Finished\n"

@@ -105,13 +105,17 @@ def _escalated(assertion: Assertion, evidence: JudgeInput) -> Verdict:
 
 
 def _tools_used(assertion: Assertion, evidence: JudgeInput) -> Verdict:
-    used: list[str] = []
+    named: list[str] = []
     reported: Any = _MISSING
+    unread: Any = None
     for reply in evidence.replies:
         listed = (reply.metadata or {}).get("tools_used", _MISSING)
         if listed is not _MISSING:
             reported = listed
-            used += map(str, _listed(listed))
+            names = _names(listed, evidence)
+            unread = listed if "" in names else unread
+            named += names
+    used = [name for name in named if name]
     used += (entry.name for entry in evidence.transcript if entry.kind == "tool_call")
     found = _MISSING if reported is _MISSING and not used else used
     _reportable(assertion, evidence, found, evidence.capabilities.tools, "tool calls")
@@ -125,6 +129,11 @@ def _tools_used(assertion: Assertion, evidence: JudgeInput) -> Verdict:
     ]
     if missing:
         _require_metadata(assertion, evidence)
+        if "" in named:
+            raise CannotJudge(
+                f"tools_used: the agent's metadata says {str(unread)[:40]}, which is no list of names",
+                "not-reported",
+            )
         return verdict_of(assertion, False, missing_tools_text(missing), told, actual=used)
     return verdict_of(assertion, True, "called", told, actual=used)
 
@@ -139,7 +148,7 @@ def _tool_calls(evidence: JudgeInput) -> tuple[int | float | None, str]:
         calls = sum(entry.kind == "tool_call" for entry in evidence.transcript) or None
     if evidence.reference:
         return calls if given is None else given, ""
-    named = sum(len(_listed((reply.metadata or {}).get("tools_used"))) for reply in evidence.replies)
+    named = sum(len(figures.tools((reply.metadata or {}).get("tools_used"))) for reply in evidence.replies)
     most = max(named, calls or 0)
     if most <= (given or 0) or (given is None and named <= (calls or 0)):
         return calls if given is None else given, ""
@@ -239,6 +248,11 @@ def _require_metadata(assertion: Assertion, evidence: JudgeInput) -> None:
     """Refuse where the agent reported metadata that is none: what it says there is not known."""
     if said := evidence.unknown.get("metadata"):
         raise CannotJudge(f"{assertion.type}: {said}", "not-reported")
+
+
+def _names(listed: Any, evidence: JudgeInput) -> list[str]:
+    """The tools that a reply's `tools_used` names; for the guide's harness an object is not the name in it."""
+    return list(map(str, _listed(listed))) if evidence.reference else figures.tools(listed)
 
 
 def _listed(value: Any) -> list[Any]:

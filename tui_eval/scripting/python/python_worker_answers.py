@@ -8,7 +8,7 @@ import json
 import linecache
 import sys
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Sequence, Set
 from itertools import islice
 from pathlib import Path
 from types import TracebackType
@@ -48,7 +48,7 @@ def kind_of(value: Any) -> str:
 
 
 def encode(value: Any) -> bytes:
-    """A value as JSON.
+    """A value as JSON; a set within it is a list, as agents of the guide's kind report their tools.
 
     Raises:
         Refused: JSON cannot hold it.
@@ -61,11 +61,21 @@ def _plain(value: Any) -> Any:
         import msgspec
 
         return msgspec.to_builtins(value)
+    if isinstance(value, Set):
+        return _in_order(value)
     kind = type(value)
     name = kind.__name__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__name__}"
     raise Refused(
         f"gives a value of type {name}, which JSON cannot hold (return text, numbers, lists, dicts)"
     )
+
+
+def _in_order(value: Set[Any]) -> list[Any]:
+    """A set's elements in an order that is the same in each process."""
+    try:
+        return sorted(value)
+    except TypeError:
+        return sorted(value, key=repr)
 
 
 def told(error: BaseException, folders: Sequence[Path]) -> dict[str, Any]:
