@@ -161,7 +161,6 @@ async def test_a_row_of_the_suites_is_brought_under_the_cursor_and_shown_also_wh
 ) -> None:
     row = next(row for row in alone.list.all_entries() if row.name == CALMS)
     alone.list.expression, alone.list.hidden = "passed", {row.key}
-    alone.places.show("runs")
     alone.places.open_row(row)
     assert kinds(alone) == ["suites", "case"] and alone.list.expression == ""
     assert alone.window.screen.arguments == (alone.list.pointer_of(row),)
@@ -169,6 +168,23 @@ async def test_a_row_of_the_suites_is_brought_under_the_cursor_and_shown_also_wh
     alone.list.expression = "failed"
     alone.places.open_row(row)
     assert alone.list.expression == "failed"  # it shows the row: it stays
+
+
+async def test_one_step_back_from_a_case_of_the_palette_leads_where_one_came_from(alone: Alone) -> None:
+    row = next(row for row in alone.list.all_entries() if row.name == CALMS)
+    alone.places.show("runs")
+    alone.places.open_row(row)
+    assert kinds(alone) == ["suites", "runs", "case"]
+    await press(alone, "back")
+    assert kinds(alone) == ["suites", "runs"]
+    await press(alone, "back")
+    run = FakeList(alone.state, "run")
+    alone.window.stack.append(run)
+    alone.places.open_row(row)
+    [in_run] = [one for one in run.all_entries() if one.name == CALMS]
+    assert run.cursor == in_run.key and alone.window.screen.arguments == (run.pointer_of(in_run),)
+    await press(alone, "back")
+    assert kinds(alone) == ["suites", "run"]
 
 
 # -- the stack

@@ -12,6 +12,7 @@ from tui_eval.tui.controllers.front_run import FrontRun
 from tui_eval.tui.front import RunChanged
 from tui_eval.tui.screens import list_arrangement
 from tui_eval.tui.screens.case_screen import CaseScreen
+from tui_eval.tui.screens.grid import GridScreen
 from tui_eval.tui.screens.list_arrangement import LONGEST_PAUSE, pause_after
 from tui_eval.tui.screens.run_screen import RunScreen
 
@@ -169,3 +170,48 @@ async def test_rows_of_one_age_say_the_same_after_a_move(tmp_path, monkeypatch):
         cases.now = lambda: time.time() + 3 * 86_400
         await pilot.press("j", "j")
         await until(lambda: len(ages()) == 3 and not set(ages()) & set(before), pilot)
+
+
+async def test_what_is_in_sight_of_many_cases_says_at_once_how_a_run_came_out(tmp_path, monkeypatch):
+    """Until a thread had made every row, Suites said `not run` of a run that had just ended, and the grid, which heard
+    nothing of it, went on to say so."""
+    root = project(tmp_path)
+    monkeypatch.setattr(list_arrangement, "MANY", 2)
+    async with running_app(root, engine=FakeEngine(root)) as (app, pilot):
+        suites = app.screen
+        await until(lambda: len(suites.shown_entries()) == 3 and not suites.arrangement.busy, pilot)
+        await pilot.press("H")
+        await until(lambda: app.screen is not suites, pilot)
+        LiveRun(root, ["refund is approved", "greets by name", "calms an angry customer"]).all_done(
+            ["failed"] * 3
+        )
+        app.front_run.refresh_history()
+        await until(lambda: all(item.last for item in app.state.rows), pilot)
+        begun = kept_waiting(monkeypatch, "entries")
+        await pilot.press("escape")
+        await until(lambda: begun and app.screen is suites, pilot)
+        text = screen_text(app)
+        assert "· reading" in text and "✗ refund is approved" in text and "✗ calms an angry" in text
+        await pilot.press("M")
+        await until(lambda: isinstance(app.screen, GridScreen), pilot)
+        await until(lambda: "The list of cases is being made." in screen_text(app), pilot)
+        for work, then in begun:
+            then(work())
+        await until(lambda: "0/3" in screen_text(app), pilot)
+        assert "reading" not in screen_text(app)
+
+
+async def test_the_grid_does_not_make_the_rows_of_many_cases_while_keys_wait(tmp_path, monkeypatch):
+    root = project(tmp_path)
+    monkeypatch.setattr(list_arrangement, "MANY", 2)
+    async with running_app(root, engine=FakeEngine(root)) as (app, pilot):
+        await until(lambda: len(app.screen.shown_entries()) == 3 and not app.screen.arrangement.busy, pilot)
+        await pilot.press("M")
+        await until(lambda: isinstance(app.screen, GridScreen) and app.screen.table.rows, pilot)
+        begun = kept_waiting(monkeypatch, "entries")
+        app.services.places.post(RunChanged([], True))
+        await until(lambda: begun, pilot)
+        await until(lambda: "reading" in screen_text(app), pilot)
+        for work, then in begun:
+            then(work())
+        await until(lambda: "reading" not in screen_text(app), pilot)

@@ -71,7 +71,9 @@ def parts(source: Source | None = None) -> tuple[ListArrangement, ListFinder, An
         settings=SimpleNamespace(filters={}),
         memory=SimpleNamespace(filters={}),
     )
-    screen: Any = SimpleNamespace(case_list=List(), has=lambda *_: True, rebuilt=lambda: None)
+    screen: Any = SimpleNamespace(
+        case_list=List(), has=lambda *_: True, rebuilt=lambda: None, tell_arranged=lambda: None
+    )
     prompts: Any = SimpleNamespace(open=False, complain=lambda words: False)
     arrangement = ListArrangement(screen, source or Source(), services)
     arrangement.rebuild()

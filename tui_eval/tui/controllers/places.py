@@ -19,6 +19,7 @@ from tui_eval.tui.screens import screen_names
 from tui_eval.tui.services import Core, Window
 from tui_eval.tui.state.app_state import CasePointer
 from tui_eval.tui.state.lists.case_entry import CaseRow
+from tui_eval.tui.state.lists.entries import meant
 from tui_eval.tui.widgets.bars import KeyHints
 
 
@@ -168,13 +169,20 @@ class PlaceController:
         return self.suites.all_entries()
 
     def open_row(self, entry: CaseRow) -> None:
-        """Bring a row of the suites under the cursor, and show its case."""
-        self.show_suites()
-        place = self.suites
-        if all(one.key != entry.key for one in place.shown_entries()):
-            place.set_filter("", at_once=True)
-        pointer = place.pointer_of(entry)
-        place.go_to(pointer)
+        """Show the case of a row of the suites over what is in front: one step back leads there again. The list that
+        is left has it under its cursor, in the run that it is of, where it has it."""
+        place, pointer = self.list_in_front, self.suites.pointer_of(entry)
+        if isinstance(place, CaseListFront):
+            here = [one for one in place.all_entries() if meant(one, pointer)]
+            if here:
+                shown = {one.key for one in place.shown_entries()}
+                if not any(one.key in shown for one in here):
+                    place.set_filter("", at_once=True)
+                pointer = place.pointer_of(next((one for one in here if one.key == entry.key), here[0]))
+                place.go_to(pointer)
+        front = self.place
+        if front is not None and front is not place and front.kind == "grid":
+            front.go_to(pointer)
         self.open_case(pointer)
 
     def navigate(self, step: int, failing: bool = True) -> CasePointer | None:

@@ -81,6 +81,8 @@ class GridScreen(Place, inherit_bindings=False):
         """Named scores of the run in front, and what is said of them."""
         self._timer: Timer | None = None
         self._seen: list[tuple] = []
+        self._came_from: CasePointer | None = None
+        """The case that the cursor is put on with the first tests."""
         self.table = RowTable(
             self._draw,
             lambda test: (test.suite, test.name),
@@ -104,10 +106,9 @@ class GridScreen(Place, inherit_bindings=False):
     def on_mount(self) -> None:
         """Show it, the cursor on the case one came from."""
         self.table.focus()
-        pointer = self._place.current()
+        self._came_from = self._place.current()
+        self._place.arranged.subscribe(self, lambda _: self.renew())
         self.renew()
-        if pointer is not None:
-            self.call_after_refresh(self.go_to, pointer)
         self.call_after_refresh(self.below.show)
 
     def hints(self) -> Sequence[Key]:
@@ -130,9 +131,14 @@ class GridScreen(Place, inherit_bindings=False):
     def renew(self) -> None:
         """Make the grid anew from the list's cases; nothing is repainted where none has changed."""
         self._timer = None
+        if self._place.arrangement.busy and not self._seen:
+            self.table.empty = "The list of cases is being made."
+            self.table.relayout()
+            return  # its rows tell of the time before
         entries = self._place.shown_entries()
         seen = [(e.key, e.status, e.attempts, e.duration_ms, e.agent) for e in entries]
         if seen == self._seen and seen:
+            self._facts()
             return
         self._seen = seen
         self.grid = grid(entries, columns_of(self._place.all_entries()))
@@ -154,6 +160,9 @@ class GridScreen(Place, inherit_bindings=False):
         self._heads()
         self.show_hints()
         self.below.show()
+        if self._came_from is not None:
+            self.call_after_refresh(self.go_to, self._came_from)
+            self._came_from = None
 
     def _facts(self) -> None:
         """How large it is, which columns are in sight, what is shown of it."""
@@ -165,6 +174,8 @@ class GridScreen(Place, inherit_bindings=False):
         parts = [("title", "Grid"), ("dim", words)]
         if self._place.expression:
             parts.append(("warn", f"  filter: {clip(visible(self._place.expression, newlines=False), 40)}"))
+        if self._place.arrangement.busy:
+            parts.append(("dim", "  reading"))
         if self.only:
             parts.append(("warn", f"  {len(self.table.rows):,} differ (i shows all)"))
         if self.grid.tests and not self.grid.worth_it:
@@ -207,9 +218,14 @@ class GridScreen(Place, inherit_bindings=False):
             self._timer = self.set_timer(FLUSH, self._again)
 
     def _again(self) -> None:
-        """The list behind is brought up to date first."""
-        self._place.arrangement.rebuild()
-        self.renew()
+        """The list behind is brought up to date, and tells when it is."""
+        self._timer = None
+        arrangement = self._place.arrangement
+        if arrangement.busy:
+            self._changed()
+            return
+        arrangement.remake()
+        self._facts()
 
     # -- the cell
 

@@ -49,6 +49,10 @@ class ListScreen(Protocol):
         """Other lines are shown."""
         ...
 
+    def tell_arranged(self) -> None:
+        """Whoever shows the same cases elsewhere hears that they are another, or in another order."""
+        ...
+
 
 class ListArrangement:
     """Keeps the rows of a list, and its lines in the order and under the filter that are wanted."""
@@ -105,12 +109,15 @@ class ListArrangement:
         if self._source.count() <= MANY:
             self.rebuild()
             return
+        self._renew_in_sight()
         self._arrangement += 1
         arrangement, keep = self._arrangement, self._prepare()
         self._at_work = arrangement
         make, old, suites = self._source.maker(), self.rows, list(self._source.suites())
         view, token, here = self._snapshot(), self._services.state.token, self._here()
         self._late, self._others = set(), False
+        if self.rows:
+            self._screen.rebuilt()  # that more is to come
 
         def work() -> tuple[dict[str, CaseRow], Tree]:
             with undisturbed():
@@ -136,6 +143,12 @@ class ListArrangement:
             self._once_more()
 
         self._services.tasks.thread(work, take, name="entries")
+
+    def _renew_in_sight(self) -> None:
+        """The rows on the screen say at once how things stand, whatever all the others take."""
+        cases = self._screen.case_list
+        lines = cases.cases.lines[cases.top : cases.top + cases.window]
+        self._replace(self._source.some([line.key for line in lines if line.entry is not None]))
 
     def rebuild(self, *, entries: bool = True, keep: bool = True) -> Tree:
         """Make the lines anew (and the entries from the state, where `entries`)."""
@@ -230,6 +243,7 @@ class ListArrangement:
         elif self._wanted and self._unfolds:
             hiding = tree.hiding(self._wanted)
         self._screen.rebuilt()
+        self._screen.tell_arranged()
         if hiding:
             self._unfolds = False
             self.view.unfolded.update(hiding)

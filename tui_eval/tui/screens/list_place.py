@@ -9,6 +9,7 @@ from functools import partial
 
 from msgspec.structs import replace
 from textual import on
+from textual.signal import Signal
 from textual.timer import Timer
 
 from tui_eval.store.notes import HumanNote
@@ -63,6 +64,8 @@ class ListPlace(Place, inherit_bindings=False):
         super().__init__()
         services = self.services
         self.source = source
+        self.arranged: Signal[None] = Signal(self, "arranged")
+        """Published when the cases are others, or in another order: a screen over this one may show them too."""
         self.arrangement = ListArrangement(self, source, services, floats=floats)
         self.finder = ListFinder(self, services, self.prompts, self.arrangement)
         self.preview = AttemptBeside(self, services, now)
@@ -92,6 +95,10 @@ class ListPlace(Place, inherit_bindings=False):
 
     def rebuilt(self) -> None:
         """Other lines are shown, or others of them are marked."""
+
+    def tell_arranged(self) -> None:
+        """Publish it."""
+        self.arranged.publish(None)
 
     def nothing(self) -> list[str]:
         """What the list says where there is no case, filtered or not."""

@@ -39,13 +39,14 @@ COUNTED = (
 
 @dataclass(frozen=True, slots=True)
 class SuitesFacts:
-    """How the list is looked at: filter expression, what is wrong with it, how many cases are marked, and
-    the order where it is not that of the files."""
+    """How the list is looked at: filter expression, what is wrong with it, how many cases are marked, the order where
+    it is not that of the files, and whether its rows are being made anew."""
 
     expression: str = ""
     error: str = ""
     marks: int = 0
     order: str = ""
+    making: bool = False
 
 
 def facts_line(
@@ -61,7 +62,7 @@ def facts_line(
     for words, folder, cases, name in ((1, 1, 1, 1), (0, 1, 1, 1), (0, 0, 1, 1), (0, 0, 0, 1), (0, 0, 0, 0)):
         parts = [("title", "tui-eval"), *([("dim", f"  {root}")] if folder else [])]
         parts += _asked(tree, looked, brief=not folder)
-        parts += _read(state, tree, symbols, brief=not cases)
+        parts += _read(state, tree, symbols, making=looked.making, brief=not cases)
         parts += [
             (
                 style,
@@ -105,7 +106,7 @@ def _asked(tree: Tree, looked: SuitesFacts, *, brief: bool) -> Parts:
     return parts
 
 
-def _read(state: AppState, tree: Tree, symbols: Symbols, *, brief: bool) -> Parts:
+def _read(state: AppState, tree: Tree, symbols: Symbols, *, making: bool, brief: bool) -> Parts:
     """The suites that were read, and what is wrong with them."""
     parts: Parts = []
     files = sum(bool(suite.cases) for suite in state.suites)
@@ -118,7 +119,7 @@ def _read(state: AppState, tree: Tree, symbols: Symbols, *, brief: bool) -> Part
                 f"  {files:,} suite{'s' * (files != 1)}{symbols.dot}{tree.total:,} case{'s' * (tree.total != 1)}",
             )
         )
-        if state.loading:
+        if state.loading or making:
             parts.append(("dim", f"{symbols.dot}reading"))
     problems = sum(problem.level == "error" for suite in state.suites for problem in suite.problems)
     problems += len(state.problems)
@@ -265,14 +266,23 @@ class SuitesScreen(ListPlace):
 
     def rebuilt(self) -> None:
         """The line at the top, the empty list's words, the detail."""
-        services = self.services
-        state = services.state
-        tree = self.case_list.cases
-        bar = self.query_one(FactsBar)
-        looked = SuitesFacts(self.expression, self.finder.problem, len(self.case_list.marks), self.view.order)
-        bar.show(facts_line(state, tree, services.symbols, looked, state.shown_root, self.size.width - 2))
+        self._show_facts()
         self.say_nothing()
         self.show_detail()
+
+    def _show_facts(self) -> None:
+        state, cases, symbols = self.services.state, self.case_list, self.services.symbols
+        looked = SuitesFacts(
+            self.expression,
+            self.finder.problem,
+            len(cases.marks),
+            self.view.order,
+            self.arrangement.busy,
+        )
+        width = self.size.width - 2
+        self.query_one(FactsBar).show(
+            facts_line(state, cases.cases, symbols, looked, state.shown_root, width)
+        )
 
     def nothing(self) -> list[str]:
         """How to begin."""
