@@ -13,6 +13,7 @@ from aiohttp import web
 from aiohttp.test_utils import TestServer
 
 from tests.support.promptfoo_cases import assertion_from, case_with
+from tui_eval import causes
 from tui_eval.assertions import CannotJudge, JudgeAnswer, JudgeInput, Judgement, JudgeServices, Reports
 from tui_eval.formats import judge
 from tui_eval.formats.promptfoo.judge.compared_outputs import compare
@@ -629,3 +630,19 @@ async def test_reference_takes_the_first_number_for_the_best_output(reply: Any, 
     case, attempts = columns(1.0, 1.0, extra={"type": "select-best", "value": "clearest"})
     await compare(case, attempts, services_answering(reply)[0], "reference")
     assert [attempt.verdicts[1].passed for attempt in attempts] == won
+
+
+@pytest.mark.parametrize("compat", ["default", "reference"])
+async def test_a_pass_with_a_score_below_the_threshold_says_so_and_not_the_judges_praise(compat):
+    """It failed with `judge ok` for its reason, in every list; and its cause was `judge: not met`."""
+    services, _ = services_answering({"pass": True, "score": 0.6, "reason": "judge ok"})
+    found = await judged({"type": "llm-rubric", "value": "kind", "threshold": 0.7}, services, compat=compat)
+    (verdict,) = found.verdicts
+    attempt = Attempt("c", 1, found.outcome, message=found.message, verdicts=found.verdicts)
+    assert verdict.passed is False and verdict.score == 0.6
+    assert causes.cause_of(attempt) == "0.6 < 0.7; judge: judge ok"
+    assert "judge" not in causes.alike(attempt)
+    if compat == "default":
+        assert "score 0.6 is below the threshold 0.7" in verdict.reason and "judge ok" in verdict.reason
+    else:
+        assert verdict.reason == "judge ok"  # as promptfoo has it

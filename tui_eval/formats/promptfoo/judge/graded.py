@@ -148,10 +148,12 @@ async def _graded(call: AssertionCall, said: GraderReply, system: str, question:
     if passed is None:
         return unreadable(call, said, text)
     how = _read_from(given, passed, theirs=call.kind != "search-rubric")
-    if call.threshold is not None:
-        passed = passed and score >= call.threshold
     reason = str(answer.get("reason") or ("Grading passed" if passed else "Grading failed"))
     return _turned(call, said, passed, score, reason + how)
+
+
+def _reaches(call: AssertionCall, score: float) -> bool:
+    return call.threshold is None or score >= call.threshold
 
 
 def _read_from(given: dict[str, Any], passed: bool, *, theirs: bool) -> str:
@@ -168,10 +170,19 @@ def _read_from(given: dict[str, Any], passed: bool, *, theirs: bool) -> str:
 
 
 def _turned(call: AssertionCall, said: GraderReply, passed: bool, score: float, reason: str) -> Result:
-    """The result, of `not-` the other way round: a score beyond 0 to 1 has no opposite and becomes one of the ends."""
+    """The result where the judge passes or fails it, of `not-` the other way round: a score beyond 0 to 1 has no opposite
+    and becomes one of the ends. A pass with a score below the threshold is none."""
+    limit: list[Evidence] = []
+    said_so = reason
+    if passed and call.threshold is not None and not _reaches(call, score):
+        passed = False
+        limit = seen.budget("score", score, ">=", call.threshold, negated=call.inverse)
+        if not call.evidence.reference:
+            short = f"score {js.number_text(score)} is below the threshold {js.number_text(call.threshold)}"
+            reason = f"{short}; the judge: {reason}"
     if call.inverse:
         passed, score = not passed, min(1.0, max(0.0, 1 - (score if math.isfinite(score) else 0.0)))
-    told = judged(call, passed, reason, score)
+    told = [*limit, *judged(call, passed, said_so, score)]
     return Result(passed, score, reason, actual=call.text, judge=said.judge, evidence=told)
 
 
@@ -197,17 +208,14 @@ def _as_promptfoo(call: AssertionCall, said: GraderReply, output: Any) -> Result
         passed = _YES.fullmatch(js.string(passed)) is not None
     number = js.number(js.UNDEFINED if given is UNSET else given)
     score = float(number) if math.isfinite(number) else float(passed)
-    if call.threshold is not None:
-        passed = passed and score >= call.threshold
+    granted = passed and _reaches(call, score)
     below = f"Score {js.number_text(score)} below threshold "
     below += "undefined" if call.threshold is None else js.number_text(call.threshold)
-    reason = _words(found.get("reason")) or ("Grading passed" if passed else below)
+    reason = _words(found.get("reason")) or ("Grading passed" if granted else below)
     if call.inverse and call.kind == "trajectory:goal-success":
-        score = float(passed)  # its opposite is 0 or 1
+        passed, score = granted, float(granted)  # its opposite is 0 or 1
         goal = call.value.get("goal") if isinstance(call.value, dict) else call.value
-        reason = (
-            f"Agent {'unexpectedly achieved the' if passed else 'did not achieve the forbidden'} goal: {goal}"
-        )
+        reason = f"Agent {'unexpectedly achieved the' if granted else 'did not achieve the forbidden'} goal: {goal}"
     return _turned(call, said, passed, score, reason)
 
 
@@ -221,7 +229,7 @@ def _search_as_promptfoo(call: AssertionCall, said: GraderReply, output: Any) ->
         score = float(passed)
         if isinstance(given, int | float) and not isinstance(given, bool) and math.isfinite(given):
             score = float(given)
-        passed = passed and (call.threshold is None or score >= call.threshold)
+        passed = passed and _reaches(call, score)
         reason = _words(found.get("reason")) or "No reason provided"
     else:
         passed = any(one in text.lower() for one in ('"pass":true', '"pass": true'))
