@@ -81,6 +81,9 @@ class Front(Protocol):
     KEY_SECTIONS: tuple[tuple[str, tuple[Key, ...]], ...]
     lists_cases: bool
     """Whether it is a list of cases with a cursor and marks."""
+    compares: bool
+    """Whether it sets runs or attempts beside each other: what is run from there adds to the one that is looked at, or
+    to none, but never to what that is measured by."""
 
     @property
     def one_column(self) -> bool:

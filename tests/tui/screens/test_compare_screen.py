@@ -366,6 +366,49 @@ async def test_a_rerun_that_belongs_to_a_compared_run_counts_when_it_has_ended(t
         assert "runs anew" not in screen_text(app) and "since passed" not in screen_text(app)
 
 
+@pytest.mark.parametrize("front", ["before", "after"])
+@pytest.mark.parametrize("key", ["r", "b"])
+@pytest.mark.parametrize("inside", [False, True], ids=["list", "sides"])
+async def test_what_is_run_from_here_never_takes_the_place_of_what_it_is_measured_by(
+    tmp_path, front, key, inside
+):
+    """With the first run in front it adds to none, and is told of; with the second, to that one."""
+    root = project(tmp_path)
+    old, new = write_runs(root, ["passed"] * 3, ["failed", "passed", "passed"])
+    engine = FakeEngine(root)
+    async with running_app(root, (120, 40), engine=engine) as (app, pilot):
+        app.front_run.follow(old if front == "before" else new)
+        await until(lambda: app.state.group is not None, pilot)
+        await to_runs(app, pilot)
+        await pilot.press("space", "space", "c")
+        await compared(app, pilot)
+        if inside:
+            await pilot.press("enter")
+            await until(lambda: isinstance(app.screen, SidesScreen), pilot)
+        place = app.screen
+        await pilot.press(key)
+        await until(lambda: engine.live is not None and app.state.active, pilot)
+        assert engine.requests[-1].linked_to == (new.name if front == "after" else None)
+        if key == "b" or front == "after":
+            return
+        assert app.state.run.info.id == old.name and app.screen is place
+        live = engine.live
+        live.start(0)
+        live.done(0, "passed", said="quite another answer")
+        live.finish()
+        await until(lambda: not app.state.active, pilot)
+        if inside:
+            await until(lambda: standing(app) == [new.name, live.info.id], pilot)
+            await pilot.press("escape")
+        await sees(app, pilot, "1 case regressed", "since passed")
+        await until(lambda: not app.state.aside.runs, pilot)  # put away: it is told of all the same
+        app.screen.redraw()
+        await sees(app, pilot, "1 case regressed", "since passed")
+        await pilot.press("enter")
+        await until(lambda: isinstance(app.screen, SidesScreen), pilot)
+        assert standing(app)[1] == live.info.id
+
+
 def test_only_attempts_of_new_runs_take_the_right_side():
     row: Any = SimpleNamespace(id=1)
     other: Any = SimpleNamespace(id=2)

@@ -344,6 +344,7 @@ class FrontRun:
         state, group = self.state, self.state.group
         for run in [run for run in state.aside.runs if not run.active]:
             state.aside.drop(run.info.id)
+            state.put_away.append(run)
             self.followers.pop(run.info.id, None)
         for run in [run for run in group.runs if run.came_to_nothing] if group is not None else ():
             assert group is not None

@@ -601,6 +601,11 @@ class RunController:
         group, front = self.state.group, self.state.run
         if group is None or front is None or len(entries) >= len(group.cases):
             return None
+        place = self._places.place
+        pointer = self._places.pointer() if place is not None and place.compares else None
+        own = pointer is not None and pointer.case_id == entries[0].case_id
+        if pointer is not None and own and group.find_run(pointer.run_id) is None:
+            return None  # the run in front may be the one that this is measured by: its answers stay
         options = front.info.options
         same = all(
             not chosen or chosen == [str(name) for name in options.get(name) or []]

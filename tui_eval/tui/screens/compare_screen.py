@@ -38,6 +38,7 @@ from tui_eval.tui.state.compare.compare_view import (
     news_since,
     row_line,
     rows,
+    runs_now,
     summary_lines,
 )
 from tui_eval.tui.state.text.formatting import counted
@@ -64,6 +65,7 @@ class CompareScreen(Place, inherit_bindings=False):
     """Facts of both, then the cases by change; enter shows the two transcripts."""
 
     TITLE = "Compare"
+    compares = True
     BINDINGS: ClassVar = [*bindings("compare", COMPARE_KEYS), *bindings("screen", PANE_KEYS)]
     KEY_SECTIONS = (
         ("Compare", (*COMPARE_OPEN_KEYS, *COMPARE_KEYS, *PANE_KEYS)),
@@ -89,8 +91,8 @@ class CompareScreen(Place, inherit_bindings=False):
         self._news: dict[str, CompareNews] = {}
         self._counted: set[str] = set()
         """Runs that have ended since, and may count with those compared."""
-        self._before_it = self._runs_in_front()
-        """Runs that were in front when this was opened, and are no news since."""
+        self._before_it = {run.info.id for run in runs_now(self.services.state)}
+        """Runs that were in front or beside it when this was opened, and are no news since."""
         self._generation = 0
         self.table = RowTable(row_line, lambda row: row.key, to_column=self._fold, empty="Reading both runs.")
         self.below = AttemptBelow(self, self.services, self._looked_at)
@@ -174,24 +176,20 @@ class CompareScreen(Place, inherit_bindings=False):
             if here is not None:
                 self.go_to(here)
 
-    def _runs_in_front(self) -> set[str]:
-        group = self.services.state.group
-        return {run.info.id for run in group.runs} if group is not None else set()
-
     def _news_now(self) -> dict[str, CompareNews]:
         compared = {*self.before.runs, *self.after.runs}
-        return news_since(self.services.state.group, compared, self._before_it)
+        return news_since(runs_now(self.services.state), compared, self._before_it)
 
     @on(RunChanged)
     @on(ScreenResume)
     def _look(self) -> None:
         """Say which cases run anew, and what came of those that have; a run that counts with those compared
         is counted when it has ended."""
-        group = self.services.state.group
-        if self.comparison is None or group is None:
+        if self.comparison is None:
             return
+        runs = runs_now(self.services.state)
         compared = {*self.before.runs, *self.after.runs}
-        ended = {run.info.id for run in group.runs if not run.active and run.info.linked_to in compared}
+        ended = {run.info.id for run in runs if not run.active and run.info.linked_to in compared}
         if ended - compared - self._counted:
             self._counted |= ended
             self._load(keep=True)

@@ -33,6 +33,7 @@ class Place(Screen[Any]):
 
     kind: str = ""
     lists_cases: bool = False
+    compares: bool = False
 
     def __init__(self) -> None:
         super().__init__()

@@ -22,7 +22,7 @@ from tui_eval.tui.loaders.compare_loader import CompareChoice, Sides, load_sides
 from tui_eval.tui.screens.place import Place, keys_in, keys_of
 from tui_eval.tui.state.app_state import CasePointer
 from tui_eval.tui.state.case.verdict_lines import GLYPHS
-from tui_eval.tui.state.compare.compare_view import CompareNews, news_of
+from tui_eval.tui.state.compare.compare_view import CompareNews, news_of, runs_now
 from tui_eval.tui.state.compare.sides_view import STACKED, SidePair, SideRow, as_text, joined, layout
 from tui_eval.tui.state.data.data_view import PairedRows
 from tui_eval.tui.state.text.formatting import duration
@@ -41,6 +41,7 @@ class SidesScreen(Place, inherit_bindings=False):
     """The left side is the one to compare with (`> <` choose it), the right one the attempt looked at."""
 
     TITLE = "Side by side"
+    compares = True
     BINDINGS: ClassVar = bindings("sides", SIDES_KEYS)
     KEY_SECTIONS = (("Side by side", SIDES_KEYS), ("Moving", keys_in("moving")))
     DEFAULT_CSS = """
@@ -282,7 +283,8 @@ class SidesScreen(Place, inherit_bindings=False):
         if not self.has(LineLabel):
             return
         known = {one.pointer for one in self._aim.choices}
-        self._news, before = news_of(self.services.state.group, self.sides.case_id, known), self._news
+        runs = runs_now(self.services.state)
+        self._news, before = news_of(runs, self.sides.case_id, known), self._news
         if bool(self._news.working) != bool(before.working):
             self._head()
         if self._news.ended and self._news.ended != self._sought:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -110,6 +111,8 @@ class AppState:
     aside: RunGroup = field(default_factory=lambda: RunGroup(()))
     """Runs that go on beside the one in front and do not take its place: steps, and cases of other runs that are
     run again."""
+    put_away: deque[RunView] = field(default_factory=lambda: deque(maxlen=50))
+    """The last of those that ended there: a comparison that is open says what came of them."""
     problems: list[Problem] = field(default_factory=list)
     loading: bool = True
     version: int = 0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import NamedTuple
 
 from msgspec import structs
@@ -21,10 +21,11 @@ from tui_eval.reports.run_comparison import (
     steadiness,
 )
 from tui_eval.store.summary import CaseSummary, share
+from tui_eval.tui.state.app_state import AppState
 from tui_eval.tui.state.case.verdict_lines import GLYPHS as OUTCOME_GLYPHS
 from tui_eval.tui.state.lists.case_entry import reason_in_line
 from tui_eval.tui.state.lists.telling_apart import RowName, row_names
-from tui_eval.tui.state.runs.run_group import RunGroup
+from tui_eval.tui.state.runs.run_view import RunView
 from tui_eval.tui.state.text.formatting import cost, counted, duration
 from tui_eval.tui.state.text.lines import Line, Span, fit, one_line, width_of
 
@@ -50,10 +51,18 @@ class CompareNews(NamedTuple):
         return "running" if self.working else self.outcome
 
 
-def news_of(group: RunGroup | None, case_id: str, known: Collection[tuple[str, int]]) -> CompareNews:
-    """Attempts of a case in the runs in front that are not known yet, whatever agent they ask."""
+def runs_now(state: AppState) -> list[RunView]:
+    """The runs in front and those beside them, also those that have ended there: they are news in a comparison all the
+    same."""
+    front = state.group.runs if state.group is not None else []
+    others = {run.info.id: run for run in (*state.put_away, *state.aside.runs)}
+    return [*front, *(run for name, run in others.items() if all(name != one.info.id for one in front))]
+
+
+def news_of(runs: Iterable[RunView], case_id: str, known: Collection[tuple[str, int]]) -> CompareNews:
+    """Attempts of a case in these runs that are not known yet, whatever agent they ask."""
     working, ended, outcome = 0, [], ""
-    for run in group.runs if group is not None else ():
+    for run in runs:
         for ref in run.refs.get(case_id, ()):
             for row in run.attempts_of(ref):
                 if row.state != "done":
@@ -65,12 +74,12 @@ def news_of(group: RunGroup | None, case_id: str, known: Collection[tuple[str, i
 
 
 def news_since(
-    group: RunGroup | None, compared: Collection[str], known: Collection[str] = ()
+    runs: Iterable[RunView], compared: Collection[str], known: Collection[str] = ()
 ) -> dict[str, CompareNews]:
-    """By case what runs that began after those compared, and do not count with them, have of it; those `known` before
+    """By case what those of these runs that began after those compared, and do not count with them, have of it; those `known` before
     are no news: a third run that was in front is not what the two are compared for."""
     found: dict[str, CompareNews] = {}
-    for run in group.runs if group is not None else ():
+    for run in runs:
         if not compared or run.info.id in compared or run.info.id in known or run.info.id < max(compared):
             continue
         for case_id, refs in run.refs.items():
