@@ -358,3 +358,26 @@ async def test_large_values_and_much_output(host: PythonHost, script: Write) -> 
     result = await host.call(file, "f", ["ü" * 2_000_000])
     assert len(result.value) == 2_000_000
     assert len(result.stdout) < 1_100_000 and "more was printed" in result.stdout
+
+
+@pytest.mark.parametrize("inside", [True, False], ids=["of the project", "from elsewhere"])
+async def test_a_file_from_elsewhere_imports_nothing_of_the_folder_it_is_run_in(
+    tmp_path: Path, inside: bool
+) -> None:
+    """It was trusted by being typed; an import that it tries (`try: import brotli`) ran what lay in the folder."""
+    root = tmp_path / "project"
+    place = root / "agents" if inside else tmp_path / "mine"
+    for folder in (root, place):
+        folder.mkdir(exist_ok=True)
+    (root / "optional_thing.py").write_text("NAME = 'of the project'\n")
+    (place / "agent.py").write_text(
+        "try:\n    from optional_thing import NAME\nexcept ImportError:\n    NAME = 'none'\n"
+        "def answer(message):\n    return NAME\n"
+    )
+    given = place / "agent.py" if inside else root / ".." / "mine" / "agent.py"
+    host = PythonHost(root)
+    try:
+        result = await host.call(given, "answer", ("hi",))
+    finally:
+        host.close()
+    assert result.value == ("of the project" if inside else "none")

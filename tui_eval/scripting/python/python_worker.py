@@ -273,7 +273,11 @@ def main() -> None:
     folder, root, packages = map(Path, sys.argv[2:5])
     sys.dont_write_bytecode = True
     sys.path[0] = str(folder)
-    sys.path.extend(str(path) for path in (root, packages) if str(path) not in sys.path)
+    # What stands elsewhere was trusted by itself, and not the folder that it is run in.
+    own = any(place.is_relative_to(root) for place in (Path(os.path.normpath(folder)), folder.resolve()))
+    sys.path.extend(
+        str(path) for path in ((root, packages) if own else (packages,)) if str(path) not in sys.path
+    )
     sys.argv = [str(folder)]
     os.chdir(folder)
     worker = PythonWorker(connection, folder, root, descriptors, has_watcher, taken)
