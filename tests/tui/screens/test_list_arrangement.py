@@ -70,8 +70,9 @@ async def test_enter_twice_opens_the_case_that_is_looked_at_beside_a_fold(tmp_pa
 async def test_what_is_unfolded_at_the_lower_edge_comes_into_sight(tmp_path):
     root = project(tmp_path)
     run = LiveRun(root, [f"case {number}" for number in range(12)])
-    outcomes: list[Outcome] = [*(["failed", "error"] * 4), *(["passed"] * 4)]
-    run.all_done(outcomes)
+    bad: list[Outcome] = ["failed", "error"]
+    good: list[Outcome] = ["passed"]
+    run.all_done(bad * 4 + good * 4)
     async with running_app(root, (80, 10), open_run=run.folder) as (app, pilot):
         await until(lambda: isinstance(app.screen, RunScreen) and app.screen.case_list.cases.lines, pilot)
         await pilot.press("G")
