@@ -11,6 +11,8 @@ from tui_eval.model import Evidence
 from tui_eval.store.schema import FOR_PERSON
 from tui_eval.tui.screens.grid import GridScreen
 from tui_eval.tui.screens.run_screen import REORDER, RunScreen
+from tui_eval.tui.state.text.lines import width_of
+from tui_eval.tui.widgets.bars import FactsBar
 from tui_eval.tui.widgets.case_list import CaseList
 from tui_eval.tui.widgets.stream_grid import StreamGrid
 
@@ -361,3 +363,26 @@ async def test_a_finished_pane_takes_the_width_it_gets(tmp_path):
         await until(lambda: [pane.ref for pane in screen.streams.panes] == [ref], pilot)
         await until(lambda: max(len(text) for _, text in screen.streams.panes[0].text.lines) > 90, pilot)
         run.finish()
+
+
+async def test_what_a_run_and_the_suites_say_at_the_top_is_cut_to_a_window_that_becomes_narrower(tmp_path):
+    root = project(tmp_path)
+    names = ["refund is approved", "greets by name", "calms an angry customer"]
+    run = LiveRun(root, names)
+    run.all_done(["failed", "passed", "error"])
+
+    def fits(width):
+        bar = app.screen.query_one(FactsBar)
+        lines = [bar.row_line(row) for row in range(bar.row_count)]
+        return bar.size.width == width and all(width_of(line) <= width for line in lines)
+
+    async with running_app(root, (120, 24), open_run=run.folder) as (app, pilot):
+        await until(lambda: isinstance(app.screen, RunScreen) and "finished" in screen_text(app), pilot)
+        await pilot.resize_terminal(40, 24)
+        await until(lambda: fits(38), pilot)
+        await pilot.resize_terminal(120, 24)
+        await pilot.press("U")
+        await until(lambda: "✗ 1 failed" in screen_text(app), pilot)
+        await pilot.resize_terminal(40, 24)
+        await until(lambda: fits(38), pilot)
+        assert "✗1" in screen_text(app).split("\n")[0]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from textual.app import App, ComposeResult
 
+from tests.support.app_host import until
 from tui_eval.tui.state.text.lines import Line, Span
 from tui_eval.tui.widgets.bars import FactsBar
 from tui_eval.tui.widgets.case_list import CaseLines
@@ -121,6 +122,19 @@ async def test_rows_hold_letters_where_the_terminal_has_no_more() -> None:
         await pilot.pause()
         bar.show([("text", "✓ 日 …")])
         assert shown(bar) == ["P ?? ~"]
+
+
+async def test_facts_that_are_fitted_are_fitted_anew_when_the_width_is_another() -> None:
+    bar = FactsBar()
+    async with Host(bar).run_test(size=(20, 2)) as pilot:
+        bar.show_fitted(lambda width: [[("text", f"{width} cells")]])
+        await until(lambda: shown(bar) == ["18 cells"], pilot)
+        await pilot.resize_terminal(40, 2)
+        await until(lambda: shown(bar) == ["38 cells"], pilot)
+        bar.show([("text", "the same")])
+        await pilot.resize_terminal(20, 2)
+        await until(lambda: bar.size.width == 18, pilot)
+        assert shown(bar) == ["the same"]
 
 
 @pytest.mark.parametrize("theme", ["textual-dark", "textual-light", "ansi-dark"])

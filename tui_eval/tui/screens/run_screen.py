@@ -370,7 +370,6 @@ class RunScreen(ListPlace, inherit_bindings=False):
         if run is None:
             bar.show([("title", "starting" if services.runs.opening else "no run yet")], [])
             return
-        width = self.size.width
         first: list[tuple[str, str]] = []
         marks = len(self.case_list.marks)
         if marks:
@@ -384,12 +383,15 @@ class RunScreen(ListPlace, inherit_bindings=False):
         used = sum(cell_len(text) for _, text in first)
         group = services.state.group
         several = group is not None and len(group.runs) > 1
-        room = max(20, width - 2 - used)
-        second = [*first, *figures_line(run, services.symbols, now(), room, alone=not several)]
         whole = None
         if several:
             whole = Counter(entry.status for entry in self.arrangement.rows.values())
-        bar.show(progress_line(run, services.symbols, width - 2, whole), second)
+
+        def fitted(width: int) -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:
+            figures = figures_line(run, services.symbols, now(), max(20, width - used), alone=not several)
+            return progress_line(run, services.symbols, width, whole), [*first, *figures]
+
+        bar.show_fitted(fitted)
 
     # -- the streaming panes: which attempts have one
 

@@ -9,6 +9,7 @@ from contextlib import closing, suppress
 from dataclasses import replace
 from functools import partial
 
+from rich.cells import cell_len
 from textual import on
 from textual.app import ComposeResult
 from textual.binding import Binding
@@ -35,8 +36,6 @@ from tui_eval.tui.widgets.lines_pane import LinesPane
 
 INTERRUPTED = "interrupted: its engine has ended (the log, l, says more); b begins anew"
 NOTHING = "Nothing has been sent yet: below is what would be, once enter sends it."
-FACTS = 36
-"""Columns of the first line that are not the case's name."""
 
 
 class StepMessage(TextArea):
@@ -161,9 +160,7 @@ class StepScreen(Place, inherit_bindings=False):
             return
         run, row = self._run(), self._row()
         if run is None or row is None:
-            self.query_one(FactsBar).show(
-                [("title", "step "), ("text", self._shown_name), ("dim", "  begins")]
-            )
+            self._show_facts("dim", "begins")
             return
         if row.state != "done" and not run.active:
             self._interrupted()
@@ -186,12 +183,12 @@ class StepScreen(Place, inherit_bindings=False):
             box.border_title = None
         box.set_class(not waits, "-hidden")
         if waits:
-            state = ("warn", f"  turn {waits}{self._of} would be sent")
+            state = ("warn", f"turn {waits}{self._of} would be sent")
         elif view.done:
-            state = ("title", f"  ended: {view.outcome}")
+            state = ("title", f"ended: {view.outcome}")
         else:
-            state = ("running", f"  turn {row.turn or 1}{self._of} runs")
-        self.query_one(FactsBar).show([("title", "step "), ("text", self._shown_name), state])
+            state = ("running", f"turn {row.turn or 1}{self._of} runs")
+        self._show_facts(*state)
         self.query_one(KeyHints).show(self._keys())
 
     def _interrupted(self) -> None:
@@ -203,9 +200,7 @@ class StepScreen(Place, inherit_bindings=False):
         self._set_editing(False)
         self.query_one(StepConversation).show(view.paragraphs)
         self.query_one(StepMessage).set_class(True, "-hidden")
-        self.query_one(FactsBar).show(
-            [("title", "step "), ("text", self._shown_name), ("bad", "  interrupted")]
-        )
+        self._show_facts("bad", "interrupted")
         self.query_one(KeyHints).show(self._keys())
 
     @property
@@ -214,9 +209,14 @@ class StepScreen(Place, inherit_bindings=False):
         turns = len(item.case.turns) if item is not None and item.case is not None else 0
         return f" of {turns}" if turns > 1 and self.view.waits <= turns else ""
 
-    @property
-    def _shown_name(self) -> str:
-        return shorten(visible(self._name, newlines=False), max(12, self.size.width - FACTS))
+    def _show_facts(self, style: str, words: str) -> None:
+        name = visible(self._name, newlines=False)
+
+        def fitted(width: int) -> list[list[tuple[str, str]]]:
+            room = max(width - cell_len(f"step   {words}"), 12)
+            return [[("title", "step "), ("text", shorten(name, room)), (style, f"  {words}")]]
+
+        self.query_one(FactsBar).show_fitted(fitted)
 
     def _keys(self) -> list[Key]:
         table = {key.id: key for key in KEYS}
@@ -323,8 +323,8 @@ class StepScreen(Place, inherit_bindings=False):
         (box if editing else self.query_one(StepConversation)).focus()
         if editing:
             box.move_cursor(box.document.end)
-        facts = "  editing what would be sent" if editing else f"  turn {self.view.waits} would be sent"
-        self.query_one(FactsBar).show([("title", "step "), ("text", self._shown_name), ("warn", facts)])
+        waits = f"turn {self.view.waits} would be sent"
+        self._show_facts("warn", "editing what would be sent" if editing else waits)
         self.query_one(KeyHints).show(self._keys())
 
     def _edit_outside(self) -> None:

@@ -279,9 +279,9 @@ class SuitesScreen(ListPlace):
             self.view.order,
             self.arrangement.busy,
         )
-        width = self.size.width - 2
-        self.query_one(FactsBar).show(
-            facts_line(state, cases.cases, symbols, looked, state.shown_root, width)
+        tree, root = cases.cases, state.shown_root
+        self.query_one(FactsBar).show_fitted(
+            lambda width: [facts_line(state, tree, symbols, looked, root, width)]
         )
 
     def nothing(self) -> list[str]:

@@ -37,6 +37,7 @@ class FactsBar(RowView, can_focus=False):
         super().__init__(classes=classes)
         self.styles.height = lines
         self._lines: list[Line] = [()] * lines
+        self._made: Callable[[int], Sequence[Sequence[Part]]] | None = None
 
     @property
     def row_count(self) -> int:
@@ -44,7 +45,22 @@ class FactsBar(RowView, can_focus=False):
         return len(self._lines)
 
     def show(self, *lines: Sequence[Part]) -> None:
-        """Show these parts; what looks as before is not painted again."""
+        """Show these parts, whatever the width."""
+        self._made = None
+        self._show(lines)
+
+    def show_fitted(self, make: Callable[[int], Sequence[Sequence[Part]]]) -> None:
+        """Show what this makes of a width, now and whenever the width is another."""
+        self._made = make
+        self.relayout()
+
+    def relayout(self) -> None:
+        """The width is another, or what is made of it."""
+        if self._made is not None and self.size.width:
+            self._show(self._made(self.size.width))
+
+    def _show(self, lines: Sequence[Sequence[Part]]) -> None:
+        """What looks as before is not painted again."""
         fresh = [line_of(Span(text, word) for word, text in parts) for parts in lines[: len(self._lines)]]
         changed = [y for y, line in enumerate(fresh) if line != self._lines[y]]
         self._lines[: len(fresh)] = fresh
