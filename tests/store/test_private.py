@@ -13,6 +13,7 @@ import pytest
 
 from tests.store.test_store import attempt, start
 from tui_eval.config.project import state_dir
+from tui_eval.guard import private
 from tui_eval.guard.secrets import Masker
 from tui_eval.store import frames
 from tui_eval.store.index import Index
@@ -182,3 +183,24 @@ def test_generated_columns_are_refused(tmp_path: Path) -> None:
         connection.commit()
     with pytest.raises(StoreError, match="holds generated columns"):
         RunReader(tmp_path)
+
+
+@pytest.mark.parametrize("taken", ["a link", "a file"])
+def test_a_temporary_folder_that_somebody_else_has_made_is_none(
+    tmp_path: Path, monkeypatch, taken: str
+) -> None:
+    """A neighbour's folder of that name kept a person from running anything in the app."""
+    temporary, cache = tmp_path / "tmp", tmp_path / "cache"
+    temporary.mkdir()
+    theirs = temporary / f"tui-eval-{os.getuid()}"
+    if taken == "a link":
+        (tmp_path / "theirs").mkdir()
+        theirs.symlink_to(tmp_path / "theirs")
+    else:
+        theirs.write_text("")
+    monkeypatch.setattr(private.tempfile, "gettempdir", lambda: str(temporary))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(cache))
+    found = private.socket_home()
+    assert found == cache / "tui-eval" / "run" and found.stat().st_mode & 0o777 == 0o700
+    theirs.unlink()
+    assert private.socket_home() == theirs

@@ -30,7 +30,23 @@ def temporary_home() -> Path:
     Raises:
         OSError: it cannot be made, or is somebody else's.
     """
-    path = Path(tempfile.gettempdir()) / f"tui-eval-{os.getuid()}"
+    return _of_this_user(Path(tempfile.gettempdir()) / f"tui-eval-{os.getuid()}")
+
+
+def socket_home() -> Path:
+    """A folder of this user alone for sockets: the temporary one, or one in the person's cache folder where somebody
+    else has made that.
+
+    Raises:
+        OSError: neither can be made.
+    """
+    with contextlib.suppress(OSError):
+        return temporary_home()
+    cache_home().mkdir(mode=0o700, parents=True, exist_ok=True)
+    return _of_this_user(cache_home() / "run")
+
+
+def _of_this_user(path: Path) -> Path:
     make_folder(path)
     found = os.lstat(path)
     if found.st_uid != os.getuid() or found.st_mode & _OTHERS:

@@ -250,7 +250,7 @@ def runtime_folder() -> Path:
         folder = Path(base) / "tui-eval"
     else:
         try:
-            return private.temporary_home()
+            return private.socket_home()
         except OSError as error:
             raise EngineError(f"{error.filename}: {error.strerror}") from None
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
