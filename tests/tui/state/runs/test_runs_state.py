@@ -113,6 +113,8 @@ def test_a_run_of_many_files_says_how_many_cases_before_it_names_them_all(width)
     one = run(what="tests/accents.yml, tests/actual_empty.yml, tests/agent_bad_sql.yml … (58 cases)")
     text = plain(row_line(one, width, NOW))
     assert "…/accents … (58)" in text and width_of(row_line(one, width, NOW)) <= width
+    narrow = plain(row_line(one, 58, NOW))  # there it read as a run of the first file
+    assert "58 cases" in narrow and "accents" not in narrow and width_of(row_line(one, 58, NOW)) <= 58
 
 
 def test_answers_from_the_cache_are_said_apart_from_what_was_spent():
