@@ -432,11 +432,13 @@ class BeforeComparison(msgspec.Struct, omit_defaults=True):
 
 class JudgeUse(msgspec.Struct, omit_defaults=True):
     """What models that judge took: how many answers they gave (`calls`), their tokens, and USD; None where no answer
-    says."""
+    says. `cached` more were in the cache, which `saved` so much (USD)."""
 
     calls: int = 0
     usage: Usage | None = None
     cost: float | None = None
+    cached: int = 0
+    saved: float | None = None
 
 
 class Attempt(msgspec.Struct, omit_defaults=True):

@@ -161,3 +161,71 @@ def test_naming_what_failed_says_what_it_took(cli: Cli, suite: Path, judge: Judg
     assert judge.requests
     tokens = EACH * len(judge.requests)
     assert named.out.rstrip().endswith(f"naming them took {tokens} tokens, ${tokens / 100:.4f}")
+
+
+@pytest.fixture
+def own_state(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path_factory.mktemp("state")))
+
+
+@pytest.mark.usefixtures("own_state")
+def test_a_cached_run_pays_no_judge_again_and_says_so(cli: Cli, suite: Path, judge: Judge) -> None:
+    first = cli("run", ".", "--trust", "--cache", "-k", "2")
+    assert "judges: 114 tokens, $1.1400\n" in first.out and len(judge.requests) == 6
+    names = ["a.json", "a.html", "a.md"]
+    again = cli(
+        "run", ".", "--trust", "--cache", "-k", "2", *(word for name in names for word in ("-o", name))
+    )
+    assert again.code == 0 and len(judge.requests) == 6, "each attempt's judge is asked once"
+    assert "; judges: 6 cached\n" in again.out
+    summary, rows = results(suite / "a.json")
+    assert (summary["total_judge_cost"], summary["total_judge_tokens"]) == (0, 0)
+    assert [(one["judging"]["calls"], one["judging"]["cached"]) for one in rows] == [(0, 1)] * 6
+    assert rows[0]["judging"]["saved"] == pytest.approx(0.19) and rows[0]["judging"]["cost"] is None
+    assert rows[0]["assertions"][0]["reason"] == "well"
+    for name in ("a.html", "a.md"):
+        assert "judges: 6 cached" in (suite / name).read_text(), name
+    assert cli("show", "last", "Row #1").out.splitlines()[0].endswith("judges: 1 cached")
+    assert "judges: 6 cached" in cli("show", "a.json").out
+    assert "judges: 6 cached" in cli("runs").out
+
+
+@pytest.mark.usefixtures("own_state")
+def test_judges_are_asked_where_anything_is_otherwise(cli: Cli, suite: Path, judge: Judge) -> None:
+    one = ("run", ".", "--trust", "-s", "Row #1")
+    cli(*one, "--cache")
+    asked = len(judge.requests)
+    for words in (one, (*one, "--no-cache"), (*one, "--cache", "-k", "2"), ("rescore", "last", "--trust")):
+        cli(*words)
+        assert len(judge.requests) > asked, words
+        asked = len(judge.requests)
+    write(suite, judge, checks="{type: llm-rubric, value: is kind}")
+    cli(*one, "--cache")
+    assert len(judge.requests) == asked + 1, "another question"
+    text = (suite / "promptfooconfig.yaml").read_text()
+    (suite / "promptfooconfig.yaml").write_text(
+        text.replace("openai:chat:judge", "openai:chat:other"), "utf-8"
+    )
+    cli(*one, "--cache")
+    assert len(judge.requests) == asked + 2, "another judge"
+    cli(*one, "--cache")
+    assert len(judge.requests) == asked + 2
+
+
+@pytest.mark.usefixtures("own_state")
+def test_columns_that_are_compared_are_not_paid_again(cli: Cli, suite: Path, judge: Judge) -> None:
+    write(suite, judge, prompts='"{{q}} a", "{{q}} b"', checks="{type: select-best, value: short}")
+    for _ in range(2):
+        cli("run", ".", "--trust", "--cache")
+        assert len(judge.requests) == 3
+
+
+@pytest.mark.usefixtures("own_state")
+def test_a_judge_whose_entry_asks_for_it_is_kept(cli: Cli, suite: Path, judge: Judge) -> None:
+    text = (suite / "promptfooconfig.yaml").read_text()
+    lines = [line for line in text.splitlines() if "options:" not in line]
+    (suite / "promptfooconfig.yaml").write_text("\n".join(lines), "utf-8")
+    entry = f"{{type: openai, model: judge, base_url: '{judge.base}', api_key: none-at-all, cache: true}}"
+    (suite / "tui_eval.yaml").write_text(f"judge: {entry}\n")
+    for _ in range(2):
+        assert cli("run", ".", "--trust").code == 0 and len(judge.requests) == 3

@@ -138,7 +138,7 @@ def _rows(attempt: Attempt, folder: Path | None) -> list[str]:
 
 def _judges(attempt: Attempt) -> str:
     used = attempt.judging
-    return judges_of(figures.judge_tokens(used), used.cost) if used is not None else ""
+    return judges_of(figures.judge_tokens(used), used.cost, used.cached) if used is not None else ""
 
 
 def attempt_text(
@@ -333,7 +333,7 @@ def _cells(run: RunSummary, wide: bool) -> list[str]:
         named,
         run.other_agents,
         cached_of(run.cached, run.saved),
-        judges_of(run.judge_tokens, run.judge_cost),
+        judges_of(run.judge_tokens, run.judge_cost, run.judge_cached),
     )
     what = visible(" · ".join(filter(None, words)), newlines=False)
     if run.linked_to:

@@ -1,5 +1,6 @@
 """Answers from the cache in place of the agent's (`--cache`): a conversation that was had before with an agent that is
-as it was is not had again. Only where all of a conversation is known, or its agent can be given the known part."""
+as it was is not had again. Only where all of a conversation is known, or its agent can be given the known part. And
+those of a judge, asked the same in the same attempt."""
 
 from __future__ import annotations
 
@@ -14,6 +15,7 @@ from tui_eval.agents.base import AgentError, Request, Session, SessionContext
 from tui_eval.config.project import AgentSpec, Config
 from tui_eval.engine.fingerprints import SCRIPTS, Fingerprints
 from tui_eval.events import Event, Exchanged, Finished, Held, Note, ReasoningDelta, Retrying, TextDelta
+from tui_eval.guard import figures
 from tui_eval.guard.fair_share import in_thread
 from tui_eval.guard.secrets import Masker
 from tui_eval.guard.trust import Trust
@@ -22,6 +24,7 @@ from tui_eval.store.answer_cache import LARGEST, AnswerCache
 
 _encoder = msgspec.json.Encoder(order="deterministic")
 _events = msgspec.json.Decoder(list[Event])
+_reply = msgspec.json.Decoder(Reply)
 _OF_THE_RUN = frozenset({"__evalId", "__evalStepId"})
 """Variables of promptfoo's that are others in every run, or move with the cases around: no part of a question."""
 
@@ -53,6 +56,37 @@ class Answers:
         if sent and any(name in repr(spec) for name in sent):  # its requests hold them
             marks = {**marks, **{name: str(value) for name, value in sent.items()}}
         return asked_of(spec.type, marks, context)
+
+    async def asked_of_judge(
+        self, spec: AgentSpec, context: SessionContext, text: str, schema: dict[str, Any] | None
+    ) -> bytes | None:
+        """The key of a judge's answer: the judge as it is, what it is asked, and the number of the attempt. None where
+        that cannot be known."""
+        asked = await self.asked(spec, context)
+        return None if asked is None else self.cache.key(b"judge", asked, _encoder.encode([text, schema]))
+
+    async def judge_said(self, key: bytes) -> Reply | None:
+        """What a judge answered before; None: it is to be asked."""
+        found = await in_thread(lambda: self.cache.get([key])) if self.reads else {}
+        if key not in found:
+            return None
+        try:
+            return figures.reply(_reply.decode(found[key][1]))
+        except msgspec.MsgspecError:
+            return None
+
+    async def keep_judge(self, key: bytes, reply: Reply | None, masker: Masker) -> None:
+        """Keep a judge's answer, but for one with a secret in it; None: the judge was edited meanwhile."""
+        if reply is None:
+            return
+        kept = Reply(turn=1, text=reply.text, output=reply.output, model=reply.model, cost=reply.cost)
+        try:
+            body = _encoder.encode(kept)
+            same = len(body) <= LARGEST and _reply.decode(body) == kept
+        except (TypeError, ValueError, OverflowError, RecursionError, msgspec.MsgspecError):
+            return
+        if same and masker.text(body.decode()) == body.decode():
+            await in_thread(lambda: self.cache.put(key, body))
 
 
 def asked_of(agent_type: str, marks: dict[str, str], context: SessionContext) -> bytes | None:

@@ -332,7 +332,9 @@ def _check_outputs(
 
 def kept_answers(config: Config, trust: Trust, request: RunRequest) -> Answers | None:
     """The answers that are kept where somebody asked for that: what a person runs again is asked anew."""
-    wanted = any(spec.cache for spec in config.agents.values()) if request.cache is None else request.cache
+    judge = config.judge is not None and config.judge.cache
+    entries = judge or any(spec.cache for spec in config.agents.values())
+    wanted = entries if request.cache is None else request.cache
     return Answers(config, trust, request.cache, reads=request.linked_to is None) if wanted else None
 
 

@@ -61,9 +61,18 @@ judges_take: ContextVar[Callable[[JudgeUse], None] | None] = ContextVar("judges_
 plays a user. None: nobody counts."""
 
 
+judged_attempt: ContextVar[int | None] = ContextVar("judged_attempt", default=None)
+"""The number of the attempt whose judges' answers may be taken from the cache; None: they are asked anew."""
+
+
 def _took(usage: Usage | None, cost: float | None) -> None:
     if (listener := judges_take.get()) is not None:
         listener(JudgeUse(1, usage, cost))
+
+
+def _saved(cost: float | None) -> None:
+    if (listener := judges_take.get()) is not None:
+        listener(JudgeUse(cached=1, saved=cost))
 
 
 @contextmanager
@@ -423,6 +432,14 @@ class RunContext(Hosts):
         text = f"{system}\n\n{prompt}" if system else prompt
         if spec.type == "neuro-san" and not (spec.options.get("network") or spec.options.get("agent")):
             context.network = _JUDGE_NETWORK
+        number, answers = judged_attempt.get(), self.answers
+        asked = None
+        if answers is not None and number is not None and job is not None and answers.of(spec):
+            context.attempt = number
+            asked = await answers.asked_of_judge(spec, context, text, schema)
+            if asked is not None and (known := await answers.judge_said(asked)) is not None:
+                _saved(known.cost)
+                return JudgeAnswer(known.text, known.model, output=known.output)
         try:
             await agent.prepare(self.tell)
             session = await agent.open(context)
@@ -431,6 +448,9 @@ class RunContext(Hosts):
                     if isinstance(event, Finished):
                         reply = figures.reply(event.reply)
                         _took(reply.usage, reply.cost)
+                        if answers is not None and asked is not None:
+                            stands = await answers.asked_of_judge(spec, context, text, schema) == asked
+                            await answers.keep_judge(asked, reply if stands else None, self.masker)
                         return JudgeAnswer(
                             reply.text, reply.model or spec.model, reply.usage, reply.cost, reply.output
                         )

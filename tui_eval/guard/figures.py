@@ -149,6 +149,8 @@ def judge_use(before: JudgeUse | None, more: JudgeUse | None) -> JudgeUse | None
         before.calls + more.calls,
         usage_sum((before.usage, more.usage)),
         total_amount((before.cost, more.cost), "cost of the judges"),
+        before.cached + more.cached,
+        total_amount((before.saved, more.saved), "cost saved"),
     )
 
 

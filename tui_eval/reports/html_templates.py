@@ -62,7 +62,7 @@ def environment() -> Environment:
         "percent": share,
         "seconds": seconds,
         "dollars": dollars,
-        "judges": lambda used: judges_of(used["tokens"], used["cost"]),
+        "judges": lambda used: judges_of(used["tokens"], used["cost"], used.get("cached", 0)),
         "minute": minute,
     }
     return found

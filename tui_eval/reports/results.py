@@ -496,6 +496,7 @@ def judging_entry(used: JudgeUse) -> dict[str, Any]:
         "output_tokens": usage.output_tokens,
         "cached_tokens": usage.cached_tokens,
         "cost": used.cost,
+        **({"cached": used.cached, "saved": used.saved} if used.cached else {}),
     }
 
 

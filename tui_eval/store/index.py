@@ -27,7 +27,7 @@ from tui_eval.store.schema import Asked, CaseHistory, RunInfo, RunSummary, Store
 from tui_eval.store.shard_runs import shard_words
 from tui_eval.store.summary import CaseSummary, RunSums, summarise
 
-_VERSION = 14
+_VERSION = 15
 _KEPT_PER_COLUMN = 12
 _BUSY_SECONDS = 10.0
 _NAMED = 3
@@ -39,7 +39,7 @@ CREATE TABLE runs (
     errors INTEGER NOT NULL, cancelled INTEGER NOT NULL, cost REAL, linked_to TEXT,
     cached INTEGER NOT NULL, saved REAL, stepped INTEGER NOT NULL, paused_for REAL NOT NULL, merged TEXT NOT NULL,
     cost_of INTEGER NOT NULL, tokens_of INTEGER NOT NULL, only_case TEXT NOT NULL, only_suite TEXT NOT NULL, rules TEXT NOT NULL,
-    judge_tokens INTEGER, judge_cost REAL, written INTEGER NOT NULL) WITHOUT ROWID;
+    judge_tokens INTEGER, judge_cost REAL, judge_cached INTEGER NOT NULL, written INTEGER NOT NULL) WITHOUT ROWID;
 CREATE TABLE results (
     run_id TEXT NOT NULL, case_id TEXT NOT NULL, agent TEXT NOT NULL, model TEXT, outcome TEXT NOT NULL,
     passed INTEGER NOT NULL, attempts INTEGER NOT NULL, finished_at REAL NOT NULL, duration_ms REAL,
@@ -55,7 +55,8 @@ _RESULT_COLUMNS = (
 )
 _RUN_COLUMNS = (
     "id, state, started_at, finished_at, what, agents, total, passed, failed, errors, cancelled, cost, linked_to,"
-    " cached, saved, stepped, paused_for, cost_of, tokens_of, only_case, only_suite, rules, judge_tokens, judge_cost"
+    " cached, saved, stepped, paused_for, cost_of, tokens_of, only_case, only_suite, rules, judge_tokens, judge_cost,"
+    " judge_cached"
 )
 _RESULTS = (
     f"SELECT {_RESULT_COLUMNS}, answers, (SELECT merged FROM runs WHERE id = run_id) FROM results WHERE %s"
@@ -92,6 +93,7 @@ class Index:
                 rules=row[21],
                 judge_tokens=row[22],
                 judge_cost=row[23],
+                judge_cached=row[24],
             )
             for row in rows
         ] + self._unread(unreadable)
@@ -568,7 +570,7 @@ def _values(
         info.linked_to, cached, saved, info.stepped, info.paused_for, " ".join(merged_of(info)),
         cost_of, tokens_of, name_of_cases(named), suites.pop() if len(suites) == 1 else "", other_rules(info),
         figures.total([judges.judge_tokens], "tokens of the judges"),
-        figures.amount(judges.judge_cost, "cost of the judges"),
+        figures.amount(judges.judge_cost, "cost of the judges"), judges.judge_cached,
     )  # fmt: skip
     return run, results
 

@@ -57,7 +57,8 @@ CREATE TABLE attempts (
     changed INTEGER NOT NULL, answer TEXT NOT NULL DEFAULT '', ends_at REAL,
     asserted_nothing INTEGER NOT NULL DEFAULT 0, judges TEXT NOT NULL DEFAULT '',
     cached INTEGER NOT NULL DEFAULT 0, saved REAL, cause TEXT NOT NULL DEFAULT '', alike TEXT NOT NULL DEFAULT '',
-    judge_calls INTEGER NOT NULL DEFAULT 0, judge_tokens INTEGER, judge_cost REAL);
+    judge_calls INTEGER NOT NULL DEFAULT 0, judge_tokens INTEGER, judge_cost REAL,
+    judge_cached INTEGER NOT NULL DEFAULT 0);
 CREATE INDEX attempts_by_change ON attempts (changed);
 CREATE INDEX attempts_by_case ON attempts (case_ref);
 CREATE TABLE bodies (attempt_ref INTEGER PRIMARY KEY REFERENCES attempts (id), body BLOB NOT NULL);
@@ -81,6 +82,7 @@ ADDED = {
         "judge_calls": "INTEGER NOT NULL DEFAULT 0",
         "judge_tokens": "INTEGER",
         "judge_cost": "REAL",
+        "judge_cached": "INTEGER NOT NULL DEFAULT 0",
     },
     "cases": {"variant": "TEXT NOT NULL DEFAULT ''"},
 }
@@ -173,7 +175,8 @@ class AttemptRow(msgspec.Struct, gc=False, array_like=True):
     same way have in common; empty where it did, and in older runs. `judges` is the recorded answer that it judges again, as `RUN/ATTEMPT` where that was
     first recorded; empty where the agent was asked. `cached` turns were answered from the cache, which `saved` so
     much (USD; None: not known); tokens and cost are of the others. Models that judged gave `judge_calls` answers beside
-    them, for `judge_tokens` and `judge_cost` (USD; None: not known): by this attempt, also where it judges again."""
+    them, for `judge_tokens` and `judge_cost` (USD; None: not known): by this attempt, also where it judges again.
+    `judge_cached` more of their answers were in the cache."""
 
     id: int
     case_ref: int
@@ -203,6 +206,7 @@ class AttemptRow(msgspec.Struct, gc=False, array_like=True):
     judge_calls: int = 0
     judge_tokens: Count | None = None
     judge_cost: Amount | None = None
+    judge_cached: int = 0
 
 
 FOR_PERSON = "for a person"
@@ -293,6 +297,7 @@ class RunSummary(msgspec.Struct):
     """By which rules it was judged, where these are not the documented ones (`store.judged_under`)."""
     judge_tokens: int | None = None
     judge_cost: float | None = None
+    judge_cached: int = 0
 
     @property
     def unread(self) -> bool:

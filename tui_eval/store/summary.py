@@ -61,6 +61,7 @@ class CaseSummary(msgspec.Struct, gc=False):
     saved: float | None = None
     judge_tokens: int | None = None
     judge_cost: float | None = None
+    judge_cached: int = 0
     compat: str = ""
     tokens_of: int = 0
     cost_of: int = 0
@@ -177,6 +178,7 @@ def summarise(case: StoredCase, attempts: Iterable[AttemptRow]) -> CaseSummary:
     costs: list[float] = []
     saved: list[float] = []
     judge_tokens: list[int] = []
+    judge_cached = 0
     judge_costs: list[float] = []
     marks: set[str] = set()
     idle = True
@@ -206,6 +208,7 @@ def summarise(case: StoredCase, attempts: Iterable[AttemptRow]) -> CaseSummary:
         if row.judge_calls:
             judge_tokens += [] if row.judge_tokens is None else [row.judge_tokens]
             judge_costs += [] if row.judge_cost is None else [row.judge_cost]
+        judge_cached += row.judge_cached
         cached += row.cached > 0
     ended = len(outcomes)
     why = why_not(bad) if bad else _NOTHING
@@ -240,6 +243,7 @@ def summarise(case: StoredCase, attempts: Iterable[AttemptRow]) -> CaseSummary:
         saved=figures.total_amount(saved, "cost saved") if saved else None,
         judge_tokens=figures.total(judge_tokens, "tokens of the judges") if judge_tokens else None,
         judge_cost=figures.total_amount(judge_costs, "cost of the judges") if judge_costs else None,
+        judge_cached=judge_cached,
         asserted_nothing=passed > 0 and idle,
         tokens_of=len(tokens),
         cost_of=len(costs),
@@ -261,6 +265,7 @@ class RunSums(msgspec.Struct):
     cost: float | None = None
     judge_tokens: int | None = None
     judge_cost: float | None = None
+    judge_cached: int = 0
 
     def add(self, item: CaseSummary) -> None:
         """One case more."""
@@ -275,6 +280,7 @@ class RunSums(msgspec.Struct):
         self.cost = _plus(self.cost, item.cost)
         self.judge_tokens = _plus(self.judge_tokens, item.judge_tokens)
         self.judge_cost = _plus(self.judge_cost, item.judge_cost)
+        self.judge_cached += item.judge_cached
 
     @property
     def cases(self) -> int:
@@ -298,7 +304,7 @@ class RunSums(msgspec.Struct):
     @property
     def judges_words(self) -> str:
         """What judging took: `judges: 15,096 tokens, $0.2000`; empty where nothing of it is known."""
-        return judges_of(self.judge_tokens, self.judge_cost)
+        return judges_of(self.judge_tokens, self.judge_cost, self.judge_cached)
 
 
 Amount = TypeVar("Amount", int, float)
@@ -314,10 +320,11 @@ def cached_of(cached: int, saved: float | None) -> str:
     return f"{words}, ${saved:,.4f} saved" if words and saved is not None else words
 
 
-def judges_of(tokens: int | None, cost: float | None) -> str:
-    """What judges took: `judges: 15,096 tokens, $0.2000`; empty where nothing of it is known."""
+def judges_of(tokens: int | None, cost: float | None, cached: int = 0) -> str:
+    """What judges took: `judges: 15,096 tokens, $0.2000, 3 cached`; empty where nothing of it is known."""
     known = [f"{tokens:,} tokens"] if tokens else []
     known += [f"${cost:,.4f}"] if cost is not None else []
+    known += [f"{cached:,} cached"] if cached else []
     return f"judges: {', '.join(known)}" if known else ""
 
 

@@ -17,7 +17,7 @@ from tui_eval.engine.attempt.attempt_judging import judge_services
 from tui_eval.engine.attempt.continuing import JUDGED_AGAIN
 from tui_eval.engine.plan import Job
 from tui_eval.engine.request import RequestCell, RunRequest
-from tui_eval.engine.run_context import RunContext, judges_take
+from tui_eval.engine.run_context import RunContext, judged_attempt, judges_take
 from tui_eval.engine.schedule import Ticket
 from tui_eval.engine.selection import failed_cells
 from tui_eval.formats import format_of
@@ -269,6 +269,7 @@ async def compared(
         spent(more)
 
     judges_take.set(took)
+    judged_attempt.set(first.attempt if job.recorded is None else None)
     services = judge_services(job, environment)
     form = format_of(job.format)
     await form.compare_outputs(job.case, [attempt for _, attempt in columns], services, job.compat)

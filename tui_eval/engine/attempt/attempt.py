@@ -18,7 +18,7 @@ from tui_eval.engine.attempt.stepping import Stepper
 from tui_eval.engine.attempt.time_limits import TimeLimits
 from tui_eval.engine.places.attempt_place import AttemptLog
 from tui_eval.engine.plan import Job
-from tui_eval.engine.run_context import RunContext, judges_take
+from tui_eval.engine.run_context import RunContext, judged_attempt, judges_take
 from tui_eval.formats import format_of
 from tui_eval.guard import figures
 from tui_eval.guard.fair_share import in_turn
@@ -56,6 +56,7 @@ async def execute(
     heeding = figures.unknown.set(collector.unknown)
     collector.judging = first.judging if first is not None else None
     counting = judges_take.set(collector.judge_took)
+    judging = judged_attempt.set(number if job.recorded is None and stepper is None else None)
     error: str | None = None
     why: list[Evidence] | None = None
     judgement: Judgement | None = None
@@ -87,6 +88,7 @@ async def execute(
         printed.reset(listening)
         figures.unknown.reset(heeding)
         judges_take.reset(counting)
+        judged_attempt.reset(judging)
         collector.close()
         run.close()
         if cancelled and left is not None:

@@ -247,7 +247,13 @@ def _judging(given: Any) -> JudgeUse | None:
     if not isinstance(given, dict):
         return None
     calls = figures.count(given.get("calls"), "answers of judges") or 0
-    return JudgeUse(calls, _usage({"usage": given}), figures.amount(given.get("cost"), "cost of the judges"))
+    return JudgeUse(
+        calls,
+        _usage({"usage": given}),
+        figures.amount(given.get("cost"), "cost of the judges"),
+        figures.count(given.get("cached"), "cached answers of judges") or 0,
+        figures.amount(given.get("saved"), "cost saved"),
+    )
 
 
 def _trace(given: Any) -> Trace | None:

@@ -73,6 +73,7 @@ class RunCounts:
     saved: float = 0.0
     judge_tokens: int = 0
     judge_cost: float | None = None
+    judge_cached: int = 0
 
 
 def standing(row: AttemptRow) -> AttemptRow:
@@ -280,6 +281,7 @@ class RunView:
         counts.cached += sign * (row.cached > 0)
         counts.saved += sign * (row.saved or 0.0)
         counts.judge_tokens += sign * (row.judge_tokens or 0)
+        counts.judge_cached += sign * row.judge_cached
         if row.judge_cost is not None:
             counts.judge_cost = (counts.judge_cost or 0.0) + sign * row.judge_cost
 
