@@ -131,8 +131,9 @@ def _compare(
             result.message = NEAR_MISS
         return result
     if matching.e_rows is not None and (ordered or settings.ordered):
+        places = getattr(expected, "places", None)
         sequence = [one for one in pairs if one.name in order_columns] or pairs
-        if not _in_sequence(sequence):
+        if not (_in_places(pairs, places) if places is not None else _in_sequence(sequence)):
             if settings.ordered:
                 result = failed(OUT_OF_ORDER, one_by_one=True)
                 result.text = _order_text(pairs, settings, (len(wanted), len(given)))
@@ -214,6 +215,16 @@ def _in_sequence(pairs: list[ColumnPair]) -> bool:
     from tui_eval.frames.pairs import pair_same
 
     return all(bool(pair_same(one, None, None).all()) for one in pairs)
+
+
+def _in_places(pairs: list[ColumnPair], places: pl.Series) -> bool:
+    """Whether each row of the answer stands where an equal one, or one that ties with it, is expected."""
+    from tui_eval.frames.matching import match_rows
+    from tui_eval.frames.pairing import pair
+    from tui_eval.frames.typed_columns import ReadColumn
+
+    here = ReadColumn("exact", len(places), places)
+    return match_rows([*pairs, pair("", here, here, ComparisonSettings())]) is not None
 
 
 def _noise_only(pairs: list[ColumnPair], matching: Any) -> bool:

@@ -179,14 +179,56 @@ def query_of_ties(expected: str, given: SqlResult, dialect: str = "duckdb") -> T
         return None
 
 
+def query_of_places(expected: str, given: SqlResult, dialect: str = "duckdb") -> str | None:
+    """A query for the place of each row that an expected one gave, one for all that its ORDER BY does not tell apart:
+    which of these comes first is left to the database, though nothing of that is in the rows. None: it cannot be read."""
+    if not given.ordered or not given.frame.height or len(expected) > _LONGEST:
+        return None
+    import sqlglot
+    from sqlglot import errors
+
+    try:
+        found = _ranked(sqlglot.parse_one(expected, read=dialect), given.columns, dialect)
+    except (errors.SqlglotError, RecursionError, ValueError):
+        return None
+    if found is None:
+        return None
+    ranked, offset, _ = found
+    return (
+        f"SELECT first_place FROM (\n{ranked}\n) AS ranked ORDER BY first_place "
+        f"LIMIT {given.frame.height} OFFSET {offset}"
+    )
+
+
+def with_places(expected: SqlResult, found: SqlResult) -> SqlResult:
+    """Expected rows with what `query_of_places` gave."""
+    places = found.frame.to_series(0)
+    return replace(expected, places=places) if len(places) == expected.frame.height else expected
+
+
 def _asked(tree: exp.Expr, columns: list[str], count: int, dialect: str) -> TiesAsked | None:
+    limit = tree.args.get("limit")
+    found = _ranked(tree, columns, dialect)
+    if found is None or (limit is None and not found[1]):
+        return None
+    ranked, offset, names = found
+    sql = (
+        f"SELECT * FROM (\n{ranked}\n) AS ranked WHERE first_place <= {offset + count} AND last_place > {offset} "
+        f"ORDER BY first_place LIMIT {_MOST + 1}"
+    )
+    return TiesAsked(sql, offset, count, tuple(columns), tuple(names), _part(limit))
+
+
+def _ranked(tree: exp.Expr, columns: list[str], dialect: str) -> tuple[str, int, list[str]] | None:
+    """A query for all rows of one that is ordered, with the first and the last place of those that are sorted alike; how
+    many of them it skips, and what it sorts by."""
     from sqlglot import exp
 
     if not isinstance(tree, exp.Query):
         return None
-    order, limit, skipped = (tree.args.get(part) for part in ("order", "limit", "offset"))
+    order, skipped = (tree.args.get(part) for part in ("order", "offset"))
     offset = _number(skipped.expression) if isinstance(skipped, exp.Offset) else 0
-    if order is None or offset is None or (limit is None and not offset):
+    if order is None or offset is None:
         return None
     distinct = tree.args.get("distinct") if isinstance(tree, exp.Select) else None
     if distinct is not None and distinct.args.get("on") is not None:
@@ -221,11 +263,7 @@ def _asked(tree: exp.Expr, columns: list[str], count: int, dialect: str) -> Ties
         f"SELECT {', '.join(one)}, RANK() {by} AS first_place, COUNT(*) {by} AS last_place\n"
         f"FROM (\n{inner.sql(dialect)}\n) AS q({', '.join(called)})"
     )
-    sql = (
-        f"SELECT * FROM (\n{ranked}\n) AS ranked WHERE first_place <= {offset + count} AND last_place > {offset} "
-        f"ORDER BY first_place LIMIT {_MOST + 1}"
-    )
-    return TiesAsked(sql, offset, count, tuple(columns), tuple(names), _part(limit))
+    return ranked, offset, names
 
 
 def _part(limit: exp.Expr | None) -> str:
@@ -289,6 +327,7 @@ def cut_ties(asked: TiesAsked, given: SqlResult) -> CutTies | None:
         types=dict(zip(asked.columns, types, strict=True)),
         ordered=False,
         order_columns=(),
+        places=None,
     )
     return CutTies(rows, tuple(groups), asked.count, line)
 

@@ -39,13 +39,15 @@ SQLite, once as DuckDB's."""
 @dataclass(slots=True)
 class SqlResult:
     """Rows of a query. `types` are DuckDB's names by column; `ordered`: there is a top-level ORDER
-    BY, by the result columns `order_columns` where they could be found (empty: all)."""
+    BY, by the result columns `order_columns` where they could be found (empty: all). `places`: the place of each row in
+    that order, one for all that tie, where the database was asked for it (None: it was not)."""
 
     columns: list[str]
     frame: pl.DataFrame
     ordered: bool = False
     types: dict[str, str] = field(default_factory=dict)
     order_columns: tuple[str, ...] = ()
+    places: pl.Series | None = None
 
 
 class QueryAsked(msgspec.Struct):

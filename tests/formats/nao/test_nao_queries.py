@@ -154,6 +154,30 @@ async def test_rows_in_another_order_are_not_called_other_values() -> None:
     assert told[0].text is not None and told[0].text.startswith("the same rows in another order: ")
 
 
+BY_COUNT = "select customer_id from orders group by customer_id order by {} desc"
+
+
+@pytest.mark.parametrize("by", ["count(*)", "n"])
+@pytest.mark.parametrize("end", ["", " limit 3", " limit 6 offset 1"])
+async def test_rows_that_tie_are_right_in_any_order_also_by_what_is_not_among_their_columns(
+    by: str, end: str
+) -> None:
+    expected = BY_COUNT.format(by) + end
+    if by == "n":
+        expected = expected.replace("from", "from (select customer_id, count(*) n from orders group by 1)")
+        expected = expected.replace(" group by customer_id order", " order")
+    counts = dict(execute(SHOP, "select customer_id, count(*) from orders group by 1").frame.iter_rows())
+    given = [{"customer_id": one} for one in execute(SHOP, expected).frame.to_series(0).to_list()]
+    other = sorted(given, key=lambda row: (-counts[row["customer_id"]], row["customer_id"]))
+    for rows in (other, sorted(other, key=lambda row: (-counts[row["customer_id"]], -row["customer_id"]))):
+        found = await judged(expected, None, rows, comparison={"ordered": True})
+        assert found.outcome == "passed", found.message
+    found = await judged(expected, None, given[::-1], comparison={"ordered": True})
+    assert found.outcome == "failed" and found.message == "row order differs"
+    data = (await judged(expected, BY_COUNT.format("count(*)"), other[1:], comparison={"ordered": True})).data
+    assert data is not None and "row order" not in str(data.settings.get("conclusion"))
+
+
 async def test_it_is_concluded_by_the_rules_of_the_case() -> None:
     sql = "select 1 as n, 2.0041::double as x"
     right, wrong = "select 1 as n, 2.0012::double as x", [{"n": 1, "x": 5.0}]

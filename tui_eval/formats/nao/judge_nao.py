@@ -195,6 +195,10 @@ async def _judge_sql(assertion: Assertion, evidence: JudgeInput, judgement: Judg
     if result is None and answer.expected is None:
         return error(_no_database(evidence), "no-database")
     comparison = await in_thread(lambda: _compare(answer, result, settings, evidence.reference))
+    if result is not None and comparison.passed is False and settings.ordered and not evidence.reference:
+        result = await _with_places(evidence, sql, result)
+        if result.places is not None:
+            comparison = await in_thread(lambda: _compare(answer, result, settings, evidence.reference))
     _fill(data, answer, result, comparison)
     if comparison.passed is False and answer.rows is not None:
         await _concluded(data, answer, result, settings, evidence)
@@ -224,6 +228,24 @@ async def _judge_sql(assertion: Assertion, evidence: JudgeInput, judgement: Judg
     return verdict_of(
         assertion, comparison.passed, reason, told, actual=given, expected=summary
     ), comparison.message
+
+
+async def _with_places(evidence: JudgeInput, sql: str, expected: SqlResult) -> SqlResult:
+    """Expected rows whose order counts with their places in it, where what they are sorted by is not among their
+    columns: rows that tie are right in any order."""
+    from tui_eval.frames.query_words import query_of_places, with_places
+
+    run = evidence.services.run_sql
+    dialect = "duckdb" if expected.types else "postgres"  # types are DuckDB's
+    query = None
+    if run is not None and not expected.order_columns:
+        query = await in_thread(lambda: query_of_places(sql, expected, dialect))
+    if run is None or query is None:
+        return expected
+    try:
+        return with_places(expected, await run(evidence.case.database, query))
+    except Exception:
+        return expected  # what was made of it cannot be run: its rows as they came are one right order
 
 
 async def _query_failed(

@@ -176,6 +176,8 @@ def concluded_from(
                 "the expected query gives other rows here than in this run: the database has changed since"
             )
             return Conclusion("unknown", words)
+        if settings.ordered and not expected.order_columns:
+            expected = _placed(spec, queries.expected, expected, _dialect(asked), cancel)
     own = expected if queries.same else _rows(spec, queries.own.sql, cancel)
     if isinstance(own, SqlFault) and (told := _recorded(asked.attempt, queries)) is not None:
         return told  # as every report says it
@@ -199,6 +201,17 @@ def concluded_from(
         ):
             return found.caused_by(query)
     return found
+
+
+def _placed(
+    spec: DatabaseSpec, sql: str, expected: SqlResult, dialect: str, cancel: threading.Event
+) -> SqlResult:
+    """Expected rows with their places in an order by what is not among their columns."""
+    from tui_eval.frames.query_words import query_of_places, with_places
+
+    asked = query_of_places(sql, expected, dialect)
+    given = _rows(spec, asked, cancel) if asked is not None else None
+    return expected if given is None or isinstance(given, SqlFault) else with_places(expected, given)
 
 
 def _ties(
