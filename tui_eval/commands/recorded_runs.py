@@ -165,6 +165,10 @@ def attempt_text(
         body = clip(text, 20_000).splitlines() or [""]
         lines.append(f"[{entry.turn}] {entry.kind}{who}: {body[0]}")
         lines.extend(f"    {line}" for line in body[1:])
+    for reply in attempt.replies:
+        if reply.metadata:
+            said = clip(encode_json(reply.metadata).decode(), 2_000)
+            lines.append(f"[{reply.turn}] metadata: {visible(said, newlines=False)}")
     lines.extend(_spans(attempt.trace))
     lines.append("")
     for verdict in attempt.verdicts:

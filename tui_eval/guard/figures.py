@@ -96,6 +96,13 @@ def tools(listed: Any) -> list[str]:
     return [tool_name(one) for one in listed]
 
 
+def reported_tools(metadata: Mapping[str, Any] | None) -> tuple[list[str], int | None]:
+    """The tools that a reply's metadata names, and how many calls it counts; none, and None, where it says nothing."""
+    given = metadata or {}
+    counted = given.get("tool_call_count")
+    return tools(given.get("tools_used")), counted if type(counted) is int and counted >= 0 else None
+
+
 def tool_name(entry: Any) -> str:
     """The name of one tool; "" where none is said."""
     if isinstance(entry, Mapping):

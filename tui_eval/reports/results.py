@@ -451,6 +451,9 @@ def result(attempt: Attempt, row: AttemptRow, case_row: StoredCase, case: Case) 
     elif attempt.replies and not attempt.response_text:
         # An agent that answered nothing has answered; one that failed before has not.
         details["empty_reply"] = "missing" if attempt.replies[-1].text_missing else "empty"
+    reported = [{"turn": one.turn, "metadata": one.metadata} for one in attempt.replies if one.metadata]
+    if reported:
+        details["reported"] = reported
     tokens = None if usage is None else figures.tokens(usage.input_tokens, usage.output_tokens)
     return {
         "name": case.name,

@@ -189,6 +189,8 @@ async def test_tools_that_are_reported_as_objects_are_known_by_their_names() -> 
     ):
         judgement = await judged(asked, "hi", {"tools_used": listed})
         assert judgement.outcome == "passed", judgement.message
+        reasons = [verdict.reason for verdict in judgement.verdicts[:2]]
+        assert reasons == ["search called", "b called"], "a pass names its tool"
     lacks = await judged(asked, "hi", {"tools_used": {"name": "search"}})
     assert lacks.message == "tools_used: missing {'b'}"
     for listed in ([{"id": 7}], ["search", None], True):

@@ -86,6 +86,20 @@ def test_our_own_file_brings_everything_back(cli: Cli, project: Path, cache: Pat
     assert cli("show", "r.json", "costs").code == 0
 
 
+def test_the_metadata_of_replies_comes_back_and_is_shown(cli: Cli, project: Path) -> None:
+    """What tool assertions were judged by: it stood in no file, and no command showed it."""
+    script = (project / "agent.script.yaml").read_text()
+    told = 'say: "hi there"\n    metadata: {tools_used: [look], lang: en}'
+    (project / "agent.script.yaml").write_text(script.replace('say: "hi there"', told))
+    assert cli("run", ".", "-s", "::greets", "-o", "r.json").code == 0
+    (result,) = json.loads(Path("r.json").read_text())["results"]
+    said = {"tools_used": ["look"], "lang": "en"}
+    assert result["details"]["reported"] == [{"turn": 1, "metadata": said}]
+    assert '[1] metadata: {"tools_used":["look"],"lang":"en"}' in cli("show", "r.json", "greets").out
+    assert cli("export", "r.json", "-o", "again.json").code == 0
+    assert json.loads(Path("again.json").read_text())["results"] == [result]
+
+
 def test_other_files_are_refused_in_one_line(cli: Cli, project: Path) -> None:
     for name, text in (("a.json", "{"), ("b.json", '{"results": {"results": []}}'), ("c.json", "[]")):
         (project / name).write_text(text)

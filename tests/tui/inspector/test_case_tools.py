@@ -11,8 +11,11 @@ from tests.support.case_host import host, loaded, screen_text, sees, until
 from tests.support.judged_evidence import evidenced
 from tests.support.work import calls_of
 from tests.tui.state.case.test_case_why import said
-from tui_eval.model import Attempt, Entry, Evidence, Verdict
+from tui_eval.model import Attempt, Entry, Evidence, Reply, Verdict
 from tui_eval.tui.inspector.tools_tab import ToolsTab
+from tui_eval.tui.state.app_state import CasePointer
+from tui_eval.tui.state.case.case_content import CaseContent
+from tui_eval.tui.state.case.case_tabs import badges, filled
 from tui_eval.tui.state.case.tools_view import detail, rows
 from tui_eval.tui.state.case.waterfall import SpanBar, bar_line, bars, label_width, span_of
 
@@ -57,6 +60,28 @@ def test_what_is_expected_of_calls_stands_beside_them(verdict: Verdict, lines: l
     ] + [block.label for row in rows(attempt) for block in detail(attempt, row)]
     for line in lines:
         assert any(line in one for one in shown), shown
+
+
+def test_tools_that_only_the_metadata_names_are_shown_as_reported() -> None:
+    """Agents of the guide's kind report names and a count; "No tools were called." was said of them."""
+    replies = [
+        Reply(1, "a", metadata={"tools_used": ["search", "search", {"name": "look"}, 1.5, None]}),
+        Reply(2, "b", metadata={"tools_used": [], "tool_call_count": 1}),
+        Reply(3, "c", metadata={"tools_used": [], "tool_call_count": 0}),
+        Reply(4, "d", metadata={"tools_used": ["seen"], "tool_call_count": 1}),
+    ]
+    transcript = [Entry(4, "tool_call", name="seen", call_id="1")]
+    attempt = Attempt("s::x", 1, "passed", replies=replies, transcript=transcript)
+    blocks = {block.label: said(block.lines()) for block in detail(attempt, None)}
+    source = "by the reply's metadata, which has no arguments or results"
+    assert blocks == {
+        "reported · turn 1": ["search ×2", "look", "1.5", "an entry without a name", source],
+        "reported · turn 2": [f"1 call counted; {source}"],
+    }
+    attempt.transcript.clear()
+    content = CaseContent(CasePointer("s::x"), "x", "s.yaml")
+    content.attempt = attempt
+    assert badges(attempt)[1] == "7" and filled(content)[1]
 
 
 def results_of(size: int) -> tuple[str, int]:

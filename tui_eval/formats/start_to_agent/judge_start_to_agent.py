@@ -135,7 +135,7 @@ def _tools_used(assertion: Assertion, evidence: JudgeInput) -> Verdict:
                 "not-reported",
             )
         return verdict_of(assertion, False, missing_tools_text(missing), told, actual=used)
-    return verdict_of(assertion, True, "called", told, actual=used)
+    return verdict_of(assertion, True, f"{', '.join(wanted)} called".lstrip(), told, actual=used)
 
 
 def _tool_calls(evidence: JudgeInput) -> tuple[int | float | None, str]:

@@ -290,7 +290,11 @@ def _replies(transcript: list[Entry], text: str, details: dict[str, Any]) -> lis
     ):
         said[last] = text
     replies = [Reply(turn=turn, text=words) for turn, words in sorted(said.items())]
+    reported = {
+        _text(one.get("turn")): _mapping(one.get("metadata")) for one in _list(details.get("reported"))
+    }
     for reply in replies:
+        reply.metadata = reported.get(str(reply.turn)) or None
         if reply.turn == last:
             reply.output = output
             reply.text_missing = empty == "missing" and not text and output is None

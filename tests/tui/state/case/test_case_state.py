@@ -307,6 +307,13 @@ def test_raw_shows_status_times_and_what_was_printed() -> None:
     )
 
 
+def test_raw_shows_the_metadata_of_each_reply() -> None:
+    replies = [Reply(1, "a", metadata={"lang": "en"}), Reply(2, "b"), Reply(3, "c", metadata={"lang": "de"})]
+    attempt = Attempt("s::x", 1, "passed", replies=replies)
+    shown = [(block.label, block.turn, *map(plain, block.lines())) for block in raw_view.build(attempt)]
+    assert shown == [("metadata", 1, '{"lang": "en"}'), ("metadata", 3, '{"lang": "de"}')]
+
+
 def test_sql_keeps_its_text() -> None:
     sql = "SELECT a, 'x' -- why\nFROM t\n  WHERE b > 1.5"
     lines = list(sql_lines(sql))

@@ -6,6 +6,7 @@ from tui_eval.model import Attempt
 from tui_eval.tui.state.case.case_content import CaseContent
 from tui_eval.tui.state.case.prompt_view import has_prompt
 from tui_eval.tui.state.case.span_view import spans_of
+from tui_eval.tui.state.case.tools_view import reported
 from tui_eval.tui.state.case.verdict_lines import about_rows, about_tools
 from tui_eval.tui.state.text.lines import Line, Span, fit, width_of
 
@@ -26,11 +27,16 @@ def filled(content: CaseContent) -> tuple[bool, ...]:
         attempt.exchanges or attempt.cached or attempt.ran_on or attempt.stdout or attempt.named_scores
     )
     kept = (
-        attempt.output is not None or bool(attempt.vars) or any(reply.sly_data for reply in attempt.replies)
+        attempt.output is not None
+        or bool(attempt.vars)
+        or any(reply.sly_data or reply.metadata for reply in attempt.replies)
     )
     return (
         True,
-        steps or traced or any(about_tools(verdict) for verdict in attempt.verdicts),
+        steps
+        or traced
+        or bool(reported(attempt))
+        or any(about_tools(verdict) for verdict in attempt.verdicts),
         bool(attempt.verdicts),
         attempt.data is not None,
         wire or kept or has_prompt(content.case, attempt),
@@ -50,6 +56,7 @@ def badges(attempt: Attempt | None) -> tuple[str, ...]:
     if attempt is None:
         return ("",) * len(TABS)
     calls = sum(1 for entry in attempt.transcript if entry.kind == "tool_call")
+    calls = calls or sum(max(len(names), counted or 0) for _, names, counted in reported(attempt))
     failed = sum(1 for v in attempt.verdicts if v.passed is False)
     errors = sum(1 for v in attempt.verdicts if v.passed is None)
     bad = (f"{failed}✗" if failed else "") + (f"{errors}!" if errors else "")

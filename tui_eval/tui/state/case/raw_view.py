@@ -52,6 +52,10 @@ def build(attempt: Attempt, *, rendered: bool = True, prompt: Sequence[Block] = 
                 )
             )
     for reply in attempt.replies:
+        if reply.metadata:
+            blocks.append(
+                _part(f"m{reply.turn}", "metadata", reply.metadata, rendered, "role-note", reply.turn)
+            )
         if reply.sly_data:
             source = partial(_held_back, reply.sly_data, rendered)
             blocks.append(

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
 import msgspec
 
+from tui_eval.guard import figures
 from tui_eval.model import Attempt, Verdict
 from tui_eval.tui.state.case.calls_evidence import (
     argument_lines,
@@ -167,10 +169,49 @@ def detail(
                 blocks.append(
                     Block(f"v{index}.actual", "part", "actual", source, verdict.turn or 0, "muted", 12)
                 )
+    blocks += _reported(attempt)
     blocks += trace_blocks(attempt.trace)
     if not blocks:
         blocks.append(Block("empty", "note", "", partial(text_lines, "No tools were called.", "muted")))
     return blocks
+
+
+def reported(attempt: Attempt) -> list[tuple[int, list[str], int | None]]:
+    """Turn by turn the tools that the agent's metadata names, and how many calls it counts, where that is more than its
+    transcript has."""
+    seen = Counter((entry.turn, entry.name) for entry in attempt.transcript if entry.kind == "tool_call")
+    of_turn = Counter(entry.turn for entry in attempt.transcript if entry.kind == "tool_call")
+    found = []
+    for reply in attempt.replies:
+        names, counted = figures.reported_tools(reply.metadata)
+        more = Counter((reply.turn, name) for name in names) - seen
+        if more or (counted or 0) > of_turn[reply.turn]:
+            found.append((reply.turn, names, counted))
+    return found
+
+
+def _reported(attempt: Attempt) -> list[Block]:
+    """What the agent says that it called, of which nothing else is known."""
+    return [
+        Block(
+            f"m{turn}",
+            "tool_call",
+            f"reported · turn {turn}",
+            partial(_named, names, counted),
+            turn,
+            "role-tool_call",
+            12,
+        )
+        for turn, names, counted in reported(attempt)
+    ]
+
+
+def _named(names: Sequence[str], counted: int | None) -> Iterator[Line]:
+    for name, times in Counter(names).items():
+        shown = Span(one_line(name, 60), "strong") if name else Span("an entry without a name", "note")
+        yield (shown, Span(f" ×{times}" if times > 1 else "", "muted"))
+    calls = "" if counted is None else f"{counted:,} call{'s' * (counted != 1)} counted; "
+    yield (Span(f"{calls}by the reply's metadata, which has no arguments or results", "muted"),)
 
 
 def _verdict(index: int, verdict: Verdict) -> Block:
