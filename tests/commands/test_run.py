@@ -93,8 +93,8 @@ def test_a_file_that_cannot_be_read_is_4_and_the_others_run(cli: Cli, project: P
     assert result.code == 4
     assert result.err.splitlines()[0].startswith("broken.yaml:1: ")
     assert (
-        "\n1 case passed, but not all is there: its files have 1 error, what they hold was not run"
-        in result.out
+        "\n1 case passed, but not all is there: its files have 1 error, "
+        "what stands there was not run, or not as written" in result.out
     )
     shown = cli("show")
     assert shown.code == 4

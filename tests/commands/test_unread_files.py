@@ -107,7 +107,7 @@ def test_an_older_run_that_only_counted_them_is_not_whole_either() -> None:
 STA = "agent: helper\ntest_cases:\n  - name: a\n    input: hello\n    expected: {should_contain: [nope]}\n    expected: {should_contain: [hi]}\n  - {name: b, input: hello, expected: {should_contain: [hi]}}\n"
 PROMPTFOO = "prompts: ['{{x}}']\nproviders: [echo]\ntests: [%s]\n"
 TEST = '{"vars": {"x": "hi"},\n"assert": [{"type": "contains", "value": "nope",\n"value": "hi"}]}'
-TWICE: dict[str, tuple[dict[str, str], str, int]] = {
+NOT_AS_WRITTEN: dict[str, tuple[dict[str, str], str, int]] = {
     "StartToAgent": ({"s.yaml": STA}, "s.yaml:6: test_cases[0].expected: given twice, on lines 5 and 6", 1),
     "StartToAgent, of all cases": (
         {"s.yaml": "agent: nobody\n" + STA}, "s.yaml:2: agent: given twice, on lines 1 and 2", 0,
@@ -135,12 +135,29 @@ TWICE: dict[str, tuple[dict[str, str], str, int]] = {
          "v.yaml": "a: nope\na: hi\n"},
         "v.yaml:2: a: given twice, on lines 1 and 2", 0,
     ),
+    "StartToAgent, an unknown tag": (
+        {"s.yaml": "agent: helper\ntest_cases:\n  - {name: a, input: hello, expected: {should_contain: [!!x hi]}}\n"
+         "  - {name: b, input: hello, expected: {should_contain: [hi]}}\n"},
+        "s.yaml:3: test_cases[0].expected.should_contain[0]: unknown tag", 1,
+    ),
+    "nao, what cannot be merged": (
+        {"tests/q.yml": "prompt: hello\nname: q\nassertions: []\n<<: gone\n"}, "q.yml:4: <<: only a mapping", 0,
+    ),
+    "promptfoo, a schema that is not there": (
+        {"promptfooconfig.yaml": PROMPTFOO % "{vars: {x: '{}'}, assert: [{type: is-json, value: {$ref: 'gone.json'}}]}"},
+        "promptfooconfig.yaml:3: tests[0].assert[0].value: $ref gone.json: there is no file", 0,
+    ),
+    "promptfoo, a default that is not there": (
+        {"promptfooconfig.yaml": PROMPTFOO % "{vars: {x: hi}, assert: [{type: contains, value: hi}]}"
+         + "defaultTest: file://gone.yaml\n"},
+        "promptfooconfig.yaml:4: defaultTest: there is no file gone.yaml", 0,
+    ),
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("form", TWICE)
-def test_no_case_passes_by_the_last_of_two_keys_of_one_name(cli: Cli, project: Path, form: str) -> None:
-    files, said, passed = TWICE[form]
+@pytest.mark.parametrize("form", NOT_AS_WRITTEN)
+def test_no_case_passes_by_what_is_left_of_what_somebody_wrote(cli: Cli, project: Path, form: str) -> None:
+    files, said, passed = NOT_AS_WRITTEN[form]
     (project / "suite.yaml").unlink()
     for name, text in files.items():
         (project / name).parent.mkdir(exist_ok=True)
@@ -150,6 +167,9 @@ def test_no_case_passes_by_the_last_of_two_keys_of_one_name(cli: Cli, project: P
     done = cli("run", ".")
     assert done.code != 0 and said in done.out + done.err, done.out + done.err
     assert done.out.count("✓ passed") == passed, done.out
+    if passed == 0:
+        assert cli("run", ".", "--failed", "--no-cache").out.count("✓ passed") == 0
+        assert "nothing failed" not in cli("run", ".", "--failed").err
 
 
 def test_to_the_letter_the_last_of_two_keys_counts_where_the_tool_says_nothing_of_it(

@@ -170,7 +170,11 @@ def unread_files_of(info: RunInfo) -> list[str]:
 
 def unread_words_of(errors: int) -> str:
     """What a run does not have, so many errors in its files; empty where there is none."""
-    return f"its files have {_counted(errors)}, what they hold was not run" if errors else ""
+    return (
+        f"its files have {_counted(errors)}, what stands there was not run, or not as written"
+        if errors
+        else ""
+    )
 
 
 def unread_report(info: RunInfo) -> str:

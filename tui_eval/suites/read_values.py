@@ -11,7 +11,7 @@ import msgspec
 
 from tui_eval.guard.spelling import close_to
 from tui_eval.model import Case, Problem, Suite
-from tui_eval.yaml.yaml_lines import DoubledKey
+from tui_eval.yaml.yaml_lines import Misread
 
 
 class Places(Protocol):
@@ -24,13 +24,15 @@ class Places(Protocol):
     def file(self, *path: Hashable) -> str | None: ...
 
 
-def doubled_into_cases(
-    doubled: Iterable[DoubledKey], suite: Suite, under: Mapping[tuple[Hashable, ...], Case]
+def misread_into_cases(
+    misread: Iterable[Misread], suite: Suite, under: Mapping[tuple[Hashable, ...], Case]
 ) -> None:
-    """A key given twice is an error of the case whose path it stands below, else of all of the suite: judged by the last
-    one alone, it may pass. The tools of these formats take the last one without a word."""
-    for path, problem in doubled:
-        told = msgspec.structs.replace(problem, key=dotted((*path, problem.key)), tool="ignores")
+    """What YAML does not give as it is written (a key given twice, an unknown tag) is an error of the case whose path it
+    stands below, else of all of the suite: judged by what is left, it may pass. Of a key that is given twice the tools
+    of these formats take the last one without a word."""
+    for path, problem, doubled in misread:
+        key = dotted((*path, problem.key) if doubled else path) or problem.key
+        told = msgspec.structs.replace(problem, key=key, tool="ignores" if doubled else "")
         holders = [case for at, case in under.items() if path[: len(at)] == at] or suite.cases
         for case in holders:
             case.problems.append(told)

@@ -105,15 +105,17 @@ class YamlDocument(NamedTuple):
     value: Any
     lines: YamlLines
     problems: list[Problem]
-    doubled: tuple[DoubledKey, ...] = ()
-    """Keys given more than once in one mapping, which `problems` has too: of the value the last one counts."""
+    misread: tuple[Misread, ...] = ()
+    """What is not in the value as somebody wrote it, which `problems` has too."""
 
 
-class DoubledKey(NamedTuple):
-    """A key given more than once, and the path of the mapping that it stands in."""
+class Misread(NamedTuple):
+    """A part that is not in the value as it is written, and where: a key given more than once, of which the last one
+    counts (`path` is the mapping's), else what is no plain YAML, and left out or taken for text."""
 
     path: tuple[Hashable, ...]
     problem: Problem
+    doubled: bool
 
 
 def load(text: str, path: str, *, core: bool = False) -> YamlDocument:
@@ -125,8 +127,8 @@ def load(text: str, path: str, *, core: bool = False) -> YamlDocument:
         core: scalars as js-yaml 5 reads them: `yes`, `no`, `on`, `off` are texts, `010` is 10,
             `0x1F` 31, `0o17` 15, `1:30` a text. Otherwise YAML 1.1 as PyYAML's safe loader.
 
-    Errors reported: syntax, a second document, a repeated key (`YamlDocument.doubled`), an unknown
-    tag, nesting deeper than 200, aliases that contain themselves or unfold to millions of values.
+    Errors reported: syntax, a second document, a repeated key, an unknown tag (`YamlDocument.misread`),
+    nesting deeper than 200, aliases that contain themselves or unfold to millions of values.
     """
     return _parse(text.removeprefix("\ufeff"), path, core, several=False)[0]
 
@@ -173,8 +175,10 @@ def _construct(root: Node, path: str, core: bool) -> YamlDocument:
     except _Refused as error:
         line = error.node.start_mark.line + 1
         return YamlDocument(None, YamlLines(None), [*builder.problems, Problem(path, line, "", str(error))])
-    doubled = tuple(DoubledKey(_path_to(root, node) or (), problem) for node, problem in builder.doubled)
-    return YamlDocument(value, YamlLines(root), builder.problems, doubled)
+    misread = tuple(
+        Misread(_path_to(root, node) or (), problem, doubled) for node, problem, doubled in builder.misread
+    )
+    return YamlDocument(value, YamlLines(root), builder.problems, misread)
 
 
 def _path_to(root: Node, wanted: Node) -> tuple[Hashable, ...] | None:
@@ -231,7 +235,7 @@ class _Composer(CParser, Resolver):  # pyright: ignore[reportGeneralTypeIssues]
 class _Builder:
     def __init__(self, path: str, scalar: Callable[[str], Any], core: bool) -> None:
         self.problems: list[Problem] = []
-        self.doubled: list[tuple[Node, Problem]] = []
+        self.misread: list[tuple[Node, Problem, bool]] = []
         self._path = path
         self._core = core
         self._scalar = scalar
@@ -326,7 +330,7 @@ class _Builder:
         message = f"given {often}, on {lines}: which one is meant cannot be known"
         problem = Problem(self._path, last, str(key), message, "remove one")
         self.problems.append(problem)
-        self.doubled.append((node, problem))
+        self.misread.append((node, problem, True))
 
     def _merge(self, into: dict[Any, Any], node: Node) -> None:
         parts = node.value if isinstance(node, SequenceNode) else [node]
@@ -343,7 +347,9 @@ class _Builder:
             self._complain(node, f"unknown tag {node.tag!r}", "remove it; only plain YAML is read")
 
     def _complain(self, node: Node, message: str, cure: str = "", key: str = "") -> None:
-        self.problems.append(Problem(self._path, node.start_mark.line + 1, key, message, cure))
+        problem = Problem(self._path, node.start_mark.line + 1, key, message, cure)
+        self.problems.append(problem)
+        self.misread.append((node, problem, False))
 
 
 def _child(node: Node, step: Hashable) -> tuple[int, Node] | None:

@@ -20,7 +20,7 @@ from tui_eval.guard.spelling import close_to
 from tui_eval.guard.trust import Trust
 from tui_eval.model import Assertion, Case, Problem, Suite, Turn
 from tui_eval.suites import identity
-from tui_eval.suites.read_values import Reading, doubled_into_cases, kind
+from tui_eval.suites.read_values import Reading, kind, misread_into_cases
 from tui_eval.yaml import yaml_lines
 
 KEYS = ("name", "prompt", "sql", "database", "assertions", "comparison")
@@ -138,7 +138,7 @@ def read(path: str, text: str, config: Config, trust: Trust) -> Suite:
     case.content_hash = identity.content_hash(case)
     suite.name = case.name
     suite.cases = [case]
-    doubled_into_cases(document.doubled, suite, {})
+    misread_into_cases(document.misread, suite, {})
     return suite
 
 

@@ -21,7 +21,7 @@ from tui_eval.guard.spelling import close_to
 from tui_eval.guard.trust import Trust
 from tui_eval.model import Assertion, Case, Problem, Suite, Turn
 from tui_eval.suites import identity
-from tui_eval.suites.read_values import Reading, doubled_into_cases, kind, shown
+from tui_eval.suites.read_values import Reading, kind, misread_into_cases, shown
 from tui_eval.yaml import yaml_lines
 
 At = tuple[Hashable, ...]
@@ -138,7 +138,7 @@ def read(path: str, text: str, config: Config, trust: Trust) -> Suite:
         cases.append(case)
         under["test_cases", number] = case
     suite.cases = cases
-    doubled_into_cases(document.doubled, suite, under)
+    misread_into_cases(document.misread, suite, under)
     return suite
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import gc
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +29,7 @@ from tui_eval.formats.promptfoo.read.suite_file import (
 from tui_eval.formats.promptfoo.read.suite_tests import PromptfooTest, TestReader
 from tui_eval.formats.promptfoo.read.test_sources import Sources
 from tui_eval.guard.trust import Trust, is_variable, script
-from tui_eval.model import Case, Suite
+from tui_eval.model import Case, Problem, Suite
 from tui_eval.nunjucks.suite_environment import SuiteEnvironment
 from tui_eval.suites.sampling import sample
 
@@ -76,6 +77,15 @@ class ConfigReader:
         self.suite = suite
         self.line_of: LineOf = lambda *_: 0
         self.others: list[tuple[SuiteReading, dict[str, Any], LineOf]] = []
+        self.of_all: list[Problem] = []
+
+    @contextmanager
+    def _of_all_cases(self) -> Iterator[None]:
+        """What is wrong in a part that every case rests on is an error of each: without that part it may pass."""
+        problems = self.reading.problems
+        before = len(problems)
+        yield
+        self.of_all += (one for one in problems[before:] if one.level == "error")
 
     def read(self, text: str) -> None:
         """Parse, dereference, fill in the environment, then read key by key."""
@@ -83,16 +93,14 @@ class ConfigReader:
         whole = self._document(text)
         if whole is None:
             return
-        references = References(reading, whole)
-        data: dict[str, Any] = references.resolve(whole)
-        if not isinstance(data, dict):
+        data = self._dereferenced(reading, whole, self.line_of)
+        if data is None:
             return
-        known = promptfoo_types.TOP_KEYS | references.used
-        reading.check_keys(data, known, reading.name, self.line_of, elsewhere=promptfoo_types.OF_EVERY_TEST)
         data = self._combined(data)
-        typed = data.get("commandLineOptions")
-        named = typed.get("envPath", typed.get("envFile")) if isinstance(typed, dict) else None
-        reading.env = own_env(data.get("env"), reading, env_files(named, text, reading))
+        with self._of_all_cases():
+            typed = data.get("commandLineOptions")
+            named = typed.get("envPath", typed.get("envFile")) if isinstance(typed, dict) else None
+            reading.env = own_env(data.get("env"), reading, env_files(named, text, reading))
         data = fill_all(data, SuiteEnvironment(reading.env, reading.trust))
         self._untold()
         description = data.get("description")
@@ -109,21 +117,32 @@ class ConfigReader:
         for path in given[1:]:
             other = reading.beside(path)
             part = ConfigReader(other, self.suite)
-            try:
-                whole = part._document(other.text(path))
-            except Missing as error:
-                reading.problem(other.name, 0, "", str(error))
-                continue
+            whole = None
+            with self._of_all_cases():
+                try:
+                    whole = part._document(other.text(path))
+                except Missing as error:
+                    reading.problem(other.name, 0, "", str(error))
             if whole is None:
                 continue
-            references = References(other, whole)
-            found = references.resolve(whole)
-            if isinstance(found, dict):
-                known = promptfoo_types.TOP_KEYS | references.used
-                where = promptfoo_types.OF_EVERY_TEST
-                reading.check_keys(found, known, other.name, part.line_of, elsewhere=where)
+            found = self._dereferenced(other, whole, part.line_of)
+            if found is not None:
                 self.others.append((other, found, part.line_of))
         return combined([data, *(found for _, found, _ in self.others)])
+
+    def _dereferenced(
+        self, reading: SuiteReading, whole: dict[str, Any], line_of: LineOf
+    ) -> dict[str, Any] | None:
+        references = References(reading, whole, line_of)
+        data = references.resolve(whole)
+        if not isinstance(data, dict):
+            return None
+        for name in references.used - promptfoo_types.TOP_KEYS:
+            reading.unread_below(reading.name, (name,))  # missing in those only that refer to it
+        known = promptfoo_types.TOP_KEYS | references.used
+        with self._of_all_cases():
+            reading.check_keys(data, known, reading.name, line_of, elsewhere=promptfoo_types.OF_EVERY_TEST)
+        return data
 
     def _document(self, text: str) -> dict[str, Any] | None:
         """The configuration as a mapping; None, with a problem, where it is none."""
@@ -212,8 +231,9 @@ class ConfigReader:
         if data.get("tracing") is not None:
             check(data["tracing"], reading, self.line_of)
         untold(typed, reading, self.line_of)
-        self._filters(data.get("nunjucksFilters"))
-        self._extensions(data.get("extensions"))
+        with self._of_all_cases():
+            self._filters(data.get("nunjucksFilters"))
+            self._extensions(data.get("extensions"))
         for key, message in IGNORED.items():
             if data.get(key):
                 reading.problem(reading.name, self.line_of(key), key, f"is ignored: {message}", level="note")
@@ -284,7 +304,11 @@ class ConfigReader:
             reading.problem(
                 reading.name, at, "providers", "is ignored: there are targets", cure, level="note"
             )
-        found = suite_providers.read(reading, data.get(named), (named,), self.line_of)
+        before = len(self.of_all)
+        with self._of_all_cases():
+            found = suite_providers.read(reading, data.get(named), (named,), self.line_of)
+        if found:
+            del self.of_all[before:]  # the others have their cases, and the project's agent answers for none
         around = SuiteEnvironment(reading.env, reading.trust)
         parts = [(reading, data, self.line_of)]
         parts += [(other, fill_all(more, around), line_of) for other, more, line_of in self.others]
@@ -298,7 +322,8 @@ class ConfigReader:
         elif all(given.get("prompts") in (None, []) for _, given, _ in parts):
             cure = "list at least one, or leave the key out to send each test's var prompt"
             reading.problem(reading.name, self.line_of("prompts"), "prompts", "there are none", cure)
-        default = self._default(data)
+        with self._of_all_cases():
+            default = self._default(data)
         sources = Sources(reading, self.line_of)
         chunks: Sequence[Sequence[PromptfooTest]] = [
             chunk
@@ -311,6 +336,10 @@ class ConfigReader:
             reading.problem(reading.name, self.line_of("tests"), "tests", message, level="note")
         chunks = [*chunks, scenarios.read(reading, data.get("scenarios"), sources, self.line_of, default)]
         chunks = narrowed(chunks, self.suite.settings, reading, self.line_of)
+        self.of_all += reading.unread_elsewhere()
+        if self.of_all:
+            default = default or PromptfooTest(reading.name, 0)
+            default.problems = list(dict.fromkeys(self.of_all))
         self._without_prompts(found, asked)
         maker = CaseMaker(reading, columns(found, asked, reference=reading.reference), self.suite.settings)
         return all_cases(maker, chunks, default)
@@ -346,7 +375,7 @@ class ConfigReader:
             else None
         )
         if default is not None:
-            # What is wrong with the default is said once, and hung on no test.
+            # What is wrong with the default is said once; its errors are those of all cases.
             reading.problems.extend(default.problems)
             default.problems = []
         given = self.suite.settings.get("commandLineOptions", {}).get("vars")

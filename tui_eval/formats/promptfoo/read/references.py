@@ -6,59 +6,66 @@ import re
 from typing import Any
 from urllib.parse import unquote
 
-from tui_eval.formats.promptfoo.read.suite_file import Missing, SuiteReading
+from tui_eval.formats.promptfoo.read.suite_file import LineOf, Missing, SuiteReading
 
 DEEPEST = 60
 MOST = 200_000
+_DEEPEST_TOLD = 8
+"""Keys of the path by which a reference that cannot be followed is told from others: one to itself unfolds for long."""
 
 
 class References:
-    """Replaces every `{"$ref": "file#/path"}` of a document; problems are noted at the suite."""
+    """Replaces every `{"$ref": "file#/path"}` of a document. One that cannot be followed leaves nothing in its place,
+    and is noted with it (`SuiteReading.cannot_read`)."""
 
-    def __init__(self, reading: SuiteReading, document: Any, name: str = "") -> None:
+    def __init__(self, reading: SuiteReading, document: Any, line_of: LineOf, name: str = "") -> None:
         self.reading = reading
         self.name = name or reading.name
+        self.line_of = line_of
         self.documents: dict[str, Any] = {"": document}
         self.used: set[str] = set()
         self._count = 0
-        self._said: set[str] = set()
+        self._said: set[tuple[Any, ...]] = set()
 
-    def resolve(self, value: Any, source: str = "", depth: int = 0) -> Any:
-        """The value without references. What holds none is given back as it is, not copied."""
+    def resolve(self, value: Any, at: tuple[Any, ...] = (), source: str = "", depth: int = 0) -> Any:
+        """The value, which stands `at` a place of the document, without references. What holds none is given back as
+        it is, not copied."""
         if isinstance(value, list):
-            items = [self.resolve(v, source, depth) for v in value]
+            items = [self.resolve(v, (*at, number), source, depth) for number, v in enumerate(value)]
             return items if any(a is not b for a, b in zip(items, value, strict=True)) else value
         if not isinstance(value, dict):
             return value
         reference = value.get("$ref")
         if isinstance(reference, str):
-            target = self._target(reference, source, depth)
+            target = self._target(reference, at, source, depth)
             if len(value) > 1 and isinstance(target, dict):
                 # Keys beside a reference go over those of what it refers to.
                 others = {key: item for key, item in value.items() if key != "$ref"}
-                return {**target, **self.resolve(others, source, depth)}
+                return {**target, **self.resolve(others, at, source, depth)}
             return target
         mapped = {
             # Schemas of tools have references of their own, for the model that gets them.
-            k: v if k == "parameters" else self.resolve(v, source, depth)
+            k: v if k == "parameters" else self.resolve(v, (*at, k), source, depth)
             for k, v in value.items()
         }
         return mapped if any(mapped[k] is not v for k, v in value.items()) else value
 
-    def _target(self, reference: str, source: str, depth: int) -> Any:
+    def _target(self, reference: str, at: tuple[Any, ...], source: str, depth: int) -> Any:
         self._count += 1
         if depth > DEEPEST or self._count > MOST:
-            return self._wrong(reference, "refers to itself, or too far")
+            return self._wrong(at, reference, "refers to itself, or too far")
         file, _, pointer = reference.partition("#")
         if re.match(r"[a-zA-Z][a-zA-Z+.-]+://", file) and not file.startswith("file://"):
-            return self._wrong(reference, "nothing is fetched while a suite is loaded", "copy it into a file")
+            return self._wrong(
+                at, reference, "nothing is fetched while a suite is loaded", "copy it into a file"
+            )
         name = file.removeprefix("file://") or source
         if name not in self.documents:
             try:
                 self.documents[name] = self.reading.parsed(self.reading.find(name))[0]
             except Missing as error:
                 self.documents[name] = None
-                return self._wrong(reference, str(error) or f"{name} cannot be read")
+                return self._wrong(at, reference, str(error) or f"{name} cannot be read")
         value = self.documents[name]
         steps = [unquote(p).replace("~1", "/").replace("~0", "~") for p in pointer.strip("/").split("/") if p]
         if steps and not name:
@@ -69,10 +76,12 @@ class References:
             elif isinstance(value, list) and step.isdigit() and int(step[:9]) < len(value):
                 value = value[int(step[:9])]
             else:
-                return self._wrong(reference, f"there is no {step!r} at that place")
-        return self.resolve(value, name, depth + 1)
+                return self._wrong(at, reference, f"there is no {step!r} at that place")
+        return self.resolve(value, at, name, depth + 1)
 
-    def _wrong(self, reference: str, message: str, cure: str = "") -> None:
-        if reference not in self._said:
-            self._said.add(reference)
-            self.reading.problem(self.name, 0, f"$ref {reference}", message, cure)
+    def _wrong(self, at: tuple[Any, ...], reference: str, message: str, cure: str = "") -> None:
+        place = at[:_DEEPEST_TOLD]
+        if (*place, reference) not in self._said:
+            self._said.add((*place, reference))
+            line = self.line_of(*place)
+            self.reading.cannot_read(self.name, place, line, f"$ref {reference}: {message}", cure)

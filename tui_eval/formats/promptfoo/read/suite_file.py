@@ -13,6 +13,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal
 
+import msgspec
 from msgspec.structs import replace
 
 from tui_eval.config.project import Config
@@ -134,6 +135,13 @@ class Missing(Exception):
         self.code = code
 
 
+class Unread(msgspec.Struct):
+    """A part of a file that could not be read, and whether somebody took it for what it is missing in."""
+
+    problem: Problem
+    taken: bool = False
+
+
 class SuiteReading:
     """One suite file being read: its place, its problems, the files read for it."""
 
@@ -147,6 +155,7 @@ class SuiteReading:
         self.compat: Compat = compat
         self.problems: list[Problem] = []
         self.files: list[str] = []
+        self._unread: dict[tuple[Any, ...], list[Unread]] = {}
         self.env: dict[str, str] = {}
         self._host: PythonHost | None = None
         self._node: NodeHost | None = None
@@ -192,6 +201,24 @@ class SuiteReading:
         found = Problem(path, line, key, message, cure, level, raised_at=self.own_place(raised_at))
         self.problems.append(found)
         return found
+
+    def cannot_read(self, path: str, at: tuple[Any, ...], line: int, message: str, cure: str = "") -> None:
+        """Note that what stands at a key path of a file could not be read, so that nothing is in its place."""
+        unread = Unread(self.problem(path, line, dotted_key(at), message, cure))
+        for length in range(len(at) + 1):
+            self._unread.setdefault((path, *at[:length]), []).append(unread)
+
+    def unread_below(self, path: str, at: tuple[Any, ...]) -> list[Problem]:
+        """What could not be read of a value, whose reader makes an error of it; nobody else will."""
+        found = self._unread.get((path, *at), ())
+        for one in found:
+            one.taken = True
+        return [one.problem for one in found]
+
+    def unread_elsewhere(self) -> list[Problem]:
+        """What nobody took: it may be missing anywhere."""
+        every = (one for found in self._unread.values() for one in found if not one.taken)
+        return list(dict.fromkeys(one.problem for one in every))
 
     def own_place(self, raised_at: tuple[str, int] | None) -> tuple[str, int] | None:
         """Where code failed, if that is in a file that this suite depends on; None for any other."""
@@ -293,7 +320,7 @@ class SuiteReading:
     def parsed_text(self, text: str, name: str) -> tuple[Any, LineOf]:
         """As `parsed`, for the text of the file called `name`."""
         document = yaml_lines.load(text, name, core=True)
-        if document.problems and not document.doubled and name.lower().endswith(".json"):
+        if document.problems and not document.misread and name.lower().endswith(".json"):
             try:  # JSON writes some characters in ways that YAML does not know
                 return yaml_lines.load_json(text), no_line
             except yaml_lines.KeyTwice as doubled:
@@ -301,8 +328,8 @@ class SuiteReading:
             except (ValueError, RecursionError):
                 pass
         self.problems.extend(document.problems)
-        if document.doubled or (document.value is None and document.problems):
-            raise Missing("")  # js-yaml refuses a key that is given twice
+        if document.misread or (document.value is None and document.problems):
+            raise Missing("")  # js-yaml refuses a key that is given twice, and what is no plain YAML
         return document.value, document.lines.at
 
     def python(self) -> PythonHost:

@@ -63,17 +63,24 @@ class TestReader:
         """
         line = self.line_of(*at)
         key = dotted_key(at)
+        unread = self.reading.unread_below(self.path, at)
+        if data is None and unread:
+            return None
         if not isinstance(data, dict):
             self.reading.problem(self.path, line, key, f"a test must be a mapping, not {brief(data)}")
             return None
-        if needs_some and not any(data.get(k) is not None for k in promptfoo_types.REQUIRED_SOME):
+        if (
+            needs_some
+            and not unread
+            and not any(data.get(k) is not None for k in promptfoo_types.REQUIRED_SOME)
+        ):
             slip = next((close_to(str(k), promptfoo_types.REQUIRED_SOME) for k in data), None)
             cure = (
                 f"did you mean {slip}?" if slip else f"give one of {', '.join(promptfoo_types.REQUIRED_SOME)}"
             )
             self.reading.problem(self.path, line, key, "a test without anything to test", cure)
             return None
-        test = PromptfooTest(self.path, line, row=row, problems=[])
+        test = PromptfooTest(self.path, line, row=row, problems=unread)
         before = len(self.reading.problems)
         self._fill(test, data, at)
         found = self.reading.problems[before:]
@@ -166,7 +173,10 @@ class TestReader:
         folder = (self.reading.root / self.path).parent
         for pattern in value:
             try:
-                for path in self.reading.glob(pattern, folder):
+                paths = self.reading.glob(pattern, folder)
+                if not paths and not self.reading.reference:
+                    raise Missing(f"no file matches {pattern.removeprefix('file://')}")
+                for path in paths:
                     found = self.reading.parsed(path)[0]
                     if isinstance(found, dict):
                         merged.update((_name(k), v) for k, v in found.items())
@@ -201,6 +211,8 @@ class TestReader:
     def _set(self, result: list[Assertion], entry: dict[str, Any], at: Path_) -> None:
         self.reading.check_keys(entry, promptfoo_types.SET_KEYS, self.path, self.line_of, at)
         members = self._loaded(entry.get("assert"), (*at, "assert"))
+        if members is None and self.reading.unread_below(self.path, (*at, "assert")):
+            return
         if not isinstance(members, list):
             self._error(at, "an assert-set without a list under assert", "list its assertions under assert")
             return
@@ -226,6 +238,8 @@ class TestReader:
                 result.append(assertion)
 
     def _assertion(self, entry: Any, at: Path_) -> Assertion | None:
+        if entry is None and self.reading.unread_below(self.path, at):
+            return None
         if not isinstance(entry, dict):
             self._error(
                 at, f"an assertion must be a mapping, not {brief(entry)}", "write type: … and value: …"

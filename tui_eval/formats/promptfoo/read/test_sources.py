@@ -241,7 +241,7 @@ class Sources:
             value, lines = self.reading.parsed(path)
             if value is None:
                 raise Missing(f"{name} is empty")
-            value = References(self.reading, value, name).resolve(value)
+            value = References(self.reading, value, lines, name).resolve(value)
             return self._values(value, name, lines, listed=True, depth=depth)
         raise Missing(
             f"{name}: unsupported kind of test file; use CSV, XLSX, JSON, JSONL, YAML, Python or JavaScript"
@@ -297,7 +297,7 @@ class Sources:
                 name, 0, "$ref", "as the whole of tests, promptfoo leaves $ref as it is", level="note"
             )
         if listed or not self.reading.reference:
-            value = References(self.reading, value, name).resolve(value)
+            value = References(self.reading, value, lines, name).resolve(value)
         tests = self._values(value if value is not None else [], name, lines, listed=listed, depth=depth)
         return tests if listed else _numbered(tests)
 

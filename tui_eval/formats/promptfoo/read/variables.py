@@ -87,8 +87,8 @@ def file_value(name: str, plain: str, base: Path, root: Path, trust: Trust) -> A
     if not plain.lower().endswith((".yaml", ".yml", ".json")):
         return text
     document = yaml_lines.load(text, plain, core=True)
-    if document.doubled:
-        raise RenderError(f"{name}: {document.doubled[0].problem}")
+    if document.misread:
+        raise RenderError(f"{name}: {document.misread[0].problem}")
     if isinstance(document.value, dict):
         return FileValue(text, document.value)
     return FileList(text, document.value) if isinstance(document.value, list) else text
