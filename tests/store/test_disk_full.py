@@ -6,6 +6,7 @@ import contextlib
 import json
 import os
 import secrets
+import shutil
 import sqlite3
 import tempfile
 from collections.abc import Sequence
@@ -20,7 +21,7 @@ from tui_eval.store import rescued, write_thread
 from tui_eval.store.failure_modes import Assessment
 from tui_eval.store.reader import RunReader
 from tui_eval.store.rescued import bring_back, delete_run
-from tui_eval.store.run_folders import DATABASE, LOCK, StoreError, moved_to
+from tui_eval.store.run_folders import DATABASE, LOCK, Store, StoreError, moved_to
 from tui_eval.store.writer import RunWriter, keep_assessment
 
 FULL = "database or disk is full"
@@ -274,3 +275,24 @@ def test_nowhere_to_go_says_what_is_lost(tmp_path: Path, monkeypatch: pytest.Mon
     monkeypatch.setattr(tempfile, "mkdtemp", no_room)
     writer = ended_on_a_full_disk(tmp_path, monkeypatch, 2)
     assert writer.error is not None and "4 attempts are lost" in writer.error and "\n" not in writer.error
+
+
+@pytest.mark.parametrize("all_of_it", [False, True], ids=["the run's folder", "all runs"])
+def test_a_run_whose_folder_is_taken_away_is_made_again_in_its_place(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, all_of_it: bool
+) -> None:
+    """By `git clean`, say: it went into the state folder, where no list of runs found it."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    writer, references = start(tmp_path, cases=3)
+    fill(writer, references[:1])
+    assert writer.flush()
+    home = writer.folder
+    shutil.rmtree(home.parents[1] if all_of_it else home)
+    fill(writer, references[1:])
+    writer.state("finished", 2000.0)
+    writer.close()
+    assert writer.folder == home and kept(home) == ["0", "0", "1", "1", "2", "2"]
+    assert writer.error is not None and str(home) in writer.error
+    assert Store(tmp_path).find(home.name) == home
+    with contextlib.closing(RunReader(home)) as reader:
+        assert reader.info().state == "finished"

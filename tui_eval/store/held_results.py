@@ -112,9 +112,9 @@ class HeldResults:
             and (cases >= sum(len(plan.cases) for plan in self._plans) or without > 0)
         )
 
-    def write(self, connection: sqlite3.Connection, old: Path, lost: dict[int, str]) -> int:
-        """Make the whole run in an empty database; transcripts that are not held come from the old one where it
-        still has them. How many have none; `lost` as in `Pending.write_each`.
+    def write(self, connection: sqlite3.Connection, old: Path | None, lost: dict[int, str]) -> int:
+        """Make the whole run in an empty database; transcripts that are not held come from the old one where there is
+        one that still has them. How many have none; `lost` as in `Pending.write_each`.
 
         Raises:
             sqlite3.Error, OSError: it cannot be written.
@@ -185,10 +185,11 @@ def _whole(kept: bytes | Ended) -> Ended:
     return Ended(tuple(values), b"", turn)
 
 
-def _reading(database: Path) -> sqlite3.Connection:
+def _reading(database: Path | None) -> sqlite3.Connection:
     """What is left of a database; an empty one where nothing can be read."""
-    with contextlib.suppress(sqlite3.Error):
-        return sqlite3.connect(f"file:{quote(str(database))}?mode=ro", uri=True, timeout=5)
+    if database is not None:
+        with contextlib.suppress(sqlite3.Error):
+            return sqlite3.connect(f"file:{quote(str(database))}?mode=ro", uri=True, timeout=5)
     return sqlite3.connect(":memory:")
 
 

@@ -273,12 +273,13 @@ class WriteThread:
             self._say(f"{self.error}; the run goes on: what it finds waits in memory and is tried again")
 
     def _rescue(self) -> None:
-        """The whole run into the first folder that can be written."""
+        """The whole run into the first folder that can be written; its own where that was taken away."""
         refused = self.error or f"{self.folder / DATABASE}: {_DAMAGED}"
         kept, bare = self.folder, -1
+        taken_away = not self.folder.exists()
         try:
-            for kept in rescue_folders(self.folder):
-                if kept == self.folder:
+            for kept in (self.folder, *rescue_folders(self.folder)):
+                if kept == self.folder and not taken_away:
                     continue
                 before = kept.exists()
                 try:
@@ -305,12 +306,13 @@ class WriteThread:
         many attempts have no transcript there."""
         private.make_folder(folder)
         bare = 0
-        if not self._copied(folder):
+        old = self.folder / DATABASE if folder != self.folder else None
+        if old is None or not self._copied(folder):
             for name in (DATABASE, f"{DATABASE}-journal", f"{DATABASE}-wal", f"{DATABASE}-shm"):
                 (folder / name).unlink(missing_ok=True)
             private.prepare_database(folder / DATABASE)
             with contextlib.closing(sqlite3.connect(folder / DATABASE, isolation_level=None)) as target:
-                bare = self._held.write(target, self.folder / DATABASE, self.lost)
+                bare = self._held.write(target, old, self.lost)
         if (self.folder / FRAMES).is_dir():
             shutil.copytree(self.folder / FRAMES, folder / FRAMES, symlinks=True, dirs_exist_ok=True)
         return bare

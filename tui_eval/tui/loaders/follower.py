@@ -56,6 +56,9 @@ class RunListener(Protocol):
     def take_news(self) -> None: ...
 
 
+TAKEN_AWAY = "its folder was taken away; its engine goes on, and writes all of it again when it ends"
+
+
 class Follower:
     """Follows one run. `start` it, `take` what it brought when the app's `take_news` is called."""
 
@@ -142,6 +145,8 @@ class Follower:
                 active = fresh.state in ("running", "paused")
                 if not active:
                     stamp = -1  # the last news, wherever they are kept
+                    if fresh.state == "interrupted" and not self.folder.exists():
+                        fresh.note, fresh.finished_at = TAKEN_AWAY, time.time()
                 if fresh != info and active:
                     with self._lock:
                         self._news.info = fresh
