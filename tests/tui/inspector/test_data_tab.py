@@ -122,6 +122,23 @@ async def test_columns_too_far_right_do_not_stay(tmp_path: Path) -> None:
         await sees(pilot, "2 columns stay")
 
 
+async def test_nothing_stays_scrolled_away_that_fits_when_only_what_differs_is_shown(tmp_path: Path) -> None:
+    rows = [{"id": n, **{f"column_{i}": n + i for i in range(300)}} for n in range(6)]
+    other = [dict(row) for row in rows]
+    other[1]["column_50"] = other[3]["column_200"] = other[4]["column_201"] = -1
+    app = host(tmp_path, attempt_of(rows, other))
+    async with app.run_test(size=(120, 40)) as pilot:
+        _, tab = await opened(pilot)
+        await pilot.press("}", "}")
+        assert tab.grid.column == 202 and tab.grid.first_column > 51
+        await pilot.press("i")
+        await until(pilot, lambda: [at for at, _, _ in tab.grid.shown_columns()] == [0, 51, 201, 202])
+        assert tab.grid.column == 202 and not any("more" in line for line in lines(app))
+        await pilot.press("i", "g", "i")
+        cell = tab.cell()
+        assert tab.grid.column == 51 and cell is not None and not cell.same
+
+
 async def test_the_next_case_shows_nothing_of_the_last_one(tmp_path: Path) -> None:
     app = host(tmp_path, wrong_cell(), text_failure())
     async with app.run_test(size=(80, 24)) as pilot:

@@ -622,7 +622,11 @@ class DataTab(SearchedRows):
             return
         here = self.view.aligned(self.grid.cursor) if len(self.view) else 0
         self.view.only = only
-        self.grid.set_view(self.view, self.view.place(here) if len(self.view) else 0)
+        start = self.view.place(here) if len(self.view) else 0
+        bad = self.view.bad_columns(self.view.row(start)) if only and len(self.view) else []
+        if bad and self.grid.column not in bad:
+            self.grid.column = bad[0]  # else a row is marked of which no differing cell is in sight
+        self.grid.set_view(self.view, start)
         self._draw()
 
     def has_turn(self, step: int) -> bool:

@@ -59,6 +59,7 @@ class DataGrid(LinePane):
         """The width or the rows changed."""
         self.set_row_count(len(self.view) if self.view else 0)
         self._reveal()
+        self._fill()
 
     # -- drawing
 
@@ -260,6 +261,22 @@ class DataGrid(LinePane):
                 break
             self.first_column += 1
         return before != self.first_column
+
+    def _fill(self) -> None:
+        """Show columns at the left for which there is room beside those that are shown: where fewer of them are left,
+        or the window is wider, nothing stays scrolled away that fits."""
+        if self.view is None:
+            return
+        shown = self.shown_columns()
+        for place in reversed(self.view.visible):
+            if not self.view.frozen <= place < self.first_column:
+                continue
+            before, self.first_column = self.first_column, place
+            more = self.shown_columns()
+            if not set(more).issuperset(shown):
+                self.first_column = before
+                return
+            shown = more
 
 
 def _cell(cell: Cell, column: DataColumn, width: int, answer: bool, row_style: str, here: bool) -> list[Span]:
