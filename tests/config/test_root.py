@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -229,3 +231,21 @@ def test_a_database_of_tui_eval_yaml_stays_when_a_nao_project_is_read_again(
 )
 def test_odd_nao_files_do_not_raise(project: Project, text: str) -> None:
     project("", nao_config__yaml=text)
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can become another user")
+def test_another_persons_store_is_none_to_look_into() -> None:
+    """On a shared server everything ended with `internal error: PermissionError`."""
+    with tempfile.TemporaryDirectory() as folder:
+        root = Path(folder)
+        root.chmod(0o777)
+        (root / ".tui-eval").mkdir(mode=0o700)
+        child = os.fork()
+        if child == 0:
+            code = 1
+            with contextlib.suppress(BaseException):
+                os.setuid(65534)
+                found = config.state_dir(root)
+                code = 0 if found != root / ".tui-eval" and not config.kept_by_link(root) else 2
+            os._exit(code)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0

@@ -253,7 +253,10 @@ def secrets(config: Config) -> list[str]:
 def kept_by_link(root: Path) -> bool:
     """Whether a link stands where the store of a root would be: nothing is written through it."""
     folder = root / ".tui-eval"
-    return folder.is_symlink() or (folder / "runs").is_symlink()
+    if folder.is_symlink():
+        return True
+    # Nobody looks into a folder that is another person's alone.
+    return os.access(folder, os.X_OK) and (folder / "runs").is_symlink()
 
 
 def state_dir(root: Path) -> Path:
