@@ -401,3 +401,20 @@ def test_a_python_agent_that_is_slow_to_load_says_so_and_its_loading_is_not_its_
         rows = list(reader.attempts())
     assert [row.detail for row in rows] == [""] * 3
     assert min(row.duration_ms or 0.0 for row in rows) < 400
+
+
+def test_no_process_of_a_python_agent_has_its_loading_counted(cli: Cli, project: Path) -> None:
+    """Each of the attempts at the same time starts a process, and loading takes longer than an attempt may."""
+    Path("own.py").write_text(
+        "import time\ntime.sleep(2.2)\n\n\ndef answer(message, session):\n    return 'hi there'\n"
+    )
+    Path("slow.yaml").write_text(
+        "test_cases:\n"
+        + "".join(f"  - {{name: t{n}, messages: [q], expected: {{should_contain: hi}}}}\n" for n in range(4))
+    )
+    (project / "tui_eval.yaml").write_text(
+        "agents:\n  own: {type: python, function: 'own.py:answer', timeout: 2}\n"
+    )
+    ran = cli("run", "slow.yaml", "--agent", "own", "--trust", "-j", "4")
+    assert ran.code == 0, ran.out + ran.err
+    assert ran.err.count("loading own.py: not counted as the agent's time") == 1

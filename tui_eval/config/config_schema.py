@@ -246,7 +246,7 @@ AGENT_OPTIONS: dict[str, dict[str, Check]] = {
         "tool_calls": text,
         "usage": text,
     },
-    "python": {"function": text},
+    "python": {"function": text, "fresh": flag},
     "command": {"command": command, "env": headers, "cwd": text},
     "echo": {"prefix": text},
     "scripted": {"script": text, "seed": integer(0)},

@@ -8,7 +8,7 @@ import time
 import uuid
 from collections.abc import Awaitable, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from contextvars import ContextVar
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -32,7 +32,7 @@ from tui_eval.engine import grader_choice, replayed
 from tui_eval.engine.hosts import Hosts
 from tui_eval.engine.row_order import Memory
 from tui_eval.events import Finished
-from tui_eval.guard import figures
+from tui_eval.guard import fair_share, figures
 from tui_eval.guard.fair_share import in_thread
 from tui_eval.guard.secrets import Masker
 from tui_eval.guard.trust import NeedsTrust, Trust
@@ -441,8 +441,9 @@ class RunContext(Hosts):
                 _saved(known.cost)
                 return JudgeAnswer(known.text, known.model, output=known.output)
         try:
-            await agent.prepare(self.tell)
-            session = await agent.open(context)
+            with fair_share.waiting() if agent.preparing else nullcontext():
+                await agent.prepare(self.tell)
+                session = await agent.open(context)
             try:
                 async for event in session.send(Request(turn=1, text=text, schema=schema)):
                     if isinstance(event, Finished):

@@ -93,13 +93,16 @@ class Lease:
     in memory is there in the next turn. A file changed meanwhile counts for the next lease.
     """
 
-    def __init__(self, host: ScriptHost, name: str, owner: str = "agent", *, renewed: bool = False) -> None:
+    def __init__(
+        self, host: ScriptHost, name: str, owner: str = "agent", *, renewed: bool = False, fresh: bool = False
+    ) -> None:
         """`name` is the attempt's and `owner` whose process it is, for messages; after its process has ended
-        and this was said, `renewed` calls go to another."""
+        and this was said, `renewed` calls go to another. `fresh`: one that nobody had before and nobody gets after."""
         self._host = host
         self.name = name
         self.owner = owner
         self.renewed = renewed
+        self.fresh = fresh
         self.process: ScriptProcess | None = None
         self.answered = False
         self.released = False
@@ -191,9 +194,9 @@ class ScriptHost(ABC):
         """As `call`, for threads without an event loop."""
         return result_of(self._ask(request("call", file, function, args, kwargs), timeout))
 
-    def lease(self, name: str, owner: str = "agent", *, renewed: bool = False) -> Lease:
+    def lease(self, name: str, owner: str = "agent", *, renewed: bool = False, fresh: bool = False) -> Lease:
         """A claim for the calls of one attempt; a process is looked for with the first. To be released."""
-        return Lease(self, name, owner, renewed=renewed)
+        return Lease(self, name, owner, renewed=renewed, fresh=fresh)
 
     def release(self, lease: Lease, *, with_started: bool = False) -> None:
         """As `Lease.release`."""
@@ -306,10 +309,13 @@ class ScriptHost(ABC):
         with self._lock:
             if self._closed or lease.released:
                 raise ScriptError(f"the {self.language} process was closed", code="worker-lost")
-            process = self._launched(place)
-            process.hold(lease)
-            process.retired = True
-            lease.process = process
+            self._own(place, lease)
+
+    def _own(self, place: Hashable, lease: Lease) -> ScriptProcess:
+        process = lease.process = self._launched(place)
+        process.hold(lease)
+        process.retired = True
+        return process
 
     async def _begin(
         self, request: dict[str, Any], listener: Listener, lease: Lease | None = None, *, alone: bool = False
@@ -375,6 +381,8 @@ class ScriptHost(ABC):
                 raise ScriptError(f"the {self.language} process was closed", code="worker-lost")
             if lease is not None and lease.process is not None:
                 return lease.process
+            if lease is not None and lease.fresh:
+                return self._own(place, lease)
             process = self._fit(place, lease) or self._new(place)
             if lease is not None:
                 process.hold(lease)

@@ -18,7 +18,7 @@ from tests.support.agents import agent, context, kinds, of, services, talk
 from tests.support.waiting import until
 from tui_eval.agents import AgentError, Request, create
 from tui_eval.config.project import AgentSpec, ConfigError
-from tui_eval.events import Note, TextDelta, ToolCall, ToolResult, UsageReport
+from tui_eval.events import Finished, Note, TextDelta, ToolCall, ToolResult, UsageReport
 from tui_eval.guard.trust import NeedsTrust
 from tui_eval.model import Attempt, Entry, Reply
 from tui_eval.scripting.python.python_host import printed
@@ -139,6 +139,59 @@ async def test_python_errors_edits_and_trust(folder: Path) -> None:
     await create(spec, services(folder, trusted=False)).close()
     with pytest.raises(ConfigError, match="there is no file"):
         agent("python", folder, function="none.py:f")
+
+
+COUNTING = """
+N = 0
+
+def answer(message, session):
+    global N
+    N += 1
+    return f"{N}"
+"""
+
+
+@pytest.mark.parametrize("fresh", [False, True])
+async def test_what_a_module_keeps_is_seen_by_later_attempts_unless_each_has_a_fresh_process(
+    fresh: bool, tmp_path: Path
+) -> None:
+    (tmp_path / "counting.py").write_text(COUNTING)
+    it = agent("python", tmp_path, function="counting.py:answer", fresh=fresh)
+    said = [[reply.text for reply in (await talk(it, "a", "b"))[1]] for _ in range(3)]
+    assert said == ([["1", "2"]] * 3 if fresh else [["1", "2"], ["3", "4"], ["5", "6"]])
+    await it.close()
+
+
+async def test_a_conversation_begins_in_a_process_that_has_loaded_the_file(tmp_path: Path) -> None:
+    (tmp_path / "loads.py").write_text(
+        "import os\nopen(f'loaded.{os.getpid()}', 'x')\n\n\n"
+        "def answer(message, session):\n    return str(os.getpid())\n"
+    )
+    it = agent("python", tmp_path, function="loads.py:answer")
+    sessions = [await it.open(context(number)) for number in range(1, 4)]
+    loaded = {file.suffix[1:] for file in tmp_path.glob("loaded.*")}
+    assert len(loaded) == 3  # one each, before anything was asked
+    said = set()
+    for session in sessions:
+        async for event in session.send(Request(1, "hi")):
+            if isinstance(event, Finished):
+                said.add(event.reply.text)
+        await session.close()
+    assert said == loaded
+    await it.close()
+
+
+async def test_a_process_that_ends_before_it_was_asked_anything_is_replaced(tmp_path: Path) -> None:
+    (tmp_path / "bot.py").write_text("def answer(message, session):\n    return 'there'\n")
+    it = agent("python", tmp_path, function="bot.py:answer")
+    session = await it.open(context())
+    process = session.lease.process  # type: ignore[attr-defined]
+    process.kill()
+    await asyncio.to_thread(process.wait)
+    events = [event async for event in session.send(Request(1, "hi"))]
+    assert isinstance(events[-1], Finished) and events[-1].reply.text == "there"
+    await session.close()
+    await it.close()
 
 
 async def test_python_as_promptfoo_provider(folder: Path) -> None:

@@ -11,8 +11,7 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import time
-from collections.abc import AsyncIterator, Callable
-from pathlib import Path
+from collections.abc import AsyncIterator
 from typing import Any
 
 from tui_eval.agents.base import (
@@ -38,7 +37,7 @@ from tui_eval.config.project import AgentSpec
 from tui_eval.events import Event, Finished, TextDelta, UsageReport
 from tui_eval.guard.trust import agent_code
 from tui_eval.model import Reply, Usage
-from tui_eval.scripting.python.python_host import Description, Lease, PythonHost, ScriptError
+from tui_eval.scripting.python.python_host import Lease, PythonHost, ScriptError
 
 
 class PythonAgent(Agent):
@@ -49,18 +48,16 @@ class PythonAgent(Agent):
     def __init__(self, spec: AgentSpec, services: Services) -> None:
         super().__init__(spec, services)
         options = Options(
-            spec, services, frozenset({"function", "promptfoo", "config", "id", "provider_env"})
+            spec, services, frozenset({"function", "fresh", "promptfoo", "config", "id", "provider_env"})
         )
         given = options.required("function", "my_agent.py:answer")
         if not spec.typed:
             services.trust.require(agent_code(given, spec.name, spec.base, services.root))
         self.file, self.function = options.file_function(given, "function")
         self.promptfoo = options.flag("promptfoo")
+        self.fresh = options.flag("fresh")
         self.options = provider_options(spec, services.root)
         self.host = PythonHost(services.root, services.script_memory)
-        self._described: Description | None = None
-        self._described_at = 0
-        self._describing = asyncio.Lock()
 
     @classmethod
     def reported(cls, spec: AgentSpec) -> Capabilities:
@@ -76,38 +73,25 @@ class PythonAgent(Agent):
     def preparing(self) -> str:
         return f"loading {self.file.name}"
 
-    async def prepare(self, tell: Callable[[str], None] | None) -> None:
-        """Load the file, whose imports may take many seconds that are not the agent's. Further processes, for attempts
-        at the same time, load it in their first call."""
-        await self._describe()
-
-    async def _describe(self) -> Description:
-        """How the function wants to be called (looked at again when its file changed).
+    async def open(self, context: SessionContext) -> Session:
+        """Begin a conversation, by how the function wants to be called, in a process that has loaded its file: imports
+        may take many seconds that are not the agent's.
 
         Raises:
             AgentError: its file does not load, or has no such function.
         """
-        async with self._describing:
-            changed = _changed_at(self.file)
-            if self._described is None or changed != self._described_at:
-                try:
-                    self._described = await self.host.describe(self.file, self.function)
-                except ScriptError as error:
-                    raise AgentError(one_line(str(error)), code=error.code) from None
-                self._described_at = changed
-            return self._described
-
-    async def open(self, context: SessionContext) -> Session:
-        """Begin a conversation, by how the function wants to be called.
-
-        Raises:
-            AgentError: as `_describe`.
-        """
-        described = await self._describe()
+        lease = self.host.lease(f"{context.case_id} (attempt {context.attempt})", fresh=self.fresh)
+        try:
+            described = await self.host.describe(self.file, self.function, lease=lease)
+        except ScriptError as error:
+            lease.release()
+            raise AgentError(one_line(str(error)), code=error.code) from None
+        except BaseException:
+            lease.release()
+            raise
         streams = described.is_async_gen or described.is_generator
         by_turn = len(described.parameters) > 1 or streams
         self.takes_whole_conversation = not by_turn and not self.promptfoo
-        lease = self.host.lease(f"{context.case_id} (attempt {context.attempt})")
         return PythonSession(self, context, lease, streams, len(described.parameters) > 1)
 
     async def close(self) -> None:
@@ -261,10 +245,3 @@ _KINDS = {str: "text", dict: "a mapping", list: "a list", bool: "a boolean", typ
 
 def _kind(value: Any) -> str:
     return _KINDS.get(type(value), "a number")
-
-
-def _changed_at(file: Path) -> int:
-    try:
-        return file.stat().st_mtime_ns
-    except OSError:
-        return 0

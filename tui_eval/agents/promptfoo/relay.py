@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
 
@@ -53,6 +53,15 @@ class RelayAgent(Agent):
         self.target = services.agent(msgspec.convert(target, AgentSpec))
         by_metadata = self.target.capabilities.calls_in_metadata
         self.capabilities = dataclasses.replace(self.capabilities, calls_in_metadata=by_metadata)
+
+    @property
+    def preparing(self) -> str:
+        """What the target does."""
+        return self.target.preparing
+
+    async def prepare(self, tell: Callable[[str], None] | None) -> None:
+        """Let the target do what comes before an attempt."""
+        await self.target.prepare(tell)
 
     async def open(self, context: SessionContext) -> Session:
         """Begin a conversation with the target."""

@@ -6,7 +6,8 @@ import asyncio
 import random
 import re
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager, nullcontext
 from functools import cached_property
 from typing import TYPE_CHECKING, TypeVar
 
@@ -191,16 +192,28 @@ class Running:
         return known
 
     async def _prepare(self, agent: Agent) -> None:
-        before = time.perf_counter()
-        loop = asyncio.get_running_loop()
-        slow = loop.call_later(SLOW, self._waits_for, agent.preparing) if agent.preparing else None
-        try:
+        with self._preparing(agent):
             await agent.prepare(self._teller(for_person=True))
-        finally:
-            if slow is not None:
-                slow.cancel()
-            self.collector.goes_on()
-            self.uncounted_ms += (time.perf_counter() - before) * 1000
+
+    @contextmanager
+    def _preparing(self, agent: Agent) -> Iterator[None]:
+        """What an agent needs before it can be asked is done inside: no limit and no duration counts it."""
+        loop = asyncio.get_running_loop()
+        before = loop.time()
+        slow = loop.call_later(SLOW, self._waits_for, agent.preparing) if agent.preparing else None
+        with self.limits.uncounted():
+            try:
+                yield
+            finally:
+                if slow is not None:
+                    slow.cancel()
+                self.collector.goes_on()
+                self._clock += loop.time() - before
+
+    async def _begin(self, agent: Agent, context: SessionContext) -> Session:
+        """Open the agent's session; where that is part of preparing, as a process that loads code, it is not counted."""
+        with self._preparing(agent) if agent.preparing else nullcontext():
+            return await agent.open(context)
 
     def _waits_for(self, what: str) -> None:
         self.collector.waits(what)
@@ -222,11 +235,11 @@ class Running:
         answers = self.environment.answers
         asked = await answers.asked(spec, context) if answers is not None and self._from_cache(spec) else None
         if answers is None or not self._from_cache(spec):
-            return await agent.open(context)
+            return await self._begin(agent, context)
 
         async def opened() -> Session:
             await self._prepare(agent)
-            return await agent.open(context)
+            return await self._begin(agent, context)
 
         if asked is None:
             return await opened()

@@ -4,8 +4,14 @@ waits for a worker which others hold, does not count, save against limits that c
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext, suppress
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import (
+    AbstractAsyncContextManager,
+    asynccontextmanager,
+    contextmanager,
+    nullcontext,
+    suppress,
+)
 from typing import TypeVar
 
 from tui_eval.assertions import evidence as seen
@@ -90,6 +96,21 @@ class TimeLimits:
                 later = when + seconds
                 scope.reschedule(later if self._deadline is None else min(later, max(when, self._deadline)))
         self._tell()
+
+    @contextmanager
+    def uncounted(self) -> Iterator[None]:
+        """What an agent needs before it can be asked is done inside: only a suite's limit goes on meanwhile."""
+        deadline, before = self._deadline, asyncio.get_running_loop().time()
+        moves = deadline is not None and self._job.deadline_suite is None
+        if moves:
+            self._deadline = None
+        self.stop()
+        try:
+            yield
+        finally:
+            if deadline is not None and moves:
+                self._deadline = deadline + asyncio.get_running_loop().time() - before
+            self.go_on()
 
     def stop(self) -> None:
         """It waits for a worker that others hold (`fair_share.Clock`)."""

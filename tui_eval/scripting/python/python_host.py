@@ -94,16 +94,22 @@ class PythonHost(ScriptHost):
                     return
                 yield _event(answer, file, function)
 
-    async def describe(self, file: Path, function: str, *, timeout: float | None = 60) -> Description:
-        """How the function may be called; loads the file.
+    async def describe(
+        self, file: Path, function: str, *, timeout: float | None = 60, lease: Lease | None = None
+    ) -> Description:
+        """How the function may be called; loads the file, in the lease's process where there is one.
 
         Raises:
             ScriptError: the file fails to load or has no such function.
         """
         asked = request("describe", file, function, (), None)
-        async with aclosing(self._answers(asked, timeout, None)) as answers:
+        before = lease is not None and lease.answered
+        async with aclosing(self._answers(asked, timeout, lease)) as answers:
             async for answer in answers:
-                return Description(**result_of(answer).value)
+                found = Description(**result_of(answer).value)
+                if lease is not None:
+                    lease.answered = before  # nothing was called: it keeps nothing yet that could be lost
+                return found
         raise AssertionError("a call has an answer")
 
 
