@@ -170,6 +170,14 @@ def _object(value: Any) -> Any:
     return value
 
 
+def verifies_others(query: AgentQuery, transcript: Sequence[Entry]) -> bool:
+    """Whether a query is none that the agent ran but what its server made of the results of those."""
+    ran = {" ".join(one.sql.split()).rstrip("; ") for one in queries_called(transcript)}
+    return (
+        query.source == "verification" and bool(ran) and " ".join(query.sql.split()).rstrip("; ") not in ran
+    )
+
+
 def _called(transcript: list[Entry]) -> AgentQuery | None:
     return next(queries_called(transcript), None)
 

@@ -12,6 +12,10 @@ from tui_eval.frames.sql_faults import SqlFault
 
 EXPECTED = pl.DataFrame({"status": ["open", "paid"], "revenue": [10.5, 20.0]})
 WRONG = EXPECTED.with_columns(pl.col("revenue") * 100)
+WIDE = pl.DataFrame({"status": ["open", "paid"], "revenue": [1.5, 2.5]})
+FINER = pl.DataFrame({"status": ["open", "open", "paid"], "revenue": [10.0, 0.5, 20.0]})
+UNSAID = "its query gives other rows than expected ({}), the answer others again: which of both went wrong cannot be said"
+ADDS_UP = "its query gives finer rows (row count: 3 vs 2), which add up to the expected ones; the answer has "
 ANSWER, OTHER = EXPECTED.to_dicts(), [{"status": "open", "revenue": 1.0}, {"status": "paid", "revenue": 2.0}]
 
 
@@ -23,8 +27,14 @@ ANSWER, OTHER = EXPECTED.to_dicts(), [{"status": "open", "revenue": 1.0}, {"stat
         (EXPECTED, None, "retold", "its query gives the right rows: the answer retold them wrongly"),
         (EXPECTED, ANSWER, "neither", "the agent's query and its answer give the expected rows"),
         (WRONG, ANSWER, "lucky", "its query gives other rows (values differ), the answer is right all the same"),
-        (WRONG, OTHER, "both", "its query is wrong: values differ; the answer has other rows than it, too"),
-        (EXPECTED.head(1), OTHER, "both", "its query is wrong: row count: 1 vs 2; the answer has other rows than it, too"),
+        (WIDE, [*WIDE.to_dicts()[:2], {"status": "lost", "revenue": 1.0}], "both", "its query is wrong: values differ; the answer has other rows than it, too"),
+        (EXPECTED.head(1), [*ANSWER[:1], {"status": "lost", "revenue": 2.0}], "both", "its query is wrong: row count: 1 vs 2; the answer has other rows than it, too"),
+        (EXPECTED.head(1), OTHER, "unknown", UNSAID.format("row count: 1 vs 2")),
+        (WRONG, OTHER, "unknown", UNSAID.format("values differ")),
+        (pl.DataFrame({"n": [3]}), OTHER, "unknown", UNSAID.format("missing columns: {'revenue', 'status'}")),
+        (EXPECTED.select("status"), OTHER, "unknown", UNSAID.format("missing columns: {'revenue'}")),
+        (FINER, OTHER, "unknown", ADDS_UP + "others"),
+        (FINER, FINER.to_dicts(), "query", ADDS_UP + "them"),
         (SqlFault("Binder Error: no such column"), OTHER, "unknown", "the agent's query cannot be run here: Binder Error: no such column"),
         (None, OTHER, "unknown", "the agent's query is not in the record"),
     ],

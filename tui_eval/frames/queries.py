@@ -36,8 +36,9 @@ class Conclusion:
     """Whether the query was wrong or what the agent made of its rows.
 
     `blame` is `query` (its rows are not the expected ones, and the answer has them), `retold` (its rows are
-    right, the answer has others), `both`, `lucky` (the query is wrong, the answer is right), `neither`, `ties` (the
-    answer is as right as what is expected, whose LIMIT cuts through rows that tie: `CutTies`), or `unknown`: it cannot be run or compared here, `line` says why. `renamed` are the
+    right, the answer has others), `both` (the answer has what is wrong of its rows, and more is wrong), `lucky` (the query is wrong, the answer is right), `neither`, `ties` (the
+    answer is as right as what is expected, whose LIMIT cuts through rows that tie: `CutTies`), or `unknown`: it cannot be run
+    or compared here, or nothing shows that the answer was made of its rows as they are; `line` says why. `renamed` are the
     query's columns that were read as expected ones of other names, `cause` the mistake that was found in it. Of a query
     that failed `place` is its line and the caret under it, as the database shows them.
     """
@@ -51,16 +52,35 @@ class Conclusion:
     @property
     def short(self) -> str:
         """The line for a narrow screen, the step that went wrong first."""
-        return f"{_WRONG}{self.cause}" if self.cause else _SHORT.get(self.blame) or self.line
+        if self.cause:
+            return f"{_WRONG}{self.cause}"
+        return _SHORT.get(self.blame) or self.line if self.line.startswith((_WRONG, _RIGHT)) else self.line
 
     def caused_by(self, query: MendedQuery) -> Conclusion:
         """The same, and the mistake without which the query gives the expected rows, in place of what differs."""
-        rest = self.line.rpartition("; ")[2]
+        rest = self.line.rpartition("; ")[2] if self.blame == "query" else _OTHERS
+        blame: Blame = "query" if self.blame == "query" else "both"
         words = f"{query.mistake} ({query.instead}, it gives the expected rows)"
-        return replace(self, line=f"{_WRONG}{words}; {rest}", cause=query.mistake)
+        return replace(self, blame=blame, line=f"{_WRONG}{words}; {rest}", cause=query.mistake)
+
+    @property
+    def accuses(self) -> bool:
+        """Whether a query is called wrong by its rows alone."""
+        return self.line.startswith(_WRONG) and not self.cause
+
+    def of_verification(self, *, right: bool) -> Conclusion:
+        """The same of a query with which the agent's server made the answer of what the agent's own queries gave: it is
+        not theirs. `right`: one of these gives the expected rows."""
+        if right:
+            return replace(self, blame="retold", line=f"{_RIGHT}the verification query makes others of them")
+        return replace(self, line=self.line.replace(_WRONG, _VERIFIED, 1))
 
 
 _WRONG = "its query is wrong: "
+_VERIFIED = "its query, or the one that verifies it, is wrong: "
+_RIGHT = "its query gives the right rows: "
+_OTHERS = "the answer has other rows than it, too"
+_UNSAID = "its query gives other rows than expected ("
 _SHORT: dict[Blame, str] = {
     "query": "its query is wrong, the answer has its rows",
     "retold": "retold wrongly: its query gives the right rows",
@@ -113,16 +133,84 @@ def conclude(
             names = some_of([f"{wanted} as {name}" for name, wanted in renamed.items()], 3)
             line = f"its query gives the right rows but for names ({names}); the answer has its rows"
             return Conclusion("query", line, renamed)
-        return Conclusion("retold", "its query gives the right rows: the answer retold them wrongly", renamed)
+        return Conclusion("retold", f"{_RIGHT}the answer retold them wrongly", renamed)
     if right.passed:
         return Conclusion(
             "lucky", f"its query gives other rows ({best.message}), the answer is right all the same", renamed
         )
+    told = set(_names(_frame(answer)))
     for mapping in _mappings(names, _names(given)):
         kept = [name for name in names if name in mapping.values() or name in _names(given)]
-        if kept and compare(answer, _typed(own, mapping), settings, kept).passed:
+        if not kept or not told.intersection(names) <= {*kept}:
+            continue  # what the answer has beyond it comes from elsewhere
+        if compare(answer, _typed(own, mapping), settings, kept).passed:
+            if _adds_up(expected, _typed(own, mapping), settings, columns):
+                line = f"its query gives finer rows ({best.message}), which add up to the expected ones; the answer has them"
+                return Conclusion("query", line, mapping)
             return Conclusion("query", f"{_WRONG}{best.message}; the answer has its rows", mapping)
-    return Conclusion("both", f"{_WRONG}{best.message}; the answer has other rows than it, too", renamed)
+    if any(
+        _comes_of(expected, _typed(own, mapping), answer, settings, names)
+        for mapping in _mappings(names, _names(given))
+    ):
+        return Conclusion("both", f"{_WRONG}{best.message}; {_OTHERS}", renamed)
+    if _adds_up(expected, _typed(own, renamed), settings, columns):
+        line = f"its query gives finer rows ({best.message}), which add up to the expected ones; the answer has others"
+        return Conclusion("unknown", line, renamed)
+    line = f"{_UNSAID}{best.message}), the answer others again: which of both went wrong cannot be said"
+    return Conclusion("unknown", line, renamed)
+
+
+def _adds_up(
+    expected: Any, own: Any, settings: ComparisonSettings | None, columns: Sequence[str] | None
+) -> bool:
+    """Whether the expected rows are sums of a query's."""
+    from tui_eval.frames.diagnosis.granularity import granularity
+    from tui_eval.frames.difference import align
+
+    found = align(expected, own, settings, columns)
+    if found.missing_columns or found.lengths[0] >= found.lengths[1]:
+        return False
+    coarse = granularity(found)
+    return coarse is not None and coarse.explained == coarse.total
+
+
+def _comes_of(
+    expected: Any, own: Any, answer: Any, settings: ComparisonSettings | None, names: Sequence[str]
+) -> bool:
+    """Whether an answer was made of a query's rows as they are: it has most of what is wrong among them, or lacks what
+    they lack. Else that query may have been a look at something else, or one of which the answer was worked out."""
+    import polars as pl
+
+    from tui_eval.frames.difference import align
+
+    known = set(_names(_frame(own)))
+    shared = [name for name in names if name in known.intersection(_names(_frame(answer)))]
+    if not shared:
+        return False
+    wanted, taken = align(expected, own, settings, shared), align(own, answer, settings, shared)
+    e_rows, own_rows = wanted.aligned()
+    taken_rows = taken.aligned()[0]
+    alike = taken.same_cells().with_columns(taken_rows.alias("")).filter(taken_rows.is_not_null()).sort("")
+    differs = wanted.same_cells().select(pl.all().not_())
+    there = own_rows.is_not_null()
+    both = e_rows.is_not_null() & there
+    at = own_rows.filter(both)
+    wrong = kept = 0
+    for name in shared:
+        apart = at.filter(differs.get_column(name).filter(both))
+        wrong += len(apart)
+        kept += int(alike.get_column(name).gather(apart).sum())
+    extra = own_rows.filter(there & e_rows.is_null())
+    wrong += len(extra)
+    whole = alike.select(pl.all_horizontal(shared)).to_series()
+    kept += int(whole.gather(extra).sum())
+    if wrong:
+        return kept * 2 > wrong
+    lacking = e_rows.filter(own_rows.is_null())
+    if not len(lacking) or int(whole.sum()) * 2 <= len(whole):
+        return False
+    e_told, a_told = align(expected, answer, settings, shared).aligned()
+    return int(e_told.filter(a_told.is_null()).is_in(lacking.implode()).sum()) * 2 > len(lacking)
 
 
 def changing_conclusion(expected: str | None) -> Conclusion | None:
@@ -153,7 +241,7 @@ def conclude_over_ties(
 def to_mend(found: Conclusion, expected: str | None, own: str, dialect: str = "duckdb") -> list[MendedQuery]:
     """The agent's query without its usual mistakes, where it is wrong: the caller runs them, and the first one that
     `gives_expected` was the cause (`Conclusion.caused_by`)."""
-    if found.blame not in ("query", "both") or not found.line.startswith(_WRONG) or not expected:
+    if not found.line.startswith((_WRONG, _UNSAID)) or not expected:
         return []
     from tui_eval.frames.mended_queries import mended
 

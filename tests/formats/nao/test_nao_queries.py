@@ -43,6 +43,7 @@ async def judged(
     ran: list[str] | None = None,
     comparison: dict[str, Any] | None = None,
     transcript: list[Entry] | None = None,
+    verified: str | None = None,
 ) -> Judgement:
     async def run(database: str | None, query: str) -> SqlResult:
         if ran is not None:
@@ -52,7 +53,9 @@ async def judged(
     async def answer(columns: list[str]) -> RowsAnswer:
         if rows is None:
             raise CannotJudge("no rows")
-        return RowsAnswer(rows, columns=columns, source="extraction")
+        return RowsAnswer(
+            rows, sql=verified, columns=columns, source="verification" if verified else "extraction"
+        )
 
     transcript = (
         transcript or [] if own is None else [Entry(1, "tool_call", name="run_sql", arguments={"sql": own})]
@@ -184,7 +187,7 @@ async def test_it_is_concluded_by_the_rules_of_the_case() -> None:
     documented = await judged(sql, right, wrong)
     reference = await judged(sql, right, wrong, compat="reference")  # two decimals are compared
     blames = [one.data.settings["conclusion"]["blame"] for one in (documented, reference) if one.data]
-    assert blames == ["both", "retold"]
+    assert blames == ["unknown", "retold"]
 
 
 async def test_where_the_expected_query_fails_its_place_and_the_answers_rows_are_kept(tmp_path: Path) -> None:
@@ -275,6 +278,29 @@ async def test_a_query_whose_rows_the_answer_has_is_blamed_whatever_other_ones_w
     assert "the answer has its rows; another of its queries gives the right ones" in kept["line"]
     alone = await judged(EXPECTED, None, rows, transcript=called((wrong, None)))
     assert alone.data is not None and "another" not in alone.data.settings["conclusion"]["line"]
+
+
+@pytest.mark.parametrize(
+    ("own", "blame", "line"),
+    [
+        (EXPECTED, "retold", "its query gives the right rows: the verification query makes others of them"),
+        (
+            "select * from orders",
+            "query",
+            "its query, or the one that verifies it, is wrong: row count: 4 vs 5; the answer has its rows",
+        ),
+        (None, "query", "its query is wrong: row count: 4 vs 5; the answer has its rows"),
+    ],
+)
+async def test_the_query_by_which_a_server_verifies_is_not_taken_for_the_agents(
+    own: str | None, blame: str, line: str
+) -> None:
+    verified = EXPECTED.replace("orders group", "orders where status <> 'completed' group")
+    transcript = called((own, None)) if own else None
+    found = await judged(EXPECTED, None, RIGHT[1:], transcript=transcript, verified=verified)
+    assert found.data is not None
+    kept = kept_conclusion(found.data)
+    assert kept is not None and (kept.blame, kept.line) == (blame, line)
 
 
 async def test_of_wrong_queries_that_with_the_expected_columns_counts() -> None:

@@ -333,7 +333,7 @@ async def _concluded(
     data: DataDetails, answer: RowsAnswer, result: SqlResult | None, settings: Any, evidence: JudgeInput
 ) -> None:
     """Run the agent's own query and keep which step went wrong; nothing where the record has no query of it."""
-    from tui_eval.agent_query import query_behind, rows_recorded
+    from tui_eval.agent_query import query_behind, rows_recorded, verifies_others
     from tui_eval.frames.queries import changing_conclusion, conclude, recorded_conclusion
     from tui_eval.frames.sql_faults import SqlFault, fault_of
 
@@ -371,6 +371,9 @@ async def _concluded(
         found = await in_thread(lambda: recorded_conclusion(data, own.sql, rows)) or found
     elif tied is None and result is not None:
         found = await _caused(found, data, own.sql, result, settings, evidence)
+    if tied is None and found.accuses and verifies_others(own, evidence.transcript):
+        right = result is not None and await _one_right(result, columns, settings, evidence)
+        found = found.of_verification(right=right)
     if knew and found.blame == "query":
         found = replace(found, line=f"{found.line}; another of its queries gives the right ones")
     kept: dict[str, Any] = {"blame": found.blame, "line": found.line, "source": own.source}
@@ -464,6 +467,33 @@ async def _right_one(
     if answered is not None:
         return answered, right is not None and right.sql != answered.sql
     return right or best, False
+
+
+async def _one_right(
+    expected: SqlResult, columns: Sequence[str] | None, settings: Any, evidence: JudgeInput
+) -> bool:
+    """Whether one of the queries that the agent ran gives the expected rows."""
+    from tui_eval.agent_query import queries_called
+    from tui_eval.frames.mended_queries import MENDING_SECONDS
+    from tui_eval.frames.queries import gives_expected
+
+    run, began = evidence.services.agent_sql, time.monotonic()
+    asked = list(dict.fromkeys(one.sql for one in queries_called(evidence.transcript)))
+    for sql in asked[:_MOST_QUERIES] if run is not None else ():
+        assert run is not None
+        if time.monotonic() - began > MENDING_SECONDS:
+            break
+        try:
+            given = await run(evidence.case.database, sql)
+        except Exception:
+            continue  # what cannot be run here says nothing
+        if await in_thread(
+            lambda given=given: gives_expected(
+                given, expected, settings, columns, reference=evidence.reference
+            )
+        ):
+            return True
+    return False
 
 
 async def _caused(

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tui_eval.agent_query import agent_query, queries_run, rows_given
+from tui_eval.agent_query import agent_query, queries_run, rows_given, verifies_others
 from tui_eval.config.project import Config, ConfigError, DatabaseSpec, case_database
 from tui_eval.frames.sql_faults import SqlFault, fault_of
 from tui_eval.guard.trust import NeedsTrust, Trust
@@ -200,6 +200,8 @@ def concluded_from(
             made, expected, settings, columns, reference=reference
         ):
             return found.caused_by(query)
+    if found.accuses and verifies_others(queries.own, asked.attempt.transcript):
+        return kept if kept is not None and kept.blame == "retold" else found.of_verification(right=False)
     return found
 
 

@@ -63,7 +63,8 @@ def line_of(asked: Asked) -> tuple[str, str]:
     [
         (WRONG_ROWS, WRONG, "query", "the answer has its rows"),
         (RETOLD, WANTED.replace("sum(amount)", "sum( amount )"), "retold", "the answer retold them wrongly"),
-        (RETOLD, WRONG, "both", "the answer has other rows than it, too"),
+        (RETOLD, WRONG, "unknown", "which of both went wrong cannot be said"),
+        ([*RETOLD, WRONG_ROWS[0]], WRONG, "both", "the answer has other rows than it, too"),
         (RETOLD, "SELECT nothing FROM orders", "unknown", "cannot be run here: "),
         (RETOLD, "DROP TABLE orders", "unknown", "cannot be run here: "),
         (RETOLD, "SELECT * FROM read_csv('/etc/passwd')", "unknown", "cannot be run here: "),
