@@ -18,6 +18,7 @@ from tui_eval.tui.state.lists.telling_apart import (
     NOT_AT_ALL,
     cut,
     differences,
+    heads_apart,
     listed,
     named_together,
     row_names,
@@ -52,6 +53,35 @@ def test_numbered_names_keep_all_of_their_number_before_more_of_their_end() -> N
     for width in (9, 10, 11, 14):
         shown = {cut(name, differs[name], width) for name in names}
         assert len(shown) == len(names) and all(cell_len(text) <= width for text in shown)
+
+
+def test_heads_begin_with_what_tells_them_apart() -> None:
+    prompts = ["support_answer_terse", "support_answer_friendly", "support_chat"]
+    assert heads_apart(prompts, 8) == ["terse", "friendly", "chat"]
+    assert heads_apart(prompts, 6) == ["terse", "frien…", "chat"]
+    assert heads_apart(prompts, 10) == ["…terse", "…friendly", "…chat"]
+    assert heads_apart(prompts, 30) == prompts
+    assert heads_apart(["terse", *prompts], 7) == ["terse", "…_terse", "…iendly", "…t_chat"]
+    assert heads_apart(["gpt-4.1-mini", "gpt-4.5-mini", "gpt-4.1-mini"], 9) == [
+        "…4.1-mini",
+        "…4.5-mini",
+        "…4.1-mini",
+    ]
+    assert heads_apart(["atlas", "atlas-mini", "borealis-large"], 7) == ["atlas", "…mini", "boreal…"]
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    names=st.lists(
+        st.lists(st.sampled_from(("support", "answer", "4.1", "x" * 9, "größe", "日本の首都", "7")), min_size=1, max_size=5).map("_".join),
+        min_size=1, max_size=7,
+    ),
+    width=st.sampled_from((8, 9, 14, 30)),
+)  # fmt: skip
+def test_no_two_heads_read_the_same(names: list[str], width: int) -> None:
+    heads = heads_apart(names, width)
+    assert all(cell_len(head) <= width and "……" not in head for head in heads)
+    assert len(set(heads)) == len(set(names))
 
 
 @st.composite

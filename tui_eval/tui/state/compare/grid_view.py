@@ -13,12 +13,12 @@ from tui_eval.store.column_names import column_agent, in_columns
 from tui_eval.store.summary import share
 from tui_eval.tui.state.case.verdict_lines import GLYPHS
 from tui_eval.tui.state.lists.case_entry import CaseRow
-from tui_eval.tui.state.lists.telling_apart import NOT_AT_ALL, Differs, cut, differences
+from tui_eval.tui.state.lists.telling_apart import NOT_AT_ALL, Differs, cut, differences, heads_apart
 from tui_eval.tui.state.runs.run_view import NOT_RUN, RunView
-from tui_eval.tui.state.text.fitting import cell_len, end_of
+from tui_eval.tui.state.text.fitting import cell_len
 from tui_eval.tui.state.text.fitting import fit as fit_text
 from tui_eval.tui.state.text.formatting import cost, duration
-from tui_eval.tui.state.text.lines import Line, Span, fit, one_line, plain, width_of
+from tui_eval.tui.state.text.lines import Line, Span, fit, one_line, width_of
 
 Column = tuple[str, str, str]
 """Agent, model and prompt; empty where there is none."""
@@ -29,7 +29,7 @@ CELL = 9
 """Columns of the screen for a cell at least: the outcome's glyph with a figure, and a space."""
 WORDY = 17
 """From so many on a cell says its outcome as a word too."""
-NAME = 15
+NAME = 12
 """Columns of the screen for a test's name at least."""
 SOUNDED = 2_000
 """Tests whose names say how much room names need."""
@@ -196,18 +196,6 @@ def heads(found: Grid) -> list[list[str]]:
     return rows
 
 
-def _cut(names: Sequence[str], width: int) -> list[str]:
-    """The names in `width` cells, their beginning left out where only their ends differ."""
-    cut = [plain(fit((Span(name),), width)) for name in names]
-    meant: dict[str, set[str]] = {}
-    for short, name in zip(cut, names, strict=True):
-        meant.setdefault(short, set()).add(name)
-    return [
-        short if len(meant[short]) == 1 else end_of(name, width)
-        for short, name in zip(cut, names, strict=True)
-    ]
-
-
 def widths(found: Grid, width: int, first: int) -> tuple[int, int, int]:
     """Columns of the screen for the test's name and for each cell, and how many cells fit, from the
     column `first`. What is left over goes to the names as far as they need it, then to the cells."""
@@ -232,7 +220,7 @@ def title_lines(found: Grid, width: int, first: int, chosen: int) -> list[Line]:
         line: Line = (Span(f"{'' if lines else before:<{left}}", "muted"),)
         for begin, end in _spans(row, first, min(first + fits, len(found.columns))):
             # A name over several columns has the room of all of them.
-            name = _cut(row, each * (end - begin) - 1)[begin]
+            name = heads_apart(row, each * (end - begin) - 1)[begin]
             pad = " " * (each * (end - begin) - cell_len(name))
             line = (*line, Span(name, "tab-active" if begin <= chosen < end else "strong"), Span(pad))
         if first + fits < len(found.columns) and not lines:
@@ -262,12 +250,16 @@ def total_line(found: Grid, width: int, first: int) -> Line:
         cells = [test.cells[column] for test in found.tests if column in test.cells]
         ended = [cell for cell in cells if cell.status in ENDED]
         figures.append((sum(cell.status == "passed" for cell in ended), len(ended)))
-    # All in the longest form for which each column has room, and a space after it.
+    # All in the longest form for which each column has room, and a space after it: two after one with a space in it.
     forms = [
-        [form(passed, many) if many else "–" for passed, many in figures]
-        for form in (_passed_of_all, lambda passed, many: f"{passed}/{many}", _share_passed)
-    ]
-    told = next((form for form in forms if max(map(cell_len, form), default=0) < each), forms[-1])
+        ([form(passed, many) if many else "–" for passed, many in figures], after)
+        for form, after in (
+            (_passed_of_all, 2), (lambda passed, many: f"{passed}/{many}", 1), (_share_passed, 1)
+        )
+    ]  # fmt: skip
+    told = next(
+        (form for form, after in forms if max(map(cell_len, form), default=0) + after <= each), forms[-1][0]
+    )
     return fit((*line, *(Span(f"{fit_text(words, each - 1):<{each}}", "muted") for words in told)), width)
 
 

@@ -7,7 +7,7 @@ suites say which suite.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from itertools import combinations, islice, pairwise, product
 from math import prod
@@ -91,6 +91,40 @@ def cut(text: str, differs: Differs, width: int) -> str:
             front = f"{front}…{beginning}"
         rest = end_of(rest, half, sign="") if half else ""
     return f"{front}…{rest}"
+
+
+_WORD_ENDS = re.compile(r"[\s_/:|·-]|(?<!\d)\.")
+"""Where a word of a name ends: not within a version, `4.1`."""
+
+
+def heads_apart(names: Sequence[str], width: int) -> list[str]:
+    """Each of these names in at most `width` cells, no two of them alike that are not the same. Of those that begin
+    alike whole words are left out, and more only where that does not tell them apart."""
+    every = list(dict.fromkeys(names))
+    found = differences(every)
+    told = [
+        _without_words(every, found, width),
+        [end_of(name, width) if name in found else shorten(name, width) for name in every],
+        [cut(name, found.get(name, NOT_AT_ALL), width) for name in every],
+    ]
+    numbered = [shorten(f"{number} {name}", width) for number, name in enumerate(every, start=1)]
+    best = next((one for one in told if len(set(one)) == len(every)), numbered)
+    return [dict(zip(every, best, strict=True))[name] for name in names]
+
+
+def _without_words(names: Sequence[str], found: Mapping[str, Differs], width: int) -> list[str]:
+    """The names without the words with which another begins too, with a sign for these where all have room for it."""
+    if all(cell_len(name) <= width for name in names):
+        return list(names)
+    rests = {
+        name: name[max((end.end() for end in _WORD_ENDS.finditer(name, 0, differs.own + 1)), default=0) :]
+        for name, differs in found.items()
+    }
+    sign = "…" if all(cell_len(rest) < width for rest in rests.values()) else ""
+    return [
+        shorten(name if name not in rests or rests[name] in ("", name) else f"{sign}{rests[name]}", width)
+        for name in names
+    ]
 
 
 def shares(wanted: Sequence[int], room: int) -> list[int]:
