@@ -119,11 +119,11 @@ async def test_a_persons_time_is_not_the_agents(stepped) -> None:
 async def test_after_each_turn_stands_what_the_assertions_say_so_far(project) -> None:
     suite = """
     {agent: helper, connections: http, interactions: [
-      {text: one, response: {text: {keywords: one}}},
+      {text: one, response: {text: {keywords: one, gist: "says one"}}},
       {text: two, response: {text: {keywords: never}}}]}
     """
     guide = SUITE.replace('["three"]', '["three", "one"]')
-    config = "agents:\n  helper: {type: scripted, script: agent.script.yaml}\n"
+    config = "agents:\n  helper: {type: scripted, script: agent.script.yaml}\njudge: helper\n"
     root = project(suite=guide, script=SCRIPT, config=config, **{"net.hocon": suite})
 
     async def step_through(path: str, turns: int) -> list[str]:
@@ -152,7 +152,10 @@ async def test_after_each_turn_stands_what_the_assertions_say_so_far(project) ->
         'later: not yet: should_contain "three"',
         'later: not yet: should_contain "one"',
     ]
-    assert await step_through("net.hocon", 2) == ['passed: turn 1: keywords "one"']
+    assert await step_through("net.hocon", 2) == [
+        'passed: turn 1: keywords "one"',
+        'later: turn 1: gist "says one": the judge is asked at the end',
+    ]
 
 
 async def test_stopping(stepped) -> None:

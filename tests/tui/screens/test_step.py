@@ -33,11 +33,14 @@ HOSTILE = "\\x1b]0;x\\x07 [/b] \\u202e"
 
 @asynccontextmanager
 async def app_on(
-    root: Path, suite: str = SUITE, size: tuple[int, int] = (80, 24)
+    root: Path,
+    suite: str = SUITE,
+    size: tuple[int, int] = (80, 24),
+    agent: str = "{type: scripted, script: agent.script.yaml}",
 ) -> AsyncIterator[tuple[Any, Any]]:
     (root / "suite.yaml").write_text(suite)
     (root / "agent.script.yaml").write_text('default: {say: "you said {{message}}"}\nrate: 5000\n')
-    (root / "tui_eval.yaml").write_text("agents: {helper: {type: scripted, script: agent.script.yaml}}\n")
+    (root / "tui_eval.yaml").write_text(f"agents: {{helper: {agent}}}\n")
     client = EngineClient(root)
     try:
         async with running_app(root, size, engine=client) as (app, pilot):
@@ -107,6 +110,22 @@ async def test_a_step_that_waits_is_no_retry_and_the_key_goes_back_to_it(tmp_pat
         await pilot.press("escape", "b")
         await waiting(app, pilot, 2)
         assert app.screen.run_id == run and len(app.state.active) == 1
+
+
+async def test_before_a_turn_waits_it_says_what_the_agent_loads(tmp_path: Path) -> None:
+    (tmp_path / "bot.py").write_text(
+        "import os, time\nwhile not os.path.exists('go'):\n    time.sleep(0.02)\n\n"
+        "def answer(message, session):\n    return message\n"
+    )
+    async with app_on(tmp_path, agent="{type: python, function: 'bot.py:answer'}") as (app, pilot):
+        await until(lambda: isinstance(app.screen, AskScreen), pilot)
+        await pilot.press("o", "b")
+        await until(lambda: "loading bot.py" in screen_text(app), pilot)
+        assert "turn 1" not in screen_text(app) and "waits" not in screen_text(app)
+        (tmp_path / "go").touch()
+        await waiting(app, pilot, 1)
+        assert "step waits" not in screen_text(app), "it is this screen that says so"
+        assert "o run on" in screen_text(app).splitlines()[-1]
 
 
 async def test_running_on_and_stopping(tmp_path: Path) -> None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import msgspec
 
 from tui_eval import formats
 from tui_eval.agents.base import Request
-from tui_eval.assertions.judge_input import JudgeInput, JudgeServices, Reports
+from tui_eval.assertions.judge_input import CannotJudge, JudgeAnswer, JudgeInput, JudgeServices, Reports
 from tui_eval.engine.attempt.collector import Collector
 from tui_eval.engine.attempt.finished import AttemptFailed
 from tui_eval.engine.attempt.stepping import Stepper
@@ -21,6 +23,7 @@ from tui_eval.store.encoding import encode_json
 _WORDS = {True: "passed", False: "failed", None: "later"}
 _SO_FAR = {True: "so far yes", False: "not yet", None: "at the end"}
 _LONGEST = 80
+_JUDGED_LAST = "the judge is asked at the end"
 
 
 class ByHand:
@@ -84,10 +87,19 @@ class ByHand:
             tool_call_count=self._collector.tool_calls,
             compat=job.compat,
             unknown=self._collector.unknown_figures,
-            services=JudgeServices(trust=environment.trust, root=environment.config.root, base=job.base),
+            services=JudgeServices(
+                ask_judge=_at_the_end if environment.judge(job.judge, job)[0] is not None else None,
+                trust=environment.trust,
+                root=environment.config.root,
+                base=job.base,
+            ),
         )
         judgement = await formats.judge(evidence)
         return [_line(verdict) for verdict in judgement.verdicts]
+
+
+async def _at_the_end(system: str | None, prompt: str, schema: dict[str, Any] | None) -> JudgeAnswer:
+    raise CannotJudge(_JUDGED_LAST)
 
 
 def _line(verdict: Verdict) -> str:
@@ -99,5 +111,7 @@ def _line(verdict: Verdict) -> str:
         what = f"{what} {clip(encode_json(storable(verdict.expected)).decode(), _LONGEST)}"
     if verdict.turn is None:
         return f"{_WORDS[None]}: {_SO_FAR[verdict.passed]}: {what}"
+    if verdict.reason == _JUDGED_LAST:
+        return f"{_WORDS[None]}: turn {verdict.turn}: {what}: {_JUDGED_LAST}"
     why = verdict.reason if not verdict.passed and verdict.reason else what
     return f"{_WORDS[verdict.passed]}: turn {verdict.turn}: {why}"

@@ -25,12 +25,13 @@ from tui_eval.store.run_folders import DATABASE, Store, StoreError, is_alive, is
 from tui_eval.store.schema import FOR_PERSON, AttemptRow, RunInfo
 from tui_eval.store.write_thread import FULL, LEFT_OUT
 from tui_eval.tui.controllers.places import PlaceController
-from tui_eval.tui.front import LiveText, RunChanged, SuitesChanged
+from tui_eval.tui.front import Front, LiveText, RunChanged, SuitesChanged
 from tui_eval.tui.loaders.follower import Follower, RunNews, counted_with, trust_wanted
 from tui_eval.tui.services import Core, Window
 from tui_eval.tui.state.runs.run_facts import progress_words, status_words, summary
 from tui_eval.tui.state.runs.run_group import RunGroup
 from tui_eval.tui.state.runs.run_view import RunView
+from tui_eval.tui.state.runs.step_view import WAITS
 from tui_eval.tui.state.text.fitting import shorten
 from tui_eval.tui.watching import Watcher
 
@@ -424,6 +425,11 @@ EVERY = 1.0
 class Footers(Protocol):
     """What shows the words."""
 
+    @property
+    def place(self) -> Front | None:
+        """The screen in front, where it is one that the person went to."""
+        ...
+
     def show_status(self) -> None:
         """Draw the end of every footer anew."""
         ...
@@ -451,14 +457,18 @@ class RunStatus:
 
     @property
     def _step_words(self) -> str:
-        """A step that waits for the person, with the key that goes back to it on its case."""
+        """A step that waits for the person, or runs, with the key that goes back to it on its case; its own screen
+        needs no word of it, but the room for its keys."""
+        front = self._footers.place
+        here = front.current() if front is not None and front.kind == "step" else None
         for run in reversed(self._core.state.active):
-            for row in run.attempts.values() if run.info.stepped else ():
+            if not run.info.stepped or (here is not None and here.run_id == run.info.id):
+                continue
+            for row in run.attempts.values():
                 case = run.cases.get(row.case_ref)
                 if case is not None and row.state != "done":
-                    return (
-                        f"step waits: {shorten(self._core.state.name_of(case.case_id, case.name), NAMED)} b"
-                    )
+                    name = shorten(self._core.state.name_of(case.case_id, case.name), NAMED)
+                    return f"step {'waits' if row.detail.startswith(WAITS) else 'runs'}: {name} b"
         return ""
 
     @property

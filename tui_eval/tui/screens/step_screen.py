@@ -186,8 +186,10 @@ class StepScreen(Place, inherit_bindings=False):
             state = ("warn", f"turn {waits}{self._of} would be sent")
         elif view.done:
             state = ("title", f"ended: {view.outcome}")
-        else:
+        elif view.begun or self._decided:
             state = ("running", f"turn {row.turn or 1}{self._of} runs")
+        else:
+            state = ("dim", visible(row.detail, newlines=False) or "begins")
         self._show_facts(*state)
         self.query_one(KeyHints).show(self._keys())
 

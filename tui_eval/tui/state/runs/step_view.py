@@ -38,6 +38,8 @@ class StepView:
     paragraphs: list[Paragraph] = field(default_factory=list)
     done: bool = False
     outcome: str = ""
+    begun: bool = False
+    """Whether a turn was sent."""
 
 
 def step_view(row: AttemptRow | None, live: LiveAttempt | None, attempt: Attempt | None = None) -> StepView:
@@ -50,6 +52,7 @@ def step_view(row: AttemptRow | None, live: LiveAttempt | None, attempt: Attempt
     elif row is not None and row.state == "done":
         view.done, view.outcome = True, row.outcome or ""
     view.paragraphs = _last(pieces)
+    view.begun = any(piece.kind == "user" for piece in pieces)
     if attempt is not None:
         if view.paragraphs and view.paragraphs[-1][1].rstrip(" ").endswith("\n"):
             style, said = view.paragraphs[-1]
