@@ -10,7 +10,7 @@ import pytest
 
 from tests.support.waiting import until
 from tui_eval.engine.after.resuming import resume
-from tui_eval.engine.prepare import prepare
+from tui_eval.engine.prepare import NothingToRun, prepare
 from tui_eval.engine.request import RunRequest
 from tui_eval.store.index import Index
 from tui_eval.store.reader import RunReader
@@ -69,6 +69,37 @@ async def test_a_run_after_the_clock_was_set_back_is_the_last_one_and_counts(
     assert store.find("last") == folders[-1]
     latest = Index(root).latest()["suite.yaml::one"][0]
     assert (latest.run_id, latest.outcome) == (folders[-1].name, "failed")
+
+
+@pytest.mark.parametrize("ahead", [7200.0, 4 * 365 * 86_400.0])
+@pytest.mark.parametrize("looked", [False, True])
+async def test_what_ran_while_the_clock_was_ahead_does_not_stay_the_newest(
+    project, monkeypatch: pytest.MonkeyPatch, ahead: float, looked: bool
+) -> None:
+    script = "default: {say: ok}\nspeed: 0\n"
+    wall = Wall(monkeypatch)
+    wall.ahead = ahead
+    names = []
+    for word in ("never", "ok", "never"):
+        names.append((await run(project(suite=SUITE % word, script=script))).name)
+    wall.ahead = 0.0
+    root = project(suite=SUITE % "ok", script=script)
+    index = Index(root)
+
+    def known() -> list[tuple[str, str]]:
+        return [(one.run_id, one.outcome) for one in index.latest()["suite.yaml::one"]]
+
+    before = list(zip(names, ("failed", "passed", "failed"), strict=True))[::-1]
+    if looked:
+        assert known() == before
+    names.append((await run(root)).name)
+    after = [(names[-1], "passed"), *before]
+    assert known() == after
+    index.rebuild()
+    assert known() == after
+    assert max(one.finished_at for one in index.history("suite.yaml::one")) <= WALL()
+    with pytest.raises(NothingToRun, match="nothing failed"):
+        await asyncio.to_thread(prepare, RunRequest(paths=[str(root)], failed_only=True))
 
 
 async def test_going_on_with_a_run_after_the_clock_was_set_back(

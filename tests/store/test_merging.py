@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 import tracemalloc
 from contextlib import closing
 from pathlib import Path
@@ -16,11 +17,11 @@ from tui_eval.store.writer import PlannedCase, RunWriter
 CASES, LONG = 40, 250_000
 
 
-def part_of(folder: Path, run_id: str, first: int) -> Path:
+def part_of(folder: Path, run_id: str, first: int, began: float = 0.0) -> Path:
     """A run of so many cases from the `first` on, which did not pass for a long reason; the last never ran."""
     place = folder / run_id
     place.mkdir()
-    writer = RunWriter(place, RunInfo(id=run_id, agents=["a"]))
+    writer = RunWriter(place, RunInfo(id=run_id, agents=["a"], started_at=began))
     cases = [
         Case(f"s.yaml::{n:03}", f"{n:03}", "s.yaml", "start_to_agent") for n in range(first, first + CASES)
     ]
@@ -56,5 +57,14 @@ def test_of_the_parts_no_reasons_are_held_and_all_are_copied(tmp_path: Path) -> 
     assert [[text[:5] for text in texts] for _, texts in rows] == [
         ["", ""] if n % CASES == CASES - 1 else [f"{n:03}/1", f"{n:03}/2"] for n in range(2 * CASES)
     ]
+    for part in parts:
+        part.reader.close()
+
+
+def test_of_what_stands_twice_that_counts_which_began_last_by_a_clock_that_was_right(tmp_path: Path) -> None:
+    now = time.time()
+    began = {"ahead": now + 4e8, "before": now - 900, "last": now - 600}
+    parts = [MergePart.of(name, part_of(tmp_path, name, 0, at)) for name, at in began.items()]
+    assert {one.part.label for one in merging.whole_of(parts).columns} == {"last"}
     for part in parts:
         part.reader.close()

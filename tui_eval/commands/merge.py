@@ -17,7 +17,7 @@ from tui_eval.reports.export import ExportError, check_writable
 from tui_eval.store import merging
 from tui_eval.store.index import Index
 from tui_eval.store.reader import RunReader
-from tui_eval.store.run_folders import Store, StoreError, new_run_id
+from tui_eval.store.run_folders import Store, StoreError
 from tui_eval.store.schema import RunInfo
 
 
@@ -56,7 +56,7 @@ def _merged(store: Store, references: Sequence[str]) -> tuple[Path, list[str], b
         for label, folder in _folders(references):
             parts.append(merging.MergePart.of(label, folder))
         whole = merging.whole_of(parts)
-        info = merging.facts(whole, new_run_id(), __version__)
+        info = merging.facts(whole, store.next_run()[0], __version__)
         folder = store.create_folder(info.id)
         merging.write(folder, info, whole)
         _derive(folder, info)

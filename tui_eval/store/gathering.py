@@ -17,7 +17,7 @@ from tui_eval import __version__
 from tui_eval.guard import private
 from tui_eval.store import merging
 from tui_eval.store.encoding import encode_json
-from tui_eval.store.merging import MergePart, Whole, with_frames
+from tui_eval.store.merging import MergePart, Whole, order_begun, with_frames
 from tui_eval.store.missing_cases import missing_cases, write_missing
 from tui_eval.store.pending import storable_rows, write_live
 from tui_eval.store.run_folders import DATABASE, RunLock, StoreError, new_run_id
@@ -237,7 +237,7 @@ class Gathering:
                 f"INSERT OR REPLACE INTO cases VALUES ({','.join('?' * 12)})", storable_rows([values])[0]
             )
             self._owners[key] = source, ref
-        elif known[0].part.info.started_at < source.part.info.started_at:
+        elif order_begun(known[0].part.info) < order_begun(source.part.info):
             self._owners[key] = source, known[1]
 
     def _put(self, source: _Source, row: AttemptRow, case_ref: int, body: bytes | None) -> None:

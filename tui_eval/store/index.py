@@ -2,6 +2,9 @@
 
 It holds nothing that the runs' folders do not: a run missing in it is read from its folder, and a
 damaged index is thrown away and built again.
+
+Results are in the order of their ends. An end that is ahead of the clock was recorded while the clock was ahead, and is
+no time: such a result counts as of when the run after it began, else as of when the index saw that.
 """
 
 from __future__ import annotations
@@ -27,7 +30,7 @@ from tui_eval.store.schema import Asked, CaseHistory, RunInfo, RunSummary, Store
 from tui_eval.store.shard_runs import shard_words
 from tui_eval.store.summary import CaseSummary, RunSums, summarise
 
-_VERSION = 15
+_VERSION = 16
 _KEPT_PER_COLUMN = 12
 _BUSY_SECONDS = 10.0
 _NAMED = 3
@@ -39,7 +42,8 @@ CREATE TABLE runs (
     errors INTEGER NOT NULL, cancelled INTEGER NOT NULL, cost REAL, linked_to TEXT,
     cached INTEGER NOT NULL, saved REAL, stepped INTEGER NOT NULL, paused_for REAL NOT NULL, merged TEXT NOT NULL,
     cost_of INTEGER NOT NULL, tokens_of INTEGER NOT NULL, only_case TEXT NOT NULL, only_suite TEXT NOT NULL, rules TEXT NOT NULL,
-    judge_tokens INTEGER, judge_cost REAL, judge_cached INTEGER NOT NULL, written INTEGER NOT NULL) WITHOUT ROWID;
+    judge_tokens INTEGER, judge_cost REAL, judge_cached INTEGER NOT NULL, last_end REAL NOT NULL,
+    written INTEGER NOT NULL) WITHOUT ROWID;
 CREATE TABLE results (
     run_id TEXT NOT NULL, case_id TEXT NOT NULL, agent TEXT NOT NULL, model TEXT, outcome TEXT NOT NULL,
     passed INTEGER NOT NULL, attempts INTEGER NOT NULL, finished_at REAL NOT NULL, duration_ms REAL,
@@ -243,6 +247,7 @@ class Index:
         with contextlib.suppress(sqlite3.Error), self._open(create=True) as connection:
             if connection is not None:
                 _record(connection, folder)
+                _mend_times(connection)
 
     def forget(self, run_id: str) -> None:
         """Drop a deleted run."""
@@ -298,6 +303,7 @@ class Index:
                 continue
             if (why := _record(connection, folder)) is not None:
                 unreadable[folder.name] = why
+        _mend_times(connection)
         return unreadable
 
     def _has_ended(self, folder: Path, state: str, written: int) -> bool:
@@ -384,6 +390,29 @@ def _written(folder: Path) -> int:
 def _forget(connection: sqlite3.Connection, run_id: str) -> None:
     connection.execute("DELETE FROM runs WHERE id = ?", (run_id,))
     connection.execute("DELETE FROM results WHERE run_id = ?", (run_id,))
+
+
+def _mend_times(connection: sqlite3.Connection) -> None:
+    """Give results whose ends are ahead of the clock the ends that the module's docstring says. The run after theirs is
+    told by its id, which is behind those of all runs that were there when it began (`Store.next_run`); what was merged
+    has the times of its parts.
+
+    Raises:
+        sqlite3.OperationalError: the index cannot be written.
+    """
+    now = {"now": time.time()}
+    if connection.execute("SELECT 1 FROM runs WHERE last_end > :now LIMIT 1", now).fetchone() is None:
+        return
+    begun = (
+        "SELECT min(started_at) FROM runs WHERE id > results.run_id AND started_at <= :now AND merged = ''"
+    )
+    connection.execute("BEGIN IMMEDIATE")
+    with _undone(connection):
+        connection.execute(
+            f"UPDATE results SET finished_at = coalesce(({begun}), :now) WHERE finished_at > :now", now
+        )
+        connection.execute("UPDATE runs SET last_end = :now WHERE last_end > :now", now)
+        connection.execute("COMMIT")
 
 
 def _once(rows: Iterable[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
@@ -571,6 +600,7 @@ def _values(
         cost_of, tokens_of, name_of_cases(named), suites.pop() if len(suites) == 1 else "", other_rules(info),
         figures.total([judges.judge_tokens], "tokens of the judges"),
         figures.amount(judges.judge_cost, "cost of the judges"), judges.judge_cached,
+        max((result[7] for result in results), default=0.0),
     )  # fmt: skip
     return run, results
 

@@ -9,6 +9,7 @@ import contextlib
 import os
 import shutil
 import sqlite3
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -153,7 +154,13 @@ def _counts_more(new: MergedColumn, old: MergedColumn) -> bool:
     ended = new.part.count(new.case).ended, old.part.count(old.case).ended
     if ended[0] != ended[1]:
         return ended[0] > ended[1]
-    return (new.part.info.started_at, new.part.info.id) > (old.part.info.started_at, old.part.info.id)
+    return order_begun(new.part.info) > order_begun(old.part.info)
+
+
+def order_begun(info: RunInfo) -> tuple[bool, float, str]:
+    """Sorts runs by when they began. A start that is ahead of the clock is of a clock that was, and since set right: of
+    before every other one."""
+    return info.started_at <= time.time(), info.started_at, info.id
 
 
 def _places(parts: Sequence[MergePart]) -> dict[str, int]:

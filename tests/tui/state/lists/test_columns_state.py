@@ -143,6 +143,13 @@ def test_a_run_of_one_model_in_front_leaves_the_failure_of_another() -> None:
     assert [one.status for one in suite_entries(state)[:2]] == ["running", "failed"]
 
 
+def test_a_run_in_front_whose_clock_was_ahead_hides_no_newer_result() -> None:
+    state = app_state(result("one/s::a", "good", "passed", 90.0))
+    state.run = run_of({"good": "failed"}, started=4e9)
+    state.group = RunGroup([state.run])
+    assert [one.status for one in suite_entries(state)[:1]] == ["passed"]
+
+
 def test_what_a_run_will_cost_is_known_by_column() -> None:
     from tui_eval.tui.state.runs.run_estimate import Planned, estimate
 

@@ -64,7 +64,7 @@ def entries_of(item: CaseItem, state: AppState) -> list[CaseRow]:
                 last is None
                 or run.active
                 or group.find_run(last.run_id) is not None
-                or last.finished_at < run.info.started_at
+                or (last.finished_at < run.info.started_at and last.run_id < run.info.id)
             ):
                 _from_group(found.setdefault(column, _blank(item, state)), group, key)
     entries = _in_columns(found, past) if found else [_blank(item, state)]
