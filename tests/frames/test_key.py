@@ -33,6 +33,23 @@ def test_a_duplicate_in_the_answer_does_not_throw_the_key_away() -> None:
     assert not found.differing_cells(), "a row that is repeated is not another one"
 
 
+@pytest.mark.parametrize("names", [["country"], ["country", "year"]])
+def test_a_group_without_a_name_is_a_value_of_the_key(names: list[str]) -> None:
+    rows = [
+        {"country": one, "year": 2024, "n": n} for one, n in (("FR", 40), (None, 30), ("DE", 20), ("IT", 10))
+    ]
+    if len(names) > 1:
+        rows += [{**row, "year": 2025, "n": row["n"] + 1} for row in rows]
+    answer = [{**row, "n": 35 if row["country"] is None else row["n"]} for row in rows]
+    assert align(rows, answer).key == tuple(names)
+    assert align(rows, answer).differing_cells() == {"n": len(names)}
+    assert align(rows, answer[1:]).key == tuple(names)
+    several = [*rows, {"country": None, "year": 2024, "n": 5}]
+    assert align(several, several[1:]).key == ("n",), (
+        "several rows without a name are told apart by something else"
+    )
+
+
 def test_duplicates_stand_below_the_row_that_they_repeat() -> None:
     found = align(ORDERS.head(3), ORDERS[[2, 0, 0, 1, 0]])
     assert shown(found) == [

@@ -65,7 +65,7 @@ def _best(usable: list[ColumnPair]) -> tuple[float, tuple[ColumnPair, ...]]:
     best: tuple[float, tuple[ColumnPair, ...]] = (0.0, ())
     for one in usable[: 10 if many else 40]:
         if _unique(one.e_key):
-            share = int(one.e_key.is_in(one.a_key.implode()).sum() or 0) / length
+            share = int(one.e_key.is_in(one.a_key.implode(), nulls_equal=True).sum() or 0) / length
             if share > best[0]:
                 best = (share, (one,))
     for size in (2, 3):
@@ -73,8 +73,6 @@ def _best(usable: list[ColumnPair]) -> tuple[float, tuple[ColumnPair, ...]]:
             break
         least = best[0] + _CLEARLY if best[1] else 0.0
         for chosen in combinations(usable[: 4 if many else 8], size):
-            if any(one.e_key.null_count() for one in chosen):
-                continue
             e_hash, a_hash = row_hashes(list(chosen), values=True)
             if _unique(e_hash):
                 share = int(e_hash.is_in(a_hash.implode()).sum() or 0) / length
@@ -99,7 +97,8 @@ def loose_texts(texts: pl.Series) -> pl.Series:
 
 
 def _unique(series: pl.Series) -> bool:
-    return series.null_count() == 0 and series.n_unique() == len(series)
+    """Whether no two values are the same; nothing may be one of them, as the group of rows that have none."""
+    return series.n_unique() == len(series)
 
 
 def align_rows(
