@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import msgspec
 import pytest
+import yaml
 
-from tui_eval.config.project import load
+from tui_eval.config.project import Config, load
 from tui_eval.engine.prepare import prepare
 from tui_eval.engine.request import RunRequest
 from tui_eval.formats import format_of, reading
@@ -59,6 +61,10 @@ async def run(root: Path, path: Path) -> list[Attempt]:
         reader.close()
 
 
+def project(root: Path) -> tuple[Config, Trust]:
+    return load([root]), Trust(granted=True)
+
+
 def read(root: Path, path: Path):
     suite = reading.load(path, load([root]), Trust())
     return suite, [problem for problem in suite.problems if problem.level == "error"]
@@ -71,7 +77,7 @@ async def test_a_new_file_of_each_format_is_clean_and_passes(
 ) -> None:
     case, attempt = talk(*asked)
     path = tmp_path / proposed_path(form, case, tmp_path)
-    old, text = save(form, path, talk_of(case, attempt, "saved"))
+    old, text = save(form, path, talk_of(case, attempt, "saved"), *project(tmp_path))
     assert old is None
     replace_file(path, old, text)
     suite, problems = read(tmp_path, path)
@@ -88,7 +94,7 @@ async def test_a_nao_test_without_sql_runs(tmp_path: Path) -> None:
     case, attempt = talk("what is the revenue?", sql="")
     attempt.transcript[1].arguments = {"limit": 5}
     path = tmp_path / "tests" / "x.yml"
-    replace_file(path, *save("nao", path, talk_of(case, attempt)))
+    replace_file(path, *save("nao", path, talk_of(case, attempt), *project(tmp_path)))
     assert (await run(tmp_path, path))[0].outcome == "passed"
 
 
@@ -99,7 +105,7 @@ async def test_added_to_an_existing_suite_its_comments_stay(tmp_path: Path) -> N
     path = tmp_path / "suite.yaml"
     path.write_text(GUIDE)
     case, attempt = talk("what is the revenue?")
-    replace_file(path, *save("start_to_agent", path, talk_of(case, attempt, "c")))
+    replace_file(path, *save("start_to_agent", path, talk_of(case, attempt, "c"), *project(tmp_path)))
     text = path.read_text()
     assert text.startswith(GUIDE.removesuffix("# end\n")) and text.endswith("# end\n")
     suite, problems = read(tmp_path, path)
@@ -112,12 +118,12 @@ async def test_added_to_a_promptfoo_suite_with_its_own_variable(tmp_path: Path) 
     own = "prompts:\n- 'Q: {{ question }}'\nproviders: [helper]\ntests:\n- vars: {question: x}\n"
     path.write_text(own)
     case, attempt = talk("what is the revenue?")
-    replace_file(path, *save("promptfoo", path, talk_of(case, attempt, "c")))
+    replace_file(path, *save("promptfoo", path, talk_of(case, attempt, "c"), *project(tmp_path)))
     assert path.read_text().startswith(own)
     assert [one.outcome for one in await run(tmp_path, path)] == ["passed", "passed"]
     case, attempt = talk("one", "two")
     with pytest.raises(EditError, match="take one message"):
-        save("promptfoo", path, talk_of(case, attempt))
+        save("promptfoo", path, talk_of(case, attempt), *project(tmp_path))
 
 
 HOSTILE = 'a "b" \\ \u202e\x1b[31m\x07 {{ secret }} {% x %} # : \' & ${HOME} é 中\n\n  two\n'
@@ -133,7 +139,7 @@ def test_hostile_texts_read_back_as_they_were(tmp_path: Path, form: str) -> None
         / "tests"
         / f"{'promptfooconfig' if form == 'promptfoo' else 'x'}{format_of(form).saved_ending}"
     )
-    replace_file(path, *save(form, path, talk_of(case, attempt, 'na"me\x1b: #\n{')))
+    replace_file(path, *save(form, path, talk_of(case, attempt, 'na"me\x1b: #\n{'), *project(tmp_path)))
     suite, problems = read(tmp_path, path)
     assert not problems and len(suite.cases) == 1
     one = suite.cases[0]
@@ -148,11 +154,11 @@ def test_an_existing_file_is_never_written_over(tmp_path: Path) -> None:
     path.write_text("{}")
     case, attempt = talk("one")
     with pytest.raises(EditError, match="one case"):
-        save("neuro_san", path, talk_of(case, attempt))
+        save("neuro_san", path, talk_of(case, attempt), *project(tmp_path))
     with pytest.raises(EditError, match="exists already"):
         replace_file(path, None, "x")
     with pytest.raises(EditError, match=r"must end in \.hocon"):
-        save("neuro_san", tmp_path / "x.yaml", talk_of(case, attempt))
+        save("neuro_san", tmp_path / "x.yaml", talk_of(case, attempt), *project(tmp_path))
 
 
 def test_what_is_proposed() -> None:
@@ -168,7 +174,7 @@ def test_the_turn_at_which_the_agent_broke_is_saved(tmp_path: Path, form: str) -
     attempt.outcome = "error"
     del attempt.transcript[-1], attempt.replies[-1]
     path = tmp_path / ("suite.yaml" if form == "start_to_agent" else "promptfooconfig.yaml")
-    text = save(form, path, talk_of(case, attempt))[1]
+    text = save(form, path, talk_of(case, attempt), *project(tmp_path))[1]
     assert text.index("hello") < text.index("more") < text.index("boom now")
 
 
@@ -182,7 +188,7 @@ def test_a_conversation_that_one_reply_answers_is_saved_with_all_its_messages(
     del attempt.replies[:2]
     path = tmp_path / proposed_path(form, case, tmp_path)
     path.parent.mkdir(parents=True, exist_ok=True)
-    replace_file(path, *save(form, path, talk_of(case, attempt, "saved")))
+    replace_file(path, *save(form, path, talk_of(case, attempt, "saved"), *project(tmp_path)))
     suite, problems = read(tmp_path, path)
     assert not problems
     sent = (
@@ -218,7 +224,7 @@ def test_what_a_prompt_says_itself_is_not_said_twice(
     path = tmp_path / "promptfooconfig.yaml"
     path.write_text(f"prompts: ['{prompt}']\nproviders: [helper]\ntests:\n- vars: {{word: x}}\n")
     case, attempt = talk(asked)
-    replace_file(path, *save("promptfoo", path, talk_of(case, attempt, "c")))
+    replace_file(path, *save("promptfoo", path, talk_of(case, attempt, "c"), *project(tmp_path)))
     suite, problems = read(tmp_path, path)
     assert not problems and suite.cases[1].vars == {"word": value}
 
@@ -318,10 +324,12 @@ def test_a_case_keeps_what_it_expects(tmp_path: Path, form: str, outcome: Outcom
         asked = ["what is the revenue? quickly"]
     _, attempt = talk(*asked)
     attempt.outcome, attempt.prompt_sent = outcome, asked[0]
-    own = own_suite(case.format, case, attempt, tmp_path)
+    own = own_suite(case.format, case, attempt, *project(tmp_path))
     assert own == (name if form in ("start_to_agent", "promptfoo") else "")
     new = tmp_path / (own or proposed_path(form, case, tmp_path))
-    replace_file(new, *save(form, new, talk_of(case, attempt, proposed_name(case, {case.name}))))
+    replace_file(
+        new, *save(form, new, talk_of(case, attempt, proposed_name(case, {case.name})), *project(tmp_path))
+    )
     again, problems = read(tmp_path, new)
     assert not problems
     saved = next(one for one in again.cases if form == "neuro_san" or one.name.endswith("(saved)"))
@@ -341,9 +349,9 @@ def test_a_promptfoo_test_in_a_new_file_asserts_the_same(tmp_path: Path) -> None
     case = read(tmp_path, path)[0].cases[0]
     _, attempt = talk("something that a person typed instead")
     attempt.outcome, attempt.prompt_sent = "failed", "what is the revenue? quickly"
-    assert not own_suite(case.format, case, attempt, tmp_path)  # its prompts take two variables
+    assert not own_suite(case.format, case, attempt, *project(tmp_path))  # its prompts take two variables
     new = tmp_path / proposed_path("promptfoo", case, tmp_path)
-    replace_file(new, *save("promptfoo", new, talk_of(case, attempt, "c")))
+    replace_file(new, *save("promptfoo", new, talk_of(case, attempt, "c"), *project(tmp_path)))
     suite, problems = read(tmp_path, new)
     assert not problems
     assert [one.value for one in suite.cases[0].assertions] == [one.value for one in case.assertions]
@@ -358,7 +366,7 @@ def test_nothing_is_proposed_from_an_answer_that_did_not_pass(
     case, attempt = talk("what is the revenue?")
     attempt.outcome = outcome
     path = tmp_path / "tests" / Path(proposed_path(form, case, tmp_path)).name
-    text = save(form, path, talk_of(case, attempt))[1]
+    text = save(form, path, talk_of(case, attempt), *project(tmp_path))[1]
     assert "79" not in text and "run_sql" not in text
     assert "did not pass" in left_out(form, case, attempt)
     attempt.outcome = "passed"
@@ -400,8 +408,189 @@ def test_what_could_not_be_read_of_the_case_is_said(tmp_path: Path, form: str) -
     _, attempt = talk("hi")
     attempt.outcome = "error"
     new = tmp_path / proposed_path(form, case, tmp_path)
-    replace_file(new, *save(form, new, talk_of(case, attempt, "c")))
+    replace_file(new, *save(form, new, talk_of(case, attempt, "c"), *project(tmp_path)))
     assert bool(read(tmp_path, new)[1]) is not bool(said)
     found = unread(form, case)
     assert [line[: len(text)] for line, text in zip(found, said, strict=True)] == said
     assert unread("nao", case) == []
+
+
+PLANTED = {"PLANTED_KEY": "sk-planted-0123456789", "PLANTED_CITY": "Llanfairpwll"}
+SECRETIVE = """\
+description: all that a suite may say
+env: {OWN: '{{env.PLANTED_CITY}}'}
+prompts:
+  - {id: ask, raw: '{{env.PLANTED_CITY}}: {{q}}'}
+  - 'or {{q}}'
+providers:
+  - {id: echo, label: mine, config: {apiKey: '{{env.PLANTED_KEY}}'}}
+  - echo
+defaultTest:
+  options: {prefix: 'P ', suffix: ' {{env.PLANTED_KEY}}'}
+  assert: [{type: not-contains, value: 'x{{env.PLANTED_KEY}}x'}]
+tests:
+  - vars: {q: [fig, plum], token: '{{env.PLANTED_KEY}}', own: '{{env.OWN}}'}
+    description: one
+    provider: {id: echo, config: {apiKey: '{{env.PLANTED_KEY}}'}}
+    providers: [mine]
+    prompts: [ask]
+    providerOutput: no answer {{env.PLANTED_CITY}}
+    threshold: 0.5
+    options: {transform: 'output + "{{env.PLANTED_KEY}}"', repeat: 2}
+    metadata: {team: '{{env.PLANTED_KEY}}'}
+    assertScoringFunction: file://score.py
+    assert: [{type: contains, value: 'never {{env.PLANTED_KEY}}'}]
+  - {vars: {q: kiwi}, description: two, assert: [{type: contains, value: nope}]}
+"""
+
+
+def secretive(root: Path, monkeypatch: pytest.MonkeyPatch, number: int, asked: str, text: str = SECRETIVE):
+    for name, value in PLANTED.items():
+        monkeypatch.setenv(name, value)
+    (root / "tui_eval.yaml").write_text("agents: {helper: {type: scripted, script: s.yaml}}")
+    path = root / "promptfooconfig.yaml"
+    path.write_text(text)
+    case = reading.load(path, *project(root)).cases[number]
+    _, attempt = talk(asked)
+    attempt.outcome, attempt.agent, attempt.prompt_sent = "failed", case.agent or "", asked
+    return case, attempt
+
+
+def of_file(path: Path, name: str = "c") -> dict:
+    """The test of this name as a file has it, and the file."""
+    found = yaml.safe_load(path.read_text("utf-8"))
+    return {**found, "test": next(one for one in found["tests"] if one.get("description") == name)}
+
+
+@pytest.mark.parametrize("name", ["promptfooconfig.yaml", "promptfooconfig.new.yaml"])
+def test_a_promptfoo_test_is_saved_as_its_file_has_it_and_nothing_is_filled_in(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    case, attempt = secretive(tmp_path, monkeypatch, 1, "P •••")
+    assert PLANTED["PLANTED_KEY"] in str(case)
+    path = tmp_path / name
+    replace_file(path, *save("promptfoo", path, talk_of(case, attempt, "c"), *project(tmp_path)))
+    assert not any(value in path.read_text() for value in PLANTED.values())
+    saved, before = of_file(path), yaml.safe_load(SECRETIVE)
+    own = before["tests"][0]
+    assert saved["test"] == {
+        **own,
+        "description": "c",
+        "vars": {**own["vars"], "q": "plum"},
+    }
+    assert {**saved, "tests": 0, "test": 0, "description": 0} == {
+        **before,
+        "tests": 0,
+        "test": 0,
+        "description": 0,
+        **({} if "new" not in name else {"description": 0}),
+    }
+    _, problems = read(tmp_path, path)
+    assert not [one for one in problems if "score.py" not in one.message]
+    again = [one for one in reading.load(path, *project(tmp_path)).cases if one.name == "c"]
+    kept = ("threshold", "options", "metadata", "provider", "provider_output", "attempts", "prompt", "vars")
+    assert [[getattr(one, key) for key in kept] for one in again] == [[getattr(case, key) for key in kept]]
+    assert again[0].assertions == [
+        msgspec.structs.replace(one, line=new.line)
+        for one, new in zip(case.assertions, again[0].assertions, strict=True)
+    ]
+
+
+def test_a_new_promptfoo_file_with_a_message_by_hand_has_its_suites_providers_and_no_words_around_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    case, attempt = secretive(tmp_path, monkeypatch, 0, "")
+    attempt.transcript[0].text = "what a person typed"
+    path = tmp_path / "promptfooconfig.new.yaml"
+    replace_file(path, *save("promptfoo", path, talk_of(case, attempt, "c"), *project(tmp_path)))
+    assert not any(value in path.read_text() for value in PLANTED.values())
+    saved = of_file(path)
+    assert saved["providers"] == yaml.safe_load(SECRETIVE)["providers"]
+    (one,) = reading.load(path, *project(tmp_path)).cases
+    assert not [problem for problem in one.problems if "score.py" not in problem.message]
+    assert one.turns[0].text == "{{message}}" and one.vars["message"] == "what a person typed"
+    assert not {"prefix", "suffix"} & one.options.keys() and "prompts" not in saved["test"]
+    with pytest.raises(EditError, match=r"one variable|prefix"):
+        save("promptfoo", tmp_path / case.suite, talk_of(case, attempt, "c"), *project(tmp_path))
+
+
+def test_of_a_promptfoo_case_that_its_suite_has_no_more_nothing_filled_in_is_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    case, attempt = secretive(tmp_path, monkeypatch, 0, "P •••")
+    (tmp_path / case.suite).write_text(SECRETIVE.replace("description: one", "description: renamed"))
+    for name in (case.suite, "promptfooconfig.new.yaml"):
+        with pytest.raises(EditError, match=r"does not have this case any more.*value of \$|•••"):
+            save("promptfoo", tmp_path / name, talk_of(case, attempt, "c"), *project(tmp_path))
+    (tmp_path / case.suite).unlink()
+    attempt.transcript[0].text = "by hand"
+    with pytest.raises(EditError, match=r"does not have this case any more.*value of \$"):
+        save("promptfoo", tmp_path / "new.yaml", talk_of(case, attempt, "c"), *project(tmp_path))
+    # Where nothing was filled in, what was run is what the file said.
+    plain, attempt = secretive(
+        tmp_path, monkeypatch, 0, "Q: x", "prompts: ['Q: {{q}}']\nproviders: [echo]\ntests:\n- vars: {q: x}\n"
+    )
+    (tmp_path / plain.suite).unlink()
+    new = tmp_path / "promptfooconfig.new.yaml"
+    replace_file(new, *save("promptfoo", new, talk_of(plain, attempt, "c"), *project(tmp_path)))
+    assert of_file(new)["test"]["vars"] == {"message": "Q: x", "q": "x"}
+
+
+def test_a_promptfoo_test_from_a_table_or_a_scenario_keeps_what_is_said_there(tmp_path: Path) -> None:
+    (tmp_path / "tui_eval.yaml").write_text("{}")
+    (tmp_path / "t.csv").write_text("q,__expected,__threshold\n{{env.HOME}},contains:x,0.4\nplum,equals:y,\n")
+    path = tmp_path / "promptfooconfig.yaml"
+    path.write_text(
+        "prompts: ['{{q}} {{more}}']\nproviders: [echo]\ntests: [file://t.csv]\nscenarios:\n"
+        "- config: [{vars: {more: '{{env.HOME}}'}}]\n  tests: [{vars: {q: s}, assert: [{type: equals, value: z}]}]\n"
+    )
+    for number, expected in enumerate(
+        [
+            {"vars": {"q": "{{env.HOME}}"}, "threshold": 0.4, "assert": [{"type": "contains", "value": "x"}]},
+            {"vars": {"q": "plum"}, "assert": [{"type": "equals", "value": "y"}]},
+            {"vars": {"more": "{{env.HOME}}", "q": "s"}, "assert": [{"type": "equals", "value": "z"}]},
+        ]
+    ):
+        case = reading.load(path, *project(tmp_path)).cases[number]
+        _, attempt = talk("x")
+        attempt.outcome, attempt.prompt_sent, attempt.agent = "failed", "x", "echo"
+        new = tmp_path / f"promptfooconfig.n{number}.yaml"
+        replace_file(new, *save("promptfoo", new, talk_of(case, attempt, "c"), *project(tmp_path)))
+        assert of_file(new)["test"] == {"description": "c", **expected}
+        assert not read(tmp_path, new)[1]
+
+
+def test_a_promptfoo_case_that_names_files_stays_in_its_folder(tmp_path: Path) -> None:
+    (tmp_path / "tui_eval.yaml").write_text("{}")
+    (tmp_path / "p.txt").write_text("{{q}}")
+    path = tmp_path / "promptfooconfig.yaml"
+    path.write_text("prompts: [file://p.txt]\nproviders: [echo]\ntests:\n- vars: {q: x}\n")
+    case = reading.load(path, *project(tmp_path)).cases[0]
+    _, attempt = talk("x")
+    attempt.outcome, attempt.prompt_sent, attempt.agent = "failed", "x", "echo"
+    (tmp_path / "other").mkdir()
+    with pytest.raises(EditError, match=r"file://p\.txt from the project's own folder"):
+        save("promptfoo", tmp_path / "other" / "new.yaml", talk_of(case, attempt), *project(tmp_path))
+    save("promptfoo", tmp_path / "new.yaml", talk_of(case, attempt), *project(tmp_path))
+
+
+def test_another_agent_that_answered_a_promptfoo_case_is_named_in_a_new_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    case, attempt = secretive(tmp_path, monkeypatch, 4, "P kiwi")
+    attempt.agent = "helper"
+    path = tmp_path / "promptfooconfig.new.yaml"
+    replace_file(path, *save("promptfoo", path, talk_of(case, attempt, "c"), *project(tmp_path)))
+    assert of_file(path)["providers"] == ["helper"]
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_a_secret_that_was_masked_or_that_the_project_knows_is_never_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, form: str
+) -> None:
+    monkeypatch.setenv("SOME_API_KEY", "sk-abcdefgh-1")
+    path = tmp_path / "tests" / Path(proposed_path(form, talk("x")[0], tmp_path)).name
+    for asked, said in (("is ••• right?", "no record"), ("is sk-abcdefgh-1 right?", r"\$SOME_API_KEY")):
+        case, attempt = talk(asked)
+        with pytest.raises(EditError, match=said):
+            save(form, path, talk_of(case, attempt), *project(tmp_path))

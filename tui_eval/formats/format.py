@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from tui_eval.model import Assertion, Attempt, Case, Compat, Problem, Suite, Verdict
     from tui_eval.scripting.python.python_host import PythonHost
     from tui_eval.suites.accepted_values import EditedValue
-    from tui_eval.suites.saved_talk import Talk
+    from tui_eval.suites.saved_talk import Original, Talk
 
 
 Editor = Callable[[str, "Case", "Verdict", "Attempt"], "EditedValue"]
@@ -289,6 +289,11 @@ class Format:
     saved_ending: str = ".yaml"
     saved_endings: tuple[str, ...] = (".yaml", ".yml")
     """The ending of a new file, and those that a file may have."""
+
+    def as_written(self, case: Case, config: Config, trust: Trust) -> Original | None:
+        """The case as its own file has it, for `new_file` and `add_to`; None: as `case` is, since this format fills
+        nothing in while it reads."""
+        return None
 
     def new_file(self, talk: Talk) -> str:
         """The text of a new suite file that holds this one conversation."""

@@ -8,14 +8,21 @@ expected tools; a person is meant to look at them.
 from __future__ import annotations
 
 import json
+import os
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
+from contextlib import suppress
 from pathlib import Path
 
 from tui_eval import formats
 from tui_eval.agent_query import agent_query
 from tui_eval.case_names import is_unnamed, names_by_values
+from tui_eval.config.project import CONFIG_NAME, Config, secrets
 from tui_eval.formats import format_of
+from tui_eval.formats.reading import from_root
+from tui_eval.guard.paths import read_file
+from tui_eval.guard.secrets import MASK, SHORTEST, forms, secret_name
+from tui_eval.guard.trust import Trust
 from tui_eval.model import Attempt, Case
 from tui_eval.suites.saved_talk import SavedCall, SavedReply, Talk
 from tui_eval.yaml.yaml_edit import EditError
@@ -183,24 +190,24 @@ def _called(case: Case) -> str:
     return names_by_values([case])[0] if is_unnamed(case) else case.name
 
 
-def own_suite(form: str, case: Case, attempt: Attempt, root: Path) -> str:
+def own_suite(form: str, case: Case, attempt: Attempt, config: Config, trust: Trust) -> str:
     """The suite that the case is of, from the root, where it can take one more case of this format; empty where it
     cannot."""
-    path = root / case.suite
+    path = config.root / case.suite
     if not _is_of(form, case) or not format_of(form).adds_to_files or not path.is_file():
         return ""
     try:
-        save(form, path, talk_of(case, attempt))
+        save(form, path, talk_of(case, attempt), config, trust)
     except EditError:
         return ""
     return case.suite
 
 
-def save(form: str, path: Path, talk: Talk) -> tuple[str | None, str]:
+def save(form: str, path: Path, talk: Talk, config: Config, trust: Trust) -> tuple[str | None, str]:
     """The text of the file as it is (None: there is none) and with the case; nothing is written.
 
     Raises:
-        EditError: the file cannot be read or added to, or would not be a suite of this format.
+        EditError: the file cannot be read or added to, would not be a suite of this format, or would hold a secret.
     """
     kind = format_of(form)
     talk = _fitted(form, talk)
@@ -208,12 +215,50 @@ def save(form: str, path: Path, talk: Talk) -> tuple[str | None, str]:
         raise EditError(wrong)
     if path.suffix not in kind.saved_endings:
         raise EditError(f"the file's name must end in {kind.saved_ending}")
+    original = kind.as_written(talk.case, config, trust) if talk.case is not None else None
+    talk = talk._replace(original=original, file=from_root(path, config.root))
     try:
         old = path.read_bytes().decode("utf-8")
     except FileNotFoundError:
-        return None, kind.new_file(talk)
+        old, new = None, kind.new_file(talk)
     except UnicodeDecodeError:
         raise EditError(f"{path.name} is not UTF-8 text") from None
     except OSError as error:
         raise EditError(f"{path.name}: {error.strerror or error}") from None
-    return old, appended(form, old, talk)
+    else:
+        new = appended(form, old, talk)
+    _holds_no_secret(new, old or "", talk, config)
+    return old, new
+
+
+def _holds_no_secret(new: str, old: str, talk: Talk, config: Config) -> None:
+    """Raises an `EditError` where a file would be given what stands in none of the case's own in clear: a value of the
+    environment that its templates name, a secret, or the mark that stands for one in a record."""
+    there = [old]
+    case = talk.case
+    for name in {case.suite, case.path} if case is not None else ():
+        with suppress(OSError):
+            there.append(read_file(config.root / name).decode("utf-8", "replace"))
+    if MASK in new and not any(MASK in text for text in there):
+        raise EditError(
+            f"it would hold {MASK}: a secret was sent there, which is in no record; write the case by hand"
+        )
+    env = {**os.environ, **(talk.original.env if talk.original is not None else {})}
+    named = {name for text in there for found in _NAMED.findall(text) for name in found if name in env}
+    lost = talk.original is not None and talk.original.written is None
+    if lost:  # what it names is not known: any value that is no mere path may be filled in
+        named |= {name for name, value in env.items() if not value.startswith("/")}
+    values = {value: f"a secret of {CONFIG_NAME}" for value in secrets(config)}
+    values |= {env[name]: f"${name}" for name in env if name in named or secret_name(name)}
+    for value, said in values.items():
+        if len(value) >= SHORTEST and any(form in new and not _stands(form, there) for form in forms(value)):
+            why = f"{case.suite} does not have this case any more, and " if lost and case is not None else ""
+            raise EditError(f"{why}it would hold the value of {said} in clear: write the case by hand")
+
+
+def _stands(value: str, texts: Iterable[str]) -> bool:
+    return any(value in text for text in texts)
+
+
+_NAMED = re.compile(r"""\benv\.(\w+)|\benv\[\s*["']([^"'\]]+)|\$\{\??\s*(\w+)\s*\}""")
+"""Variables of the environment that a suite names: of promptfoo's templates, of HOCON."""

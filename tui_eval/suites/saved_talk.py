@@ -30,12 +30,22 @@ class SavedReply(NamedTuple):
     turn: int = 0
 
 
+class Original(NamedTuple):
+    """A case as its own file has it now, in the words of its format: variables of the environment are named in it, not
+    filled in. None: it is not there any more. `env` are the names and values that its suite's templates find besides
+    the person's environment."""
+
+    written: Any
+    env: Mapping[str, str]
+
+
 class Talk(NamedTuple):
     """A conversation to be saved. `connection` is neuro-san's, `sql` the agent's own query.
 
     `case` is the case that it took place in, whose expectations and settings the new one keeps; None where that is
     of another format. `as_written`: nobody changed a message by hand. `proposes`: the answers may be looked at for
-    what to expect; `calls` and `sql` are empty where they may not.
+    what to expect; `calls` and `sql` are empty where they may not. `original` is the case as its file has it, where
+    its format tells that from `case`; `file` the file that is written, from the root.
     """
 
     name: str
@@ -48,6 +58,8 @@ class Talk(NamedTuple):
     case: Case | None = None
     as_written: bool = False
     proposes: bool = True
+    original: Original | None = None
+    file: str = ""
 
     def proposed(self, turn: SavedReply) -> list[str]:
         """Texts that the answer to this turn may be expected to hold."""
@@ -130,6 +142,43 @@ def keyed(values: Mapping[str, Any], columns: int) -> list[str]:
         + (block(value, columns + 2) if isinstance(value, str) and "\n" in value else flow(value))
         for key, value in values.items()
     ]
+
+
+_WIDEST = 90
+
+
+def blocks(values: Mapping[Any, Any], columns: int) -> list[str]:
+    """As `keyed`, with what the values hold in turn as blocks too."""
+    space = " " * columns
+    lines: list[str] = []
+    for key, value in values.items():
+        if isinstance(value, Mapping) and value:
+            lines += [f"{space}{scalar(key)}:", *blocks(value, columns + 2)]
+        elif isinstance(value, list) and value and not _fits_a_line(value):
+            lines += [f"{space}{scalar(key)}:", *block_items(value, columns + 2)]
+        else:
+            lines += keyed({key: value}, columns)
+    return lines
+
+
+def _fits_a_line(values: list[Any]) -> bool:
+    if any(isinstance(one, Mapping | list) or "\n" in str(one) for one in values):
+        return False
+    return len(flow(values)) < _WIDEST
+
+
+def block_items(values: list[Any], columns: int) -> list[str]:
+    """As `blocks`, of a list."""
+    space = " " * columns
+    lines: list[str] = []
+    for value in values:
+        if isinstance(value, Mapping) and value:
+            first, *others = blocks(value, columns + 2)
+            lines += [f"{space}- {first.lstrip()}", *others]
+        else:
+            long = isinstance(value, str) and "\n" in value
+            lines.append(f"{space}- {block(str(value), columns + 2) if long else flow(value)}")
+    return lines
 
 
 def listed(document: YamlText, key: str) -> FoundNode:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from tui_eval.guard.trust import Trust
     from tui_eval.javascript.isolate import JavaScriptHost
     from tui_eval.model import Assertion, Attempt, Case, Compat, Problem, Suite
-    from tui_eval.suites.saved_talk import Talk
+    from tui_eval.suites.saved_talk import Original, Talk
 
 _HERE = "tui_eval.formats.promptfoo"
 _CONFIG = "promptfooconfig."
@@ -106,6 +106,9 @@ class PromptfooFormat(Format):
     def files_to_change(self, case: Case) -> list[str]:
         """What every test of a config is asked (defaultTest) stands there, not in the test's own file."""
         return list(dict.fromkeys((case.path, case.suite)))
+
+    def as_written(self, case: Case, config: Config, trust: Trust) -> Original | None:
+        return late(f"{_HERE}.read.promptfoo_config:as_written")(case, config, trust)
 
     def new_file(self, talk: Talk) -> str:
         return late(f"{_HERE}.write_promptfoo:saved_case")(talk)

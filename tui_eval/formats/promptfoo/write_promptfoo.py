@@ -7,14 +7,16 @@ import csv
 import io
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
+from pathlib import PurePosixPath
 from typing import Any, NamedTuple
 
 import msgspec
-from msgspec import structs
 
-from tui_eval.formats.promptfoo.promptfoo_words import assertion_of
-from tui_eval.model import Assertion, Attempt, Case, Verdict
+from tui_eval.formats.promptfoo.promptfoo_words import test_of
+from tui_eval.formats.promptfoo.read.suite_cases import OwnTest
+from tui_eval.formats.promptfoo.read.suite_tests import merged, written
+from tui_eval.model import Attempt, Case, Verdict
 from tui_eval.suites.accepted_values import (
     BUDGETS,
     EQUALS,
@@ -29,8 +31,8 @@ from tui_eval.suites.accepted_values import (
     put,
     shown,
 )
-from tui_eval.suites.saved_talk import QUOTED, Talk, indented, keyed, listed, with_item
-from tui_eval.yaml.yaml_edit import EditError, FoundNode, ValueNotThere, YamlText, scalar
+from tui_eval.suites.saved_talk import Talk, block_items, blocks, listed, with_item
+from tui_eval.yaml.yaml_edit import EditError, FoundNode, ValueNotThere, YamlText
 from tui_eval.yaml.yaml_scalars import core_scalar
 
 # -- Changing one `__expected` cell of a CSV text; every other character stays.
@@ -230,91 +232,170 @@ def json_lines(text: str, case: Case, verdict: Verdict, attempt: Attempt) -> Edi
     return edited._replace(text="\n".join(lines), line=at)
 
 
+# -- A conversation saved as a test: what its case's own file says, with this conversation in it.
+
+
 def saved_case(talk: Talk) -> str:
-    """A promptfoo suite that holds the test alone."""
-    if len(talk.turns) == 1:
-        prompts = '  - "{{message}}"\n'
-    else:
-        messages = [
-            part
-            for number, turn in enumerate(talk.turns, 1)
-            for part in (
-                f'{{"role": "user", "content": {{{{ message_{number} | dump }}}}}}',
-                *(
-                    [f'{{"role": "assistant", "content": {{{{ answer_{number} | dump }}}}}}']
-                    if turn.answered and number < len(talk.turns)
-                    else []
-                ),
-            )
-        ]
-        prompts = "  - |-\n    [\n      " + ",\n      ".join(messages) + "\n    ]\n"
-    test = promptfoo_test(talk, "message", talk.kept())
-    return f"prompts:\n{prompts}providers:\n  - {scalar(talk.agent, QUOTED)}\ntests:\n{indented(test, 2)}"
-
-
-def promptfoo_test(talk: Talk, variable: str, kept: Sequence[Assertion], *, own_prompts: bool = False) -> str:
-    """The test as an item of `tests`; the message is the value of `variable`. `kept` are the case's own assertions;
-    with `own_prompts` its prompts make the message of its variables, as they did.
+    """A promptfoo suite that holds the test alone: of a case of one, its suite with this as its only test.
 
     Raises:
-        EditError: there are several messages, and the suite's prompts take one.
+        EditError: the suite names files by where it stands, and this one would stand elsewhere.
     """
-    lines = [f"- description: {scalar(_raw(talk.name), QUOTED)}", "  vars:"]
-    given = dict(talk.case.vars) if talk.case is not None else {}
-    if own_prompts:
-        lines = lines if given else lines[:1]
-    elif len(talk.turns) == 1:
-        lines.append(f"    {variable}: {scalar(_raw(talk.turns[0].asked), QUOTED)}")
-        given.pop(variable, None)
-    elif variable != "message":
-        raise EditError(
-            f"its prompts take one message, the conversation has {len(talk.turns)}: give a new file"
-        )
-    else:
-        for number, turn in enumerate(talk.turns, 1):
-            lines.append(f"    message_{number}: {scalar(_raw(turn.asked), QUOTED)}")
-            if turn.answered and number < len(talk.turns):
-                lines.append(f"    answer_{number}: {scalar(_raw(turn.answered), QUOTED)}")
-    lines += keyed(given, 4)  # the prompt's, or those that assertions name
-    lines += _settings(talk, given)
-    said = talk.proposed(talk.turns[-1])
-    if kept:
-        lines += ["  assert:", *_listed_assertions(kept, 4)]
-    elif said:
-        lines.append("  assert:")
-        for text in said:
-            lines += ["    - type: icontains", f"      value: {scalar(text, QUOTED)}"]
-    return "\n".join(lines) + "\n"
+    own = _own(talk)
+    suite = _suite_of(talk, own)
+    test = _test_of(talk, own) if own is not None else _recorded(talk)
+    if talk.case is not None and talk.agent != talk.case.agent:
+        test.pop("providers", None)  # it names those of the suite
+    if own is not None and talk.as_written:
+        said: dict[str, str] = {}
+    else:  # the messages are what the prompts had become
+        suite["prompts"], said = [_prompt_of(talk)], _messages(talk)
+        _without_own_words(suite, test)
+    text = "\n".join(blocks({**suite, "tests": [_with(test, talk, said)]}, 0)) + "\n"
+    _stays_in_place(talk, text)
+    return text
 
 
-def _settings(talk: Talk, given: dict[str, Any]) -> list[str]:
-    """What else the case says: its limit, its options, what it is filtered by."""
+def _own(talk: Talk) -> OwnTest | None:
+    return talk.original.written if talk.case is not None and talk.original is not None else None
+
+
+_LEFT_OUT = frozenset({"tests", "scenarios", "description", "outputPath", "prompts", "providers", "targets"})
+_NARROWING = ("filterRange", "filterSample", "filterSampleSeed")
+
+
+def _suite_of(talk: Talk, own: OwnTest | None) -> dict[str, Any]:
+    """What stands beside the tests: as it stands in the case's suite, where that says who answered."""
+    case = talk.case
+    if own is None:
+        entry = case.provider if case is not None and case.agent == talk.agent and not case.column else None
+        return {"prompts": [], "providers": [talk.agent if entry is None else entry]}
+    document = own.document
+    rest = {key: value for key, value in document.items() if key not in _LEFT_OUT}
+    for key in ("commandLineOptions", "evaluateOptions"):
+        if isinstance(rest.get(key), dict):
+            rest[key] = {name: value for name, value in rest[key].items() if name not in _NARROWING}
+    if isinstance(rest.get("defaultTest"), str) and own.default is not None:
+        rest["defaultTest"] = written(own.default)
+    found = {"prompts": document["prompts"]} if document.get("prompts") is not None else {}
+    named = "targets" if document.get("targets") is not None else "providers"
+    brought = case is not None and case.agent == talk.agent and document.get(named) is not None
+    return {**found, named if brought else "providers": document[named] if brought else [talk.agent], **rest}
+
+
+def _test_of(talk: Talk, own: OwnTest, *, whole: bool = False) -> dict[str, Any]:
+    """The test as its file has it, with those values of lists that the case has; `whole`, with `defaultTest` in it."""
+    test = written(merged(own.test, own.default) if whole else own.test)
+    test["vars"] = {**test.get("vars", {}), **own.chosen}
+    if _SCENARIO.fullmatch(str(test.get("metadata", {}).get("conversationId", ""))):
+        test["metadata"] = {k: v for k, v in test["metadata"].items() if k != "conversationId"}
+    if any(isinstance(value, list) and value and isinstance(value[0], str) for value in own.chosen.values()):
+        test["options"] = {**test.get("options", {}), "disableVarExpansion": True}
+    return test
+
+
+_SCENARIO = re.compile(r"__scenario_\d+__")
+
+
+def _recorded(talk: Talk) -> dict[str, Any]:
+    """The test as it was run, where its file does not have it any more."""
     case = talk.case
     if case is None:
-        return []
-    options = dict(case.options)
-    if any(isinstance(value, list) for value in given.values()):
-        options["disableVarExpansion"] = True
-    values = {"threshold": case.threshold, "options": options or None, "metadata": case.metadata or None}
-    return keyed({key: value for key, value in values.items() if value is not None}, 2)
+        return {}
+    test = test_of(case)
+    if case.column:
+        test["provider"] = case.provider
+    if any(isinstance(value, list) for value in case.vars.values()):
+        test["options"] = {**test.get("options", {}), "disableVarExpansion": True}
+    return test
 
 
-def _listed_assertions(assertions: Sequence[Assertion], columns: int) -> list[str]:
-    """Assertions as items of a list, the members of a set under it."""
-    lines: list[str] = []
-    for number, one in enumerate(assertions):
-        if one.set is None:
-            item = keyed(assertion_of(one), columns + 2)
-            members = [other for other in assertions if other.set == number]
-            if one.type == "assert-set":
-                free = [_free(other) for other in members]
-                item += [f"{' ' * (columns + 2)}assert:", *_listed_assertions(free, columns + 4)]
-            lines += [f"{' ' * columns}- {item[0].lstrip()}", *item[1:]]
-    return lines
+def _with(test: dict[str, Any], talk: Talk, said: dict[str, str]) -> dict[str, Any]:
+    """The test under its new name, with the messages in its variables, and with what to expect of the answer."""
+    named = {"description": _raw(talk.name)}
+    values = {**said, **{name: value for name, value in test.get("vars", {}).items() if name not in said}}
+    rest = {key: value for key, value in test.items() if key not in ("description", "vars")}
+    if not rest.get("assert"):
+        rest.pop("assert", None)
+        if found := talk.proposed(talk.turns[-1]):
+            rest["assert"] = [{"type": "icontains", "value": text} for text in found]
+    every = {**named, "vars": values, **rest}
+    return {key: value for key, value in every.items() if value is not None and value not in ({}, [])}
 
 
-def _free(member: Assertion) -> Assertion:
-    return structs.replace(member, set=None)
+def _messages(talk: Talk) -> dict[str, str]:
+    """The variables of `_prompt_of`."""
+    if len(talk.turns) == 1:
+        return {"message": _raw(talk.turns[0].asked)}
+    found: dict[str, str] = {}
+    for number, turn in enumerate(talk.turns, 1):
+        found[f"message_{number}"] = _raw(turn.asked)
+        if turn.answered and number < len(talk.turns):
+            found[f"answer_{number}"] = _raw(turn.answered)
+    return found
+
+
+def _prompt_of(talk: Talk) -> str:
+    """A prompt that is the conversation."""
+    if len(talk.turns) == 1:
+        return "{{message}}"
+    said = _messages(talk)
+    parts = [
+        f'{{"role": "{"user" if name.startswith("message") else "assistant"}", "content": {{{{ {name} | dump }}}}}}'
+        for name in said
+    ]
+    return "[\n  " + ",\n  ".join(parts) + "\n]"
+
+
+def _without_own_words(suite: dict[str, Any], test: dict[str, Any]) -> None:
+    """Without what names the prompts that are gone, or says something around the message, which has it already."""
+    test.pop("prompts", None)
+    default = suite.get("defaultTest")
+    suite["defaultTest"] = {**default} if isinstance(default, dict) else default
+    for place in (test, suite["defaultTest"]):
+        if isinstance(place, dict):
+            place.pop("prompts", None)
+            if isinstance(place.get("options"), dict):
+                place["options"] = {k: v for k, v in place["options"].items() if k not in _AROUND}
+    if suite["defaultTest"] is None:
+        del suite["defaultTest"]
+    typed = suite.get("commandLineOptions")
+    if isinstance(typed, dict):
+        suite["commandLineOptions"] = {
+            k: v for k, v in typed.items() if k not in ("promptPrefix", "promptSuffix")
+        }
+    for key in ("providers", "targets"):
+        if isinstance(suite.get(key), list):
+            suite[key] = [_of_all_prompts(entry) for entry in suite[key]]
+        elif key in suite:
+            suite[key] = _of_all_prompts(suite[key])
+
+
+_AROUND = ("prefix", "suffix")
+
+
+def _of_all_prompts(entry: Any) -> Any:
+    """A provider's entry without the prompts that it takes; `{id: {…}}`, too."""
+    if not isinstance(entry, dict):
+        return entry
+    kept = {key: value for key, value in entry.items() if key != "prompts"}
+    if "id" not in kept and len(kept) == 1:
+        return {key: _of_all_prompts(value) for key, value in kept.items()}
+    return kept
+
+
+_FILE_NAMED = re.compile(r"\b(?:file://|(?:exec|python|golang|ruby):(?://)?[ ]?)(?!/)[^\s\"']+")
+
+
+def _stays_in_place(talk: Talk, text: str) -> None:
+    """Raises an `EditError` where what is written names files from the folder of the case's suite, and goes elsewhere."""
+    case = talk.case
+    if case is None or PurePosixPath(talk.file).parent == PurePosixPath(case.suite).parent:
+        return
+    if found := _FILE_NAMED.search(text):
+        folder = PurePosixPath(case.suite).parent.as_posix()
+        where = "the project's own folder" if folder == "." else f"the folder {folder}"
+        raise EditError(f"the case names {found[0]} from {where}: save it there")
 
 
 def _raw(text: str) -> str:
@@ -332,27 +413,42 @@ def added(text: str, talk: Talk) -> str:
     """
     document = YamlText(text)
     found = listed(document, "tests")
-    kept = _without_default(talk.kept(), document)
-    if talk.as_written and talk.case is not None:
-        return with_item(text, document, found, promptfoo_test(talk, "", kept, own_prompts=True))
-    variable, pattern = _variable(document)
-    fits = pattern.fullmatch(talk.turns[0].asked) if len(talk.turns) == 1 else None
-    if fits is not None:  # the prompt's own words come from the prompt
-        talk = talk._replace(turns=[talk.turns[0]._replace(asked=fits[1])])
-    return with_item(text, document, found, promptfoo_test(talk, variable, kept))
+    own = _own(talk)
+    at_home = talk.case is not None and talk.file == talk.case.suite
+    if own is not None:
+        test = _test_of(talk, own, whole=not at_home)
+    else:
+        test = _recorded(talk)
+        if at_home:
+            test["assert"] = _without_default(test.get("assert", []), document)
+    said: dict[str, str] = {}
+    if not at_home:  # what it names are the other suite's
+        for name in ("prompts", "providers"):
+            test.pop(name, None)
+    if not (at_home and talk.as_written):
+        if len(talk.turns) > 1:
+            raise EditError(
+                f"its prompts take one message, the conversation has {len(talk.turns)}: give a new file"
+            )
+        variable, pattern = _variable(document)
+        fits = pattern.fullmatch(talk.turns[0].asked)
+        # the prompt's own words come from the prompt
+        said = {variable: _raw(fits[1] if fits is not None else talk.turns[0].asked)}
+        whole = merged(own.test, own.default).options if own is not None and at_home else test.get("options")
+        if around := next((name for name in _AROUND if (whole or {}).get(name)), ""):
+            raise EditError(
+                f"its options put a {around} to the message, which has it already: give a new file"
+            )
+    item = "\n".join(block_items([_with(test, talk, said)], 0)) + "\n"
+    _stays_in_place(talk, item)
+    return with_item(text, document, found, item)
 
 
-def _without_default(kept: Sequence[Assertion], document: YamlText) -> Sequence[Assertion]:
+def _without_default(kept: list[Any], document: YamlText) -> list[Any]:
     """Without those that the suite adds to every test itself: they come first."""
     default = document.at("defaultTest", "assert")
-    if default is None or default.node.id != "sequence":
-        return kept
-    tops = [number for number, one in enumerate(kept) if one.set is None]
-    many = len(default.node.value)
-    if many >= len(tops):
-        return []
-    start = tops[many]
-    return [one if one.set is None else structs.replace(one, set=one.set - start) for one in kept[start:]]
+    many = len(default.node.value) if default is not None and default.node.id == "sequence" else 0
+    return kept[many:]
 
 
 def _variable(document: YamlText) -> tuple[str, re.Pattern[str]]:

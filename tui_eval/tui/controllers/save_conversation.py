@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tui_eval.config.entry_line import with_rule
+from tui_eval.guard.trust import Trust
 from tui_eval.model import Attempt, Case
 from tui_eval.tui.controllers.editing import SavedElsewhere
 from tui_eval.tui.controllers.recorded import RecordedController
@@ -17,6 +18,7 @@ from tui_eval.tui.loaders.suites_loader import Loaded
 from tui_eval.tui.services import AppServices
 
 if TYPE_CHECKING:
+    from tui_eval.config.project import Config
     from tui_eval.formats.format import Format
     from tui_eval.tui.state.case.case_content import CaseContent
     from tui_eval.tui.state.case.copying import SaveChoice, SaveOffer
@@ -30,7 +32,7 @@ class Written(NamedTuple):
     new: str
 
 
-def _offer(case: Case, attempt: Attempt, root: Path, names: set[str]) -> SaveOffer:
+def _offer(case: Case, attempt: Attempt, names: set[str], config: Config, trust: Trust) -> SaveOffer:
     """In a thread: the formats, and for each a file; the suite that the case is of, where that can take one more.
 
     Raises:
@@ -43,7 +45,8 @@ def _offer(case: Case, attempt: Attempt, root: Path, names: set[str]) -> SaveOff
     talk_of(case, attempt)
     formats = saved_formats()
     files = {
-        form: own_suite(form, case, attempt, root) or proposed_path(form, case, root) for form in formats
+        form: own_suite(form, case, attempt, config, trust) or proposed_path(form, case, config.root)
+        for form in formats
     }
     form = case.format if format_of(case.format).saves else formats[0]
     titles = {name: format_of(name).title for name in formats}
@@ -95,7 +98,7 @@ class SaveController:
     def _ask_where(self, case: Case, attempt: Attempt) -> None:
         """Ask, once it is known which files can take it."""
         names = {item.name for item in self.state.rows if item.suite == case.suite}
-        work = partial(_offer, case, attempt, self.state.root, names)
+        work = partial(_offer, case, attempt, names, *self._project())
 
         def ask(offer: SaveOffer) -> None:
             self._ask(case, attempt, offer)
@@ -129,9 +132,17 @@ class SaveController:
         path = self.state.root / choice.file
         if not path.resolve().is_relative_to(self.state.root.resolve()):
             raise EditError(f"{choice.file} is outside the project")
-        files = [Written(path, *save(choice.form, path, talk_of(case, attempt, choice.name)))]
+        talk = talk_of(case, attempt, choice.name)
+        files = [Written(path, *save(choice.form, path, talk, *self._project()))]
         files += self._rule_for(path, attempt, format_of(choice.form))
         return files
+
+    def _project(self) -> tuple[Config, Trust]:
+        """What suites are read with."""
+        from tui_eval.config.project import Config
+
+        state = self.state
+        return state.config or Config(root=state.root), Trust(granted=state.trusted, agreed=state.agreed)
 
     def _rule_for(self, path: Path, attempt: Attempt, form: Format) -> list[Written]:
         """Where a suite of this format does not say who answers it: whoever answered this, unless a rule says so

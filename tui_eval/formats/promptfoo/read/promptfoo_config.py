@@ -13,11 +13,11 @@ from tui_eval.config.project import Config, rule_for
 from tui_eval.formats.promptfoo.read import promptfoo_types, scenarios, suite_prompts, suite_providers
 from tui_eval.formats.promptfoo.read.combined import combined
 from tui_eval.formats.promptfoo.read.env_files import env_files, fill_all, own_env
-from tui_eval.formats.promptfoo.read.matrix_cases import CaseMaker, columns
+from tui_eval.formats.promptfoo.read.matrix_cases import CaseMaker, TooMany, columns
 from tui_eval.formats.promptfoo.read.promptfoo_types import names
 from tui_eval.formats.promptfoo.read.references import References
 from tui_eval.formats.promptfoo.read.render import filter_file
-from tui_eval.formats.promptfoo.read.suite_cases import all_cases
+from tui_eval.formats.promptfoo.read.suite_cases import all_cases, own_test, place_of
 from tui_eval.formats.promptfoo.read.suite_file import (
     LineOf,
     Missing,
@@ -28,10 +28,12 @@ from tui_eval.formats.promptfoo.read.suite_file import (
 )
 from tui_eval.formats.promptfoo.read.suite_tests import PromptfooTest, TestReader
 from tui_eval.formats.promptfoo.read.test_sources import Sources
+from tui_eval.guard.paths import read_file
 from tui_eval.guard.trust import Trust, is_variable, script
 from tui_eval.model import Case, Problem, Suite
 from tui_eval.nunjucks.suite_environment import SuiteEnvironment
 from tui_eval.suites.sampling import sample
+from tui_eval.suites.saved_talk import Original
 
 CONFIG_TIME = 60.0
 """Seconds that a configuration in JavaScript may take."""
@@ -69,12 +71,42 @@ def read(path: str, text: str, config: Config, trust: Trust) -> Suite:
     return suite
 
 
-class ConfigReader:
-    """Fills a `Suite` from the text of its configuration."""
+def as_written(case: Case, config: Config, trust: Trust) -> Original:
+    """The test of a case as its file has it now, with nothing of the environment in it."""
+    env: dict[str, str] = {}
+    try:
+        text = read_file(config.root / case.suite).decode("utf-8-sig")
+        rule = rule_for(config, case.suite)
+        compat = (rule.compat if rule else None) or "documented"
+        place: tuple[int, int] | None = None
+        # Read as always, where is the case? Read with nothing filled in, what is there?
+        for filled in (True, False):
+            reading = SuiteReading(case.suite, config, trust, compat)
+            try:
+                reader = ConfigReader(reading, Suite(case.suite, "promptfoo"), filled=filled)
+                data = reader.document(text)
+                asked = reader.asked(data) if data is not None else None
+                env |= reading.env
+                if filled:
+                    place = place_of(*asked, case.case_id) if asked is not None else None
+                elif place is not None and data is not None and asked is not None:
+                    return Original(own_test(*asked, place, data), env)
+                if place is None:
+                    break
+            finally:
+                reading.close()
+    except (OSError, ValueError, RecursionError, Missing, TooMany):
+        pass
+    return Original(None, env)
 
-    def __init__(self, reading: SuiteReading, suite: Suite) -> None:
+
+class ConfigReader:
+    """Fills a `Suite` from the text of its configuration; not `filled`, with `{{ env.NAME }}` left as it stands."""
+
+    def __init__(self, reading: SuiteReading, suite: Suite, *, filled: bool = True) -> None:
         self.reading = reading
         self.suite = suite
+        self._filled = filled
         self.line_of: LineOf = lambda *_: 0
         self.others: list[tuple[SuiteReading, dict[str, Any], LineOf]] = []
         self.of_all: list[Problem] = []
@@ -89,24 +121,33 @@ class ConfigReader:
 
     def read(self, text: str) -> None:
         """Parse, dereference, fill in the environment, then read key by key."""
-        reading, suite = self.reading, self.suite
-        whole = self._document(text)
-        if whole is None:
-            return
-        data = self._dereferenced(reading, whole, self.line_of)
+        suite = self.suite
+        data = self.document(text)
         if data is None:
             return
+        self._untold()
+        description = data.get("description")
+        suite.description = description if isinstance(description, str) else ""
+        suite.cases = all_cases(*self.asked(data))
+
+    def document(self, text: str) -> dict[str, Any] | None:
+        """The configuration, of several the one that they make; None, with a problem, where it is none."""
+        reading = self.reading
+        whole = self._document(text)
+        data = self._dereferenced(reading, whole, self.line_of) if whole is not None else None
+        if data is None:
+            return None
         data = self._combined(data)
         with self._of_all_cases():
             typed = data.get("commandLineOptions")
             named = typed.get("envPath", typed.get("envFile")) if isinstance(typed, dict) else None
             reading.env = own_env(data.get("env"), reading, env_files(named, text, reading))
-        data = fill_all(data, SuiteEnvironment(reading.env, reading.trust))
-        self._untold()
-        description = data.get("description")
-        suite.description = description if isinstance(description, str) else ""
-        self._settings(data)
-        suite.cases = self._cases(data)
+        return self._with_env(data)
+
+    def _with_env(self, data: dict[str, Any]) -> dict[str, Any]:
+        return (
+            fill_all(data, SuiteEnvironment(self.reading.env, self.reading.trust)) if self._filled else data
+        )
 
     def _combined(self, data: dict[str, Any]) -> dict[str, Any]:
         """The configuration with the others that were given with `-c` after it."""
@@ -294,8 +335,12 @@ class ConfigReader:
         )
         return {}
 
-    def _cases(self, data: dict[str, Any]) -> Sequence[Case]:
+    def asked(
+        self, data: dict[str, Any]
+    ) -> tuple[CaseMaker, Sequence[Sequence[PromptfooTest]], PromptfooTest | None]:
+        """What the cases of a configuration are made of: its columns, its tests, its `defaultTest`."""
         reading = self.reading
+        self._settings(data)
         # Where both are given, the tool takes the targets.
         named = "targets" if data.get("targets") is not None else "providers"
         if named == "targets" and data.get("providers") is not None:
@@ -309,9 +354,8 @@ class ConfigReader:
             found = suite_providers.read(reading, data.get(named), (named,), self.line_of)
         if found:
             del self.of_all[before:]  # the others have their cases, and the project's agent answers for none
-        around = SuiteEnvironment(reading.env, reading.trust)
         parts = [(reading, data, self.line_of)]
-        parts += [(other, fill_all(more, around), line_of) for other, more, line_of in self.others]
+        parts += [(other, self._with_env(more), line_of) for other, more, line_of in self.others]
         asked: list[suite_prompts.PromptTemplate] = []
         for part, given, line_of in parts:
             if given.get("prompts") not in (None, []):
@@ -342,7 +386,7 @@ class ConfigReader:
             default.problems = list(dict.fromkeys(self.of_all))
         self._without_prompts(found, asked)
         maker = CaseMaker(reading, columns(found, asked, reference=reading.reference), self.suite.settings)
-        return all_cases(maker, chunks, default)
+        return maker, chunks, default
 
     def _without_prompts(
         self, found: Sequence[suite_providers.Provider], asked: Sequence[suite_prompts.PromptTemplate]

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Protocol, overload
+from itertools import chain, islice
+from typing import Any, NamedTuple, Protocol, overload
 
 from tui_eval.formats.promptfoo.read.csv_rows import Rows
-from tui_eval.formats.promptfoo.read.matrix_cases import CaseMaker, PromptColumn
+from tui_eval.formats.promptfoo.read.matrix_cases import CaseMaker, PromptColumn, combinations
 from tui_eval.formats.promptfoo.read.suite_tests import PromptfooTest, merged
 from tui_eval.model import Case, Problem
 from tui_eval.suites import identity
@@ -221,3 +222,51 @@ def _rows(maker: CaseMaker, rows: Rows, default: PromptfooTest | None) -> RowCas
         return None
     cols, attempts = maker.columns_of(first), maker.attempts(first, options)
     return RowCases(maker, rows, default, cols, attempts, (maker.number, maker.combination))
+
+
+# -- The test that a case was made of.
+
+
+class OwnTest(NamedTuple):
+    """A test as its file has it, `default` what the suite lays under all of its tests, `chosen` those values of lists
+    in its variables that its case has. `document` is the whole configuration. Nothing of the environment is filled
+    in."""
+
+    test: PromptfooTest
+    default: PromptfooTest | None
+    chosen: dict[str, Any]
+    document: dict[str, Any]
+
+
+def place_of(
+    maker: CaseMaker, chunks: Iterable[Sequence[PromptfooTest]], default: PromptfooTest | None, case_id: str
+) -> tuple[int, int] | None:
+    """Which of the tests a case is of, and which of its combinations of variables, both from 0."""
+    take = identity.Ids().take
+    for place, own in enumerate(chain.from_iterable(chunks)):
+        before = maker.combination
+        for case in maker.cases(own, default):
+            if take(case.case_id) == case_id:
+                return place, case.test_number - before - 1
+    return None
+
+
+def own_test(
+    maker: CaseMaker,
+    chunks: Iterable[Sequence[PromptfooTest]],
+    default: PromptfooTest | None,
+    place: tuple[int, int],
+    document: dict[str, Any],
+) -> OwnTest | None:
+    """The test at a place that `place_of` found."""
+    test = next(islice(chain.from_iterable(chunks), place[0], None), None)
+    if test is None:
+        return None
+    whole = merged(test, default)
+    options = whole.options or {}
+    chosen: dict[str, Any] = {}
+    if options.get("transformVars") in (None, ""):  # else its code has made the lists
+        expand = maker.everything and not options.get("disableVarExpansion")
+        every = combinations(whole.vars, maker.reading, expand=expand)
+        _, chosen = next(islice(every, place[1], None), ({}, {}))
+    return OwnTest(test, default, chosen, document)

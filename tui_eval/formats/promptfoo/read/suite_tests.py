@@ -8,6 +8,7 @@ import msgspec
 from msgspec import UNSET
 
 from tui_eval import extensions
+from tui_eval.formats.promptfoo.promptfoo_words import assertions_of
 from tui_eval.formats.promptfoo.read import promptfoo_types
 from tui_eval.formats.promptfoo.read.suite_file import LineOf, Missing, SuiteReading, brief, dotted_key
 from tui_eval.guard.spelling import close_to
@@ -295,6 +296,24 @@ class TestReader:
 def _name(key: Any) -> str:
     """The name of a var as JavaScript has it: `true`, `null`, `1.5`."""
     return key if isinstance(key, str) else "null" if key is None else text(key)
+
+
+def written(test: PromptfooTest) -> dict[str, Any]:
+    """A test with the keys by which a file gives it; what it does not say is not there."""
+    found = {
+        "description": test.description or None,
+        "vars": dict(test.vars) or None,
+        "provider": test.provider,
+        "providers": test.providers,
+        "prompts": test.prompts,
+        "providerOutput": test.provider_output,
+        "threshold": test.threshold,
+        "options": test.options,
+        "metadata": test.metadata,
+        "assert": assertions_of(test.assertions) or None,
+        "assertScoringFunction": test.scoring,
+    }
+    return {key: value for key, value in found.items() if value is not None}
 
 
 def merged(test: PromptfooTest, default: PromptfooTest | None) -> PromptfooTest:
