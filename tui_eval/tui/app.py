@@ -33,7 +33,13 @@ from tui_eval.tui.state.text.formatting import Symbols
 from tui_eval.tui.terminal.editor import Editor
 from tui_eval.tui.terminal.frame_app import FrameApp
 from tui_eval.tui.terminal.gc_pauses import QUIET, Collecting
-from tui_eval.tui.terminal.terminal_guard import has_unicode, on_signals, terminal_problem
+from tui_eval.tui.terminal.terminal_guard import (
+    EXIT_BY_SIGNAL,
+    has_unicode,
+    on_signals,
+    terminal_gone,
+    terminal_problem,
+)
 from tui_eval.tui.terminal.type_ahead import TypingAhead
 
 if TYPE_CHECKING:
@@ -42,6 +48,8 @@ if TYPE_CHECKING:
 ENGINE_AFTER = 0.5
 """Seconds after the first paint at which the engine is started, so that it is warm when a case is run; a
 run asked for before that starts it."""
+LOOK_AT_TERMINAL = 2.0
+"""Seconds between two looks whether the terminal is still there."""
 
 
 class EvalApp(TypingAhead, FrameApp, inherit_bindings=False):
@@ -134,11 +142,17 @@ class EvalApp(TypingAhead, FrameApp, inherit_bindings=False):
     def on_mount(self) -> None:
         """Paint first; read and start things after it."""
         on_signals(self._quit.leave_by_signal)
+        if not self.is_headless:
+            self.set_interval(LOOK_AT_TERMINAL, self._look_at_terminal)
         self._collecting.begin()
         self.set_interval(QUIET, self._collecting.look)
         self.appearance.take_keys()
         self.mouse.take_settings()
         self.call_after_refresh(self._begin)
+
+    def _look_at_terminal(self) -> None:
+        if terminal_gone():
+            self._quit.leave_by_signal(EXIT_BY_SIGNAL[signal.SIGHUP])
 
     def get_default_screen(self) -> Screen[Any]:
         """The suites; the one screen that is never closed."""

@@ -267,6 +267,23 @@ def test_losing_the_terminal_ends_the_app(terminal):
     assert ends_when_its_terminal_goes(app) == 129
 
 
+DEAF = """
+import signal, subprocess, sys
+signal.signal(signal.SIGHUP, signal.SIG_IGN)
+sys.exit(subprocess.call([sys.executable, "-c", sys.argv[1]]))
+"""
+
+
+def test_losing_the_terminal_ends_the_app_that_nobody_tells(tmp_path):
+    project(tmp_path)
+    app = Terminal([sys.executable, "-c", DEAF, START.replace("{extra}", "")], tmp_path)
+    try:
+        app.until("refund is approved")
+        assert ends_when_its_terminal_goes(app) == 129
+    finally:
+        app.close()
+
+
 def test_losing_the_terminal_ends_the_editor_that_has_it_and_the_app(terminal, tmp_path):
     editor = tmp_path / "editor.py"
     editor.write_text("import os, time\nprint('EDITING', os.getpid(), flush=True)\ntime.sleep(300)\n")

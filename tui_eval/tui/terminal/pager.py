@@ -91,7 +91,8 @@ def run_over(app: App[Any], command: Sequence[str]) -> int:
 def _wait(process: subprocess.Popen[bytes]) -> None:
     """Wait for its end. A terminal that goes away tells its session's leader alone, which may be the app: then it is
     told from here. The loop that hears signals stands still meanwhile, and the kernel may give one to any thread, which
-    no `waitpid` here would notice: so they are read where they are written, and passed on to the loop."""
+    no `waitpid` here would notice: so they are read where they are written, and all of them passed on to the loop, also
+    those that come together with the end: a terminal that goes away ends both at once."""
     ours, theirs = socket.socketpair()
 
     def wait() -> None:
@@ -104,16 +105,29 @@ def _wait(process: subprocess.Popen[bytes]) -> None:
         loops = signal.set_wakeup_fd(theirs.fileno(), warn_on_full_buffer=False)
         threading.Thread(target=wait, name="over", daemon=True).start()
         try:
-            while _ENDED not in (data := ours.recv(64)):
-                if loops >= 0:
-                    os.write(loops, data)
-                if any(number in data for number in ENDING):
+            ended = False
+            while not ended:
+                data = ours.recv(64)
+                ended = _ENDED in data
+                _pass_on(data, loops)
+                if not ended and any(number in data for number in ENDING):
                     ours.settimeout(GRACE)
                     process.send_signal(signal.SIGHUP)
         except TimeoutError:
             pass
         finally:
             signal.set_wakeup_fd(loops)
+            ours.setblocking(False)
+            with contextlib.suppress(BlockingIOError):
+                while data := ours.recv(64):
+                    _pass_on(data, loops)
+
+
+def _pass_on(data: bytes, loops: int) -> None:
+    """Signals, as they are written, to the loop that hears them."""
+    heard = data.replace(_ENDED, b"")
+    if heard and loops >= 0:
+        os.write(loops, heard)
 
 
 @contextlib.contextmanager

@@ -59,6 +59,12 @@ def on_signals(leave: Callable[[int], None]) -> None:
             loop.add_signal_handler(number, leave, code)
 
 
+def terminal_gone() -> bool:
+    """Whether the terminal that keys were read from is there no more. The signal that says so reaches the session's
+    leader alone, which may keep it for itself (`nohup`, a script with a trap)."""
+    return sys.__stdin__ is not None and not os.isatty(sys.__stdin__.fileno())
+
+
 def terminal_problem() -> str | None:
     """Why the app cannot be shown here, in one line; None where it can."""
     streams = (sys.__stdin__, sys.__stderr__)  # Textual reads the one and paints on the other
