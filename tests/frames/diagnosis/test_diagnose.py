@@ -858,6 +858,56 @@ def test_ids_that_floats_do_not_hold_are_no_rows_of_a_join(base: int) -> None:
     assert words not in " ".join(diagnose([{"id": 7}, {"id": 8}], [{"id": 7.0}, {"id": 7.0}]).lines)
 
 
+@pytest.mark.parametrize(
+    "written", [lambda n: int(float(n)), lambda n: str(int(float(n))), lambda n: int(Decimal(repr(float(n))))]
+)
+@pytest.mark.parametrize("as_text", [False, True])
+def test_lost_digits_are_seen_however_a_number_is_written(written: Any, as_text: bool) -> None:
+    ids = [1_234_567_890_123_456_789 + 37 * n for n in range(6)]
+    rows = [{"k": n, "id": str(one) if as_text else one} for n, one in enumerate(ids)]
+    given = [{"k": n, "id": written(one)} for n, one in enumerate(ids)]
+    assert diagnose(rows, given).lines == [
+        "id read as a float, digits beyond 2^53 are lost in 6 of 6 rows that differ"
+    ]
+    other = [row | {"id": int(row["id"]) + 1} for row in rows]
+    assert not any("lost" in line for line in diagnose(rows, other).lines)
+    even = [{"k": n, "id": 2**60 + 1024 * n} for n in range(6)]  # floats hold these: they are in wrong rows
+    turned = [{"k": n, "id": even[5 - n]["id"]} for n in range(6)]
+    assert not any("lost" in line for line in diagnose(even, turned).lines)
+
+
+def test_large_whole_numbers_are_as_much_too_high_as_they_are() -> None:
+    rows = [{"k": n, "id": 1_234_567_890_123_456_789 + 37 * n} for n in range(12)]
+    for by in (1, 100, -3):
+        lines = diagnose(rows, [row | {"id": row["id"] + by} for row in rows]).lines
+        assert lines == [f"id {abs(by)} too {'high' if by > 0 else 'low'} in 12 of 12 rows that differ"]
+
+
+@pytest.mark.parametrize(("by", "words"), [
+    (datetime.timedelta(days=1), "day 1 day later"),
+    (datetime.timedelta(days=-7), "day 7 days earlier"),
+])  # fmt: skip
+@pytest.mark.parametrize("shops", [1, 2])
+def test_a_key_that_is_whole_days_later_throughout_is_no_spill(
+    by: datetime.timedelta, words: str, shops: int
+) -> None:
+    rows = [
+        {"day": datetime.date(2024, 1, 5) + datetime.timedelta(days=n), "shop": shop, "n": n * 7 % 11 + shop}
+        for n in range(14)
+        for shop in range(shops)
+    ]
+    if shops == 1:
+        rows = [{"day": row["day"], "n": row["n"]} for row in rows]
+    wanted = pl.DataFrame(rows)
+    lines = diagnose(wanted, wanted.with_columns(c.day + by)).lines
+    assert lines == [f"{words} in {len(rows)} of {len(rows)} rows that differ"], lines
+    ones = wanted.with_columns(
+        pl.lit(1).alias("n")
+    )  # the filter begins and ends a day later: no date is another
+    lines = diagnose(ones, ones.with_columns(c.day + by)).lines
+    assert not any("day 1 day later" in line for line in lines), lines
+
+
 INF, NAN = float("inf"), float("nan")
 
 

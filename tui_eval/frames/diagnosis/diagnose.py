@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +18,7 @@ from tui_eval.frames.diagnosis.changes import ValueChange
 from tui_eval.frames.diagnosis.conditions import Condition, separate
 from tui_eval.frames.diagnosis.finding import Finding
 from tui_eval.frames.diagnosis.granularity import floats, granularity
-from tui_eval.frames.diagnosis.number_changes import counted_nobody, number_changes
+from tui_eval.frames.diagnosis.number_changes import counted_nobody, large_changes, number_changes
 from tui_eval.frames.diagnosis.other_columns import OtherColumns, displaced, renamed
 from tui_eval.frames.diagnosis.row_sets import row_findings
 from tui_eval.frames.diagnosis.text_changes import (
@@ -28,11 +29,17 @@ from tui_eval.frames.diagnosis.text_changes import (
     text_changes,
     units,
 )
-from tui_eval.frames.diagnosis.time_changes import moved_days, other_formats, time_changes, written_otherwise
+from tui_eval.frames.diagnosis.time_changes import (
+    moments,
+    moved_days,
+    other_formats,
+    time_changes,
+    written_otherwise,
+)
 from tui_eval.frames.difference import Difference, align
-from tui_eval.frames.pairs import ColumnPair
+from tui_eval.frames.pairs import ColumnPair, pair_same
 from tui_eval.frames.query_words import limited_sides
-from tui_eval.frames.typed_columns import declared_text, holds_days, is_nan, text_series
+from tui_eval.frames.typed_columns import ReadColumn, declared_text, holds_days, is_nan, text_series
 from tui_eval.frames.value_texts import canonical
 
 if TYPE_CHECKING:
@@ -202,6 +209,9 @@ def _candidates(facts: _Facts) -> Iterator[_Candidate]:
     if coarse is not None:
         yield _Candidate(coarse, facts.total, _WEIGHTS["granularity"])
         return
+    if (moved := _moved_key(facts)) is not None:
+        yield moved
+        return
     if (border := _day_border(facts)) is not None:
         yield border
         return
@@ -212,6 +222,44 @@ def _candidates(facts: _Facts) -> Iterator[_Candidate]:
     elif not facts.missing and not facts.extra and difference.settings.ordered and len(difference.moved()):
         moved = len(difference.moved())
         yield _Candidate(Finding("order", (), moved, moved), facts.total, 1.0)
+
+
+_MOVED = ("days", "months", "time_zone", "time_shift")
+_FEWEST = 3
+
+
+def _moved_key(facts: _Facts) -> _Candidate | None:
+    """A time among what rows are told apart by that is another one throughout, by as much, while all else is right: the
+    rows of one side are not those that the other side has at the same time."""
+    difference = facts.difference
+    rows = difference.lengths[0]
+    right = len(facts.both) - facts.wrong_rows
+    if rows != difference.lengths[1] or rows < _FEWEST or 2 * right >= rows or difference.key_repeats:
+        return None
+    for name in difference.key:
+        one = difference.pairs[name]
+        sides = [moments(texts) for texts in (one.e_key, one.a_key)]
+        if sides[0] is None or sides[1] is None or any(side is None or side.null_count() for side in sides):
+            continue
+        others = [difference.pairs[other] for other in difference.key if other != name]
+        if any(other.tolerant for other in others):
+            continue
+        keys = [[other.e_key for other in others], [other.a_key for other in others]]
+        e, a = (
+            _sorted_by([*before, time]) for before, time in zip(keys, sides, strict=True) if time is not None
+        )
+        changed = list(time_changes(one.e_key.gather(e), one.a_key.gather(a)))
+        found = next((c for c in changed if c.code in _MOVED and c.count == rows), None)
+        rest = [other for other in difference.pairs.values() if other is not one]
+        if found is not None and all(bool(pair_same(other, e, a).all()) for other in rest):
+            return _Candidate(Finding(found.code, (name,), rows, rows, found.parameters), facts.total, 1.2)
+    return None
+
+
+def _sorted_by(columns: list[pl.Series]) -> pl.Series:
+    """The numbers of the rows in the order of their values."""
+    table = pl.DataFrame({f"k{at}": column for at, column in enumerate(columns)})
+    return table.select(pl.arg_sort_by(table.columns)).to_series()
 
 
 def _day_border(facts: _Facts) -> _Candidate | None:
@@ -243,11 +291,12 @@ def _day_border(facts: _Facts) -> _Candidate | None:
 
 _HELD, _LARGEST = 2**53, 2**1023
 """Whole numbers below the first are told apart by floats, those beyond the second are none."""
+_DIGITS = 400
 
 
 def _lost_digits(facts: _Facts) -> Iterator[_Candidate]:
-    """Columns of large whole numbers that the answer has as the floats nearest to them, where that is all that differs:
-    neighbours among them are one float."""
+    """Columns of large whole numbers that the answer has as the floats nearest to them, however these are written, where
+    that is all that differs: neighbours among them are one float."""
     difference = facts.difference
     e_rows, a_rows = difference.aligned()
     missing = e_rows.filter(a_rows.is_null()).cast(pl.UInt32)
@@ -255,21 +304,47 @@ def _lost_digits(facts: _Facts) -> Iterator[_Candidate]:
     rest = set(facts.wrong)
     found: list[_Candidate] = []
     for name, one in difference.pairs.items():
-        if one.actual.kind != "float" or one.actual.series is None or not one.expected.integral:
-            continue
         wrong = facts.wrong.get(name)
-        rows = missing if wrong is None else pl.concat([missing, facts.e_rows.filter(wrong)])
-        cells = one.expected.cells_at(rows)
-        if not cells or not all(cell is not None and _HELD <= abs(int(cell)) < _LARGEST for cell in cells):
+        wanted = _whole_cells(
+            one.expected, facts.e_rows.filter(wrong) if wrong is not None else missing.clear()
+        )
+        lost, given = _whole_cells(one.expected, missing), _whole_cells(one.actual, extra)
+        if not (wanted or lost) or not all(cell is not None and abs(cell) >= _HELD for cell in wanted + lost):
             continue
-        near = {float(int(cell)) for cell in one.expected.cells if cell is not None and abs(cell) < _LARGEST}
-        given = one.actual.series if wrong is None else one.actual.series.gather(facts.a_rows.filter(wrong))
-        given = pl.concat([given, one.actual.series.gather(extra)])
-        if near.issuperset(given.drop_nulls().unique().to_list()):
+        held = _whole_cells(one.actual, facts.a_rows.filter(wrong)) if wrong is not None else []
+        near = {other for cell in lost if cell is not None for other in _as_floats(cell)}
+        if near.issuperset(given) and all(
+            cell in _as_floats(right) for cell, right in zip(held, wanted, strict=True) if right is not None
+        ):
             rest.discard(name)
-            found.append(_Candidate(Finding("lost_digits", (name,), len(rows), len(rows)), facts.total, 1.2))
+            rows = len(wanted) + len(lost)
+            found.append(_Candidate(Finding("lost_digits", (name,), rows, rows), facts.total, 1.2))
     if not rest:
         yield from found
+
+
+def _whole_cells(column: ReadColumn, rows: pl.Series) -> list[int | None]:
+    """Whole numbers, also such that are written as texts; None for what is none."""
+    if not len(rows) or column.kind not in ("exact", "float", "text", "mixed"):
+        return [None] * len(rows)
+    return [_whole(cell) for cell in column.cells_at(rows)]
+
+
+def _whole(cell: Any) -> int | None:
+    if isinstance(cell, str) and len(cell) < _DIGITS and cell.lstrip("-").isdecimal():
+        return int(cell)
+    if not isinstance(cell, int | float | Decimal) or isinstance(cell, bool):
+        return None
+    return int(cell) if abs(cell) < _LARGEST and cell == int(cell) else None
+
+
+def _as_floats(number: int) -> tuple[int, ...]:
+    """What becomes of a whole number that is read as a float, also where it is written out with its shortest digits and
+    zeros; nothing where it is still the same."""
+    if abs(number) >= _LARGEST:
+        return ()
+    held = float(number)
+    return tuple(one for one in (int(held), int(Decimal(repr(held)))) if one != number)
 
 
 def _of_values(facts: _Facts) -> Iterator[_Candidate]:
@@ -380,7 +455,10 @@ def _changes(facts: _Facts, others: OtherColumns, name: str) -> Iterator[ValueCh
     yield from (change for change in moved if change.code != "other_column")
     if numeric:
         yield from counted_nobody(e, e_wrong, a_wrong)
-        yield from _tried((partial(number_changes, name),), e_wrong, a_wrong)
+        if (large := _beyond_floats(one, e_rows, a_rows)) is not None:
+            yield from large_changes(*large)
+        else:
+            yield from _tried((partial(number_changes, name),), e_wrong, a_wrong)
     elif e_wrong.dtype == pl.String and a_wrong.dtype == pl.String:
         yield from _tried((time_changes, text_changes), e_wrong, a_wrong)
     yield from (change for change in moved if change.code == "other_column")
@@ -420,6 +498,21 @@ def _numbers(one: ColumnPair, side: str) -> pl.Series:
     found = key if value is None else value
     found = found.cast(pl.Float64, strict=False)
     return found / 10.0**one.scale if one.scale else found
+
+
+def _beyond_floats(
+    one: ColumnPair, e_rows: pl.Series, a_rows: pl.Series
+) -> tuple[pl.Series, pl.Series] | None:
+    """Whole numbers of both sides that differ by less than floats tell apart, as they are; None where floats will do."""
+    if one.tolerant or one.scale or one.actual.kind == "float":
+        return None
+    if not (one.e_key.dtype.is_integer() and one.a_key.dtype.is_integer()):
+        return None
+    sides = one.e_key.gather(e_rows).cast(pl.Int128), one.a_key.gather(a_rows).cast(pl.Int128)
+    largest = max(
+        abs(cell) for side in sides for cell in (side.min(), side.max(), 0) if isinstance(cell, int)
+    )
+    return sides if largest >= _HELD else None
 
 
 def _strange(one: ColumnPair, numbers: pl.Series, rows: pl.Series) -> pl.Series | None:

@@ -71,6 +71,18 @@ def number_changes(name: str, e: pl.Series, a: pl.Series) -> Iterator[ValueChang
         yield ValueChange("value_as_zero", zeros)
 
 
+def large_changes(e: pl.Series, a: pl.Series) -> Iterator[ValueChange]:
+    """What was done to whole numbers (Int128, rows that differ only) some of which no float holds: by as much, exactly."""
+    frame = {"e": e, "a": a}
+    gaps = series(frame, pl.col("a") - pl.col("e"))
+    counts = gaps.drop_nulls().value_counts(sort=True, name="rows")
+    if not len(counts) or counts.row(0)[1] < 3 or e.n_unique() < 3:
+        return
+    gap = int(counts.row(0)[0])
+    mask = pl.Series([one is not None and one == gap for one in gaps.to_list()], dtype=pl.Boolean)
+    yield ValueChange("offset", mask, {"offset": gap}, sure=False)
+
+
 def counted_nobody(every: pl.Series, e: pl.Series, a: pl.Series) -> Iterator[ValueChange]:
     """1 where 0 is expected, in a column that has other numbers too: no flag but a count.
 

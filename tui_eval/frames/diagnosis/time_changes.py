@@ -121,6 +121,8 @@ def moved_days(days: pl.Series, e: pl.Series, a: pl.Series) -> int:
     near = (pl.col("gap") == datetime.timedelta(days=1)).fill_null(False)
     source = pl.col("e") if direction == 1 else pl.col("e_next")
     held = (pl.col("c") * -direction > 0) & (pl.col("c").abs() <= source + 1e-6)
+    if bool(table.select(((pl.col("c").abs() - source).abs().fill_null(0.0) <= 1e-6).all()).item()):
+        return 0  # whole days, all of them
     alike = len(moved) >= _MOVES and bool(moved.select((near & held).fill_null(False).all()).item())
     return direction if alike else 0
 
