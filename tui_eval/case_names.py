@@ -362,14 +362,19 @@ def matrix_name(values: Mapping[str, Any]) -> str:
 
 
 def short_prompts(labels: Sequence[str]) -> list[str]:
-    """Short names of a suite's prompts, different where the labels are: of files without the folder that
-    all of them have, and without endings where these tell nothing apart; of texts the beginning, without what all begin with."""
-    files = [_FILE.match(label) for label in labels]
-    if all(files):
-        names = _bare([found[1] for found in files if found])
-        if _differ(names, labels):
-            return names
-    names = [found[1] if (found := _NUMBERED.match(label)) else " ".join(label.split()) for label in labels]
+    """Short names of a suite's prompts, different where the labels are: of files, all or some of them, without the folder
+    that all of these have, and without endings where these tell nothing apart; of texts the beginning, without what all
+    begin with."""
+    files = {label: found[1] for label in labels if (found := _FILE.match(label))}
+    short = dict(zip(files, _bare(list(files.values())), strict=True)) if files else {}
+    if not _differ(list(short.values()), list(files)):
+        short = {}
+    if short and len(files) == len(set(labels)):
+        return [short[label] for label in labels]
+    names = [
+        short.get(label) or (found[1] if (found := _NUMBERED.match(label)) else " ".join(label.split()))
+        for label in labels
+    ]
     first, last = min(names, default=""), max(names, default="")
     alike = next((n for n, (a, b) in enumerate(zip(first, last, strict=False)) if a != b), len(first))
     shared = first[:alike] if len(names) > 1 else ""

@@ -21,7 +21,8 @@ from tui_eval.store.schema import RunInfo, RunSummary, StoredCase
 from tui_eval.store.summary import CaseSummary
 from tui_eval.suites.identity import Ids, case_id
 from tui_eval.tui.palette import row_title, row_width
-from tui_eval.tui.state.app_state import AppState
+from tui_eval.tui.state.app_state import AppState, CasePointer
+from tui_eval.tui.state.case.case_content import CaseContent, head, named_among
 from tui_eval.tui.state.compare import compare_view, grid_view
 from tui_eval.tui.state.lists.case_entry import CaseRow
 from tui_eval.tui.state.lists.case_tree import Tree, View, build
@@ -175,6 +176,19 @@ def test_rows_of_files_that_hold_one_case(paths: tuple[str, str], name: str) -> 
         for row in rows:
             row.status, row.cause = status, 'lacks "2 years" and calls no tool' * bool(status)
         seen_apart(unfolded(rows, project, View(grouping=grouping, failures_first=first)), 60, 80)
+
+
+@several
+@given(projects())
+def test_heads_of_cases(made: tuple[Project, int]) -> None:
+    project, width = made
+    heads: list[str] = []
+    for item in project.state.rows:
+        content = CaseContent(CasePointer(item.case_id), item.name, item.suite, item.case)
+        content.row_name = named_among(item, None, project.state.rows)
+        heads.append(plain(head(content, width)[0]))
+    all_differ(heads)
+    assert not [one for one in heads if "……" in one]
 
 
 @several

@@ -72,6 +72,7 @@ def written(root: Path, run_id: str, cases: list[Case], agent: str | None = None
     [
         (["p/terse.txt: Be terse", "p/warm.txt: Be warm: always"], ["terse", "warm"]),
         (["a/x.txt: A", "b/x.txt: B"], ["a/x", "b/x"]),
+        (["Terse", 'p/a_chat.json: [{"role":"system","content":"You are"}]'], ["Terse", "a_chat"]),
         (["x.txt: A", "x.md: B"], ["x.txt", "x.md"]),
         (["m.txt: Say a", "m.txt: Say b"], ["m.txt: Say a", "m.txt: Say b"]),
         (["make.py:one", "make.py:two"], ["make.py:one", "make.py:two"]),

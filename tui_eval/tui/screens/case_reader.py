@@ -15,7 +15,7 @@ from tui_eval.tui.front import RunChanged
 from tui_eval.tui.loaders.case_loader import load, load_past, where_is
 from tui_eval.tui.services import AppServices
 from tui_eval.tui.state.app_state import CasePointer
-from tui_eval.tui.state.case.case_content import CaseContent, foreseen
+from tui_eval.tui.state.case.case_content import CaseContent, foreseen, named_among
 from tui_eval.tui.state.case.case_history import CasePast
 from tui_eval.tui.state.data.data_view import fault_of
 from tui_eval.tui.state.runs.run_group import merged
@@ -116,9 +116,18 @@ class CaseReader:
         loaded = partial(self._loaded, self._generation, keep)
         self._screen.set_timer(PATIENCE, partial(self._still_reading, self._generation))
         first = self._generation == 1
-        self._tasks.thread(
-            partial(load, where_is(self._state, self.pointer)), loaded, name="case", opens=first
+        where, item, items = (
+            where_is(self._state, self.pointer),
+            self._state.item_of(self.pointer),
+            self._state.rows,
         )
+
+        def read() -> CaseContent:
+            content = load(where)
+            content.row_name = named_among(item, content.agent, items)
+            return content
+
+        self._tasks.thread(read, loaded, name="case", opens=first)
 
     def _still_reading(self, generation: int) -> None:
         if generation == self._generation and generation != self._read:

@@ -7,6 +7,7 @@ from rich.cells import cell_len
 
 from tui_eval.tui.state.text.fitting import chop, end_of, fit, reach, shorten, wrap
 from tui_eval.tui.state.text.lines import Span, plain
+from tui_eval.tui.state.text.lines import fit as fit_line
 from tui_eval.tui.state.text.lines import wrap as wrap_line
 
 TEXTS = [
@@ -54,6 +55,13 @@ def test_a_long_word_fills_the_row_it_begins_in() -> None:
         "see https://example.",
         "com/a/long/address",
     ]
+
+
+def test_a_cut_beside_a_cut_is_marked_once() -> None:
+    assert shorten("a prompt th… and more", 12) == "a prompt th…"
+    assert end_of("a name…the end", 9) == "…the end"
+    assert plain(fit_line((Span("a prompt "), Span("th… and more")), 12)) == "a prompt th…"
+    assert shorten("……", 1) == "…"
 
 
 def test_cuts_are_marked_or_not() -> None:

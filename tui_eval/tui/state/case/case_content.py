@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -10,15 +10,16 @@ from typing import Any
 from rich.cells import cell_len
 
 from tui_eval import causes
-from tui_eval.case_names import full_name, variant_of
+from tui_eval.case_names import full_name, suites_apart, variant_of
 from tui_eval.model import Attempt, Case, Verdict
 from tui_eval.store.linked import Placed
 from tui_eval.store.notes import HumanNote
 from tui_eval.store.schema import AttemptRow, CaseHistory
-from tui_eval.tui.state.app_state import CasePointer
+from tui_eval.tui.state.app_state import CaseItem, CasePointer
 from tui_eval.tui.state.case.case_history import CasePast, note_sign, note_spans, rules_spans
 from tui_eval.tui.state.case.transcript_view import Transcript, facts_of
 from tui_eval.tui.state.case.verdict_lines import GLYPHS, about_rows
+from tui_eval.tui.state.lists.telling_apart import KEPT_OF_NAME, RowName, apart_from
 from tui_eval.tui.state.runs.run_group import stability, together
 from tui_eval.tui.state.text.fitting import end_of
 from tui_eval.tui.state.text.formatting import cost, duration
@@ -67,12 +68,22 @@ class CaseContent:
     """What lists call it, where that is not its name: a row of a table without one."""
     compat: str = ""
     """The rules that its run was judged by (`store.judged_under`); empty where that is not known."""
+    row_name: RowName | None = None
+    """What lists call it, with where that differs from what they call other cases; None where it is in none."""
 
     @property
     def title(self) -> str:
         """Its name with what tells it from others of its name."""
+        return full_name(*self.named[:2])
+
+    @property
+    def named(self) -> RowName:
+        """The same, as it is cut where there is no room for it."""
+        if self.row_name is not None:
+            return self.row_name
         variant = variant_of(self.case, self.agent) if self.case is not None else ""
-        return full_name(self.called or self.name, variant) or self.pointer.case_id
+        name = one_line(self.called or self.name) or one_line(self.pointer.case_id)
+        return RowName(name, one_line(variant), least=KEPT_OF_NAME)
 
     @property
     def placed(self) -> list[Placed]:
@@ -153,6 +164,23 @@ def foreseen(
     return content
 
 
+def named_among(item: CaseItem | None, agent: str | None, items: Iterable[CaseItem]) -> RowName | None:
+    """What lists call a case that was run with this agent, with where that differs from what they call these others; the
+    suite with it where one of another suite is called the same."""
+    if item is None or item.case is None:
+        return None
+    name, variant = one_line(item.name), one_line(variant_of(item.case, agent))
+    names: set[str] = set()
+    alike = [(name, variant, item.suite)]
+    for other in items:
+        names.add(one_line(other.name))
+        if other is not item and other.name == item.name and other.case is not None:
+            named = (variant_of(other.case, agent), variant_of(other.case))
+            alike += [(name, one_line(one), other.suite) for one in dict.fromkeys(named)]
+    told = [f"{one} {end}".strip() for (_, one, _), end in zip(alike, suites_apart(alike), strict=True)]
+    return RowName(name, told[0], apart_from(name, names), apart_from(told[0], told), KEPT_OF_NAME)
+
+
 def choose(rows: Sequence[AttemptRow], wanted: int | None) -> AttemptRow | None:
     """The attempt to show: the one asked for, else the first that did not pass, else one that
     runs, else the last."""
@@ -180,7 +208,7 @@ def head(content: CaseContent, width: int, height: int = 2) -> list[Line]:
     marks = (*rules_spans(content.compat, " · "), *_note(content))
     tail = (*_attempts(content, width), *marks)
     facts = facts_of(content.attempt) if content.attempt else _row_facts(content.row)
-    wanted = cell_len(one_line(content.title)) + cell_len(one_line(content.suite).rsplit("/", 1)[-1]) + 3
+    wanted = cell_len(content.title) + cell_len(one_line(content.suite).rsplit("/", 1)[-1]) + 3
     if len(content.placed) == 1 and not content.fresh and width - width_of((outcome, *tail)) - 4 < wanted:
         tail = marks  # the only attempt: the name says more
     room = width - width_of((outcome, *tail)) - 4
@@ -203,8 +231,8 @@ def head(content: CaseContent, width: int, height: int = 2) -> list[Line]:
 
 
 def _crumbs(content: CaseContent, room: int) -> Line:
-    suite, name = one_line(content.suite), one_line(content.title)
-    taken = cell_len(name) + 3
+    suite, name = one_line(content.suite), content.named
+    taken = cell_len(content.title) + 3
     if cell_len(suite) + taken > room:
         suite = suite.rsplit("/", 1)[-1]
     if cell_len(suite) + taken > room and len(suite) > 8:
@@ -212,7 +240,9 @@ def _crumbs(content: CaseContent, room: int) -> Line:
     left: Line = (Span(suite, "muted"), Span(" › ", "muted"))
     if width_of(left) + 8 > room or (suite.startswith("…") and len(suite) < SHORTEST):
         left = ()
-    return (*left, *fit((Span(name, "strong"),), max(room - width_of(left), 8)))
+    own = max(room - width_of(left), 8)
+    told = full_name(*name.fitted(own - 3 if name.variant else own))
+    return (*left, *fit((Span(told, "strong"),), own))
 
 
 def _attempts(content: CaseContent, room: int) -> Line:

@@ -34,7 +34,7 @@ class Differs(NamedTuple):
 
 
 NOT_AT_ALL = Differs()
-_NAME = 14
+KEPT_OF_NAME = 14
 """Cells that a name keeps beside what tells it from others of its name, and not from all."""
 _BEGINNING = 8
 """The same of a name that differs from the others at its beginning."""
@@ -55,6 +55,13 @@ def differences(names: Sequence[str]) -> dict[str, Differs]:
             found[ordered[at]] = Differs(own, shared)
         first = number + 1
     return found
+
+
+def apart_from(name: str, others: Iterable[str]) -> Differs:
+    """Where a name differs from these others, of which it may be one."""
+    alike = [_common(name, other) for other in others if other != name and other[:_ALIKE] == name[:_ALIKE]]
+    alike = [many for many in alike if many >= _ALIKE]
+    return Differs(max(alike), min(alike)) if alike else NOT_AT_ALL
 
 
 def _common(one: str, other: str) -> int:
@@ -88,9 +95,9 @@ def cut(text: str, differs: Differs, width: int) -> str:
         if needed <= room - 1:
             half = min(half, room - 1 - needed)
         if beginning := shorten(rest, room - 1 - half, sign=""):
-            front = f"{front}…{beginning}"
+            front = f"{front.rstrip('…')}…{beginning.lstrip('…')}"
         rest = end_of(rest, half, sign="") if half else ""
-    return f"{front}…{rest}"
+    return f"{front.rstrip('…')}…{rest.lstrip('…')}"
 
 
 _WORD_ENDS = re.compile(r"[\s_/:|·-]|(?<!\d)\.")
@@ -285,7 +292,7 @@ def row_names(rows: Iterable[tuple[str, str, str]]) -> list[RowName]:
             variant,
             by_name.get(name, NOT_AT_ALL),
             by_variant.get(variant, NOT_AT_ALL),
-            RowName("").least if apart else _NAME if name in by_name else _BEGINNING,
+            RowName("").least if apart else KEPT_OF_NAME if name in by_name else _BEGINNING,
         )
         for (name, _, _), variant in zip(told, variants, strict=True)
     ]

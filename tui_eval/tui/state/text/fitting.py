@@ -36,11 +36,15 @@ def reach(text: str, start: int, width: int) -> int:
 
 
 def shorten(text: str, width: int, *, sign: str = "…") -> str:
-    """The beginning of a text in at most `width` cells, a sign after it where something was cut."""
+    """The beginning of a text in at most `width` cells, a sign after it where something was cut: one, also where the
+    text has such a sign there."""
     if cell_len(text) <= width:
         return text
     room = width - cell_len(sign)
-    return text[: reach(text, 0, room)] + sign if room > 0 else text[: reach(text, 0, width)]
+    if room <= 0:
+        return text[: reach(text, 0, width)]
+    begin = text[: reach(text, 0, room)]
+    return (begin.rstrip("…") or begin) + sign if sign == "…" else begin + sign
 
 
 def fit(text: str, width: int, *, right: bool = False, sign: str = "…") -> str:
@@ -60,7 +64,7 @@ def end_of(text: str, width: int, *, sign: str = "…") -> str:
     end = text[len(text) - min(room, len(text)) :]
     while cell_len(end) > room:
         end = end[1:]
-    return sign + end
+    return sign + (end.lstrip("…") if sign == "…" else end)
 
 
 def middle(text: str, width: int) -> str:
@@ -69,7 +73,7 @@ def middle(text: str, width: int) -> str:
     if cell_len(text) <= width:
         return text
     front = text[: reach(text, 0, (width - 1) // 3)].rstrip()
-    return front + end_of(text, width - cell_len(front))
+    return front.rstrip("…") + end_of(text, width - cell_len(front))
 
 
 def breaks(text: str, width: int, hanging: int = 0) -> Iterator[tuple[int, int]]:

@@ -163,7 +163,9 @@ def fit(line: Line, width: int) -> Line:
     """The line cut to `width` cells, the cut marked with an ellipsis."""
     if width_of(line) <= width:
         return line
-    return (*cut(line, 0, reach(plain(line), 0, width - 1)), Span("…", "muted"))
+    text = plain(line)
+    end = reach(text, 0, width - 1)
+    return (*cut(line, 0, len(text[:end].rstrip("…")) or end), Span("…", "muted"))
 
 
 def in_rows(line: Line, width: int, most: int) -> list[Line]:
