@@ -7,13 +7,16 @@ from pathlib import Path
 import pytest
 
 from tests.support.live_run import LiveRun
+from tui_eval.store.index import Index
 from tui_eval.store.linked import (
     counting,
     counting_folders,
     load_together,
+    parts,
     summarise_together,
 )
 from tui_eval.store.reader import RunReader
+from tui_eval.store.schema import RunSummary
 
 LINKS = {"a": None, "b": "a", "c": "a", "d": None}
 
@@ -90,3 +93,65 @@ def test_one_run_alone_is_summarised_as_ever(tmp_path: Path) -> None:
     parts = [(reader.cases(), reader.attempts())]
     reader.close()
     assert [one.outcome for one in summarise_together(parts)] == ["failed", "passed"]
+
+
+def summary(
+    run_id: str, agents: str = "a", linked_to: str | None = None, stepped: bool = False
+) -> RunSummary:
+    return RunSummary(
+        run_id, "finished", 1.0, 2.0, "", agents, 1, 1, 0, 0, 0, None, linked_to, stepped=stepped
+    )
+
+
+ALL = frozenset(range(100))
+SOME = frozenset(range(60))
+
+
+@pytest.mark.parametrize(
+    ("run", "cases", "above"),
+    [
+        (summary("y"), {1}, "w2"),
+        (summary("y"), range(49), "w2"),
+        (summary("y"), range(50), ""),  # half of them: the suites have fewer by now
+        (summary("y"), {200}, ""),  # of other cases
+        (summary("y"), {1, 200}, ""),
+        (summary("y", "b"), {1}, "w1"),  # of one of its agents
+        (summary("y", "a, c"), {1}, ""),
+        (summary("y", linked_to="w1"), {1}, ""),  # it says itself where it belongs
+        (summary("y", stepped=True), ALL, "w2"),
+        (summary("y", stepped=True), {200}, ""),
+        (summary("y"), (), ""),  # not known
+    ],
+)
+def test_a_run_is_a_part_of_the_last_whole_one_that_has_its_cases(run, cases, above: str) -> None:
+    before = [summary("w1", "a, b"), summary("w2"), summary("x"), summary("w3", "d")]
+    known = dict(zip(("w1", "w2", "x", "w3"), (ALL, ALL, frozenset({300}), ALL), strict=True))
+    found = parts([*before, run], known | {"y": frozenset(cases)})
+    assert found == ({"y": above} if above else {})
+
+
+def test_of_a_run_of_fewer_cases_a_smaller_one_is_a_part() -> None:
+    runs = [summary(name) for name in ("w1", "w2", "w3")]
+    known = {"w1": ALL, "w2": SOME, "w3": frozenset({1})}
+    assert parts(runs, known) == {"w3": "w2"}
+
+
+def test_the_list_of_runs_says_by_their_cases_which_are_parts_of_another(tmp_path: Path) -> None:
+    """Also one that is under way, and one in which nothing was judged."""
+    whole = LiveRun(tmp_path, ["x", "y", "z"])
+    whole.all_done(["passed", "failed", "passed"])
+    other = LiveRun(tmp_path, ["fourth"])  # of the same file
+    other.all_done(["passed"])
+    part = LiveRun(tmp_path, ["y"])
+    part.all_done(["passed"])
+    step = LiveRun(tmp_path, ["z"], options={"step": True})
+    step.all_done(["skipped"])
+    going = LiveRun(tmp_path, ["x"])
+    index = Index(tmp_path)
+    for _ in range(2):
+        assert {run.id: run.part_of for run in index.runs()} == {
+            whole.info.id: "", other.info.id: "", part.info.id: whole.info.id, step.info.id: whole.info.id,
+            going.info.id: whole.info.id,
+        }  # fmt: skip
+        index.rebuild()
+    going.all_done(["passed"])

@@ -311,6 +311,7 @@ def test_rows_of_runs_of_one_case(made: tuple[Project, int], linked: bool, width
         rows.append(RunLine(RunSummary(
             f"20260601-000001-{number:04}b", "finished", 1.8e9 + number // 4 * 40, None, f"{case.suite} (1 case)", case.agent or "", 1, 1, 0, 0,
             0, None, whole.id if linked else None, stepped=number % 2 == 0, only=name_of_cases([stored]),
+            part_of="" if linked else whole.id,
         )))  # fmt: skip
     names = names_apart(rows)
     begun = begun_apart(rows, width, names)

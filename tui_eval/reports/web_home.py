@@ -41,6 +41,6 @@ def _cards(runs: Sequence[RunSummary]) -> list[tuple[str, list[tuple[str, float]
     groups: dict[str, list[tuple[str, float]]] = {}
     for run in runs:
         rate = rate_of(run)
-        if not run.linked_to and rate is not None:
+        if not (run.linked_to or run.part_of or run.stepped) and rate is not None:
             groups.setdefault(places(run), []).append((run.id, rate))
     return [(name, group[:NEWEST][::-1]) for name, group in groups.items() if len(group) > 1][:CARDS]

@@ -14,8 +14,10 @@ import json
 import os
 import sqlite3
 import time
+from array import array
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from hashlib import blake2b
 from pathlib import Path
 from typing import Any, Literal
 
@@ -30,7 +32,7 @@ from tui_eval.store.schema import Asked, CaseHistory, RunInfo, RunSummary, Store
 from tui_eval.store.shard_runs import shard_words
 from tui_eval.store.summary import CaseSummary, RunSums, summarise
 
-_VERSION = 16
+_VERSION = 17
 _KEPT_PER_COLUMN = 12
 _BUSY_SECONDS = 10.0
 _NAMED = 3
@@ -43,7 +45,8 @@ CREATE TABLE runs (
     cached INTEGER NOT NULL, saved REAL, stepped INTEGER NOT NULL, paused_for REAL NOT NULL, merged TEXT NOT NULL,
     cost_of INTEGER NOT NULL, tokens_of INTEGER NOT NULL, only_case TEXT NOT NULL, only_suite TEXT NOT NULL, rules TEXT NOT NULL,
     judge_tokens INTEGER, judge_cost REAL, judge_cached INTEGER NOT NULL, last_end REAL NOT NULL,
-    written INTEGER NOT NULL) WITHOUT ROWID;
+    case_set BLOB NOT NULL, written INTEGER NOT NULL) WITHOUT ROWID;
+CREATE TABLE case_sets (digest BLOB PRIMARY KEY, marks BLOB NOT NULL) WITHOUT ROWID;
 CREATE TABLE results (
     run_id TEXT NOT NULL, case_id TEXT NOT NULL, agent TEXT NOT NULL, model TEXT, outcome TEXT NOT NULL,
     passed INTEGER NOT NULL, attempts INTEGER NOT NULL, finished_at REAL NOT NULL, duration_ms REAL,
@@ -85,6 +88,7 @@ class Index:
             rows = connection.execute(
                 f"SELECT {_RUN_COLUMNS} FROM runs ORDER BY id DESC LIMIT ?", (limit,)
             ).fetchall()
+            cases = _case_sets(connection)
         found = [
             RunSummary(
                 *row[:15],
@@ -100,7 +104,13 @@ class Index:
                 judge_cached=row[24],
             )
             for row in rows
-        ] + self._unread(unreadable)
+        ]
+        from tui_eval.store.linked import parts  # it looks into the index itself
+
+        above = parts(found, cases)
+        for run in found:
+            run.part_of = above.get(run.id, "")
+        found += self._unread(unreadable)
         return sorted(found, key=lambda run: run.id, reverse=True)[:limit]
 
     def _unread(self, unreadable: Mapping[str, StoreError]) -> list[RunSummary]:
@@ -261,6 +271,7 @@ class Index:
             if connection is not None:
                 connection.execute("DELETE FROM runs")
                 connection.execute("DELETE FROM results")
+                connection.execute("DELETE FROM case_sets")
                 self._catch_up(connection, None)
 
     @contextlib.contextmanager
@@ -370,7 +381,7 @@ def _in_memory(known: sqlite3.Connection | None = None) -> sqlite3.Connection:
     connection.executescript(_TABLES)
     if known is not None:
         with contextlib.suppress(sqlite3.Error):
-            for table in ("runs", "results"):
+            for table in ("runs", "results", "case_sets"):
                 rows = known.execute(f"SELECT * FROM {table}")
                 marks = ",".join("?" * len(rows.description))
                 connection.executemany(f"INSERT INTO {table} VALUES ({marks})", rows)
@@ -390,6 +401,24 @@ def _written(folder: Path) -> int:
 def _forget(connection: sqlite3.Connection, run_id: str) -> None:
     connection.execute("DELETE FROM runs WHERE id = ?", (run_id,))
     connection.execute("DELETE FROM results WHERE run_id = ?", (run_id,))
+    connection.execute("DELETE FROM case_sets WHERE digest NOT IN (SELECT case_set FROM runs)")
+
+
+def _case_set(case_ids: Iterable[str]) -> tuple[bytes, bytes]:
+    """Which cases a run has, and a digest of that; most runs of a project have those of another."""
+    marks = sorted({blake2b(case_id.encode(), digest_size=8).digest() for case_id in case_ids})
+    joined = b"".join(marks)
+    return blake2b(joined, digest_size=16).digest(), joined
+
+
+def _case_sets(connection: sqlite3.Connection) -> dict[str, frozenset[int]]:
+    """The marks of each run's cases, by its id; runs of the same cases share them."""
+    sets = {
+        digest: frozenset(array("q", marks))
+        for digest, marks in connection.execute("SELECT digest, marks FROM case_sets")
+    }
+    runs = connection.execute("SELECT id, case_set FROM runs")
+    return {run_id: sets[digest] for run_id, digest in runs if digest in sets}
 
 
 def _mend_times(connection: sqlite3.Connection) -> None:
@@ -456,13 +485,14 @@ def _record(connection: sqlite3.Connection, folder: Path) -> StoreError | None:
             while True:
                 written = _written(folder)
                 info = reader.info()
-                values = _values(info, reader, _with_those_before(connection, folder, info))
+                run, results, marks = _values(info, reader, _with_those_before(connection, folder, info))
                 connection.execute("BEGIN IMMEDIATE")
                 with _undone(connection):
                     # Read long ago, perhaps: another process may have written since how the run ended.
                     now = reader.info()
                     if (now.state, now.finished_at) == (info.state, info.finished_at):
-                        _write(connection, written, *values)
+                        _forget(connection, info.id)
+                        _write(connection, (*run, written), results, marks)
                         return None
     except StoreError as error:
         return error
@@ -479,10 +509,10 @@ def _undone(connection: sqlite3.Connection) -> Iterator[None]:
 
 
 def _write(
-    connection: sqlite3.Connection, written: int, run: tuple[Any, ...], results: list[tuple[Any, ...]]
+    connection: sqlite3.Connection, run: tuple[Any, ...], results: list[tuple[Any, ...]], marks: bytes
 ) -> None:
-    _forget(connection, run[0])
-    connection.execute(f"INSERT INTO runs VALUES ({','.join('?' * (len(run) + 1))})", (*run, written))
+    connection.execute("INSERT OR IGNORE INTO case_sets VALUES (?, ?)", (run[-2], marks))
+    connection.execute(f"INSERT INTO runs VALUES ({','.join('?' * len(run))})", run)
     connection.executemany(f"INSERT INTO results VALUES ({','.join('?' * 21)})", results)
     connection.execute("COMMIT")
 
@@ -527,8 +557,9 @@ def _asked(info: RunInfo) -> Asked:
 
 def _values(
     info: RunInfo, reader: RunReader, together: Mapping[Column, Mapping[str, CaseSummary]]
-) -> tuple[tuple[Any, ...], list[tuple[Any, ...]]]:
-    """A run's row, and those of its results; `together` as `_with_those_before` says."""
+) -> tuple[tuple[Any, ...], list[tuple[Any, ...]], bytes]:
+    """A run's row without when it was written, those of its results, and the marks of its cases; `together` as
+    `_with_those_before` says."""
     counts = {"passed": 0, "failed": 0, "error": 0, "cancelled": 0}
     cases = total = cached = cost_of = tokens_of = 0
     judges = RunSums()
@@ -538,11 +569,13 @@ def _values(
     # A part of a run, or a step, in which nothing was judged changes nothing of what there was.
     part = bool(info.linked_to or info.stepped)
     open_cases: set[str] = set()
+    case_ids: set[str] = set()
     named: list[StoredCase] = []
     of_one_name = True
     results: list[tuple[Any, ...]] = []
     for case, attempts in reader.by_case():
         cases += 1
+        case_ids.add(case.case_id)
         if not named or case.name == named[0].name:
             named = [*named, case][: _NAMED + 1]
         else:
@@ -593,6 +626,7 @@ def _values(
         results = [(*row[:14], "again", *row[15:]) if row[1] in open_cases else row for row in results]
     named = reader.listed(named) if of_one_name else []
     suites = {case.suite for case in named}
+    digest, marks = _case_set(case_ids)
     run = (
         info.id, info.state, info.started_at, info.finished_at, what(info, cases), ", ".join(info.agents),
         total, counts["passed"], counts["failed"], counts["error"], counts["cancelled"], cost,
@@ -600,9 +634,9 @@ def _values(
         cost_of, tokens_of, name_of_cases(named), suites.pop() if len(suites) == 1 else "", other_rules(info),
         figures.total([judges.judge_tokens], "tokens of the judges"),
         figures.amount(judges.judge_cost, "cost of the judges"), judges.judge_cached,
-        max((result[7] for result in results), default=0.0),
+        max((result[7] for result in results), default=0.0), digest,
     )  # fmt: skip
-    return run, results
+    return run, results, marks
 
 
 def name_of_cases(cases: Sequence[StoredCase]) -> str:

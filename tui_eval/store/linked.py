@@ -79,47 +79,30 @@ def cases_of(run: RunSummary) -> str:
     return run.what[len(places_of(run)) :].strip(" ()").partition(" ")[0]
 
 
-def parts(runs: Iterable[RunSummary]) -> dict[str, str]:
-    """By id the runs that are a part of another, and of which: a run that is linked to none, of fewer than half of
-    the cases that the last whole run before it had, whose suites hold its own, by agents that were among that one's.
-    A case that is run again while no run is in front is such a one, and of however few cases one that was stepped
-    through."""
+def parts(runs: Iterable[RunSummary], cases: Mapping[str, frozenset[int]]) -> dict[str, str]:
+    """By id the runs that are a part of another, and of which: a run that is linked to none, of fewer than half of the
+    cases of the last whole run before it that had all of its own, by agents that were among that one's. A case that is
+    run again while no run is in front is such a one, and of however few cases one that was stepped through.
+
+    Args:
+        runs: Those that are listed.
+        cases: Which cases each has.
+    """
     found: dict[str, str] = {}
     whole: list[tuple[set[str], RunSummary]] = []
     for run in sorted(runs, key=lambda one: one.id):
-        if run.linked_to or run.unread:
+        own = cases.get(run.id)
+        if run.linked_to or not own:
             continue
         agents = set(run.agents.split(", "))
         last = next(
-            (
-                other
-                for others, other in reversed(whole)
-                if agents <= others and _holds(places_of(other), places_of(run))
-            ),
-            None,
+            (other for others, other in reversed(whole) if agents <= others and own <= cases[other.id]), None
         )
-        if last is not None and (run.stepped or 2 * _number(cases_of(run)) < _number(cases_of(last))):
+        if last is not None and (run.stepped or 2 * len(own) < len(cases[last.id])):
             found[run.id] = last.id
         elif not run.stepped:
             whole.append((agents, run))
     return found
-
-
-def _number(text: str) -> int:
-    number = text.replace(",", "")
-    return int(number) if number.isdecimal() else 0
-
-
-def _holds(places: str, others: str) -> bool:
-    """Whether these paths are those others, or among them or in their folders the others lie; of more than three paths
-    the rest is not known."""
-    if places == others:
-        return True
-    known = places.removesuffix(" …").split(", ")
-    return all(
-        any(other == path or path == "." or other.startswith(f"{path.rstrip('/')}/") for path in known)
-        for other in others.removesuffix(" …").split(", ")
-    ) and not others.endswith(" …")
 
 
 class Placed(NamedTuple):

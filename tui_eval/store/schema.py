@@ -295,6 +295,8 @@ class RunSummary(msgspec.Struct):
     """Of which suite that is, where it is of one."""
     rules: str = ""
     """By which rules it was judged, where these are not the documented ones (`store.judged_under`)."""
+    part_of: str = ""
+    """The run of which it runs a part of the cases again, where it is linked to none (`store.linked.parts`)."""
     judge_tokens: int | None = None
     judge_cost: float | None = None
     judge_cached: int = 0

@@ -38,7 +38,6 @@ from tui_eval.tui.state.lists.run_line import (
     row_line,
     under_their_runs,
     with_hidden,
-    with_parts,
 )
 from tui_eval.tui.state.runs.runs_view import RunFacts, action_of, detail_rows
 from tui_eval.tui.state.runs.search_view import FoundEntry, began_at, excerpt
@@ -307,20 +306,17 @@ def of(line: RunLine, what: str, **changes: Any) -> RunLine:
 
 def test_reruns_of_a_part_stand_under_their_run_and_are_no_points():
     whole = [of(run(number), "s.yaml (100 cases)") for number in (1, 2)]
-    part = [of(run(3), "s.yaml (1 case)"), of(run(4), "s.yaml (49 cases)")]
-    shrunk = of(run(5), "s.yaml (60 cases)")
+    above = whole[1].run.id
+    part = [of(run(3), "s.yaml (1 case)", part_of=above), of(run(4), "s.yaml (49 cases)", part_of=above)]
     other = of(run(6), "other.yaml (1 case)")
-    step = of(run(7), "s.yaml (1 case)", passed=0, failed=0, errors=0)
-    named = of(run(8), "s.yaml (2 cases)", agents="somebody else")
-    runs = [*whole, *part, shrunk, other, step, named]
-    assert [point.run_id for point in points(runs)] == [one.run.id for one in (*whole, shrunk, other, named)]
+    step = of(run(7), "s.yaml (1 case)", passed=0, failed=0, errors=0, part_of=whole[0].run.id)
+    runs = [*whole, *part, other, step]
+    assert [point.run_id for point in points(runs)] == [one.run.id for one in (*whole, other)]
     listed = under_their_runs(runs[::-1])
-    assert [one.run.id for one in listed] == [
-        one.run.id for one in (named, shrunk, step, other, whole[1], *part, whole[0])
-    ]
-    assert ["↳" in plain(row_line(one, 80, NOW)) for one in listed] == [0, 0, 1, 0, 0, 1, 1, 0]
-    (detail,) = [row for row in detail_rows(listed[2], None, [], 80) if "a part of" in plain(row.line)]
-    assert shrunk.run.id in plain(detail.line)
+    assert [one.run.id for one in listed] == [one.run.id for one in (whole[0], step, other, whole[1], *part)]
+    assert ["↳" in plain(row_line(one, 80, NOW)) for one in listed] == [0, 1, 0, 0, 1, 1]
+    (detail,) = [row for row in detail_rows(listed[1], None, [], 80) if "a part of" in plain(row.line)]
+    assert whole[0].run.id in plain(detail.line)
 
 
 def test_a_rerun_whose_run_is_deleted_does_not_read_as_one_of_the_run_above_it():
@@ -328,29 +324,6 @@ def test_a_rerun_whose_run_is_deleted_does_not_read_as_one_of_the_run_above_it()
     again = of(run(3, linked_to=whole.run.id), "s.yaml (1 case)")
     told = [plain(row_line(one, 80, NOW)) for one in under_their_runs([again, whole, gone])]
     assert ["its run is gone" in one for one in told] == [False, False, True]
-
-
-def test_a_rerun_of_one_column_stands_under_the_run_of_several():
-    several = of(run(1), "s.yaml (48 cases)", agents="small, large")
-    part = of(run(2), "s.yaml (3 cases)", agents="large")
-    other = of(run(3), "s.yaml (3 cases)", agents="large, huge")
-    assert [one.part_of for one in with_parts([several, part, other])] == ["", several.run.id, ""]
-
-
-def test_a_rerun_of_one_file_stands_under_the_run_of_several():
-    several = of(run(1), "evals/a.yaml, evals/b.yaml (11 cases)")
-    folder = of(run(2), "evals (40 cases)", agents="other")
-    part = of(run(3), "evals/b.yaml (1 case)")
-    below = of(run(4), "evals/deep/c.yaml (1 case)", agents="other")
-    elsewhere = of(run(5), "evals/c.yaml (1 case)")
-    beside = of(run(6), "evals2/c.yaml (1 case)", agents="other")
-    above = {
-        one.run.id: one.above for one in under_their_runs([several, folder, part, below, elsewhere, beside])
-    }
-    assert above == {
-        several.run.id: "", folder.run.id: "", part.run.id: several.run.id, below.run.id: folder.run.id,
-        elsewhere.run.id: "", beside.run.id: "",
-    }  # fmt: skip
 
 
 def test_a_step_is_called_one_and_not_one_that_did_not_run():
@@ -369,14 +342,13 @@ def words_of(rows: list) -> str:
 
 
 def test_a_step_says_that_it_is_one_and_is_no_point_of_the_plots():
-    """Also of a suite of one case, of which no step is a smaller part."""
     first = run(1, what="s.yaml (1 case)")
     again = run(2, what="s.yaml (1 case)")
     step = RunLine(msgspec.structs.replace(run(3, what="s.yaml (1 case)").run, stepped=True))
-    assert "↳ step s.yaml" in plain(row_line(with_parts([first, step])[1], 80, NOW))
+    below = of(step, "s.yaml (1 case)", part_of=first.run.id)
+    assert "↳ step s.yaml" in plain(row_line(below, 80, NOW))
     assert " step s.yaml" in plain(row_line(step, 80, NOW)) and "step" not in plain(row_line(again, 80, NOW))
-    assert [one.whole for one in with_parts([first, step, again])] == [True, False, True]
-    assert [one.whole for one in with_parts([step])] == [False]
+    assert [one.whole for one in (first, step, below, again)] == [True, False, False, True]
     assert len(points([step])) == 0 and len(points([first, step, again])) == 2
 
 

@@ -39,15 +39,13 @@ _ENDING = re.compile(r"\.(ya?ml|hocon|json|csv)(?=, |$)")
 
 
 class RunLine(msgspec.Struct, frozen=True):
-    """One line of the list: the summary, mean latency in ms, tokens, and how many runs add to it. `part_of` is the run
-    of which a part of the cases was run again, where it is linked to none (`store.linked.parts`). `orphan`: the run
-    that it stands under is gone; `hidden`: a filter hides that."""
+    """One line of the list: the summary, mean latency in ms, tokens, and how many runs add to it. `orphan`: the run that
+    it stands under is gone; `hidden`: a filter hides that."""
 
     run: RunSummary
     latency_ms: float | None = None
     tokens: int | None = None
     linked: int = 0
-    part_of: str = ""
     orphan: bool = False
     hidden: bool = False
     """Whether the run that it adds to is not there any more."""
@@ -55,7 +53,7 @@ class RunLine(msgspec.Struct, frozen=True):
     @property
     def above(self) -> str:
         """The run that it stands under; empty: a whole one."""
-        return self.run.linked_to or self.part_of
+        return self.run.linked_to or self.run.part_of
 
     @property
     def whole(self) -> bool:
@@ -108,15 +106,6 @@ def outcome_sign(run: RunSummary) -> tuple[str, str]:
     return "–", "muted"
 
 
-def with_parts(lines: Sequence[RunLine]) -> list[RunLine]:
-    """The same with what each is a part of (`store.linked.parts`)."""
-    found = linked.parts(one.run for one in lines)
-    return [
-        msgspec.structs.replace(one, part_of=found[one.run.id]) if one.run.id in found else one
-        for one in lines
-    ]
-
-
 def adding_to(runs: Iterable[RunSummary]) -> Counter[str]:
     """How many runs add to each, by its id: a rerun of a rerun adds to the first run too, under which it stands."""
     linked_to = {run.id: run.linked_to for run in runs if run.linked_to}
@@ -145,7 +134,7 @@ def under_their_runs(lines: Sequence[RunLine]) -> list[RunLine]:
     listed = {one.run.id for one in lines}
     lines = [
         msgspec.structs.replace(one, orphan=True) if one.above and one.above not in listed else one
-        for one in with_parts(lines)
+        for one in lines
     ]
     by_id = {one.run.id: one for one in lines}
     groups: dict[str, list[RunLine]] = {}
@@ -323,11 +312,7 @@ def holds(one: RunLine, words: str, begun: str = "") -> bool:
 def points(lines: Sequence[RunLine]) -> list[Point]:
     """The runs for the plots, oldest first: whole ones. Those that add to others are left out, steps, and reruns of a
     part of the cases."""
-    return [
-        _point(one)
-        for one in sorted(with_parts(lines), key=lambda line: line.run.id)
-        if one.whole and one.judged
-    ]
+    return [_point(one) for one in sorted(lines, key=lambda line: line.run.id) if one.whole and one.judged]
 
 
 def _point(one: RunLine) -> Point:

@@ -149,8 +149,8 @@ def _head(one: RunLine, facts: RunFacts | None, width: int, ours: Collection[str
         lines.append((Span(f"judged by compat: {run.rules}", "note"),))
     if run.linked_to:
         lines.append((Span(f"↳ adds to run {one_line(run.linked_to)}", "note"),))
-    elif one.part_of:
-        lines.append((Span(f"↳ a part of what run {one_line(one.part_of)} ran", "note"),))
+    elif one.run.part_of:
+        lines.append((Span(f"↳ a part of what run {one_line(one.run.part_of)} ran", "note"),))
     if one.linked:
         adding = "1 run adds" if one.linked == 1 else f"{one.linked} runs add"
         lines.append((Span(f"{adding} to it", "note"),))
