@@ -145,7 +145,8 @@ class Case(msgspec.Struct, omit_defaults=True, gc=False):
     (a suite's defaults come before its own).
 
     `options` are what only the case's format knows (its `Format` is asked), `provider` and `provider_output`
-    promptfoo's own words. What more than one room reads is a field here, though one format alone may set it: the
+    promptfoo's own words. `beside` is what its reader keeps next to a test's own options; None: a run of an older
+    version, which has it among them. What more than one room reads is a field here, though one format alone may set it: the
     engine, the store and the reports hand it on for whichever format says it.
     """
 
@@ -183,6 +184,7 @@ class Case(msgspec.Struct, omit_defaults=True, gc=False):
     variant: str = ""
     column_name: str = ""
     named_by: str = ""
+    beside: dict[str, Any] | None = None
 
     @property
     def asserted(self) -> list[Assertion]:

@@ -205,7 +205,7 @@ def _listed_files(spec: AgentSpec, base: Path) -> Iterator[Path]:
 
 
 def _case_files(case: Case, base: Path, root: Path) -> set[Path]:
-    body = encode_json([case.turns, case.assertions, case.vars, case.options])
+    body = encode_json([case.turns, case.assertions, case.vars, case.options, case.beside])
     found: set[Path] = set()
     if b"file://" in body:  # in few
         found.update(_with_code(_named(msgspec.json.decode(body), base, plain=False)))

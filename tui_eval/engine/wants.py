@@ -371,7 +371,7 @@ class _Wants:
 
     def _case(self, case: Case, suite: Suite, base: Path, seen: _Seen, graders: dict[str, Any]) -> None:
         self._texts(case.vars, base)
-        for value in (case.options, case.metadata, case.provider):
+        for value in (case.options, case.beside, case.metadata, case.provider):
             if value and seen.first(value):
                 self._texts(value, base)
         for turn in case.turns:

@@ -50,10 +50,13 @@ _NOT_CONTENT = {
     "content_hash",
     "turns",
     "assertions",
+    "beside",
 }
 _assertion_values = attrgetter(*(f for f in Assertion.__struct_fields__ if f not in _PLACE_ONLY))
 _turn_values = attrgetter(*(f for f in Turn.__struct_fields__ if f not in {"line", "assertions"}))
-_case_values = attrgetter(*(f for f in Case.__struct_fields__ if f not in _NOT_CONTENT))
+_CONTENT = tuple(f for f in Case.__struct_fields__ if f not in _NOT_CONTENT)
+_case_values = attrgetter(*_CONTENT)
+_OPTIONS = _CONTENT.index("options")
 
 
 def canonical(value: Any) -> bytes:
@@ -156,8 +159,14 @@ def content_hash(case: Case) -> str:
 
     Where the case stands (file, line, order) and its problems take no part.
     """
+    values = _case_values(case)
+    if case.beside:  # counts as older versions counted it: among the options
+        options = {**case.options, **case.beside}
+        values = (*values[:_OPTIONS], options, *values[_OPTIONS + 1 :])
+        if len(options) < len(case.options) + len(case.beside):
+            values = (*values, case.options)
     content = (
-        _case_values(case),
+        values,
         [_assertion(a) for a in case.assertions],
         [(_turn_values(turn), [_assertion(a) for a in turn.assertions]) for turn in case.turns],
     )

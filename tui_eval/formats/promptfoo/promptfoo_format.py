@@ -80,7 +80,7 @@ class PromptfooFormat(Format):
         return case.options.get("provider")
 
     def own_score(self, case: Case) -> str:
-        return "assertScoringFunction" if case.options.get("assertScoringFunction") else ""
+        return "assertScoringFunction" if _beside(case, "assertScoringFunction") else ""
 
     def named_grader(self, assertion: Assertion, case: Case) -> Any:
         return late(f"{_HERE}.judge.judges:named_grader")(assertion, case)
@@ -160,7 +160,7 @@ class PromptfooFormat(Format):
         return resolve(msgspec.structs.replace(case, turns=[]), base, root, trust).vars
 
     def column_provider(self, case: Case) -> Any:
-        return case.options.get("columnProvider")
+        return _beside(case, "columnProvider")
 
     def agent_options(self, case: Case) -> dict[str, Any]:
         return late(f"{_HERE}.run.rows:provider_options")(case)
@@ -252,7 +252,7 @@ class PromptfooFormat(Format):
     def providers(self, case: Case) -> Iterable[Any]:
         """Its graders may stand in the test's options, too, and the provider that its own replaces."""
         yield from super().providers(case)
-        yield from (case.options.get("provider"), case.options.get("columnProvider"))
+        yield from (case.options.get("provider"), _beside(case, "columnProvider"))
 
     def secrets(self, provider: dict[str, Any]) -> Iterable[str]:
         """Of an HTTP provider; graders may stand under their id, or under what they are for."""
@@ -280,6 +280,10 @@ class PromptfooFormat(Format):
 
     def unique_name(self, case: Case) -> tuple[str, str]:
         return case.suite, case.description
+
+
+def _beside(case: Case, name: str) -> Any:
+    return late(f"{_HERE}.promptfoo_words:beside")(case, name)
 
 
 PROMPTFOO = PromptfooFormat()

@@ -11,12 +11,30 @@ from tui_eval.javascript import values as js
 from tui_eval.model import Assertion, Case, Trace, TraceSpan
 
 OURS = ("assertScoringFunction", "promptConfig", "promptFunction", "columnProvider")
-"""Options of a case that are no options of the test in its file."""
+"""What stands beside a test's options (`Case.beside`); in runs of older versions, among them."""
+
+
+def beside(case: Case, name: str) -> Any:
+    """One of what the reader keeps beside a test's own options; None: there is none."""
+    return (case.options if case.beside is None else case.beside).get(name)
+
+
+def own_options(case: Case) -> dict[str, Any]:
+    """A test's `options` as its file has them."""
+    if case.beside is not None:
+        return dict(case.options)
+    return {name: value for name, value in case.options.items() if name not in OURS}
+
+
+def kept_beside(case: Case) -> dict[str, Any]:
+    """All that the reader keeps beside a test's own options."""
+    given = case.options if case.beside is None else case.beside
+    return {name: given[name] for name in OURS if name in given}
 
 
 def test_of(case: Case) -> dict[str, Any]:
     """The test that a case belongs to: `{vars, assert}` and what else it has."""
-    options = {key: value for key, value in case.options.items() if key not in OURS}
+    options = own_options(case)
     found: dict[str, Any] = {"vars": dict(case.vars), "assert": assertions_of(case.asserted)}
     if case.description:
         found["description"] = case.description
@@ -28,8 +46,8 @@ def test_of(case: Case) -> dict[str, Any]:
         found["threshold"] = case.threshold
     if case.provider_output is not None:
         found["providerOutput"] = case.provider_output
-    if case.options.get("assertScoringFunction") is not None:
-        found["assertScoringFunction"] = case.options["assertScoringFunction"]
+    if (scoring := beside(case, "assertScoringFunction")) is not None:
+        found["assertScoringFunction"] = scoring
     return found
 
 

@@ -150,7 +150,7 @@ def _case(entry: dict[str, Any]) -> Case:
     if provider := {
         key: one for key, one in _mapping(entry.get("provider")).items() if key in ("id", "label")
     }:
-        case.options = {"columnProvider": provider}
+        case.beside = {"columnProvider": provider}
     turns: dict[int, Turn] = {}
     for item in _list(entry.get("transcript")):
         turn = _place(item.get("turn"))

@@ -6,16 +6,18 @@ import json
 from pathlib import Path
 
 import pytest
-from msgspec import UNSET
+from msgspec import UNSET, structs
 
 from tests.support.promptfoo_files import Make, errors, texts
 from tui_eval.agents.programs import command
 from tui_eval.config.project import Config
 from tui_eval.formats.promptfoo import read
+from tui_eval.formats.promptfoo.promptfoo_format import PROMPTFOO
 from tui_eval.formats.promptfoo.read.render import RenderError, render_case, resolve_case
 from tui_eval.guard.trust import Trust
 from tui_eval.model import Suite
 from tui_eval.scripting.python.python_host import PythonHost
+from tui_eval.suites.identity import content_hash
 
 HEAD = "providers: [echo]\nprompts: ['{{q}}']\n"
 
@@ -474,7 +476,7 @@ def test_prompts_of_files_and_their_labels(make: Make, tmp_path: Path) -> None:
     assert texts(suite, tmp_path)[7] == '{"q": "a"}'
     only = suite.cases[-1]
     assert (only.vars["q"], only.prompt) == ("b", "Short: one.txt: One {{q}}")
-    assert only.options == {"promptConfig": {"temperature": 0}} and only.case_id.endswith("::Short")
+    assert only.beside == {"promptConfig": {"temperature": 0}} and only.case_id.endswith("::Short")
     assert [str(p) for p in errors(suite)] == [
         "promptfooconfig.yaml:8: prompts[4]: there is no file gone.txt; paths are relative to the configuration's folder"
     ]
@@ -501,7 +503,7 @@ def test_what_is_set_for_the_whole_suite(make: Make) -> None:
     assert suite.settings["derivedMetrics"] == [{"name": "f1", "value": "a / b"}]
     case = suite.cases[0]
     assert (case.vars, case.attempts, case.provider_output) == ({"q": "line", "k": "v"}, 2, {"a": 1})
-    assert case.options == {"assertScoringFunction": "file://s.py"}
+    assert (case.options, case.beside) == ({}, {"assertScoringFunction": "file://s.py"})
 
 
 def test_a_csv_row_says_its_line(make: Make) -> None:
@@ -617,3 +619,38 @@ def test_a_provider_without_its_prompts_or_a_file_without_providers_is_an_error(
 def test_assertions_in_a_wrong_place_are_errors(make: Make, text: str, keys: list[str]) -> None:
     told = errors(make(HEAD + text))
     assert [one.key for one in told] == keys and all("put it under" in one.cure for one in told)
+
+
+def test_options_of_our_own_names_are_the_users(make: Make) -> None:
+    given = {
+        "assertScoringFunction": "file://s.py", "columnProvider": {"id": "echo", "transform": "'x'"},
+        "promptConfig": {"a": 1}, "promptFunction": {"command": "true"},
+    }  # fmt: skip
+    suite = make(
+        f"providers: [echo]\nprompts: ['{{{{q}}}}']\ntests: [{{vars: {{q: a}}, options: {json.dumps(given)}}}]"
+    )
+    (case,) = suite.cases
+    assert (case.options, case.beside) == (given, {})
+    assert (PROMPTFOO.own_score(case), PROMPTFOO.column_provider(case)) == ("", None)
+    assert PROMPTFOO.agent_options(case) == given
+    told = PROMPTFOO.test_for_scripts(case)
+    assert told is not None and told["options"] == given and "assertScoringFunction" not in told
+    assert [(p.level, p.key, p.message) for p in case.problems] == [
+        ("note", "tests[0].options.assertScoringFunction", "is only a provider's setting here")
+    ]
+
+
+def test_what_stands_beside_options_counts_as_older_versions_counted_it(make: Make) -> None:
+    suite = make(
+        "providers: [echo]\nprompts: [{raw: '{{q}}', label: p, config: {t: 0}}]\n"
+        "tests: [{vars: {q: a}, assertScoringFunction: 'file://s.py', options: {prefix: x}}]"
+    )
+    (case,) = suite.cases
+    among = {"prefix": "x", "assertScoringFunction": "file://s.py", "promptConfig": {"t": 0}}
+    older = structs.replace(case, options=among, beside=None)
+    assert content_hash(case) == content_hash(older) == case.content_hash
+    assert PROMPTFOO.test_for_scripts(case) == PROMPTFOO.test_for_scripts(older)
+    assert PROMPTFOO.own_score(older) == "assertScoringFunction"
+    clash = structs.replace(case, options={"prefix": "x", "promptConfig": 1})
+    other = structs.replace(case, options={"prefix": "x", "promptConfig": 2})
+    assert len({content_hash(one) for one in (case, clash, other)}) == 3

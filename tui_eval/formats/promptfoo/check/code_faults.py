@@ -15,6 +15,7 @@ from msgspec import UNSET
 from tui_eval.assertions.judge_input import CannotJudge
 from tui_eval.config.project import Config
 from tui_eval.formats.promptfoo.judge.outside import sends_to
+from tui_eval.formats.promptfoo.promptfoo_words import beside
 from tui_eval.guard.text import clip
 from tui_eval.guard.trust import inline, inline_in_node
 from tui_eval.javascript.inline import OF_NODE
@@ -182,7 +183,7 @@ def wanted_by(kind: str, value: str, case: Case, base: Path, root: Path) -> str 
 
 def _prompt_script(case: Case) -> tuple[Path, str] | None:
     """The JavaScript file whose function makes a case's prompt, and the function's name."""
-    made = case.options.get("promptFunction")
+    made = beside(case, "promptFunction")
     if not isinstance(made, dict) or made.get("script") or made.get("command"):
         return None
     path = Path(str(made.get("path")))

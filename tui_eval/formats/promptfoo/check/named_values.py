@@ -10,13 +10,14 @@ from typing import Any
 
 from msgspec import UNSET
 
+from tui_eval.formats.promptfoo.promptfoo_words import beside
 from tui_eval.guard.paths import confine
 from tui_eval.guard.text import clip
 from tui_eval.guard.trust import NeedsTrust, Trust
 from tui_eval.model import Assertion, Case, Problem, Reply, Suite
 
 _FILE = "file://"
-_OF_OPTIONS = ("transform", "postprocess", "rubricPrompt", "assertScoringFunction")
+_OF_OPTIONS = ("transform", "postprocess", "rubricPrompt")
 _CODE = frozenset({"javascript", "python", "ruby", "webhook"})
 _JUDGED_BY_VALUE = frozenset(
     {
@@ -50,6 +51,7 @@ class _Checks:
         for key, value in [
             *((f"vars.{name}", value) for name, value in case.vars.items()),
             *((f"options.{name}", case.options.get(name)) for name in _OF_OPTIONS),
+            ("assertScoringFunction", beside(case, "assertScoringFunction")),
         ]:
             if (missing := self._missing(value)) is not None:
                 yield _no_file(path, line, key, missing)

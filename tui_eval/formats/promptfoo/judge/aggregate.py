@@ -25,6 +25,7 @@ from tui_eval.formats.promptfoo.judge.assertion_call import Result
 from tui_eval.formats.promptfoo.judge.code import ScriptFailed, ScriptLost
 from tui_eval.formats.promptfoo.judge.judge_assertion import case_output
 from tui_eval.formats.promptfoo.judge.script_results import is_grading, numbers
+from tui_eval.formats.promptfoo.promptfoo_words import beside
 from tui_eval.guard import figures
 from tui_eval.guard.trust import NeedsTrust
 from tui_eval.javascript import values as js
@@ -58,7 +59,7 @@ async def own_score(
         NeedsTrust: it is code of a folder that is not trusted.
         ScriptLost: it came to no end.
     """
-    reference = evidence.case.options.get("assertScoringFunction")
+    reference = beside(evidence.case, "assertScoringFunction")
     if not isinstance(reference, str) or not reference:
         return None
     usage = evidence.usage

@@ -25,6 +25,7 @@ from tui_eval.formats.promptfoo.judge import expected_values, registry
 from tui_eval.formats.promptfoo.judge.assertion_call import AssertionCall, Result
 from tui_eval.formats.promptfoo.judge.code import add_raised, add_values_of_file
 from tui_eval.formats.promptfoo.judge.judges import failed_there
+from tui_eval.formats.promptfoo.promptfoo_words import beside
 from tui_eval.guard import figures
 from tui_eval.javascript import values as js
 from tui_eval.model import Assertion, Evidence, Reply, Verdict
@@ -61,7 +62,7 @@ def _transforms(evidence: JudgeInput) -> list[str]:
     provider in whose column it stands: always in the tool, here where its own has none."""
     case, options = evidence.case, evidence.case.options
     found = [_of_provider(case.provider)]
-    column = options.get("columnProvider")
+    column = beside(case, "columnProvider")
     if column is not None and (evidence.reference or not found[0]):
         found = [_of_provider(column)]
     found.append(options.get("transform") or options.get("postprocess"))

@@ -288,8 +288,6 @@ class CaseMaker:
         without `defaultTest` under it, whose variables come first and are those of all tests."""
         options = test.options or {}
         first = next(iter(own.vars), "")
-        if test.scoring is not None:
-            options = {**options, "assertScoringFunction": test.scoring}
         return Case(
             "",
             test.description or test.row or f"Row #{number}",
@@ -300,6 +298,7 @@ class CaseMaker:
             metadata=test.metadata or {},
             threshold=test.threshold,
             options=options,
+            beside={} if test.scoring is None else {"assertScoringFunction": test.scoring},
             # Nothing that JavaScript takes for false stands for an answer.
             provider_output=test.provider_output if test.provider_output not in ("", False, 0) else None,
             attempts=attempts,
@@ -323,15 +322,15 @@ class CaseMaker:
         """One case, complete but for its `order`; `number` counts tests and their combinations, from 1."""
         own = normalised(test.provider) if test.provider is not None else None
         prompt = column.prompt
-        options = base.options
+        beside = {} if base.beside is None else base.beside
         if own is not None and column.provider is not None:
             # Some providers speak to the one that they stand for, and its transform is made anyway.
-            options = {**options, "columnProvider": column.provider.entry}
+            beside = {**beside, "columnProvider": column.provider.entry}
         provider = own or column.provider
         if prompt.config is not None:
-            options = {**options, "promptConfig": prompt.config}
+            beside = {**beside, "promptConfig": prompt.config}
         if prompt.function is not None:
-            options = {**options, "promptFunction": prompt.function}
+            beside = {**beside, "promptFunction": prompt.function}
         # Faster than `replace`: a suite may have a hundred thousand rows.
         case = Case(
             case_id,
@@ -346,7 +345,7 @@ class CaseMaker:
             vars=values,
             metadata=base.metadata,
             threshold=base.threshold,
-            options=options,
+            options=base.options,
             provider=provider.entry if provider else None,
             provider_output=base.provider_output,
             attempts=base.attempts,
@@ -361,6 +360,7 @@ class CaseMaker:
             variant=column.short_prompt,
             column_name=column.short_provider,
             named_by=base.named_by,
+            beside=beside,
         )
         case.content_hash = identity.content_hash(case)
         return case

@@ -132,6 +132,8 @@ OPTION_KEYS = names(
     disableConversationVar disableDefaultAsserts runSerially repeat factuality
     """
 )
+NOT_AMONG_OPTIONS = ("assert", "assertScoringFunction", "providerOutput")
+"""Keys of a test that its `options` may hold for a provider, which is all that the tool makes of them there."""
 EVALUATE_KEYS = names(
     """
     cache delay generateSuggestions suggestionsCount interactiveProviders maxConcurrency repeat showProgressBar

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tui_eval.formats.format import RenderedCase, Scene
+from tui_eval.formats.promptfoo.promptfoo_words import beside
 from tui_eval.formats.promptfoo.read.variables import (
     FUNCTION_TIME,
     RenderError,
@@ -223,12 +224,12 @@ def _resolved(
     environment = SuiteEnvironment(env, trust)
     values = {name: loaded(name, value, base, root, trust, compat) for name, value in given.items()}
     options = case.options
-    config = options.get("promptConfig")
+    config = beside(case, "promptConfig")
     settings = dict(config) if isinstance(config, dict) else {}
     try:
         reference = compat == "reference"
         resolved = resolve_vars(values, reference=reference)
-        made = options.get("promptFunction")
+        made = beside(case, "promptFunction")
         if isinstance(made, dict):
             # A function gets the variables as the suite gives them.
             function = function_of(case, made, values, trust, root, base)
@@ -330,7 +331,7 @@ def function_of(
     """
     entry = case.provider if isinstance(case.provider, dict) else {}
     provider = {"id": entry.get("id", case.agent), "label": entry.get("label")}
-    context = {"vars": vars, "provider": provider, "config": case.options.get("promptConfig") or {}}
+    context = {"vars": vars, "provider": provider, "config": beside(case, "promptConfig") or {}}
     command = made.get("command")
     if isinstance(command, str):
         trust.require(command_name(command, "to make a prompt", base, root))

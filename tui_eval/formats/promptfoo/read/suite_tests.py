@@ -103,6 +103,13 @@ class TestReader:
             self.reading.check_slips(
                 test.options, promptfoo_types.OPTION_KEYS, self.path, self.line_of, (*at, "options")
             )
+        for name in promptfoo_types.NOT_AMONG_OPTIONS:
+            if name in (test.options or {}):
+                place = (*at, "options", name)
+                self.reading.problem(
+                    self.path, self.line_of(*place), dotted_key(place), "is only a provider's setting here",
+                    f"{name} counts as a key of the test, beside its options", level="note",
+                )  # fmt: skip
         for key, wrong in promptfoo_types.of_test(test.options or {}):
             self._error((*at, "options", *key), wrong)
         for key, wrong in promptfoo_types.switches(test.options or {}):

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tui_eval.formats.format import CasePace
-from tui_eval.formats.promptfoo.promptfoo_words import OURS
+from tui_eval.formats.promptfoo.promptfoo_words import beside, own_options
 from tui_eval.javascript.values import json_text
 from tui_eval.model import Case
 from tui_eval.nunjucks.templates import flag
@@ -21,7 +21,6 @@ _NOT_THE_PROVIDERS = frozenset(
     (
         "prefix", "suffix", "transform", "postprocess", "transformVars", "storeOutputAs", "rubricPrompt", "provider",
         "factuality", "disableVarExpansion", "disableConversationVar", "disableDefaultAsserts", "runSerially", "repeat",
-        "promptConfig", "promptFunction", "assertScoringFunction", "columnProvider",
     )
 )  # fmt: skip
 """Options of a test that are not the provider's."""
@@ -63,7 +62,7 @@ def conversation(case: Case) -> tuple[str, str, str] | None:
     """The conversation of a case: its id, agent and prompt; None: its prompt asks for none. As promptfoo names them
     apart, 1 is not "1", an empty id is one, null is none."""
     text = (case.turns[0].text if case.turns else "") or ""
-    made = isinstance(case.options.get("promptFunction"), dict) and "conversationId" in case.metadata
+    made = isinstance(beside(case, "promptFunction"), dict) and "conversationId" in case.metadata
     if _CONVERSATION not in text and not made:
         return None
     return conversation_name(case), case.agent or "", case.prompt or ""
@@ -89,14 +88,14 @@ def stored_as(case: Case) -> str | None:
 
 def provider_options(case: Case) -> dict[str, Any]:
     """What a test's `options` hold beyond promptfoo's own: settings for the provider."""
-    return {name: value for name, value in case.options.items() if name not in _NOT_THE_PROVIDERS}
+    return {name: value for name, value in own_options(case).items() if name not in _NOT_THE_PROVIDERS}
 
 
 def prompt_for_scripts(case: Case, config: dict[str, Any]) -> dict[str, Any]:
     """`context.prompt` of promptfoo's own providers: the template before variables are filled in, and as its
     `config` what the prompt and the test's options say (as promptfoo 0.121 does)."""
     template = (case.turns[0].text if case.turns else "") or ""
-    options = {name: value for name, value in case.options.items() if name not in OURS}
+    options = own_options(case)
     return {
         "raw": f"{options.get('prefix') or ''}{template}{options.get('suffix') or ''}",
         "label": case.prompt or template,

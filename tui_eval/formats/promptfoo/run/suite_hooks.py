@@ -18,7 +18,7 @@ import msgspec
 
 from tui_eval.config.project import Config
 from tui_eval.formats.format import HookError, HookScene
-from tui_eval.formats.promptfoo.promptfoo_words import OURS, test_of
+from tui_eval.formats.promptfoo.promptfoo_words import kept_beside, own_options, test_of
 from tui_eval.formats.promptfoo.read.promptfoo_config import HOOK
 from tui_eval.formats.promptfoo.read.promptfoo_types import names
 from tui_eval.formats.promptfoo.read.suite_file import SuiteReading, no_line
@@ -122,11 +122,13 @@ def with_prompts(cases: Sequence[Case], prompts: list[Any]) -> list[Case]:
                 case = own.get(label) or next(iter(own.values()))
                 turn = case.turns[0] if case.turns else Turn(None)
                 if label not in own or (isinstance(raw, str) and turn.text != raw):
-                    options = {
-                        k: v for k, v in case.options.items() if k not in ("promptFunction", "promptConfig")
-                    }
+                    kept = kept_beside(case)
+                    for name in ("promptFunction", "promptConfig"):
+                        kept.pop(name, None)
                     turns = [msgspec.structs.replace(turn, text=str(raw))]
-                    case = msgspec.structs.replace(case, prompt=label, turns=turns, options=options)
+                    case = msgspec.structs.replace(
+                        case, prompt=label, turns=turns, options=own_options(case), beside=kept
+                    )
                     case = msgspec.structs.replace(
                         case, case_id=_id_of(case), content_hash=identity.content_hash(case)
                     )
@@ -384,7 +386,7 @@ def with_test(case: Case, test: Any, config: Config, trust: Trust, compat: Compa
     read = TestReader(reading, case.suite, no_line).test(test, (), needs_some=False)
     if read is None:
         return msgspec.structs.replace(case, problems=[*case.problems, *reading.problems])
-    kept = {key: case.options[key] for key in OURS if key in case.options}
+    kept = kept_beside(case)
     if read.scoring is not None:
         kept["assertScoringFunction"] = read.scoring
     provider = normalised(read.provider) if read.provider is not None else None
@@ -393,7 +395,8 @@ def with_test(case: Case, test: Any, config: Config, trust: Trust, compat: Compa
         description=read.description or case.description,
         vars=read.vars,
         assertions=read.assertions,
-        options={**(read.options or {}), **kept},
+        options=read.options or {},
+        beside=kept,
         metadata=read.metadata or {},
         threshold=read.threshold,
         provider_output=read.provider_output if read.provider_output != "" else None,
