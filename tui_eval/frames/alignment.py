@@ -10,6 +10,7 @@ import polars as pl
 
 from tui_eval.frames.matching import row_hashes
 from tui_eval.frames.pairs import ColumnPair, pair_same
+from tui_eval.guard.text import LOOK_ALIKES
 
 _MANY_ROWS = 200_000
 _CLEARLY = 0.25
@@ -88,8 +89,10 @@ def loosened(one: ColumnPair) -> ColumnPair:
 
 
 def loose_texts(texts: pl.Series) -> pl.Series:
-    """Texts without what people overlook: case, blanks, accents, zeros that do not change a number."""
-    text = pl.col("t").str.normalize("NFKD").str.replace_all(r"\p{M}", "").str.to_lowercase()
+    """Texts without what people overlook: case, blanks, accents, zeros that do not change a number, letters of another
+    alphabet that look alike."""
+    latin = pl.col("t").str.replace_many(list(LOOK_ALIKES), list(LOOK_ALIKES.values()))
+    text = latin.str.normalize("NFKD").str.replace_all(r"\p{M}", "").str.to_lowercase()
     text = text.str.replace_all(r"[\s\u{200b}]+", "")
     text = text.str.replace(r"^(-?)0+(\d)", "${1}${2}").str.replace(r"^(-?\d+)\.0+$", "${1}")
     text = text.str.replace(r"^(-?\d+\.\d*[1-9])0+$", "${1}")

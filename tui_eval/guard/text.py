@@ -82,9 +82,19 @@ def visible_json(document: str) -> str:
     return re.sub(_UNSAFE_JSON, lambda match: f"\\u{ord(match.group()):04x}", document)
 
 
+LOOK_ALIKES = dict(
+    zip(
+        "аеорсухіјѕһԁԛԝӏАВЕКМНОРСТУХІЈЅԚԜӀαορνϲϳΑΒΕΖΗΙΚΜΝΟΡΤΥΧօսհոɑɡ",
+        "aeopcyxijshdqwlABEKMHOPCTYXIJSQWIaopvcjABEZHIKMNOPTYXouhnag",
+        strict=True,
+    )
+)
+"""Cyrillic, Greek and other letters that look like Latin ones."""
+
+
 def seen(text: str) -> str:
     """The text as the eye has it: a blank for every kind of blank, without the characters that take no room (zero-width
-    ones, soft hyphens, marks of byte order and direction)."""
+    ones, soft hyphens, marks of byte order and direction), a Latin letter for those of other alphabets that look like it."""
     return text if text.isascii() else "".join(map(_as_seen, text))
 
 
@@ -94,11 +104,11 @@ def _as_seen(character: str) -> str:
             return ""
         case "Zs":
             return " "
-    return character
+    return LOOK_ALIKES.get(character, character)
 
 
 def unseen(expected: str, actual: str) -> str:
-    """The characters that nobody sees, in which alone two texts differ, by code and name; empty where they differ in
+    """The characters that nobody sees or tells apart, in which alone two texts differ, by code and name; empty where they differ in
     more, or in nothing."""
     if (expected.isascii() and actual.isascii()) or expected == actual:
         return ""

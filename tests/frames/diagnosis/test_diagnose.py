@@ -121,7 +121,7 @@ FOUND: dict[str, tuple[pl.DataFrame, str, str]] = {
     "spelling": (
         SHOP.with_columns(c.name.str.to_uppercase().str.replace("'", "").str.replace("Ü", "U")),
         "spelling",
-        "name with other case, blanks, accents or punctuation",
+        "name with other case, blanks, accents, punctuation or letters that look alike",
     ),
     "cut": (SHOP.with_columns(c.name.str.slice(0, 9)), "cut", "name cut to 9 characters in 60 of 60"),
     "a day": (SHOP.with_columns(c.at - day), "days", "at 1 day earlier in 60 of 60"),
@@ -375,7 +375,7 @@ PHRASES = {
     "accents": "with other accents",
     "zeros": "with other leading or trailing zeros",
     "punctuation": "with other punctuation",
-    "spelling": "with other case, blanks, accents or punctuation",
+    "spelling": "with other case, blanks, accents, punctuation or letters that look alike",
     "cut": "cut to 9 characters",
     "days": "1 day later",
     "months": "1 month later",
@@ -906,6 +906,40 @@ def test_a_key_that_is_whole_days_later_throughout_is_no_spill(
     )  # the filter begins and ends a day later: no date is another
     lines = diagnose(ones, ones.with_columns(c.day + by)).lines
     assert not any("day 1 day later" in line for line in lines), lines
+
+
+LOOKS = "the same but for U+0430 CYRILLIC SMALL LETTER A in the answer"
+
+
+@pytest.mark.parametrize("count", [1, 7])
+def test_letters_of_another_alphabet_are_named(count: int) -> None:
+    names = [f"{one} Martin" for one in "ABCDEFGH"]
+    rows = [{"k": n, "name": name} for n, name in enumerate(names)]
+    given = [row | {"name": row["name"].replace("a", "\u0430")} if row["k"] < count else row for row in rows]
+    finding = diagnose(rows, given).lines
+    assert (
+        finding[0]
+        == f"name {LOOKS} in {count} of {count} row{'' if count == 1 else 's'} that differ{'s' if count == 1 else ''}"
+    )
+    russian = [{"k": n, "name": name} for n, name in enumerate(("Москва", "Омск", "Тверь"))]
+    (line,) = diagnose(russian, [row | {"name": row["name"][::-1]} for row in russian]).lines[:1] or ("",)
+    assert "the same but" not in line
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ("M\u0430rtin", f"name {LOOKS}"),
+        ("MARTIN", "name in other case"),
+        ("Martin ", "name with other blanks"),
+    ],
+)
+def test_a_key_that_is_written_otherwise_is_no_other_row(given: str, words: str) -> None:
+    rows = [{"name": name, "n": n} for n, name in enumerate(("Anna", "Martin", "Zoë", "Eva"))]
+    found = diagnose(rows, [row | {"name": given} if row["n"] == 1 else row for row in rows], key=["name"])
+    assert found.lines[0] == f"{words} in 1 of 1 row that differs"
+    other = diagnose(rows, [row | {"name": "Marius"} if row["n"] == 1 else row for row in rows], key=["name"])
+    assert not other.lines
 
 
 INF, NAN = float("inf"), float("nan")

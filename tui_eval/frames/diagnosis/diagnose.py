@@ -20,7 +20,7 @@ from tui_eval.frames.diagnosis.finding import Finding
 from tui_eval.frames.diagnosis.granularity import floats, granularity
 from tui_eval.frames.diagnosis.number_changes import counted_nobody, large_changes, number_changes
 from tui_eval.frames.diagnosis.other_columns import OtherColumns, displaced, renamed
-from tui_eval.frames.diagnosis.row_sets import row_findings
+from tui_eval.frames.diagnosis.row_sets import moved_key, row_findings
 from tui_eval.frames.diagnosis.text_changes import (
     boolean_changes,
     elements,
@@ -30,14 +30,13 @@ from tui_eval.frames.diagnosis.text_changes import (
     units,
 )
 from tui_eval.frames.diagnosis.time_changes import (
-    moments,
     moved_days,
     other_formats,
     time_changes,
     written_otherwise,
 )
 from tui_eval.frames.difference import Difference, align
-from tui_eval.frames.pairs import ColumnPair, pair_same
+from tui_eval.frames.pairs import ColumnPair
 from tui_eval.frames.query_words import limited_sides
 from tui_eval.frames.typed_columns import ReadColumn, declared_text, holds_days, is_nan, text_series
 from tui_eval.frames.value_texts import canonical
@@ -209,8 +208,8 @@ def _candidates(facts: _Facts) -> Iterator[_Candidate]:
     if coarse is not None:
         yield _Candidate(coarse, facts.total, _WEIGHTS["granularity"])
         return
-    if (moved := _moved_key(facts)) is not None:
-        yield moved
+    if (moved := moved_key(difference)) is not None:
+        yield _Candidate(moved, facts.total, 1.2)
         return
     if (border := _day_border(facts)) is not None:
         yield border
@@ -222,44 +221,6 @@ def _candidates(facts: _Facts) -> Iterator[_Candidate]:
     elif not facts.missing and not facts.extra and difference.settings.ordered and len(difference.moved()):
         moved = len(difference.moved())
         yield _Candidate(Finding("order", (), moved, moved), facts.total, 1.0)
-
-
-_MOVED = ("days", "months", "time_zone", "time_shift")
-_FEWEST = 3
-
-
-def _moved_key(facts: _Facts) -> _Candidate | None:
-    """A time among what rows are told apart by that is another one throughout, by as much, while all else is right: the
-    rows of one side are not those that the other side has at the same time."""
-    difference = facts.difference
-    rows = difference.lengths[0]
-    right = len(facts.both) - facts.wrong_rows
-    if rows != difference.lengths[1] or rows < _FEWEST or 2 * right >= rows or difference.key_repeats:
-        return None
-    for name in difference.key:
-        one = difference.pairs[name]
-        sides = [moments(texts) for texts in (one.e_key, one.a_key)]
-        if sides[0] is None or sides[1] is None or any(side is None or side.null_count() for side in sides):
-            continue
-        others = [difference.pairs[other] for other in difference.key if other != name]
-        if any(other.tolerant for other in others):
-            continue
-        keys = [[other.e_key for other in others], [other.a_key for other in others]]
-        e, a = (
-            _sorted_by([*before, time]) for before, time in zip(keys, sides, strict=True) if time is not None
-        )
-        changed = list(time_changes(one.e_key.gather(e), one.a_key.gather(a)))
-        found = next((c for c in changed if c.code in _MOVED and c.count == rows), None)
-        rest = [other for other in difference.pairs.values() if other is not one]
-        if found is not None and all(bool(pair_same(other, e, a).all()) for other in rest):
-            return _Candidate(Finding(found.code, (name,), rows, rows, found.parameters), facts.total, 1.2)
-    return None
-
-
-def _sorted_by(columns: list[pl.Series]) -> pl.Series:
-    """The numbers of the rows in the order of their values."""
-    table = pl.DataFrame({f"k{at}": column for at, column in enumerate(columns)})
-    return table.select(pl.arg_sort_by(table.columns)).to_series()
 
 
 def _day_border(facts: _Facts) -> _Candidate | None:

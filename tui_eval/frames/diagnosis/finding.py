@@ -299,7 +299,7 @@ _SENTENCES: dict[str, Callable[[Finding], str]] = {
     "accents": _plain("with other accents"),
     "zeros": _plain("with other leading or trailing zeros"),
     "punctuation": _plain("with other punctuation"),
-    "spelling": _plain("with other case, blanks, accents or punctuation"),
+    "spelling": _plain("with other case, blanks, accents, punctuation or letters that look alike"),
     "elements": _plain("with the same elements in another order"),
     "cut": _about(
         lambda f: (

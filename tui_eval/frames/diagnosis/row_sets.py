@@ -7,12 +7,16 @@ from collections.abc import Iterator
 
 import polars as pl
 
+from tui_eval.frames.alignment import loosened
 from tui_eval.frames.diagnosis.changes import choose, number, true
 from tui_eval.frames.diagnosis.conditions import Condition, separate
 from tui_eval.frames.diagnosis.finding import Finding
 from tui_eval.frames.diagnosis.granularity import floats
+from tui_eval.frames.diagnosis.text_changes import text_changes
+from tui_eval.frames.diagnosis.time_changes import moments, time_changes
 from tui_eval.frames.difference import Difference
 from tui_eval.frames.matching import row_hashes
+from tui_eval.frames.pairs import pair_same
 from tui_eval.frames.typed_columns import ReadColumn, holds_days
 from tui_eval.frames.value_texts import plain_moment
 
@@ -66,6 +70,7 @@ def row_findings(difference: Difference) -> Iterator[tuple[Finding, float]]:
         extra = extra.filter(~extra.is_in(rows.implode()))
     elif not difference.key:
         yield from _repeated(difference, missing, extra)
+    yield from _respelled_keys(difference, missing, extra)
     limited = next(_limit(difference, missing, extra), None)
     filters = list(_filters(difference, missing, extra, every_extra=len(extra) + len(repeats)))
     if (
@@ -80,6 +85,72 @@ def row_findings(difference: Difference) -> Iterator[tuple[Finding, float]]:
         yield limited
     elif not filters and len(missing) and not len(extra):
         yield from _outermost_day(difference, missing)
+
+
+def _respelled_keys(
+    difference: Difference, missing: pl.Series, extra: pl.Series
+) -> Iterator[tuple[Finding, float]]:
+    """Missing rows that are among the extra ones, but for how a text of their key is written."""
+    key = [difference.pairs[name] for name in difference.key]
+    texts = [one for one in key if one.e_key.dtype == pl.String and not one.tolerant]
+    if not texts or difference.key_loose or not len(missing) or not len(extra):
+        return
+    hashes = row_hashes([loosened(one) if one in texts else one for one in key], values=True)
+    sides = [
+        pl.DataFrame({"h": side.gather(rows), name: rows}).unique("h", keep="none")
+        for name, side, rows in zip("ea", hashes, (missing, extra), strict=True)
+    ]
+    both = sides[0].join(sides[1], on="h").sort("e")
+    count = len(both)
+    if not count:
+        return
+    total = max(len(missing), len(extra))
+    for one in texts:
+        e, a = one.e_key.gather(both.get_column("e")), one.a_key.gather(both.get_column("a"))
+        change = next((c for c in text_changes(e, a) if c.count == count), None)
+        if change is not None:
+            yield (
+                Finding(change.code, (one.name,), count, total, change.parameters),
+                2.4,
+            )  # a row of either side
+            return
+
+
+_MOVED = ("days", "months", "time_zone", "time_shift")
+_FEWEST = 3
+
+
+def moved_key(difference: Difference) -> Finding | None:
+    """A time among what rows are told apart by that is another one throughout, by as much, while all else is right: the
+    rows of one side are not those that the other side has at the same time."""
+    rows = difference.lengths[0]
+    right = len(difference) - len(difference.different_rows)
+    if rows != difference.lengths[1] or rows < _FEWEST or 2 * right >= rows or difference.key_repeats:
+        return None
+    for name in difference.key:
+        one = difference.pairs[name]
+        sides = [moments(texts) for texts in (one.e_key, one.a_key)]
+        if sides[0] is None or sides[1] is None or any(side is None or side.null_count() for side in sides):
+            continue
+        others = [difference.pairs[other] for other in difference.key if other != name]
+        if any(other.tolerant for other in others):
+            continue
+        keys = [[other.e_key for other in others], [other.a_key for other in others]]
+        e, a = (
+            _sorted_by([*before, time]) for before, time in zip(keys, sides, strict=True) if time is not None
+        )
+        changed = list(time_changes(one.e_key.gather(e), one.a_key.gather(a)))
+        found = next((c for c in changed if c.code in _MOVED and c.count == rows), None)
+        rest = [other for other in difference.pairs.values() if other is not one]
+        if found is not None and all(bool(pair_same(other, e, a).all()) for other in rest):
+            return Finding(found.code, (name,), rows, rows, found.parameters)
+    return None
+
+
+def _sorted_by(columns: list[pl.Series]) -> pl.Series:
+    """The numbers of the rows in the order of their values."""
+    table = pl.DataFrame({f"k{at}": column for at, column in enumerate(columns)})
+    return table.select(pl.arg_sort_by(table.columns)).to_series()
 
 
 _DAYS = 5

@@ -9,7 +9,7 @@ import polars as pl
 from tui_eval.frames.alignment import loose_texts
 from tui_eval.frames.diagnosis.changes import ValueChange, series, true
 from tui_eval.frames.typed_columns import Kind
-from tui_eval.guard.text import unseen
+from tui_eval.guard.text import LOOK_ALIKES, unseen
 
 _NOTHING = ("null", "none", "nan", "n/a", "na", "nil", "-", "--", "missing", "unknown", "undefined", "(null)")
 
@@ -158,12 +158,19 @@ def text_changes(e: pl.Series, a: pl.Series) -> Iterator[ValueChange]:
 
 
 def _unseen(frame: dict[str, pl.Series]) -> Iterator[ValueChange]:
-    mask = _explained(
-        frame, lambda text: text.str.replace_all(r"\p{Cf}+", "").str.replace_all(r"\p{Zs}", " ")
-    )
+    mask = _explained(frame, _as_seen)
     if mask.any():
-        wanted, given = (texts.filter(mask)[0] for texts in frame.values())
-        yield ValueChange("unseen", mask, {"characters": unseen(wanted, given)})
+        wanted, given = (texts.filter(mask).head(_LOOKED_AT) for texts in frame.values())
+        yield ValueChange("unseen", mask, {"characters": unseen("\n".join(wanted), "\n".join(given))})
+
+
+_LOOKED_AT = 100
+"""Texts of which the characters that nobody sees are named."""
+
+
+def _as_seen(text: pl.Expr) -> pl.Expr:
+    plain = text.str.replace_all(r"\p{Cf}+", "").str.replace_all(r"\p{Zs}", " ")
+    return plain.str.replace_many(list(LOOK_ALIKES), list(LOOK_ALIKES.values()))
 
 
 _MANY, _SAMPLE = 10_000, 2_000
