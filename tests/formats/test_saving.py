@@ -525,7 +525,12 @@ def test_of_a_promptfoo_case_that_its_suite_has_no_more_nothing_filled_in_is_wri
     (tmp_path / case.suite).unlink()
     attempt.transcript[0].text = "by hand"
     with pytest.raises(EditError, match=r"does not have this case any more.*value of \$"):
-        save("promptfoo", tmp_path / "new.yaml", talk_of(case, attempt, "c"), *project(tmp_path))
+        save(
+            "promptfoo",
+            tmp_path / "promptfooconfig.new.yaml",
+            talk_of(case, attempt, "c"),
+            *project(tmp_path),
+        )
     # Where nothing was filled in, what was run is what the file said.
     plain, attempt = secretive(
         tmp_path, monkeypatch, 0, "Q: x", "prompts: ['Q: {{q}}']\nproviders: [echo]\ntests:\n- vars: {q: x}\n"
@@ -570,8 +575,13 @@ def test_a_promptfoo_case_that_names_files_stays_in_its_folder(tmp_path: Path) -
     attempt.outcome, attempt.prompt_sent, attempt.agent = "failed", "x", "echo"
     (tmp_path / "other").mkdir()
     with pytest.raises(EditError, match=r"file://p\.txt from the project's own folder"):
-        save("promptfoo", tmp_path / "other" / "new.yaml", talk_of(case, attempt), *project(tmp_path))
-    save("promptfoo", tmp_path / "new.yaml", talk_of(case, attempt), *project(tmp_path))
+        save(
+            "promptfoo",
+            tmp_path / "other" / "promptfooconfig.new.yaml",
+            talk_of(case, attempt),
+            *project(tmp_path),
+        )
+    save("promptfoo", tmp_path / "promptfooconfig.new.yaml", talk_of(case, attempt), *project(tmp_path))
 
 
 def test_another_agent_that_answered_a_promptfoo_case_is_named_in_a_new_file(
@@ -594,3 +604,63 @@ def test_a_secret_that_was_masked_or_that_the_project_knows_is_never_written(
         case, attempt = talk(asked)
         with pytest.raises(EditError, match=said):
             save(form, path, talk_of(case, attempt), *project(tmp_path))
+
+
+VARIABLES = """{
+  agent: net, connections: ["http", "https"], success_ratio: "1/2", timeout_in_seconds: 9, use_direct: false
+  metadata: {user: ${PLANTED_KEY}}
+  interactions: [
+    {text: "go to "${PLANTED_CITY}" now", sly_data: {auth: "Bearer "${PLANTED_KEY}}, chat_filter: "MINIMAL"
+     response: {text: {keywords: ["one", ${PLANTED_CITY}]}, sly_data: {a: {value: ${?PLANTED_KEY}}}}}
+    {text: "and?", continue_conversation: false}
+  ]
+}
+"""
+
+
+def test_variables_of_a_neuro_san_case_stay_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in PLANTED.items():
+        monkeypatch.setenv(name, value)
+    (tmp_path / "tui_eval.yaml").write_text("suites: [{path: a.hocon, attempts: 7, timeout: 3}]")
+    path, new = tmp_path / "a.hocon", tmp_path / "b.hocon"
+    path.write_text(VARIABLES)
+    case = reading.load(path, *project(tmp_path)).cases[1]
+    _, attempt = talk("go to Llanfairpwll now", "and?")
+    attempt.outcome = "failed"
+    replace_file(new, *save("neuro_san", new, talk_of(case, attempt, "c"), *project(tmp_path)))
+    text = new.read_text()
+    assert not any(value in text for value in PLANTED.values()) and "${PLANTED_KEY}" in text
+    (saved,) = reading.load(new, *project(tmp_path)).cases
+    assert stated(saved) == stated(case) and [one.text for one in saved.turns] == [
+        one.text for one in case.turns
+    ]
+    assert (saved.agent, saved.options) == (case.agent, case.options)
+    # What a person typed is what they typed; what nobody can name any more is not filled in.
+    attempt.transcript[0].text = "go to Rome"
+    assert (
+        '"go to Rome"'
+        in save("neuro_san", tmp_path / "c.hocon", talk_of(case, attempt), *project(tmp_path))[1]
+    )
+    path.unlink()
+    with pytest.raises(EditError, match=r"does not have this case any more.*value of \$"):
+        save("neuro_san", tmp_path / "c.hocon", talk_of(case, attempt), *project(tmp_path))
+
+
+@pytest.mark.parametrize("form", ["start_to_agent", "neuro_san"])
+def test_a_message_that_was_recorded_masked_is_the_cases_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, form: str
+) -> None:
+    monkeypatch.setenv("SOME_API_KEY", "sk-abcdefgh-1")
+    name, text = KEEPING[form]
+    (tmp_path / "tui_eval.yaml").write_text("{}")
+    (tmp_path / name).write_text(text.replace("the revenue", "sk-abcdefgh-1"))
+    case = reading.load(tmp_path / name, *project(tmp_path)).cases[0]
+    _, attempt = talk(*(["what is •••?", "and?"] if form == "neuro_san" else ["what is •••?"]))
+    new = tmp_path / ("n.hocon" if form == "neuro_san" else name)
+    assert "what is sk-abcdefgh-1?" in save(form, new, talk_of(case, attempt), *project(tmp_path))[1]
+
+
+def test_a_new_promptfoo_file_is_called_so_that_it_is_found(tmp_path: Path) -> None:
+    case, attempt = talk("x")
+    with pytest.raises(EditError, match=r"call it promptfooconfig\.new\.yaml"):
+        save("promptfoo", tmp_path / "new.yaml", talk_of(case, attempt), *project(tmp_path))

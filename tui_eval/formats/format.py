@@ -289,6 +289,8 @@ class Format:
     saved_ending: str = ".yaml"
     saved_endings: tuple[str, ...] = (".yaml", ".yml")
     """The ending of a new file, and those that a file may have."""
+    named_by_file: bool = False
+    """Whether a case is called what its file is, and has no name of its own."""
 
     def as_written(self, case: Case, config: Config, trust: Trust) -> Original | None:
         """The case as its own file has it, for `new_file` and `add_to`; None: as `case` is, since this format fills

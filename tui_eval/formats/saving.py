@@ -216,7 +216,8 @@ def save(form: str, path: Path, talk: Talk, config: Config, trust: Trust) -> tup
     if path.suffix not in kind.saved_endings:
         raise EditError(f"the file's name must end in {kind.saved_ending}")
     original = kind.as_written(talk.case, config, trust) if talk.case is not None else None
-    talk = talk._replace(original=original, file=from_root(path, config.root))
+    turns = talk.turns if talk.case is None else [_unmasked(turn, talk.case) for turn in talk.turns]
+    talk = talk._replace(turns=turns, original=original, file=from_root(path, config.root))
     try:
         old = path.read_bytes().decode("utf-8")
     except FileNotFoundError:
@@ -229,6 +230,15 @@ def save(form: str, path: Path, talk: Talk, config: Config, trust: Trust) -> tup
         new = appended(form, old, talk)
     _holds_no_secret(new, old or "", talk, config)
     return old, new
+
+
+def _unmasked(turn: SavedReply, case: Case) -> SavedReply:
+    """A turn with the message that the case has, where what was recorded of it is that with secrets masked."""
+    own = case.turns[turn.turn - 1].text if 0 < turn.turn <= len(case.turns) else None
+    if own is None or MASK not in turn.asked or format_of(case.format).templates:
+        return turn
+    masked = ".+".join(map(re.escape, turn.asked.split(MASK)))
+    return turn._replace(asked=own) if re.fullmatch(masked, own, re.DOTALL) else turn
 
 
 def _holds_no_secret(new: str, old: str, talk: Talk, config: Config) -> None:

@@ -105,6 +105,24 @@ async def test_a_new_file_is_read_with_everything_and_its_case_comes_under_the_c
     assert len(saving.brought) == 1  # once: the person may have moved on
 
 
+async def test_a_new_file_that_is_not_among_what_is_open_is_said_to_be_elsewhere(saving: Saving) -> None:
+    alone = saving.alone
+    await saving.press()
+    await saving.choose(file="suites/new one.yaml")
+    await alone.answer("write")
+    assert alone.state.config is not None
+    saving.controller.read(Loaded(1, [], alone.state.config, True))
+    assert saving.brought == []
+    assert alone.said == (
+        "written, but suites/new one.yaml is not below what is open here: tui-eval 'suites/new one.yaml' opens it"
+    )
+
+
+async def test_a_name_is_asked_for_where_a_file_can_hold_it(saving: Saving) -> None:
+    await saving.press()
+    assert saving.offer.by_file == ["neuro_san"]
+
+
 @pytest.mark.parametrize("file", ["../outside.yaml", "suites/../../outside.yaml"])
 async def test_a_file_outside_the_project_is_refused_with_what_was_typed_kept(
     saving: Saving, file: str

@@ -15,7 +15,7 @@ from tests.support.app_host import running_app, screen_text, until
 from tui_eval.config.project import load, rule_for
 from tui_eval.engine.service.client import EngineClient, EngineError
 from tui_eval.tui.screens.change import ChangeScreen
-from tui_eval.tui.screens.save_case import SaveDialog
+from tui_eval.tui.screens.save_case import FormatRow, SaveDialog
 from tui_eval.tui.screens.step_screen import StepScreen
 from tui_eval.tui.state.app_state import CasePointer
 
@@ -210,6 +210,13 @@ async def test_the_dialog_calls_formats_as_the_lists_do(tmp_path: Path) -> None:
         await pilot.press("up", "right")
         await until(lambda: "StartToAgent ›" not in screen_text(app), pilot)
         assert "›" in screen_text(app) and app.screen.form != "start_to_agent"
+        assert "talks (saved)" in screen_text(app)
+        while app.screen.form != "neuro_san":
+            await pilot.press("right")
+        await until(lambda: "that of its file" in screen_text(app), pilot)
+        assert "talks (saved)" not in screen_text(app)
+        await pilot.press("down", "down")  # over the name, which there is none of
+        await until(lambda: app.screen.focused is app.screen.query_one(FormatRow), pilot)
         await pilot.press("escape")
 
 

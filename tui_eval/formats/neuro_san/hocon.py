@@ -40,13 +40,18 @@ class HoconDocument(NamedTuple):
     files: list[str]
 
 
-def load(text: str, path: str, root: Path, trust: Trust) -> HoconDocument:
+NAMED = re.compile("\ue000(\\w+)\ue001")
+"""What `load` leaves in place of a variable of the environment where they are only to be named."""
+
+
+def load(text: str, path: str, root: Path, trust: Trust, *, named: bool = False) -> HoconDocument:
     """Read a HOCON document and what it includes; never raises for content.
 
     Args:
         path: the file from the project root.
         root: the project root.
         trust: asked before an environment variable or a file outside the root is read.
+        named: variables of the environment are not filled in, but stand there as `NAMED`.
     """
     nothing = HoconLines(path)
     try:
@@ -57,7 +62,7 @@ def load(text: str, path: str, root: Path, trust: Trust) -> HoconDocument:
         problem = Problem(path, 0, "", f"longer than {LARGEST:,} characters", "split the file")
         return HoconDocument(None, nothing, [problem], prepared.files)
     try:
-        environment = _Environment(trust)
+        environment = _Environment(trust, named=named)
         with _lock, _tamed(environment):
             from pyhocon.config_parser import ConfigParser
 
@@ -89,8 +94,8 @@ class _Environment:
     """The environment as a suite may see it: nothing without trust. What it may not see is empty until the document
     has been read, so that all that it wants is known at once; then `refused` is raised."""
 
-    def __init__(self, trust: Trust) -> None:
-        self._trust = trust
+    def __init__(self, trust: Trust, *, named: bool) -> None:
+        self._trust, self._named = trust, named
         self.refused: NeedsTrust | None = None
 
     def get(self, name: str, default: Any = None) -> Any:
@@ -101,7 +106,7 @@ class _Environment:
         except NeedsTrust as error:
             self.refused = self.refused or error
             return ""
-        return os.environ[name]
+        return f"\ue000{name}\ue001" if self._named else os.environ[name]
 
 
 @contextmanager

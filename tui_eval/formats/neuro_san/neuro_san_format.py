@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from tui_eval.formats.near_miss import PassedOver
     from tui_eval.guard.trust import Trust
     from tui_eval.model import Attempt, Case, Problem, Suite
-    from tui_eval.suites.saved_talk import Talk
+    from tui_eval.suites.saved_talk import Original, Talk
 
 _HERE = "tui_eval.formats.neuro_san"
 _FIRST = """\
@@ -48,6 +48,7 @@ class NeuroSanFormat(Format):
     saves = True
     saved_ending = ".hocon"
     saved_endings = (".hocon",)
+    named_by_file = True
     timeout_covers_all = True
     network_is_agent = True
     asks_as_written = True
@@ -74,6 +75,9 @@ class NeuroSanFormat(Format):
 
     def editor(self, suffix: str) -> Editor | None:
         return late(f"{_HERE}.write_neuro_san:accepted")
+
+    def as_written(self, case: Case, config: Config, trust: Trust) -> Original | None:
+        return late(f"{_HERE}.read_neuro_san:as_written")(case, config, trust)
 
     def new_file(self, talk: Talk) -> str:
         return late(f"{_HERE}.write_neuro_san:saved_case")(talk)

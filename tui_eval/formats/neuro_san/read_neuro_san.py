@@ -28,11 +28,13 @@ from tui_eval.config.project import Config
 from tui_eval.formats.near_miss import PassedOver, broken, is_slip, slip
 from tui_eval.formats.neuro_san import hocon
 from tui_eval.formats.neuro_san.hocon_text import HoconError, prepare
+from tui_eval.guard.paths import read_file
 from tui_eval.guard.spelling import close_to
-from tui_eval.guard.trust import Trust
+from tui_eval.guard.trust import NeedsTrust, Trust
 from tui_eval.model import Assertion, Case, Problem, Suite, Turn
 from tui_eval.suites import identity
 from tui_eval.suites.read_values import Reading, kind, shown
+from tui_eval.suites.saved_talk import Original
 
 At = tuple[Hashable, ...]
 
@@ -105,12 +107,22 @@ _OF_A_TEST = frozenset({"connections", "success_ratio", "use_direct"})
 """Keys of a test case that no agent network has."""
 
 
-def read(path: str, text: str, config: Config, trust: Trust) -> Suite:
+def as_written(case: Case, config: Config, trust: Trust) -> Original:
+    """The case as its file has it now, with variables of the environment named (`hocon.NAMED`)."""
+    try:
+        text = read_file(config.root / case.suite).decode("utf-8-sig")
+        found = read(case.suite, text, config, trust, named=True).cases
+    except (OSError, UnicodeDecodeError, NeedsTrust):
+        found = []
+    return Original(next((one for one in found if one.connection == case.connection), None), {})
+
+
+def read(path: str, text: str, config: Config, trust: Trust, *, named: bool = False) -> Suite:
     """Read a test case; `path` is from the project root. Never raises for content.
 
-    Without an agent, a connection or a usable list of interactions there is no case.
+    Without an agent, a connection or a usable list of interactions there is no case. `named` as in `hocon.load`.
     """
-    document = hocon.load(text, path, config.root, trust)
+    document = hocon.load(text, path, config.root, trust, named=named)
     suite = Suite(
         path=path, format="neuro_san", name=Path(path).stem, problems=document.problems, files=document.files
     )

@@ -10,6 +10,8 @@ from typing import Any
 
 from msgspec import UNSET
 
+from tui_eval.formats.neuro_san.hocon import NAMED
+from tui_eval.formats.neuro_san.read_neuro_san import ROOT_KEYS
 from tui_eval.model import Assertion, Attempt, Case, Turn, Verdict
 from tui_eval.suites.accepted_values import EditedValue, answer_to, nearest, shown
 from tui_eval.suites.saved_talk import SavedReply, Talk
@@ -113,10 +115,11 @@ def saved_case(talk: Talk) -> str:
         for parts in (_interaction(talk, turn) for turn in talk.turns)
     ]  # fmt: skip
     name = " ".join(talk.name.split())
+    own = _own(talk)
     settings = {
-        "agent": talk.agent,
+        "agent": own.agent if own is not None else talk.agent,
         "connections": talk.connection or "http",
-        **(_settings(talk.case) if talk.case is not None else {}),
+        **(_settings(own) if own is not None else {}),
     }
     return (
         f"# {name if name.isprintable() else 'a saved conversation'}\n{{\n"
@@ -127,16 +130,37 @@ def saved_case(talk: Talk) -> str:
     )
 
 
+def _own(talk: Talk) -> Case | None:
+    """The case that the conversation is of, where it is there still as its file has it."""
+    return (talk.original.written if talk.original is not None else None) or talk.case
+
+
 def _json(value: Any) -> str:
+    """A value in HOCON; variables of the environment are named in it, beside the text around them."""
     try:
-        return json.dumps(value, ensure_ascii=False, allow_nan=False)
+        text = json.dumps(value, ensure_ascii=False, allow_nan=False)
+        return _STRING.sub(_with_variables, text) if NAMED.search(text) else text
     except (TypeError, ValueError) as error:
         raise EditError(f"a value of the case cannot be written: {error}") from None
 
 
+_STRING = re.compile(r'"(?:[^"\\]|\\.)*"')
+
+
+def _with_variables(text: re.Match[str]) -> str:
+    parts = NAMED.split(text[0][1:-1])
+    if len(parts) == 1:
+        return text[0]
+    return "".join(
+        f"${{{part}}}" if number % 2 else f'"{part}"'
+        for number, part in enumerate(parts)
+        if number % 2 or part
+    )
+
+
 def _settings(case: Case) -> dict[str, Any]:
     """What the case's file says besides its interactions."""
-    given: dict[str, Any] = dict(case.options)
+    given = {key: value for key, value in case.options.items() if key in ROOT_KEYS}
     if case.request_metadata is not None:
         given["metadata"] = case.request_metadata
     if case.timeout is not None:
@@ -146,9 +170,13 @@ def _settings(case: Case) -> dict[str, Any]:
 
 def _interaction(talk: Talk, reply: SavedReply) -> dict[str, Any]:
     """One turn: the message, and what the case's own turn says beside it."""
-    turns = talk.case.turns if talk.case is not None else []
+    case, run = _own(talk), talk.case
+    turns = case.turns if case is not None else []
     own = turns[reply.turn - 1] if 0 < reply.turn <= len(turns) else Turn(None)
     parts: dict[str, Any] = {"text": reply.asked}
+    before = run.turns[reply.turn - 1 : reply.turn] if run is not None and reply.turn else []
+    if own.text is not None and before and before[0].text == reply.asked:
+        parts["text"] = own.text  # nobody changed it, and its file may name a variable in it
     for key, value in (
         ("sly_data", own.sly_data),
         ("timeout_in_seconds", own.timeout),

@@ -116,6 +116,12 @@ class PromptfooFormat(Format):
     def add_to(self, text: str, talk: Talk) -> str:
         return late(f"{_HERE}.write_promptfoo:added")(text, talk)
 
+    def saved_place_problem(self, path: Path, talk: Talk) -> str:
+        """In a folder only those are found that are called so."""
+        if self.claims(path.name) or path.exists():
+            return ""
+        return f"a promptfoo suite is found by its name: call it {_CONFIG}{path.stem}{path.suffix}"
+
     def saved_name(self, stem: str) -> str:
         return f"{_CONFIG}{stem}"
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from tui_eval.config.entry_line import with_rule
 from tui_eval.guard.trust import Trust
 from tui_eval.model import Attempt, Case
+from tui_eval.store.printed_commands import shell_line
 from tui_eval.tui.controllers.editing import SavedElsewhere
 from tui_eval.tui.controllers.recorded import RecordedController
 from tui_eval.tui.handlers import Handler
@@ -51,7 +52,10 @@ def _offer(case: Case, attempt: Attempt, names: set[str], config: Config, trust:
     form = case.format if format_of(case.format).saves else formats[0]
     titles = {name: format_of(name).title for name in formats}
     several = [titles[name] for name in formats if format_of(name).adds_to_files]
-    return SaveOffer(SaveChoice(form, files[form], proposed_name(case, names)), files, titles, several)
+    by_file = [name for name in formats if format_of(name).named_by_file]
+    return SaveOffer(
+        SaveChoice(form, files[form], proposed_name(case, names)), files, titles, several, by_file
+    )
 
 
 class SaveController:
@@ -212,5 +216,8 @@ class SaveController:
             return
         name, self._saved_suite = self._saved_suite, ""
         suite = next((suite for suite in self.state.suites if suite.path == name), None)
+        if name and suite is None:
+            words = f"{name} is not below what is open here"
+            self._notices.say(f"written, but {words}: tui-eval {shell_line([name])} opens it")
         if suite is not None and suite.cases:
             self._bring(suite.cases[-1].case_id, name)

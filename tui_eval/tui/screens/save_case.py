@@ -70,6 +70,7 @@ class SaveDialog(ModalScreen[SaveChoice | None]):
     SaveDialog FormatRow:ansi:focus { text-style: reverse; }
     SaveDialog Input { width: 1fr; height: 1; border: none; padding: 0; background: $panel; }
     SaveDialog Input:focus { background: $surface-lighten-2; }
+    SaveDialog .of-file { width: 1fr; height: 1; color: $text-muted; }
     SaveDialog .problem { color: $text-error; height: auto; margin-top: 1; }
     SaveDialog .keys { color: $text-muted; margin-top: 1; height: auto; }
     """
@@ -102,6 +103,8 @@ class SaveDialog(ModalScreen[SaveChoice | None]):
                     entry = Input(value, compact=True, name=label, select_on_focus=False)
                     entry.cursor_blink = False
                     yield entry
+                    if label == "name":
+                        yield Static("that of its file", classes="of-file", markup=False)
             yield Static(visible(self._problem, newlines=False), classes="problem", markup=False)
             yield Static(classes="keys", markup=False)
 
@@ -109,7 +112,14 @@ class SaveDialog(ModalScreen[SaveChoice | None]):
         """The file first: the format is the case's own."""
         self.query_one(".problem").display = bool(self._problem)
         self.query(Input).first().focus()
+        self._name_or_none()
         self.call_after_refresh(self._to_the_ends)
+
+    def _name_or_none(self) -> None:
+        """Nobody is asked for a name that no file of the format can hold."""
+        by_file = self._choice.form in self._offer.by_file
+        self.query(Input).last().display = not by_file
+        self.query_one(".of-file").display = by_file
 
     def on_descendant_focus(self) -> None:
         """What the keys do differs from line to line."""
@@ -128,6 +138,7 @@ class SaveDialog(ModalScreen[SaveChoice | None]):
         """Another format has another kind of file."""
         self._choice.form = form
         self.query(Input).first().value = self._offer.files[form]
+        self._name_or_none()
         self.call_after_refresh(self._to_the_ends)
 
     @on(Input.Submitted)

@@ -117,9 +117,10 @@ class SaveChoice:
 @dataclass(frozen=True, slots=True)
 class SaveOffer:
     """What there is to choose from: what the dialog begins with, a file for each format, what people call these, and
-    (so called) those whose files hold several cases."""
+    (so called) those whose files hold several cases; `by_file` are those whose cases are called as their files are."""
 
     choice: SaveChoice
     files: Mapping[str, str]
     titles: Mapping[str, str]
     several: Sequence[str]
+    by_file: Sequence[str] = ()
