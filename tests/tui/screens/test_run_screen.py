@@ -386,3 +386,24 @@ async def test_what_a_run_and_the_suites_say_at_the_top_is_cut_to_a_window_that_
         await pilot.resize_terminal(40, 24)
         await until(lambda: fits(38), pilot)
         assert "✗1" in screen_text(app).split("\n")[0]
+
+
+async def test_the_cursor_stands_on_the_case_that_was_run_again_from_elsewhere(tmp_path):
+    """It stood on the row that was looked at before, or on the first one."""
+    root = project(tmp_path)
+    whole = LiveRun(root, NAMES)
+    whole.all_done(["failed"] * len(NAMES))
+    async with running_app(root, open_run=whole.folder) as (app, pilot):
+        screen = await opened(app, pilot)
+        await until(lambda: screen.current() is not None, pilot)
+        await pilot.press("g", "U")
+        again = LiveRun(root, [NAMES[5]], linked_to=whole.info.id)
+        again.writer.flush()
+        app.front_run.follow(again.folder, aside=True)
+        await until(lambda: app.state.find_run(again.info.id) is not None, pilot)
+        again.all_done(["failed"])
+        await pilot.press("L")
+        await until(lambda: isinstance(app.screen, RunScreen) and app.screen.current() is not None, pilot)
+        await until(lambda: app.screen.current().case_id.endswith(NAMES[5]), pilot)
+        await pilot.press("k")
+        await until(lambda: not app.screen.current().case_id.endswith(NAMES[5]), pilot)

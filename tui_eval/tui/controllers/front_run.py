@@ -144,6 +144,8 @@ class FrontRun:
         (one case run again, or stepped through): then the run in front stays there."""
         if aside:
             self._going_aside.add(folder.name)
+        place = self._places.place
+        self._core.state.begun_elsewhere = "" if place is not None and place.kind == "run" else folder.name
         self.disks.look()
         old = self.followers.pop(folder.name, None)
         if old is not None:

@@ -359,9 +359,24 @@ class RunScreen(ListPlace, inherit_bindings=False):
 
     def rebuilt(self) -> None:
         """The facts, the empty list's words, and of a run that has ended what is under the cursor."""
+        self._to_what_was_begun()
         self._show_facts()
         self.say_nothing()
         self.show_detail()
+
+    def _to_what_was_begun(self) -> None:
+        """The cursor goes to the first case of what was run again from elsewhere, as soon as the list has it."""
+        state = self.services.state
+        group = state.group or EMPTY
+        run = group.find_run(state.begun_elsewhere) if state.begun_elsewhere else None
+        if run is None or not run.cases or self.arrangement.busy:
+            return
+        state.begun_elsewhere = ""
+        if len(run.cases) < len(group.cases):
+            keys = {group.key_in(run, ref) for ref in run.cases}
+            first = next((entry for entry in self.shown_entries() if entry.key in keys), None)
+            if first is not None:
+                self.go_to(self.pointer_of(first))
 
     def _show_facts(self) -> None:
         services = self.services

@@ -113,6 +113,9 @@ class AppState:
     run again."""
     put_away: deque[RunView] = field(default_factory=lambda: deque(maxlen=50))
     """The last of those that ended there: a comparison that is open says what came of them."""
+    begun_elsewhere: str = ""
+    """The run that was begun last while another place than the run's list was looked at; empty once the list has put
+    its cursor there."""
     problems: list[Problem] = field(default_factory=list)
     loading: bool = True
     version: int = 0
