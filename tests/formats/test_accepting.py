@@ -322,3 +322,35 @@ async def test_an_expected_text_that_is_a_template_is_said_to_be_one(tmp_path: P
     proposal = propose(cases[0], attempts[0], root)
     assert not proposal.changes
     assert proposal.unable == [f"{kind}: the expected text is a template: edit the variable (e)"]
+
+
+PLANTED = "sk-planted-0123456789"
+
+
+async def test_what_was_masked_in_the_record_is_not_accepted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SOME_API_KEY", PLANTED)
+    suite = "prompts: ['{{q}}']\nproviders: [helper]\ntests:\n- vars: {q: x}\n  assert: [{type: equals, value: my key is sk-another}]\n"
+    root = project(tmp_path, f"my key is {PLANTED}", **{"promptfooconfig.yaml": suite})
+    cases, attempts, _ = await judged(root)
+    proposal = propose(cases[0], attempts[0], root)
+    assert "•••" in attempts[0].response_text and not proposal.texts
+    assert proposal.unable == ["equals: the record has ••• for a secret in it: edit the case (e)"]
+
+
+@pytest.mark.parametrize("value", ["['one', '{{env.SOME_CITY}}']", "'{{env.SOME_CITY}}, one'"])
+async def test_a_list_that_names_a_variable_of_the_environment_is_not_written_filled_in(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, value: str
+) -> None:
+    monkeypatch.setenv("SOME_CITY", "Llanfairpwll")
+    suite = f"prompts: ['{{{{q}}}}']\nproviders: [helper]\ntests:\n- vars: {{q: x}}\n  assert: [{{type: contains-all, value: {value}}}]\n"
+    root = project(tmp_path, "ones in Llanfairpwll, own", **{"promptfooconfig.yaml": suite})
+    suites = reading.load(root / "promptfooconfig.yaml", load([root]), Trust(granted=True))
+    cases, attempts, _ = await judged(root)
+    attempts[0].verdicts[0] = msgspec.structs.replace(
+        attempts[0].verdicts[0], passed=False, expected=["uno", "Llanfairpwll"]
+    )
+    for case in (suites.cases[0], cases[0]):
+        proposal = propose(case, attempts[0], root)
+        assert proposal.unable and not proposal.texts

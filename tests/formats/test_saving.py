@@ -664,3 +664,13 @@ def test_a_new_promptfoo_file_is_called_so_that_it_is_found(tmp_path: Path) -> N
     case, attempt = talk("x")
     with pytest.raises(EditError, match=r"call it promptfooconfig\.new\.yaml"):
         save("promptfoo", tmp_path / "new.yaml", talk_of(case, attempt), *project(tmp_path))
+
+
+def test_a_new_file_of_the_guide_asks_the_model_that_its_suite_asks(tmp_path: Path) -> None:
+    (tmp_path / "tui_eval.yaml").write_text("{}")
+    (tmp_path / "s.yaml").write_text("agent: helper\nmodel: large-1\ntest_cases: [{name: a, input: hi}]\n")
+    case = reading.load(tmp_path / "s.yaml", *project(tmp_path)).cases[0]
+    _, attempt = talk("hi")
+    new = tmp_path / "n.yaml"
+    replace_file(new, *save("start_to_agent", new, talk_of(case, attempt, "c"), *project(tmp_path)))
+    assert read(tmp_path, new)[0].cases[0].model == "large-1"

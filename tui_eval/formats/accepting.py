@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import msgspec
 
 from tui_eval.formats import format_of
+from tui_eval.guard.secrets import MASK
 from tui_eval.model import Attempt, Case, Verdict
 from tui_eval.suites.accepted_values import EditedValue, shown
 from tui_eval.yaml.yaml_edit import EditError, ValueNotThere
@@ -77,6 +78,8 @@ def propose(case: Case, attempt: Attempt, root: Path) -> Proposal:
         for name, file in files.items():
             try:
                 edited = _editor(file.path, case)(file.new, case, verdict, attempt)
+                if edited.text.count(MASK) > file.new.count(MASK):
+                    raise EditError(f"the record has {MASK} for a secret in it: edit the case (e)")
             except ValueNotThere as why:
                 problem = problem or why
                 continue

@@ -59,7 +59,9 @@ def _other_tool(case: Case, verdict: Verdict, attempt: Attempt) -> str:
 
 def saved_case(talk: Talk) -> str:
     """A suite of the guide's format that holds the case alone."""
-    return f"agent: {scalar(talk.agent)}\n\ntest_cases:\n" + indented(guide_case(talk), 2)
+    model = talk.case.model if talk.case is not None else None
+    head = f"agent: {scalar(talk.agent)}\n" + (f"model: {scalar(model)}\n" if model else "")
+    return f"{head}\ntest_cases:\n" + indented(guide_case(talk), 2)
 
 
 def guide_case(talk: Talk) -> str:
