@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 import sqlite3
 import threading
 from pathlib import Path
@@ -19,7 +20,15 @@ from tui_eval.store.encoding import encode_json, pack, unpack
 from tui_eval.store.held_results import HeldResults
 from tui_eval.store.index import Index
 from tui_eval.store.reader import RunReader
-from tui_eval.store.run_folders import RunLock, Store, StoreError, is_alive, journal_mode, new_run_id
+from tui_eval.store.run_folders import (
+    DamagedRun,
+    RunLock,
+    Store,
+    StoreError,
+    is_alive,
+    journal_mode,
+    new_run_id,
+)
 from tui_eval.store.schema import SCHEMA_VERSION, RunInfo
 from tui_eval.store.summary import case_outcome, required_for, wilson
 from tui_eval.store.writer import PlannedCase, RunWriter
@@ -377,6 +386,38 @@ def test_damaged_run_says_so(project: Path) -> None:
     lock = RunLock(writer.folder)  # one that is just being begun has no tables yet
     assert [run.id for run in Index(project).runs()] == [whole.info.id]
     lock.release()
+
+
+@pytest.mark.parametrize("left", [0, 0.3, 0.9])
+def test_a_finished_run_that_is_cut_short_is_damaged_and_what_was_known_of_it_goes(
+    project: Path, left: float
+) -> None:
+    writer, refs = start(project)
+    for case_refs, name in zip(refs, ("c0", "c1"), strict=True):
+        for number, ref in enumerate(case_refs, 1):
+            writer.done(ref, attempt(name, number, response_text=os.urandom(5000).hex()))
+    writer.state("finished", 2000.0)
+    writer.close()
+    index, database = Index(project), writer.folder / "run.db"
+    assert [(run.state, run.passed) for run in index.runs()] == [("finished", 4)] and index.latest()
+    os.truncate(database, int(database.stat().st_size * left))
+    (one,) = index.runs()
+    assert one.state == "damaged" and "copy the folder again" in one.what and "or delete it" in one.what
+    assert not index.latest()
+    with pytest.raises(DamagedRun, match=r"run\.db: damaged: .*; copy the folder again"):
+        RunReader(writer.folder).info()
+
+
+def test_a_finished_run_is_read_once(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    writer, _ = start(project)
+    writer.state("finished", 2000.0)
+    writer.close()
+    index = Index(project)
+    assert len(index.runs()) == 1
+    monkeypatch.setattr("tui_eval.store.index._record", None)
+    assert len(index.runs()) == 1
+    RunReader(writer.folder).close()
+    assert len(index.runs()) == 1
 
 
 def test_a_run_is_compared_with_the_last_one_of_the_same_cases(project: Path) -> None:

@@ -27,7 +27,7 @@ from tui_eval.store.case_state import Column
 from tui_eval.store.digests import connect_or_renew, is_damage
 from tui_eval.store.judged_under import other_rules
 from tui_eval.store.reader import RunReader
-from tui_eval.store.run_folders import DATABASE, NewerRun, Store, StoreError, is_alive, moved_to
+from tui_eval.store.run_folders import DATABASE, DamagedRun, NewerRun, Store, StoreError, is_alive, moved_to
 from tui_eval.store.schema import Asked, CaseHistory, RunInfo, RunSummary, StoredCase
 from tui_eval.store.shard_runs import shard_words
 from tui_eval.store.summary import CaseSummary, RunSums, summarise
@@ -110,7 +110,8 @@ class Index:
         above = parts(found, cases)
         for run in found:
             run.part_of = above.get(run.id, "")
-        found += self._unread(unreadable)
+        known = {run.id for run in found}
+        found += [run for run in self._unread(unreadable) if run.id not in known]
         return sorted(found, key=lambda run: run.id, reverse=True)[:limit]
 
     def _unread(self, unreadable: Mapping[str, StoreError]) -> list[RunSummary]:
@@ -319,10 +320,11 @@ class Index:
 
     def _has_ended(self, folder: Path, state: str, written: int) -> bool:
         """Whether a run is still as it was read. One that was interrupted or cancelled may go on, and may have gone on
-        and been interrupted again, where nobody was to write that down."""
-        if state in ("running", "paused"):
+        and been interrupted again, where nobody was to write that down; one that has finished may be cut short or
+        overwritten since."""
+        if state in ("running", "paused") or written != _written(folder):
             return False
-        return state == "finished" or (written == _written(folder) and not is_alive(folder))
+        return state == "finished" or not is_alive(folder)
 
     @contextlib.contextmanager
     def _open(self, create: bool = False):
@@ -389,13 +391,16 @@ def _in_memory(known: sqlite3.Connection | None = None) -> sqlite3.Connection:
 
 
 def _written(folder: Path) -> int:
-    """When a run's database was written last, in nanoseconds; its log, and where it is kept instead, count."""
+    """Another number where a run's database is not as it was: when it was written last, and how large it is; its log, and
+    where it is kept instead, count."""
     place = moved_to(folder) or folder
-    times = [0]
+    newest = size = 0
     for name in (DATABASE, f"{DATABASE}-wal"):
         with contextlib.suppress(OSError):
-            times.append(os.stat(place / name).st_mtime_ns)
-    return max(times)
+            found = os.stat(place / name)
+            if found.st_size:  # to look at a run makes an empty log
+                newest, size = max(newest, found.st_mtime_ns), size + found.st_size
+    return newest ^ size
 
 
 def _forget(connection: sqlite3.Connection, run_id: str) -> None:
@@ -479,7 +484,7 @@ def _state_of(unread: StoreError) -> Literal["damaged", "newer"]:
 
 
 def _record(connection: sqlite3.Connection, folder: Path) -> StoreError | None:
-    """Put a run into the index (again); where it cannot be read, why."""
+    """Put a run into the index (again); where it cannot be read, why. What was known of one that is damaged since goes."""
     try:
         with contextlib.closing(RunReader(folder)) as reader:
             while True:
@@ -495,6 +500,8 @@ def _record(connection: sqlite3.Connection, folder: Path) -> StoreError | None:
                         _write(connection, (*run, written), results, marks)
                         return None
     except StoreError as error:
+        if isinstance(error, DamagedRun) and not is_alive(folder):
+            _forget(connection, folder.name)
         return error
 
 

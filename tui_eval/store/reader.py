@@ -20,9 +20,10 @@ import msgspec
 from tui_eval.case_names import called, is_unnamed, value_text, which_test, which_tests
 from tui_eval.guard import figures, private
 from tui_eval.model import Attempt, Case, decoded
+from tui_eval.store.digests import is_damage
 from tui_eval.store.encoding import unpack
 from tui_eval.store.failure_modes import Assessment, assess
-from tui_eval.store.run_folders import DATABASE, NewerRun, StoreError, is_alive, moved_to
+from tui_eval.store.run_folders import DATABASE, DamagedRun, NewerRun, StoreError, is_alive, moved_to
 from tui_eval.store.schema import (
     COMPARED_LATER,
     SCHEMA_VERSION,
@@ -87,7 +88,7 @@ class RunReader:
             self._case_columns = f"{_CASE_COLUMNS}, {added_columns(self._connection, 'cases')}"
         except sqlite3.Error as error:
             self._connection.close()
-            raise StoreError(f"{path}: {error}") from None
+            raise _unreadable(path, error) from None
         if version > SCHEMA_VERSION:
             raise NewerRun(f"{path}: written by a newer tui-eval (schema {version}); update this one")
 
@@ -106,7 +107,9 @@ class RunReader:
     def _facts(self) -> RunInfo:
         row = self._one("SELECT value FROM meta WHERE key = 'info'", ())
         if row is None:
-            raise StoreError(f"{self.folder}: a run without its facts; it was cut off at its start")
+            raise StoreError(
+                f"{self.folder}: a run without its facts; it was cut off at its start: delete it"
+            )
         try:
             info = msgspec.json.decode(str(row[0]).encode("utf-8", "replace"), type=RunInfo)
         except msgspec.MsgspecError as error:
@@ -402,12 +405,12 @@ class RunReader:
                 return self._connection.execute(statement, values).fetchall()
             except sqlite3.OperationalError as error:
                 if wait is None:
-                    raise StoreError(f"{self.folder / DATABASE}: {error}") from None
+                    raise _unreadable(self.folder / DATABASE, error) from None
                 time.sleep(wait)
                 self._connection.close()
                 self._connection = _open(self.folder / DATABASE)
             except sqlite3.Error as error:
-                raise StoreError(f"{self.folder / DATABASE}: {error}") from None
+                raise _unreadable(self.folder / DATABASE, error) from None
         return []
 
     def _one(self, statement: str, values: tuple) -> tuple | None:
@@ -471,7 +474,16 @@ def _open(path: Path) -> sqlite3.Connection:
             f"{location}&immutable=1", uri=True, isolation_level=None, check_same_thread=False
         )
     except sqlite3.Error as error:
-        raise StoreError(f"{path}: {error}") from None
+        raise _unreadable(path, error) from None
+
+
+def _unreadable(path: Path, error: sqlite3.Error) -> StoreError:
+    if not is_damage(error):
+        return StoreError(f"{path}: {error}")
+    return DamagedRun(
+        f"{path}: damaged: {error}; copy the folder again from where it is whole, or delete it: other runs are "
+        "none the worse"
+    )
 
 
 decoded(_Answer, tuple[list[str], list[int]])

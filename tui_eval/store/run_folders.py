@@ -60,6 +60,10 @@ class StoreError(Exception):
     """A run that is not there or cannot be read; one clear line."""
 
 
+class DamagedRun(StoreError):
+    """A run whose database is no longer one: cut short, or overwritten."""
+
+
 class NewerRun(StoreError):
     """A run that a newer tui-eval has written."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 
@@ -646,3 +647,20 @@ async def test_large_plots_begin_at_their_top_wherever_the_figures_were(tmp_path
         await pilot.press("tab", "v")
         await sees(app, pilot, "3 runs, oldest at the left")
         assert screen.detail.scroll_offset.y == 0
+
+
+async def test_a_run_that_is_damaged_since_it_was_listed_says_so_and_what_to_do(tmp_path):
+    root = project(tmp_path)
+    (folder,) = write_runs(root, ["failed", "passed", "error"])
+    async with running_app(root) as (app, pilot):
+        await to_runs(app, pilot)
+        await sees(app, pilot, "33%")
+        os.truncate(folder / "run.db", 20_000)
+        await pilot.press("enter")
+        await until(lambda: isinstance(app.screen, RunScreen) and app.screen.case_list.empty, pilot)
+        await sees(app, pilot, "This run cannot be read.")
+        words = " ".join(screen_text(app).split())
+        assert "damaged: database disk image is malformed" in words and "or delete it" in words
+        assert "Starting." not in words and "starting" not in words
+        await pilot.press("escape")
+        await sees(app, pilot, "1 damaged")

@@ -150,6 +150,7 @@ class FrontRun:
         old = self.followers.pop(folder.name, None)
         if old is not None:
             old.stop()
+        self.state.unread = ""
         follower = self.followers[folder.name] = Follower(self, folder)
         follower.start()
 
@@ -164,6 +165,9 @@ class FrontRun:
             self._notices.problem(news.error)
             self.followers.pop(news.run_id, None)  # it reads no more
         state = self.state
+        if news.error and state.find_run(news.run_id) is None:
+            state.unread = news.error
+            self._places.post(RunChanged([], True))
         opened, first = False, news.view is not None
         if news.view is not None:
             if not self._stays_aside(news.view):

@@ -22,7 +22,7 @@ from tui_eval.causes import NEEDS_TRUST
 from tui_eval.model import Evidence, Verdict, decoded
 from tui_eval.store.linked import counting_folders
 from tui_eval.store.reader import RunReader
-from tui_eval.store.run_folders import StoreError
+from tui_eval.store.run_folders import DamagedRun, StoreError, is_alive
 from tui_eval.store.schema import AttemptRow, LiveRow, RunInfo, StoredCase
 from tui_eval.tui.state.runs.run_view import RunView
 
@@ -114,8 +114,9 @@ class Follower:
                 reader = RunReader(self.folder)
                 reader.info()
                 return reader
-            except StoreError:
-                if time.monotonic() > end:
+            except StoreError as error:
+                damaged = isinstance(error, DamagedRun) and not is_alive(self.folder)
+                if damaged or time.monotonic() > end:
                     raise
             if self._stop.wait(0.05):
                 return None

@@ -352,6 +352,8 @@ class RunScreen(ListPlace, inherit_bindings=False):
     def nothing(self) -> list[str]:
         """That there is no run, or none that has told of its cases yet."""
         if self.services.state.run is None and not self.services.runs.opening:
+            if why := self.services.state.unread:
+                return ["This run cannot be read.", visible(why, newlines=False)]
             return ["No run yet.", "a runs all cases; U goes to the suites, H to earlier runs."]
         if (group := self.services.state.group) is not None and group.cases:
             return [f"{counted(len(group.cases), 'case')}: their list is being made."]
@@ -383,7 +385,8 @@ class RunScreen(ListPlace, inherit_bindings=False):
         run = services.state.run
         bar = self.query_one(FactsBar)
         if run is None:
-            bar.show([("title", "starting" if services.runs.opening else "no run yet")], [])
+            nothing = "not read" if services.state.unread else "no run yet"
+            bar.show([("title", "starting" if services.runs.opening else nothing)], [])
             return
         first: list[tuple[str, str]] = []
         marks = len(self.case_list.marks)

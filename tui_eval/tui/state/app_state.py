@@ -106,6 +106,8 @@ class AppState:
     by_id: dict[str, CaseItem] = field(default_factory=dict)
     run: RunView | None = None
     """The run that `L` shows: the one started or opened last."""
+    unread: str = ""
+    """Why the run opened last cannot be read; empty where it can be."""
     group: RunGroup | None = None
     """That run with those it is linked to."""
     aside: RunGroup = field(default_factory=lambda: RunGroup(()))
