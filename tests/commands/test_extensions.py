@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -129,6 +130,30 @@ def test_a_format_that_cannot_be_loaded_is_named(extended: Path) -> None:
     assert done.returncode == 0
     assert "lost of the package broken cannot be loaded: ModuleNotFoundError" in done.stdout
     assert "its suites are passed over (note)" in done.stdout
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_packages_are_read_only_where_one_may_add_something(tmp_path: Path, packed: bool) -> None:
+    """The reading of all packages takes longer than the rest of a small run; what is in an archive is not looked into."""
+    folder = tmp_path / "packages"
+    info = folder / "else-1.dist-info"
+    info.mkdir(parents=True)
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: else\nVersion: 1.0\n")
+    points = (
+        "[tui_eval.reports]\nodd = tui_eval.odd:write\n"
+        if packed
+        else "[console_scripts]\na = tui_eval.x:y\n"
+    )
+    (info / "entry_points.txt").write_text(points)
+    if packed:
+        folder = Path(shutil.make_archive(str(tmp_path / "packages"), "zip", folder))
+    code = "import sys; from tui_eval import extensions as e; print(*e.installed('reports'), 'importlib.metadata' in sys.modules)"
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(map(str, (ROOT, folder)))},
+        capture_output=True, text=True, timeout=120, check=True,
+    )  # fmt: skip
+    assert done.stdout.split() == (["odd", "True"] if packed else ["False"])
 
 
 def test_without_the_package_its_types_are_mistakes(extended: Path) -> None:
