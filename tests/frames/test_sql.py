@@ -192,7 +192,9 @@ def test_integers_of_39_digits_are_exact(shop: DatabaseSpec) -> None:
 
 
 def test_two_columns_of_one_name_are_told_apart_whatever_their_types(shop: DatabaseSpec) -> None:
-    assert rows(execute(shop, "SELECT 1 AS id, 2 AS id")) == [{"id": 1, "id_1": 2}]
+    found = execute(shop, "SELECT 1 AS id, 2 AS id, 3 AS id_1")
+    assert rows(found) == [{"id": 1, "id_2": 2, "id_1": 3}] and found.renamed == {"id_2": "id"}
+    assert not execute(shop, "SELECT 1 AS id, 2 AS id_1").renamed
 
 
 def test_a_day_that_there_is_not_in_sqlite_stays_text(tmp_path: Path) -> None:

@@ -68,6 +68,7 @@ async def _faults(loaded: Sequence[Suite]) -> list[Problem]:
 
 
 def _queries(cases: Sequence[Case], expected: ExpectedSql, config: Config) -> Iterable[Problem]:
+    from tui_eval.frames.comparison_rules import names_repeated
     from tui_eval.frames.databases import BadDatabase, NoDatabase
     from tui_eval.frames.sql import SqlError
 
@@ -94,6 +95,8 @@ def _queries(cases: Sequence[Case], expected: ExpectedSql, config: Config) -> It
         else:
             if result is not None:
                 yield from _keys(case, result.columns, config)
+                for why in names_repeated(result.renamed) if wanted is not None else ():
+                    yield _problem(case, wanted, why, "give each column a name of its own", level="note")
     for (key, what), waiting in unset.items():
         spec = _database_of(waiting[0], expected, config)
         yield Problem(

@@ -66,8 +66,9 @@ class ComparisonSettings:
         if isinstance(key, str):
             key = [key]
         decimals = values.get("decimals")
-        if decimals is not None and (isinstance(decimals, bool) or not isinstance(decimals, int)):
-            raise ValueError(f"comparison.decimals must be a whole number, not {decimals!r}")
+        whole = isinstance(decimals, int) and not isinstance(decimals, bool) and decimals >= 0
+        if decimals is not None and not whole:
+            raise ValueError(f"comparison.decimals must be a whole number of 0 or more, not {decimals!r}")
         return cls(
             rtol=_tolerance("rtol", values.get("rtol")),
             atol=_tolerance("atol", values.get("atol")),
@@ -104,3 +105,11 @@ def _tolerance(name: str, value: Any) -> float | None:
 def keys_not_given(key: Iterable[str], columns: Collection[str]) -> dict[str, str]:
     """The columns of `comparison.key` that a query does not give, each with the words for it."""
     return {name: f"the query gives no column {name!r}" for name in key if name not in columns}
+
+
+def names_repeated(renamed: Mapping[str, str]) -> list[str]:
+    """The words for each column that a query calls as another one before it, by its name in the comparison."""
+    return [
+        f"the query has several columns called {own!r}: this one is compared as {name!r}"
+        for name, own in renamed.items()
+    ]

@@ -44,9 +44,7 @@ def execute(
         only_a_select(sql, strict=False)
         return postgres.execute(database, sql, timeout=timeout, cancel=cancel)
     said = sql_process.ask(database, sql, timeout, memory_mb, cancel)
-    return SqlResult(
-        said.columns, sql_process.frame_of(said), said.ordered, said.types, tuple(said.order_columns)
-    )
+    return _result_of(said, sql_process.frame_of(said))
 
 
 def execute_all(
@@ -78,7 +76,12 @@ def _result(said: QueryAnswered) -> SqlResult | SqlError:
         frame = sql_process.frame_of(said)
     except SqlError as problem:
         return problem
-    return SqlResult(said.columns, frame, said.ordered, said.types, tuple(said.order_columns))
+    return _result_of(said, frame)
+
+
+def _result_of(said: QueryAnswered, frame: Any) -> SqlResult:
+    order = tuple(said.order_columns)
+    return SqlResult(said.columns, frame, said.ordered, said.types, order, renamed=said.renamed)
 
 
 def rows(result: SqlResult, limit: int | None = None, *, finite: bool = True) -> list[dict[str, Any]]:

@@ -40,7 +40,8 @@ SQLite, once as DuckDB's."""
 class SqlResult:
     """Rows of a query. `types` are DuckDB's names by column; `ordered`: there is a top-level ORDER
     BY, by the result columns `order_columns` where they could be found (empty: all). `places`: the place of each row in
-    that order, one for all that tie, where the database was asked for it (None: it was not)."""
+    that order, one for all that tie, where the database was asked for it (None: it was not). `renamed`: the columns that
+    the query calls as another one before them, by their name here, with that."""
 
     columns: list[str]
     frame: pl.DataFrame
@@ -48,6 +49,7 @@ class SqlResult:
     types: dict[str, str] = field(default_factory=dict)
     order_columns: tuple[str, ...] = ()
     places: pl.Series | None = None
+    renamed: dict[str, str] = field(default_factory=dict)
 
 
 class QueryAsked(msgspec.Struct):
@@ -89,6 +91,7 @@ class QueryAnswered(msgspec.Struct):
     types: dict[str, str] = {}
     ordered: bool = False
     order_columns: list[str] = []
+    renamed: dict[str, str] = {}
     data: bytes = b""
 
 
@@ -154,6 +157,7 @@ def _packed(result: SqlResult, limit: int = 0) -> QueryAnswered:
         types=result.types,
         ordered=result.ordered,
         order_columns=list(result.order_columns),
+        renamed=result.renamed,
         data=data.getvalue(),
     )
 
@@ -313,8 +317,9 @@ def _run(connection: duckdb.DuckDBPyConnection, query: str) -> SqlResult:
     if relation is None:
         raise SqlError("the statement gives no rows")
     types = [str(kind) for kind in relation.types]
-    names = _distinct(relation.columns)
-    if names != relation.columns or any(not _held(kind) for kind in types):
+    relation_names = list(relation.columns)
+    names = _distinct(relation_names)
+    if names != relation_names or any(not _held(kind) for kind in types):
         inner = ", ".join(f"c{index}" for index in range(len(names)))
         shown = ", ".join(_shown(f"c{index}", kind) for index, kind in enumerate(types))
         relation = connection.sql(f"SELECT {shown} FROM (\n{query}\n) AS q({inner})")
@@ -325,7 +330,9 @@ def _run(connection: duckdb.DuckDBPyConnection, query: str) -> SqlResult:
             frame.replace_column(index, texts)
             types[index] = "BIGNUM"
     ordered, order_columns = _order(connection, query, names)
-    return SqlResult(names, frame, ordered, dict(zip(names, types, strict=True)), order_columns)
+    renamed = {name: own for name, own in zip(names, relation_names, strict=True) if name != own}
+    kinds = dict(zip(names, types, strict=True))
+    return SqlResult(names, frame, ordered, kinds, order_columns, renamed=renamed)
 
 
 def _beyond_decimals(column: pl.Series) -> pl.Series | None:
@@ -351,7 +358,7 @@ def _distinct(names: list[str]) -> list[str]:
     made: list[str] = []
     for name in names:
         number, fresh = 1, name
-        while fresh in taken:
+        while fresh in taken or (fresh != name and fresh in names):
             fresh, number = f"{name}_{number}", number + 1
         taken.add(fresh)
         made.append(fresh)

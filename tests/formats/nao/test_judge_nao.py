@@ -15,9 +15,9 @@ from msgspec import structs
 from tests.support import TESTS
 from tui_eval.assertions import JudgeInput, JudgeServices, Reports, RowsAnswer
 from tui_eval.formats import judge
-from tui_eval.formats.nao.judge_nao import join_messages
+from tui_eval.formats.nao.judge_nao import before_asking, join_messages
 from tui_eval.frames.sql import SqlError, SqlResult
-from tui_eval.model import Assertion, Case, DataDetails, Entry, Reply, Turn
+from tui_eval.model import Assertion, Case, DataDetails, Entry, Problem, Reply, Turn
 
 VECTORS = [
     json.loads(line) for line in (TESTS / "vectors" / "nao_assertions.jsonl").read_text("utf-8").splitlines()
@@ -112,9 +112,33 @@ async def test_a_key_that_the_query_does_not_give_is_said(given: int) -> None:
     answer = services(RowsAnswer([{"x": given}]), table(x=[1]))
     found = await judge(JudgeInput(case(SQL, comparison={"key": ["nope"]}), services=answer))
     assert found.verdicts[0].passed is (given == 1)
-    assert found.verdicts[0].reason.endswith(" (comparison.key: the query gives no column 'nope')")
+    said = " (comparison.key: the query gives no column 'nope')"
+    assert found.verdicts[0].reason.endswith(said) and found.message.endswith(said)
     known = await judge(JudgeInput(case(SQL, comparison={"key": ["x"]}), services=answer))
     assert "comparison.key" not in known.verdicts[0].reason
+
+
+@pytest.mark.parametrize("given", [1, 2])
+async def test_columns_of_one_name_are_said(given: int) -> None:
+    expected = table(id=[1], id_1=[2])
+    expected.renamed = {"id_1": "id"}
+    answer = services(RowsAnswer([{"id": given, "id_1": 2}]), expected)
+    found = await judge(JudgeInput(case(SQL), services=answer))
+    said = " (the query has several columns called 'id': this one is compared as 'id_1')"
+    assert found.message.endswith(said) and found.verdicts[0].reason.endswith(said)
+    plain = await judge(JudgeInput(case(SQL), compat="reference", services=answer))
+    assert "several" not in plain.message
+
+
+async def test_nobody_is_asked_whose_rows_are_compared_by_rules_that_cannot_be_read() -> None:
+    answer = services(RowsAnswer([{"x": 1}]), table(x=[1]))
+    wrong = case(CALL)
+    assert await before_asking(JudgeInput(wrong, services=answer)) is None
+    wrong.problems = [Problem("t.yml", 4, "comparison.rtol", "must be at least 0, not -1")]
+    known = await before_asking(JudgeInput(wrong, services=answer))
+    assert known is not None and known.outcome == "error"
+    wrong.problems = [Problem("t.yml", 4, "comparison.rtol", "odd", level="note")]
+    assert await before_asking(JudgeInput(wrong, services=answer)) is None
 
 
 async def test_reference_gives_the_tools_verdict() -> None:

@@ -93,7 +93,8 @@ async def judged(
 async def known_before(job: Job, services: JudgeServices) -> Judgement | None:
     """The judgement of an attempt of which nothing could be judged, whatever its agent said; None: it is to be asked."""
     evidence = JudgeInput(case=job.case, compat=job.compat, services=services)
-    return await formats.format_of(job.case.format).before_asking(evidence)
+    known = await formats.format_of(job.case.format).before_asking(evidence)
+    return None if known is None else _with_problems(known, job.case, job.compat)
 
 
 class _Rows:

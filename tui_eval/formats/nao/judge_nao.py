@@ -19,7 +19,7 @@ from tui_eval.causes import wrong_query
 from tui_eval.frames.query_words import limited_sides, limits_rows
 from tui_eval.frames.sql_faults import fault_place
 from tui_eval.guard.fair_share import in_thread
-from tui_eval.model import Assertion, DataDetails, Evidence, Verdict
+from tui_eval.model import Assertion, DataDetails, Evidence, Problem, Verdict
 
 if TYPE_CHECKING:
     from tui_eval.agent_query import AgentQuery
@@ -52,7 +52,10 @@ async def judge(assertion: Assertion, evidence: JudgeInput, judgement: Judgement
 
 async def before_asking(evidence: JudgeInput) -> Judgement | None:
     """The judgement of a test whose expected SQL cannot be run, so that nobody is paid for an answer that is compared
-    with nothing; None where it can, or where the agent's own backend may bring the rows that are expected."""
+    with nothing, or of one whose `comparison` cannot be read; None where it can be judged, or where the agent's own backend
+    may bring the rows that are expected."""
+    if any(_keeps_from_judging(problem, evidence) for problem in evidence.case.problems):
+        return Judgement(outcome="error", score=0.0)
     services = evidence.services
     assertion = next((one for one in evidence.case.assertions if one.type == "sql"), None)
     if assertion is None or not isinstance(assertion.value, str):
@@ -76,6 +79,12 @@ async def before_asking(evidence: JudgeInput) -> Judgement | None:
         details.settings["not_asked"] = True
         return judgement
     return None
+
+
+def _keeps_from_judging(problem: Problem, evidence: JudgeInput) -> bool:
+    """Whether it makes an error of the case, whatever is answered: how its rows are compared cannot be read."""
+    passed_over = evidence.reference and problem.tool == "ignores"
+    return problem.level == "error" and problem.key.partition(".")[0] == "comparison" and not passed_over
 
 
 def join_messages(parts: list[str]) -> str:
@@ -156,7 +165,7 @@ def _subset(wanted: Any, given: Any) -> bool:
 
 
 async def _judge_sql(assertion: Assertion, evidence: JudgeInput, judgement: Judgement) -> tuple[Verdict, str]:
-    from tui_eval.frames.comparison_rules import ComparisonSettings, keys_not_given
+    from tui_eval.frames.comparison_rules import ComparisonSettings, keys_not_given, names_repeated
 
     sql = assertion.value if isinstance(assertion.value, str) else ""
     data = judgement.data = DataDetails(reference_sql=sql)
@@ -220,14 +229,18 @@ async def _judge_sql(assertion: Assertion, evidence: JudgeInput, judgement: Judg
     unproven = comparison.passed and not evidence.reference
     if unproven and (sql := answer.sql) and await in_thread(lambda: reads_no_table(sql)):
         reason += " (the verification query reads no table)"
-    for said in keys_not_given(settings.key or (), columns).values() if columns else ():
-        reason += f" (comparison.key: {said})"
+    notes = [
+        f"comparison.key: {said}" for said in keys_not_given(settings.key or (), columns).values() if columns
+    ]
+    notes += names_repeated(result.renamed) if result is not None else []
+    noted = "".join(f" ({note})" for note in notes)
     if comparison.difference is not None:
         comparison.difference.limited = limited_sides(data)
     told = await in_thread(lambda: _rows_told(comparison, answer, data))
+    message = comparison.message if evidence.reference else comparison.message + noted
     return verdict_of(
-        assertion, comparison.passed, reason, told, actual=given, expected=summary
-    ), comparison.message
+        assertion, comparison.passed, reason + noted, told, actual=given, expected=summary
+    ), message
 
 
 async def _with_places(evidence: JudgeInput, sql: str, expected: SqlResult) -> SqlResult:
