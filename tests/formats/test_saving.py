@@ -674,3 +674,22 @@ def test_a_new_file_of_the_guide_asks_the_model_that_its_suite_asks(tmp_path: Pa
     new = tmp_path / "n.yaml"
     replace_file(new, *save("start_to_agent", new, talk_of(case, attempt, "c"), *project(tmp_path)))
     assert read(tmp_path, new)[0].cases[0].model == "large-1"
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_in_no_format_a_message_with_a_variable_filled_in_is_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, form: str
+) -> None:
+    for name, value in PLANTED.items():
+        monkeypatch.setenv(name, value)
+    (tmp_path / "tui_eval.yaml").write_text("{}")
+    (tmp_path / "a.hocon").write_text(VARIABLES)
+    case = reading.load(tmp_path / "a.hocon", *project(tmp_path)).cases[0]
+    _, attempt = talk("go to Llanfairpwll now", "and?")
+    attempt.outcome = "failed"
+    path = tmp_path / proposed_path(form, case, tmp_path)
+    if form == "neuro_san":
+        assert "${PLANTED_CITY}" in save(form, path, talk_of(case, attempt), *project(tmp_path))[1]
+        return
+    with pytest.raises(EditError, match=r"value of \$PLANTED_CITY in clear"):
+        save(form, path, talk_of(case, attempt), *project(tmp_path))

@@ -24,7 +24,7 @@ from tui_eval.guard.paths import read_file
 from tui_eval.guard.secrets import MASK, SHORTEST, forms, secret_name
 from tui_eval.guard.trust import Trust
 from tui_eval.model import Attempt, Case
-from tui_eval.suites.saved_talk import SavedCall, SavedReply, Talk
+from tui_eval.suites.saved_talk import Original, SavedCall, SavedReply, Talk
 from tui_eval.yaml.yaml_edit import EditError
 
 
@@ -209,15 +209,19 @@ def save(form: str, path: Path, talk: Talk, config: Config, trust: Trust) -> tup
     Raises:
         EditError: the file cannot be read or added to, would not be a suite of this format, or would hold a secret.
     """
-    kind = format_of(form)
+    kind, source = format_of(form), talk.case
     talk = _fitted(form, talk)
     if wrong := kind.saved_place_problem(path, talk):
         raise EditError(wrong)
     if path.suffix not in kind.saved_endings:
         raise EditError(f"the file's name must end in {kind.saved_ending}")
-    original = kind.as_written(talk.case, config, trust) if talk.case is not None else None
-    turns = talk.turns if talk.case is None else [_unmasked(turn, talk.case) for turn in talk.turns]
-    talk = talk._replace(turns=turns, original=original, file=from_root(path, config.root))
+    original = format_of(source.format).as_written(source, config, trust) if source is not None else None
+    turns = [_unmasked(turn, source) for turn in talk.turns] if source is not None else talk.turns
+    talk = talk._replace(
+        turns=turns,
+        original=original if talk.case is not None else None,
+        file=from_root(path, config.root),
+    )
     try:
         old = path.read_bytes().decode("utf-8")
     except FileNotFoundError:
@@ -228,7 +232,7 @@ def save(form: str, path: Path, talk: Talk, config: Config, trust: Trust) -> tup
         raise EditError(f"{path.name}: {error.strerror or error}") from None
     else:
         new = appended(form, old, talk)
-    _holds_no_secret(new, old or "", talk, config)
+    _holds_no_secret(new, old or "", source, original, config)
     return old, new
 
 
@@ -241,11 +245,12 @@ def _unmasked(turn: SavedReply, case: Case) -> SavedReply:
     return turn._replace(asked=own) if re.fullmatch(masked, own, re.DOTALL) else turn
 
 
-def _holds_no_secret(new: str, old: str, talk: Talk, config: Config) -> None:
+def _holds_no_secret(
+    new: str, old: str, case: Case | None, original: Original | None, config: Config
+) -> None:
     """Raises an `EditError` where a file would be given what stands in none of the case's own in clear: a value of the
     environment that its templates name, a secret, or the mark that stands for one in a record."""
     there = [old]
-    case = talk.case
     for name in {case.suite, case.path} if case is not None else ():
         with suppress(OSError):
             there.append(read_file(config.root / name).decode("utf-8", "replace"))
@@ -253,9 +258,9 @@ def _holds_no_secret(new: str, old: str, talk: Talk, config: Config) -> None:
         raise EditError(
             f"it would hold {MASK}: a secret was sent there, which is in no record; write the case by hand"
         )
-    env = {**os.environ, **(talk.original.env if talk.original is not None else {})}
+    env = {**os.environ, **(original.env if original is not None else {})}
     named = {name for text in there for found in _NAMED.findall(text) for name in found if name in env}
-    lost = talk.original is not None and talk.original.written is None
+    lost = original is not None and original.written is None
     if lost:  # what it names is not known: any value that is no mere path may be filled in
         named |= {name for name, value in env.items() if not value.startswith("/")}
     values = {value: f"a secret of {CONFIG_NAME}" for value in secrets(config)}
