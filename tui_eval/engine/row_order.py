@@ -16,6 +16,7 @@ import msgspec
 from tui_eval.engine.plan import CasesOf, Job
 from tui_eval.formats import format_of
 from tui_eval.model import Attempt, Case, Entry
+from tui_eval.store.column_names import column_agent
 from tui_eval.store.reader import RunReader
 
 
@@ -55,12 +56,20 @@ class HandedOn(msgspec.Struct):
     rows: dict[int, dict[str, Any]]
 
 
+class _Row(msgspec.Struct, frozen=True):
+    """A case of a conversation, as later ones see it. `own`: a provider of its own answered it, whatever model the
+    column has."""
+
+    said: dict[str, Any]
+    own: bool = False
+
+
 class Memory:
     """What the cases of one run have handed on so far; each sees what came from cases before it."""
 
     def __init__(self) -> None:
         self._stored: dict[tuple[str, int], dict[int, tuple[str, Any]]] = {}
-        self._conversations: dict[tuple[Any, ...], dict[int, dict[str, Any]]] = {}
+        self._conversations: dict[tuple[Any, ...], dict[int, dict[str | None, _Row]]] = {}
 
     def stored(self, job: Job, number: int) -> dict[str, Any]:
         """Outputs that cases before this one stored, by name."""
@@ -72,32 +81,44 @@ class Memory:
         case = job.case
         if not format_of(case.format).hears_conversation(case):
             return []
-        found = self._conversations.get(_key(case, job.agent, job.model, number) or (), {})
-        return [row for order, row in sorted(found.items()) if order < case.order]
+        return [row for order, row in sorted(self._rows(job, number).items()) if order < case.order]
+
+    def _rows(self, job: Job, number: int) -> dict[int, dict[str, Any]]:
+        """Those of a job's conversation by their order: of its model, and those that a model of their own answered."""
+        key, own = _key(job.case, job.agent, number), _answers_itself(job.case, job.agent)
+        found: dict[int, dict[str, Any]] = {}
+        for order, by_model in self._conversations.get(key or (), {}).items():
+            exact = by_model.get(job.model)
+            row = exact or next((one for one in by_model.values() if own or one.own), None)
+            if row is not None:
+                found[order] = row.said
+        return found
 
     def remember(self, case: Case, agent: str, model: str | None, attempt: Attempt) -> None:
-        """Keep what later cases of the run may ask for from an attempt that was answered."""
-        if attempt.error is not None:
+        """Keep what later cases of the run may ask for from an attempt that was answered. A conversation goes on after
+        an answer that is an error, or that could not be judged."""
+        if attempt.error is not None and not attempt.replies and not _told(attempt):
             return
         output = attempt.output if attempt.output is not None else attempt.response_text
-        name = format_of(case.format).stored_as(case)
+        name = format_of(case.format).stored_as(case) if attempt.error is None else None
         if name is not None and (output or isinstance(output, dict | list)):
             self._stored.setdefault((case.suite, attempt.attempt), {})[case.order] = (name, output)
-        if (key := _key(case, agent, model, attempt.attempt)) is not None:
-            self._conversations.setdefault(key, {})[case.order] = _remembered(attempt, output)
+        if (key := _key(case, agent, attempt.attempt)) is not None:
+            row = _Row(_remembered(attempt, output), _answers_itself(case, agent))
+            self._conversations.setdefault(key, {}).setdefault(case.order, {})[model] = row
 
     def handed_on(self, job: Job, number: int) -> HandedOn | None:
         """What an attempt that is executed elsewhere needs of it; None: nothing."""
         stored = self._stored.get((job.suite, number), {})
-        key = _key(job.case, job.agent, job.model, number)
-        rows = self._conversations.get(key, {}) if key is not None else {}
+        rows = self._rows(job, number)
         return HandedOn(stored, rows) if stored or rows else None
 
     def take(self, job: Job, number: int, handed: HandedOn) -> None:
         """The reverse of `handed_on`, where the attempt is executed."""
         self._stored[job.suite, number] = dict(handed.stored)
-        if (key := _key(job.case, job.agent, job.model, number)) is not None:
-            self._conversations[key] = dict(handed.rows)
+        if (key := _key(job.case, job.agent, number)) is not None:
+            rows = handed.rows.items()
+            self._conversations[key] = {order: {job.model: _Row(row)} for order, row in rows}
 
     def recall(self, reader: RunReader, jobs: Sequence[Job]) -> None:
         """Take from a run what cases of the same suites handed on: for cases of it that are run again, and
@@ -126,14 +147,29 @@ def _remembered(attempt: Attempt, output: Any) -> dict[str, Any]:
     if attempt.replies:
         reply = attempt.replies[-1]
         row["output"] = reply.text if reply.output is None else reply.output
+        if not isinstance(row["output"], list | dict):
+            row["output"] = row["output"] or ""
         if reply.metadata:
             row["metadata"] = reply.metadata
     return row
 
 
-def _key(case: Case, agent: str, model: str | None, number: int) -> tuple[Any, ...] | None:
+_ANSWERS = frozenset(("reported", "unauthorized", "rate-limited", "server-failed", "http-status"))
+"""Codes of errors that are what the agent said; after any other there is no answer."""
+
+
+def _told(attempt: Attempt) -> bool:
+    return any(one.kind == "agent" and one.code in _ANSWERS for one in attempt.evidence or ())
+
+
+def _answers_itself(case: Case, agent: str) -> bool:
+    return bool(case.column) and agent == case.agent
+
+
+def _key(case: Case, agent: str, number: int) -> tuple[Any, ...] | None:
+    """Of a case with a provider of its own, that of its column."""
     talk = format_of(case.format).conversation(case)
-    return None if talk is None else (case.suite, agent, model, number, *talk)
+    return None if talk is None else (case.suite, column_agent(case, agent), number, *talk)
 
 
 def context_entries(earlier: Sequence[dict[str, Any]]) -> list[Entry]:

@@ -119,7 +119,7 @@ async def execute(
     if job.judges_only and job.recorded is not None:
         # How long the answer took, or what there was instead of one; not its judging.
         attempt.duration_ms = job.recorded.duration_ms
-    if judgement is not None and run.conversation is not None:
+    if run.conversation is not None:
         environment.memory.remember(run.job.case, job.agent, job.model, attempt)
     if environment.hooks is not None and not job.problem:
         await environment.hooks.after_each(run.job.case, attempt)

@@ -16,9 +16,9 @@ from tui_eval.engine.after.resuming import resume
 from tui_eval.engine.plan import Job
 from tui_eval.engine.prepare import prepare
 from tui_eval.engine.request import RunRequest
-from tui_eval.engine.row_order import arrange
+from tui_eval.engine.row_order import Memory, arrange
 from tui_eval.engine.selection import SelectionError
-from tui_eval.model import Attempt, Case, Turn
+from tui_eval.model import Attempt, Case, Reply, Turn
 from tui_eval.reports import promptfoo_json, results
 from tui_eval.store.reader import RunReader
 
@@ -101,6 +101,67 @@ async def test_a_conversation_hands_on_answers_as_they_came(
     monkeypatch.setenv("PROMPTFOO_DISABLE_CONVERSATION_VAR", "true")
     attempts, _ = await run(suite(tmp_path / "two", CHAT))
     assert [a.prompt_sent for a in attempts] == ["a", "a", "x", "x", "b", "b", "y", "y"]
+
+
+ERRING = """
+def call_api(prompt, options, context):
+    told = {
+        "boom": {"error": "it broke"}, "both": {"error": "half", "output": "part"}, "none": {"output": 0},
+    }
+    if context["vars"]["q"] == "throw":
+        raise ValueError("no answer at all")
+    return told.get(context["vars"]["q"], {"output": "said"})
+"""
+
+
+async def test_a_conversation_goes_by_column_and_goes_on_after_an_error(tmp_path: Path) -> None:
+    """As promptfoo 0.121.20 runs it: what is no answer at all leaves no row, an answer that is an error does."""
+    root = suite(
+        tmp_path,
+        """
+        providers: [{id: 'file://it.py', label: one}, {id: echo, label: two}]
+        prompts: ['{% for turn in _conversation %}[{{turn.output}}]{% endfor %}{{q}}']
+        tests:
+          - {vars: {q: boom}}
+          - {vars: {q: own}, provider: echo}
+          - {vars: {q: throw}}
+          - {vars: {q: both}, options: {storeOutputAs: kept}}
+          - {vars: {q: none}}
+          - {vars: {q: unjudged}, assert: [{type: contains}]}
+          - {vars: {q: last}}
+        """,
+    )
+    (root / "it.py").write_text(ERRING, "utf-8")
+    attempts, _ = await run(root)
+    sent = {attempt.vars["q"]: attempt.prompt_sent for attempt in attempts if attempt.agent == "one"}
+    assert sent["throw"] == "[][[]own]throw"
+    assert sent["last"] == "[][[]own][part][][said]last"
+    assert all("kept" not in attempt.vars for attempt in attempts if attempt.agent == "one")
+    own = [attempt.prompt_sent for attempt in attempts if attempt.agent == "echo"]
+    assert own == ["[]own", "[boom]own"]
+
+
+def test_a_row_with_a_model_of_its_own_is_part_of_its_column() -> None:
+    def job(order: int, agent: str, model: str | None, **more: Any) -> Job:
+        case = Case(
+            f"s::{order}", "c", "s", "promptfoo", agent=agent, turns=[Turn("{{_conversation}}")], order=order, **more
+        )  # fmt: skip
+        return Job(case, agent, model, None, 1, 1, "documented", Path(), 60, {}, None, None)
+
+    first, own, last = job(1, "a", "m"), job(2, "b", "n", column="a"), job(3, "a", "m")
+    memory = Memory()
+    for one in (first, own):
+        reply = Reply(turn=1, text=f"row {one.case.order}")
+        answered = Attempt(one.case.case_id, 1, "passed", one.agent, replies=[reply])
+        memory.remember(one.case, one.agent, one.model, answered)
+    elsewhere = Memory()
+    handed = memory.handed_on(last, 1)
+    assert handed is not None
+    elsewhere.take(last, 1, handed)
+    for known in (memory, elsewhere):
+        assert [row["output"] for row in known.conversation(last, 1)] == ["row 1", "row 2"]
+    assert [row["output"] for row in memory.conversation(own, 1)] == ["row 1"]
+    assert memory.conversation(job(4, "a", "other"), 1) == [memory.conversation(last, 1)[1]]
 
 
 async def test_attempts_of_a_conversation_are_apart(tmp_path: Path) -> None:

@@ -2,7 +2,7 @@
 given beside the prompt.
 
 `storeOutputAs` puts an output into the variables of all later rows; a prompt with `_conversation` gets the rows before
-it that have the same agent, prompt and `metadata.conversationId`.
+it that have the same column and `metadata.conversationId`, whoever answers them.
 """
 
 from __future__ import annotations
@@ -59,13 +59,13 @@ def at_once(settings: Mapping[str, Any]) -> int | None:
 
 
 def conversation(case: Case) -> tuple[str, str, str] | None:
-    """The conversation of a case: its id, agent and prompt; None: its prompt asks for none. As promptfoo names them
+    """The conversation of a case: its id, and the provider and prompt of its column; None: its prompt asks for none. As promptfoo names them
     apart, 1 is not "1", an empty id is one, null is none."""
     text = (case.turns[0].text if case.turns else "") or ""
     made = isinstance(beside(case, "promptFunction"), dict) and "conversationId" in case.metadata
     if _CONVERSATION not in text and not made:
         return None
-    return conversation_name(case), case.agent or "", case.prompt or ""
+    return conversation_name(case), case.column or case.agent or "", case.prompt or ""
 
 
 def conversation_name(case: Case) -> str:
