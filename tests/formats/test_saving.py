@@ -693,3 +693,35 @@ def test_in_no_format_a_message_with_a_variable_filled_in_is_written(
         return
     with pytest.raises(EditError, match=r"value of \$PLANTED_CITY in clear"):
         save(form, path, talk_of(case, attempt), *project(tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("tests", "after"),
+    [
+        ("tests: file://t.csv  # ours\n", "tests:\n  - file://t.csv  # ours\n"),
+        ("tests: [file://t.csv, 'u.csv']\n# end\n", "tests:\n  - file://t.csv\n  - 'u.csv'\n"),
+        ("tests: # ours\n  - file://t.csv\n", "tests: # ours\n  - file://t.csv\n"),
+        ("scenarios:\n- config: [{vars: {q: a}}]\n  tests: [{vars: {r: s}}]\n", "tests:\n"),
+    ],
+)
+def test_a_promptfoo_case_goes_into_its_suite_wherever_its_test_stands(
+    tmp_path: Path, tests: str, after: str
+) -> None:
+    (tmp_path / "tui_eval.yaml").write_text("{}")
+    for name in ("t.csv", "u.csv"):
+        (tmp_path / name).write_text(f"q,__expected\n{name},contains:x\n")
+    path = tmp_path / "promptfooconfig.yaml"
+    path.write_text(f"prompts: ['{{{{q}}}}']\nproviders: [echo]\n{tests}")
+    before = list(reading.load(path, *project(tmp_path)).cases)
+    _, attempt = talk("a")
+    attempt.outcome, attempt.prompt_sent, attempt.agent = "failed", "a", "echo"
+    assert own_suite("promptfoo", before[0], attempt, *project(tmp_path)) == "promptfooconfig.yaml"
+    replace_file(path, *save("promptfoo", path, talk_of(before[0], attempt, "c"), *project(tmp_path)))
+    suite, problems = read(tmp_path, path)
+    assert not problems and after in path.read_text()
+    again = {one.case_id: one for one in suite.cases}
+    new = next(one for one in suite.cases if one.name == "c")
+    assert again.keys() - {new.case_id} == {one.case_id for one in before}
+    assert new.assertions == [
+        msgspec.structs.replace(one, line=new.assertions[0].line) for one in before[0].assertions
+    ]

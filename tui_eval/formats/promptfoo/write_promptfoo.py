@@ -31,7 +31,7 @@ from tui_eval.suites.accepted_values import (
     put,
     shown,
 )
-from tui_eval.suites.saved_talk import Talk, block_items, blocks, listed, with_item
+from tui_eval.suites.saved_talk import Talk, block_items, blocks, indented, listed, with_item
 from tui_eval.yaml.yaml_edit import EditError, FoundNode, ValueNotThere, YamlText
 from tui_eval.yaml.yaml_scalars import core_scalar
 
@@ -412,7 +412,6 @@ def added(text: str, talk: Talk) -> str:
         EditError: its prompts do not take the conversation, or its list is not a block.
     """
     document = YamlText(text)
-    found = listed(document, "tests")
     own = _own(talk)
     at_home = talk.case is not None and talk.file == talk.case.suite
     if own is not None:
@@ -441,7 +440,32 @@ def added(text: str, talk: Talk) -> str:
             )
     item = "\n".join(block_items([_with(test, talk, said)], 0)) + "\n"
     _stays_in_place(talk, item)
-    return with_item(text, document, found, item)
+    if document.at("tests") is None and document.at("scenarios") is not None and not document.root.flow_style:
+        return _still_a_suite(f"{text.rstrip()}\ntests:\n{indented(item, 2)}")
+    text = _in_lines(text, document)
+    document = YamlText(text)
+    return with_item(text, document, listed(document, "tests"), item)
+
+
+def _in_lines(text: str, document: YamlText) -> str:
+    """The suite with its tests in lines of their own, where it only names files for them in one line."""
+    found = document.at("tests")
+    if found is None or found.node.anchor:
+        return text
+    items = found.node.value if found.node.id == "sequence" and found.node.flow_style else [found.node]
+    if not items or not all(one.id == "scalar" and one.value and not one.anchor for one in items):
+        return text
+    start = document.start(found.node)
+    end = start + len(document.text_of(found.node))
+    lines = "".join(f"\n  - {document.text_of(one)}" for one in items)
+    return _still_a_suite(text[:start].rstrip(" ") + lines + text[end:])
+
+
+def _still_a_suite(text: str) -> str:
+    found = YamlText(text).at("tests")
+    if found is None or found.node.id != "sequence":
+        raise EditError("its tests are no list to add to: give the name of a new file")
+    return text
 
 
 def _without_default(kept: list[Any], document: YamlText) -> list[Any]:
