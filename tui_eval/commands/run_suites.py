@@ -187,8 +187,6 @@ def _execute(
             check_writable(path)
         except ExportError as error:
             raise CommandError(str(error)) from None
-    # Most of what is read lives as long as the run: looking it over again and again costs a twentieth of the CPU.
-    gc.set_threshold(50_000, 20, 20)
     try:
         active = prepare_run()
     except NothingToRun as error:
