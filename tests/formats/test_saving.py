@@ -725,3 +725,24 @@ def test_a_promptfoo_case_goes_into_its_suite_wherever_its_test_stands(
     assert new.assertions == [
         msgspec.structs.replace(one, line=new.assertions[0].line) for one in before[0].assertions
     ]
+
+
+def test_the_test_of_a_large_table_is_found_by_its_row(tmp_path: Path) -> None:
+    (tmp_path / "tui_eval.yaml").write_text("{}")
+    rows = "".join(f"q{number // 2},contains:x{number}\n" for number in range(1_200))  # each twice
+    (tmp_path / "t.csv").write_text(f"q,__expected\n{rows}")
+    path = tmp_path / "promptfooconfig.yaml"
+    first = "- {vars: {q: [a, b]}}"
+    path.write_text(
+        f"prompts: ['{{{{q}}}}', 'or {{{{q}}}}']\nproviders: [echo]\ntests:\n{first}\n- file://t.csv\n{first}\n"
+    )
+    cases = reading.load(path, *project(tmp_path)).cases
+    for place in (3, 4, 4 + 2 * 777 + 1, 4 + 2 * 1_200 + 2):
+        _, attempt = talk("x")
+        attempt.outcome, attempt.prompt_sent = "failed", "x"
+        text = save("promptfoo", path, talk_of(cases[place], attempt, "c"), *project(tmp_path))[1]
+        test = yaml.safe_load(text)["tests"][-1]
+        assert test["vars"] == cases[place].vars
+        assert [one["value"] for one in test.get("assert", [])] == [
+            one.value for one in cases[place].assertions
+        ]

@@ -242,12 +242,21 @@ def place_of(
     maker: CaseMaker, chunks: Iterable[Sequence[PromptfooTest]], default: PromptfooTest | None, case_id: str
 ) -> tuple[int, int] | None:
     """Which of the tests a case is of, and which of its combinations of variables, both from 0."""
-    take = identity.Ids().take
-    for place, own in enumerate(chain.from_iterable(chunks)):
-        before = maker.combination
-        for case in maker.cases(own, default):
-            if take(case.case_id) == case_id:
-                return place, case.test_number - before - 1
+    take, place = identity.Ids().take, 0
+    for tests in chunks:
+        block = _rows(maker, tests, default) if isinstance(tests, Rows) else None
+        if block is not None:
+            maker.number += len(tests)
+            maker.combination += len(tests)
+            for index, wanted in enumerate(block.wanted()):
+                if take(wanted) == case_id:
+                    return place + index * len(tests) // len(block), 0
+        for number, own in enumerate(tests if block is None else ()):
+            before = maker.combination
+            for case in maker.cases(own, default):
+                if take(case.case_id) == case_id:
+                    return place + number, case.test_number - before - 1
+        place += len(tests)
     return None
 
 
