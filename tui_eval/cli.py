@@ -24,6 +24,7 @@ from tui_eval.commands.options import (
     again_options,
     config_option,
     output_option,
+    pairs,
     place_option,
     promptfoo_config_option,
     run_options,
@@ -89,7 +90,7 @@ def run_command(
 
     for key in ("agents", "models", "select", "filter_metadata"):
         options[key] = list(options[key])
-    options["command"] = " ".join(sys.argv)
+    options["command"] = _typed_command()
     if env_files:
         from tui_eval.commands.run_suites import read_env_files
 
@@ -172,6 +173,12 @@ def _files(names: tuple[str, ...]) -> list[str]:
     return [str(Path(name).absolute()) for name in parts if name]
 
 
+def _typed_command() -> str:
+    from tui_eval.guard.secrets import in_words
+
+    return " ".join(in_words(sys.argv))
+
+
 @cli.command(name="resume")
 @again_options
 @click.option(
@@ -181,6 +188,10 @@ def _files(names: tuple[str, ...]) -> list[str]:
 @click.option(
     "--max-cost", type=FiniteRange(0, min_open=True), metavar="USD",
     help="what all of the run may cost, with what was spent before",
+)  # fmt: skip
+@click.option(
+    "--var", "vars", multiple=True, callback=pairs, metavar="K=V",
+    help="a variable of the run that is a secret, which no record holds; repeatable",
 )  # fmt: skip
 @place_option
 @click.option("--no-fail-fast", is_flag=True, help="attempts that do not pass do not end it any more")
@@ -207,7 +218,7 @@ def rescore_command(
 
     read_env_files(env_files)
     options["env_files"] = _files(env_files)
-    options["command"] = " ".join(sys.argv)
+    options["command"] = _typed_command()
     return rescore(run, RunRequest(**options), display, outputs)
 
 

@@ -10,7 +10,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tui_eval.guard.secrets import MASK, Masker, secret_name, secret_values
+from tui_eval.guard.secrets import (
+    MASK,
+    Masker,
+    in_addresses,
+    in_pairs,
+    in_words,
+    secret_name,
+    secret_values,
+)
 from tui_eval.model import Attempt, Entry, Exchange
 
 
@@ -33,6 +41,11 @@ from tui_eval.model import Attempt, Entry, Exchange
         "apikey",
         "passwd",
         "credentials",
+        "DB_PASS",
+        "DBPASS",
+        "smtpPass",
+        "MYSQL_PWD",
+        "CREDENTIALS",
     ],
 )
 def test_secret_names(name: str) -> None:
@@ -52,6 +65,11 @@ def test_secret_names(name: str) -> None:
         "",
         "api_key_env",
         "KEY_FILE",
+        "pass_rate",
+        "BYPASS",
+        "compass",
+        "session",
+        "cookies_accepted",
     ],
 )
 def test_names_of_no_secrets(name: str) -> None:
@@ -149,3 +167,51 @@ def test_the_shells_working_folders_are_no_secrets() -> None:
     assert secret_values({"PWD": "/home/ada/project", "OLDPWD": "/home/ada", "DB_PWD": "hunter2hunter2"}) == [
         "hunter2hunter2"
     ]
+
+
+def test_names_that_are_likely_ones_hold_secrets_where_the_value_looks_like_one() -> None:
+    secrets = {
+        "JWT": "eyJhbGciOiJIUzI1NiJ9.e30.x", "COOKIE": "sid=8f3a9c21", "SESSION": "a8f3c9d2e1", "NPM_AUTH": "bmVsbDo4",
+    }  # fmt: skip
+    assert set(secret_values(secrets)) == set(secrets.values())
+    plain = {
+        "DESKTOP_SESSION": "ubuntu-22.04", "SESSION": "evaluation", "NPM_AUTH": "required", "XDG_SESSION_ID": "1234567890",
+        "COOKIE": "/etc/cookie1", "PASS": "1", "DB_PASS": "true", "auth_type": "bearer12345", "session": 1234567890,
+        "auth": {"grantType": "client_credentials2"},
+    }  # fmt: skip
+    assert secret_values(plain) == []
+
+
+def test_addresses_keep_their_passwords_and_tokens_for_themselves_however_short() -> None:
+    assert in_addresses("ask http://me:pw@host:80/a?token=t&x=1#access_token=q") == (
+        f"ask http://me:{MASK}@host:80/a?token={MASK}&x=1#access_token={MASK}"
+    )
+    assert in_addresses("postgres://u:p@ss:w@h/d") == f"postgres://u:{MASK}@h/d"
+    assert in_addresses("https://ghp_0123456789abcdef@host/r") == f"https://{MASK}@host/r"
+    for same in (
+        "http://host:8000/chat",
+        "http://me@host/?page=1",
+        "http://me:${PW}@host/?key={{key}}",
+        "a:b@c?token=x",
+    ):
+        assert in_addresses(same) == same
+
+
+def test_what_is_typed_is_masked_by_its_name_and_plain_words_are_not() -> None:
+    assert in_pairs({"api_token": "1", "city": "Rome", "max_tokens": "100", "jwt": "short"}) == {
+        "api_token": MASK, "city": "Rome", "max_tokens": "100", "jwt": "short",
+    }  # fmt: skip
+    words = ["run", "--var", "api_token=a b", "--var=db_pass=x", "--agent=http://a:b@h", "--var", "city=Rome"]
+    assert in_words(words) == [
+        "run", "--var", f"api_token={MASK}", f"--var=db_pass={MASK}", f"--agent=http://a:{MASK}@h", "--var", "city=Rome",
+    ]  # fmt: skip
+
+
+def test_a_short_password_of_an_address_is_masked_with_its_user_as_it_is_sent() -> None:
+    masker = Masker(secret_values({"url": "http://anna:pw1@host/?token=t1"}))
+    sent = base64.b64encode(b"anna:pw1").decode()
+    masked = masker.text(f"Basic {sent} anna:pw1 token=t1")
+    assert (
+        masked.startswith(f"Basic {MASK}") and sent[:-2] not in masked and masked.endswith(f" {MASK} {MASK}")
+    )
+    assert masker.text("pw1 t1 anna host") == "pw1 t1 anna host"

@@ -16,6 +16,7 @@ from tui_eval.agents.promptfoo.promptfoo_models import KEYS, OLLAMA_KEYS, PRICE_
 from tui_eval.agents.promptfoo.promptfoo_providers import RELAYS, SCRIPTS, other_provider
 from tui_eval.config.config_values import chosen_address
 from tui_eval.config.project import AgentSpec, Config, ConfigError, refused_agent
+from tui_eval.guard.secrets import MASK, in_addresses
 from tui_eval.guard.spelling import close_to
 from tui_eval.model_ids import OLLAMA_URL, PROVIDERS, agent_of, model_id
 
@@ -66,7 +67,16 @@ def from_file(text: str, config: Config) -> AgentSpec:
     return msgspec.structs.replace(_meant(text, config, str(config.root), ""), typed=False)
 
 
+_typed: dict[str, str] = {}
+"""Addresses with secrets that were asked for in this process, by the name that they are recorded under: an engine
+that is kept warm asks them again."""
+
+
 def _meant(text: str, config: Config, here: str, said: str) -> AgentSpec:
+    if MASK in text and "://" in text:
+        if text not in _typed:
+            raise ConfigError(f"{said}{text}: what is masked there is in no record; give the whole address")
+        text = _typed[text]
     if (wrong := refused_agent(config, text)) is not None:
         raise ConfigError(f"{said}{text}: {wrong}")
     if match := _FUNCTION.fullmatch(text):
@@ -78,7 +88,10 @@ def _meant(text: str, config: Config, here: str, said: str) -> AgentSpec:
     except ConfigError as error:
         raise ConfigError(f"{said}{error}") from None
     if named is not None:
-        return msgspec.structs.replace(named, typed=True)
+        name = in_addresses(text)
+        if name != text:
+            _typed[name] = text
+        return msgspec.structs.replace(named, name=name, typed=True)
     provider, _, model = text.partition(":")
     if text == "echo":
         return AgentSpec("echo", "echo", base=here, typed=True)
@@ -120,7 +133,7 @@ def for_provider(entry: Any, config: Config, base: Path | str, target: Any = Non
         spec.options["id"] = provider_id
         if isinstance(entry, dict) and isinstance(entry.get("env"), dict) and entry["env"]:
             spec.options["provider_env"] = entry["env"]
-    spec.name = label or provider_id
+    spec.name = in_addresses(label or provider_id)
     return spec
 
 

@@ -155,7 +155,8 @@ place_option = click.option(
 )
 
 
-def _pairs(_: click.Context, __: click.Parameter, values: tuple[str, ...]) -> dict[str, str]:
+def pairs(_: click.Context, __: click.Parameter, values: tuple[str, ...]) -> dict[str, str]:
+    """`NAME=VALUE`, repeated."""
     found: dict[str, str] = {}
     for text in values:
         name, equals, value = text.partition("=")
@@ -192,7 +193,7 @@ def _promptfoo_options(function: Any) -> Any:
         click.option("--filter-failing", metavar="FILE", help="what did not pass in a results file"),
         click.option("--filter-failing-only", metavar="FILE", help="what failed there, errors not"),
         click.option("--filter-errors-only", metavar="FILE", help="what erred there"),
-        click.option("--var", "vars", multiple=True, callback=_pairs, metavar="K=V", help="a variable; repeatable"),
+        click.option("--var", "vars", multiple=True, callback=pairs, metavar="K=V", help="a variable; repeatable"),
         click.option("--delay", type=FiniteRange(0), metavar="MS", help="milliseconds between two rows"),
         click.option("--prompt-prefix", metavar="TEXT", help="before every prompt"),
         click.option("--prompt-suffix", metavar="TEXT", help="after every prompt"),

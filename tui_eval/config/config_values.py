@@ -188,6 +188,8 @@ def known_secrets(config: Config) -> list[str]:
     for spec in specs:
         options = {key: value for key, value in spec.options.items() if key not in ("tools", "parameters")}
         found |= dict.fromkeys(secret_values(_filled_where_possible(options)))
+    given = config.typed.get("vars")
+    found |= dict.fromkeys(secret_values(given if isinstance(given, dict) else {}))
     for database in config.databases.values():
         found |= dict.fromkeys(secret_values({"url": _filled_where_possible(database.url)}))
     return [value for value in found if len(value) >= SHORTEST]

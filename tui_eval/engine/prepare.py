@@ -42,6 +42,7 @@ from tui_eval.engine.shards import Shard, read_shard, taken
 from tui_eval.engine.suite_cache import SuiteCache
 from tui_eval.engine.trust_given import check_given
 from tui_eval.formats import format_of, reading
+from tui_eval.guard.secrets import MASK, in_addresses, in_pairs
 from tui_eval.guard.trust import Trust, fingerprint
 from tui_eval.guard.trust_store import agreed, trust_for
 from tui_eval.model import Attempt, Case, Problem, Suite
@@ -177,6 +178,7 @@ def prepare(
             *(msgspec.structs.replace(rule, compat=request.compat) for rule in config.suites),
             SuiteRule(path="*", compat=request.compat),
         ]
+    check_vars(request)
     config.typed = typed_options(request)
     trust = trust_for(config.root, request.trust, request.agreed)
     check_place(request, config, trust)
@@ -515,6 +517,7 @@ def new_writer(
     """
     run_id, started_at = store.next_run()
     environment.begin(started_at)
+    environment.masker.add_values({"agents": request.agents, "judge": request.judge})
     # What is remembered needs no `--trust` when the run is asked for again.
     remembered = agreed(config.root)
     this_time = sorted(set(request.agreed) - remembered - set(map(fingerprint, remembered)))
@@ -524,7 +527,7 @@ def new_writer(
         started_at=started_at,
         paths=[_relative(path, config.root) for path in [*request.paths, *request.configs] or ["."]],
         options=environment.masker.value(
-            msgspec.to_builtins(msgspec.structs.replace(request, agreed=this_time))
+            msgspec.to_builtins(_kept(msgspec.structs.replace(request, agreed=this_time)))
         ),
         agents=list(dict.fromkeys(job.agent for job in jobs)),
         linked_to=request.linked_to,
@@ -542,6 +545,27 @@ def new_writer(
             folder, ignore_errors=True
         )  # a disk that is full: it would stand there as a damaged run
         raise
+
+
+def _kept(request: RunRequest) -> RunRequest:
+    """A request as its record keeps it, without the secrets that were typed."""
+    return msgspec.structs.replace(
+        request,
+        vars=in_pairs(request.vars),
+        agents=[in_addresses(agent) for agent in request.agents],
+        judge=in_addresses(request.judge) if request.judge else request.judge,
+    )
+
+
+def check_vars(request: RunRequest) -> None:
+    """See that no variable is a mask: what was typed for a run and is in no record.
+
+    Raises:
+        SelectionError: one is.
+    """
+    for name, value in request.vars.items():
+        if MASK in value:
+            raise SelectionError(f"--var {name}: its value is a secret, which is in no record; give it again")
 
 
 def _relative(path: str, root: Path) -> str:

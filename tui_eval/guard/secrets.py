@@ -36,8 +36,16 @@ _ABOUT_A_SECRET = frozenset(
         *("max", "name", "path", "size", "sock", "ttl", "type", "url", "uri", "alias", "envar"),
     )
 )
-_WORKING_FOLDERS = frozenset({"PWD", "OLDPWD"})
-"""The shell's own variables: folders, no passwords."""
+_LAST_ENDINGS = ("pass", "pwd")
+_NOT_LAST = ("bypass", "compass", "trespass", "overpass", "underpass", "surpass")
+_LIKELY = frozenset({"jwt", "cookie", "cookies", "session", "auth", "bearer", "pat"})
+"""Words that name a secret where they come last and the value looks like one."""
+_NO_SECRETS = frozenset({"PWD", "OLDPWD", "DESKTOP_SESSION"})
+"""The shell's and the desktop's own variables: folders and names, no passwords."""
+_ADDRESS_PASSWORD = re.compile(r"([a-z][a-z0-9+.-]*://[^\s/@:?#\"']*:)([^\s/?#\"']+)(?=@)", re.IGNORECASE)
+_ADDRESS_TOKEN = re.compile(r"([a-z][a-z0-9+.-]*://)(?=[a-z_-]*\d)([\w-]{16,})(?=@)", re.IGNORECASE)
+_ADDRESS_PART = re.compile(r"([?&;#]([\w.%\[\]-]+)=)([^&#;\s\"']+)")
+_PAIR = re.compile(r"((?:--[\w-]+=)?([A-Za-z_][\w.-]*)=)(.+)", re.DOTALL)
 _SCHEME = re.compile(r"^\s*(?:bearer|basic|token|apikey|digest)\s+(\S.*)$", re.IGNORECASE)
 _REFERENCE = re.compile(r"\$\{[^}]*\}|\{\{.*?\}\}", re.DOTALL)
 
@@ -49,12 +57,62 @@ def secret_name(name: str) -> bool:
     `path`, `url`, `name` and the like says something about a secret, not the secret.
     """
     words = [word.lower() for word in _WORDS.findall(name)]
-    if not words or words[-1] in _ABOUT_A_SECRET or name in _WORKING_FOLDERS:
+    if not words or words[-1] in _ABOUT_A_SECRET or name in _NO_SECRETS:
         return False
+    if words[-1].endswith(_LAST_ENDINGS) and not words[-1].endswith(_NOT_LAST):
+        return True
     return any(
         word in _SECRET_PLURALS or (word.endswith(_SECRET_ENDINGS) and not word.endswith(_NOT_ENDINGS))
         for word in words
     )
+
+
+def secret_pair(name: str, value: str) -> bool:
+    """Whether a text under this name is a secret, short ones too: it is by the name, or by a likelier one (`JWT`,
+    `COOKIE`, `SESSION`) where it looks like one: no plain word, number or path."""
+    if secret_name(name):
+        return True
+    words = [word.lower() for word in _WORDS.findall(name)]
+    return bool(words) and words[-1] in _LIKELY and name not in _NO_SECRETS and _opaque(value)
+
+
+def _opaque(value: str) -> bool:
+    return (
+        len(value) >= SHORTEST and "/" not in value[:1] and bool(re.search(r"\d|[A-Za-z0-9+/_=-]{24}", value))
+    )
+
+
+def in_addresses(text: str) -> str:
+    """The text with passwords and tokens masked within the URLs in it, whatever their length."""
+    if "://" not in text:
+        return text
+    text = _ADDRESS_PASSWORD.sub(_second, text)
+    text = _ADDRESS_TOKEN.sub(_second, text)
+    return _ADDRESS_PART.sub(
+        lambda found: _head(found) if secret_pair(unquote(found[2]), found[3]) else found[0], text
+    )
+
+
+def _second(found: re.Match[str]) -> str:
+    return found[0] if _REFERENCE.search(found[2]) else found[1] + MASK
+
+
+def _head(found: re.Match[str]) -> str:
+    return found[0] if _REFERENCE.search(found[3]) else found[1] + MASK
+
+
+def in_pairs(values: Mapping[str, str]) -> dict[str, str]:
+    """Names and their texts, those of secrets masked whatever their length."""
+    return {name: MASK if secret_pair(name, value) else in_addresses(value) for name, value in values.items()}
+
+
+def in_words(words: Iterable[str]) -> list[str]:
+    """The words of a command with secrets masked in `NAME=VALUE` and in URLs."""
+    found = ((word, _PAIR.fullmatch(word)) for word in words)
+    return [
+        pair[1] + MASK if pair and secret_pair(pair[2], pair[3]) else in_addresses(word)
+        for word, pair in found
+    ]
 
 
 def secret_values(values: Mapping[str, Any]) -> list[str]:
@@ -74,7 +132,8 @@ def _collect(value: Any, secret: bool, found: dict[str, None], depth: int) -> No
         return
     if isinstance(value, Mapping):
         for name, item in value.items():
-            _collect(item, secret or secret_name(str(name)), found, depth + 1)
+            likely = isinstance(item, str) and secret_pair(str(name), item)
+            _collect(item, secret or likely or secret_name(str(name)), found, depth + 1)
     elif isinstance(value, (list, tuple)):
         for item in value:
             _collect(item, secret, found, depth + 1)
@@ -116,7 +175,12 @@ def _url_secrets(value: str) -> list[str]:
     try:
         url = urlsplit(value)
         parts = [unquote(url.password)] if url.password else []
-        return parts + [item for name, item in parse_qsl(url.query) if secret_name(name)]
+        if parts and len(parts[0]) < SHORTEST and url.username:  # it is one with its user, as it is sent
+            parts.append(f"{unquote(url.username)}:{parts[0]}")
+        for name, item in parse_qsl(url.query):
+            if secret_pair(name, item):
+                parts += [item] if len(item) >= SHORTEST else [f"{name}={item}"]
+        return parts
     except ValueError:
         return []
 

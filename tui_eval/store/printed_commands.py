@@ -7,18 +7,21 @@ a file like others, so that who goes on with it types it again, and the printed 
 from __future__ import annotations
 
 import os
+import re
 import shlex
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+from tui_eval.guard.secrets import MASK
 from tui_eval.guard.text import REPLACEMENT, storable_text, visible
 from tui_eval.guard.trust import fingerprints
 
 _ONCE = (("judge", "--judge"), ("compat", "--compat"), ("prompt_prefix", "--prompt-prefix"),
          ("prompt_suffix", "--prompt-suffix"), ("threshold", "--threshold"), ("timeout", "--timeout"))  # fmt: skip
 _ESCAPES = {"\n": "\\n", "\t": "\\t", "\\": "\\\\", "'": "\\'"}
+_NAMED = re.compile(r"([\w.-]+)=$")
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")
 
 
@@ -26,6 +29,10 @@ def resume_command(reference: str | Path, options: Mapping[str, Any]) -> str:
     """Goes on with a run; `options` are those it was started with (`RunInfo.options`)."""
     words = ["tui-eval", "resume", str(reference), *_env_files(options)]
     words += [word for agent in _texts(options, "agents") if by_typing(agent) for word in ("--agent", agent)]
+    given = options.get("vars")
+    for name, value in given.items() if isinstance(given, dict) else ():
+        if MASK in str(value):
+            words += ["--var", f"{name}={value}"]
     judge = options.get("judge")
     if isinstance(judge, str) and by_typing(judge):
         words += ["--judge", judge]
@@ -69,7 +76,9 @@ def configs_of(options: Mapping[str, Any]) -> list[str]:
 
 def by_typing(name: str) -> bool:
     """Whether an agent of that name (`--agent`, `--judge`), where it is no configured one, is trusted only
-    because it is typed: code, or a server elsewhere."""
+    because it is typed: code, a server elsewhere, or an address of which a part is in no record."""
+    if MASK in name:
+        return True
     if name.startswith(("http://", "https://")):
         try:
             return urlsplit(name).hostname not in _LOOPBACK
@@ -106,7 +115,10 @@ def shell_line(words: Iterable[str]) -> str:
 def quoted(word: str) -> str:
     """A word that a shell reads as it is, and in which the terminal's border (`visible`) has nothing to replace: control
     characters and bytes that are no text stand in `$'…'` (bash, zsh, ksh, POSIX 2024) in octal, which has the same three
-    digits in all of these. No command can be given NUL or half a surrogate pair: a picture stands for these."""
+    digits in all of these. No command can be given NUL or half a surrogate pair: a picture stands for these. A secret that
+    was masked is a variable of the shell, which says so where it is not set."""
+    if MASK in word:
+        return _with_variables(word)
     try:
         word.encode("utf-8", "surrogateescape")
     except UnicodeEncodeError:
@@ -120,6 +132,26 @@ def quoted(word: str) -> str:
         _escaped(one) if one != seen or one in "\\'" else one for one, seen in zip(word, shown, strict=True)
     )
     return f"$'{''.join(parts)}'"
+
+
+def _with_variables(word: str) -> str:
+    parts = word.split(MASK)
+    line = quoted(parts[0]) if parts[0] else ""
+    before = parts[0]
+    for part in parts[1:]:
+        line += f'"${{{_variable_after(before)}:?masked here, set it first}}"'
+        line += quoted(part) if part else ""
+        before = part
+    return line
+
+
+def _variable_after(text: str) -> str:
+    """A name for what was masked behind a text: `api_token=` and `?api_token=` make it API_TOKEN."""
+    named = _NAMED.search(text)
+    if named is not None:
+        name = re.sub(r"\W", "_", named[1], flags=re.ASCII).upper()
+        return f"_{name}" if name[0].isdigit() else name
+    return "PASSWORD" if re.search(r"://[^/]*:$", text) else "SECRET"
 
 
 def _escaped(character: str) -> str:

@@ -23,6 +23,7 @@ from tui_eval.agents.loose_json import decode, one_line
 from tui_eval.agents.neuro_san.sly_data import without_sly_data
 from tui_eval.events import Event, Exchanged, Held, Retrying
 from tui_eval.guard.fair_share import Share, in_thread, seconds_left
+from tui_eval.guard.secrets import in_addresses
 from tui_eval.model import Exchange
 
 if TYPE_CHECKING:
@@ -450,7 +451,7 @@ class HttpCall:
         return Exchanged(
             Exchange(
                 turn=self.turn,
-                request=f"{self.method} {self.url}\n{_shown(self._sent)}\n{without_sly_data(body)}",
+                request=f"{self.method} {in_addresses(self.url)}\n{_shown(self._sent)}\n{without_sly_data(body)}",
                 response=f"{_shown(self.headers)}\n{without_sly_data(received)}"
                 if self.status is not None
                 else "",

@@ -19,6 +19,7 @@ from tui_eval.engine.plan import Job, plan, same_column
 from tui_eval.engine.prepare import (
     NothingToRun,
     check_judge,
+    check_vars,
     kept_answers,
     mark_failed,
     recall,
@@ -33,6 +34,7 @@ from tui_eval.engine.trust_given import check_given
 from tui_eval.engine.wants import wants_of_jobs
 from tui_eval.formats import format_of, reading
 from tui_eval.guard import figures
+from tui_eval.guard.secrets import MASK, in_addresses
 from tui_eval.guard.trust import Trust
 from tui_eval.guard.trust_store import trust_for
 from tui_eval.model import Attempt, Case, Suite
@@ -94,6 +96,7 @@ def resume(
     config = load([root], request.config_file, root=root)
     spent = _spent_before(attempts, rows, info)
     _refuse_at_a_limit(folder, info, request, attempts, spent, cost_limit(request, config))
+    check_vars(request)
     config.typed = typed_options(request)
     trust = trust_for(config.root, request.trust, request.agreed)
     check_place(request, config, trust, typed=bool(overrides.on))
@@ -164,6 +167,11 @@ def _asked_for_now(info: RunInfo, overrides: RunRequest) -> tuple[RunRequest, li
     request.concurrency = overrides.concurrency or request.concurrency
     request.timeout = overrides.timeout or request.timeout
     request.judge = overrides.judge or request.judge
+    request.agents = [_as_typed(name, overrides.agents) or name for name in request.agents]
+    request.vars = {
+        name: overrides.vars.get(name, value) if MASK in value else value
+        for name, value in request.vars.items()
+    }
     request.on = overrides.on or request.on
     if overrides.max_cost is not None:
         request.max_cost = info.options["max_cost"] = overrides.max_cost
@@ -180,8 +188,13 @@ def _asked_for_now(info: RunInfo, overrides: RunRequest) -> tuple[RunRequest, li
     if overrides.agreed:
         info.options["agreed"] = list(dict.fromkeys([*before, *overrides.agreed]))
     if overrides.judge:
-        info.options["judge"] = overrides.judge
+        info.options["judge"] = in_addresses(overrides.judge)
     return request, before
+
+
+def _as_typed(recorded: str, typed: Sequence[str]) -> str | None:
+    """What is typed now for an agent as it was recorded, where a secret in its address is masked."""
+    return next((one for one in typed if recorded in (one, in_addresses(one))), None)
 
 
 def _runs_again(info: RunInfo, attempts: list[AttemptRow]) -> float:
@@ -228,24 +241,34 @@ def _refuse(folder: Path, overrides: RunRequest) -> None:
             f"{rescore_command(Path(request.continue_from.run).name, info.options)}"
         )
     root = root_of(folder)
-    if trust_for(root, overrides.trust).granted:
-        return
     told = resume_command(info.id if folder.name == info.id else folder, info.options)
-    if request.trust:
-        raise SelectionError(f"run {info.id} was started with --trust and may need it; go on with: {told}")
-    known = load([root], request.config_file, root=root).agents
-    for name in request.agents:
-        if name not in known and by_typing(name) and name not in overrides.agents:
+    for name, value in request.vars.items():
+        if MASK in value and name not in overrides.vars:
             raise SelectionError(
-                f"run {info.id} was started with --agent {name}, which is trusted only where it is typed; go on "
-                f"with: {told}"
+                f"run {info.id} was started with --var {name}, whose value is a secret and in no record; go on with: {told}"
+            )
+    known = load([root], request.config_file, root=root).agents
+    masked = [_as_typed(name, overrides.agents) for name in request.agents if MASK in name]
+    if request.judge and MASK in request.judge:
+        masked.append(overrides.judge)
+    if trust_for(root, overrides.trust).granted and all(masked):
+        return
+    if request.trust and not overrides.trust:
+        raise SelectionError(f"run {info.id} was started with --trust and may need it; go on with: {told}")
+    for name in request.agents:
+        if name not in known and by_typing(name) and _as_typed(name, overrides.agents) is None:
+            raise SelectionError(
+                f"run {info.id} was started with --agent {name}, {_why_typed(name)}; go on with: {told}"
             )
     judge = request.judge
     if judge is not None and judge not in known and by_typing(judge) and overrides.judge is None:
         raise SelectionError(
-            f"run {info.id} was started with --judge {judge}, which is trusted only where it is typed; go on "
-            f"with: {told}"
+            f"run {info.id} was started with --judge {judge}, {_why_typed(judge)}; go on with: {told}"
         )
+
+
+def _why_typed(name: str) -> str:
+    return "a part of which is in no record" if MASK in name else "which is trusted only where it is typed"
 
 
 def _spent_before(attempts: Sequence[AttemptRow], cases: Mapping[int, StoredCase], info: RunInfo) -> Spent:

@@ -1,0 +1,106 @@
+"""Secrets that a person types stand in nothing that is kept or printed, and what is printed to be run again says so."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+
+from tests.commands.conftest import Cli
+from tests.commands.test_printed_commands import cut_off
+
+SUITE = "agent: offline\ntest_cases:\n  - {name: one, input: hello, expected: {should_contain: [zzz]}}\n"
+PROMPTFOO = """
+prompts: ["say {{api_token}} {{n}}"]
+providers: ["python:slow.py"]
+tests:
+"""
+SLOW = "import time\ndef call_api(prompt, options, context):\n    time.sleep(0.3)\n    return {'output': prompt}\n"
+
+
+class Handler(BaseHTTPRequestHandler):
+    """Repeats what it was sent."""
+
+    def do_POST(self) -> None:
+        self.rfile.read(int(self.headers["content-length"]))
+        said = f"{self.path} {self.headers.get('Authorization')}"
+        body = json.dumps({"response": said}).encode()
+        self.send_response(200)
+        self.send_header("content-type", "application/json")
+        self.send_header("content-length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *arguments: object) -> None:  # pyright: ignore[reportIncompatibleMethodOverride]
+        """Nothing."""
+
+
+@pytest.fixture
+def port() -> Iterator[int]:
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield server.server_address[1]
+        server.shutdown()
+
+
+def kept(root: Path) -> bytes:
+    return b"".join(
+        path.read_bytes() for path in root.rglob("*") if path.is_file() and ".tui-eval" in path.parts
+    )
+
+
+@pytest.mark.parametrize(("password", "token"), [("hunter2hunter", "tok12345678"), ("pw1", "t1t")])
+def test_an_address_is_masked_in_all_that_is_kept_and_printed(
+    cli: Cli, port: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, password: str, token: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "suite.yaml").write_text(SUITE)
+    address = f"http://anna:{password}@127.0.0.1:{port}/chat?token={token}"
+    result = cli("run", "suite.yaml", "--agent", address, "-o", "r.json", "-o", "r.junit.xml", "-o", "r.html")
+    assert result.code == 1
+    shown = cli("show", "last").out
+    files = b"".join((tmp_path / f"r.{kind}").read_bytes() for kind in ("json", "junit.xml", "html"))
+    everything = (result.out + result.err + shown).encode() + files + kept(tmp_path)
+    assert password.encode() not in everything and f"token={token}".encode() not in everything
+    assert b"anna:" in everything
+    again = next(line for line in result.out.splitlines() if "again:" in line)
+    assert '"${PASSWORD:?' in again and '"${TOKEN:?' in again
+
+
+def test_a_secret_variable_is_masked_and_the_printed_command_works_where_it_is_set(tmp_path: Path) -> None:
+    (tmp_path / "slow.py").write_text(SLOW)
+    rows = "".join(
+        f"  - vars: {{n: {n}}}\n    assert: [{{type: contains, value: sk-very}}]\n" for n in range(12)
+    )
+    (tmp_path / "promptfooconfig.yaml").write_text(PROMPTFOO + rows)
+    (tmp_path / "suite.yaml").symlink_to("promptfooconfig.yaml")
+    told = cut_off(tmp_path, "-c", "promptfooconfig.yaml", "--trust", "--var", "api_token=sk-very-secret-1")
+    assert '--var api_token="${API_TOKEN:?' in told
+    assert b"sk-very-secret-1" not in kept(tmp_path)
+    line = told.replace("tui-eval", f"{sys.executable} -m tui_eval", 1)
+
+    def typed(**variables: str) -> subprocess.CompletedProcess[str]:
+        assigned = "".join(f"{name}={value}; " for name, value in variables.items())
+        return subprocess.run(
+            ["bash", "-c", assigned + line], cwd=tmp_path, capture_output=True, text=True, timeout=120
+        )
+
+    unset = typed()
+    assert unset.returncode != 0 and "API_TOKEN: masked here, set it first" in unset.stderr
+    forgotten = subprocess.run(
+        [sys.executable, "-m", "tui_eval", "resume", "--trust"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert forgotten.returncode == 4 and "--var api_token" in forgotten.stderr
+    done = typed(API_TOKEN="sk-very-secret-1")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert b"sk-very-secret-1" not in kept(tmp_path)
