@@ -54,19 +54,31 @@ UNDEFINED: Final = Undefined()
 
 
 class FileValue(dict[str, Any]):
-    """A YAML or JSON file used as a variable: prints as the file's text, answers `{{data.key}}`."""
+    """A YAML or JSON file used as a variable: prints as the file's text, answers `{{data.key}}`. `handed` is what the
+    suite's code is handed for it."""
 
-    def __init__(self, source: str, data: dict[str, Any]) -> None:
+    def __init__(self, source: str, data: dict[str, Any], handed: str | None = None) -> None:
         super().__init__(data)
         self.source = source
+        self.handed = source if handed is None else handed
 
 
 class FileList(list[Any]):
-    """A YAML or JSON file holding a list: prints as the file's text, its items can be addressed."""
+    """A YAML or JSON file holding a list: prints as the file's text, its items can be addressed. `handed` as that of
+    `FileValue`."""
 
-    def __init__(self, source: str, data: list[Any]) -> None:
+    def __init__(self, source: str, data: list[Any], handed: str | None = None) -> None:
         super().__init__(data)
         self.source = source
+        self.handed = source if handed is None else handed
+
+
+def handed(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Variables as a suite's code is handed them: files as texts, not as objects."""
+    return {
+        name: value.handed if isinstance(value, FileValue | FileList) else value
+        for name, value in values.items()
+    }
 
 
 def is_undefined(value: Any) -> bool:

@@ -42,7 +42,7 @@ from tui_eval.config.project import AgentSpec, ConfigError
 from tui_eval.events import Event, Finished, Retrying, TextDelta
 from tui_eval.guard import figures
 from tui_eval.guard.fair_share import seconds_left
-from tui_eval.javascript.values import UNDEFINED, is_undefined
+from tui_eval.javascript.values import UNDEFINED, handed, is_undefined
 from tui_eval.model import Reply, Usage
 
 # -- `config.session` of a promptfoo HTTP provider: an endpoint that begins a session before the request.
@@ -381,7 +381,7 @@ class PromptfooHttpSession(Session):
         if evaluation_id := trace.evaluation_id if trace is not None else self.context.evaluation_id:
             values["evaluationId"] = evaluation_id
         values.update(tool_values(agent.config, self.context.prompt))
-        asking = {**call_context(request, self.context), "vars": dict(values)}
+        asking = {**call_context(request, self.context), "vars": handed(values)}
         await agent.auth.prepare(values, asking)
         if agent.signature is not None:
             agent.signature.add(values)
@@ -410,7 +410,11 @@ class PromptfooHttpSession(Session):
             # Plain JSON with templates is meant as such; promptfoo takes it for JavaScript and sends the braces.
             with suppress(ValueError):
                 return rendered(decode(transform), values)
-        given = {"prompt": values["prompt"], "vars": values, "context": call_context(request, self.context)}
+        given = {
+            "prompt": values["prompt"],
+            "vars": handed(values),
+            "context": call_context(request, self.context),
+        }
         found = await self.agent.scripts.run(transform, given, "config.transformRequest", "transform_request")
         if found is None and not reference:
             raise AgentError("config.transformRequest gave nothing", code="bad-setting")

@@ -11,6 +11,7 @@ from tui_eval.agents.loose_json import encode, one_line, text_of
 from tui_eval.config.project import AgentSpec
 from tui_eval.events import Event, TextDelta
 from tui_eval.guard import figures
+from tui_eval.javascript.values import handed
 from tui_eval.model import Reply, Usage
 
 
@@ -76,11 +77,11 @@ def provider_options(spec: AgentSpec, root: Path) -> dict[str, Any]:
 
 def call_context(request: Request, context: SessionContext) -> dict[str, Any]:
     """The `context` argument of a provider."""
-    prompt = prompt_of(request)
+    prompt, values = prompt_of(request), handed(request.vars or context.vars)
     found = {
-        "vars": request.vars or context.vars,
+        "vars": values,
         "prompt": context.prompt or {"raw": prompt, "label": context.label or prompt},
-        "test": {"options": {}, "metadata": {}, **(context.test or {"vars": request.vars or context.vars})},
+        "test": {"options": {}, "metadata": {}, **(context.test or {"vars": values})},
         "repeatIndex": context.attempt - 1,
         "evaluationId": context.evaluation_id or context.session_id,
     }

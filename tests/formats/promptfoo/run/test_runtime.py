@@ -599,3 +599,32 @@ async def test_what_scripts_see_of_the_prompt_and_the_test(tmp_path: Path) -> No
     assert seen[0] == seen[1] == context["test"]
     assert [entry["type"] for entry in seen[0]["assert"]] == ["javascript", "python"]
     assert (seen[0]["threshold"], seen[0]["metadata"]) == (0.5, {"m": 1})
+
+
+async def test_code_is_handed_files_as_texts_and_templates_address_them(tmp_path: Path) -> None:
+    """promptfoo 0.121.20 hands all code JSON as it stands in its file, and YAML as compact JSON."""
+    root = suite(
+        tmp_path,
+        """
+        providers: ['file://it.py']
+        prompts: ['{{j.key}} {{y[0]}}', 'file://make.py:made']
+        tests:
+          - vars: {j: 'file://o.json', y: 'file://o.yaml'}
+            assert:
+              - {type: javascript, value: "JSON.parse(context.vars.j).key === 'one' && context.vars.y === '[\\"two\\"]'"}
+              - {type: python, value: "context['vars']['j'] == '{\\"key\\":  \\"one\\"}'"}
+              - {type: equals, value: '{{j.key}}', transform: 'JSON.parse(context.vars.j).key'}
+        """,
+    )
+    (root / "o.json").write_text('{"key":  "one"}\n', "utf-8")
+    (root / "o.yaml").write_text("- two\n", "utf-8")
+    kinds = "[type(context['vars'][name]).__name__ for name in ('j', 'y')]"
+    (root / "it.py").write_text(
+        f"def call_api(prompt, options, context):\n    return {{'output': prompt + ' ' + str({kinds})}}\n",
+        "utf-8",
+    )
+    (root / "make.py").write_text(f"def made(context):\n    return 'made ' + str({kinds})\n", "utf-8")
+    attempts, _ = await run(root)
+    assert [attempt.outcome for attempt in attempts] == ["passed", "passed"], attempts[0].message
+    told = [attempt.response_text for attempt in attempts]
+    assert told == ["one two ['str', 'str']", "made ['str', 'str'] ['str', 'str']"]

@@ -137,7 +137,7 @@ def context_of(evidence: JudgeInput, config: Any = None) -> dict[str, Any]:
             }
     context: dict[str, Any] = {
         "prompt": evidence.prompt_sent,
-        "vars": evidence.vars,
+        "vars": js.handed(evidence.vars),
         "test": evidence.test if evidence.test is not None else promptfoo_words.test_of(case),
         "logProbs": reply.log_probs if reply else None,
         "provider": {"id": case.agent} if case.agent else None,

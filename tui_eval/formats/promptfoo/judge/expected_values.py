@@ -164,7 +164,7 @@ async def transformed(
     shown = _short(transform)
     reply = evidence.reply()
     context: dict[str, Any] = {
-        "vars": evidence.vars,
+        "vars": js.handed(evidence.vars),
         "prompt": prompt or {"label": evidence.prompt_sent or ""},
     }
     if reply is not None and reply.metadata:

@@ -41,7 +41,8 @@ async def webhook(call: AssertionCall) -> Result:
     if needed := sends_to(url):
         call.services.trust.require(needed)
     evidence = call.evidence
-    body = {"output": call.output, "context": {"prompt": evidence.prompt_sent, "vars": evidence.vars}}
+    context = {"prompt": evidence.prompt_sent, "vars": js.handed(evidence.vars)}
+    body = {"output": call.output, "context": context}
     import httpx
 
     try:

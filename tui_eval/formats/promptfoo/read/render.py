@@ -331,7 +331,7 @@ def function_of(
     """
     entry = case.provider if isinstance(case.provider, dict) else {}
     provider = {"id": entry.get("id", case.agent), "label": entry.get("label")}
-    context = {"vars": vars, "provider": provider, "config": beside(case, "promptConfig") or {}}
+    context = {"vars": js.handed(vars), "provider": provider, "config": beside(case, "promptConfig") or {}}
     command = made.get("command")
     if isinstance(command, str):
         trust.require(command_name(command, "to make a prompt", base, root))

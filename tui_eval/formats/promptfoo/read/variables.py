@@ -61,20 +61,12 @@ def loaded(name: str, value: Any, base: Path, root: Path, trust: Trust, compat: 
     if ending in MEDIA and not flag("PROMPTFOO_DISABLE_MULTIMEDIA_AS_BASE64"):
         return _media(name, plain, ending, _bytes(name, plain, base, root, trust))
     found = file_value(name, plain, base, root, trust)
-    return as_text(plain, found) if compat == "reference" else found
-
-
-def as_text(plain: str, found: Any) -> str:
-    """A variable's file as promptfoo fills it in: the text, of YAML the same as compact JSON."""
-    if isinstance(found, str):
-        return found
-    if plain.lower().endswith(".json"):
-        return found.source
-    return js.json_text(found)
+    return found.handed if compat == "reference" and not isinstance(found, str) else found
 
 
 def file_value(name: str, plain: str, base: Path, root: Path, trust: Trust) -> Any:
-    """The text of a file, trimmed; YAML and JSON also answer `{{name.key}}` and `{{name[0]}}`.
+    """The text of a file, trimmed; YAML and JSON also answer `{{name.key}}` and `{{name[0]}}`. Code gets the text, as
+    all gets it in promptfoo: of YAML the same as compact JSON.
 
     Raises:
         RenderError: it is missing, too large or not text.
@@ -89,9 +81,11 @@ def file_value(name: str, plain: str, base: Path, root: Path, trust: Trust) -> A
     document = yaml_lines.load(text, plain, core=True)
     if document.misread:
         raise RenderError(f"{name}: {document.misread[0].problem}")
-    if isinstance(document.value, dict):
-        return FileValue(text, document.value)
-    return FileList(text, document.value) if isinstance(document.value, list) else text
+    value = document.value
+    if not isinstance(value, dict | list):
+        return text
+    given = text if plain.lower().endswith(".json") else js.json_text(value)
+    return FileValue(text, value, given) if isinstance(value, dict) else FileList(text, value, given)
 
 
 async def with_code(
