@@ -25,6 +25,7 @@ from tui_eval.engine.suite_cache import SuiteCache
 from tui_eval.model import Attempt, Case, JudgeUse
 from tui_eval.store.index import Index
 from tui_eval.store.missing_cases import unread_errors_of
+from tui_eval.store.printed_commands import from_here
 from tui_eval.store.reader import RunReader
 
 JOB = {
@@ -228,15 +229,50 @@ async def test_interrupted_runs_go_on_where_they_were(project) -> None:
     await active.runner.interrupt()
     assert await running == "interrupted"
     assert [row.state for row in reader.attempts()] == ["done", "done", "waiting", "waiting"]
-    (root / "agent.script.yaml").write_text("default: {say: ok}\n")
     done: list[str] = []
     again = await asyncio.to_thread(resume, folder, on_done=lambda job, n, a: done.append(a.case_id))
+    assert not again.said_first, "nothing changed, and what was under way was put back"
+    (root / "agent.script.yaml").write_text("default: {say: ok}\n")
     assert await again.execute() == "finished"
     assert done == ["suite.yaml::slow three", "suite.yaml::four"]
     assert [row.outcome for row in RunReader(folder).attempts()] == ["passed"] * 4
     assert RunReader(folder).info().note == ""  # it was interrupted, and is not
     with pytest.raises(NothingToRun, match="complete"):
         resume(folder)
+
+
+async def test_going_on_says_what_changed_since_the_kept_results_and_what_is_asked_again(project) -> None:
+    """Of a run that was killed: nobody wrote down how it ended."""
+    names = ("one", "two", "slow three", "slow four")
+    root = project(suite=suite_of(*names), script=SLOW)
+    (root / "expected.txt").write_text("o")
+    text = (root / "suite.yaml").read_text().replace("[o]", "['file://expected.txt']", 1)
+    (root / "suite.yaml").write_text(text)
+    active = await asyncio.to_thread(prepare, RunRequest(paths=[str(root / "suite.yaml")], concurrency=2))
+    running = asyncio.create_task(active.execute())
+    assert active.writer is not None
+    folder, copy = active.writer.folder, root / ".tui-eval" / "runs" / "20200101-000000-00000"
+    reader = RunReader(folder)
+    await until(lambda: [row.state for row in reader.attempts()] == ["done"] * 2 + ["running"] * 2)
+    await until(lambda: "agents" in reader.info().provenance)
+    with closing(sqlite3.connect(folder / "run.db")) as connection:
+        copy.mkdir()
+        with closing(sqlite3.connect(copy / "run.db")) as killed:
+            connection.backup(killed)
+    await active.runner.interrupt()
+    await running
+    (root / "agent.script.yaml").write_text("default: {say: okay}\n")
+    (root / "expected.txt").write_text("k")
+    (root / "suite.yaml").write_text(text.replace("input: 'two'", "input: 'and two'"))
+    again = await asyncio.to_thread(resume, copy)
+    under_way, changes = again.said_first
+    assert under_way == "2 attempts were under way when the run was cut off, and are asked again"
+    assert changes == (
+        "changed since the 2 kept results of this run: agent helper (its files), expected.txt, suite.yaml::two (the run "
+        f"keeps it as it was); to run all of it anew: tui-eval run {from_here(root / 'suite.yaml')}"
+    )
+    assert await again.execute() == "finished"
+    assert RunReader(copy).info().note == changes
 
 
 async def test_a_rerun_of_columns_that_was_interrupted_goes_on_in_those_columns(project) -> None:

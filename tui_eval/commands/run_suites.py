@@ -214,6 +214,8 @@ def _execute(
         active.environment.tell = warn
     active.on_word = warn
     active.writer.tell(warn)
+    for line in active.said_first:
+        warn(line)
     info = active.writer.info
     progress.start(
         len(active.tickets), info.agents, info.scripted, info.id if keep else "", shard_words(info.provenance)

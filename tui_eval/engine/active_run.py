@@ -76,6 +76,8 @@ class ActiveRun:
         """What cannot be seen of its agents, where their kept answers are taken."""
         self.note = ""
         """What is said of the run besides why it was stopped."""
+        self.said_first: list[str] = []
+        """What is said before it begins, or goes on."""
 
     def _say(self, line: str) -> None:
         """What a person should know of where the run goes."""
@@ -99,9 +101,11 @@ class ActiveRun:
                 self.environment.masker,
             )
         )
+        kept = asyncio.create_task(self._keep(facts))
         try:
             return await self.runner.run(self.tickets)
         finally:
+            kept.cancel()
             await self._sum_up()
             await self._assess()
             ended = await self.environment.hooks.end() if self.environment.hooks is not None else []
@@ -176,6 +180,13 @@ class ActiveRun:
                 reader.close()
         except StoreError:
             return  # the disk refused; the run says so
+
+    async def _keep(self, facts: asyncio.Task[dict[str, Any]]) -> None:
+        """Write down at once what the run begins with: who goes on with one that was killed can see what changed."""
+        found = await asyncio.shield(facts)
+        if self.writer is not None:
+            self.writer.info.provenance = {**found, **self.writer.info.provenance}
+            self.writer.update_info()
 
     async def _found(self, facts: asyncio.Task[dict[str, Any]]) -> dict[str, Any]:
         """The provenance; after an interrupt it is waited for a moment: a file system may never answer."""

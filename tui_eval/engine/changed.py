@@ -31,6 +31,7 @@ from tui_eval.engine.plan import Job, databases_of
 from tui_eval.engine.shards import group_keys
 from tui_eval.formats import format_of
 from tui_eval.guard.trust import NeedsTrust, Trust
+from tui_eval.model import Suite
 from tui_eval.store import judged_under
 from tui_eval.store.case_state import Column, column_of
 from tui_eval.store.reader import RunReader
@@ -121,6 +122,37 @@ def provenance_in(store: Store) -> Callable[[str], Provenance]:
         return {}
 
     return of
+
+
+def changed_since(
+    provenance: Provenance,
+    asked: Iterable[Job],
+    marks: Fingerprints,
+    hashes: Mapping[str, str],
+    suites: Iterable[Suite],
+) -> list[str]:
+    """What of that which a run's kept results rest on is otherwise by now, in words: agents, files that cases name, cases
+    in their suites. What the run does not say of it is none. Blocking: it reads files.
+
+    Args:
+        asked: What is still to be run, of agents that have results.
+        hashes: The content of the run's cases, by their ids.
+        suites: As they are today.
+    """
+    found: list[str] = []
+    agents = _mapping(provenance, "agents")
+    for name, spec in {job.agent: job.spec for job in asked}.items():
+        before = _mapping(agents, name)
+        now = marks.agent(spec) if spec is not None and before else {}
+        if now and now != before:
+            same = all(now[part] == before.get(part) for part in ("type", "config"))
+            found.append(f"agent {name} ({'its files' if same else 'its configuration'})")
+    for path, mark in _mapping(provenance, "files").items():
+        if marks.of(marks.root / path) != mark:
+            found.append(str(path))
+    today = {case.case_id: case.content_hash for suite in suites for case in suite.cases}
+    edited = [case_id for case_id, known in hashes.items() if today.get(case_id, known) != known]
+    return found + [f"{case_id} (the run keeps it as it was)" for case_id in edited]
 
 
 class VerdictSettings:

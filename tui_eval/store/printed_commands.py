@@ -42,6 +42,14 @@ def resume_command(reference: str | Path, options: Mapping[str, Any]) -> str:
     return shell_line([*words, *_trust(options)])
 
 
+def run_command(places: Iterable[Path], options: Mapping[str, Any]) -> str:
+    """Runs anew what a run of these places ran; `options` are those it was started with."""
+    words = ["tui-eval", "run", *(configs_of(options) or map(from_here, places))]
+    for name, option in (("agents", "--agent"), ("models", "-m"), ("select", "-s")):
+        words += [word for value in _texts(options, name) for word in (option, value)]
+    return shell_line([*words, *run_options(options)])
+
+
 def rescore_command(reference: str | Path, options: Mapping[str, Any]) -> str:
     """Judges a run's answers again; `options` are those of the run that did it."""
     words = ["tui-eval", "rescore", str(reference), *_env_files(options)]

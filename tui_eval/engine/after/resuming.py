@@ -13,6 +13,8 @@ from tui_eval.assertions.judging import OPEN
 from tui_eval.config.project import Config, find_root, load, read_withheld
 from tui_eval.engine.active_run import UNFINISHED_COST, ActiveRun, cost_limit
 from tui_eval.engine.attempt.continuing import place
+from tui_eval.engine.changed import changed_since
+from tui_eval.engine.fingerprints import Fingerprints
 from tui_eval.engine.kept_cases import is_masked, restored
 from tui_eval.engine.places.chosen_place import check_place
 from tui_eval.engine.plan import Job, plan, same_column
@@ -35,11 +37,12 @@ from tui_eval.engine.wants import wants_of_jobs
 from tui_eval.formats import format_of, reading
 from tui_eval.guard import figures
 from tui_eval.guard.secrets import MASK, in_addresses
+from tui_eval.guard.spelling import some_of
 from tui_eval.guard.trust import Trust
 from tui_eval.guard.trust_store import trust_for
 from tui_eval.model import Attempt, Case, Suite
 from tui_eval.store.missing_cases import is_only_named
-from tui_eval.store.printed_commands import by_typing, rescore_command, resume_command
+from tui_eval.store.printed_commands import by_typing, rescore_command, resume_command, run_command
 from tui_eval.store.reader import RunReader
 from tui_eval.store.rescued import bring_back
 from tui_eval.store.run_folders import SET_BACK_MOST, Store, StoreError, is_alive
@@ -150,6 +153,7 @@ def resume(
     mark_failed(jobs, environment)
     earlier = recall(environment, folder, jobs)
     environment.begin(_runs_again(info, attempts))
+    changes = _changes(info, rows, attempts, jobs, loaded, config, trust)
     writer = RunWriter(folder, info)
     for ref, model in renamed.items():
         writer.model(ref, model)
@@ -157,7 +161,55 @@ def resume(
     active.runner.earlier = earlier
     active.runner.go_on_from(spent)
     active.tickets = active.runner.tickets(references)
+    active.note = changes
+    active.said_first = [line for line in (_cut_off(open_attempts), changes) if line]
     return active
+
+
+def _cut_off(open_attempts: Sequence[AttemptRow]) -> str:
+    """That attempts were under way when the run was killed; one that was interrupted has put them back."""
+    count = sum(row.state in ("running", "retrying") for row in open_attempts)
+    if count == 1:
+        return "1 attempt was under way when the run was cut off, and is asked again"
+    return f"{count:,} attempts were under way when the run was cut off, and are asked again" if count else ""
+
+
+def _changes(
+    info: RunInfo,
+    rows: Mapping[int, StoredCase],
+    attempts: Sequence[AttemptRow],
+    jobs: Sequence[Job],
+    loaded: Mapping[str, Suite],
+    config: Config,
+    trust: Trust,
+) -> str:
+    """What changed since the results that the run keeps, in one line with how to run all of it anew; empty: nothing that
+    can be seen."""
+    kept = [rows[row.case_ref] for row in attempts if row.state == "done" and row.case_ref in rows]
+    if not kept:
+        return ""
+    agents = {row.agent for row in kept}
+    suites = dict(loaded)
+    for row in rows.values():
+        # Of a format that may run code to read a suite only those are read that are needed anyway.
+        if row.suite not in suites and not format_of(row.format).needs_suite:
+            suites[row.suite] = reading.load(config.root / row.suite, config, trust)
+    found = changed_since(
+        info.provenance,
+        [job for job in jobs if job.agent in agents],
+        Fingerprints(config, trust),
+        {row.case_id: row.content_hash for row in rows.values()},
+        suites.values(),
+    )
+    if not found:
+        return ""
+    results = f"{len(kept):,} kept result{'s' * (len(kept) != 1)}"
+    anew = run_command((config.root / path for path in info.paths), info.options)
+    return f"changed since the {results} of this run: {some_of(found, _NAMED)}; to run all of it anew: {anew}"
+
+
+_NAMED = 3
+"""Of what changed, what is named."""
 
 
 def _asked_for_now(info: RunInfo, overrides: RunRequest) -> tuple[RunRequest, list[str]]:

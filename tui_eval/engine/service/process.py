@@ -227,7 +227,7 @@ class EngineServer:
             "folder": str(run.writer.folder),
             "attempts": len(run.tickets),
             "problems": [str(problem) for problem in run.problems if problem.level == "error"],
-            "note": run.note,
+            "note": "; ".join(filter(None, run.said_first or [run.note])),
         }
 
     def _finished(self, run_id: str) -> None:

@@ -311,7 +311,8 @@ class RunController:
             self._notices.log("error", problem)
         self._front_run.follow(started.folder)
         self._front_run.open(started.folder)
-        self._notices.say(f"going on, {started.attempts} attempt{'s' if started.attempts != 1 else ''}")
+        words = f"going on, {started.attempts} attempt{'s' if started.attempts != 1 else ''}"
+        self._notices.say("; ".join(filter(None, [words, started.note])))
 
     # -- what it would be
 
