@@ -15,7 +15,7 @@ def main() -> None:
         signal.SIGINT, lambda *_: os._exit(_INTERRUPTED)
     )  # nothing is begun that needs an end
     # What is imported lives as long as the process: looking it over again and again costs a tenth of a start.
-    gc.set_threshold(50_000, 20, 20)
+    gc.set_threshold(200_000, 20, 20)
     from tui_eval.cli import main as program
 
     signal.signal(signal.SIGINT, before)

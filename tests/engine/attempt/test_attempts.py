@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -13,6 +14,7 @@ from tests.servers import JsonServer, NaoServer, NeuroSanServer, OpenAIServer, P
 from tests.servers.base import Seen
 from tests.support import TESTS
 from tui_eval.config import project as project_of
+from tui_eval.engine.attempt.attempt_state import Running
 from tui_eval.engine.wants import wants
 from tui_eval.formats import reading
 from tui_eval.guard.trust import Trust
@@ -63,6 +65,29 @@ async def test_what_peoples_python_prints_is_kept(project: Callable[..., Path]) 
     assert attempt.outcome == "passed" and attempt.stdout == "got ['a', 'b']\n"
     assert attempt.tool_call_count == 1
     assert [entry.kind for entry in attempt.transcript] == ["user", "user", "assistant"]
+
+
+async def test_an_attempt_that_has_ended_is_freed_at_once(project: Callable[..., Path]) -> None:
+    """It does not hold itself: of thousands none waits for the collector."""
+    root = project(
+        suite="""
+        agent: bot
+        test_cases:
+          - {name: right, input: hi, expected: {should_contain: [hello]}}
+          - {name: wrong, input: hi, expected: {should_contain: [bye]}}
+        """,
+        config="agents:\n  bot: {type: scripted, script: agent.script.yaml}\n",
+        script="speed: 0\ndefault: {say: hello}\n",
+    )
+    gc.collect()
+    gc.disable()
+    try:
+        _, reader = await go(root)
+        left = sum(isinstance(one, Running) for one in gc.get_objects())
+    finally:
+        gc.enable()
+    assert {row.outcome for row in reader.attempts()} == {"passed", "failed"}
+    assert left == 0
 
 
 @pytest.mark.parametrize(("finish", "noted"), [("length", 1), ("MAX_TOKENS", 1), ("stop", 0)])

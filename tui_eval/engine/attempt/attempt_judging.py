@@ -83,7 +83,10 @@ async def judged(
         trace=trace,
         unknown=collector.unknown_figures,
     )
-    judgement = await formats.judge(evidence)
+    try:
+        judgement = await formats.judge(evidence)
+    finally:
+        services.rows = None  # else the attempt would hold itself, until the collector comes by
     if conversation.context:
         for verdict in judgement.verdicts:
             verdict.turn = conversation.requests[-1].turn
