@@ -10,6 +10,7 @@ from tests.commands.conftest import Cli
 from tests.support.live_run import LiveRun
 from tests.tui.screens.test_compare_screen import run_of_agents
 from tui_eval.reports.web_compare import comparison_page
+from tui_eval.store.index import Index
 from tui_eval.tui.loaders.compare_loader import Half, changed_sides, load_comparison, pairs_of_run
 from tui_eval.tui.state.compare.compare_view import row_line, rows, summary_lines
 
@@ -122,6 +123,14 @@ def test_runs_that_were_judged_by_other_rules_say_so(cli: Cli, project: Path) ->
     assert "compat" not in cli("compare", first, third).out
     page = comparison_page(project, {"before": first, "after": second})
     assert line.capitalize() in page
+    # Each verdict says it too: in the table, in a case, in the index.
+    table = cli("show", second).out
+    assert "passed reference" in table and "reference" not in cli("show", first).out
+    history = Index(project).latest()
+    case_id = next(iter(history))
+    assert [one.compat for one in history[case_id][:3]] == ["documented", "reference", "documented"]
+    assert ", judged by reference\n" in cli("show", second, case_id).out
+    assert "judged by reference" not in cli("show", third, case_id).out
     compared = load_comparison(
         project, *(Half(project / ".tui-eval/runs" / name) for name in (first, second))
     )

@@ -44,6 +44,7 @@ from tui_eval.reports import console_table
 from tui_eval.reports.rows_shown import rows_shown, table_lines
 from tui_eval.store.encoding import encode_json
 from tui_eval.store.index import Index
+from tui_eval.store.judged_under import compat_of
 from tui_eval.store.printed_commands import resume_command
 from tui_eval.store.reader import RunReader
 from tui_eval.store.run_folders import Store, StoreError
@@ -79,6 +80,7 @@ def show(reference: str, case_name: str | None) -> int:
         if not meant:
             some = ", ".join(dict.fromkeys(case.name for case in cases[:8]))
             raise CommandError(f"run {reference} has no case {case_name!r}; it has: {some}")
+        compat = compat_of(with_reader.info())
         for case, name in meant:
             usual = _usual_tokens(case)
             rows = with_reader.attempts(case.id)
@@ -87,7 +89,7 @@ def show(reference: str, case_name: str | None) -> int:
             for row in rows:
                 attempt = with_reader.attempt(row.id)
                 if attempt is not None:
-                    say(attempt_text(attempt, name, usual, with_reader.folder))
+                    say(attempt_text(attempt, name, usual, with_reader.folder, compat(case.suite)))
                 elif row.state == "done":
                     warn(f"attempt {row.attempt} of {name}: its record is missing")
         return EXIT_OK
@@ -142,13 +144,18 @@ def _judges(attempt: Attempt) -> str:
 
 
 def attempt_text(
-    attempt: Attempt, name: str, usual: Mapping[str, str] | None = None, folder: Path | None = None
+    attempt: Attempt,
+    name: str,
+    usual: Mapping[str, str] | None = None,
+    folder: Path | None = None,
+    compat: str = "",
 ) -> str:
     """An attempt for reading: outcome, transcript, verdicts, rows that differ as one table; `usual` is
-    said beside the verdicts of a type, `folder` is the run's."""
+    said beside the verdicts of a type, `folder` is the run's, `compat` the rules that it was judged by."""
     lines = [
         f"{visible(name, newlines=False)}, attempt {attempt.attempt} with {attempt.agent}: {attempt.outcome} ({attempt.message})"
-        f"{', cached' if attempt.cached else ''}{f', {judges}' if (judges := _judges(attempt)) else ''}",
+        f"{', cached' if attempt.cached else ''}{f', {judges}' if (judges := _judges(attempt)) else ''}"
+        f"{', judged by reference' if compat == 'reference' else ''}",
         "",
     ]
     for entry in attempt.transcript:

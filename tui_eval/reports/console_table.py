@@ -15,6 +15,7 @@ from tui_eval.model import Outcome
 from tui_eval.store import case_state
 from tui_eval.store.case_state import Column
 from tui_eval.store.failure_modes import Assessment, classified
+from tui_eval.store.judged_under import compat_of
 from tui_eval.store.missing_cases import is_only_named
 from tui_eval.store.printed_commands import by_typing, configs_of, from_here, run_options, shell_line
 from tui_eval.store.reader import RunReader
@@ -40,8 +41,10 @@ _SHORT = 24
 class RunTable:
     """What is printed at the end of a run. Its cases are added one by one, and of each no more is kept than its line."""
 
-    def __init__(self) -> None:
+    def __init__(self, compat: Callable[[str], str] = lambda suite: "") -> None:
+        """`compat` says by a suite the rules that the run was judged by (`store.judged_under`)."""
         self.sums = RunSums()
+        self._compat = compat
         self._lines: list[tuple[str, ...]] = []
         self._widths = [len(name) for name in _HEADER]
         self._tokens: int | None = None
@@ -60,7 +63,7 @@ class RunTable:
         Raises:
             StoreError: it cannot be read.
         """
-        table = cls()
+        table = cls(compat_of(reader.info()))
         for case, attempts in reader.by_case(listed=True):
             table.add(case, attempts)
         table.tell_apart(lambda: reader.by_case(listed=True))
@@ -100,6 +103,8 @@ class RunTable:
             status += " flaky"
         if item.cached:
             status += " cached" if item.cached == item.attempts else f" cached {item.cached}"
+        if item.attempts and self._compat(case.suite) == "reference":
+            status += " reference"
         cells = (
             visible(case.model or case.agent, newlines=False), status,
             visible(item.cause or item.message, newlines=False), "" if tokens is None else f"{tokens:,}",
@@ -160,6 +165,8 @@ class RunTable:
             head = f"{_WORDS[item.outcome]}: {''.join(self._named(case))}"
             if item.attempts > 1:
                 head += f" ({item.passed} of {item.attempts} passed, {item.required} required)"
+            if self._compat(case.suite) == "reference":
+                head += " (judged by reference)"
             lines = [head]
             why = why_not(attempts)
             told = (reasons(why.telling) if why.telling is not None else []) or [item.message]

@@ -25,14 +25,14 @@ from tui_eval.case_names import full_name, number_of_test
 from tui_eval.guard import figures, private
 from tui_eval.store.case_state import Column
 from tui_eval.store.digests import connect_or_renew, is_damage
-from tui_eval.store.judged_under import other_rules
+from tui_eval.store.judged_under import compat_of, other_rules
 from tui_eval.store.reader import RunReader
 from tui_eval.store.run_folders import DATABASE, DamagedRun, NewerRun, Store, StoreError, is_alive, moved_to
 from tui_eval.store.schema import Asked, CaseHistory, RunInfo, RunSummary, StoredCase
 from tui_eval.store.shard_runs import shard_words
 from tui_eval.store.summary import CaseSummary, RunSums, summarise
 
-_VERSION = 17
+_VERSION = 18
 _KEPT_PER_COLUMN = 12
 _BUSY_SECONDS = 10.0
 _NAMED = 3
@@ -52,13 +52,13 @@ CREATE TABLE results (
     passed INTEGER NOT NULL, attempts INTEGER NOT NULL, finished_at REAL NOT NULL, duration_ms REAL,
     tokens INTEGER, cost REAL, content_hash TEXT NOT NULL, message TEXT NOT NULL,
     own_attempts INTEGER NOT NULL, asked TEXT NOT NULL, cause TEXT NOT NULL, alike TEXT NOT NULL,
-    cached INTEGER NOT NULL, judge_cost REAL, judges TEXT NOT NULL, answers TEXT NOT NULL);
+    cached INTEGER NOT NULL, judge_cost REAL, compat TEXT NOT NULL, judges TEXT NOT NULL, answers TEXT NOT NULL);
 CREATE INDEX results_by_case ON results (case_id, finished_at);
 CREATE INDEX results_by_run ON results (run_id);
 """
 _RESULT_COLUMNS = (
     "run_id, case_id, agent, model, outcome, passed, attempts, finished_at, duration_ms, tokens, cost,"
-    " content_hash, message, own_attempts, asked, cause, alike, cached, judge_cost, judges"
+    " content_hash, message, own_attempts, asked, cause, alike, cached, judge_cost, compat, judges"
 )
 _RUN_COLUMNS = (
     "id, state, started_at, finished_at, what, agents, total, passed, failed, errors, cancelled, cost, linked_to,"
@@ -520,7 +520,7 @@ def _write(
 ) -> None:
     connection.execute("INSERT OR IGNORE INTO case_sets VALUES (?, ?)", (run[-2], marks))
     connection.execute(f"INSERT INTO runs VALUES ({','.join('?' * len(run))})", run)
-    connection.executemany(f"INSERT INTO results VALUES ({','.join('?' * 21)})", results)
+    connection.executemany(f"INSERT INTO results VALUES ({','.join('?' * 22)})", results)
     connection.execute("COMMIT")
 
 
@@ -573,6 +573,7 @@ def _values(
     cost: float | None = None
     saved: float | None = None
     asked: str = _asked(info)
+    judged_by = compat_of(info)
     # A part of a run, or a step, in which nothing was judged changes nothing of what there was.
     part = bool(info.linked_to or info.stepped)
     open_cases: set[str] = set()
@@ -619,13 +620,14 @@ def _values(
         now = own
         if together:
             now = together.get(Column(own.agent, own.model or ""), {}).get(own.case_id, own)
+        rules = now.compat or judged_by(own.suite)
         results.append(
             (
                 info.id, own.case_id, own.agent, own.model, now.outcome, now.passed, now.attempts,
                 finished, None if judged is not None else own.duration_ms,
                 None if judged is not None else own.tokens, own.cost,
                 case.content_hash, now.message, own.attempts, asked,
-                now.cause, now.alike, now.cached, own.judge_cost, judged or "", " ".join(answers),
+                now.cause, now.alike, now.cached, own.judge_cost, rules, judged or "", " ".join(answers),
             )
         )  # fmt: skip
     if asked == "own" and open_cases:

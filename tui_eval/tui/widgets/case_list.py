@@ -15,14 +15,14 @@ from tui_eval.guard.text import clip, visible
 from tui_eval.store.notes import HumanNote
 from tui_eval.tui.handlers import Handler
 from tui_eval.tui.keys import bindings
-from tui_eval.tui.state.case.case_history import note_sign
+from tui_eval.tui.state.case.case_history import note_sign, rules_spans
 from tui_eval.tui.state.lists.case_entry import CaseRow, Extent, line_reason
 from tui_eval.tui.state.lists.case_tree import Tree, TreeLine
 from tui_eval.tui.state.lists.entries import ATTEMPT_STATUSES
 from tui_eval.tui.state.lists.telling_apart import cut, listed, shares
 from tui_eval.tui.state.text import formatting
 from tui_eval.tui.state.text.fitting import end_of, fit, middle, wrap
-from tui_eval.tui.state.text.lines import Line, Span, line_of
+from tui_eval.tui.state.text.lines import Line, Span, line_of, width_of
 from tui_eval.tui.widgets.looks import Look
 from tui_eval.tui.widgets.row_view import RowView
 
@@ -233,6 +233,10 @@ class CaseLines(RowView):
         if flaky and word.startswith("flaky") and self.symbols.unicode and self.kind == "suites":
             said.append(Span(f" {word}", style))
             room -= cell_len(word) + 1
+        if entry.compat == "reference" and not self._is_said_above(shown):
+            mark = rules_spans(entry.compat, " ")
+            said += mark
+            room -= width_of(mark)
         aside, message = self._aside(shown, entry)
         told = (entry.variant if called == entry.name else "", shown.beside)
         parted = [visible(clip(one, 100), newlines=False) for one in told]
@@ -284,6 +288,13 @@ class CaseLines(RowView):
             old = formatting.age(self.now() - entry.finished_at) if entry.finished_at and status else ""
             parts.append(Span(" " + fit(old, columns.age, right=True), dim))
         return parts
+
+    def _is_said_above(self, shown: TreeLine) -> bool:
+        """Whether the line of its test, its suite or the run says that all verdicts are by `compat: reference`."""
+        if any(line.kind == "test" and line.summary.compat == "reference" for line in shown.above):
+            return True
+        suites = self.kind == "run" or any(line.kind == "suite" for line in shown.above)
+        return suites and self.cases.extent.all_by_reference
 
     def _aside(self, shown: TreeLine, entry: CaseRow) -> tuple[str, bool]:
         """What is said beside a name, and whether that is a message: why it failed or waits, else where the
@@ -381,6 +392,8 @@ class CaseLines(RowView):
         errors = sum(problem.level == "error" for problem in shown.suite.problems) if shown.suite else 0
         if errors:
             right.insert(0, Span(f" {errors} problem{'s' if errors > 1 else ''}", "bad"))
+        if shown.kind == "suite" and shown.counts.total() and self.cases.extent.all_by_reference:
+            right = [*rules_spans("reference", " "), *right]
         counted = shown.key.startswith("cause\n")  # its name begins with how many there are
         if counted and len(right) == 1:
             right = [Span(right[0].text.rstrip("0123456789,"), right[0].style)]

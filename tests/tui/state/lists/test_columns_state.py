@@ -15,6 +15,9 @@ from tui_eval.tui.state.lists.entries import failing, not_passed, suite_entries
 from tui_eval.tui.state.runs.run_estimate import Who
 from tui_eval.tui.state.runs.run_group import RunGroup
 from tui_eval.tui.state.runs.run_view import RunView
+from tui_eval.tui.state.text.formatting import Symbols
+from tui_eval.tui.state.text.lines import plain
+from tui_eval.tui.widgets.case_list import CaseLines
 
 
 def result(
@@ -160,3 +163,28 @@ def test_what_a_run_will_cost_is_known_by_column() -> None:
     ).cost == pytest.approx(2.02)
     history = [result("a", "dear", "passed", 2.0, cost=1.0), result("a", "own", "passed", 1.0, "own", 0.01)]
     assert estimate([Planned(history, 1, [Who("bot")])], 1).cost == pytest.approx(0.01)
+
+
+def test_verdicts_by_reference_are_marked_once_where_all_are_and_else_in_their_rows() -> None:
+    def lines(*rules: str) -> list[str]:
+        results = [
+            result(case, model, outcome, 10.0)
+            for case in ("one/s::a", "one/s::b")
+            for model, outcome in (("good", "passed"), ("sloppy", "failed"))
+        ]
+        for one, compat in zip(results, rules, strict=True):
+            one.compat = compat
+        state = app_state(*results)
+        painted = CaseLines("suites", Symbols())
+        painted.cases = build(suite_entries(state), state.suites, View(unfolded={"one/s", "two/s"}))
+        return [plain(painted.tree_line(line, 100)) for line in painted.cases.lines]
+
+    marked = [line for line in lines(*["reference"] * 4) if "reference" in line]
+    assert [line.split()[1] for line in marked] == ["s"]
+    of_one_test = [line for line in lines("reference", "reference", "documented", "") if "reference" in line]
+    assert len(of_one_test) == 1 and " a " in of_one_test[0]
+    of_one_row = [
+        line for line in lines("documented", "reference", "documented", "documented") if "reference" in line
+    ]
+    assert len(of_one_row) == 1 and "sloppy" in of_one_row[0]
+    assert not [line for line in lines(*["documented"] * 4) if "reference" in line]

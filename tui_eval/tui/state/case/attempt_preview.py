@@ -8,6 +8,7 @@ from itertools import chain
 from tui_eval.model import Attempt, Entry, Verdict
 from tui_eval.tui.state.case.agent_tree import reading_order, short_name
 from tui_eval.tui.state.case.case_content import CaseContent, outcome_style
+from tui_eval.tui.state.case.case_history import rules_spans
 from tui_eval.tui.state.case.entry_blocks import reply_lines
 from tui_eval.tui.state.case.expectation_marks import Expectations
 from tui_eval.tui.state.case.explain import in_short
@@ -108,7 +109,11 @@ def _outcome(content: CaseContent, attempt: Attempt) -> Line:
     many = len(content.placed)
     which = f"attempt {content.number} of {many}" if many > 1 else ""
     told = " · ".join(part for part in (facts_of(attempt), which) if part)
-    return (Span(f"{GLYPHS.get(state, '')} {state}", outcome_style(state)), Span(f"  {told}", "muted"))
+    return (
+        Span(f"{GLYPHS.get(state, '')} {state}", outcome_style(state)),
+        Span(f"  {told}", "muted"),
+        *rules_spans(content.compat, " · "),
+    )
 
 
 def _error(attempt: Attempt, wrong: Sequence[Verdict]) -> list[Line]:

@@ -63,6 +63,8 @@ class CaseRow:
     """What those that fail the same way have in common (`lacks "2 years"`): the line of their group. Empty where
     only the message says why."""
     detail: str = ""
+    compat: str = ""
+    """The rules that what counts of it was judged by (`store.judged_under`); empty where that is not known."""
     note: HumanNote | None = None
     """What a person said of the case's newest answer that was noted on."""
     variant: str = ""
@@ -99,8 +101,16 @@ class Extent:
     word: int = 0
     """Cells of the longest outcome."""
     flaky: bool = False
+    by_reference: bool = False
+    by_others: bool = False
+    """Whether any has ended that was judged by `compat: reference`, and any that was not."""
     suites: bool = False
     """Whether they are of several suites."""
+
+    @property
+    def all_by_reference(self) -> bool:
+        """Whether whatever has ended was judged by `compat: reference`."""
+        return self.by_reference and not self.by_others
 
     def widen(self, entry: CaseRow) -> bool:
         """Take an entry in; says whether that changed anything."""
@@ -118,6 +128,8 @@ class Extent:
             ("age", entry.finished_at),
             ("limit", entry.ends_at),
             ("flaky", entry.flaky),
+            ("by_reference", entry.compat == "reference"),
+            ("by_others", entry.finished_at and entry.compat != "reference"),
         ):
             if has and not getattr(self, name):
                 setattr(self, name, True)

@@ -296,6 +296,13 @@ def _tell_apart(lines: Iterable[TreeLine]) -> None:
             line.beside_differs = ends.get(line.beside, NOT_AT_ALL)
 
 
+def _rules(line: TreeLine, members: Sequence[CaseRow]) -> str:
+    """`reference` where all rows of a test were judged by it, or any that are folded away."""
+    rules = [entry.compat for entry in members if entry.finished_at]
+    known = any if line.folded or line.kind == "fold" else all
+    return "reference" if rules and known(one == "reference" for one in rules) else ""
+
+
 def summary_row(line: TreeLine) -> CaseRow:
     """What a test's line or a fold shows of its rows: the outcome of those that stand worst, how many do (failed and
     in error: how many did not pass), the reason where they share it."""
@@ -337,6 +344,7 @@ def summary_row(line: TreeLine) -> CaseRow:
         flaky=any(one.flaky for one in members),
         trend=(),
         cached=min((one.cached for one in members), default=0),
+        compat=_rules(line, members),
         started_at=None,
         ends_at=None,
         cause=(_shared_reason(same) if len(causes) == 1 else f"{len(causes)} reasons") if line.folded else "",

@@ -105,7 +105,7 @@ def _of_past(entry: CaseRow, results: Sequence[CaseHistory]) -> CaseRow:
     entry.duration_ms = last.duration_ms
     entry.tokens = last.tokens
     entry.cost = last.cost
-    entry.cached = last.cached
+    entry.cached, entry.compat = last.cached, last.compat
     entry.message, entry.cause, entry.alike = last.message, last.cause, last.alike
     entry.agent = last.agent or entry.agent
     return entry
@@ -196,6 +196,8 @@ def _from_group(entry: CaseRow, group: RunGroup, key: str) -> None:
     costs = [row.cost for row in rows if row.cost is not None]
     entry.cost = sum(costs) if costs else None
     entry.cached = sum(row.cached > 0 for row in done)
+    judged = placed[-1].run if placed else run
+    entry.compat = judged.compat(entry.suite) if done else ""
     bad = [one for one in placed if one.row.state == "done" and one.row.outcome != "passed"]
     why = why_not([one.row for one in bad if one.run is placed[-1].run] or [one.row for one in bad])
     entry.cause, entry.alike = why.cause, why.alike

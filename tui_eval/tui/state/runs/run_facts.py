@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from tui_eval.case_names import short_providers
 from tui_eval.guard.text import clip, visible
+from tui_eval.store.judged_under import other_rules
 from tui_eval.store.missing_cases import unread_errors_of
 from tui_eval.store.shard_runs import shard_words
 from tui_eval.store.summary import judges_of
@@ -123,6 +124,8 @@ def figures_line(run: RunView, symbols: Symbols, now: float, width: int, *, alon
     if judges := judges_of(counts.judge_tokens, judge_cost, counts.judge_cached):
         short = judges_of(None, judge_cost)  # what it costs is said before who is asked
         add("text", judges if cell_len(judges) + len(symbols.dot) <= room else short or judges)
+    if rules := other_rules(info):
+        add("note", rules)
     if part := shard_words(info.provenance):
         add("text", part)
     if errors := unread_errors_of(info):

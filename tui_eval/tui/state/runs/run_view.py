@@ -6,7 +6,7 @@ Pure: fed with what readers return, no app, no clock and no database of its own.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -14,6 +14,7 @@ import msgspec
 
 from tui_eval.guard import figures
 from tui_eval.model import Outcome
+from tui_eval.store.judged_under import compat_of
 from tui_eval.store.schema import AttemptRow, LiveRow, RunInfo, StoredCase
 
 TEXT_KINDS = ("assistant", "reasoning")
@@ -102,6 +103,13 @@ class RunView:
         self._counted: dict[int, str] = {}
         self._working: set[int] = set()
         self._arrivals: deque[tuple[float, int]] = deque()
+        self._rules: tuple[RunInfo, Callable[[str], str]] | None = None
+
+    def compat(self, suite: str) -> str:
+        """The rules that a suite's verdicts were made by; empty where that is not known."""
+        if self._rules is None or self._rules[0] is not self.info:
+            self._rules = self.info, compat_of(self.info)
+        return self._rules[1](suite)
 
     # -- feeding
 
