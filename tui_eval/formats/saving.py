@@ -275,5 +275,7 @@ def _stands(value: str, texts: Iterable[str]) -> bool:
     return any(value in text for text in texts)
 
 
-_NAMED = re.compile(r"""\benv\.(\w+)|\benv\[\s*["']([^"'\]]+)|\$\{\??\s*(\w+)\s*\}""")
-"""Variables of the environment that a suite names: of promptfoo's templates, of HOCON."""
+_NAMED = re.compile(
+    r"""\benv\.(\w+)|(?:\benv\s*\[|\benviron(?:\.get)?\s*[\[(]|\bgetenv\()\s*["']([^"'\]]+)|\$\{\??\s*(\w+)\s*\}"""
+)
+"""Variables of the environment that a suite names: of promptfoo's templates, of JavaScript and Python, of HOCON."""

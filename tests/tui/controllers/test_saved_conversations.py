@@ -265,3 +265,30 @@ async def test_what_could_not_be_read_of_the_case_is_said_before_it_is_saved_wit
         assert "left out: suite.yaml:8" in text and "assertion 'should_contian'" in text
         added = [line for line in app.screen.diff.splitlines() if line.startswith("+")]
         assert any("tools_used" in line for line in added) and not any("contian" in line for line in added)
+
+
+COLUMNS = """\
+prompts: ['{{q}}', 'or {{q}}']
+providers: [helper, echo]
+tests:
+- {description: fruit, vars: {q: fig}, assert: [{type: contains, value: never}]}
+scenarios:
+- config: [{vars: {q: what is the price}}]
+  tests: [{description: other, assert: [{type: contains, value: x}]}]
+"""
+
+
+async def test_the_cursor_goes_to_the_new_case_in_the_column_of_the_conversation(tmp_path: Path) -> None:
+    (tmp_path / "promptfooconfig.yaml").write_text(COLUMNS)
+    async with app_on(tmp_path) as (app, pilot):
+        app.places.suites.go_to(CasePointer("promptfooconfig.yaml::fruit::echo::prompt1"))
+        await pilot.pause()
+        await asked_where(app, pilot)
+        assert "promptfooconfig.yaml" in screen_text(app)
+        await pilot.press("enter")
+        await until(lambda: isinstance(app.screen, ChangeScreen), pilot)
+        await pilot.press("enter")
+        new = "promptfooconfig.yaml::fruit (saved)::echo::prompt1"  # whose answer was looked at
+        await until(lambda: new in app.state.by_id, pilot)
+        await pilot.press("U")
+        await until(lambda: under_cursor(app) == new, pilot)

@@ -72,8 +72,9 @@ class SaveController:
         self._core, self._recorded, self._saved, self._bring = services, recorded, saved, bring
         self._places, self._suites = services.places, services.suites
         self.state, self._notices = services.state, services.notices
-        self._saved_suite = ""
-        """The suite whose new case the cursor is to go to once it has been read."""
+        self._saved_suite, self._saved_name, self._column = "", "", ""
+        """The suite whose new case the cursor is to go to once it has been read, what that is called, and the end of
+        its id in the column that the conversation was in."""
 
     def handlers(self) -> dict[str, Handler]:
         """What its key does."""
@@ -184,7 +185,7 @@ class SaveController:
 
         def answer(value: str | None) -> None:
             if value == "write":
-                done = partial(self._saved_case, files, names[0])
+                done = partial(self._saved_case, files, names[0], choice.name, case)
                 self._core.tasks.thread(write, lambda _: done(), self._not_written, name="save")
 
         title = f"{'A new file' if files[0].old is None else 'One more case in'} {names[0]}"
@@ -196,9 +197,10 @@ class SaveController:
         told = [line for line in (left_out(choice.form, case, attempt), *unread(choice.form, case)) if line]
         self._places.show("change", title, diff, told=told, answer=answer)
 
-    def _saved_case(self, files: list[Written], name: str) -> None:
+    def _saved_case(self, files: list[Written], suite: str, name: str, case: Case) -> None:
         self._saved.known([str(file.path) for file in files])
-        self._saved_suite = name
+        self._saved_suite, self._saved_name = suite, name
+        self._column = "".join(f"::{part}" for part in case.case_id.split("::")[2:])
         if files[0].old is None or len(files) > 1:
             self._suites.load()
         else:
@@ -220,4 +222,7 @@ class SaveController:
             words = f"{name} is not below what is open here"
             self._notices.say(f"written, but {words}: tui-eval {shell_line([name])} opens it")
         if suite is not None and suite.cases:
-            self._bring(suite.cases[-1].case_id, name)
+            # A scenario's cases stand behind it, and each of its columns is one.
+            called = [row for row in self.state.rows if row.suite == name and row.name == self._saved_name]
+            ours = [row for row in called if row.case_id.endswith(self._column)] or called[:1]
+            self._bring(ours[-1].case_id if ours else suite.cases[-1].case_id, name)
