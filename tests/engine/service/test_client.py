@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import os
 import time
@@ -11,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tui_eval.config.project import Config
-from tui_eval.engine.service.client import EngineClient
+from tui_eval.engine.service.client import EngineClient, EngineError
 from tui_eval.engine.suite_cache import SuiteCache
 from tui_eval.guard.trust import Trust
 
@@ -42,6 +43,42 @@ async def test_an_answer_that_nobody_waits_for_any_more_is_not_the_next_ones(tmp
         go_on.set()
         assert [await client.cancel("run") for _ in range(3)] == [2, 3, 4]
         await client.close()
+
+
+@pytest.mark.parametrize(
+    "said",
+    [b"HTTP/1.1 400 Bad Request\r\n\r\n", b"[1]\n", b"{}\n", b'{"ok": true}\n', b'{"ok": "OK"}\n', b"\xff\xfe\n",
+     b'{"ok": true, "cancelled": "all"}\n', b"x" * 10_000],
+    ids=["http", "list", "empty", "ok alone", "ok of another kind", "no text", "no number", "without end"],
+)  # fmt: skip
+async def test_what_answers_in_place_of_an_engine_is_called_another_program(
+    tmp_path: Path, said: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tui_eval.engine.service.client._LINE_LIMIT", 1000)
+
+    async def foreign(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readline()
+        writer.write(said)
+        with contextlib.suppress(ConnectionError):
+            await writer.drain()
+        await reader.read()
+        writer.close()
+
+    socket = tmp_path / "s"
+    async with await asyncio.start_unix_server(foreign, str(socket)):
+        (tmp_path / "engine.json").write_text(json.dumps({"socket": str(socket)}))
+        client = EngineClient(tmp_path)
+        await client.attach(tmp_path)
+        with pytest.raises(EngineError, match=r"/s is another program, no engine of tui-eval$"):
+            await asyncio.wait_for(client.cancel("run"), 20)
+        assert not client.connected
+
+
+@pytest.mark.parametrize("facts", [[], {}, {"socket": 1}, {"socket": "a\0b"}, {"socket": "/" + "x" * 300}])
+async def test_where_an_engine_is_said_to_be_can_be_anything(tmp_path: Path, facts: object) -> None:
+    (tmp_path / "engine.json").write_text(json.dumps(facts))
+    with pytest.raises(EngineError, match=r"no engine that can be reached|has ended"):
+        await EngineClient(tmp_path).attach(tmp_path)
 
 
 def test_a_suite_written_while_it_is_read_is_read_again(tmp_path: Path) -> None:

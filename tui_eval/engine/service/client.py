@@ -8,7 +8,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -74,11 +74,12 @@ class EngineClient:
         try:
             facts = json.loads(read_plain(run_folder / "engine.json", _FACTS))
             socket = Path(facts["socket"])
-        except (OSError, ValueError, KeyError):
+        except (OSError, ValueError, KeyError, TypeError):
             raise EngineError(f"run {run_folder.name} is executed by no engine that can be reached") from None
         async with self._lock:
             await self._disconnect()
             self._process = None
+            self._socket = socket
             if not await self._connect(socket):
                 raise EngineError(f"the engine of run {run_folder.name} has ended")
 
@@ -88,22 +89,22 @@ class EngineClient:
         Raises:
             EngineError: nothing to run, or what is wrong with the request.
         """
-        return _started(await self._ask("run", request=msgspec.to_builtins(request)))
+        return _started(await self._ask("run", _STARTED, request=msgspec.to_builtins(request)))
 
     async def resume_run(self, folder: Path, overrides: RunRequest | None = None) -> RunStarted:
         """Go on with an interrupted run (`engine.resuming.resume`)."""
         given = msgspec.to_builtins(overrides or RunRequest())
-        return _started(await self._ask("resume", folder=str(folder), request=given))
+        return _started(await self._ask("resume", _STARTED, folder=str(folder), request=given))
 
     async def rescore(self, folder: Path, overrides: RunRequest) -> RunStarted:
         """Judge recorded answers of a run again (`engine.after.rescoring.rescore`)."""
         given = msgspec.to_builtins(overrides)
-        return _started(await self._ask("rescore", folder=str(folder), request=given))
+        return _started(await self._ask("rescore", _STARTED, folder=str(folder), request=given))
 
     async def cancel(self, run_id: str, attempt_refs: Sequence[int] | None = None) -> int:
         """Cancel these attempts, or all of the run; how many were concerned."""
         refs = None if attempt_refs is None else list(attempt_refs)
-        return int((await self._ask("cancel", run=run_id, attempts=refs))["cancelled"])
+        return (await self._ask("cancel", {"cancelled": int}, run=run_id, attempts=refs))["cancelled"]
 
     async def pause(self, run_id: str, paused: bool = True) -> None:
         """Start nothing new of this run, or go on."""
@@ -159,7 +160,14 @@ class EngineClient:
         async with self._lock:
             await self._disconnect()
 
-    async def _ask(self, operation: str, **values: Any) -> dict[str, Any]:
+    async def _ask(
+        self, operation: str, answered: Mapping[str, type] | None = None, **values: Any
+    ) -> dict[str, Any]:
+        """The engine's answer, which has all that is `answered`.
+
+        Raises:
+            EngineError: what it refuses, that it is gone, or that what answers there is no engine.
+        """
         async with self._lock:
             await self._ensure()
             assert self._reader is not None and self._writer is not None
@@ -168,26 +176,40 @@ class EngineClient:
             try:
                 self._writer.write(encode_json(message) + b"\n")
                 await self._writer.drain()
-                line = await self._answer_to(self._numbers)
+                answer = await self._answer_to(self._numbers)
             except OSError as error:
                 await self._disconnect()
                 raise EngineError(f"the engine is gone: {error}; its log: {self._log()}") from None
-            if not line:
+            except ValueError:  # no JSON, or a line without an end
+                answer = {"ok": None}
+            if not answer:
                 await self._disconnect()
                 raise EngineError(f"the engine ended; its log: {self._log()}")
-        answer = json.loads(line)
-        if not answer.get("ok"):
+            has = answer["ok"] is not True or all(
+                isinstance(answer.get(name), kind) for name, kind in (answered or {}).items()
+            )
+            if not isinstance(answer["ok"], bool) or not has:
+                await self._disconnect()
+                raise EngineError(f"what answers at {self._socket} is another program, no engine of tui-eval")
+        if not answer["ok"]:
             raise EngineError(str(answer.get("error", "the engine refused")))
         return answer
 
-    async def _answer_to(self, number: int) -> bytes:
-        """The line that answers this message; empty where there will be none. Answers that were no longer
-        waited for (their asker was cancelled) come before it."""
+    async def _answer_to(self, number: int) -> dict[str, Any]:
+        """What answers this message; empty where nothing will. Answers that were no longer waited for (their asker was
+        cancelled) come before it.
+
+        Raises:
+            ValueError: what comes is no answer of an engine.
+        """
         assert self._reader is not None
         while line := await self._reader.readline():
-            if json.loads(line).get("id") in (number, None):
-                break
-        return line
+            answer = json.loads(line)
+            if not isinstance(answer, dict) or "ok" not in answer:
+                raise ValueError("no answer")
+            if answer.get("id") in (number, None):
+                return answer
+        return {}
 
     async def _ensure(self) -> None:
         ended = self._process is not None and self._process.poll() is not None
@@ -208,7 +230,7 @@ class EngineClient:
     async def _connect(self, socket: Path) -> bool:
         try:
             self._reader, self._writer = await asyncio.open_unix_connection(str(socket), limit=_LINE_LIMIT)
-        except OSError:
+        except (OSError, ValueError):  # a path with NUL in it
             return False
         return True
 
@@ -258,6 +280,10 @@ def runtime_folder() -> Path:
     if status.st_uid != os.getuid() or status.st_mode & 0o077:
         raise EngineError(f"{folder}: must belong to you alone (mode 700)")
     return folder
+
+
+_STARTED: Mapping[str, type] = {"run": str, "folder": str, "attempts": int, "problems": list, "note": str}
+"""What an engine answers that has begun a run."""
 
 
 def _started(answer: dict[str, Any]) -> RunStarted:
