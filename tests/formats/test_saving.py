@@ -510,7 +510,7 @@ def test_a_new_promptfoo_file_with_a_message_by_hand_has_its_suites_providers_an
     assert not [problem for problem in one.problems if "score.py" not in problem.message]
     assert one.turns[0].text == "{{message}}" and one.vars["message"] == "what a person typed"
     assert not {"prefix", "suffix"} & one.options.keys() and "prompts" not in saved["test"]
-    with pytest.raises(EditError, match=r"one variable|prefix"):
+    with pytest.raises(EditError, match="cannot make this message of q"):
         save("promptfoo", tmp_path / case.suite, talk_of(case, attempt, "c"), *project(tmp_path))
 
 
@@ -746,3 +746,30 @@ def test_the_test_of_a_large_table_is_found_by_its_row(tmp_path: Path) -> None:
         assert [one["value"] for one in test.get("assert", [])] == [
             one.value for one in cases[place].assertions
         ]
+
+
+@pytest.mark.parametrize(
+    ("asked", "saved"),
+    [("in Llanfairpwll, by •••: plum?", "plum?"), ("in Llanfairpwll, by me: plum?", ""), ("plum?", "")],
+)
+def test_a_message_by_hand_goes_into_its_promptfoo_suite_where_its_prompt_can_make_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, asked: str, saved: str
+) -> None:
+    text = (
+        "prompts: ['{{env.PLANTED_CITY}}, by {{env.PLANTED_KEY}}: {{q}}', '{{other}}']\nproviders: [echo]\n"
+        "defaultTest: {options: {prefix: 'in '}}\n"
+        "tests:\n- {vars: {q: fig, other: x}, assert: [{type: contains, value: never}]}\n"
+    )
+    case, attempt = secretive(tmp_path, monkeypatch, 0, "", text)
+    attempt.transcript[0].text = asked
+    path = tmp_path / case.suite
+    if not saved:
+        with pytest.raises(EditError, match="cannot make this message of q: give the name of a new file"):
+            save("promptfoo", path, talk_of(case, attempt, "c"), *project(tmp_path))
+        return
+    replace_file(path, *save("promptfoo", path, talk_of(case, attempt, "c"), *project(tmp_path)))
+    assert of_file(path)["test"] == {
+        "description": "c",
+        "vars": {"q": saved, "other": "x"},
+        "assert": [{"type": "contains", "value": "never"}],
+    }

@@ -6,6 +6,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import os
 import re
 from collections.abc import Iterator
 from pathlib import PurePosixPath
@@ -16,6 +17,7 @@ import msgspec
 from tui_eval.formats.promptfoo.promptfoo_words import test_of
 from tui_eval.formats.promptfoo.read.suite_cases import OwnTest
 from tui_eval.formats.promptfoo.read.suite_tests import merged, written
+from tui_eval.guard.secrets import MASK, SHORTEST
 from tui_eval.model import Attempt, Case, Verdict
 from tui_eval.suites.accepted_values import (
     BUDGETS,
@@ -429,12 +431,16 @@ def added(text: str, talk: Talk) -> str:
             raise EditError(
                 f"its prompts take one message, the conversation has {len(talk.turns)}: give a new file"
             )
-        variable, pattern = _variable(document)
+        own_words = _of_its_prompt(talk) if own is not None and at_home else None
+        variable, pattern = own_words or _variable(document)
         fits = pattern.fullmatch(talk.turns[0].asked)
+        if own_words is not None and fits is None:
+            raise EditError(f"its prompt cannot make this message of {variable}: give the name of a new file")
         # the prompt's own words come from the prompt
         said = {variable: _raw(fits[1] if fits is not None else talk.turns[0].asked)}
         whole = merged(own.test, own.default).options if own is not None and at_home else test.get("options")
-        if around := next((name for name in _AROUND if (whole or {}).get(name)), ""):
+        around = next((name for name in _AROUND if (whole or {}).get(name)), "")
+        if around and own_words is None:
             raise EditError(
                 f"its options put a {around} to the message, which has it already: give a new file"
             )
@@ -475,11 +481,41 @@ def _without_default(kept: list[Any], document: YamlText) -> list[Any]:
     return kept[many:]
 
 
+def _of_its_prompt(talk: Talk) -> tuple[str, re.Pattern[str]] | None:
+    """As `_variable`, of the prompt that the case was asked with: what it was filled in with may be masked in the
+    message."""
+    case = talk.case
+    template = (case.turns[0].text if case is not None and case.turns else None) or ""
+    if case is not None:
+        template = f"{case.options.get('prefix') or ''}{template}{case.options.get('suffix') or ''}"
+    names = {name for name in _VARIABLE.findall(template) if name != "env"}
+    if len(names) != 1 or "{%" in template or template.count("{{") != 1:
+        return None
+    before, _, rest = template.partition("{{")
+    env = talk.original.env if talk.original is not None else {}
+    values = {*env.values(), *os.environ.values()}
+    filled = [value for value in values if len(value) >= SHORTEST and value in template]
+    hidden = re.compile("|".join(sorted(map(re.escape, filled), key=len, reverse=True)) or r"(?!)")
+
+    def said(text: str) -> str:
+        kept, at = "", 0
+        for one in hidden.finditer(text):
+            kept += f"{re.escape(text[at : one.start()])}(?:{re.escape(one[0])}|{MASK})"
+            at = one.end()
+        return kept + re.escape(text[at:])
+
+    pattern = f"{said(before)}(.*){said(rest.partition('}}')[2])}"
+    return names.pop(), re.compile(pattern, re.DOTALL)
+
+
+_VARIABLE = re.compile(r"\{\{\s*(\w+)")
+
+
 def _variable(document: YamlText) -> tuple[str, re.Pattern[str]]:
     """The one variable of a suite's prompts, and the messages that the first of them makes of it."""
     prompts = document.at("prompts")
     text = document.text_of(prompts.node) if prompts is not None else ""
-    names = set(re.findall(r"\{\{\s*(\w+)", text))
+    names = set(_VARIABLE.findall(text))
     if len(names) != 1:
         raise EditError("its prompts do not take one variable: give the name of a new file")
     first = document.at("prompts", 0) or prompts
