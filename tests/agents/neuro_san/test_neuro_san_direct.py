@@ -10,24 +10,29 @@ from textwrap import dedent
 import pytest
 
 from tests.support.agents import agent, context, of, services, talk
+from tests.support.waiting import until
 from tui_eval.agents import Agent, AgentError, Request, create
 from tui_eval.config.project import AgentSpec
-from tui_eval.events import Exchanged, Note
+from tui_eval.events import Exchanged, Finished, Note
 from tui_eval.guard.trust import NeedsTrust
 
 PACKAGE = """
-import os, time
+import os, threading, time
 from coded import words
 
 class Session:
     def __init__(self, network, use_direct, metadata):
         self.said = f"{network} {use_direct} {metadata} {os.path.basename(os.environ['AGENT_MANIFEST_FILE'])}"
+        self.called_off = threading.Event()
 
     def streaming_chat(self, body):
         text = body["user_message"]["text"]
         if text == "sleep":
             yield {"response": {"type": "AGENT_PROGRESS", "text": "asleep"}}
             time.sleep(3600)
+        if text == "wait":
+            yield {"response": {"type": "AGENT_PROGRESS", "text": "waits"}}
+            self.called_off.wait(3600)
         if text == "exit":
             os._exit(3)
         context = {"n": (body.get("chat_context") or {"n": 0})["n"] + 1}
@@ -36,12 +41,14 @@ class Session:
         yield {"response": {"type": 101, "text": answer, "chat_context": context, "sly_data": sly}}
 
     def close(self):
-        pass
+        self.called_off.set()
 
 class DirectAgentSessionFactory:
     def create_session(self, agent_name, use_direct=False, metadata=None):
         if agent_name == "nope":
             raise ValueError("Agent named nope\\n   not found")
+        with open("made.txt", "a") as made:
+            made.write("made ")
         return Session(agent_name, use_direct, metadata)
 """
 
@@ -86,6 +93,46 @@ async def test_answers_and_carries(folder: Path) -> None:
     await it.close()
 
 
+async def test_a_session_is_made_once_and_before_the_first_turn_is_timed(folder: Path) -> None:
+    it = library(folder)
+    session = await it.open(context(network="net", connection="direct"))
+    made = folder / "made.txt"
+    assert it.preparing == "loading agent networks" and made.read_text() == "made "
+    for turn in (1, 2):
+        async for _ in session.send(Request(turn, "q")):
+            pass
+    assert made.read_text() == "made "
+    await session.close()
+    await it.close()
+
+
+async def test_a_conversation_goes_on_when_its_process_has_ended(folder: Path) -> None:
+    it = library(folder)
+    session = await it.open(context(network="net", connection="direct"))
+    with pytest.raises(AgentError, match="process ended"):
+        async for _ in session.send(Request(1, "exit")):
+            pass
+    events = [event async for event in session.send(Request(2, "again"))]
+    assert of(events, Finished)[0].reply.text.startswith("again")
+    await it.close()
+
+
+async def test_a_cancelled_answer_that_can_be_called_off_leaves_the_process_to_others(folder: Path) -> None:
+    it = library(folder)
+    session = await it.open(context(network="net", connection="direct"))
+    other = await it.open(context(network="net", connection="direct"))
+    stream = session.send(Request(1, "wait"))
+    assert isinstance(await anext(stream), Note)
+    (process,) = next(iter(it._library._current.values()))  # type: ignore[attr-defined]
+    await stream.aclose()  # type: ignore[attr-defined]
+    await session.close()
+    await until(lambda: not process.leaving)
+    events = [event async for event in other.send(Request(1, "again"))]
+    assert of(events, Finished)[0].reply.text.startswith("again")
+    assert not process.retired and not process.ended
+    await it.close()
+
+
 async def test_an_edited_tool_is_run_as_edited(folder: Path) -> None:
     it = library(folder)
     await talk(it, "q", network="net", connection="direct")
@@ -115,6 +162,7 @@ async def test_a_cancelled_answer_ends_its_process(folder: Path) -> None:
     assert isinstance(await anext(stream), Note)
     (process,) = next(iter(it._library._current.values()))  # type: ignore[attr-defined]
     await stream.aclose()  # type: ignore[attr-defined]
+    await session.close()
     await asyncio.to_thread(process.wait)
     _, replies = await talk(it, "again", network="net", connection="direct")
     assert replies[0].text.startswith("again")

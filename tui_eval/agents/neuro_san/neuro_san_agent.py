@@ -10,6 +10,7 @@ import asyncio
 import os
 import time
 from collections.abc import AsyncIterator, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote, urlsplit
@@ -19,7 +20,7 @@ from tui_eval.agents.entry_options import Options
 from tui_eval.agents.http.http_call import KEPT, HttpClient
 from tui_eval.agents.http.http_connections import place_of
 from tui_eval.agents.loose_json import decode, encode, one_line, text_of
-from tui_eval.agents.neuro_san.neuro_san_library import Library, interpreter
+from tui_eval.agents.neuro_san.neuro_san_library import Library, LibraryConversation, interpreter
 from tui_eval.agents.neuro_san.neuro_san_stream import NeuroSanStream
 from tui_eval.agents.neuro_san.sly_data import HELD_BACK
 from tui_eval.config.project import NEURO_SAN_URL, AgentSpec
@@ -76,6 +77,9 @@ class OverHttp:
             await call.close()
         yield _told(call.exchanged(), body, kept)
 
+    async def close(self) -> None:
+        """Nothing is held between two requests."""
+
     def _decoded(self, line: str, kept: list[str]) -> Any:
         try:
             value = decode(line)
@@ -103,11 +107,10 @@ class OverHttp:
 
 
 class Direct:
-    """The library, in its process. `use_direct` keeps calls to other networks within it."""
+    """The library, in its process."""
 
-    def __init__(self, library: Library, use_direct: bool) -> None:
-        self.library = library
-        self.use_direct = use_direct
+    def __init__(self, conversation: LibraryConversation) -> None:
+        self._conversation = conversation
 
     async def ask(
         self, network: str, body: dict[str, Any], headers: dict[str, str], reader: NeuroSanStream
@@ -117,7 +120,7 @@ class Direct:
         kept: list[str] = []
         note = ""
         try:
-            async for message in self.library.chat(network, body, headers, self.use_direct):
+            async for message in self._conversation.chat(body):
                 kept.append(_public(message))
                 for event in reader.take(message):
                     yield event
@@ -126,7 +129,7 @@ class Direct:
         said = _public(body)
         exchange = Exchange(
             turn=reader.turn,
-            request=f"direct: {network} with {self.library.python}\n\n{said[:KEPT]}",
+            request=f"direct: {network} with {self._conversation.library.python}\n\n{said[:KEPT]}",
             response="\n".join(kept)[:KEPT],
             started_at=started,
             duration_ms=round((time.monotonic() - clock) * 1000, 1),
@@ -134,7 +137,15 @@ class Direct:
         )
         yield Exchanged(exchange)
         if note:
-            raise AgentError(f"connection direct: {network}: {note}", code="reported", said=note)
+            raise _not_run(network, note)
+
+    async def close(self) -> None:
+        """Release the conversation."""
+        await self._conversation.close()
+
+
+def _not_run(network: str, why: str) -> AgentError:
+    return AgentError(f"connection direct: {network}: {why}", code="reported", said=why)
 
 
 def _public(value: Any) -> str:
@@ -213,7 +224,12 @@ class NeuroSanAgent(Agent):
         by_library = self._options.text("python") and not self._options.text("url")
         direct = context.connection == "direct" or (context.connection is None and by_library)
         if direct and (library := self._installed()):
-            return NeuroSanSession(self, context, Direct(library, context.use_direct), network)
+            conversation = library.conversation(network, self.sent_headers(context), context.use_direct)
+            try:
+                await conversation.open()
+            except ScriptError as error:
+                raise _not_run(network, one_line(str(error))) from None
+            return NeuroSanSession(self, context, Direct(conversation), network)
         url, client = self.url, self.client
         if context.connection == "https" and url.startswith("http:"):
             url = f"https:{url.removeprefix('http:')}"
@@ -222,17 +238,37 @@ class NeuroSanAgent(Agent):
         url = f"{url}/api/v1/{quote(network)}/streaming_chat"
         return NeuroSanSession(self, context, OverHttp(client, url, context.connection == "direct"), network)
 
+    @property
+    def preparing(self) -> str:
+        """What a conversation with the library begins with."""
+        return "loading agent networks" if self._has_library else ""
+
+    @cached_property
+    def _has_library(self) -> bool:
+        return self._python() is not None
+
+    def sent_headers(self, context: SessionContext) -> dict[str, str]:
+        """Request metadata goes out as headers, beside the entry's; the reference's driver says who asks by default."""
+        metadata = context.headers
+        if metadata is None:
+            user = os.environ.get("USER")
+            metadata = {"user_id": user} if context.reference and user else {}
+        return {**self.headers, **metadata}
+
     def interpreter(self) -> str | None:
         """The Python that runs agent networks as a library; None where there is none.
 
         Raises:
             NeedsTrust: networks are code, and the folder is not trusted.
         """
-        options, spec, root = self._options, self.spec, self.services.root
-        python = interpreter(options.text("python"), Path(spec.base) if spec.base else root)
-        if python is not None and (not spec.typed or options.text("python")):
+        python, spec = self._python(), self.spec
+        if python is not None and (not spec.typed or self._options.text("python")):
             self.services.trust.require(networks_code(python, spec.name))
         return python
+
+    def _python(self) -> str | None:
+        base = Path(self.spec.base) if self.spec.base else self.services.root
+        return interpreter(self._options.text("python"), base)
 
     def _installed(self) -> Library | None:
         """neuro-san as a library, where there is one."""
@@ -266,7 +302,7 @@ class NeuroSanSession(Session):
         self.context = context
         self.way = way
         self.network = network
-        self.headers = {**agent.headers, **self._metadata()}
+        self.headers = agent.sent_headers(context)
         self.chat_context: dict[str, Any] = {}
         self.carried: dict[str, Any] | None = None
         self._sent: dict[str, Any] | None = None
@@ -344,12 +380,9 @@ class NeuroSanSession(Session):
             )
         )
 
-    def _metadata(self) -> dict[str, str]:
-        """Request metadata goes out as headers; the reference's driver says who asks by default."""
-        if self.context.headers is not None:
-            return self.context.headers
-        user = os.environ.get("USER")
-        return {"user_id": user} if self.context.reference and user else {}
+    async def close(self) -> None:
+        """Release what the connection holds."""
+        await self.way.close()
 
     def _body(self, request: Request, chat_filter: Any) -> dict[str, Any]:
         body: dict[str, Any] = {"user_message": {"type": "HUMAN", "text": request.text}}

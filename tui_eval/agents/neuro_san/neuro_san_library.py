@@ -10,12 +10,14 @@ import importlib.util
 import os
 import shutil
 import sys
+import uuid
 from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from tui_eval.guard import fair_share
 from tui_eval.scripting.script_host import ScriptError, ScriptHost, into, pass_on, request, result_of
-from tui_eval.scripting.script_process import ScriptProcess
+from tui_eval.scripting.script_process import Listener, ScriptProcess
 
 _WORKER = Path(__file__).with_name("neuro_san_worker.py")
 
@@ -55,18 +57,64 @@ class Library(ScriptHost):
         except OSError as error:
             raise ScriptError(f"cannot run {place}: {error.strerror}", code="cannot-run") from None
 
-    async def chat(
-        self, network: str, body: dict[str, Any], metadata: Mapping[str, str], use_direct: bool
-    ) -> AsyncIterator[Any]:
-        """The messages of one `streaming_chat`, as a server streams them line by line.
+    def conversation(
+        self, network: str, metadata: Mapping[str, str], use_direct: bool
+    ) -> LibraryConversation:
+        """One with that network, to be opened and closed."""
+        return LibraryConversation(self, network, metadata, use_direct)
+
+    async def begun(self, asked: dict[str, Any], listener: Listener) -> tuple[ScriptProcess, int]:
+        """Send a request to the process, a new one where a network or a tool was edited.
+
+        Raises:
+            ScriptError: there can be none.
+        """
+        return await self._begin(asked, listener)
+
+
+class LibraryConversation:
+    """The turns of one conversation, in the process in which it was opened while that is there: what was edited
+    meanwhile counts for the next."""
+
+    def __init__(self, library: Library, network: str, metadata: Mapping[str, str], use_direct: bool) -> None:
+        self.library = library
+        self._key = uuid.uuid4().hex
+        self._given = {"network": network, "metadata": dict(metadata), "use_direct": use_direct}
+        self._process: ScriptProcess | None = None
+
+    async def open(self) -> None:
+        """Have the network read and its session made, which takes seconds that are not the agent's: no time limit of
+        an attempt goes on meanwhile.
 
         Raises:
             ScriptError: there is no such network, neuro-san is not there, or its process ended.
         """
+        await self.close()
         answers: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
-        given = {"network": network, "body": body, "metadata": dict(metadata), "use_direct": use_direct}
-        asked = request("stream", _WORKER, "chat", (), given)
-        process, identity = await self._begin(asked, into(answers))
+        asked = request("open", _WORKER, "open", (), {"key": self._key, **self._given})
+        with fair_share.waiting():
+            process, identity = await self.library.begun(asked, into(answers))
+            process.hold(self)
+            try:
+                result_of(await answers.get())
+                self._process = process
+            finally:
+                process.leave(identity)
+                if self._process is None:
+                    process.drop(self)
+
+    async def chat(self, body: dict[str, Any]) -> AsyncIterator[Any]:
+        """The messages of one `streaming_chat`, as a server streams them line by line.
+
+        Raises:
+            ScriptError: as `open`, where its process is gone since.
+        """
+        answers: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
+        asked = request("stream", _WORKER, "chat", (), {"key": self._key, "body": body})
+        process, identity = self._process, None
+        while process is None or (identity := process.begin(asked, into(answers), holder=self)) is None:
+            await self.open()
+            process = self._process
         try:
             while True:
                 answer = await answers.get()
@@ -77,3 +125,14 @@ class Library(ScriptHost):
                 yield answer["value"]
         finally:
             process.leave(identity)
+
+    async def close(self) -> None:
+        """Release the session. Safe to call twice."""
+        process, self._process = self._process, None
+        if process is not None:
+            process.begin(request("close", _WORKER, "close", (), {"key": self._key}), _unheard, holder=self)
+            process.drop(self)
+
+
+def _unheard(answer: dict[str, Any]) -> None:
+    pass

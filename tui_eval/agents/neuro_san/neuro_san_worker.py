@@ -14,11 +14,12 @@ import socket
 import sys
 import threading
 import traceback
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-STUCK_AFTER = 0.5
-"""Seconds after which a cancelled request that waits for a model is reported as one that will not end."""
+STUCK_AFTER = 1.5
+"""Seconds after which a cancelled request whose work was called off is reported as one that will not end."""
 FOLLOWED = 2000
 """Files of networks and tools whose edits are looked for."""
 
@@ -32,7 +33,10 @@ class Worker:
         self._making = threading.Lock()
         self._running: set[int] = set()
         self._left: set[int] = set()
+        self._sessions: dict[str, Any] = {}
+        self._chats: dict[int, Any] = {}
         self._factory: Any = None
+        self._models: set[str] = set()
         if manifest:
             os.environ["AGENT_MANIFEST_FILE"] = manifest
         if tools:
@@ -59,6 +63,9 @@ class Worker:
 
     def _cancel(self, identity: int) -> None:
         self._left.add(identity)
+        if (session := self._chats.get(identity)) is not None:
+            # What it waits for (a model's answer, as a rule) is called off, so that this process goes on for others.
+            threading.Thread(target=_closed, args=(session,), daemon=True).start()
         timer = threading.Timer(STUCK_AFTER, self._tell_stuck, (identity,))
         timer.daemon = True
         timer.start()
@@ -71,7 +78,8 @@ class Worker:
         identity = request["id"]
         answer: dict[str, Any] = {"id": identity, "kind": "result", "value": None, "stdout": ""}
         try:
-            self._chat(identity, **request["kwargs"])
+            work = {"open": self._open, "stream": self._chat, "close": self._close}[request["op"]]
+            work(identity, **request["kwargs"])
         except BaseException as error:  # whatever a network's code does ends its request only
             message = " ".join(str(error).split()) or "no reason given"
             if not isinstance(error, ValueError):
@@ -80,11 +88,34 @@ class Worker:
         self._running.discard(identity)
         self._send({**answer, "files": self._files()})
 
-    def _chat(
-        self, identity: int, network: str, body: dict[str, Any], metadata: dict[str, str], use_direct: bool
+    def _open(
+        self, identity: int, key: str, network: str, metadata: dict[str, str], use_direct: bool
     ) -> None:
+        """Make the session of a conversation, which takes seconds: as neuro-san's driver does, one for all its turns."""
         with self._making:
             session = self._library().create_session(network, use_direct=use_direct, metadata=metadata)
+            with suppress(Exception):  # where it cannot be done like this, the first turn does it
+                self._import_models(session)
+        if identity in self._left:
+            session.close()
+        else:
+            self._sessions[key] = session
+
+    def _import_models(self, session: Any) -> None:
+        """Import the libraries that the network's models need, hundreds of modules: neuro-san does so when it first
+        makes a model, in the first turn."""
+        config = session.agent_network.get_config()
+        given = [config.get("llm_config"), *(tool.get("llm_config") for tool in config.get("tools") or ())]
+        for one in filter(None, given):
+            if (known := json.dumps(one, default=str, sort_keys=True)) not in self._models:
+                self._models.add(known)
+                session.invocation_context.get_llm_factory().create_llm(one)
+
+    def _chat(self, identity: int, key: str, body: dict[str, Any]) -> None:
+        session = self._sessions[key]
+        self._chats[identity] = session
+        if hasattr(session, "reset"):
+            session.reset()
         stream = session.streaming_chat(body)
         try:
             for message in stream:
@@ -92,7 +123,11 @@ class Worker:
                     break
                 self._send({"id": identity, "kind": "item", "value": message})
         finally:
+            del self._chats[identity]
             stream.close()
+
+    def _close(self, identity: int, key: str) -> None:
+        if (session := self._sessions.pop(key, None)) is not None:
             session.close()
 
     def _library(self) -> Any:
@@ -133,6 +168,11 @@ class Worker:
         line = json.dumps(answer, default=str).encode("ascii") + b"\n"
         with self._sending:
             self._connection.sendall(line)
+
+
+def _closed(session: Any) -> None:
+    with suppress(Exception):
+        session.close()
 
 
 if __name__ == "__main__":
