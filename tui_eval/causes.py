@@ -55,7 +55,7 @@ def alike(attempt: Attempt) -> str:
     for verdict in telling(attempt.verdicts):
         if found := _alike(verdict.evidence or ()):
             part, _, below = verdict.target.partition(".")
-            about = "" if part not in ("sly_data", "structure") else below.rpartition(".")[2]
+            about = "" if part not in ("sly_data", "structure") else below.rpartition(".")[2] or part
             return f"{about}: {found}" if about and about not in found else found
     return _alike(attempt.evidence or ())
 
@@ -93,7 +93,7 @@ def words_of(verdict: Verdict) -> str:
     if not words:
         return " ".join(verdict.reason[:_LOOKED_AT].split())[:LONGEST]
     part, _, below = verdict.target.partition(".")
-    about = "" if part not in ("sly_data", "structure") else below.rpartition(".")[2]
+    about = "" if part not in ("sly_data", "structure") else below.rpartition(".")[2] or part
     return f"{about}: {words}" if about and about not in words else words
 
 
@@ -254,6 +254,8 @@ def _budget(pieces: Sequence[Evidence]) -> str:
     if given == wanted and one.actual != one.expected:
         given, wanted = str(one.actual), str(one.expected)
     words = f"{given} {sign} {wanted}"
+    if "." in one.path or isinstance(one.actual, str):  # no unit: where it stands
+        return f"{line(one.path, 60)}: {words}"
     unit = one.path in (*_MILLISECONDS, *_DOLLARS, *_PLAIN)
     return words if unit or not one.path else f"{words} {line(one.path, 60)}"
 

@@ -72,6 +72,18 @@ def places_of(wanted: str, text: str, ignoring_case: bool, most: int = MOST) -> 
     return found
 
 
+def kind_of(value: Any) -> str:
+    """What a value is, in words: `the text`, `the number`."""
+    kinds = (
+        (str, "text"),
+        (bool, "boolean"),
+        (int | float, "number"),
+        (list | tuple, "list"),
+        (dict, "mapping"),
+    )
+    return "the " + next((word for kind, word in kinds if isinstance(value, kind)), type(value).__name__)
+
+
 def budget(what: str, figure: Any, rule: Comparison, limit: Any, *, negated: bool = False) -> list[Evidence]:
     """A figure against its limit: `rule` is what must hold, turned round for `not-`. The code is `within`,
     or how it fails: `over`, `under`, `unequal`."""

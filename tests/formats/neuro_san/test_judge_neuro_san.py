@@ -12,6 +12,7 @@ from msgspec import UNSET
 
 from tests.support import TESTS
 from tui_eval.assertions import JudgeAnswer, JudgeInput, JudgeServices, Reports, ratio
+from tui_eval.causes import words_of
 from tui_eval.formats import judge
 from tui_eval.formats.neuro_san.judge_neuro_san import question
 from tui_eval.model import Assertion, Case, Reply, Turn
@@ -156,9 +157,14 @@ async def test_a_missing_value_fails_every_test(test: str) -> None:
 @pytest.mark.parametrize(
     ("test", "expected", "actual", "text"),
     [
-        ("less", 5, "9", "less: cannot compare str '9' with int 5"),
-        ("keywords", 1966, "in 1966", "keywords: cannot look in str 'in 1966' for int 1966"),
-        ("not_keywords", "x", 3, "not_keywords: cannot look in int 3 for str 'x'"),
+        ("less", 5, "9", "less: cannot compare sly_data.k, the text '9', with the number 5"),
+        (
+            "keywords",
+            1966,
+            "in 1966",
+            "keywords: cannot look in sly_data.k, the text 'in 1966', for the number 1966",
+        ),
+        ("not_keywords", "x", 3, "not_keywords: cannot look in sly_data.k, the number 3, for the text 'x'"),
     ],
 )
 async def test_types_that_do_not_compare_are_errors(test: str, expected: Any, actual: Any, text: str) -> None:
@@ -182,6 +188,23 @@ async def test_failures_are_collected_and_outweigh_errors() -> None:
     assert judgement.outcome == "failed"
     assert judgement.message.startswith("'z' not found in 'abc'; less: cannot compare")
     assert judgement.score == pytest.approx(1 / 3)
+
+
+@pytest.mark.parametrize(
+    ("test", "expected", "target", "reason", "words"),
+    [
+        ("value", 4, "structure.a", "structure.a: 4 != 3", "structure.a ≠ 4: 3"),
+        ("less", 2, "structure.a", "structure.a: 3 not less than 2", "structure.a: 3 ≥ 2"),
+        ("keywords", "z", "structure", "structure: 'z' not found in {'a': 3}", 'structure: lacks "z"'),
+        ("less", "A", "text", "'abc' not less than 'A'", 'reply: "abc" ≥ "A"'),
+    ],
+)
+async def test_a_failure_names_what_it_is_of(
+    test: str, expected: Any, target: str, reason: str, words: str
+) -> None:
+    evidence, _ = evidence_for([Assertion(test, expected, target, 1)], {"text": "abc", "structure": {"a": 3}})
+    verdict = (await judge(evidence)).verdicts[0]
+    assert (verdict.reason, words_of(verdict)) == (reason, words)
 
 
 async def test_unknown_tests_and_parts_are_errors() -> None:

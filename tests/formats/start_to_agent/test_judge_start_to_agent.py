@@ -116,6 +116,19 @@ async def test_priority_and_other_behaviour() -> None:
     assert good.outcome == "passed"
 
 
+async def test_values_that_read_the_same_are_told_apart() -> None:
+    expected = {"plans": 3, "tier": "gold", "escalated": True}
+    metadata = {"plans": "3", "tier": "gold ", "escalated": "true"}
+    judgement = await judged(expected, "hi", metadata)
+    assert sorted(verdict.reason for verdict in judgement.verdicts) == [
+        "escalated: expected the boolean True, got the text 'true'",
+        "plans: expected the number 3, got the text '3'",
+        "tier: expected 'gold', got 'gold '",
+    ]
+    judgement = await judged(expected, "hi", metadata, compat="reference")
+    assert judgement.message == "escalated: expected True, got true"
+
+
 async def test_what_the_agent_cannot_report_is_an_error() -> None:
     expected = {
         "should_contain": ["hi"],

@@ -228,14 +228,17 @@ def _compare(assertion: Assertion, evidence: JudgeInput, base: str, negated: boo
     except TypeError as error:
         if evidence.reference:
             raise CannotJudge(f"TypeError: {error}", "not-comparable") from error
-        doing = "look in" if base == "keywords" else "compare"
+        where = "the reply" if assertion.target == "text" else assertion.target
+        doing, beside = ("look in", "for") if base == "keywords" else ("compare", "with")
         raise CannotJudge(
-            f"{assertion.type}: cannot {doing} {_described(actual)} "
-            f"{'for' if base == 'keywords' else 'with'} {_described(expected)}",
+            f"{assertion.type}: cannot {doing} {where}, {_described(actual)}, {beside} "
+            f"{_described(expected)}",
             "not-comparable",
         ) from error
     passed = holds != negated
     reason = _text(base, negated, passed, left, right)
+    if assertion.target != "text":
+        reason = f"{assertion.target}: {reason}"
     told = _told(assertion, base, actual, negated=negated, holds=holds, reversed_operands=reversed_operands)
     return verdict_of(assertion, passed, reason, told, actual=actual)
 
@@ -303,7 +306,7 @@ def _short(value: Any) -> str:
 
 
 def _described(value: Any) -> str:
-    return f"{type(value).__name__} {_short(value)}" if value is not None else "None"
+    return f"{seen.kind_of(value)} {_short(value)}" if value is not None else "None"
 
 
 def _sample_ended(judgement: Judgement) -> bool:

@@ -95,7 +95,7 @@ def _escalated(assertion: Assertion, evidence: JudgeInput) -> Verdict:
         _require_metadata(assertion, evidence)
     actual = False if found is _MISSING else found
     if actual != assertion.value:
-        reason = f"escalated: expected {assertion.value}, got {actual}"
+        reason = _not_as_expected(assertion, actual, evidence)
         told = [seen.differs("escalated", assertion.value, actual)]
         return verdict_of(assertion, False, reason, told, actual=actual)
     _require_metadata(assertion, evidence)
@@ -205,10 +205,21 @@ def _behaviour(assertion: Assertion, evidence: JudgeInput) -> Verdict:
         reason = f"{kind}: expected {value}, but the metadata has no {kind!r}"
         return verdict_of(assertion, False, reason, [_not_in_metadata(kind, evidence)])
     if found != value:
-        reason = f"{kind}: expected {value}, got {found}"
+        reason = _not_as_expected(assertion, found, evidence)
         return verdict_of(assertion, False, reason, [seen.differs(kind, value, found)], actual=found)
     told = [seen.differs(kind, value, found, code="holds")]
     return verdict_of(assertion, True, f"{kind} is {found}", told, actual=found)
+
+
+def _not_as_expected(assertion: Assertion, found: Any, evidence: JudgeInput) -> str:
+    """The guide's text; *ours*: where it would name the same twice (3 and "3"), what sets the two apart."""
+    kind, value = assertion.type, assertion.value
+    if evidence.reference or str(value).strip().casefold() != str(found).strip().casefold():
+        return f"{kind}: expected {value}, got {found}"
+    wanted, given = seen.kind_of(value), seen.kind_of(found)
+    if wanted == given:
+        return f"{kind}: expected {value!r}, got {found!r}"
+    return f"{kind}: expected {wanted} {value!r}, got {given} {found!r}"
 
 
 def _not_in_metadata(kind: str, evidence: JudgeInput) -> Evidence:

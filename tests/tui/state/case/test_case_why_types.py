@@ -47,8 +47,8 @@ WORDS: dict[str, tuple[str, ...]] = {
     "ns keywords": ('lacks "refund policy"',),
     "ns not_keywords": ('"refund" stands there once',),
     "ns keywords list": ('cities: lacks "Lyon"',),
-    "ns less": ("1,725 ≥ 1,500 structure.price",),
-    "ns greater": ("3 ≤ 4 structure.stars",),
+    "ns less": ("structure.price: 1,725 ≥ 1,500",),
+    "ns greater": ("structure.stars: 3 ≤ 4",),
     "ns missing path": ("structure.order has no total; it has sum",),
     "ns gist": ("judge: does not match: The yearly price is named.", "fail: the yearly price is missing"),
     "ns not_gist": ("judge: matches: A refund is promised.",),
@@ -201,7 +201,7 @@ def test_the_line_that_says_why_needs_no_other_beside_it(judged: dict[str, Attem
 
     assert line("equals").startswith("≠ …r about six working days.")
     assert line("equals object") == '$.total ≠ 39.9: "39.90"; $.items not expected and 1 more'
-    assert line("ns less") == "1,725 ≥ 1,500 structure.price"
+    assert line("ns less") == "structure.price: 1,725 ≥ 1,500"
     assert line("ns keywords") == 'lacks "refund policy"'
     assert line("ns missing path") == "structure.order.total is not there"
     assert line("moderation") == "flagged: hate"
