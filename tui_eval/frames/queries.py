@@ -68,6 +68,12 @@ class Conclusion:
         """Whether a query is called wrong by its rows alone."""
         return self.line.startswith(_WRONG) and not self.cause
 
+    def over_inner_ties(self, ties: CutTies) -> Conclusion:
+        """The same where a query inside of the expected one cuts through ties: other rows of it may be as right."""
+        words = ties.line.removeprefix("the expected query's ")
+        line = f"inside of the expected query {words}: whether the agent's is wrong cannot be said"
+        return replace(self, blame="unknown", line=line)
+
     def of_verification(self, *, right: bool) -> Conclusion:
         """The same of a query with which the agent's server made the answer of what the agent's own queries gave: it is
         not theirs. `right`: one of these gives the expected rows."""

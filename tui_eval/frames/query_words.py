@@ -179,6 +179,33 @@ def query_of_ties(expected: str, given: SqlResult, dialect: str = "duckdb") -> T
         return None
 
 
+def inner_limits(expected: str, dialect: str = "duckdb") -> list[str]:
+    """The queries inside of one that take a part of their rows in an order, each as one that can be run; none where it
+    cannot be read."""
+    if len(expected) > _LONGEST or not _PARTS.search(expected):
+        return []
+    import sqlglot
+    from sqlglot import errors, exp
+
+    try:
+        tree = sqlglot.parse_one(expected, read=dialect)
+        found: list[str] = []
+        for query in tree.find_all(exp.Query):
+            cut = query.args.get("limit") is not None or query.args.get("offset") is not None
+            if query is tree or isinstance(query, exp.Subquery) or not cut or query.args.get("order") is None:
+                continue
+            made, tables = query.copy(), tree.args.get("with_")
+            if tables is not None and made.args.get("with_") is None:
+                made.set("with_", tables.copy())
+            found.append(made.sql(dialect))
+    except (errors.SqlglotError, RecursionError, ValueError):
+        return []
+    return found[:_MOST_INNER]
+
+
+_MOST_INNER = 3
+
+
 def query_of_places(expected: str, given: SqlResult, dialect: str = "duckdb") -> str | None:
     """A query for the place of each row that an expected one gave, one for all that its ORDER BY does not tell apart:
     which of these comes first is left to the database, though nothing of that is in the rows. None: it cannot be read."""

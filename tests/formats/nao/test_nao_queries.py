@@ -371,3 +371,36 @@ async def test_nobody_is_blamed_where_the_limit_of_the_expected_query_cuts_throu
         wrong = [{**row, "n": row["n"] + 1} for row in rows]
         retold = await judged(top, own, wrong)
         assert retold.data is not None and retold.data.settings["conclusion"]["blame"] == "retold"
+
+
+INNER = """with top as (select customer_id, count(*) as n from orders group by 1 order by n desc limit 3)
+           select first_name, last_name, n from top join customers using (customer_id)"""
+IN_LIST = """select status, count(*) as n from orders where customer_id in
+             (select customer_id from orders group by 1 order by count(*) desc limit 3) group by 1"""
+
+
+@pytest.mark.parametrize(("expected", "by"), [(INNER, "n"), (IN_LIST, "count(*)")])
+async def test_nobody_is_blamed_for_other_rows_that_tie_inside_of_the_expected_query(
+    expected: str, by: str
+) -> None:
+    wanted = execute(SHOP, expected).frame
+    ways = [
+        expected.replace(f"order by {by} desc", f"order by {by} desc, customer_id{end}")
+        for end in ("", " desc")
+    ]
+    own, rows = next(
+        (sql, made.to_dicts()) for sql in ways if not (made := execute(SHOP, sql).frame).equals(wanted)
+    )
+    found = await judged(expected, own, rows)
+    assert found.outcome == "failed" and found.data is not None
+    kept = kept_conclusion(found.data)
+    assert kept is not None and kept.blame == "unknown"
+    assert kept.line == (
+        f"inside of the expected query LIMIT cuts through ties: 5 rows share {by.upper() if '(' in by else by}=3, any 2 of them are right: "
+        "whether the agent's is wrong cannot be said"
+    )
+    sure = expected.replace("limit 3", "limit 1")
+    blamed = await judged(
+        sure, sure.replace(" desc", ""), execute(SHOP, sure.replace(" desc", "")).frame.to_dicts()
+    )
+    assert blamed.data is not None and blamed.data.settings["conclusion"]["blame"] == "query"

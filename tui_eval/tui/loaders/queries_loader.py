@@ -200,6 +200,8 @@ def concluded_from(
             made, expected, settings, columns, reference=reference
         ):
             return found.caused_by(query)
+    if found.accuses and (inner := _inner_ties(spec, queries.expected, _dialect(asked), cancel)) is not None:
+        return found.over_inner_ties(inner)
     if found.accuses and verifies_others(queries.own, asked.attempt.transcript):
         return kept if kept is not None and kept.blame == "retold" else found.of_verification(right=False)
     return found
@@ -228,6 +230,20 @@ def _ties(
     given = _rows(spec, asked.sql, cancel)
     ties = cut_ties(asked, given) if not isinstance(given, SqlFault) else None
     return ties if ties is not None and ties.allow(expected) else None
+
+
+def _inner_ties(spec: DatabaseSpec, sql: str, dialect: str, cancel: threading.Event) -> CutTies | None:
+    """The ties that a query inside of the expected one cuts through; None: there are none that are found."""
+    from tui_eval.frames.query_words import cut_ties, inner_limits, query_of_ties
+
+    for inner in inner_limits(sql, dialect):
+        given = _rows(spec, inner, cancel)
+        asked = None if isinstance(given, SqlFault) else query_of_ties(inner, given, dialect)
+        if asked is None or isinstance(every := _rows(spec, asked.sql, cancel), SqlFault):
+            continue
+        if (ties := cut_ties(asked, every)) is not None:
+            return ties
+    return None
 
 
 def _recorded(attempt: Attempt, queries: Queries) -> Conclusion | None:
