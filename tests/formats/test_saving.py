@@ -773,3 +773,18 @@ def test_a_message_by_hand_goes_into_its_promptfoo_suite_where_its_prompt_can_ma
         "vars": {"q": saved, "other": "x"},
         "assert": [{"type": "contains", "value": "never"}],
     }
+
+
+def test_of_a_promptfoo_case_that_asks_something_else_by_now_the_conversation_is_saved(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "tui_eval.yaml").write_text("{}")
+    path = tmp_path / "promptfooconfig.yaml"
+    path.write_text(
+        "prompts: ['Say {{q}}']\nproviders: [echo]\ntests:\n- {description: a, vars: {q: plum, n: '{{q}}'}}\n"
+    )
+    case = reading.load(path, *project(tmp_path)).cases[0]
+    _, attempt = talk("Say fig")
+    attempt.outcome, attempt.prompt_sent, attempt.vars = "failed", "Say fig", {"q": "fig", "n": "fig"}
+    replace_file(path, *save("promptfoo", path, talk_of(case, attempt, "c"), *project(tmp_path)))
+    assert of_file(path)["test"]["vars"] == {"q": "fig", "n": "{{q}}"}

@@ -72,8 +72,21 @@ def talk_of(case: Case, attempt: Attempt, name: str = "") -> Talk:
     return Talk(
         name or f"{_called(case)} (saved)", agent or case.agent or "my_agent", turns, calls,
         own.sql if own is not None else None, case.connection, case.database, case,
-        sent == [attempt.prompt_sent], not found_wrong(attempt),
+        sent == [attempt.prompt_sent] and _same_variables(case, attempt), not found_wrong(attempt),
     )  # fmt: skip
+
+
+def _same_variables(case: Case, attempt: Attempt) -> bool:
+    """Whether the case, as it is today, would be asked with what this attempt was; a value that is made when a case
+    runs says nothing."""
+    told = {name: attempt.vars[name] for name in case.vars.keys() & attempt.vars.keys()}
+    return all(
+        value == case.vars[name] or MASK in str(value) or _MADE.search(str(case.vars[name]))
+        for name, value in told.items()
+    )
+
+
+_MADE = re.compile(r"\{[{%]|file://|package:")
 
 
 def _fitted(form: str, talk: Talk) -> Talk:
