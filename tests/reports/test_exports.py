@@ -5,6 +5,8 @@ from __future__ import annotations
 import csv
 import errno
 import json
+import os
+import threading
 from collections.abc import Callable
 from contextlib import closing
 from html.parser import HTMLParser
@@ -19,7 +21,7 @@ from tests.store.test_store import attempt
 from tui_eval.guard.text import storable, visible_json
 from tui_eval.model import Case, DataDetails, Entry, Turn, Usage, Verdict
 from tui_eval.reports import promptfoo_json, results
-from tui_eval.reports.export import KINDS, ExportError, export
+from tui_eval.reports.export import KINDS, ExportError, check_writable, export
 from tui_eval.store.reader import RunReader
 from tui_eval.store.run_folders import Store, new_run_id
 from tui_eval.store.schema import RunInfo
@@ -280,6 +282,69 @@ def test_two_that_write_one_file_leave_a_whole_one(
     export(reader, path)
     assert json.loads(path.read_text())["results"]
     assert not list(tmp_path.glob(".same*"))
+
+
+def test_a_link_stays_one_and_what_it_leads_to_is_written(reader: RunReader, tmp_path: Path) -> None:
+    folder = tmp_path / "published"
+    folder.mkdir()
+    (folder / "old.json").write_text("old")
+    (tmp_path / "latest.json").symlink_to("again.json")
+    (tmp_path / "again.json").symlink_to(folder / "old.json")
+    (tmp_path / "new.csv").symlink_to(tmp_path / "not there" / "yet.csv")
+    for name in ("latest.json", "new.csv"):
+        check_writable(tmp_path / name)
+        export(reader, tmp_path / name)
+        assert (tmp_path / name).is_symlink()
+    assert (tmp_path / "again.json").is_symlink()
+    assert json.loads((folder / "old.json").read_text())["results"] and not (folder / "old.json").is_symlink()
+    assert (tmp_path / "not there" / "yet.csv").read_text().startswith("suite,")
+    assert [file.name for file in folder.iterdir()] == ["old.json"], "no half beside it"
+
+
+def test_links_in_a_circle_and_folders_are_refused_before_a_run(reader: RunReader, tmp_path: Path) -> None:
+    (tmp_path / "round.json").symlink_to("round.json")
+    (tmp_path / "folder.json").mkdir()
+    for name, why in (("round.json", "symbolic links"), ("folder.json", "Is a directory")):
+        for ask in (check_writable, lambda path: export(reader, path)):
+            with pytest.raises(ExportError, match=rf"{name}: cannot be written: .*{why}"):
+                ask(tmp_path / name)
+
+
+def test_a_pipe_is_written_into(reader: RunReader, tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe.jsonl"
+    os.mkfifo(pipe)
+    got: list[str] = []
+    waiting = threading.Thread(target=lambda: got.append(pipe.read_text()))
+    waiting.start()
+    check_writable(pipe)
+    export(reader, pipe)
+    waiting.join(20)
+    assert pipe.is_fifo() and [json.loads(line) for line in got[0].splitlines()]
+
+
+@pytest.mark.parametrize("place", ["/dev/fd", "/proc/self/fd"])
+def test_what_is_open_gets_what_is_written_where_it_stands(
+    reader: RunReader, tmp_path: Path, place: str
+) -> None:
+    if not Path(place).is_dir():
+        pytest.skip("not on this system")
+    with open(tmp_path / "all.txt", "wb") as file:
+        file.write(b"before\n")
+        file.flush()
+        (tmp_path / "out.csv").symlink_to(f"{place}/{file.fileno()}")
+        check_writable(tmp_path / "out.csv")
+        export(reader, tmp_path / "out.csv")
+        file.write(b"after\n")
+    lines = (tmp_path / "all.txt").read_text().splitlines()
+    assert lines[0] == "before" and lines[1].startswith("suite,") and lines[-1] == "after"
+    assert (tmp_path / "out.csv").is_symlink()
+
+
+def test_what_is_open_has_no_ending_and_says_how_it_gets_one(reader: RunReader) -> None:
+    with pytest.raises(
+        ExportError, match=r"/dev/null: unknown kind .*; a link that has one of them and leads there"
+    ):
+        export(reader, Path("/dev/null"))
 
 
 def test_an_unknown_ending_says_what_there_is(reader: RunReader, tmp_path: Path) -> None:

@@ -41,6 +41,7 @@ from tui_eval.guard import figures
 from tui_eval.guard.text import clip, visible
 from tui_eval.model import Attempt, Trace
 from tui_eval.reports import console_table
+from tui_eval.reports.export import is_stream_at
 from tui_eval.reports.rows_shown import rows_shown, table_lines
 from tui_eval.store.encoding import encode_json
 from tui_eval.store.index import Index
@@ -277,7 +278,9 @@ def export_run(reference: str, paths: Sequence[Path]) -> int:
     """Write a run to files (`write_files`)."""
     reader = _reader(reference)
     try:
-        unwritten = write_files(reader, paths, lambda path: say(f"written: {path}"))
+        unwritten = write_files(
+            reader, paths, lambda path: None if is_stream_at(path) else say(f"written: {path}")
+        )
     finally:
         reader.close()
     return EXIT_USAGE if unwritten else EXIT_OK

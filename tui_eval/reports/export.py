@@ -4,11 +4,17 @@ points of the group `tui_eval.reports` add others (name: the ending; value: `fun
 from __future__ import annotations
 
 import contextlib
+import errno
 import importlib
+import os
+import re
 import secrets
+import shutil
+import sys
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
+from typing import NamedTuple
 
 from tui_eval import extensions
 from tui_eval.guard.figures import dropped_figures
@@ -54,7 +60,10 @@ def writer_for(path: Path) -> Writer:
     fitting = [ending for ending in known if _ends(name, ending)]
     if not fitting:
         endings = ", ".join(sorted(known))
-        raise ExportError(f"{path}: unknown kind of file; endings that are known: {endings}")
+        link = (
+            "; a link that has one of them and leads there says which is meant" if is_stream_at(path) else ""
+        )
+        raise ExportError(f"{path}: unknown kind of file; endings that are known: {endings}{link}")
     ending = max(fitting, key=len)
     if ending not in KINDS:
         return _loaded(added[ending])
@@ -74,8 +83,16 @@ def check_writable(path: Path) -> None:
         ExportError: unknown kind, or its folder cannot be made or written.
     """
     writer_for(path)
-    folder = path.absolute().parent
     try:
+        target = _Target.of(path)
+        if target.handle is not None or target.path.exists():
+            if target.path.is_dir():
+                raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+            if target.is_stream:
+                if target.handle is None and not os.access(target.path, os.W_OK):
+                    raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+                return
+        folder = target.path.parent
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=folder):
             pass
@@ -83,8 +100,56 @@ def check_writable(path: Path) -> None:
         raise ExportError(f"{path}: cannot be written: {error.strerror or error}") from None
 
 
+class _Target(NamedTuple):
+    """Where what is written to a path goes. A file takes the place of the one before it, where a link leads to one
+    beside that; into a `stream` (a pipe, a device, what this process has open) it is written as it is. `handle` is of
+    what is open (`/dev/stdout`)."""
+
+    path: Path
+    is_stream: bool = False
+    handle: int | None = None
+
+    @classmethod
+    def of(cls, path: Path) -> _Target:
+        """Raises: OSError: links that lead nowhere."""
+        path = path.absolute()
+        for _ in range(_LINKS):
+            if _OPEN.fullmatch(os.path.realpath(path.parent)) and path.name.isdigit():
+                return cls(path, True, int(path.name))
+            if not path.is_symlink():
+                return cls(path, path.exists() and not path.is_file() and not path.is_dir())
+            path = path.parent / os.readlink(path)
+        raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
+
+    def take(self, file: Path) -> None:
+        """Have what stands in a file.
+
+        Raises:
+            OSError: it cannot be written.
+        """
+        if not self.is_stream:
+            file.replace(self.path)
+            return
+        sys.stdout.flush()
+        handle = os.open(self.path, os.O_WRONLY) if self.handle is None else os.dup(self.handle)
+        with open(handle, "wb") as stream, open(file, "rb") as written:
+            shutil.copyfileobj(written, stream)
+
+
+_LINKS = 40
+_OPEN = re.compile(rf"/proc/(?:{os.getpid()}|self)/fd|/dev/fd")
+
+
+def is_stream_at(path: Path) -> bool:
+    """Whether what is written to a path goes into a pipe, a device, or what this process has open."""
+    with contextlib.suppress(OSError):
+        return _Target.of(path).is_stream
+    return False
+
+
 def export(reader: RunReader, path: Path) -> list[str]:
-    """Write a run to a file of the kind that its ending means, whole or not at all.
+    """Write a run to a file of the kind that its ending means, whole or not at all. A link stays one: what it leads to is
+    written.
 
     Returns:
         What is unknown in it though each of its parts was known: sums that are no figures any more.
@@ -94,24 +159,32 @@ def export(reader: RunReader, path: Path) -> list[str]:
             of the others that are asked for.
     """
     write = writer_for(path)
-    # A name of its own: two that write one file at once do not write, or take away, each other's half.
-    part = path.with_name(f".{path.name[:_NAME]}.{secrets.token_hex(4)}.part")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with dropped_figures() as dropped:
-            write(reader, part)
-        part.replace(path)
-    except OSError as error:
-        raise ExportError(f"{path}: cannot be written: {error.strerror or error}") from None
-    except (ExportError, StoreError) as error:
-        raise ExportError(f"{path}: {error}" if isinstance(error, StoreError) else str(error)) from error
-    except Exception as error:
-        reason = clip(" ".join(f"{type(error).__name__}: {error}".split()), _REASON)
-        raise ExportError(f"{path}: cannot be written: {reason}") from error
-    finally:
-        with contextlib.suppress(OSError):  # a read-only folder refuses that, too
-            part.unlink(missing_ok=True)
+    with contextlib.ExitStack() as left:
+        try:
+            target = _Target.of(path)
+            folder = target.path.parent
+            if target.is_stream:
+                folder = Path(left.enter_context(tempfile.TemporaryDirectory(prefix="tui-eval-")))
+            # A name of its own: two that write one file at once do not write, or take away, each other's half.
+            part = folder / f".{path.name[:_NAME]}.{secrets.token_hex(4)}.part"
+            left.callback(_take_away, part)
+            folder.mkdir(parents=True, exist_ok=True)
+            with dropped_figures() as dropped:
+                write(reader, part)
+            target.take(part)
+        except OSError as error:
+            raise ExportError(f"{path}: cannot be written: {error.strerror or error}") from None
+        except (ExportError, StoreError) as error:
+            raise ExportError(f"{path}: {error}" if isinstance(error, StoreError) else str(error)) from error
+        except Exception as error:
+            reason = clip(" ".join(f"{type(error).__name__}: {error}".split()), _REASON)
+            raise ExportError(f"{path}: cannot be written: {reason}") from error
     return [f"{path}: {line}" for line in dropped]
+
+
+def _take_away(part: Path) -> None:
+    with contextlib.suppress(OSError):  # a read-only folder refuses that, too
+        part.unlink(missing_ok=True)
 
 
 def _loaded(name: str) -> Writer:
