@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import msgspec
@@ -701,6 +702,7 @@ def test_in_no_format_a_message_with_a_variable_filled_in_is_written(
         ("tests: file://t.csv  # ours\n", "tests:\n  - file://t.csv  # ours\n"),
         ("tests: [file://t.csv, 'u.csv']\n# end\n", "tests:\n  - file://t.csv\n  - 'u.csv'\n"),
         ("tests: # ours\n  - file://t.csv\n", "tests: # ours\n  - file://t.csv\n"),
+        ("{", '"tests": ["file://t.csv", {'),
         ("scenarios:\n- config: [{vars: {q: a}}]\n  tests: [{vars: {r: s}}]\n", "tests:\n"),
     ],
 )
@@ -712,6 +714,8 @@ def test_a_promptfoo_case_goes_into_its_suite_wherever_its_test_stands(
         (tmp_path / name).write_text(f"q,__expected\n{name},contains:x\n")
     path = tmp_path / "promptfooconfig.yaml"
     path.write_text(f"prompts: ['{{{{q}}}}']\nproviders: [echo]\n{tests}")
+    if tests == "{":
+        path.write_text('{"prompts": ["{{q}}"], "providers": ["echo"], "tests": "file://t.csv"}')
     before = list(reading.load(path, *project(tmp_path)).cases)
     _, attempt = talk("a")
     attempt.outcome, attempt.prompt_sent, attempt.agent = "failed", "a", "echo"
@@ -788,3 +792,42 @@ def test_of_a_promptfoo_case_that_asks_something_else_by_now_the_conversation_is
     attempt.outcome, attempt.prompt_sent, attempt.vars = "failed", "Say fig", {"q": "fig", "n": "fig"}
     replace_file(path, *save("promptfoo", path, talk_of(case, attempt, "c"), *project(tmp_path)))
     assert of_file(path)["test"]["vars"] == {"q": "fig", "n": "{{q}}"}
+
+
+FLOWING = {
+    "promptfooconfig.yaml": (
+        "prompts: ['{{q}}']\nproviders: [echo]\ntests: [{vars: {q: a}}, {vars: {q: b}, assert: [{type: equals, value: 'x: \"#'}]}]  # c\n",
+        "}, {",
+    ),
+    "promptfooconfig.json": (
+        '{\n  "prompts": ["{{q}}"],\n  "providers": ["echo"],\n  "tests": [\n    {"vars": {"q": "a"}},\n'
+        '    {"vars": {"q": "b"}, "assert": [{"type": "equals", "value": "x: \\"# é"}]}\n  ]\n}\n',
+        "},\n    {",
+    ),
+    "guide.yaml": (
+        "agent: helper\ntest_cases: [\n  {name: a, input: a},\n  {name: b, input: b, expected: {should_contain: ['x: #', y]}},\n]\n",
+        "},\n  {",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", FLOWING)
+def test_a_list_between_brackets_gets_the_case_as_its_last(tmp_path: Path, name: str) -> None:
+    (tmp_path / "tui_eval.yaml").write_text("{}")
+    text, join = FLOWING[name]
+    path = tmp_path / name
+    path.write_text(text)
+    case = reading.load(path, *project(tmp_path)).cases[1]
+    _, attempt = talk("b")
+    attempt.outcome, attempt.prompt_sent = "failed", "b"
+    attempt.agent = case.agent or ""
+    assert own_suite(case.format, case, attempt, *project(tmp_path)) == name
+    replace_file(path, *save(case.format, path, talk_of(case, attempt, "c"), *project(tmp_path)))
+    suite, problems = read(tmp_path, path)
+    assert not problems and len(suite.cases) == 3 and suite.cases[2].name == "c"
+    assert path.read_text().count(join) > text.count(join)
+    if name.endswith("json"):
+        json.loads(path.read_text())
+    assert [(one.type, one.value) for one in suite.cases[2].asserted] == [
+        (one.type, one.value) for one in case.asserted
+    ]

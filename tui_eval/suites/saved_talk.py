@@ -9,6 +9,7 @@ from math import isfinite
 from typing import Any, NamedTuple
 
 from tui_eval.model import Assertion, Case
+from tui_eval.yaml import yaml_lines
 from tui_eval.yaml.yaml_edit import EditError, FoundNode, YamlText, block, scalar
 
 _MOST_FACTS = 3
@@ -194,15 +195,21 @@ def listed(document: YamlText, key: str) -> FoundNode:
 
 
 def with_item(text: str, document: YamlText, found: FoundNode, item: str) -> str:
-    """The text of a suite with an item as the last of a list.
-
-    Raises:
-        EditError: the list is not a block in this file.
-    """
+    """The text of a suite with an item (a list of it alone, as a block) as the last of a list."""
+    last = found.node.value[-1]
     if found.node.flow_style:
-        raise EditError(f"{found.path[-1]} is a list in one line: give the name of a new file")
+        return _in_brackets(text, document, last, item)
     dash = text.rfind("-", 0, document.start(found.node.value[0]))
     indent = dash - (text.rfind("\n", 0, dash) + 1)
-    last = found.node.value[-1]
     gap = "\n" if "\n\n" in text[document.start(found.node.value[0]) : document.start(last)] else ""
     return document.insert_after(found._replace(node=last), gap + indented(item, indent))
+
+
+def _in_brackets(text: str, document: YamlText, last: Any, item: str) -> str:
+    """An item after the last between brackets, which may be JSON; on a line of its own where that has one."""
+    (value,) = yaml_lines.load(item, "", core=True).value
+    start = document.start(last)
+    before = text[text.rfind("\n", 0, start) + 1 : start]
+    end = start + len(document.text_of(last))
+    gap = " " if before.strip() else f"\n{before}"
+    return f"{text[:end]},{gap}{flow(value)}{text[end:]}"

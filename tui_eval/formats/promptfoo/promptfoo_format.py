@@ -48,6 +48,7 @@ class PromptfooFormat(Format):
     looks_for = "a promptfooconfig.* (promptfoo)"
     own_ids = by_name_only = takes_configs = True
     saves = adds_to_files = True
+    saved_endings = (".yaml", ".yml", ".json")
     agent_key = "providers"
     templates = needs_suite = True
     sums_up = True
@@ -118,7 +119,11 @@ class PromptfooFormat(Format):
 
     def saved_place_problem(self, path: Path, talk: Talk) -> str:
         """In a folder only those are found that are called so."""
-        if self.claims(path.name) or path.exists():
+        if path.exists():
+            return ""
+        if path.suffix == ".json":
+            return f"a new file's name must end in {self.saved_ending}"
+        if self.claims(path.name):
             return ""
         return f"a promptfoo suite is found by its name: call it {_CONFIG}{path.stem}{path.suffix}"
 

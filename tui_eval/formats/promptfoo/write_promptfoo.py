@@ -463,6 +463,9 @@ def _in_lines(text: str, document: YamlText) -> str:
         return text
     start = document.start(found.node)
     end = start + len(document.text_of(found.node))
+    if document.root.flow_style:  # JSON, as often as not
+        one = document.text_of(found.node)
+        return text if found.node.id == "sequence" else _still_a_suite(f"{text[:start]}[{one}]{text[end:]}")
     lines = "".join(f"\n  - {document.text_of(one)}" for one in items)
     return _still_a_suite(text[:start].rstrip(" ") + lines + text[end:])
 
