@@ -285,6 +285,17 @@ def test_the_guides_report_of_several_runs_and_columns(cli: Cli, project: Path) 
     assert "  - should_contain: 'hi' not found in response (3 of 3 runs)\n" in result.out
 
 
+def test_a_text_that_several_assertions_failed_with_is_said_once(cli: Cli, project: Path) -> None:
+    (project / "tools.yaml").write_text(
+        "agent: helper\ntest_cases:\n  - {name: tools, input: hi, expected: {tools_used: [book, pay]}}\n"
+    )
+    told = cli("run", "tools.yaml", "-o", "r.junit.xml").out
+    missing = "tools_used: missing {'book', 'pay'}"
+    assert told.count(missing) == 1
+    failure = ElementTree.parse(project / "r.junit.xml").find(".//failure")
+    assert failure is not None and (failure.text or "").count(missing) == 1
+
+
 def test_kinds_of_files_by_their_ending(cli: Cli, project: Path) -> None:
     cli("run", ".", "-s", "greets")
     for name in ("a.json", "a.jsonl", "a.promptfoo.json", "promptfoo.json", "B.JSON"):

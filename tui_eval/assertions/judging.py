@@ -51,7 +51,7 @@ def message_of(verdicts: Sequence[Verdict]) -> str:
     if not verdicts:
         return NOTHING_ASSERTED
     texts = failure_texts(verdicts)
-    texts += [verdict.reason for verdict in verdicts if verdict.passed is None]
+    texts += dict.fromkeys(verdict.reason for verdict in verdicts if verdict.passed is None)
     return "; ".join(text for text in texts if text) or PASSED
 
 

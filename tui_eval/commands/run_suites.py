@@ -460,7 +460,8 @@ def _about_queries(attempt: Attempt) -> list[str]:
 
 
 def reasons_of(attempt: Attempt) -> list[str]:
-    """Why an attempt did not pass: its error, the verdicts that failed or erred, rows that differ."""
+    """Why an attempt did not pass: its error, the verdicts that failed or erred (each text once: all tools that are
+    missing have the same), rows that differ."""
     lines = [attempt.error] if attempt.error else []
     for verdict in attempt.verdicts:
         if verdict.passed is True:
@@ -473,7 +474,7 @@ def reasons_of(attempt: Attempt) -> list[str]:
         # The verdict's reason ends with the first difference; the text that follows begins with it.
         lines = [line.removesuffix(f": {first}") for line in lines]
         lines.append(attempt.data.comparison)
-    return lines or [attempt.message]
+    return list(dict.fromkeys(lines)) or [attempt.message]
 
 
 def _folders_beside(active: ActiveRun) -> list[Path]:

@@ -203,7 +203,7 @@ def _reasons(attempt: Attempt | None, item: CaseSummary) -> list[str]:
     lines = [f"{item.passed} of {item.attempts} attempts passed, {item.required} required"]
     if attempt is not None:
         lines += [attempt.error] if attempt.error else []
-        lines += [verdict.reason for verdict in attempt.verdicts if verdict.passed is not True]
+        lines += dict.fromkeys(verdict.reason for verdict in attempt.verdicts if verdict.passed is not True)
         lines += [f"answer: {attempt.response_text[:2000]}"] if attempt.response_text else []
     return lines
 

@@ -191,6 +191,11 @@ async def test_a_failing_model_is_an_error(name: str, server: NeuroSanServer, it
         (b"{nope\n", "a line that is not JSON: {nope"),
         (b"[1]\n", "which is no message"),
         (b"", "the agent gave no answer"),
+        (
+            b'{"response": {"type": "AGENT_PROGRESS", "text": "Agent/tool /echo was unreachable. Not including it"}}\n'
+            b'{"response": {"type": "AGENT_FRAMEWORK", "text": " ", "chat_context": {}}}\n',
+            "the agent's answer is empty; /echo was unreachable$",
+        ),
     ],
 )
 async def test_error_lines(raw: bytes, message: str, server: NeuroSanServer, it: Agent) -> None:

@@ -354,6 +354,8 @@ class NeuroSanSession(Session):
         # To its driver an empty text is an answer, which every assertion of what is not in it lets pass.
         if failure is None and not reference and request.text is not None and reader.empty:
             failure = "the agent's answer is empty"
+        if failure is not None and reader.failure is None and reader.unreachable:
+            failure += f"; {', '.join(reader.unreachable)} was unreachable"
         if failure is not None:
             if not reference:
                 raise AgentError(

@@ -48,6 +48,8 @@ _INSTEAD = re.compile(
     re.VERBOSE,
 )
 """What neuro-san 0.6.98 and 0.7.15 answer themselves where no model could: not the agent's words."""
+_UNREACHABLE = re.compile(r"Agent/tool (\S+) was unreachable")
+"""What it says of a network that another calls, before it goes on without."""
 _FENCED = re.compile(r"\s*```json\s*(\{.*\})\s*```\s*", re.DOTALL)
 
 
@@ -90,6 +92,8 @@ class NeuroSanStream:
         self.tokens: dict[str, Any] | None = None
         self.errors: list[str] = []
         self.answered = False
+        self.unreachable: dict[str, None] = {}
+        """Other networks that were to be called, and were not there."""
         self._shown: str | None = None
         self._invoked: dict[tuple[str, str], list[Any]] = {}
         self._begun: set[str] = set()
@@ -212,6 +216,8 @@ class NeuroSanStream:
 
     def _show(self, kind: str, message: dict[str, Any], origin: list[Any]) -> list[Event]:
         text = text_of(message.get("text"))
+        if missed := _UNREACHABLE.match(text):
+            self.unreachable[missed[1]] = None
         speaker = name_of(origin)
         sub = speaker if len(origin) > 1 else ""
         if kind in ("SYSTEM", "HUMAN"):
