@@ -69,6 +69,28 @@ async def test_what_a_tool_keeps_is_its_attempts_alone(tmp_path: Path) -> None:
     assert len({next(iter(processes)) for _, processes in found}) == PROCESSES
 
 
+async def test_each_process_has_loaded_the_tools_before_the_first_call(tmp_path: Path) -> None:
+    """What they import may take seconds, which are not the agent's."""
+    box = toolbox(tmp_path)
+    with (tmp_path / "tools.py").open("a") as file:
+        file.write("\nopen('loaded.txt', 'a').write(f'{os.getpid()} ')\n")
+    await box.load()
+    both = [attempt(box, 1), attempt(box, 2)]
+    try:
+        for one in both:
+            await one.get_ready()
+        loaded = (tmp_path / "loaded.txt").read_text().split()
+        told = [(await one.call("add", {"item": "x"})).result for one in both]
+    finally:
+        for one in both:
+            one.close()
+        await box.close()
+    assert box.preparing == "loading tools"
+    assert {str(one["process"]) for one in told} <= set(loaded)
+    assert len({one["process"] for one in told}) == 2
+    assert (tmp_path / "loaded.txt").read_text().split() == loaded
+
+
 async def test_sixty_four_attempts_share_no_more_than_eight_processes_and_all_end(tmp_path: Path) -> None:
     box = toolbox(tmp_path)
     await box.load()

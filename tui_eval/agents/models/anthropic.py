@@ -285,13 +285,19 @@ class AnthropicAgent(Agent):
     def reported(cls, spec: AgentSpec) -> Capabilities:
         return Capabilities(tokens=True, tools=True, metadata=spec.options.get("metadata") is not None)
 
+    @property
+    def preparing(self) -> str:
+        return self.toolbox.preparing
+
     async def open(self, context: SessionContext) -> Session:
         """Begin a conversation."""
         model = chosen_model(self.spec, self.model, context)
         await self.toolbox.load()
-        return AnthropicSession(
+        session = AnthropicSession(
             self, plain_name(model, "anthropic"), context, tested=context.test is not None
         )
+        await session.tools.get_ready()
+        return session
 
     def asked_for(self, model: str, request: Request) -> dict[str, Any]:
         """The parameters of a request."""

@@ -91,6 +91,10 @@ class OpenAIAgent(Agent):
     def reported(cls, spec: AgentSpec) -> Capabilities:
         return Capabilities(tokens=True, tools=True, metadata=spec.options.get("metadata") is not None)
 
+    @property
+    def preparing(self) -> str:
+        return self.toolbox.preparing
+
     async def open(self, context: SessionContext) -> Session:
         """Begin a conversation with the system text, where there is one."""
         model = context.model or self.model
@@ -101,7 +105,9 @@ class OpenAIAgent(Agent):
                 raise no_model(self.spec, f"give one here or with -m{there}")
             model = self.model = served[0]
         await self.toolbox.load()
-        return OpenAISession(self, plain_name(model, "openai"), context, tested=context.test is not None)
+        session = OpenAISession(self, plain_name(model, "openai"), context, tested=context.test is not None)
+        await session.tools.get_ready()
+        return session
 
     def asked_for(self, model: str, request: Request) -> dict[str, Any]:
         """The parameters of a request."""

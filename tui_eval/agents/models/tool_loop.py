@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tui_eval.agents.base import Services, SessionContext
@@ -60,12 +62,31 @@ class AttemptTools:
         self._attempt = attempt
         self._lease: Lease | None = None
 
+    async def get_ready(self) -> None:
+        """Have the python tools' files loaded in a process: imports may take many seconds that are not the agent's.
+        What does not load is reported to the model that calls it."""
+        from tui_eval.scripting.python.python_host import ScriptError  # imported late: few agents have tools
+
+        host, lease = self._toolbox.host, self._claimed()
+        if host is None:
+            return
+        try:
+            for file, function in self._toolbox.functions:
+                with suppress(ScriptError):
+                    await host.describe(file, function, lease=lease)
+        except BaseException:
+            self.close()
+            raise
+
     async def call(self, name: str, arguments: Any) -> ToolOutcome:
         """Run a tool; whatever goes wrong is reported to the model."""
+        return await self._toolbox.call(name, arguments, self._claimed())
+
+    def _claimed(self) -> Lease | None:
         if self._lease is None and (host := self._toolbox.host) is not None:
             # Its process may be ended by a tool that hangs: the next call has another, once that was said.
             self._lease = host.lease(self._attempt, "tools", renewed=True)
-        return await self._toolbox.call(name, arguments, self._lease)
+        return self._lease
 
     def close(self) -> None:
         """Let another attempt have the process."""
@@ -83,6 +104,13 @@ class Toolbox:
         self.tools: dict[str, Tool] = {}
         self._loading: Once[dict[str, Tool]] = Once()
         self._host: PythonHost | None = None
+        self.functions: dict[tuple[Path, str], None] = {}
+        """Those that are tools."""
+
+    @property
+    def preparing(self) -> str:
+        """What an attempt's tools begin with; empty: nothing slow."""
+        return "loading tools" if any(entry["type"] == "python" for entry in self.entries) else ""
 
     async def load(self) -> None:
         """Make the tools, once for all attempts. Raises `ConfigError`, `NeedsTrust`."""
@@ -191,6 +219,7 @@ class Toolbox:
         if self._host is None:
             self._host = PythonHost(self.services.root, self.services.script_memory)
         host = self._host
+        self.functions[file, function] = None
         schema = entry.get("schema")
         if schema is None:
             try:
