@@ -5,7 +5,9 @@ Everything heavier than reading arguments is imported inside the command that ne
 
 from __future__ import annotations
 
+import contextlib
 import os
+import resource
 import signal
 import sys
 import threading
@@ -34,6 +36,7 @@ from tui_eval.commands.options import (
 
 _EXIT_USAGE, _EXIT_INTERNAL = 4, 3
 _LEAVING_SECONDS = 3.0
+_OPEN_FILES, _FEWEST_FILES = 1024, 64
 
 
 class _AppByDefault(click.Group):
@@ -356,7 +359,7 @@ def main(arguments: list[str] | None = None) -> None:
             setattr(sys, name, open(os.devnull, mode))  # noqa: SIM115
     before = _end_in_order()
     try:
-        code = _run(arguments)
+        code = _run(arguments) if _may_open_files() else _EXIT_USAGE
     except KeyboardInterrupt:  # before there was anything to interrupt
         code = 128 + signal.SIGINT
     finally:
@@ -365,6 +368,23 @@ def main(arguments: list[str] | None = None) -> None:
     if code > 128:
         threading.Thread(target=_leave, args=(code,), name="leave", daemon=True).start()
     sys.exit(code)
+
+
+def _may_open_files() -> bool:
+    """Whether this process may have as many files open as it needs to import what it uses; where it may raise what it was
+    given, it does. With fewer something would fail late, and with whatever words."""
+    allowed, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if allowed < _OPEN_FILES and (most == resource.RLIM_INFINITY or most > allowed):
+        allowed = _OPEN_FILES if most == resource.RLIM_INFINITY else min(most, _OPEN_FILES)
+        with contextlib.suppress(OSError, ValueError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (allowed, most))
+    if allowed >= _FEWEST_FILES:
+        return True
+    print(
+        f"only {allowed} files may be open at once, and {_FEWEST_FILES} are needed at least: ulimit -n {_OPEN_FILES}",
+        file=sys.stderr,
+    )
+    return False
 
 
 def _end_in_order() -> dict[int, Any]:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -185,3 +187,15 @@ def test_a_recorded_run_among_several_paths_says_how_runs_are_seen_together(cli:
     assert result.code == 4 and not result.out
     assert runs[0] in result.err and f"tui-eval compare {runs[0]} {runs[1]}" in result.err
     assert "tui-eval merge" in cli("suite.yaml", runs[1]).err
+
+
+@pytest.mark.parametrize(("most", "code", "words"), [(48, 4, "only 48 files may be open"), (256, 0, "")])
+def test_too_few_open_files_are_one_line_at_the_start(
+    project: Path, most: int, code: int, words: str
+) -> None:
+    """Where more may be had than a process was given, it takes them."""
+    command = f"ulimit -Sn 40; ulimit -Hn {most}; exec {sys.executable} -m tui_eval list ."
+    done = subprocess.run(["bash", "-c", command], cwd=project, capture_output=True, text=True, timeout=120)
+    assert done.returncode == code, done.stderr
+    assert "Traceback" not in done.stderr and words in done.stderr
+    assert len(done.stderr.splitlines()) == bool(words)

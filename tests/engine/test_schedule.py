@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import resource
 import time
 from pathlib import Path
 
@@ -14,7 +15,7 @@ from tests.support.waiting import Clock
 from tui_eval.agents.base import Pace
 from tui_eval.engine.prepare import prepare
 from tui_eval.engine.request import RunRequest
-from tui_eval.engine.schedule import Schedule
+from tui_eval.engine.schedule import Schedule, within_open_files
 from tui_eval.store.reader import RunReader
 
 SUITE = "agent: helper\ntest_cases: [{name: one, input: hi}, {name: two, input: hi}]\n"
@@ -142,3 +143,24 @@ async def test_a_retried_request_is_one_more(project) -> None:
         assert await active.execute() == "finished"
     assert len(times) == 3
     assert all(at - began > 0.5 * number - 0.1 for number, at in enumerate(times))
+
+
+@pytest.mark.parametrize(
+    ("allowed", "most", "asked", "fitting", "raised"),
+    [
+        (1024, 4096, 8, 8, 1024),
+        (64, 64, 32, 1, 64),
+        (80, 80, 32, 8, 80),
+        (80, 4096, 32, 32, 128),
+        (80, 100, 32, 18, 100),
+        (256, resource.RLIM_INFINITY, 500, 500, 1064),
+    ],
+)
+def test_no_more_attempts_run_at_once_than_files_may_be_open_for(
+    monkeypatch: pytest.MonkeyPatch, allowed: int, most: int, asked: int, fitting: int, raised: int
+) -> None:
+    now = [allowed, most]
+    monkeypatch.setattr(resource, "getrlimit", lambda _: tuple(now))
+    monkeypatch.setattr(resource, "setrlimit", lambda _, limits: now.__setitem__(0, limits[0]))
+    assert within_open_files(asked) == fitting
+    assert now[0] == raised

@@ -9,14 +9,14 @@ from typing import Any
 
 from tui_eval.config.project import Config
 from tui_eval.engine.after import derived_columns
-from tui_eval.engine.places.chosen_place import place_of
+from tui_eval.engine.places.chosen_place import place_name, place_of
 from tui_eval.engine.plan import Job
 from tui_eval.engine.provenance import agents_asked, provenance
 from tui_eval.engine.request import RunRequest
 from tui_eval.engine.row_order import arrange, suites_concurrency
 from tui_eval.engine.run_context import RunContext
 from tui_eval.engine.runner import Limits, Runner
-from tui_eval.engine.schedule import Ticket
+from tui_eval.engine.schedule import Ticket, within_open_files
 from tui_eval.formats import format_of
 from tui_eval.guard.spelling import some_of
 from tui_eval.model import Attempt, Problem
@@ -54,13 +54,13 @@ class ActiveRun:
         self.writer = writer
         self.problems = problems
         self.environment = environment
+        wanted = request.concurrency or _threads(config, jobs)
+        wanted = max(1, wanted or max(config.run.concurrency, suites_concurrency(jobs) or 0))
+        at_once = fitting = min(wanted, max(1, sum(job.attempts for job in jobs)))
+        if place_name(request, config) == "here":
+            fitting = within_open_files(at_once)
         limits = Limits(
-            concurrency=max(
-                1,
-                request.concurrency
-                or _threads(config, jobs)
-                or max(config.run.concurrency, suites_concurrency(jobs) or 0),
-            ),
+            concurrency=wanted if fitting == at_once else fitting,
             fail_fast=request.fail_fast,
             step=request.step,
             max_cost=cost_limit(request, config),
@@ -78,6 +78,10 @@ class ActiveRun:
         """What is said of the run besides why it was stopped."""
         self.said_first: list[str] = []
         """What is said before it begins, or goes on."""
+        if fitting < at_once:
+            self.said_first.append(
+                f"{fitting:,} at once instead of {at_once:,}: no more files may be open (ulimit -n allows more)"
+            )
 
     def _say(self, line: str) -> None:
         """What a person should know of where the run goes."""

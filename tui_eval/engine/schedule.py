@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import resource
 import time
 from collections import deque
 from collections.abc import Sequence
@@ -66,6 +67,23 @@ class _Group:
     waiting: deque[Ticket] = field(default_factory=deque)
     running: int = 0
     not_before: float = 0.0
+
+
+_FILES_OF_ALL, _FILES_OF_ONE = 64, 2
+"""Files that are open in a run besides those of its attempts, and in one of these."""
+
+
+def within_open_files(concurrency: int) -> int:
+    """So many attempts at once as this process may have files open for; it may have more where it can."""
+    needed = _FILES_OF_ALL + _FILES_OF_ONE * concurrency
+    allowed, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if allowed == resource.RLIM_INFINITY or allowed >= needed:
+        return concurrency
+    raised = needed if most == resource.RLIM_INFINITY else max(allowed, min(most, needed))
+    with suppress(OSError, ValueError):
+        resource.setrlimit(resource.RLIMIT_NOFILE, (raised, most))
+        allowed = raised
+    return max(1, min(concurrency, (allowed - _FILES_OF_ALL) // _FILES_OF_ONE))
 
 
 class Schedule:

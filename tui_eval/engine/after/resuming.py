@@ -162,7 +162,7 @@ def resume(
     active.runner.go_on_from(spent)
     active.tickets = active.runner.tickets(references)
     active.note = changes
-    active.said_first = [line for line in (_cut_off(open_attempts), changes) if line]
+    active.said_first += [line for line in (_cut_off(open_attempts), changes) if line]
     return active
 
 

@@ -31,7 +31,7 @@ def check_place(request: RunRequest, config: Config, trust: Trust, *, typed: boo
     Raises:
         ConfigError: one line that says why.
     """
-    on = _on(request, config)
+    on = place_name(request, config)
     try:
         where(on)
     except Wrong as wrong:
@@ -56,7 +56,7 @@ def place_of(
     say: Callable[[str], None],
 ) -> AttemptPlace | None:
     """The place of a run; None: here."""
-    on = _on(request, environment.config)
+    on = place_name(request, environment.config)
     if on == "here" or writer is None:
         return None
     from tui_eval.engine.places.ray_place import RayPlace
@@ -66,6 +66,6 @@ def place_of(
     return RayPlace(address, concurrency, environment, writer, shared=shared, say=say)
 
 
-def _on(request: RunRequest, config: Config) -> str:
-    """A person steps here, and answers are judged again here."""
+def place_name(request: RunRequest, config: Config) -> str:
+    """Where a run goes: `here`, `ray` or an address. A person steps here, and answers are judged again here."""
     return "here" if request.step or request.rescores else request.on or config.run.on
