@@ -98,7 +98,8 @@ async def test_a_key_that_runs_asks_again_first_for_the_trust_that_esc_put_off(
 ) -> None:
     alone = Alone(project(tmp_path))
     controllers = made(alone)
-    await alone.read()
+    controllers.suites.load()
+    await alone.settle()
     alone.list.line = TreeLine("case", alone.state.rows[0].case_id, 0, "")
     controllers.suites.ask_trust(["run a.py"])
     alone.window.close(alone.window.screen, None)

@@ -230,6 +230,7 @@ async def test_what_was_declined_is_not_asked_again_by_reading_and_nothing_is_ag
 
 async def test_a_no_says_what_comes_of_it_and_holds_for_what_is_run(tmp_path: Path) -> None:
     one, ran = Suites(tmp_path), []
+    await one.load()
     run = one.suites.before_running(lambda: ran.append("run"))
     one.suites.ask_trust(["run a.py"])
     await one.alone.answer("no")
@@ -240,6 +241,7 @@ async def test_a_no_says_what_comes_of_it_and_holds_for_what_is_run(tmp_path: Pa
 
 async def test_esc_answers_nothing_says_so_and_is_asked_again_before_anything_is_run(tmp_path: Path) -> None:
     one, ran = Suites(tmp_path), []
+    await one.load()
     run = one.suites.before_running(lambda: ran.append(one.alone.state.agreed))
     one.suites.ask_trust(["run a.py", "run b.py"])
     await one.alone.answer(None)
@@ -257,6 +259,7 @@ async def test_esc_answers_nothing_says_so_and_is_asked_again_before_anything_is
 
 async def test_a_no_to_what_was_put_off_lets_the_run_go_on_without(tmp_path: Path) -> None:
     one, ran = Suites(tmp_path), []
+    await one.load()
     run = one.suites.before_running(lambda: ran.append(one.alone.state.agreed))
     one.suites.ask_trust(["run a.py"])
     await one.alone.answer(None)
@@ -265,6 +268,51 @@ async def test_a_no_to_what_was_put_off_lets_the_run_go_on_without(tmp_path: Pat
     assert ran == [frozenset()]
     run()
     assert len(ran) == 2 and one.alone.window.screen is one.alone.list
+
+
+async def test_what_is_to_be_run_while_the_suites_are_read_is_run_when_they_have_been(tmp_path: Path) -> None:
+    """It was lost, or ran what had been read so far before anything had been asked about."""
+    one, ran = Suites(tmp_path), []
+    (tmp_path / "tui_eval.yaml").write_text(
+        "agents:\n  offline: {type: python, function: 'agent.py:answer'}\n"
+    )
+    run = one.suites.before_running(lambda: ran.append((len(one.alone.state.rows), one.alone.state.agreed)))
+    run()  # also before the reading has begun
+    assert not ran and one.alone.said.startswith("reading the suites: it is run when")
+    one.suites.load()
+    run()
+    await one.alone.settle()
+    (asked,) = one.alone.dialog.arguments[3]
+    assert not ran and "agent.py" in asked
+    await one.alone.answer("once")
+    assert ran == [(3, frozenset({asked}))]
+    run()
+    assert len(ran) == 2
+
+
+async def test_what_waited_for_the_suites_is_not_run_where_another_place_is_looked_at(tmp_path: Path) -> None:
+    one, ran = Suites(tmp_path), []
+    run = one.suites.before_running(lambda: ran.append("run"))
+    one.suites.load()
+    run()
+    one.alone.window.stack.append(FakeList(one.alone.state, "run"))
+    await one.alone.settle()
+    assert not ran and one.alone.said.startswith("nothing was run")
+    run()
+    assert ran == ["run"]
+
+
+async def test_before_a_run_all_is_asked_about_that_has_no_answer_yet(tmp_path: Path) -> None:
+    one, ran = Suites(tmp_path), []
+    await one.load()
+    run = one.suites.before_running(lambda: ran.append("run"))
+    one.suites.ask_trust(["run a.py", "run b.py"])
+    await one.alone.answer(None)
+    one.suites.ask_trust(["run c.py"])
+    assert sorted(one.alone.dialog.arguments[3]) == ["run a.py", "run b.py", "run c.py"]
+    await one.alone.answer(None)
+    run()
+    assert not ran and sorted(one.alone.dialog.arguments[3]) == ["run a.py", "run b.py", "run c.py"]
 
 
 @pytest.mark.parametrize(("answer", "kept"), [("always", {"run a.py"}), ("once", set())])
@@ -343,6 +391,13 @@ async def test_how_the_list_was_looked_at_comes_back(tmp_path: Path) -> None:
     assert screen.expression == ""  # what was remembered is for the first time only
 
 
+async def test_a_filter_of_other_paths_is_left_out_and_that_is_said(tmp_path: Path) -> None:
+    remember(tmp_path, {"filter": "failed", "filter_of": [str(tmp_path / "elsewhere")]})
+    one = Suites(tmp_path)
+    await one.load()
+    assert one.alone.list.expression == "" and one.alone.said.endswith("is left out: failed")
+
+
 async def test_what_nobody_wrote_so_is_no_memory(tmp_path: Path) -> None:
     remember(tmp_path, {"grouping": "by magic", "sort": 3, "folded": [1], "marks": "all", "cursor": 5})
     one = Suites(tmp_path)
@@ -362,6 +417,7 @@ async def test_how_it_is_looked_at_is_given_to_be_kept(tmp_path: Path, monkeypat
     one.alone.list.expression, one.alone.list.marks = "failed", set(ids(CALMS))
     one.alone.list.view.folded = {"suites/"}
     kept = one.suites.remembered()
+    assert kept["filter_of"] == [str(tmp_path)]
     assert (kept["cursor"], kept["filter"], kept["marks"]) == (ids(GREETS)[0], "failed", ids(CALMS))
     assert (kept["folded"], kept["grouping"], kept["sort"]) == (["suites/"], "file", "file")
     monkeypatch.setattr("tui_eval.tui.controllers.suites.stands", lambda place: False)

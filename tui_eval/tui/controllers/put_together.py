@@ -91,7 +91,9 @@ class Controllers:
         ):
             handlers = controller.handlers()
             running = {
-                name: self.suites.before_running(handlers[name]) for name in RUNNING if name in handlers
+                name: self.suites.before_running(handlers[name], at_cursor=name.startswith("case."))
+                for name in RUNNING
+                if name in handlers
             }
             self.handlers.add({**handlers, **running})
 

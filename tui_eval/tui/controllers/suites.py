@@ -6,7 +6,7 @@ import gc
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from pathlib import Path, PurePath
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 from textual.screen import Screen
 
@@ -18,7 +18,7 @@ from tui_eval.model import Suite
 from tui_eval.tui.background import stands
 from tui_eval.tui.controllers.first_steps import FirstSuiteQuestion
 from tui_eval.tui.controllers.places import PlaceController
-from tui_eval.tui.front import CaseListFront, SuitesChanged
+from tui_eval.tui.front import CaseListFront, Front, SuitesChanged
 from tui_eval.tui.handlers import Handler
 from tui_eval.tui.loaders.suites_loader import Loaded, Loader
 from tui_eval.tui.services import Core
@@ -32,13 +32,33 @@ LONGEST = 5_000
 AfterEdit = Callable[[EditedSuite], Any]
 
 
+class _Kept(NamedTuple):
+    """A key that runs cases, pressed before the suites had been read."""
+
+    run: Handler
+    front: Front | None
+    """The place that it was pressed in."""
+    line: str
+    """The line of the list that it meant; empty: all, or what is looked at."""
+
+    def is_there(self) -> bool:
+        """Whether the list's cursor is where it was, or can be put there."""
+        if not self.line or not isinstance(self.front, CaseListFront):
+            return True
+        self.front.go_when_there(self.line)
+        line = self.front.line_under_cursor()
+        return line is not None and line.key == self.line
+
+
 class SuiteController:
     """Takes what the loader read, and puts the list's cursor where it belongs."""
 
     def __init__(self, core: Core, places: PlaceController, paths: Iterable[Path]) -> None:
         self._core, self._places = core, places
         self.state = core.state
-        self.loader = Loader(core.state, core.tasks, self, paths)
+        chosen = list(paths)
+        self._selection = sorted({str(path.absolute()) for path in chosen})
+        self.loader = Loader(core.state, core.tasks, self, chosen)
         self._beginning = FirstSuiteQuestion(core, places, self.load)
         self._all_read = False
         self._left_case = ""
@@ -47,6 +67,12 @@ class SuiteController:
         """What was asked about and not agreed to."""
         self._put_off: frozenset[str] = frozenset()
         """What of it was left without an answer: it is asked again before anything is run."""
+        self._wanted: dict[str, None] = {}
+        """What the suites as they were read would do that needs trust."""
+        self._read_to, self._needed = 0, 1
+        """The reading that was taken to its end last, and the one without which nothing is run."""
+        self._kept: _Kept | None = None
+        """The key that waits for that one."""
         self.on_read: list[Callable[[Loaded], Any]] = []
         """Called with every portion that was taken."""
         self.on_answered: list[Callable[[], Any]] = []
@@ -89,7 +115,9 @@ class SuiteController:
             gc.freeze()
             # The inspector's modules, so that the first case opened need not wait for them.
             self._core.tasks.thread(partial(self._places.screens.get_ready, "case"), name="imports")
-            self.ask_trust(loaded.wanted)
+            self._wanted, self._read_to = dict.fromkeys(loaded.wanted), loaded.generation
+            if not self._do_what_waited():
+                self.ask_trust(loaded.wanted)
         self._read(loaded)
 
     def take_some_suites(self, loaded: Loaded, then: AfterEdit | None = None) -> None:
@@ -112,6 +140,7 @@ class SuiteController:
         if line is not None:
             self._stay_near(line.key, change)
         self._follow_case(change)
+        self._wanted |= dict.fromkeys(loaded.wanted)
         self.ask_trust(loaded.wanted)
         self._read(loaded)
 
@@ -197,7 +226,12 @@ class SuiteController:
     def _restore(self) -> None:
         place, memory = self._places.suites, self._core.memory
         if memory.get("filter"):
-            place.set_filter(str(memory.get("filter")))
+            kept = str(memory.get("filter"))
+            if memory.get("filter_of", self._selection) == self._selection:
+                place.set_filter(kept)
+            else:  # it was made for other suites
+                shown = visible(clip(kept, 40), newlines=False)
+                self._core.notices.say(f"the last filter was of other paths, and is left out: {shown}")
         marks = memory.get("marks")
         if isinstance(marks, list):
             place.mark({str(mark) for mark in marks} & self.state.by_id.keys())
@@ -205,19 +239,49 @@ class SuiteController:
         if isinstance(cursor, str) and cursor:
             place.go_when_there(cursor)
 
-    def before_running(self, run: Handler) -> Handler:
-        """What a key does that runs cases, after what was put off has been answered; where it is put off once more,
-        nothing runs."""
+    def before_running(self, run: Handler, *, at_cursor: bool = False) -> Handler:
+        """What a key does that runs cases: the suites are read to their end first, then all is asked about that they would
+        do and that has no answer yet. Where it is put off once more, nothing runs. `at_cursor`: the key means the line
+        under the cursor."""
 
-        def ask_first() -> Any:
-            put_off = self._put_off - self.state.agreed
-            if not put_off or self.state.trusted:
-                return run()
-            self.declined -= put_off
-            self.ask_trust(list(put_off), run)
+        def when_read() -> Any:
+            if self._read_to >= self._needed:
+                return self._ask_first(run)
+            front = self._looked_at
+            line = front.line_under_cursor() if at_cursor and front is not None else None
+            if at_cursor and line is None and front is self._places.suites:
+                return run()  # it says that there is none
+            self._kept = _Kept(run, front, line.key if line is not None else "")
+            self._core.notices.say("reading the suites: it is run when they have been read")
             return None
 
-        return ask_first
+        return when_read
+
+    @property
+    def _looked_at(self) -> Front | None:
+        """The place in front, below any question."""
+        return next((one for one in reversed(self._places.stack) if isinstance(one, Front)), None)
+
+    def _ask_first(self, run: Handler) -> Any:
+        answered = self.state.agreed | (self.declined - self._put_off)
+        unanswered = [what for what in [*self._wanted, *sorted(self._put_off)] if what not in answered]
+        if not unanswered or self.state.trusted:
+            return run()
+        self.declined -= frozenset(unanswered)
+        self.ask_trust(unanswered, run)
+        return None
+
+    def _do_what_waited(self) -> bool:
+        """Do what a key asked for while the suites were read; False where there was none. Not where the person has gone to
+        another place or line since."""
+        kept, self._kept = self._kept, None
+        if kept is None:
+            return False
+        if kept.front is self._looked_at and kept.is_there():
+            self._ask_first(kept.run)
+            return True
+        self._core.notices.say("nothing was run: another place is looked at now")
+        return False
 
     def ask_trust(self, wanted: list[str], then: Handler | None = None) -> None:
         """May the project do what it wants? Asked once for each thing; what was not listed is asked anew. `then` is
@@ -226,6 +290,8 @@ class SuiteController:
         fresh = [what for what in in_order(wanted) if what not in state.agreed | self.declined]
         if not fresh or state.trusted:
             return
+        # Whoever is asked anew is shown what is still without an answer, too.
+        fresh = in_order([*fresh, *sorted(self._put_off - state.agreed)])
         # Until it is answered it is declined: a second list shows only what this one does not.
         self.declined |= frozenset(fresh)
         for what in fresh:
@@ -254,6 +320,7 @@ class SuiteController:
                     except OSError as error:
                         self._core.notices.problem(f"could not remember it: {error}")
                 self.loader.load()
+                self._needed = self.loader.generation
             elif value is None:
                 what = "not answered" if then is None else "nothing was run"
                 self._core.notices.say(f"{what}: asked again before the next run (n: no)")
@@ -262,7 +329,8 @@ class SuiteController:
                     "not trusted: cases that need it are errors until tui-eval starts anew"
                 )
             if value is not None and then is not None:
-                then()
+                # What may be done now may make other cases of the suites.
+                self.before_running(then)()
 
         self._places.ask(
             f"Do you trust {state.shown_root} with this?",
@@ -304,6 +372,7 @@ class SuiteController:
         return {
             "cursor": line.key if line else "",
             "filter": place.expression,
+            "filter_of": self._selection,
             "folded": sorted(place.view.folded)[:2000],
             "unfolded": sorted(place.view.unfolded)[:2000],
             "grouping": place.view.grouping,
