@@ -257,3 +257,13 @@ async def test_the_call_that_failed_is_in_sight(tmp_path: Path, size: tuple[int,
         await until(
             pilot, lambda: any(line.startswith("! call_40") for line in screen_text(app).splitlines())
         )
+
+
+def test_bars_begin_with_the_first_turn_not_with_what_was_loaded_before_it() -> None:
+    attempt = Attempt("c", 1, "passed", started_at=1_000.0)
+    attempt.transcript = [
+        Entry(turn=1, kind="user", text="q", started_at=1_040.0),
+        Entry(turn=1, kind="tool_call", name="look", call_id="1", started_at=1_040.5, duration_ms=200.0),
+        Entry(turn=1, kind="tool_result", name="look", call_id="1", started_at=1_040.7),
+    ]
+    assert [(bar.start, bar.end) for bar in bars(attempt)] == [(500.0, 700.0)]

@@ -86,7 +86,9 @@ def bars(attempt: Attempt, calls: Sequence[CallRow] | None = None) -> list[SpanB
     starts = [float(entry.started_at) for entry in entries if entry.started_at]
     shift = shift_of(attempt)
     starts += [(span.start + shift) / 1000 for span in spans_of(attempt) if span.start is not None]
-    if starts and attempt.started_at:
+    # What comes before the first turn (loading) is no time of the agent's.
+    asked = any(entry.kind == "user" and entry.started_at for entry in entries)
+    if starts and attempt.started_at and not asked:
         starts.append(attempt.started_at)
     zero: float = min(starts, default=0.0)
     order = _places(entries)
