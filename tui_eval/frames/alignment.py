@@ -270,6 +270,26 @@ def _all_but_one(pairs: list[ColumnPair], e_left: pl.Series, a_left: pl.Series) 
     return pl.concat(made)
 
 
+def turned_around(pairs: list[ColumnPair]) -> tuple[str, bool] | None:
+    """Of rows that are the same in another order, the column by which the expected ones are sorted, the answer's the
+    other way, and whether they are so descending; None: there is none."""
+    for one in pairs:
+        e, a = (one.expected.series, one.actual.series)
+        if (
+            e is None
+            or a is None
+            or e.dtype != a.dtype
+            or e.null_count()
+            or a.null_count()
+            or e.n_unique() < 3
+        ):
+            continue
+        for descending in (True, False):
+            if e.is_sorted(descending=descending) and a.is_sorted(descending=not descending):
+                return one.name, descending
+    return None
+
+
 _MOST_SORTED = 200_000
 
 

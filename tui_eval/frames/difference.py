@@ -491,10 +491,10 @@ def _lacks(column: bool, e_row: int | None, a_row: int | None) -> str:
 
 def _of_days(cell: Cell) -> Cell:
     """A cell of a column of dates without midnights; as it came where these are all that tells its sides apart."""
-    texts = plain_moment(cell.expected, True), plain_moment(cell.actual, True)
-    return (
-        cell if texts[0] == texts[1] and not cell.same else replace(cell, expected=texts[0], actual=texts[1])
-    )
+    expected, actual = plain_moment(cell.expected, True), plain_moment(cell.actual, True)
+    if expected == actual and not cell.same:
+        expected, actual = (cell.expected if expected == cell.actual else expected), cell.actual
+    return replace(cell, expected=expected, actual=actual)
 
 
 def _one(index: int | None) -> int:

@@ -29,15 +29,15 @@ class MendedQuery:
     instead: str
 
 
-def mended(own: str, expected: str, dialect: str = "duckdb") -> list[MendedQuery]:
+def mended(own: str, expected: str, dialect: str = "duckdb", *, ordered: bool = False) -> list[MendedQuery]:
     """An agent's query as it would be without a usual mistake: sorted as the expected one is, where a LIMIT takes
-    some of the rows; each row of a table counted once, where a join repeats it. Empty: there is nothing to mend, or one
+    some of the rows, or where their order is what is wrong (`ordered`); each row of a table counted once, where a join repeats it. Empty: there is nothing to mend, or one
     of them cannot be read."""
     if len(own) + len(expected) > _LONGEST:
         return []
     try:
         tree, wanted = (sqlglot.parse_one(sql, read=dialect) for sql in (own, expected))
-        found = [*_sorted(tree, wanted, dialect), *_counted_once(tree, dialect)]
+        found = [*_sorted(tree, wanted, dialect, ordered), *_counted_once(tree, dialect)]
     except (errors.SqlglotError, RecursionError, ValueError):
         return []
     return found[:_MOST]
@@ -46,11 +46,12 @@ def mended(own: str, expected: str, dialect: str = "duckdb") -> list[MendedQuery
 # -- the wrong end of a sorted result
 
 
-def _sorted(own: exp.Expr, expected: exp.Expr, dialect: str) -> Iterator[MendedQuery]:
+def _sorted(own: exp.Expr, expected: exp.Expr, dialect: str, ordered: bool) -> Iterator[MendedQuery]:
     """The query with the order of the expected one."""
     if not isinstance(own, exp.Select) or not isinstance(expected, exp.Select):
         return
-    if own.args.get("limit") is None or expected.args.get("limit") is None:
+    limits = [query.args.get("limit") is None for query in (own, expected)]
+    if any(limits) and not (ordered and all(limits)):
         return
     order, wanted = own.args.get("order"), expected.args.get("order")
     if not wanted or (order and _terms(order, own) == _terms(wanted, expected)):
@@ -112,7 +113,9 @@ def _order_words(
     """What the query is sorted by, and what it should be, by the first term in which they differ."""
     right = _terms(wanted, expected)
     if order is None:
-        return "it does not sort before its LIMIT", f"sorted by {_term(*right[0])}"
+        return "it does not sort" + (
+            " before its LIMIT" if own.args.get("limit") else ""
+        ), f"sorted by {_term(*right[0])}"
     given = _terms(order, own)
     if len(own.selects) == len(expected.selects):  # one column may be called otherwise by both
         called = dict(zip(_names(expected), _names(own), strict=True))

@@ -233,9 +233,11 @@ class OneTable:
 
     def _apart_fact(self) -> tuple[str, str]:
         """Of the rows that both sides have."""
+        from tui_eval.frames.diagnosis.finding import name_of
+
         columns = sorted((one for one in self.columns if one.apart), key=lambda one: -one.apart)
         more = len(columns) - _NAMED
-        names = ", ".join(clip(one.name, _WORD) for one in columns[:_NAMED]) + (
+        names = ", ".join(clip(name_of(one.name), _WORD) for one in columns[:_NAMED]) + (
             f" and {more} more" if more > 0 else ""
         )
         general = f"{names} differ{'s' if len(columns) == 1 else ''}"
@@ -309,7 +311,7 @@ def table_cell(status: Status, cell: Cell, column: TableColumn) -> TableCell:
         near = cell.why and expected != actual  # `2024-05-20` for a date is how JSON writes it
         return TableCell("near" if near else "same", expected, actual, cell.why if near else "")
     if expected == actual:  # what was left out is what differs
-        expected, actual = cell.expected, cell.actual
+        expected, actual = expected if column.days and expected != cell.actual else cell.expected, cell.actual
     return TableCell("differs", *told_apart(expected, actual, cell.kinds), cell.why)
 
 

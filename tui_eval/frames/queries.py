@@ -249,9 +249,10 @@ def to_mend(found: Conclusion, expected: str | None, own: str, dialect: str = "d
     `gives_expected` was the cause (`Conclusion.caused_by`)."""
     if not found.line.startswith((_WRONG, _UNSAID)) or not expected:
         return []
+    from tui_eval.frames.compare import OUT_OF_ORDER
     from tui_eval.frames.mended_queries import mended
 
-    return mended(own, expected, dialect)
+    return mended(own, expected, dialect, ordered=OUT_OF_ORDER in found.line)
 
 
 def gives_expected(

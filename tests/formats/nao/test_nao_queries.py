@@ -404,3 +404,22 @@ async def test_nobody_is_blamed_for_other_rows_that_tie_inside_of_the_expected_q
         sure, sure.replace(" desc", ""), execute(SHOP, sure.replace(" desc", "")).frame.to_dicts()
     )
     assert blamed.data is not None and blamed.data.settings["conclusion"]["blame"] == "query"
+
+
+async def test_a_query_that_sorts_the_other_way_without_a_limit_is_told_so() -> None:
+    sql = "select order_id, amount from orders order by order_id desc"
+    own = sql.replace(" desc", "")
+    found = await judged(sql, own, execute(SHOP, own).frame.to_dicts(), comparison={"ordered": True})
+    assert causes.words_of(found.verdicts[0]).endswith("sorted by order_id ascending, not descending")
+    assert found.data is not None
+    kept = found.data.settings["conclusion"]
+    assert kept["cause"] == "it sorts by order_id ascending"
+
+
+async def test_of_many_rows_it_is_said_in_what_they_differ() -> None:
+    sql = "select range as id, range % 7 as n from range(110000)"
+    rows = [{"id": n, "n": n % 7 + (n == 77_777)} for n in range(110_000)]
+    found = await judged(sql, None, rows)
+    (verdict,) = found.verdicts
+    assert causes.words_of(verdict) == "n 0→1 in 1 of 110,000 rows"
+    assert verdict.evidence is not None and verdict.evidence[0].rule == "n differs"

@@ -15,6 +15,7 @@ import polars as pl
 import pytest
 from hypothesis import strategies as st
 
+from tui_eval.frames.compare import compare
 from tui_eval.frames.comparison_rules import ComparisonSettings
 from tui_eval.frames.diagnosis import Finding, codes, diagnose, diagnosis_of, diagnosis_of_details, sentence
 from tui_eval.frames.difference import align
@@ -906,6 +907,61 @@ def test_a_key_that_is_whole_days_later_throughout_is_no_spill(
     )  # the filter begins and ends a day later: no date is another
     lines = diagnose(ones, ones.with_columns(c.day + by)).lines
     assert not any("day 1 day later" in line for line in lines), lines
+
+
+@pytest.mark.parametrize(
+    ("name", "factor", "words"),
+    [
+        ("wait_days", 24, "wait_days ×24 in 20 of 20 rows that differ: hours where days are expected"),
+        ("wait_hours", 24, "wait_hours ×24 in 20 of 20 rows that differ"),
+        ("wait_days", 1 / 24, "wait_days ÷24 in 20 of 20 rows that differ"),
+        ("wait_hours", 60, "wait_hours ×60 in 20 of 20 rows that differ: minutes where hours are expected"),
+        ("wait_ms", 60, "wait_ms ×60 in 20 of 20 rows that differ"),
+        ("wait_ms", 1 / 1000, "a unit of time a thousand times larger"),
+    ],
+)
+def test_a_unit_of_time_is_none_that_the_columns_name_denies(name: str, factor: float, words: str) -> None:
+    rows = [{"id": n, name: 3 + n * n % 41} for n in range(20)]
+    (line,) = diagnose(rows, [row | {name: row[name] * factor} for row in rows]).lines
+    assert line.endswith(words), line
+
+
+def test_a_name_that_reads_as_a_word_is_quoted() -> None:
+    rows = [{"id": n, "a": 3 + n * n % 41} for n in range(20)]
+    difference = align(rows, [row | {"a": row["a"] * 100} for row in rows])
+    assert diagnosis_of(difference).lines == ['"a" ×100 in 20 of 20 rows that differ']
+    assert OneTable(difference).fact() == ('"a" differs in 20 of 20 rows', '"a" differs')
+
+
+@pytest.mark.parametrize(
+    ("kind", "words"),
+    [
+        ("DATE", "d a midnight of a time zone where a date is expected"),
+        ("VARCHAR", "d the same time, but only one side names its zone"),
+    ],
+)
+def test_a_midnight_with_a_zone_says_so_beside_a_date(kind: str, words: str) -> None:
+    rows = [{"id": n, "d": f"2024-01-{n:02}"} for n in range(1, 9)]
+    given = [row | {"d": f"{row['d']}T00:00:00Z"} for row in rows]
+    difference = align(rows, given, types={"id": "INTEGER", "d": kind})
+    assert diagnosis_of(difference).lines == [f"{words} in 8 of 8 rows that differ"]
+    assert OneTable(difference).row(0).cells[1].text == "2024-01-01→2024-01-01T00:00:00Z"
+    assert "expected 2024-01-01, actual 2024-01-01T00:00:00Z" in difference.render()
+
+
+@pytest.mark.parametrize("most", ["descending", "ascending"])
+def test_rows_that_are_sorted_the_other_way_say_so(most: str) -> None:
+    rows = sorted(
+        ({"id": n, "n": n * n % 41} for n in range(20)),
+        key=lambda row: row["n"] * (-1 if most[0] == "d" else 1),
+    )
+    other = "ascending" if most[0] == "d" else "descending"
+    ordered = ComparisonSettings(ordered=True)
+    words = f"the same rows in another order: sorted by n {other}, not {most}"
+    assert diagnose(rows, rows[::-1], ordered).lines == [words]
+    assert compare(rows[::-1], rows, ordered).text == words
+    mixed = [*rows[10:], *rows[:10]]
+    assert "sorted" not in (compare(mixed, rows, ordered).text or "sorted")
 
 
 LOOKS = "the same but for U+0430 CYRILLIC SMALL LETTER A in the answer"

@@ -335,7 +335,8 @@ def test_what_is_right_has_no_diagnosis(shop: duckdb.DuckDBPyConnection, name: s
 def test_another_order_is_one_line(shop: duckdb.DuckDBPyConnection) -> None:
     frame = rows(shop, ORDERS)
     found = diagnose(frame, frame.reverse(), ComparisonSettings(ordered=True))
-    assert found.lines == ["the same rows in another order"]
+    words = "the same rows in another order"
+    assert found.lines == [f"{words}: sorted by order_id descending, not ascending"]
     assert diagnose(frame, frame.reverse()).findings == ()
 
 

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 DETAIL_ROWS = 1000
 DIAGNOSED_CELLS = 400_000
-"""Cells of both sides up to which a verdict says what the rows that differ have in common."""
+"""Cells of both sides up to which a verdict says what the rows that differ have in common, and not only in what."""
 NO_VERIFICATION = "no verification"
 
 
@@ -588,13 +588,14 @@ def _fact_of_rows(comparison: FrameComparison) -> tuple[str, str]:
     difference = comparison.difference
     if comparison.message == OUT_OF_ORDER:  # cell by cell all of them would differ
         return comparison.text or OUT_OF_ORDER, OUT_OF_ORDER
-    if difference is None or sum(difference.lengths) * max(1, len(difference.pairs)) > DIAGNOSED_CELLS:
+    if difference is None:
         return "", ""
-    from tui_eval.frames.diagnosis import diagnosis_of, what
+    from tui_eval.frames.diagnosis import Diagnosis, diagnosis_of, what
     from tui_eval.frames.one_table import OneTable
 
+    many = sum(difference.lengths) * max(1, len(difference.pairs)) > DIAGNOSED_CELLS
     try:
-        found = diagnosis_of(difference)
+        found = Diagnosis() if many else diagnosis_of(difference)
         if not found.findings:
             return OneTable(difference).fact()
     except BaseException as problem:

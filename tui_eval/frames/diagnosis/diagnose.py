@@ -6,13 +6,14 @@ Below a million rows it takes well under a second: whole columns are compared, n
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
+from tui_eval.frames.alignment import turned_around
 from tui_eval.frames.comparison_rules import ComparisonSettings
 from tui_eval.frames.diagnosis.changes import ValueChange
 from tui_eval.frames.diagnosis.conditions import Condition, separate
@@ -220,7 +221,9 @@ def _candidates(facts: _Facts) -> Iterator[_Candidate]:
         yield from _of_values(facts)
     elif not facts.missing and not facts.extra and difference.settings.ordered and len(difference.moved()):
         moved = len(difference.moved())
-        yield _Candidate(Finding("order", (), moved, moved), facts.total, 1.0)
+        turned = turned_around(list(difference.pairs.values()))
+        columns, said = ((turned[0],), {"descending": turned[1]}) if turned is not None else ((), {})
+        yield _Candidate(Finding("order", columns, moved, moved, said), facts.total, 1.0)
 
 
 def _day_border(facts: _Facts) -> _Candidate | None:
@@ -409,9 +412,7 @@ def _changes(facts: _Facts, others: OtherColumns, name: str) -> Iterator[ValueCh
         if change.count:
             yield change
     if declared_text(one.expected) and a_wrong.dtype == pl.String:
-        change = written_otherwise(e_wrong, a_wrong)
-        if change is not None and change.count:
-            yield change
+        yield from (change for change in written_otherwise(e_wrong, a_wrong) if change.count)
     moved = list(others.changes(name))
     yield from (change for change in moved if change.code != "other_column")
     if numeric:
@@ -421,7 +422,9 @@ def _changes(facts: _Facts, others: OtherColumns, name: str) -> Iterator[ValueCh
         else:
             yield from _tried((partial(number_changes, name),), e_wrong, a_wrong)
     elif e_wrong.dtype == pl.String and a_wrong.dtype == pl.String:
-        yield from _tried((time_changes, text_changes), e_wrong, a_wrong)
+        for change in _tried((time_changes, text_changes), e_wrong, a_wrong):
+            day = change.code == "zone_named" and one.expected.type_name.upper() == "DATE"
+            yield replace(change, parameters={"midnight": True}) if day else change
     yield from (change for change in moved if change.code == "other_column")
     if name not in facts.difference.key and int(flags.sum()) >= 3:
         for change in displaced(e.gather(facts.e_rows), a.gather(facts.a_rows), flags):

@@ -13,6 +13,10 @@ from tui_eval.guard.text import same_to_the_eye
 
 _NAME = 40
 _BLANK = re.compile(r"\s")
+_WORDS = {
+    "a", "all", "an", "and", "any", "each", "in", "is", "it", "no", "none", "not", "of", "one", "only", "or", "row", "rows",
+    "some", "text", "that", "the", "this", "to", "value", "values", "where", "which", "with",
+}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,9 +60,10 @@ def codes() -> tuple[str, ...]:
 
 
 def name_of(column: str) -> str:
-    """A column's name on one line; in quotes, where there are blanks at its ends."""
+    """A column's name on one line; in quotes, where there are blanks at its ends, or where it reads as a word of the
+    sentence (`a`, `no`, `row`)."""
     shown = " ".join(column.split())
-    if column != column.strip() or not column:
+    if column != column.strip() or not column or shown.casefold() in _WORDS:
         shown = f'"{_BLANK.sub(" ", column)}"'
     return shown if len(shown) <= _NAME else shown[: _NAME - 1] + "…"
 
@@ -232,12 +237,24 @@ def _limit(finding: Finding) -> str:
     return f"the answer has exactly {p['rows']:,} of {p['of']:,} expected rows{guess}"
 
 
-def _other_end(finding: Finding) -> str:
+def sorted_words(column: str, descending: bool) -> str:
+    """How rows are sorted that are expected the other way (`descending`)."""
     ways = ("descending", "ascending")
-    wanted, given = ways if finding.parameters["descending"] else ways[::-1]
+    wanted, given = ways if descending else ways[::-1]
+    return f"sorted by {name_of(column)} {given}, not {wanted}"
+
+
+def _other_end(finding: Finding) -> str:
+    words = sorted_words(finding.columns[0], finding.parameters["descending"])
+    return f"none of the {finding.total:,} rows is right: {words}, the answer has the other end"
+
+
+def _order(finding: Finding) -> str:
+    words = "the same rows in another order"
     return (
-        f"none of the {finding.total:,} rows is right: sorted by {name_of(finding.columns[0])} {given}, "
-        f"not {wanted}, the answer has the other end"
+        f"{words}: {sorted_words(finding.columns[0], finding.parameters['descending'])}"
+        if finding.columns
+        else words
     )
 
 
@@ -330,7 +347,13 @@ _SENTENCES: dict[str, Callable[[Finding], str]] = {
         f"{names_of(f.columns)}, text, {_verb(f, 'has', 'have')} the same times written otherwise {rows_of(f)}: "
         "text is compared as it is"
     ),
-    "zone_named": _plain("the same time, but only one side names its zone"),
+    "zone_named": _about(
+        lambda f: (
+            "a midnight of a time zone where a date is expected"
+            if f.parameters.get("midnight")
+            else "the same time, but only one side names its zone"
+        )
+    ),
     # other columns and rows
     "swapped": lambda f: f"{names_of(f.columns)} are exchanged {rows_of(f)}",
     "other_column": lambda f: (
@@ -351,7 +374,7 @@ _SENTENCES: dict[str, Callable[[Finding], str]] = {
     "condition": _condition,
     "one_column": lambda f: f"only {name_of(f.columns[0])} differs, {rows_of(f)}",
     # rows
-    "order": lambda f: "the same rows in another order",
+    "order": _order,
     "fan_out": _join_word,
     "duplicates": lambda f: (
         f"{f.explained:,} of {f.total:,} extra rows repeat expected ones: DISTINCT is missing, or a join fans out"

@@ -12,28 +12,44 @@ from tui_eval.frames.diagnosis.changes import ValueChange, decimals_of, number, 
 
 _CLOSE = 1e-9
 _POWERS = tuple(10.0**power for power in (*range(-9, 0), *range(1, 10)))
-_TIME_UNITS = {
-    60: ("seconds where minutes are expected, or minutes where hours are", False),
-    3600: ("seconds where hours are expected", False),
-    86400: ("seconds where days are expected", False),
-    1440: ("minutes where days are expected", False),
-    24: ("hours where days are expected", True),
-    7: ("days where weeks are expected", True),
-    12: ("months where years are expected", True),
-    1000: ("a unit of time a thousand times smaller", True),
-    1_000_000: ("a unit of time a million times smaller", True),
+_TIME_UNITS: dict[int, tuple[tuple[tuple[str, str], ...], bool]] = {
+    60: ((("seconds", "minutes"), ("minutes", "hours")), False),
+    3600: ((("seconds", "hours"),), False),
+    86400: ((("seconds", "days"),), False),
+    1440: ((("minutes", "days"),), False),
+    24: ((("hours", "days"),), True),
+    7: ((("days", "weeks"),), True),
+    12: ((("months", "years"),), True),
+    1000: ((("", "seconds"),), True),
+    1_000_000: ((("", "seconds"),), True),
 }
-_INVERSE = {
-    60: "minutes where seconds are expected, or hours where minutes are",
-    3600: "hours where seconds are expected",
-    86400: "days where seconds are expected",
-    1440: "days where minutes are expected",
-    24: "days where hours are expected",
-    7: "weeks where days are expected",
-    12: "years where months are expected",
-    1000: "a unit of time a thousand times larger",
-    1_000_000: "a unit of time a million times larger",
-}
+"""By factor which smaller unit may stand for which larger one, and whether it is one of time only where the name says so."""
+_NAMED_UNITS = re.compile(
+    r"(?:^|_|\b)(?:(?P<seconds>secs?|seconds?|s)|(?P<parts>ms|msecs?|us|ns|milliseconds?)|(?P<minutes>mins?|minutes?)|"
+    r"(?P<hours>hours?|hrs?|h)|(?P<days>days?)|(?P<weeks>weeks?)|(?P<months>months?)|(?P<years>years?))(?:$|_|\b)",
+    re.IGNORECASE,
+)
+
+
+def _unit_words(name: str, size: int, larger: bool) -> str:
+    """Which unit stands where which is expected; empty where the column's name says that another one is.
+
+    Args:
+        larger: The answer has the larger numbers, so the smaller unit.
+    """
+    named = _NAMED_UNITS.search(name)
+    wanted = named.lastgroup if named is not None else None
+    pairs = [pair if larger else pair[::-1] for pair in _TIME_UNITS[size][0]]
+    if size >= 1000 and size % 1000 == 0:
+        if wanted not in (None, "seconds", "parts"):
+            return ""
+        many = "thousand" if size == 1000 else "million"
+        return f"a unit of time a {many} times {'smaller' if larger else 'larger'}"
+    fitting = [(given, unit) for given, unit in pairs if wanted in (None, unit)]
+    words = [f"{given} where {unit} are" for given, unit in fitting]
+    return f"{words[0]} expected{''.join(f', or {more}' for more in words[1:])}" if words else ""
+
+
 _OF_TIME = re.compile(
     r"(?:^|_|\b)(?:durations?|elapsed|latency|time|times|age|delay|wait\w*|uptime|ms|msec|secs?|seconds?|mins?|minutes?|"
     r"hours?|hrs?|days?|weeks?|months?|years?|s|h|us|ns)(?:$|_|\b)",
@@ -173,8 +189,8 @@ def _factor(
     size = factor if factor > 1 else 1 / factor
     unit = _TIME_UNITS.get(round(size)) if abs(size - round(size)) < 1e-6 * abs(size) else None
     timed = bool(_OF_TIME.search(name)) or not (unit is None or unit[1] or _NOT_OF_TIME.search(name))
-    if unit is not None and nice and timed:
-        words = unit[0] if factor > 1 else _INVERSE[round(size)]
+    words = _unit_words(name, round(size), factor > 1) if unit is not None and nice and timed else ""
+    if words:
         yield ValueChange("time_unit", mask, {"factor": factor, "unit": words})
     elif factor in (2.0, 3.0, 4.0, 5.0, 6.0):
         yield ValueChange("multiplied", mask, {"least": int(factor), "most": int(factor)}, sure=False)

@@ -130,18 +130,23 @@ def moved_days(days: pl.Series, e: pl.Series, a: pl.Series) -> int:
 _ISO = r"^\d{4,}-\d\d-\d\d"
 
 
-def written_otherwise(e: pl.Series, a: pl.Series) -> ValueChange | None:
-    """Texts of a column of texts that are the same moment in another spelling."""
+def written_otherwise(e: pl.Series, a: pl.Series) -> Iterator[ValueChange]:
+    """Texts of a column of texts that are the same moment in another spelling, or would be, had not only one of them
+    a zone."""
     frame = {"e": e, "a": a}
     both = series(frame, true(pl.col("e").str.contains(_ISO) & pl.col("a").str.contains(_ISO)))
     if not both.any():
-        return None
+        return
     read = [
         pl.Series([instants.get(text) for text in side.to_list()], dtype=pl.String)
         for side in (e, a)
         for instants in [{text: instant(text) for text in side.filter(both).unique().to_list()}]
     ]
-    return ValueChange("time_text", series({"e": read[0], "a": read[1]}, true(pl.col("e") == pl.col("a"))))
+    sides = {"e": read[0], "a": read[1]}
+    same = pl.col("e") == pl.col("a")
+    yield ValueChange("time_text", series(sides, true(same)))
+    bare = pl.col("e").str.strip_suffix(_ZONE) == pl.col("a").str.strip_suffix(_ZONE)
+    yield ValueChange("zone_named", series(sides, true(bare & ~same)))
 
 
 _ZONE = "+00:00"
