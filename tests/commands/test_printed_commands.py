@@ -145,6 +145,24 @@ def test_the_printed_command_runs_that_case_alone_whatever_else_is_called_so(cli
         assert [one["case_id"] for one in again if "case_id" in one] == [ids.pop(0)], line
 
 
+def test_a_case_with_a_secret_in_its_name_is_run_again_by_what_is_shown_of_it(
+    cli: Cli, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MY_API_KEY", "sk-abcdefghij0123456789")
+    (project / "suite.yaml").write_text(
+        "agent: helper\ntest_cases:\n"
+        "  - {name: 'the key sk-abcdefghij0123456789 works', input: a, expected: {should_contain: [zz]}}\n"
+        "  - {name: 'the key works', input: b, expected: {should_contain: [zz]}}\n"
+    )
+    first = cli("run", "suite.yaml")
+    told = next(line for line in first.out.splitlines() if "again: " in line and "•••" in line)
+    assert "sk-abcdefghij" not in first.out and "SECRET" not in told
+    words = shlex.split(told.partition("again: tui-eval ")[2])
+    again = cli(*words)
+    assert again.code == 1 and "1 failed, 1 total" in again.out, again.err
+    assert "the key ••• works" in again.out
+
+
 def test_an_agent_of_the_record_is_not_trusted_by_standing_there(cli: Cli, project: Path) -> None:
     """A run's record in a folder from elsewhere names code, and a judge that is code."""
     marker = project / "ran"

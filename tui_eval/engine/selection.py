@@ -10,6 +10,7 @@ from tui_eval.case_names import called, which_tests
 from tui_eval.engine import case_filters
 from tui_eval.engine.request import RequestCell, RunRequest
 from tui_eval.formats import format_of
+from tui_eval.guard.secrets import MASK
 from tui_eval.guard.spelling import some_of
 from tui_eval.guard.text import visible
 from tui_eval.model import Case
@@ -147,9 +148,12 @@ def _is_called(case: Case, word: str) -> bool:
 
 
 def _among(word: str, known: tuple[str, ...]) -> bool:
-    """Whether a word is one of these; what a terminal cannot take may be given as it was shown."""
+    """Whether a word is one of these; what a terminal cannot take, and secrets, may be given as they were shown."""
     if word in known:
         return True
+    if MASK in word:
+        pattern = re.compile(".+".join(map(re.escape, word.split(MASK))), re.DOTALL)
+        return any(pattern.fullmatch(text) for text in known)
     return any(visible(text, newlines=False).strip() == word for text in known if not text.isprintable())
 
 

@@ -17,7 +17,7 @@ from tui_eval.store.case_state import Column
 from tui_eval.store.failure_modes import Assessment, classified
 from tui_eval.store.judged_under import compat_of
 from tui_eval.store.missing_cases import is_only_named
-from tui_eval.store.printed_commands import by_typing, configs_of, from_here, run_options, shell_line
+from tui_eval.store.printed_commands import AsShown, by_typing, configs_of, from_here, run_options, shell_line
 from tui_eval.store.reader import RunReader
 from tui_eval.store.schema import AttemptRow, StoredCase
 from tui_eval.store.summary import RunSums, judges_of, summarise, unfinished_tokens, why_not
@@ -322,7 +322,13 @@ def rerun_command(case: StoredCase, root: Path, options: Mapping[str, Any]) -> s
     where = configs or [from_here(root / case.suite)]
     # An id, and not a name: others may be called so, or a file or folder. Of several files it is whole.
     path, mark, own = case.case_id.partition("::")
-    words = ["tui-eval", "run", *where, "-s", mark + own if mark and not configs else path + mark + own]
+    words = [
+        "tui-eval",
+        "run",
+        *where,
+        "-s",
+        AsShown(mark + own if mark and not configs else path + mark + own),
+    ]
     asked = case_state.arguments(case.case_id, Column(case.agent, case.model or ""), options)
     if not asked and not options and is_only_named(case) and case.agent not in case.case_id:
         # A results file does not say what was typed; code and servers elsewhere are not to be trusted on its word.

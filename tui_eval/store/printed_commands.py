@@ -25,6 +25,10 @@ _NAMED = re.compile(r"([\w.-]+)=$")
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")
 
 
+class AsShown(str):
+    """A word that is meant as a record shows it, masks and all: `-s` finds a case by that."""
+
+
 def resume_command(reference: str | Path, options: Mapping[str, Any]) -> str:
     """Goes on with a run; `options` are those it was started with (`RunInfo.options`)."""
     words = ["tui-eval", "resume", str(reference), *_env_files(options)]
@@ -46,7 +50,8 @@ def run_command(places: Iterable[Path], options: Mapping[str, Any]) -> str:
     """Runs anew what a run of these places ran; `options` are those it was started with."""
     words = ["tui-eval", "run", *(configs_of(options) or map(from_here, places))]
     for name, option in (("agents", "--agent"), ("models", "-m"), ("select", "-s")):
-        words += [word for value in _texts(options, name) for word in (option, value)]
+        for value in _texts(options, name):
+            words += [option, AsShown(value) if name == "select" else value]
     return shell_line([*words, *run_options(options)])
 
 
@@ -125,7 +130,7 @@ def quoted(word: str) -> str:
     characters and bytes that are no text stand in `$'…'` (bash, zsh, ksh, POSIX 2024) in octal, which has the same three
     digits in all of these. No command can be given NUL or half a surrogate pair: a picture stands for these. A secret that
     was masked is a variable of the shell, which says so where it is not set."""
-    if MASK in word:
+    if MASK in word and not isinstance(word, AsShown):
         return _with_variables(word)
     try:
         word.encode("utf-8", "surrogateescape")

@@ -12,7 +12,7 @@ from typing import Any
 from tui_eval.model import UNSET, Verdict
 from tui_eval.store import case_state
 from tui_eval.store.case_state import Column
-from tui_eval.store.printed_commands import configs_of, run_options, shell_line
+from tui_eval.store.printed_commands import AsShown, configs_of, run_options, shell_line
 from tui_eval.tui.state.case.case_content import CaseContent, deciding
 from tui_eval.tui.state.case.verdict_lines import about_rows
 
@@ -96,7 +96,7 @@ def prompt_of(content: CaseContent) -> str:
 def command_line(content: CaseContent) -> str:
     """The command that runs this case alone, headless."""
     where = configs_of(content.options) or [content.suite]
-    words = ["tui-eval", "run", *where, "--select", content.pointer.case_id]
+    words = ["tui-eval", "run", *where, "--select", AsShown(content.pointer.case_id)]
     agent = content.agent or content.pointer.agent
     column = Column(agent or "", content.model or content.pointer.model or "")
     asked = case_state.arguments(content.pointer.case_id, column, content.options)
