@@ -577,6 +577,16 @@ def test_seven_columns_stand_in_eighty_cells_with_outcome_figure_and_pass_rate()
     assert figures_known(found) == ["time", "cost"]
 
 
+def test_prompts_with_a_label_are_called_by_it():
+    entries = []
+    for label, prompt in (("Terse", "Terse: p/a.txt: You are"), ("Chat", "Chat: p/b.txt: You are")):
+        for language in ("de", "en"):
+            entries.append(promptfoo(language, prompt, status="passed"))
+            entries[-1].case.variant = f"{label} lang={language}"
+    found = grid(entries)
+    assert plain(title_lines(found, 80, 0, 0)[0]).split() == ["test", "Terse", "Chat"]
+
+
 def test_a_provider_that_is_called_as_its_model_is_named_once():
     entries = [
         promptfoo("a test", prompt, f"openai:chat:{model}", status="passed", model=model)

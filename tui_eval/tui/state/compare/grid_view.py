@@ -101,19 +101,38 @@ def grid(cells: Iterable[CaseRow], columns: Iterable[Column] = ()) -> Grid:
     `columns` are the columns in their order, however the cases are sorted; those without a cell are left out."""
     tests: dict[str, GridTest] = {}
     found: dict[Column, None] = {}
+    told: dict[str, set[str]] = {}
     for cell in cells:
         found.setdefault(column_of(cell))
         test = tests.setdefault(_test_key(cell), GridTest(cell.name, cell.suite))
         test.cells.setdefault(column_of(cell), cell)
+        if cell.case is not None and cell.case.prompt and cell.case.variant:
+            told.setdefault(cell.case.prompt, set()).add(cell.case.variant)
     order = {column: number for number, column in enumerate(dict.fromkeys(columns))}
     parts = [list(dict.fromkeys(column[part] for column in (*order, *found))) for part in range(3)]
-    agents, models, prompts = (
-        dict(zip(names, shorten(names), strict=True))
-        for names, shorten in zip(parts, (short_providers, short_providers, short_prompts), strict=True)
-    )
+    agents, models = (dict(zip(names, short_providers(names), strict=True)) for names in parts[:2])
+    prompts = _prompt_names(parts[2], told)
     _tell_apart(list(tests.values()))
     columns = sorted(found, key=lambda column: order.get(column, len(order)))
     return Grid(columns, list(tests.values()), (agents, models, prompts))
+
+
+def _prompt_names(labels: Sequence[str], told: Mapping[str, set[str]]) -> dict[str, str]:
+    """The short names of prompts that lists have, as the cases (`told`: what tells them apart, by prompt) say them; those
+    made of the prompts' labels alone where that is not known, or does not tell the prompts apart."""
+    short = dict(zip(labels, short_prompts(labels), strict=True))
+    named = {label: _words_of_all(told[label]) if label in told else name for label, name in short.items()}
+    return named if all(named[label] for label in told) and len(set(named.values())) == len(named) else short
+
+
+def _words_of_all(texts: Iterable[str]) -> str:
+    """The words with which all of these begin: the values of a test's variables stand at the end."""
+    shared: list[str] = []
+    for words in zip(*(text.split(" ") for text in texts), strict=False):
+        if len(set(words)) > 1:
+            break
+        shared.append(words[0])
+    return " ".join(shared)
 
 
 def _tell_apart(tests: Sequence[GridTest]) -> None:
