@@ -158,6 +158,23 @@ class NodeHost(ScriptHost):
         given = [dict(options), prompt, dict(context), {}]
         return await self._asked("provider", file, function, given, timeout, cwd, {})
 
+    def identity_sync(
+        self,
+        file: Path,
+        function: str,
+        options: Mapping[str, Any],
+        *,
+        timeout: float | None = None,
+        cwd: Path | None = None,
+    ) -> str | None:
+        """What the provider that a file exports calls itself (its `id()`); None where it says nothing.
+
+        Raises:
+            As `call`.
+        """
+        asked = request("identity", file, function, [dict(options)], None)
+        return result_of(self._ask(_placed(asked, cwd), timeout)).value
+
     async def _asked(
         self,
         operation: str,

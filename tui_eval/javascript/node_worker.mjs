@@ -162,10 +162,23 @@ async function provider(request) {
     throw new Error(`${path.basename(request.file)} must export a provider: a class with callApi`);
   }
   if (typeof target.prototype?.callApi !== 'function') return await target(prompt, context, more);
+  context.originalProvider = made(request, target, options);
+  return await context.originalProvider.callApi(prompt, context, more);
+}
+
+function made(request, target, options) {
   const key = `${request.file}\n${request.function}\n${JSON.stringify(options)}`;
   if (!providers.has(key)) providers.set(key, new target(options));
-  context.originalProvider = providers.get(key);
-  return await providers.get(key).callApi(prompt, context, more);
+  return providers.get(key);
+}
+
+// What a provider calls itself: its `id()`; null where it says none.
+async function identity(request) {
+  const target = await find(request);
+  const isClass = typeof target?.prototype?.callApi === 'function';
+  const one = isClass ? made(request, target, request.args[0]) : target;
+  const said = typeof one?.id === 'function' ? await one.id() : null;
+  return typeof said === 'string' ? said : null;
 }
 
 // Modification time (ns) and size of every file whose change should start another process.
@@ -221,7 +234,7 @@ function answer(request, fields, files) {
   channel.write(files ? `${body.slice(0, -1)},"files":${files}}\n` : `${body}\n`);
 }
 
-const operations = { call, import: imported, value: valueOf, provider };
+const operations = { call, import: imported, value: valueOf, provider, identity };
 
 async function serve(request) {
   const state = { printed: '' };

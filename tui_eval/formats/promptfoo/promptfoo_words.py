@@ -10,7 +10,7 @@ from msgspec import UNSET
 from tui_eval.javascript import values as js
 from tui_eval.model import Assertion, Case, Trace, TraceSpan
 
-OURS = ("assertScoringFunction", "promptConfig", "promptFunction", "columnProvider")
+OURS = ("assertScoringFunction", "promptConfig", "promptFunction", "columnProvider", "filesFirst")
 """What stands beside a test's options (`Case.beside`); in runs of older versions, among them."""
 
 

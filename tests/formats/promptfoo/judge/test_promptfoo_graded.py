@@ -254,7 +254,9 @@ VECTORS = {
         ({"type": "similar", "value": []}, None, None),
         ({"type": "similar", "value": ["", 5]}, None, None),
         ({"type": "similar:other", "value": "same"}, None, None),
-        ({"type": "similar:dot", "value": "same"}, True, 1.0),
+        ({"type": "similar:dot", "value": "same"}, True, 2.0),  # as in promptfoo, the figure itself
+        ({"type": "similar:dot", "value": ["far", "near"], "threshold": 2.5}, True, 3.0),
+        ({"type": "not-similar:dot", "value": "near", "threshold": 4}, True, -2.0),
         ({"type": "similar:euclidean", "value": "same", "threshold": 1}, True, 0.5),
         ({"type": "similar:euclidean", "value": "near", "threshold": 1}, False, None),
     ],

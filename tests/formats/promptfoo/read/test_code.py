@@ -376,3 +376,38 @@ def test_where_the_tools_loaders_differ_is_said(make: Make) -> None:
     assert [c.vars["q"] for c in whole.cases] == ["y", "y"]
     assert "$ref" in str(whole.problems[0])
     assert not make(HEAD + "tests: ['file://*.csv', 'file://t.json']").problems
+
+
+OWN_NAME = """
+export default class Mine {
+  constructor(options) { this.name = options.config.name; }
+  id() { return this.name ? `mine-${this.name}` : 'mine'; }
+  async callApi(prompt) { return { output: prompt }; }
+}
+"""
+
+
+@node_needed
+def test_tests_name_a_provider_by_what_its_class_calls_itself(make: Make) -> None:
+    text = """
+        prompts: ['{{q}}']
+        providers:
+          - file://mine.mjs
+          - {id: 'file://mine.mjs', config: {name: two}}
+          - {id: 'file://mine.mjs', label: three}
+          - echo
+        tests:
+          - {vars: {q: a}, providers: [mine]}
+          - {vars: {q: b}, providers: [mine-two]}
+          - {vars: {q: c}, providers: ['mine*']}
+          - {vars: {q: d}, providers: [echo]}
+    """
+    suite = make(text, trusted=True, mine__mjs=OWN_NAME)
+    assert not errors(suite)
+    found = [(case.vars["q"], case.column_number) for case in suite.cases]
+    assert found == [("a", 1), ("a", 3), ("b", 2), ("c", 1), ("c", 2), ("c", 3), ("d", 4)]
+    said = [problem.cure for problem in errors(make(text, mine__mjs=OWN_NAME))]
+    assert len(said) == 3 and all("needs trust: run mine.mjs with node" in cure for cure in said)
+    broken = OWN_NAME.replace("options.config.name;", "options.none.at.all;")
+    said = [problem.cure for problem in errors(make(text, trusted=True, mine__mjs=broken))]
+    assert len(said) == 3 and all("mine.mjs: TypeError" in cure for cure in said)

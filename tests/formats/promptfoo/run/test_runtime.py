@@ -628,3 +628,38 @@ async def test_code_is_handed_files_as_texts_and_templates_address_them(tmp_path
     assert [attempt.outcome for attempt in attempts] == ["passed", "passed"], attempts[0].message
     told = [attempt.response_text for attempt in attempts]
     assert told == ["one two ['str', 'str']", "made ['str', 'str'] ['str', 'str']"]
+
+
+async def test_files_of_assertions_are_read_as_by_promptfoo(tmp_path: Path) -> None:
+    """As promptfoo 0.121.20 runs it: of listed files whole and first, elsewhere trimmed."""
+    asserted = {"type": "contains", "value": "file://w.txt"}
+    rows = [{"description": "alone", "vars": {"q": "a word"}, "assert": [asserted]}]
+    root = suite(
+        tmp_path,
+        """
+        providers: [echo]
+        prompts: ['{{q}}']
+        tests:
+          - {vars: {q: a word}, assert: [{type: contains, value: 'file://w.txt'}]}
+          - {vars: {q: a word}, assert: [{type: contains, value: 'file://w.md'}]}
+          - file://them.json
+          - file://them.jsonl
+          - file://them.yaml
+        """,
+    )
+    for name in ("w.txt", "w.md"):
+        (root / name).write_text("word\n", "utf-8")
+    (root / "them.json").write_text(json.dumps(rows), "utf-8")
+    (root / "them.yaml").write_text(json.dumps(rows), "utf-8")
+    (root / "them.jsonl").write_text(json.dumps(rows[0]) + "\n", "utf-8")
+    attempts, _ = await run(root)
+    assert [attempt.outcome for attempt in attempts] == ["passed"] * 5
+    attempts, _ = await run(root, compat="reference")
+    assert [attempt.outcome for attempt in attempts] == ["passed", "error", "failed", "failed", "failed"]
+    assert "Unsupported file type: w.md" in attempts[1].message
+    for name in ("json", "jsonl"):
+        (root / "promptfooconfig.yaml").write_text(
+            f"providers: [echo]\nprompts: ['{{{{q}}}}']\ntests: file://them.{name}\n", "utf-8"
+        )
+        attempts, _ = await run(root, compat="reference")
+        assert [attempt.outcome for attempt in attempts] == ["passed"]

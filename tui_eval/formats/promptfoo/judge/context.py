@@ -91,7 +91,7 @@ def _compare(call: AssertionCall, metric: str, ours: Vector, theirs: Vector, thr
         )
     passed = far if call.inverse else near
     score = 1 - score if call.inverse else score
-    if not call.evidence.reference:
+    if not call.evidence.reference and metric != "dot":  # what two vectors give may be any figure
         score = min(1.0, max(0.0, score))
     compared = words[0] if passed != call.inverse else words[1]
     reason = f"{word} {js.fixed(figure, 2)} is {compared} threshold {js.number_text(threshold)}"

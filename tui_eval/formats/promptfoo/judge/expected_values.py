@@ -70,11 +70,18 @@ async def from_file(reference: str, evidence: JudgeInput, output: Any, config: A
                 raise
             raise ScriptFault(str(error)) from error
         return value, True
+    _supported(path, target, evidence)
     return parsed(path, target.suffix, await asyncio.to_thread(read, target)), False
 
 
+def _supported(path: str, target: Path, evidence: JudgeInput) -> None:
+    """With `compat: reference` an assertion names text, JSON or YAML, as the tool has it."""
+    if evidence.reference and target.suffix not in (".txt", ".json", ".yaml", ".yml"):
+        raise CannotJudge(f"Unsupported file type: {path}", "file")
+
+
 async def loaded_early(value: Any, evidence: JudgeInput) -> Any:
-    """A value in a list of tests of a file of its own, as promptfoo reads it before anything else: its
+    """A value in a list of tests (YAML, JSON, JSONL) of a file of its own, as promptfoo reads it before anything else: its
     `file://` replaced by the whole text, in which templates then count. Scripts are left standing.
 
     Raises:
@@ -105,6 +112,7 @@ async def _content(reference: str, evidence: JudgeInput) -> Any:
     target = place(path, evidence)
     if target.suffix in _OUR_SCRIPTS:
         raise CannotJudge(f"{path}: a list's items cannot be made by code", "file")
+    _supported(path, target, evidence)
     return parsed(path, target.suffix, await asyncio.to_thread(read, target))
 
 

@@ -28,7 +28,7 @@ from tui_eval.formats.promptfoo.judge.judges import failed_there
 from tui_eval.formats.promptfoo.promptfoo_words import beside
 from tui_eval.guard import figures
 from tui_eval.javascript import values as js
-from tui_eval.model import Assertion, Evidence, Reply, Verdict
+from tui_eval.model import Assertion, Case, Evidence, Reply, Verdict
 
 
 async def case_output(evidence: JudgeInput) -> Any:
@@ -82,6 +82,11 @@ _LISTS = (".yaml", ".yml")
 _SCRIPTS = ("javascript", "python", "ruby")
 
 
+def _files_first(case: Case) -> bool:
+    """Whether its test stands in a list of tests of a file of its own, whose files the tool puts in place first."""
+    return (case.file or "").endswith(_LISTS) or beside(case, "filesFirst") is True
+
+
 async def judge(assertion: Assertion, evidence: JudgeInput, judgement: Judgement) -> Verdict:
     """A handler for the registry: one assertion on the reply as the case's transforms leave it."""
     verdict, _ = await judge_output(assertion, evidence, await case_output(evidence))
@@ -108,7 +113,7 @@ async def judge_output(assertion: Assertion, evidence: JudgeInput, output: Any) 
     if assertion.transform:
         output = await expected_values.transformed(assertion.transform, output, evidence)
     value, from_script, file = assertion.value, False, ""
-    if evidence.reference and (evidence.case.file or "").endswith(_LISTS):
+    if evidence.reference and _files_first(evidence.case):
         value = await expected_values.loaded_early(value, evidence)
     if value is not UNSET:
         if expected_values.is_file(value) and "{{" in value:

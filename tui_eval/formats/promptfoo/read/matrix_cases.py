@@ -17,7 +17,7 @@ from tui_eval.case_names import matrix_name, short_prompts, short_providers
 from tui_eval.formats.promptfoo.read.promptfoo_types import JAVASCRIPT
 from tui_eval.formats.promptfoo.read.suite_file import Missing, SuiteReading, brief, is_pattern
 from tui_eval.formats.promptfoo.read.suite_prompts import PromptTemplate
-from tui_eval.formats.promptfoo.read.suite_providers import Provider, matches, normalised
+from tui_eval.formats.promptfoo.read.suite_providers import Provider, matches, normalised, said_id
 from tui_eval.formats.promptfoo.read.suite_tests import PromptfooTest, merged
 from tui_eval.formats.promptfoo.read.variables import kind_of
 from tui_eval.guard.trust import NeedsTrust, inline_in_node, script
@@ -217,6 +217,9 @@ class CaseMaker:
             self.timeout = timeout / 1000
         # How many tests, and how many of them with their combinations of variables, there were so far.
         self.number = self.combination = 0
+        # What providers that are code call themselves, asked where a test's names may mean that; and why one cannot.
+        self._said: dict[str, str | None] | None = None
+        self._unsaid: list[str] = []
         self.everything = not flag("PROMPTFOO_DISABLE_VAR_EXPANSION")
 
     def cases(self, own: PromptfooTest, default: PromptfooTest | None) -> Iterator[Case]:
@@ -288,6 +291,9 @@ class CaseMaker:
         without `defaultTest` under it, whose variables come first and are those of all tests."""
         options = test.options or {}
         first = next(iter(own.vars), "")
+        beside: dict[str, Any] = {} if test.scoring is None else {"assertScoringFunction": test.scoring}
+        if test.files_first:
+            beside["filesFirst"] = True
         return Case(
             "",
             test.description or test.row or f"Row #{number}",
@@ -298,7 +304,7 @@ class CaseMaker:
             metadata=test.metadata or {},
             threshold=test.threshold,
             options=options,
-            beside={} if test.scoring is None else {"assertScoringFunction": test.scoring},
+            beside=beside,
             # Nothing that JavaScript takes for false stands for an answer.
             provider_output=test.provider_output if test.provider_output not in ("", False, 0) else None,
             attempts=attempts,
@@ -380,19 +386,46 @@ class CaseMaker:
                 if any(matches(w, c.prompt.label, c.prompt.given, c.prompt.id) for w in wanted)
             ]
         if test.providers is not None:
-            names = [(c, (c.provider.label, c.provider.id) if c.provider else ()) for c in cols]
-            every = [(c.provider.label, c.provider.id) for c in self.columns if c.provider]
             for name in test.providers:
-                if not any(matches(name, *known) for known in every):
+                if "*" in name or not self._knows(name):
+                    self._ask_names()
+                if not self._knows(name):
                     there = (
                         ", ".join(dict.fromkeys(c.provider.name for c in self.columns if c.provider))
                         or "none"
                     )
-                    self._wrong(
-                        test, "providers", f"there is no provider {brief(name)}", f"there are: {there}"
+                    unsaid = "".join(f"; {why}" for why in self._unsaid)
+                    message = (
+                        f"{'no provider is known as' if unsaid else 'there is no provider'} {brief(name)}"
                     )
-            cols = [c for c, known in names if any(matches(w, *known) for w in test.providers)]
+                    self._wrong(test, "providers", message, f"there are: {there}{unsaid}")
+            cols = [c for c in cols if any(matches(w, *self._names(c)) for w in test.providers)]
         return cols
+
+    def _knows(self, name: str) -> bool:
+        return any(matches(name, *self._names(column)) for column in self.columns)
+
+    def _names(self, column: PromptColumn) -> tuple[str | None, ...]:
+        """What a test may call the provider of a column."""
+        provider = column.provider
+        if provider is None:
+            return ()
+        return provider.label, provider.id, (self._said or {}).get(identity.digest(provider.entry))
+
+    def _ask_names(self) -> None:
+        if self._said is not None:
+            return
+        self._said = {}
+        for provider in (column.provider for column in self.columns):
+            key = identity.digest(provider.entry) if provider else ""
+            if provider is None or key in self._said:
+                continue
+            self._said[key] = None
+            try:
+                self._said[key] = said_id(self.reading, provider)
+            except Missing as error:
+                if str(error) not in self._unsaid:
+                    self._unsaid.append(str(error))
 
     def _wrong(self, test: PromptfooTest, key: str, message: str, cure: str) -> None:
         self.reading.problem(test.path, test.line, key, message, cure)

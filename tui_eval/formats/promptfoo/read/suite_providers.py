@@ -7,8 +7,9 @@ from typing import Any
 
 import msgspec
 
-from tui_eval.formats.promptfoo.read.promptfoo_types import PROVIDER_KEYS
+from tui_eval.formats.promptfoo.read.promptfoo_types import JAVASCRIPT, PROVIDER_KEYS
 from tui_eval.formats.promptfoo.read.suite_file import LineOf, Missing, SuiteReading, brief, dotted_key
+from tui_eval.guard.trust import NeedsTrust, script
 
 
 class Provider(msgspec.Struct):
@@ -125,6 +126,47 @@ def _made(entry: dict[str, Any], *, keyed: bool = False) -> Provider:
         [str(n) for n in names] if isinstance(names, list) else None,
         keyed,
     )
+
+
+ID_LIMIT = 30.0
+"""Seconds that a provider's code may take to say what it is called."""
+
+
+def said_id(reading: SuiteReading, provider: Provider) -> str | None:
+    """What a provider that is a JavaScript file calls itself (its `id()`), the name that the tool knows it by; None
+    for any other provider.
+
+    Raises:
+        Missing: there is no such file, it needs trust, or it fails; the text says which.
+    """
+    from tui_eval.scripting.script_host import ScriptError
+
+    file, function = provider.id.removeprefix("javascript:").removeprefix("file://"), ""
+    if not _is_javascript(file):
+        file, _, function = file.rpartition(":")
+    if not _is_javascript(file):
+        return None
+    path, entry = reading.find(file), provider.entry
+    try:
+        reading.trust.require(script(path, reading.root))
+    except NeedsTrust as error:
+        raise Missing(str(error)) from None
+    reading.saw(path)
+    config = entry.get("config")
+    options = {
+        "id": provider.id,
+        **({"label": provider.label} if provider.label else {}),
+        "config": {**(config if isinstance(config, dict) else {}), "basePath": str(reading.base)},
+        "env": entry.get("env") or {},
+    }
+    try:
+        return reading.node().identity_sync(path, function, options, timeout=ID_LIMIT, cwd=reading.base)
+    except ScriptError as error:
+        raise Missing(f"{reading.relative(path)}: {error}", error.raised_at) from None
+
+
+def _is_javascript(file: str) -> bool:
+    return file.rpartition(".")[2].lower() in JAVASCRIPT
 
 
 def matches(pattern: str, *names: str | None) -> bool:

@@ -23,7 +23,8 @@ class PromptfooTest(msgspec.Struct, omit_defaults=True):
     """One test, wherever it came from.
 
     `description` is the file's own, `row` what stands for it where it has none (`Row #3`).
-    `vars` keeps lists unexpanded. `assertions` is flat: members of a set follow its entry.
+    `vars` keeps lists unexpanded. `assertions` is flat: members of a set follow its entry. `files_first` says that the
+    tool puts files in place of what its assertions expect before anything else.
     """
 
     __test__ = False
@@ -42,6 +43,7 @@ class PromptfooTest(msgspec.Struct, omit_defaults=True):
     prompts: list[str] | None = None
     provider_output: Any = None
     scoring: Any = None
+    files_first: bool = False
     problems: list[Problem] = []
 
 

@@ -299,7 +299,7 @@ class Sources:
         if listed or not self.reading.reference:
             value = References(self.reading, value, lines, name).resolve(value)
         tests = self._values(value if value is not None else [], name, lines, listed=listed, depth=depth)
-        return tests if listed else _numbered(tests)
+        return self._files_first(tests) if listed else _numbered(tests)
 
     def _lines(self, path: Path, name: str, *, listed: bool) -> list[PromptfooTest]:
         result: list[PromptfooTest] = []
@@ -314,7 +314,13 @@ class Sources:
             reader = TestReader(self.reading, name, _always(number))
             if (test := reader.test(value, (), needs_some=listed)) is not None:
                 result.append(test)
-        return result if listed else _numbered(result)
+        return self._files_first(result) if listed else _numbered(result)
+
+    def _files_first(self, tests: list[PromptfooTest]) -> list[PromptfooTest]:
+        """Tests of JSON that are an entry of `tests`; as the whole of it they keep their references."""
+        for test in tests if self.reading.reference else ():
+            test.files_first = any("file://" in str(one.value) for one in test.assertions)
+        return tests
 
 
 def _always(number: int) -> LineOf:
