@@ -78,6 +78,9 @@ def show(reference: str, case_name: str | None) -> int:
             if is_id(case, case_name)
             or case_name in (case.case_id, case.name, called.name, case.case_id.partition("::")[2])
         ]
+        if not meant:  # it may be copied from what is printed of the run
+            table = console_table.RunTable.of(with_reader)
+            meant = [(case, name) for case in cases if (name := table.name(case)) == case_name]
         if not meant:
             some = ", ".join(dict.fromkeys(case.name for case in cases[:8]))
             raise CommandError(f"run {reference} has no case {case_name!r}; it has: {some}")

@@ -134,6 +134,10 @@ class RunTable:
         mark = f" [{mark}]" if mark else ""
         return visible(case.name, newlines=False), visible(mark, newlines=False)
 
+    def name(self, case: StoredCase) -> str:
+        """A case as the table and the list of what failed call it."""
+        return "".join(self._named(case))
+
     def lines(self, width: int | None = None) -> Iterator[str]:
         """nao's table (Test, Model, Status, Message, Tokens, Cost, Time (s), Tools), one line a case and
         agent, with a totals line. In `width` columns texts are cut, then messages and models left out."""
@@ -162,7 +166,7 @@ class RunTable:
             item = summarise(case, attempts)
             if item.outcome in ("passed", None):
                 continue
-            head = f"{_WORDS[item.outcome]}: {''.join(self._named(case))}"
+            head = f"{_WORDS[item.outcome]}: {self.name(case)}"
             if item.attempts > 1:
                 head += f" ({item.passed} of {item.attempts} passed, {item.required} required)"
             if self._compat(case.suite) == "reference":
