@@ -156,11 +156,15 @@ def test_a_case_with_a_secret_in_its_name_is_run_again_by_what_is_shown_of_it(
     )
     first = cli("run", "suite.yaml")
     told = next(line for line in first.out.splitlines() if "again: " in line and "•••" in line)
-    assert "sk-abcdefghij" not in first.out and "SECRET" not in told
+    assert "sk-abcdefghij" not in first.out + first.err and "SECRET" not in told
     words = shlex.split(told.partition("again: tui-eval ")[2])
     again = cli(*words)
     assert again.code == 1 and "1 failed, 1 total" in again.out, again.err
     assert "the key ••• works" in again.out
+    lines = cli("run", "suite.yaml", "--display", "json").out
+    assert "::the key \\u2022\\u2022\\u2022 works" in lines and "sk-abcdefghij" not in lines
+    classic = cli("run", "suite.yaml", "--report", "classic")
+    assert "the key ••• works" in classic.out and "sk-abcdefghij" not in classic.out + classic.err
 
 
 def test_an_agent_of_the_record_is_not_trusted_by_standing_there(cli: Cli, project: Path) -> None:

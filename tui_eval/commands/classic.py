@@ -38,7 +38,7 @@ class ClassicProgress(Progress):
             others = columns[job.case.case_id]
             agents = len({other.agent for other in others})
             column = "" if len(others) == 1 else f" [{job.agent if agents > 1 else job.model or job.agent}]"
-            self._case_names.append(job.case.name + column)
+            self._case_names.append(self.masker.text(job.case.name + column))
         self._begin()
 
     def ended(self, job: Job, number: int, attempt: Attempt) -> None:

@@ -11,6 +11,7 @@ from tui_eval import causes
 from tui_eval.case_names import called, full_name, is_unnamed, names_by_values, suites_apart, which_tests
 from tui_eval.commands.output import say, warn
 from tui_eval.engine.plan import Job
+from tui_eval.guard.secrets import Masker
 from tui_eval.guard.text import clip, storable, visible
 from tui_eval.model import Attempt
 from tui_eval.reports.results import judging_entry
@@ -35,6 +36,8 @@ class Progress:
         """The end of a suite's path, by case id; of many cases by suite."""
         self._lines: list[str] = []
         self._begun = time.monotonic()
+        self.masker = Masker(())
+        """Masks the secrets of what is printed: a case's name, or its id, may hold one."""
 
     def start(self, total: int, agents: list[str], scripted: bool, run_id: str, part: str = "") -> None:
         """Say what begins; `part` is the shard that it is."""
@@ -89,9 +92,10 @@ class Progress:
             seconds = (attempt.duration_ms or 0) / 1000
             which += " cached" if attempt.cached else ""
             who = f"{job.agent} · {job.model}" if job.agent in self._several and job.model else job.agent
+            told = self.masker.text(f"{name}{which} [{visible(who, newlines=False)}]{reason}")
             self._print_soon(
                 f"[{self.done:>{width}}/{self.total}] {_WORDS[attempt.outcome]} {attempt.outcome:<9} "
-                f"{seconds:6.2f} s  {name}{which} [{visible(who, newlines=False)}]{reason}"
+                f"{seconds:6.2f} s  {told}"
             )
         elif self.display == "json":
             line = {
@@ -101,7 +105,7 @@ class Progress:
             }  # fmt: skip
             line |= {"cached": True, "saved": attempt.saved} if attempt.cached else {}
             line |= {"judging": judging_entry(attempt.judging)} if attempt.judging is not None else {}
-            say(json.dumps(storable(line), default=str))
+            say(json.dumps(storable(self.masker.value(line)), default=str))
 
     def _print_soon(self, line: str) -> None:
         self._lines.append(line)

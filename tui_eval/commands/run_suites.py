@@ -217,6 +217,7 @@ def _execute(
     for line in active.said_first:
         warn(line)
     info = active.writer.info
+    progress.masker = active.environment.masker
     progress.start(
         len(active.tickets), info.agents, info.scripted, info.id if keep else "", shard_words(info.provenance)
     )
