@@ -11,6 +11,7 @@ from tui_eval.store.schema import AttemptRow
 from tui_eval.tui.state.case import assertions_view
 from tui_eval.tui.state.case.case_history import CasePast, PastAttempt, agreements, usual
 from tui_eval.tui.state.case.explain import explained, in_short
+from tui_eval.tui.state.case.verdict_lines import in_full, title
 from tui_eval.tui.state.text.lines import plain
 from tui_eval.tui.state.text.text_difference import near_miss
 
@@ -176,3 +177,14 @@ def test_raw_shows_values_as_they_came(make) -> None:
     attempt = make()
     text = [line for block in assertions_view.build(attempt, rendered=False) for line in said(block.lines())]
     assert not any("stands there" in line for line in text) and any("expected" in line for line in text)
+
+
+def test_a_text_that_reads_like_the_number_expected_stands_in_quotation_marks() -> None:
+    verdict = Verdict(
+        "plans", passed=False, target="metadata.plans", expected=3, actual="3", reason="plans: no"
+    )
+    shown = [" ".join(line.split()) for line in said(in_full(verdict))]
+    assert shown[-2:] == ["expected 3", 'actual "3"']
+    assert plain(title(verdict)) == "plans 3"
+    verdict.target = "structure.plans"
+    assert plain(title(verdict)) == "plans structure.plans 3"

@@ -180,7 +180,9 @@ def title(verdict: Verdict, room: int = 70) -> Line:
     """What is asserted: `should_contain "March"`, `tool_call run_sql {"limit": 5}`, the target where
     it says more than the type."""
     spans = [Span(one_line(verdict.type, 40), "strong")]
-    if verdict.target not in ("text", "tools", "rows", ""):
+    part, _, name = verdict.target.partition(".")
+    named = part in ("metadata", "usage") and name == verdict.type.removeprefix("max_")
+    if verdict.target not in ("text", "tools", "rows", "") and not named:
         spans.append(Span(" " + one_line(verdict.target, 40), "muted"))
     expected = verdict.expected
     if isinstance(expected, dict) and isinstance(expected.get("tool"), str):
@@ -298,13 +300,16 @@ def _sides(verdict: Verdict, rendered: bool, reply: str, reply_below: bool) -> I
     else:
         if rendered and verdict.type in ("not-equals", "not_value"):
             sides = sides[-1:]  # they are the same
+        read_the_same = len({" ".join(str(value).split()).casefold() for _, value in sides}) < len(sides)
         for word, value in sides:
             if word == "actual" and rendered and reply_below and value == reply[: len(str(value))]:
                 continue
             if word == "actual" and rendered and _is_reply(value, reply):
                 yield (Span(f"{'reply':<{LABEL}}", "label"), *_in_short(str(value), reply))
             else:
-                yield from _titled(word, value_lines(_shown(value), rendered=rendered))
+                # A text's quotation marks tell it apart from a number.
+                shown = short(value) if read_the_same else _shown(value)
+                yield from _titled(word, value_lines(shown, rendered=rendered))
 
 
 def _is_reply(value: Any, reply: str) -> bool:
