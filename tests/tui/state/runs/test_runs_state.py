@@ -577,6 +577,14 @@ def test_seven_columns_stand_in_eighty_cells_with_outcome_figure_and_pass_rate()
     assert figures_known(found) == ["time", "cost"]
 
 
+def test_a_long_name_of_a_test_leaves_room_for_the_heads():
+    name = "a question with a name that is much longer than those of the others"
+    prompts = ("support_answer_friendly.txt", "support_answer_tersely.txt", "support_chatting.txt")
+    found = grid([promptfoo(name, prompt, who) for who in ("x", "y") for prompt in prompts])
+    assert plain(title_lines(found, 119, 0, 0)[-1]).split() == ["…friendly", "…tersely", "…chatting"] * 2
+    assert widths(found, 119, 0)[0] >= 30
+
+
 def test_prompts_with_a_label_are_called_by_it():
     entries = []
     for label, prompt in (("Terse", "Terse: p/a.txt: You are"), ("Chat", "Chat: p/b.txt: You are")):

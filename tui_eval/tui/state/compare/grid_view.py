@@ -84,6 +84,8 @@ class Grid:
     short: tuple[dict[str, str], dict[str, str], dict[str, str]] = field(default_factory=lambda: ({}, {}, {}))
     rooms: dict[tuple[Column, str, bool], tuple[int, int]] = field(default_factory=dict)
     """Of a column the room that the outcomes and the figures in it need, as far as it was asked for."""
+    heads_lack: int | None = None
+    """The same of the heads: what they lack in the narrowest column."""
 
     @property
     def worth_it(self) -> bool:
@@ -225,9 +227,20 @@ def widths(found: Grid, width: int, first: int) -> tuple[int, int, int]:
     longest = max((cell_len(one_line(test.called)) + 1 for test in found.tests[:SOUNDED]), default=0)
     wanted = max(min(longest, 60) - NAME, 0)
     wordy = fits * (WORDY - CELL)
-    left = NAME + (min(wanted, spare - wordy) if spare >= wordy + wanted // 2 else min(wanted, spare))
+    if spare >= wordy + wanted // 2:
+        left = NAME + min(wanted, spare - wordy)
+    else:  # heads that are cut have room before the second half of the longest name
+        left = NAME + min(wanted, spare, max(spare - fits * _heads_lack(found), wanted // 2))
     each = max(min((room - left) // fits, 30), 2)
     return left, each, fits
+
+
+def _heads_lack(found: Grid) -> int:
+    """Cells that the longest of the heads just above the cells lacks in the narrowest column."""
+    if found.heads_lack is None:
+        longest = max((cell_len(name) for name in heads(found)[-1]), default=0)
+        found.heads_lack = max(min(longest, WORDY) + 1 - CELL, 0)
+    return found.heads_lack
 
 
 def title_lines(found: Grid, width: int, first: int, chosen: int) -> list[Line]:
