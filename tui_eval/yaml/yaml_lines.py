@@ -93,6 +93,26 @@ class YamlLines:
             node = found[1]
         return node.value if isinstance(node, ScalarNode) else None
 
+    def holders(self) -> frozenset[str]:
+        """The keys at the top whose values hold an anchor that another key's value refers to."""
+        first: dict[int, str] = {}
+        found: set[str] = set()
+        for key, value in self._root.value if isinstance(self._root, MappingNode) else ():
+            name, waiting, seen = key.value, [value], set[int]()
+            while waiting and isinstance(name, str):
+                node = waiting.pop()
+                if id(node) in seen:
+                    continue
+                seen.add(id(node))
+                owner = first.setdefault(id(node), name)
+                if owner != name:
+                    found.add(owner)
+                elif isinstance(node, MappingNode):
+                    waiting += [one for pair in node.value for one in pair]
+                elif isinstance(node, SequenceNode):
+                    waiting += node.value
+        return frozenset(found)
+
     def file(self, *path: Hashable) -> str | None:
         """None: everything stands in the file itself (YAML has no includes)."""
         return None

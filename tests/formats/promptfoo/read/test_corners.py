@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from tests.support.promptfoo_files import Make
 from tui_eval.config.project import Config
 from tui_eval.formats import reading
 from tui_eval.formats.promptfoo.read import read
@@ -107,3 +108,17 @@ def test_columns_and_cells_that_mean_nothing_are_told(tmp_path: Path) -> None:
 def test_keys_that_are_no_texts_are_named_as_the_file_has_them(tmp_path: Path) -> None:
     suite = suite_of(tmp_path, "null: 1\ntrue: 2\n" + HEAD + "tests: [{vars: {q: 1}}]\n")
     assert [problem.key for problem in reading.problems_of(suite)] == ["null", "true"]
+
+
+def test_a_key_that_holds_anchors_is_known(make: Make) -> None:
+    """promptfoo takes any key at the top; one that nothing refers to is passed over."""
+    suite = make(
+        "x: &a [{type: contains, value: a}]\n"
+        "x-common: {deep: [&b {q: a}]}\n"
+        "scenario: &c 0.5\n"
+        "unused: &d {a: 1}\n"
+        "providers: [echo]\nprompts: ['{{q}}']\n"
+        "tests: [{vars: *b, assert: *a}, {vars: {<<: *b}, threshold: *c}]\n"
+    )
+    said = [(p.level, p.key) for p in suite.problems if "unknown key" in p.message]
+    assert said == [("note", "unused")]

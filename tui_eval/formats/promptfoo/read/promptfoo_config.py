@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +34,7 @@ from tui_eval.model import Case, Problem, Suite
 from tui_eval.nunjucks.suite_environment import SuiteEnvironment
 from tui_eval.suites.sampling import sample
 from tui_eval.suites.saved_talk import Original
+from tui_eval.yaml import yaml_lines
 
 CONFIG_TIME = 60.0
 """Seconds that a configuration in JavaScript may take."""
@@ -181,6 +182,10 @@ class ConfigReader:
         for name in references.used - promptfoo_types.TOP_KEYS:
             reading.unread_below(reading.name, (name,))  # missing in those only that refer to it
         known = promptfoo_types.TOP_KEYS | references.used
+        code = reading.path.suffix[1:].lower() in promptfoo_types.JAVASCRIPT
+        if not code and data.keys() - known:  # a key may hold what others refer to by an anchor
+            with suppress(Missing):
+                known |= yaml_lines.load(reading.text(reading.path), reading.name, core=True).lines.holders()
         with self._of_all_cases():
             reading.check_keys(data, known, reading.name, line_of, elsewhere=promptfoo_types.OF_EVERY_TEST)
         return data
