@@ -332,6 +332,7 @@ def test_it_is_not_found_where_it_is_not(name: str) -> None:
 
 OWN_TESTS = {
     "zone_named", "time_text", "lost_digits", "order", "kind", "unit", "elements", "date_format", "day_border", "zero_as_one", "outermost_day",
+    "rounded_down",
 }  # fmt: skip
 
 
@@ -359,6 +360,7 @@ PHRASES = {
     "rounded": "rounded to 1 decimal",
     "truncated": "cut off, not rounded, to whole numbers",
     "rounded_up": "rounded up to whole numbers",
+    "rounded_down": "rounded down to whole numbers",
     "kind": "a text instead of a boolean",
     "null_as_zero": "0 instead of null",
     "null_as_empty": "an empty text instead of null",
@@ -614,7 +616,7 @@ def _holds(finding: Finding, e: Any, a: Any) -> bool:
     if code == "multiplied":
         return _close(a / e, round(a / e)) and p["least"] <= round(a / e) <= p["most"]
     step = 10.0 ** -p["digits"] if "digits" in p else 1.0
-    if code in ("rounded", "truncated", "rounded_up"):
+    if code in ("rounded", "truncated", "rounded_up", "rounded_down"):
         return _close(a / step, round(a / step), 1e-5) and abs(a - e) <= step * (
             0.5000001 if code == "rounded" else 1
         )
@@ -964,6 +966,21 @@ def test_rows_that_are_sorted_the_other_way_say_so(most: str) -> None:
     assert "sorted" not in (compare(mixed, rows, ordered).text or "sorted")
 
 
+def test_a_floor_of_losses_is_neither_cut_off_nor_rounded() -> None:
+    rows = SHOP.select("id", (c.price - 50).round(2).alias("gain"))
+    (line,) = diagnose(rows, rows.with_columns(c.gain.floor())).lines[:1]
+    assert line.startswith("gain rounded down to whole numbers in ")
+    (line,) = diagnose(rows, rows.with_columns(c.gain.cast(pl.Int64).cast(pl.Float64))).lines[:1]
+    assert line.startswith("gain cut off, not rounded, to whole numbers in ")
+
+
+def test_rows_that_distinct_took_away_are_not_told_as_those_of_a_limit_too() -> None:
+    rows = [{"status": one} for one in ("paid", "open", *("paid", "open") * 5)]
+    assert diagnose(rows, rows[:2]).lines == [
+        "10 of 10 missing rows repeat others: DISTINCT or UNION took them away"
+    ]
+
+
 LOOKS = "the same but for U+0430 CYRILLIC SMALL LETTER A in the answer"
 
 
@@ -1063,7 +1080,7 @@ def test_a_large_number_is_no_multiple_of_a_thousand_for_being_near_one() -> Non
     actual = [9007199254740993, 9007199254741993, 9007199254742993, 9007199254743993, 9007199254748993]
     sides = ([{"id": at, "n": value} for at, value in enumerate(side)] for side in (expected, actual))
     codes = {finding.code for finding in diagnose(*sides, key=("id",)).findings}
-    assert not codes & {"rounded", "truncated", "rounded_up"}
+    assert not codes & {"rounded", "truncated", "rounded_up", "rounded_down"}
 
 
 @pytest.mark.parametrize(

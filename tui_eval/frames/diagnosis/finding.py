@@ -291,6 +291,7 @@ _SENTENCES: dict[str, Callable[[Finding], str]] = {
     "sign": _plain("with the other sign"),
     "rounded": lambda f: f"{names_of(f.columns)} {_rounded(f)}",
     "truncated": _about(lambda f: f"cut off, not rounded, {_digits(f)}"),
+    "rounded_down": _about(lambda f: f"rounded down {_digits(f)}"),
     "rounded_up": _about(lambda f: f"rounded up {_digits(f)}"),
     "lost_digits": _plain("read as a float, digits beyond 2^53 are lost"),
     "zero_as_one": lambda f: (

@@ -222,6 +222,7 @@ def _rounding(frame: dict[str, pl.Series], both: pl.DataFrame, chance: _Chance) 
     for code, room in (
         ("rounded", 2 * largest * (1 - 1e-6)),
         ("truncated", largest),
+        ("rounded_down", largest),
         ("rounded_up", largest),
     ):
         digits = math.floor(-math.log10(room) + (1e-9 if code == "rounded" else 0.0))
@@ -249,7 +250,9 @@ def _rounded(code: str, digits: int) -> pl.Expr:
     if code == "rounded":
         return true(whole & (gap <= step / 2 + slack))
     inside = whole & (gap < step + slack)
-    return true(inside & (a.abs() <= e.abs() + slack) if code == "truncated" else inside & (a >= e - slack))
+    if code == "truncated":
+        return true(inside & (a.abs() <= e.abs() + slack))
+    return true(inside & ((a <= e + slack) if code == "rounded_down" else (a >= e - slack)))
 
 
 def _multiples(frame: dict[str, pl.Series], both: pl.DataFrame, chance: _Chance) -> Iterator[ValueChange]:

@@ -69,7 +69,10 @@ def row_findings(difference: Difference) -> Iterator[tuple[Finding, float]]:
             yield found, 1.0
         extra = extra.filter(~extra.is_in(rows.implode()))
     elif not difference.key:
-        yield from _repeated(difference, missing, extra)
+        again = list(_repeated(difference, missing, extra))
+        yield from again
+        if any(found.code == "distinct" and found.explained == found.total for found, _ in again):
+            return  # that these are the last ones says no more of them
     yield from _respelled_keys(difference, missing, extra)
     limited = next(_limit(difference, missing, extra), None)
     filters = list(_filters(difference, missing, extra, every_extra=len(extra) + len(repeats)))
