@@ -14,6 +14,7 @@ import pytest
 
 from tests.commands.conftest import Cli
 from tests.commands.test_printed_commands import cut_off
+from tui_eval.agents import choose
 
 SUITE = "agent: offline\ntest_cases:\n  - {name: one, input: hello, expected: {should_contain: [zzz]}}\n"
 PROMPTFOO = """
@@ -71,6 +72,13 @@ def test_an_address_is_masked_in_all_that_is_kept_and_printed(
     assert b"anna:" in everything
     again = next(line for line in result.out.splitlines() if "again:" in line)
     assert '"${PASSWORD:?' in again and '"${TOKEN:?' in again
+    monkeypatch.setattr(choose, "_typed", {})  # as in another process
+    judged = cli("rescore", "last")
+    assert judged.code == 1 and "0 passed, 1 failed, 1 total" in judged.out and "?token=•••]" in judged.err
+    asked = cli("run", "suite.yaml", "--failed")
+    assert (
+        asked.code == 1 and "masked there is in no record; give the whole address with --agent" in asked.out
+    )
 
 
 def test_a_secret_variable_is_masked_and_the_printed_command_works_where_it_is_set(tmp_path: Path) -> None:
@@ -83,6 +91,7 @@ def test_a_secret_variable_is_masked_and_the_printed_command_works_where_it_is_s
     told = cut_off(tmp_path, "-c", "promptfooconfig.yaml", "--trust", "--var", "api_token=sk-very-secret-1")
     assert '--var api_token="${API_TOKEN:?' in told
     assert b"sk-very-secret-1" not in kept(tmp_path)
+    (tmp_path / "slow.py").write_text(SLOW.replace("time.sleep(0.3)", "pass"))
     line = told.replace("tui-eval", f"{sys.executable} -m tui_eval", 1)
 
     def typed(**variables: str) -> subprocess.CompletedProcess[str]:

@@ -74,9 +74,9 @@ that is kept warm asks them again."""
 
 def _meant(text: str, config: Config, here: str, said: str) -> AgentSpec:
     if MASK in text and "://" in text:
-        if text not in _typed:
+        if text not in _typed and said:
             raise ConfigError(f"{said}{text}: what is masked there is in no record; give the whole address")
-        text = _typed[text]
+        text = _typed.get(text, text)
     if (wrong := refused_agent(config, text)) is not None:
         raise ConfigError(f"{said}{text}: {wrong}")
     if match := _FUNCTION.fullmatch(text):

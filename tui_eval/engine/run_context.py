@@ -34,7 +34,7 @@ from tui_eval.engine.row_order import Memory
 from tui_eval.events import Finished
 from tui_eval.guard import fair_share, figures
 from tui_eval.guard.fair_share import in_thread
-from tui_eval.guard.secrets import Masker
+from tui_eval.guard.secrets import MASK, Masker
 from tui_eval.guard.trust import NeedsTrust, Trust
 from tui_eval.model import Attempt, JudgeUse, Usage
 from tui_eval.model_ids import provider_name
@@ -140,6 +140,10 @@ class RunContext(Hosts):
         key = msgspec.json.encode(spec, enc_hook=str)
         agent = self._agents.get(key)
         if agent is None:
+            if spec.name.startswith(("http://", "https://")) and MASK in str(spec.options):
+                raise ConfigError(
+                    f"agent {spec.name}: what is masked there is in no record; give the whole address with --agent"
+                )
             filled = fill(spec, self.trust)
             if filled.retries is None:
                 filled = msgspec.structs.replace(filled, retries=self.config.run.retries)

@@ -149,7 +149,7 @@ def _collect(value: Any, secret: bool, found: dict[str, None], depth: int) -> No
 
 
 def _keep(value: str, found: dict[str, None]) -> None:
-    if len(value) >= SHORTEST and not _REFERENCE.search(value):
+    if len(value) >= SHORTEST and MASK not in value and not _REFERENCE.search(value):
         found[value] = None
 
 
