@@ -161,6 +161,8 @@ def test_a_case_with_a_secret_in_its_name_is_run_again_by_what_is_shown_of_it(
     again = cli(*words)
     assert again.code == 1 and "1 failed, 1 total" in again.out, again.err
     assert "the key ••• works" in again.out
+    failed = cli("run", "suite.yaml", "--failed")
+    assert "2 failed, 2 total" in failed.out, failed.err
     lines = cli("run", "suite.yaml", "--display", "json").out
     assert "::the key \\u2022\\u2022\\u2022 works" in lines and "sk-abcdefghij" not in lines
     classic = cli("run", "suite.yaml", "--report", "classic")

@@ -248,3 +248,15 @@ def test_commands_call_cases_as_the_lists_of_the_app_do(cli: Cli, root: Path) ->
     # The record keeps the names of the file.
     cli("export", run.name, "-o", "told.json")
     assert "Row #1" in (root / "told.json").read_text("utf-8")
+
+
+def test_that_nothing_failed_is_not_said_of_runs_that_cannot_be_read(cli: Cli, project: Path) -> None:
+    cli("run", "suite.yaml")
+    (folder,) = (project / ".tui-eval" / "runs").iterdir()
+    os.truncate(folder / "run.db", 20_000)
+    result = cli("run", "suite.yaml", "--failed")
+    assert result.code == 5 and "nothing failed or errored last time" in result.err
+    assert (
+        f"not known is that of a run that cannot be read: {folder.name} (tui-eval runs says why)"
+        in result.err
+    )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import shutil
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, suppress
 from itertools import chain
 from pathlib import Path
@@ -42,7 +42,8 @@ from tui_eval.engine.shards import Shard, read_shard, taken
 from tui_eval.engine.suite_cache import SuiteCache
 from tui_eval.engine.trust_given import check_given
 from tui_eval.formats import format_of, reading
-from tui_eval.guard.secrets import MASK, in_addresses, in_pairs
+from tui_eval.guard.secrets import MASK, Masker, in_addresses, in_pairs
+from tui_eval.guard.spelling import some_of
 from tui_eval.guard.trust import Trust, fingerprint
 from tui_eval.guard.trust_store import agreed, trust_for
 from tui_eval.model import Attempt, Case, Problem, Suite
@@ -51,7 +52,7 @@ from tui_eval.store.index import Index
 from tui_eval.store.linked import family
 from tui_eval.store.reader import RunReader
 from tui_eval.store.run_folders import Store, StoreError
-from tui_eval.store.schema import RunInfo
+from tui_eval.store.schema import CaseHistory, RunInfo
 from tui_eval.store.shard_runs import PlannedShard
 from tui_eval.store.writer import RunWriter
 
@@ -192,9 +193,9 @@ def prepare(
     settings = {suite.path: suite.settings for suite in loaded}
     hooked = any(map(_has_hooks, loaded))
     chooses = shard is not None or hooked or names_columns(request)
-    latest = functools.cache(Index(config.root).latest)
     named, chosen = request, cases
     environment = RunContext(config, trust)
+    latest = functools.cache(functools.partial(_history, config.root, cases, environment.masker))
     environment.answers = kept_answers(config, trust, request)
     planned_shard: PlannedShard | None = None
     whole: list[list[Any]] = []
@@ -211,7 +212,7 @@ def prepare(
         if hooked:
             mark_failed(jobs, environment)
     except NothingLeft as error:
-        raise NothingToRun(str(error), problems) from None
+        raise NothingToRun(f"{error}{_not_known(config.root)}", problems) from None
     if not jobs:
         raise NothingToRun("the filters leave no case to run", problems)
     if request.changed_only:
@@ -505,6 +506,24 @@ def check_judge(request: RunRequest, environment: RunContext, *, typed: str | No
         environment.judge(request.judge)
     except ConfigError as error:
         raise ConfigError(str(error).replace("--agent", "--judge", 1)) from None
+
+
+def _history(root: Path, cases: Iterable[Case], masker: Masker) -> dict[str, list[CaseHistory]]:
+    """The last results of each case (`Index.latest`) by its id, also where the records mask a secret in that."""
+    found = Index(root).latest()
+    if not masker or not any(MASK in case_id for case_id in found):
+        return found
+    recorded = {case.case_id: masker.text(case.case_id) for case in cases}
+    return found | {own: found[shown] for own, shown in recorded.items() if shown != own and shown in found}
+
+
+def _not_known(root: Path) -> str:
+    """That runs cannot be read, whose results nobody knows; empty where all can be."""
+    unread = [run.id for run in Index(root).runs() if run.unread]
+    if not unread:
+        return ""
+    whose = "is that of a run" if len(unread) == 1 else "are those of runs"
+    return f"; not known {whose} that cannot be read: {some_of(unread, 3)} (tui-eval runs says why)"
 
 
 def new_writer(
