@@ -44,6 +44,15 @@ def test_which_step_went_wrong(own: Any, answer: Any, blame: str, line: str) -> 
     assert (found.blame, found.line) == (blame, line)
 
 
+def test_what_cannot_be_said_is_short_enough_for_a_narrow_screen() -> None:
+    for own, answer in ((WRONG, OTHER), (FINER, OTHER), (FINER, FINER.to_dicts()), (WRONG, WRONG.to_dicts())):
+        found = conclude(EXPECTED, own, answer)
+        for one in (found, found.of_verification(right=False)):
+            assert len(one.short) <= 72 and "\n" not in one.short
+    named = pl.DataFrame({"status": ["open", "paid"], "total": [10.5, 20.0]})
+    assert "wrong" not in conclude(EXPECTED, named, named.to_dicts()).short
+
+
 def test_a_query_whose_columns_have_other_names_is_right_all_the_same() -> None:
     own = pl.DataFrame({"STATUS": ["open", "paid"], "sum(amount)": [10.5, 20.0]})
     found = conclude(EXPECTED, own, OTHER)

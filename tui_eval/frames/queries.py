@@ -54,7 +54,9 @@ class Conclusion:
         """The line for a narrow screen, the step that went wrong first."""
         if self.cause:
             return f"{_WRONG}{self.cause}"
-        return _SHORT.get(self.blame) or self.line if self.line.startswith((_WRONG, _RIGHT)) else self.line
+        if self.line.startswith((_WRONG, _RIGHT)):
+            return _SHORT.get(self.blame) or self.line
+        return next((words for begins, words in _SHORTER if self.line.startswith(begins)), self.line)
 
     def caused_by(self, query: MendedQuery) -> Conclusion:
         """The same, and the mistake without which the query gives the expected rows, in place of what differs."""
@@ -71,7 +73,7 @@ class Conclusion:
     def over_inner_ties(self, ties: CutTies) -> Conclusion:
         """The same where a query inside of the expected one cuts through ties: other rows of it may be as right."""
         words = ties.line.removeprefix("the expected query's ")
-        line = f"inside of the expected query {words}: whether the agent's is wrong cannot be said"
+        line = f"{_INSIDE}{words}: whether the agent's is wrong cannot be said"
         return replace(self, blame="unknown", line=line)
 
     def of_verification(self, *, right: bool) -> Conclusion:
@@ -87,6 +89,15 @@ _VERIFIED = "its query, or the one that verifies it, is wrong: "
 _RIGHT = "its query gives the right rows: "
 _OTHERS = "the answer has other rows than it, too"
 _UNSAID = "its query gives other rows than expected ("
+_FINER = "its query gives finer rows ("
+_INSIDE = "inside of the expected query "
+_SHORTER = (
+    (_UNSAID, "cannot be said: its query gives other rows, the answer others again"),
+    (_FINER, "its query gives finer rows, which add up to the expected ones"),
+    (_VERIFIED, "its query, or the one that verifies it, is wrong"),
+    (_INSIDE, "cannot be said: inside of the expected query ties are cut through"),
+)
+"""Shorter words for the lines that begin so."""
 _SHORT: dict[Blame, str] = {
     "query": "its query is wrong, the answer has its rows",
     "retold": "retold wrongly: its query gives the right rows",
@@ -151,7 +162,7 @@ def conclude(
             continue  # what the answer has beyond it comes from elsewhere
         if compare(answer, _typed(own, mapping), settings, kept).passed:
             if _adds_up(expected, _typed(own, mapping), settings, columns):
-                line = f"its query gives finer rows ({best.message}), which add up to the expected ones; the answer has them"
+                line = f"{_FINER}{best.message}), which add up to the expected ones; the answer has them"
                 return Conclusion("query", line, mapping)
             return Conclusion("query", f"{_WRONG}{best.message}; the answer has its rows", mapping)
     if any(
@@ -160,7 +171,7 @@ def conclude(
     ):
         return Conclusion("both", f"{_WRONG}{best.message}; {_OTHERS}", renamed)
     if _adds_up(expected, _typed(own, renamed), settings, columns):
-        line = f"its query gives finer rows ({best.message}), which add up to the expected ones; the answer has others"
+        line = f"{_FINER}{best.message}), which add up to the expected ones; the answer has others"
         return Conclusion("unknown", line, renamed)
     line = f"{_UNSAID}{best.message}), the answer others again: which of both went wrong cannot be said"
     return Conclusion("unknown", line, renamed)
