@@ -663,3 +663,19 @@ async def test_files_of_assertions_are_read_as_by_promptfoo(tmp_path: Path) -> N
         )
         attempts, _ = await run(root, compat="reference")
         assert [attempt.outcome for attempt in attempts] == ["passed"]
+
+
+async def test_a_providers_transform_is_told_no_metadata_by_promptfoo(tmp_path: Path) -> None:
+    root = suite(
+        tmp_path,
+        """
+        providers: [{id: 'file://it.py', transform: "output + (context.metadata ? context.metadata.k : 'none')"}]
+        prompts: ['{{q}}']
+        tests: [{vars: {q: a}, options: {transform: 'output + context.metadata.k'}}]
+        """,
+    )
+    told = "{'output': 'o', 'metadata': {'k': 'v'}}"
+    (root / "it.py").write_text(f"def call_api(prompt, options, context):\n    return {told}\n", "utf-8")
+    assert [(await run(root, compat=mode))[0][0].response_text for mode in ("documented", "reference")] == [
+        "ovv", "ononev",
+    ]  # fmt: skip

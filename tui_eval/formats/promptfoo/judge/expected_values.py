@@ -159,11 +159,17 @@ def is_file(value: Any) -> bool:
 
 
 async def transformed(
-    transform: str, output: Any, evidence: JudgeInput, *, prompt: dict[str, str] | None = None
+    transform: str,
+    output: Any,
+    evidence: JudgeInput,
+    *,
+    prompt: dict[str, str] | None = None,
+    metadata: bool = True,
 ) -> Any:
     """The output after a transform: a JavaScript expression or body, or `file://…`.
 
-    `prompt` is what `context.prompt` is; by default `label` is the prompt as it was sent.
+    `prompt` is what `context.prompt` is; by default `label` is the prompt as it was sent. `metadata`: whether it is told
+    the reply's.
 
     Raises:
         CannotJudge: it throws, or gives null or undefined.
@@ -175,7 +181,7 @@ async def transformed(
         "vars": js.handed(evidence.vars),
         "prompt": prompt or {"label": evidence.prompt_sent or ""},
     }
-    if reply is not None and reply.metadata:
+    if metadata and reply is not None and reply.metadata:
         context["metadata"] = reply.metadata
     try:
         if is_file(transform):

@@ -44,8 +44,14 @@ async def case_output(evidence: JudgeInput) -> Any:
     output: Any = reply.text if reply.output is None else reply.output
     if reply.text_missing:
         return output
-    for transform in _transforms(evidence):
-        output = await expected_values.transformed(transform, output, evidence, prompt=_template(evidence))
+    for transform, of_test in _transforms(evidence):
+        output = await expected_values.transformed(
+            transform,
+            output,
+            evidence,
+            prompt=_template(evidence),
+            metadata=of_test or not evidence.reference,
+        )
     return output
 
 
@@ -57,16 +63,18 @@ def _template(evidence: JudgeInput) -> dict[str, str]:
     return {"raw": f"{before}{raw}{after}", "label": case.prompt or raw}
 
 
-def _transforms(evidence: JudgeInput) -> list[str]:
-    """The provider's transform, then the test's. Of a test with a provider of its own it is that of the
+def _transforms(evidence: JudgeInput) -> list[tuple[str, bool]]:
+    """The provider's transform, then the test's, and whether it is that: of the reply's metadata the tool tells a test's
+    alone. Of a test with a provider of its own it is that of the
     provider in whose column it stands: always in the tool, here where its own has none."""
     case, options = evidence.case, evidence.case.options
     found = [_of_provider(case.provider)]
     column = beside(case, "columnProvider")
     if column is not None and (evidence.reference or not found[0]):
         found = [_of_provider(column)]
-    found.append(options.get("transform") or options.get("postprocess"))
-    return [transform for transform in found if isinstance(transform, str) and transform]
+    own = options.get("transform") or options.get("postprocess")
+    every = [*((one, False) for one in found), (own, True)]
+    return [(code, of_test) for code, of_test in every if isinstance(code, str) and code]
 
 
 def _of_provider(provider: Any) -> Any:
