@@ -94,7 +94,11 @@ async def judged(
 
 
 async def known_before(job: Job, services: JudgeServices) -> Judgement | None:
-    """The judgement of an attempt of which nothing could be judged, whatever its agent said; None: it is to be asked."""
+    """The judgement of an attempt that is an error whatever its agent says: nothing could be judged, or a part of the
+    case could not be read, so that it can pass no more; None: it is to be asked."""
+    broken = _with_problems(Judgement(score=0.0), job.case, job.compat)
+    if broken.verdicts:
+        return broken
     evidence = JudgeInput(case=job.case, compat=job.compat, services=services)
     known = await formats.format_of(job.case.format).before_asking(evidence)
     return None if known is None else _with_problems(known, job.case, job.compat)

@@ -188,7 +188,7 @@ class Running:
         known = await known_before(self.job, self._services)
         self.uncounted_ms += (time.perf_counter() - before) * 1000
         if known is not None:
-            self.collector.take(Note("the agent was not asked: nothing that it answers could be judged"))
+            self.collector.take(Note("the agent was not asked: whatever it answers, this is an error"))
         return known
 
     async def _prepare(self, agent: Agent) -> None:
