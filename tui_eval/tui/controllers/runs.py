@@ -542,11 +542,7 @@ class RunController:
             self.send(request, show=False, aside=True)
 
     def _one_more(self, pointer: CasePointer) -> _OneMore:
-        """What one more attempt of a case is.
-
-        Raises:
-            _NotNow: it cannot be had now; one line that says why.
-        """
+        """What one more attempt of a case is; raises `_NotNow`, which says why, where it cannot be had now."""
         group, front = self.state.group, self.state.run
         item = self.state.by_id.get(pointer.case_id)
         key = None
