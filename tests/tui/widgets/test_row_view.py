@@ -135,6 +135,8 @@ async def test_facts_that_are_fitted_are_fitted_anew_when_the_width_is_another()
         await pilot.resize_terminal(20, 2)
         await until(lambda: bar.size.width == 18, pilot)
         assert shown(bar) == ["the same"]
+        bar.show([("title", "Compare"), ("dim", "  24 cases  5 regressed")])
+        assert shown(bar) == ["Compare  24 cases…"]
 
 
 @pytest.mark.parametrize("theme", ["textual-dark", "textual-light", "ansi-dark"])

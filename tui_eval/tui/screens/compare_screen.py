@@ -41,6 +41,7 @@ from tui_eval.tui.state.compare.compare_view import (
     runs_now,
     summary_lines,
 )
+from tui_eval.tui.state.text.fitting import cell_len
 from tui_eval.tui.state.text.formatting import counted
 from tui_eval.tui.state.text.lines import one_line, plain
 from tui_eval.tui.widgets.bars import FactsBar, KeyHints
@@ -227,9 +228,7 @@ class CompareScreen(Place, inherit_bindings=False):
             self.table.relayout()
         elif not keep and len(shown) > 1:
             self.table.move_to(1)
-        parts = [("title", "Compare"), ("dim", f"  {counted(len(comparison.cases), 'case')}")]
-        if self.agents:
-            parts[1] = ("dim", f" two agents of {one_line(self.after.folder.name)}{parts[1][1]}")
+        parts = [("dim", f"  {counted(len(comparison.cases), 'case')}")]
         parts += [
             (style, f"  {number:,} {change}")
             for change, style in STYLES.items()
@@ -239,7 +238,19 @@ class CompareScreen(Place, inherit_bindings=False):
             parts.append(("dim", f"  {comparison.other_answers:,} answered differently"))
         if self.only:
             parts.append(("warn", f"  {ONLY[self.only]}"))
-        self.query_one(FactsBar).show(parts)
+        of_run = f" two agents of {one_line(self.after.folder.name)}"
+        titles = [
+            [("title", "Compare"), ("dim", more)]
+            for more in ((of_run, " two agents", "") if self.agents else ("",))
+        ]
+
+        def fitted(width: int) -> list[list[tuple[str, str]]]:
+            """The counts have the room first, then whose they are."""
+            ways = ([*title, *parts] for title in titles)
+            shown = next((way for way in ways if sum(cell_len(text) for _, text in way) <= width), None)
+            return [shown if shown is not None else [*titles[-1], *parts]]
+
+        self.query_one(FactsBar).show_fitted(fitted)
         width = max(self.size.width - 2, 20)
         before, after = _name(self.before, self.agents), _name(self.after, self.agents)
         lines = summary_lines(comparison, before, after, width, agents=self.agents)

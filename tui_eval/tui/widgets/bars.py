@@ -13,7 +13,7 @@ from textual.timer import Timer
 
 from tui_eval.tui.keys import Key
 from tui_eval.tui.state.text.fitting import shorten
-from tui_eval.tui.state.text.lines import Line, Span, letters, line_of, width_of
+from tui_eval.tui.state.text.lines import Line, Span, fit, letters, line_of, width_of
 from tui_eval.tui.widgets.looks import Look
 from tui_eval.tui.widgets.row_view import RowView
 
@@ -67,8 +67,8 @@ class FactsBar(RowView, can_focus=False):
         self.repaint(changed)
 
     def row_line(self, row: int) -> Line:
-        """One line."""
-        return self._lines[row]
+        """One line; a sign at its end where there is no room for all of it."""
+        return fit(self._lines[row], self.text_width)
 
 
 KEPT = ("help", "quit", "back")
