@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Iterator
+from functools import cache
 from pathlib import Path
 
 import textual
@@ -36,14 +37,19 @@ def defined(files: Iterable[Path]) -> set[str]:
     return {name for name in found if private(name)}
 
 
+@cache
+def ours() -> set[str]:
+    """Read once: it is all of the package."""
+    return defined((ROOT / "tui_eval").rglob("*.py")) - defined(Path(textual.__file__).parent.glob("*.py"))
+
+
 def used(files: Iterable[Path]) -> list[str]:
     """Where names are reached for that are ours and private (of Textual's own there is no other way to some)."""
-    ours = defined((ROOT / "tui_eval").rglob("*.py")) - defined(Path(textual.__file__).parent.glob("*.py"))
     return [
         f"{Path(file).relative_to(ROOT)}:{node.lineno}: {node.attr}"
         for file, tree in trees(files)
         for node in ast.walk(tree)
-        if isinstance(node, ast.Attribute) and node.attr in ours
+        if isinstance(node, ast.Attribute) and node.attr in ours()
         if not (isinstance(node.value, ast.Name) and node.value.id in ("self", "cls"))
     ]
 
