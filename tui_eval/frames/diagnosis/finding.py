@@ -15,7 +15,7 @@ _NAME = 40
 _BLANK = re.compile(r"\s")
 _WORDS = {
     "a", "all", "an", "and", "any", "each", "in", "is", "it", "no", "none", "not", "of", "one", "only", "or", "row", "rows",
-    "some", "text", "that", "the", "this", "to", "value", "values", "where", "which", "with",
+    "some", "that", "the", "this", "to", "where", "which", "with",
 }  # fmt: skip
 
 
