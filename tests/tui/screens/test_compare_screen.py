@@ -19,7 +19,7 @@ from tui_eval.model import Attempt, Case, Entry, Turn, Usage
 from tui_eval.store.run_folders import Store
 from tui_eval.store.schema import RunInfo
 from tui_eval.store.writer import PlannedCase, RunWriter
-from tui_eval.tui.loaders.compare_loader import CompareChoice, Sides, newest_right
+from tui_eval.tui.loaders.compare_loader import CompareChoice, Half, Sides, newest_right
 from tui_eval.tui.screens.case_screen import CaseScreen
 from tui_eval.tui.screens.compare_screen import CompareScreen
 from tui_eval.tui.screens.sides import SidesScreen
@@ -219,13 +219,12 @@ async def test_what_an_attempt_takes_and_finding(tmp_path, size):
 async def test_a_run_that_cannot_be_read_is_said(tmp_path):
     root = project(tmp_path)
     write_runs(root, ["passed"] * 3, ["failed"] * 3)
+    older, newer = sorted((root / ".tui-eval" / "runs").glob("2*"))
+    with sqlite3.connect(older / "run.db") as connection:
+        connection.execute("DROP TABLE attempts")
     async with running_app(root) as (app, pilot):
-        screen = await to_runs(app, pilot)
-        chosen = screen.chosen
-        assert chosen is not None
-        with sqlite3.connect(root / ".tui-eval" / "runs" / chosen.run.id / "run.db") as connection:
-            connection.execute("DROP TABLE attempts")
-        await pilot.press("c")
+        await to_runs(app, pilot)
+        await app.push_screen(CompareScreen(Half(older), Half(newer)))
         await sees(app, pilot, "Cannot be compared: ")
         assert any("no such table" in text for _, _, text in app.notices.lines)
 
