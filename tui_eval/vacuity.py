@@ -14,9 +14,9 @@ import math
 import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
+import msgspec
 from msgspec import UNSET
 
 from tui_eval.formats import format_of
@@ -48,8 +48,7 @@ _BOUNDED = frozenset(("cost", "latency", "max_tool_calls", *_LIMITS))
 _NO_VERIFICATION = "no verification"
 
 
-@dataclass(frozen=True, slots=True)
-class Idle:
+class Idle(msgspec.Struct, frozen=True):
     """Something of a case that cannot fail, or that is not read as it looks; `line` 0: the case's own."""
 
     line: int

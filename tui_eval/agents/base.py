@@ -8,9 +8,10 @@ from __future__ import annotations
 import time
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+
+import msgspec
 
 from tui_eval.config.project import AgentSpec
 from tui_eval.events import Event
@@ -109,8 +110,7 @@ def _code_of(status: int | None) -> str:
     return "server-failed" if status >= 500 else "http-status"
 
 
-@dataclass(frozen=True, slots=True)
-class Capabilities:
+class Capabilities(msgspec.Struct, frozen=True):
     """What this type of agent can report at all; assertions on the rest are errors.
 
     `calls_in_metadata`: calls of tools are reported by a reply's `metadata.toolCalls` alone (promptfoo's own
@@ -130,8 +130,7 @@ class Capabilities:
     finish_reason: bool = True
 
 
-@dataclass(slots=True)
-class Request:
+class Request(msgspec.Struct):
     """One turn as it is sent.
 
     `text` is the user's message; `messages` is set where the whole conversation is given at once:
@@ -146,7 +145,7 @@ class Request:
     messages: list[Any] | None = None
     sly_data: dict[str, Any] | None = None
     chat_filter: Any = None
-    vars: dict[str, Any] = field(default_factory=dict)
+    vars: dict[str, Any] = {}
     sql: str | None = None
     sql_place: str = ""
     database: str | None = None
@@ -154,8 +153,7 @@ class Request:
     continue_conversation: bool = True
 
 
-@dataclass(frozen=True, slots=True)
-class TraceContext:
+class TraceContext(msgspec.Struct, frozen=True):
     """The trace that an attempt's agent is to go on with: W3C's `traceparent`, and what promptfoo's agents
     are reported beside it."""
 
@@ -164,8 +162,7 @@ class TraceContext:
     test_case_id: str
 
 
-@dataclass(slots=True)
-class SessionContext:
+class SessionContext(msgspec.Struct):
     """What a session is opened for. `session_id` is unique per attempt. `network` is the name of
     the neuro-san network of the case's file; `headers` its request metadata (None: it says nothing of
     it), `use_direct` whether a network run by the library calls other networks within it. `test` and
@@ -181,7 +178,7 @@ class SessionContext:
     connection: str | None = None
     headers: dict[str, str] | None = None
     use_direct: bool = False
-    vars: dict[str, Any] = field(default_factory=dict)
+    vars: dict[str, Any] = {}
     reference: bool = False
     test: dict[str, Any] | None = None
     label: str | None = None
@@ -204,8 +201,7 @@ def _nothing(secret: str) -> None:
     pass
 
 
-@dataclass(slots=True)
-class Services:
+class Services(msgspec.Struct):
     """What agents may use that lies outside their layer, handed in by the engine.
 
     `run_sql(database, query)` answers `{columns, rows}` read-only (the `sql` tool; raises
@@ -225,9 +221,9 @@ class Services:
     recorded: Callable[[AgentSpec, str, str, int], Any] | None = None
     agent: Callable[[AgentSpec], Agent] | None = None
     ask_model: Callable[[str, str], Awaitable[str]] | None = None
-    prices: dict[str, dict[str, float]] = field(default_factory=dict)
-    nao_costs: dict[str, dict[str, float]] = field(default_factory=dict)
-    paces: dict[str, Pace] = field(default_factory=dict)
+    prices: dict[str, dict[str, float]] = {}
+    nao_costs: dict[str, dict[str, float]] = {}
+    paces: dict[str, Pace] = {}
     conceal: Callable[[str], None] = _nothing
     script_memory: float | None = None
 

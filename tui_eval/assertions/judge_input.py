@@ -10,9 +10,10 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+import msgspec
 
 from tui_eval.guard.trust import Trust
 from tui_eval.model import (
@@ -48,8 +49,7 @@ class CannotJudge(Exception):
         """What its verdict rests on, where more is known than the code."""
 
 
-@dataclass(frozen=True, slots=True)
-class Reports:
+class Reports(msgspec.Struct, frozen=True):
     """What the agent's type can report at all (the flags of `agents.base.Capabilities`).
 
     Assertions on the rest are errors; what it can report but left out of a reply counts as the
@@ -65,8 +65,7 @@ class Reports:
     calls_in_metadata: bool = False
 
 
-@dataclass(slots=True)
-class JudgeAnswer:
+class JudgeAnswer(msgspec.Struct):
     """A judge model's reply: its text, the model that gave it, the tokens and money it took; `output` where it is no
     text."""
 
@@ -77,8 +76,7 @@ class JudgeAnswer:
     output: Any = None
 
 
-@dataclass(slots=True)
-class RowsAnswer:
+class RowsAnswer(msgspec.Struct):
     """The agent's answer as rows.
 
     `rows` is None where there are none to be had; `error` then says why in one line. `sql` is the
@@ -96,8 +94,7 @@ class RowsAnswer:
     usage: Usage | None = None
 
 
-@dataclass(slots=True)
-class JudgeServices:
+class JudgeServices(msgspec.Struct):
     """What judging may use that lies outside its layer; everything is optional.
 
     `ask_judge(system, prompt, schema)` asks the configured judge (None: no judge is configured;
@@ -138,17 +135,16 @@ class JudgeServices:
     python: PythonHost | None = None
     javascript: JavaScriptHost | None = None
     node: NodeHost | None = None
-    trust: Trust = field(default_factory=Trust)
-    root: Path = field(default_factory=Path)
-    base: Path = field(default_factory=Path)
-    comparison: dict[str, Any] = field(default_factory=dict)
-    env: Mapping[str, str] = field(default_factory=dict)
+    trust: Trust = msgspec.field(default_factory=Trust)
+    root: Path = msgspec.field(default_factory=Path)
+    base: Path = msgspec.field(default_factory=Path)
+    comparison: dict[str, Any] = {}
+    env: Mapping[str, str] = {}
     compares_columns: bool = False
     compare_seconds: float | None = None
 
 
-@dataclass(slots=True)
-class JudgeInput:
+class JudgeInput(msgspec.Struct):
     """One finished attempt as assertions see it: raw text, nothing masked.
 
     `replies` are the agent's answers in order, one per turn that was answered; `usage` sums the
@@ -162,20 +158,20 @@ class JudgeInput:
     """
 
     case: Case
-    replies: list[Reply] = field(default_factory=list)
-    transcript: list[Entry] = field(default_factory=list)
-    capabilities: Reports = field(default_factory=Reports)
+    replies: list[Reply] = []
+    transcript: list[Entry] = []
+    capabilities: Reports = msgspec.field(default_factory=Reports)
     usage: Usage | None = None
     tool_call_count: int | None = None
     duration_ms: float | None = None
     cost: float | None = None
-    vars: dict[str, Any] = field(default_factory=dict)
+    vars: dict[str, Any] = {}
     prompt_sent: str | None = None
     compat: Compat = "documented"
-    services: JudgeServices = field(default_factory=JudgeServices)
+    services: JudgeServices = msgspec.field(default_factory=JudgeServices)
     trace: Trace | None = None
     test: dict[str, Any] | None = None
-    unknown: Mapping[str, str] = field(default_factory=dict)
+    unknown: Mapping[str, str] = {}
     output: Any = UNSET
 
     def reply(self, turn: int | None = None) -> Reply | None:
@@ -193,8 +189,7 @@ class JudgeInput:
         return self.compat == "reference"
 
 
-@dataclass(slots=True)
-class Judgement:
+class Judgement(msgspec.Struct):
     """What came of judging an attempt; see `Attempt` for the meaning of each value.
 
     `frames` holds whole frames by side (`expected`, `actual`) where `data` had to be cut.
@@ -204,16 +199,16 @@ class Judgement:
     while an assertion waits for the other columns of the test.
     """
 
-    verdicts: list[Verdict] = field(default_factory=list)
+    verdicts: list[Verdict] = []
     outcome: Outcome = "passed"
     score: float = 1.0
-    named_scores: dict[str, float] = field(default_factory=dict)
-    named_weights: dict[str, float] = field(default_factory=dict)
+    named_scores: dict[str, float] = {}
+    named_weights: dict[str, float] = {}
     message: str = ""
     data: DataDetails | None = None
     response_text: str | None = None
     output: Any = None
-    frames: dict[str, Any] = field(default_factory=dict)
+    frames: dict[str, Any] = {}
     open: bool = False
     evidence: list[Evidence] | None = None
 

@@ -10,9 +10,10 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+import msgspec
 
 from tui_eval import __version__
 from tui_eval.config.project import Config
@@ -42,16 +43,14 @@ _HARMLESS = re.compile(
 _WORKTREE = re.compile(r"^\s*worktree\s*=\s*(\S.*?)\s*$", re.IGNORECASE | re.MULTILINE)
 
 
-@dataclass(frozen=True, slots=True)
-class GitState:
+class GitState(msgspec.Struct, frozen=True):
     """`dirty`: tracked files differ from the commit; None where that could not be found out."""
 
     commit: str
     dirty: bool | None
 
 
-@dataclass(frozen=True, slots=True)
-class _Repository:
+class _Repository(msgspec.Struct, frozen=True):
     """`own` holds HEAD and the index, `common` objects and references; they differ in a linked work tree."""
 
     root: Path

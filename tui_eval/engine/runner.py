@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from functools import partial
+
+import msgspec
 
 from tui_eval.engine.after.row_comparison import Ended, RowColumns, compared, open_attempt
 from tui_eval.engine.attempt.finished import mask
@@ -28,19 +29,17 @@ _LOOK_AGAIN = 0.002
 """Seconds."""
 
 
-@dataclass(slots=True)
-class Spent:
+class Spent(msgspec.Struct):
     """What a run had come to before it was interrupted, against which its limits count on: USD, answers of unknown
     cost (and those of judges), and of each agent when an attempt ended (seconds since the epoch) and its tokens."""
 
     cost: float = 0.0
     without_cost: int = 0
     judges_without_cost: int = 0
-    tokens: dict[str, list[tuple[float, int]]] = field(default_factory=dict)
+    tokens: dict[str, list[tuple[float, int]]] = {}
 
 
-@dataclass(slots=True)
-class Limits:
+class Limits(msgspec.Struct):
     """What ends a run early: the first attempt that does not pass, or money (USD)."""
 
     concurrency: int

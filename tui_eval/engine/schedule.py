@@ -8,7 +8,6 @@ import time
 from collections import deque
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
 
 import msgspec
 
@@ -25,18 +24,17 @@ class Ticket(msgspec.Struct, frozen=True, gc=False):
     attempt_ref: int
 
 
-@dataclass(slots=True)
-class _Lane:
+class _Lane(msgspec.Struct):
     """The attempts of one agent and what it can take: `limit` at once, requests at its `pace`, `tokens`
     a minute."""
 
     limit: int
     pace: Pace
     tokens: float | None = None
-    waiting: deque[Ticket] = field(default_factory=deque)
+    waiting: deque[Ticket] = msgspec.field(default_factory=deque)
     running: int = 0
     spent: float = 0.0
-    spent_at: float = field(default_factory=time.monotonic)
+    spent_at: float = msgspec.field(default_factory=time.monotonic)
 
     def seconds_until_allowed(self) -> float:
         """How long until another attempt may start; 0: now."""
@@ -58,13 +56,12 @@ class _Lane:
         return max(0.0, (self.spent - self.tokens) * 60 / self.tokens)
 
 
-@dataclass(slots=True)
-class _Group:
+class _Group(msgspec.Struct):
     """Attempts of which at most `limit` run at once, with `pause` seconds after each."""
 
     limit: int
     pause: float
-    waiting: deque[Ticket] = field(default_factory=deque)
+    waiting: deque[Ticket] = msgspec.field(default_factory=deque)
     running: int = 0
     not_before: float = 0.0
 

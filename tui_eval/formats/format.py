@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+import msgspec
 
 if TYPE_CHECKING:
     from tui_eval.assertions.judge_input import JudgeInput, Judgement, JudgeServices
@@ -79,8 +80,7 @@ class Scene(NamedTuple):
     compat: Compat
 
 
-@dataclass(slots=True)
-class RenderedCase:
+class RenderedCase(msgspec.Struct):
     """What is sent. `prompt` is the text (empty while `function` is still to be called), `vars` those
     it was rendered with, `messages` the chat messages that the prompt is, if it is a list of them.
     `config` is what a prompt function or the prompt's entry adds to the provider's configuration."""
@@ -89,7 +89,7 @@ class RenderedCase:
     vars: dict[str, Any]
     messages: list[dict[str, Any]] | None = None
     function: Any = None
-    config: dict[str, Any] = field(default_factory=dict)
+    config: dict[str, Any] = {}
 
 
 class ScriptProcesses(Protocol):

@@ -10,8 +10,9 @@ import hashlib
 import os
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 from pathlib import Path
+
+import msgspec
 
 _SHOWN = 80
 _NODE = (".js", ".mjs", ".cjs", ".ts", ".mts", ".cts")
@@ -27,16 +28,15 @@ class NeedsTrust(Exception):
         self.what = what
 
 
-@dataclass(slots=True)
-class Trust:
+class Trust(msgspec.Struct):
     """The answer to "may suites of this folder do that?", and what asked for it so far. `granted`: anything
     (`--trust`); `agreed`: what the person was shown and agreed to, word for word or as `fingerprint`
     (`--trust-only`); `met`: those fingerprints of which something was wanted."""
 
     granted: bool = False
-    wanted: list[str] = field(default_factory=list)
+    wanted: list[str] = []
     agreed: frozenset[str] = frozenset()
-    met: set[str] = field(default_factory=set)
+    met: set[str] = set()
 
     def require(self, what: str) -> None:
         """Raise `NeedsTrust` naming `what` unless the person granted trust, or agreed to just this."""

@@ -22,10 +22,11 @@ from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeout
 from contextlib import aclosing
 from contextvars import ContextVar
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
+
+import msgspec
 
 from tui_eval.scripting.memory_limit import limit_of
 from tui_eval.scripting.script_process import Listener, ScriptProcess
@@ -76,8 +77,7 @@ class ScriptTimeout(ScriptError):
         super().__init__(message, code="script-time-limit")
 
 
-@dataclass(frozen=True, slots=True)
-class CallResult:
+class CallResult(msgspec.Struct, frozen=True):
     """What a call returned (as JSON gives it: tuples are lists, which `is_tuple` tells) and what it printed."""
 
     value: Any

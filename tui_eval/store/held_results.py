@@ -4,7 +4,6 @@ away meanwhile, and is written anew from here then."""
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
@@ -157,10 +156,12 @@ class HeldResults:
             one = _whole(kept)
             body = self._bodies.get(ref) or _body_of(source, ref)
             if body is not None:
-                yield dataclasses.replace(one, body=body), True
+                yield msgspec.structs.replace(one, body=body), True
                 continue
             yield (
-                dataclasses.replace(one, body=self._bare_body(ref, one.values[0] or "error", one.values[2])),
+                msgspec.structs.replace(
+                    one, body=self._bare_body(ref, one.values[0] or "error", one.values[2])
+                ),
                 False,
             )
 
@@ -175,7 +176,7 @@ def _small(attempt: Ended) -> bytes | Ended:
     try:
         return _encoder.encode((attempt.turn, *attempt.values))
     except (TypeError, ValueError, OverflowError, msgspec.MsgspecError):
-        return dataclasses.replace(attempt, body=b"")
+        return msgspec.structs.replace(attempt, body=b"")
 
 
 def _whole(kept: bytes | Ended) -> Ended:

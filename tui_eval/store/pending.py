@@ -6,7 +6,6 @@ from __future__ import annotations
 import sqlite3
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
@@ -63,8 +62,7 @@ def unkept(attempt: Attempt, error: Exception, whole: bool = False) -> Attempt:
     )
 
 
-@dataclass(slots=True)
-class Ended:
+class Ended(msgspec.Struct):
     """An attempt that has ended: the values of `_ENDED` without the turn (the outcome first, None where others are
     waited for; its id last), and its body; `turn` is where it was."""
 
@@ -108,13 +106,12 @@ class Ended:
         return Ended(values, pack(failed))
 
 
-@dataclass(slots=True)
-class Pending:
+class Pending(msgspec.Struct):
     """`operations` first, then the newest `columns` of attempts that run, then those that `ended`."""
 
-    operations: list[Operation] = field(default_factory=list)
-    columns: dict[int, dict[str, Any]] = field(default_factory=dict)
-    ended: list[Ended] = field(default_factory=list)
+    operations: list[Operation] = []
+    columns: dict[int, dict[str, Any]] = {}
+    ended: list[Ended] = []
 
     def __bool__(self) -> bool:
         return bool(self.operations or self.columns or self.ended)

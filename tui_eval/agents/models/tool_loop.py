@@ -10,9 +10,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+import msgspec
 
 from tui_eval.agents.base import Services, SessionContext
 from tui_eval.agents.entry_options import Options
@@ -30,8 +31,7 @@ TOOL_KEYS = {
 }
 
 
-@dataclass(slots=True)
-class ToolOutcome:
+class ToolOutcome(msgspec.Struct):
     """What a call came to: a JSON value, or the text of an error."""
 
     result: Any = None
@@ -43,8 +43,7 @@ class ToolOutcome:
         return f"Error: {self.error}" if self.error is not None else text_of(self.result)
 
 
-@dataclass(slots=True)
-class Tool:
+class Tool(msgspec.Struct):
     """One tool as a model sees it. `run` takes the arguments by name."""
 
     name: str

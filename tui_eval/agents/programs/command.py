@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import dataclasses
 import os
 import re
 import shlex
@@ -13,6 +12,8 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
+
+import msgspec
 
 from tui_eval.agents.base import (
     Agent,
@@ -224,7 +225,9 @@ class CommandAgent(Agent):
 
     @classmethod
     def reported(cls, spec: AgentSpec) -> Capabilities:
-        return dataclasses.replace(cls.capabilities, calls_in_metadata=spec.options.get("promptfoo") is True)
+        return msgspec.structs.replace(
+            cls.capabilities, calls_in_metadata=spec.options.get("promptfoo") is True
+        )
 
     async def open(self, context: SessionContext) -> Session:
         """Begin; nothing runs between turns."""

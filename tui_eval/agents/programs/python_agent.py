@@ -9,10 +9,11 @@ turn. It returns text or `(text, metadata)`; a generator yields `tui_eval.events
 from __future__ import annotations
 
 import asyncio
-import dataclasses
 import time
 from collections.abc import AsyncIterator
 from typing import Any
+
+import msgspec
 
 from tui_eval.agents.base import (
     Agent,
@@ -62,7 +63,9 @@ class PythonAgent(Agent):
     @classmethod
     def reported(cls, spec: AgentSpec) -> Capabilities:
         own = spec.options.get("promptfoo") is True
-        return dataclasses.replace(cls.capabilities, calls_in_metadata=own, guardrails=own, finish_reason=own)
+        return msgspec.structs.replace(
+            cls.capabilities, calls_in_metadata=own, guardrails=own, finish_reason=own
+        )
 
     @property
     def shown(self) -> str:

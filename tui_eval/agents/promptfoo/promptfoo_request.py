@@ -14,10 +14,11 @@ import struct
 import zlib
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, urlencode, urljoin, urlsplit, urlunsplit
+
+import msgspec
 
 from tui_eval.agents.base import AgentError, Services
 from tui_eval.agents.loose_json import decode, encode, one_line, text_of
@@ -281,13 +282,12 @@ TEXT_TYPE = "text/plain;charset=UTF-8"
 _VARIABLE = re.compile(r"\{\{[\s\S]*?\}\}")
 
 
-@dataclass(slots=True)
-class HttpRequest:
+class HttpRequest(msgspec.Struct):
     """What is sent."""
 
     method: str
     url: str
-    headers: dict[str, str] = field(default_factory=dict)
+    headers: dict[str, str] = {}
     body: bytes | None = None
 
 

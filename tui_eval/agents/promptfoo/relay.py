@@ -5,7 +5,6 @@ The provider of the column is the target; a test's own `provider` relays to it.
 
 from __future__ import annotations
 
-import dataclasses
 import time
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
@@ -52,7 +51,7 @@ class RelayAgent(Agent):
             )
         self.target = services.agent(msgspec.convert(target, AgentSpec))
         by_metadata = self.target.capabilities.calls_in_metadata
-        self.capabilities = dataclasses.replace(self.capabilities, calls_in_metadata=by_metadata)
+        self.capabilities = msgspec.structs.replace(self.capabilities, calls_in_metadata=by_metadata)
 
     @property
     def preparing(self) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from functools import lru_cache
 
 from tui_eval import causes, formats
@@ -46,7 +45,7 @@ EVERYTHING = Reports(True, True, True, True, True, calls_in_metadata=True)
 @lru_cache(64)
 def reports_of(flags: Capabilities) -> Reports:
     """What an agent can report, as the assertions want to know it."""
-    return Reports(**{field.name: getattr(flags, field.name) for field in dataclasses.fields(Reports)})
+    return Reports(**{name: getattr(flags, name) for name in Reports.__struct_fields__})
 
 
 async def judged(

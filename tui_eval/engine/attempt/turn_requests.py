@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -18,8 +17,7 @@ if TYPE_CHECKING:
     from tui_eval.engine.run_context import RunContext
 
 
-@dataclass(slots=True)
-class Conversation:
+class Conversation(msgspec.Struct):
     """The requests of one attempt. `whole` is True where the case is a list of messages that an
     agent may get in one call (the StartToAgent contract); `limits` are seconds by turn; `prompt`
     and `vars` are those of a template, as rendered; `context` are earlier rows of the same conversation,
@@ -28,12 +26,12 @@ class Conversation:
 
     requests: list[Request]
     whole: bool = False
-    limits: dict[int, float] = field(default_factory=dict)
+    limits: dict[int, float] = {}
     prompt: str | None = None
-    vars: dict[str, Any] = field(default_factory=dict)
-    context: list[Entry] = field(default_factory=list)
+    vars: dict[str, Any] = {}
+    context: list[Entry] = []
     handed_on: frozenset[str] = frozenset()
-    config: dict[str, Any] = field(default_factory=dict)
+    config: dict[str, Any] = {}
 
     @property
     def judged_vars(self) -> dict[str, Any]:

@@ -9,7 +9,6 @@ import os
 import sys
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -33,8 +32,7 @@ __all__ = ["CallResult", "Description", "Lease", "PythonHost", "ScriptError", "S
 _WORKER = str(Path(__file__).with_name("python_worker.py"))
 
 
-@dataclass(frozen=True, slots=True)
-class Description:
+class Description(msgspec.Struct, frozen=True):
     """How a function may be called: its named parameters, and of which kind it is."""
 
     parameters: list[str]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 import msgspec
@@ -45,8 +44,7 @@ def case_edited(before: str, after: str) -> bool:
     )
 
 
-@dataclass(slots=True)
-class ResultsGroup:
+class ResultsGroup(msgspec.Struct):
     """One case with one agent and model: its attempts in order, numbered without gaps; `left` more were asked for
     and never ran."""
 
@@ -54,7 +52,7 @@ class ResultsGroup:
     agent: str
     model: str | None
     required: int = 0
-    attempts: list[Attempt] = field(default_factory=list)
+    attempts: list[Attempt] = []
     left: int = 0
 
 

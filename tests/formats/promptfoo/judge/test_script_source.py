@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import shutil
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from tests.formats.promptfoo.judge.test_promptfoo_scores import judged
 from tui_eval.assertions import JudgeServices
