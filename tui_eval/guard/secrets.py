@@ -86,8 +86,11 @@ def in_addresses(text: str) -> str:
     """The text with passwords and tokens masked within the URLs in it, whatever their length."""
     if "://" not in text:
         return text
-    text = _ADDRESS_PASSWORD.sub(_second, text)
-    text = _ADDRESS_TOKEN.sub(_second, text)
+    if "@" in text:
+        text = _ADDRESS_PASSWORD.sub(_second, text)
+        text = _ADDRESS_TOKEN.sub(_second, text)
+    if "=" not in text:
+        return text
     return _ADDRESS_PART.sub(
         lambda found: _head(found) if secret_pair(unquote(found[2]), found[3]) else found[0], text
     )
