@@ -43,3 +43,27 @@ def test_start_imports_nothing_heavy(module: str) -> None:
     )
     loaded = {name.partition(".")[0] for name in done.stdout.strip().split(",")}
     assert not loaded & HEAVY
+
+
+LATE = (
+    "tui_eval.engine.after.failure_naming",
+    "tui_eval.engine.after.resuming",
+    "tui_eval.reports.results",
+    "importlib.metadata",
+)
+"""What a run of a plain suite has no use for."""
+
+
+def test_a_run_imports_nothing_that_it_does_not_need(tmp_path: Path) -> None:
+    (tmp_path / "suite.yaml").write_text(
+        "agent: bot\ntest_cases:\n  - {name: a, input: b, expected: {should_contain: [b]}}\n"
+    )
+    (tmp_path / "tui_eval.yaml").write_text("agents:\n  bot: {type: echo}\n")
+    code = (
+        "import atexit, sys; sys.argv = ['tui-eval', 'run', '.']; from tui_eval.__main__ import main\n"
+        f"atexit.register(lambda: print('loaded:', *({set(LATE)!r} & sys.modules.keys())))\nmain()"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False
+    )
+    assert "1 case passed" in done.stdout and done.stdout.endswith("loaded:\n"), done.stdout + done.stderr

@@ -14,7 +14,6 @@ from tui_eval.engine.plan import Job
 from tui_eval.guard.secrets import Masker
 from tui_eval.guard.text import clip, storable, visible
 from tui_eval.model import Attempt
-from tui_eval.reports.results import judging_entry
 
 _TOGETHER = 0.05
 """Seconds within which lines are printed at once: one by one they cost a tenth of a fast run."""
@@ -104,7 +103,10 @@ class Progress:
                 "duration_ms": attempt.duration_ms, "cost": None if job.judges_only else attempt.cost,
             }  # fmt: skip
             line |= {"cached": True, "saved": attempt.saved} if attempt.cached else {}
-            line |= {"judging": judging_entry(attempt.judging)} if attempt.judging is not None else {}
+            if attempt.judging is not None:
+                from tui_eval.reports.results import judging_entry  # imported late: most runs need none of it
+
+                line["judging"] = judging_entry(attempt.judging)
             say(json.dumps(storable(self.masker.value(line)), default=str))
 
     def _print_soon(self, line: str) -> None:

@@ -489,6 +489,8 @@ def _folders_beside(active: ActiveRun) -> list[Path]:
 
 def _write_beside(reader: RunReader, root: Path, folders: Sequence[Path]) -> None:
     """The results once more, there."""
+    if not folders:
+        return
     from tui_eval.reports import results  # imported late: most runs need none of it
 
     stamp = time.strftime("%Y%m%d_%H%M%S")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Hashable, Iterable
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
@@ -158,6 +157,10 @@ class _Reader:
         if isinstance(value, dict) and str(kind) in extensions.installed("agents"):
             return self._added_agent(name, str(kind), value, path)
         if isinstance(value, dict) and kind not in keys.AGENT_TYPES:
+            from difflib import (
+                get_close_matches,
+            )  # imported late: of a file that is right nothing is looked for
+
             there = [*keys.AGENT_TYPES, *extensions.installed("agents")]
             slip = close_to(str(kind), there) or next(
                 iter(get_close_matches(str(kind)[:60], there, 1, 0.5)), None

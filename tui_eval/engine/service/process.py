@@ -21,13 +21,12 @@ from collections.abc import AsyncIterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from tui_eval.config.project import ConfigError
 from tui_eval.engine.active_run import ActiveRun
-from tui_eval.engine.after.failure_naming import FailureNaming, plan_naming
 from tui_eval.engine.attempt.stepping import Decision
 from tui_eval.engine.prepare import NothingToRun, prepare
 from tui_eval.engine.request import RunRequest
@@ -37,6 +36,9 @@ from tui_eval.engine.suite_cache import SuiteCache
 from tui_eval.guard import private
 from tui_eval.store.encoding import encode_json
 from tui_eval.store.run_folders import StoreError
+
+if TYPE_CHECKING:
+    from tui_eval.engine.after.failure_naming import FailureNaming
 
 ENGINE_FILE = "engine.json"
 _LINE_LIMIT = 64 * 1024 * 1024
@@ -175,11 +177,15 @@ class EngineServer:
                     raise ValueError("no turn of this attempt waits for a decision")
                 return {}
             case "plan_naming":
+                from tui_eval.engine.after.failure_naming import plan_naming  # as above
+
                 planned = await plan_naming(
                     Path(message["folder"]), trust=bool(message["trust"]), agreed=message.get("agreed") or ()
                 )
                 return msgspec.to_builtins(planned)
             case "name":
+                from tui_eval.engine.after.failure_naming import FailureNaming  # as above
+
                 folder, total = Path(message["folder"]), int(message["total"])
                 before = self._namings.get(folder.name)
                 if before is not None and not before.task.done():
