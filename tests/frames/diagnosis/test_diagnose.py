@@ -1175,3 +1175,15 @@ def test_days_of_another_time_zone_are_seen_in_sums_by_day(hours: int, side: str
     lines = diagnose(by_day(0), other).lines
     assert any("another time zone" in line for line in lines) == bool(side), lines
     assert not side or lines[0].startswith(f"n and total partly on the {side} in ")
+
+
+def test_rows_that_are_missing_have_lost_no_digits() -> None:
+    rows = [{"id": 2**53 + 1 + 2 * n, "vip": n % 2 == 0, "orders": n // 2} for n in range(12)]
+    kept = diagnose(rows, [row for row in rows if row["vip"]])
+    assert kept.missing == 6 and not any("digits" in line for line in kept.lines)
+    assert kept.lines and "vip" in kept.lines[0], kept.lines
+    some = [row | {"id": int(float(row["id"]))} for row in rows[:9]]
+    assert diagnose(rows, some).lines[0] == (
+        "id read as a float, digits beyond 2^53 are lost in 9 of 12 rows that differ"
+    )
+    assert not any("digits" in line for line in diagnose(rows, some[:4]).lines)

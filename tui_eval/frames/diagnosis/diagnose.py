@@ -276,13 +276,21 @@ def _lost_digits(facts: _Facts) -> Iterator[_Candidate]:
         if not (wanted or lost) or not all(cell is not None and abs(cell) >= _HELD for cell in wanted + lost):
             continue
         held = _whole_cells(one.actual, facts.a_rows.filter(wrong)) if wrong is not None else []
-        near = {other for cell in lost if cell is not None for other in _as_floats(cell)}
-        if near.issuperset(given) and all(
+        near = [_as_floats(cell) for cell in lost if cell is not None]
+        there = set(given)
+        alike = sum(not there.isdisjoint(others) for others in near)
+        rows, every = len(wanted) + alike, len(wanted) + len(lost)
+        if rows * 2 <= every or not there.issubset(other for others in near for other in others):
+            continue  # rows that are not there have lost no digits
+        if all(
             cell in _as_floats(right) for cell, right in zip(held, wanted, strict=True) if right is not None
         ):
             rest.discard(name)
-            rows = len(wanted) + len(lost)
-            found.append(_Candidate(Finding("lost_digits", (name,), rows, rows), facts.total, 1.2))
+            found.append(
+                _Candidate(
+                    Finding("lost_digits", (name,), rows, every), round(facts.total * rows / every), 1.2
+                )
+            )
     if not rest:
         yield from found
 
