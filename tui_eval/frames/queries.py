@@ -12,7 +12,7 @@ from difflib import SequenceMatcher
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from tui_eval.frames.comparison_rules import ComparisonSettings
-from tui_eval.frames.query_words import changes_each_time
+from tui_eval.frames.query_words import changes_each_time, limits_rows
 from tui_eval.frames.sql_faults import SqlFault
 from tui_eval.guard.spelling import some_of
 
@@ -70,6 +70,11 @@ class Conclusion:
         """Whether a query is called wrong by its rows alone."""
         return self.line.startswith(_WRONG) and not self.cause
 
+    @property
+    def settled(self) -> bool:
+        """Whether it was concluded for good, not for want of a database or of a query that can be run."""
+        return not self.line.startswith(NOT_RUN)
+
     def over_inner_ties(self, ties: CutTies) -> Conclusion:
         """The same where a query inside of the expected one cuts through ties: other rows of it may be as right."""
         words = ties.line.removeprefix("the expected query's ")
@@ -84,6 +89,7 @@ class Conclusion:
         return replace(self, line=self.line.replace(_WRONG, _VERIFIED, 1))
 
 
+NOT_RUN = "the agent's query cannot be run here: "
 _WRONG = "its query is wrong: "
 _VERIFIED = "its query, or the one that verifies it, is wrong: "
 _RIGHT = "its query gives the right rows: "
@@ -91,11 +97,15 @@ _OTHERS = "the answer has other rows than it, too"
 _UNSAID = "its query gives other rows than expected ("
 _FINER = "its query gives finer rows ("
 _INSIDE = "inside of the expected query "
+_TIES_UNKNOWN = (
+    "the expected query takes a part of its rows, and which of them tie is not known without its database"
+)
 _SHORTER = (
     (_UNSAID, "cannot be said: its query gives other rows, the answer others again"),
     (_FINER, "its query gives finer rows, which add up to the expected ones"),
     (_VERIFIED, "its query, or the one that verifies it, is wrong"),
     (_INSIDE, "cannot be said: inside of the expected query ties are cut through"),
+    (_TIES_UNKNOWN, "cannot be said: which of the expected query's rows tie is not known"),
 )
 """Shorter words for the lines that begin so."""
 _SHORT: dict[Blame, str] = {
@@ -126,7 +136,7 @@ def conclude(
         return Conclusion("unknown", "the agent's query is not in the record")
     if isinstance(own, SqlFault):
         why = own.told or "no reason given"
-        return Conclusion("unknown", f"the agent's query cannot be run here: {why}", place=own.shown_place)
+        return Conclusion("unknown", f"{NOT_RUN}{why}", place=own.shown_place)
     compare = _by_reference if reference else _by_documents
     wanted, given = _frame(expected), _frame(own)
     names = list(columns or _names(wanted))
@@ -324,7 +334,11 @@ def kept_conclusion(details: DataDetails) -> Conclusion | None:
 
 
 def recorded_conclusion(
-    details: DataDetails, own: str | None, rows: Sequence[dict[str, Any]] | None
+    details: DataDetails,
+    own: str | None,
+    rows: Sequence[dict[str, Any]] | None,
+    *,
+    ties_known: bool = False,
 ) -> Conclusion | None:
     """What was concluded when an answer was judged, else what its record alone lets one conclude; None: nothing. No
     query is run.
@@ -332,9 +346,11 @@ def recorded_conclusion(
     Args:
         own: the agent's query.
         rows: what that gave when the agent ran it, all of it; None: the record does not have these.
+        ties_known: the caller sees to rows that tie where the expected query takes a part of them: without a database
+            these are not known, and no query is called wrong for others of them.
     """
     kept = kept_conclusion(details)
-    if (kept is not None and kept.blame != "unknown") or changes_each_time(details.reference_sql):
+    if (kept is not None and kept.settled) or changes_each_time(details.reference_sql):
         return kept or changing_conclusion(details.reference_sql)
     if not own or not details.comparison or not details.expected or details.actual is None:
         return kept
@@ -352,6 +368,8 @@ def recorded_conclusion(
         details.columns or None,
         reference=details.settings.get("compat") == "reference",
     )
+    if found.accuses and not ties_known and limits_rows(details.reference_sql):
+        return kept or Conclusion("unknown", f"{_TIES_UNKNOWN}: whether the agent's is wrong cannot be said")
     return found if found.blame in ("query", "retold", "both") else kept
 
 

@@ -399,6 +399,14 @@ async def test_nobody_is_blamed_for_other_rows_that_tie_inside_of_the_expected_q
         f"inside of the expected query LIMIT cuts through ties: 5 rows share {by.upper() if '(' in by else by}=3, any 2 of them are right: "
         "whether the agent's is wrong cannot be said"
     )
+    # its record, which has the rows of its query, says the same wherever it is shown
+    attempt = Attempt("a", 1, "failed", transcript=called((own, rows)), data=found.data)
+    assert conclusion_lines(found.data, attempt) == conclusion_lines(found.data) == [kept.line]
+    del found.data.settings["conclusion"]  # recorded before
+    (line,) = conclusion_lines(found.data, attempt)
+    assert line.endswith(
+        "which of them tie is not known without its database: whether the agent's is wrong cannot be said"
+    )
     sure = expected.replace("limit 3", "limit 1")
     blamed = await judged(
         sure, sure.replace(" desc", ""), execute(SHOP, sure.replace(" desc", "")).frame.to_dicts()

@@ -382,7 +382,7 @@ async def _concluded(
     )
     if tied is None and isinstance(given, SqlFault):  # what cannot be run here gave its rows to the agent
         rows = rows_recorded(evidence.transcript, data, own)
-        found = await in_thread(lambda: recorded_conclusion(data, own.sql, rows)) or found
+        found = await in_thread(lambda: recorded_conclusion(data, own.sql, rows, ties_known=True)) or found
     elif tied is None and result is not None:
         found = await _caused(found, data, own.sql, result, settings, evidence)
     if found.accuses and (inner := await _inner_ties(data.reference_sql or "", evidence)) is not None:

@@ -137,6 +137,7 @@ def concluded_from(
     """
     from tui_eval.frames.mended_queries import MENDING_SECONDS
     from tui_eval.frames.queries import (
+        NOT_RUN,
         Conclusion,
         changing_conclusion,
         conclude,
@@ -152,13 +153,11 @@ def concluded_from(
         return Conclusion("unknown", "there are no expected rows to compare the agent's query with")
     if (changing := changing_conclusion(details.reference_sql)) is not None:
         return changing
-    if (kept := kept_conclusion(details)) is not None and kept.blame == "ties":
-        return kept  # the expected query may give others of them now
+    if (kept := kept_conclusion(details)) is not None and kept.settled:
+        return kept  # as the run and every report say it; the database may be another by now
     spec = _database(asked)
     if isinstance(spec, str):
-        return _recorded(asked.attempt, queries) or Conclusion(
-            "unknown", f"the agent's query cannot be run here: {spec}"
-        )
+        return _recorded(asked.attempt, queries) or Conclusion("unknown", f"{NOT_RUN}{spec}")
     wanted, given, lost = sides if sides is not None else sides_of(details, asked.folder)
     if lost:
         return Conclusion("unknown", "the agent's query is not run: the run has kept only the first rows")
@@ -203,7 +202,7 @@ def concluded_from(
     if found.accuses and (inner := _inner_ties(spec, queries.expected, _dialect(asked), cancel)) is not None:
         return found.over_inner_ties(inner)
     if found.accuses and verifies_others(queries.own, asked.attempt.transcript):
-        return kept if kept is not None and kept.blame == "retold" else found.of_verification(right=False)
+        return found.of_verification(right=False)
     return found
 
 

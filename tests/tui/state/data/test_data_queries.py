@@ -118,6 +118,19 @@ def test_what_cannot_be_run_is_concluded_from_the_record_as_in_reports(project: 
     assert line_of(one) == ("query", "its query is wrong: row count: 3 vs 2; the answer has its rows")
 
 
+def test_what_was_concluded_in_the_run_is_said_again_and_no_query_is_run_for_it(project: Path) -> None:
+    one = asked(project, WRONG_ROWS, WRONG)
+    assert one.attempt.data is not None
+    said = {
+        "blame": "unknown",
+        "line": "inside of the expected query LIMIT cuts through ties: cannot be said",
+    }
+    one.attempt.data.settings = {"conclusion": said}
+    assert line_of(one) == tuple(said.values())
+    said["line"] = "the agent's query cannot be run here: no database is configured"
+    assert line_of(one) == ("query", "its query is wrong: row count: 3 vs 2; the answer has its rows")
+
+
 def test_of_an_expected_query_by_chance_nothing_is_concluded(project: Path) -> None:
     one = asked(project, RETOLD, WRONG)
     one.attempt.data.reference_sql = f"{WANTED}, random()"  # type: ignore[union-attr]
