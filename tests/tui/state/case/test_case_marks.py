@@ -14,6 +14,7 @@ from tests.support.judged_evidence import evidenced
 from tests.support.promptfoo_cases import evidence_for
 from tests.tui.state.case.test_case_why import said, styled
 from tui_eval.assertions import JudgeServices
+from tui_eval.assertions.evidence import bounded
 from tui_eval.formats import judge
 from tui_eval.javascript.isolate import JavaScriptHost
 from tui_eval.model import Attempt, Reply, Verdict
@@ -94,6 +95,24 @@ def test_what_a_pattern_matched_is_said_with_its_places():
     lines = list(explained(verdict, attempt_of("within 30 days, not 31 days", verdict)))
     assert said(lines)[0] == '✓ "30 days" stands there once'
     assert styled(lines, "hit-wanted") == ["30 days", "31 days"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "expected", "reply", "counted"),
+    [
+        ("contains", "stars", "stars, " * 30, '✓ "stars" stands there 30 times'),
+        ("not-contains", "stars", "stars, " * 30, '✗ "stars" stands there 30 times'),
+        ("icontains", "stars", "Stars, stars, " * 15, '✓ "stars" stands there 30 times'),
+        ("icontains", "stars", "stars, " * 21 + "STARS", '✓ "stars" stands there 20 times and more'),
+        ("contains-all", ["moon", "sun", "stars"], "moon sun stars " * 30, '✓ "sun" stands there 30 times'),
+        ("regex", "st.rs", "stars, " * 30, '✓ "stars" stands there 30 times'),
+        ("regex", "st.rs", "stars, " * 60, '✓ "stars" stands there 40 times and more'),
+    ],
+)
+def test_a_text_is_counted_beyond_the_places_that_a_judge_notes(kind, expected, reply, counted):
+    verdict = Verdict(kind, not kind.startswith("not"), "text", expected)
+    verdict.evidence = bounded(judged(reply, expected, kind).evidence)
+    assert counted in said(explained(verdict, attempt_of(reply, verdict)))
 
 
 def test_a_pattern_that_matches_nothing_shows_where_its_text_stands_or_nearly():

@@ -23,7 +23,9 @@ from tui_eval.tui.state.text.text_difference import near_miss
 AROUND = 24
 """Characters of the reply shown before and after a place."""
 MOST = 20
-"""Texts of one assertion that are looked for."""
+"""Texts of one assertion that are looked for, and places of each that a judge notes."""
+MOST_NOTED = 40
+"""Pieces of evidence that a verdict keeps."""
 LONGEST = 50_000
 """Characters of a reply that are looked through."""
 LONGEST_WANTED = 500
@@ -87,7 +89,8 @@ def _explained(
         places = [(each.start or 0, each.end or 0) for each in seen if stands(each, reply)]
         places = places or places_of(one.text, reply[:LONGEST])
         if places:
-            yield from _found(wanted, places, reply, forbidden)
+            noted = len(verdict.evidence or ())
+            yield from _found(wanted, places, reply, forbidden, _times(seen, noted, len(places), reply))
         else:  # a transform came before the judge
             yield (*_held(forbidden, f'"{wanted}"'), Span(" was matched in what was judged", "muted"))
     elif one.code == "absent":
@@ -226,9 +229,25 @@ def _held(forbidden: bool, shown: str) -> Line:
     return (Span("✗ ", "failed") if forbidden else Span("✓ ", "passed"), Span(one_line(shown, 200), "strong"))
 
 
-def _found(wanted: str, places: list[tuple[int, int]], text: str, forbidden: bool) -> Iterator[Line]:
+def _times(seen: list[Evidence], noted: int, places: int, reply: str) -> str:
+    """How often it stands there: a judge notes the first places only, `noted` in all, so from there on it is counted
+    in the reply; where that does not say (a pattern, a text that was cut, either case or not) it may be more."""
+    one, more = seen[0], ""
+    if places <= len(seen) and (noted >= MOST_NOTED or (len(seen) >= MOST and not one.rule)):
+        wanted = "" if one.rule else str(one.expected or one.text)
+        as_written, in_any_case = reply.count(wanted), reply.lower().count(wanted.lower())
+        same = as_written == in_any_case or any(piece.text != wanted for piece in seen)
+        if wanted and same and all(len(piece.text) == len(wanted) for piece in seen):
+            places = max(as_written, in_any_case, places)
+        else:
+            more = " and more"
+    return "once" if places == 1 and not more else f"{places} times{more}"
+
+
+def _found(
+    wanted: str, places: list[tuple[int, int]], text: str, forbidden: bool, times: str
+) -> Iterator[Line]:
     glyph, style = ("✗ ", "failed") if forbidden else ("✓ ", "passed")
-    times = "once" if len(places) == 1 else f"{len(places)} times"
     yield (Span(glyph, style), Span(f'"{wanted}"', "strong"), Span(f" stands there {times}", "muted"))
     for start, end in places[:3]:
         yield (
