@@ -26,6 +26,12 @@ def _patient(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture(autouse=True)
+def _answers_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A pilot answers a question as soon as it is there, and has seen it: what a person types on is another test's."""
+    monkeypatch.setattr("tui_eval.tui.screens.dialogs.PAUSE", float("-inf"))
+
+
+@pytest.fixture(autouse=True)
 def _settled(monkeypatch: pytest.MonkeyPatch) -> None:
     """The pilot goes on when the app has done everything (see `settling`)."""
     import textual.app

@@ -307,16 +307,20 @@ async def test_trust_is_asked_once_and_remembered(tmp_path):
         assert not isinstance(app.screen, AskScreen) and "run another.py" not in app.state.agreed
 
 
-async def test_what_is_typed_on_is_no_answer_to_the_question_of_trust(tmp_path, monkeypatch):
+@pytest.mark.parametrize("before", [("slash", "m"), ("j",)], ids=["field", "list"])
+async def test_what_is_typed_on_is_no_answer_to_the_question_of_trust(tmp_path, monkeypatch, before):
     suite = "prompts: ['{{q}}']\nproviders: [echo]\ntests:\n  - vars: {q: one}\n"
     root = project(tmp_path, {"promptfooconfig.yaml": suite})
     async with running_app(root) as (app, pilot):
         monkeypatch.setattr(dialogs, "PAUSE", 60.0)
-        await pilot.press("slash", "m")
+        await pilot.press(*before)
         app.suites.ask_trust(["run check.py"])
         await until(lambda: isinstance(app.screen, AskScreen), pilot)
+        await until(lambda: "run check.py" in screen_text(app), pilot)
+        assert dialogs.TOO_SOON not in screen_text(app)
         await pilot.press("y", "o", "n", "escape")
         assert isinstance(app.screen, AskScreen) and not app.state.agreed
+        await until(lambda: dialogs.TOO_SOON in screen_text(app), pilot)
         monkeypatch.setattr(dialogs, "PAUSE", 0.0)
         await pilot.press("y")
         await until(lambda: "run check.py" in app.state.agreed, pilot)

@@ -215,7 +215,7 @@ def test_every_screen_tab_and_dialog(tmp_path: Path, size: tuple[int, int]) -> N
     try:
         # It comes once everything has been read, over whatever is in front by then.
         app.until("Do you trust")
-        app.quiet(0.5)
+        app.quiet(1.2)  # what comes sooner is no answer
         for place, keys, wanted in VISITS:
             for key in keys:
                 app.press(key, reports)

@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 from textual.command import CommandPalette
-from textual.widgets import Input
 
 from tests.support.alone import Alone, FakeList, FakePlace, on_project
 from tui_eval.tui.front import SuitesChanged
@@ -201,14 +200,14 @@ async def test_news_go_to_the_screens_in_sight(alone: Alone) -> None:
     assert len(alone.list.heard) == 1
 
 
-async def test_a_question_nobody_asked_for_takes_nothing_that_is_typed_on(alone: Alone) -> None:
-    alone.window.focused = Input()
+async def test_a_question_that_comes_by_itself_is_marked_as_such(alone: Alone) -> None:
     alone.places.ask("Sure?", [], print)
     assert alone.dialog.arguments[5] is False
     alone.places.ask("Do you trust this?", [], print, unasked=True)
     assert alone.dialog.arguments[5] is True
-    alone.window.focused = None
-    alone.places.ask("Do you trust this?", [], print, unasked=True)
+    alone.places.late(lambda: alone.places.ask("It costs. Sure?", [], print))
+    assert alone.dialog.arguments[5] is True, "its key was pressed long ago"
+    alone.places.ask("Sure?", [], print)
     assert alone.dialog.arguments[5] is False
 
 

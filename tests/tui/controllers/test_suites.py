@@ -290,6 +290,18 @@ async def test_what_is_to_be_run_while_the_suites_are_read_is_run_when_they_have
     assert len(ran) == 2
 
 
+async def test_what_is_asked_after_the_reading_is_not_answered_by_what_is_typed_on(tmp_path: Path) -> None:
+    one = Suites(tmp_path)
+    run = one.suites.before_running(lambda: one.alone.places.ask("It costs. Sure?", [], print))
+    run()
+    one.suites.load()
+    await one.alone.settle()
+    assert one.alone.dialog.arguments[5] is True, "it comes by itself by now"
+    one.alone.window.close(one.alone.window.screen, None)
+    run()
+    assert one.alone.dialog.arguments[5] is False, "asked by the key"
+
+
 async def test_what_waited_for_the_suites_is_not_run_where_another_place_is_looked_at(tmp_path: Path) -> None:
     one, ran = Suites(tmp_path), []
     run = one.suites.before_running(lambda: ran.append("run"))

@@ -10,7 +10,6 @@ from typing import Any, Protocol
 from textual.command import CommandPalette
 from textual.message import Message
 from textual.screen import Screen
-from textual.widgets import Input
 
 from tui_eval.guard.text import clip, visible
 from tui_eval.tui.front import CaseListFront, Front, Question
@@ -40,6 +39,7 @@ class PlaceController:
 
     def __init__(self, window: Window, core: Core, screens: ScreensByName = screen_names) -> None:
         self._window, self._core, self.screens = window, core, screens
+        self._late = False
 
     def handlers(self) -> dict[str, Handler]:
         """What its keys do."""
@@ -118,10 +118,18 @@ class PlaceController:
         renewed: Callable[[], Question] | None = None,
     ) -> None:
         """Ask over the screen; `renewed` gives the question as it stands by now, where it is about what goes on. A
-        question that comes `unasked`, by no key of the person's, takes nothing that is typed on into the field that it
-        came over."""
-        typing = unasked and isinstance(self._window.focused, Input)
-        self.show("ask", question, answers, details, items, after_reading, typing, renewed, answer=on_answer)
+        question that comes `unasked`, by no key of the person's, takes nothing that is typed on, meant for what it came
+        over."""
+        unasked = unasked or self._late
+        self.show("ask", question, answers, details, items, after_reading, unasked, renewed, answer=on_answer)
+
+    def late(self, do: Handler) -> Any:
+        """Do what a key asked for some time ago: a question of it comes `unasked`."""
+        self._late = True
+        try:
+            return do()
+        finally:
+            self._late = False
 
     def post(self, message: Message) -> None:
         """Give a message to the screens in sight."""

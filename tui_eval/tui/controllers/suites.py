@@ -278,7 +278,7 @@ class SuiteController:
         if kept is None:
             return False
         if kept.front is self._looked_at and kept.is_there():
-            self._ask_first(kept.run)
+            self._places.late(partial(self._ask_first, kept.run))
             return True
         self._core.notices.say("nothing was run: another place is looked at now")
         return False

@@ -18,8 +18,9 @@ from tui_eval.guard.text import visible
 from tui_eval.tui.front import Question
 from tui_eval.tui.state.text.fitting import chop, fit
 
-PAUSE = 0.7
-"""Seconds without a key after which someone who was typing is taken to have seen the question."""
+PAUSE = 1.0
+"""Seconds without a key after which a question that nobody asked for is taken to have been seen."""
+TOO_SOON = "  What was typed before this could be read is no answer."
 MOST_LINES = 12
 """Lines of a list in a question, where there is room."""
 RENEWED = 0.5
@@ -50,15 +51,15 @@ class AskScreen(ModalScreen[str | None]):
         details: Sequence[str] = (),
         items: Sequence[str] = (),
         after_reading: Collection[str] = (),
-        over_typing: bool = False,
+        unasked: bool = False,
         renewed: Callable[[], Question] | None = None,
     ) -> None:
         """`answers` are (key, value, words). `renewed` gives the question as it stands by now, where it is about what
         goes on. `items` are shown whole, wrapped; where there is no room for all of their lines these are counted, and moved through. The values of `after_reading` can be answered once the
-        last line has been in sight. A question that came `over_typing` takes no key before a pause: what is
-        typed on was meant for the field below it."""
+        last line has been in sight. A question that came `unasked` takes no key before a pause: what is typed on was
+        meant for what lies below it."""
         super().__init__()
-        self._typed = time.monotonic() if over_typing else -math.inf
+        self._typed = time.monotonic() if unasked else -math.inf
         """When the last key came that was not meant for the question."""
         self._question = question
         self._answers = list(answers)
@@ -86,9 +87,15 @@ class AskScreen(ModalScreen[str | None]):
             yield Static(self._offered, classes="answers")
 
     def on_mount(self) -> None:
-        """What goes on changes what is asked."""
+        """What goes on changes what is asked; the pause begins when it can be seen."""
+        if self._typed > -math.inf:
+            self.call_after_refresh(self._painted)
         if self._renewed is not None:
             self.set_interval(RENEWED, self._renew)
+
+    def _painted(self) -> None:
+        if self._typed > -math.inf:
+            self._typed = max(self._typed, time.monotonic())
 
     def _renew(self) -> None:
         assert self._renewed is not None
@@ -162,7 +169,8 @@ class AskScreen(ModalScreen[str | None]):
     def on_key(self, event: KeyEvent) -> None:
         """One key is the answer."""
         if event.time - self._typed < PAUSE:
-            self._typed = event.time
+            self._typed = max(self._typed, event.time)
+            self.query_one(".gap", Static).update(TOO_SOON)
             event.stop()
             event.prevent_default()
             return
