@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from tests.support import TESTS
 from tui_eval.config.project import DatabaseSpec
-from tui_eval.frames.query_words import CutTies, cut_ties, query_of_ties
-from tui_eval.frames.sql import execute, rows
+from tui_eval.frames.query_words import CutTies, chance_in, cut_ties, query_of_ties
+from tui_eval.frames.sql import SqlError, execute, rows
 
 SHOP = DatabaseSpec("shop", "duckdb", str(TESTS / "data" / "jaffle_shop" / "jaffle_shop.duckdb"))
 TOP = "select customer_id, count(*) as n from orders group by customer_id order by n desc limit 3"
@@ -51,7 +51,10 @@ def ties_of(sql: str) -> CutTies | None:
         (TOP.replace("limit 3", "offset 2 rows fetch next row only"), "OFFSET and FETCH cut through ties: 5 rows share n=3, any of them is right"),
         (TOP.replace("limit 3", "limit 5%"), "LIMIT cuts through ties: 5 rows share n=3, any 2 of them are right"),
         ("select distinct on (status) status, order_id from orders order by status limit 2", ""),
-        ("select status from orders limit 2", ""),
+        ("select status from orders limit 2", "the expected query's LIMIT without ORDER BY: any 2 of 99 rows are right"),
+        ("select status from orders limit 1 offset 3", "OFFSET and LIMIT without ORDER BY: any of 99 rows is right"),
+        ("select status from orders limit 99", ""),
+        ("select count(*) from orders limit 1", ""),
         ("select status from orders union all select status from orders order by 1 limit 5", "134 rows share status=completed"),
         ("select status from orders union select status from orders order by status limit 2", ""),
         ("select status, status from orders order by 1 limit 3", "67 rows share status=completed, any 3 of them"),
@@ -64,7 +67,64 @@ def test_ties_at_the_limit(sql: str, said: str) -> None:
         assert found is None
         return
     assert found is not None and said in found.line, found
-    assert found.line.startswith("the expected query's ") and " through ties: " in found.line
+    assert found.line.startswith("the expected query's ") and (
+        " through ties: " in found.line or " without ORDER BY: " in found.line
+    )
+
+
+def chance(sql: str) -> str:
+    asked = chance_in(sql, execute(SHOP, sql))
+    try:
+        query = next(asked)
+        while True:
+            try:
+                given = execute(SHOP, query)
+            except SqlError:
+                given = None
+            query = asked.send(given)
+    except StopIteration as end:
+        return end.value
+
+
+FIRST = "select status, order_id from orders qualify row_number() over (partition by status order by {}) = 1"
+NUMBERED = "select order_id from (select *, row_number() over (partition by status order by {}) as r from orders) where r <= 2"
+PICKED = "select distinct on (status) status, order_id from orders order by status, {}"
+BESIDE = "select first_name, order_id from customers c, lateral (select order_id from orders where customer_id = c.customer_id order by {} limit 1)"
+
+
+@pytest.mark.parametrize(
+    ("sql", "said"),
+    [
+        (FIRST.format("order_id"), ""),
+        (FIRST.format("customer_id % 3"), "in the expected query ROW_NUMBER() may take others of rows that tie"),
+        (NUMBERED.format("order_id"), ""),
+        (NUMBERED.format("customer_id % 3"), "in the expected query ROW_NUMBER() may"),
+        (NUMBERED.format("1"), "in the expected query ROW_NUMBER() may"),
+        (NUMBERED.format("customer_id % 3").replace("<= 2", "= 2"), "in the expected query ROW_NUMBER() may"),
+        (PICKED.format("order_id"), ""),
+        (PICKED.format("order_id").replace("status, order_id from", "* from"), ""),
+        (PICKED.format("customer_id % 3"), "in the expected query DISTINCT ON may"),
+        (BESIDE.format("order_id"), "inside of the expected query a LIMIT may cut through ties"),
+        ("select status, any_value(order_id) from orders group by 1", "in the expected query ANY_VALUE may"),
+        ("select status, any_value(status) from orders group by 1", ""),
+        ("select status, first(order_id order by customer_id % 3) from orders group by 1", "in the expected query FIRST may"),
+        ("select status, last(order_id order by order_id) from orders group by 1", ""),
+        ("select status, arg_max(order_id, customer_id % 3) from orders group by 1", "in the expected query ARG_MAX may"),
+        ("select status, max_by(order_id, order_id), min_by(order_id, order_id) from orders group by 1", ""),
+        ("select * from (select status from orders limit 2)", "inside of the expected query LIMIT without ORDER BY: any 2 of 99 rows are right"),
+        ("select 1 as a from customers c where exists (select 1 from orders limit 1)", ""),
+        ("select status from orders where order_id = (select max(order_id) from orders limit 1)", ""),
+        ("select range as n from range(20000) limit 5", "in the expected query more rows tie at its LIMIT than can be read"),
+        ("select range as n from range(20000) order by n limit 5", ""),
+        ("select status, max(order_id) as last from orders group by 1", ""),
+    ],
+)  # fmt: skip
+def test_what_else_is_left_to_the_database(
+    sql: str, said: str, capfd: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    found = chance(sql)
+    assert found.startswith(said) if said else not found, found
+    assert not caplog.records and not capfd.readouterr().err
 
 
 def test_which_rows_are_right() -> None:

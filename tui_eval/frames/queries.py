@@ -75,11 +75,9 @@ class Conclusion:
         """Whether it was concluded for good, not for want of a database or of a query that can be run."""
         return not self.line.startswith(NOT_RUN)
 
-    def over_inner_ties(self, ties: CutTies) -> Conclusion:
-        """The same where a query inside of the expected one cuts through ties: other rows of it may be as right."""
-        words = ties.line.removeprefix("the expected query's ")
-        line = f"{_INSIDE}{words}: whether the agent's is wrong cannot be said"
-        return replace(self, blame="unknown", line=line)
+    def over_chance(self, words: str) -> Conclusion:
+        """The same where the expected query takes any of several rows (`chance_in`): others of them may be as right."""
+        return replace(self, blame="unknown", line=f"{words}: whether the agent's is wrong cannot be said")
 
     def of_verification(self, *, right: bool) -> Conclusion:
         """The same of a query with which the agent's server made the answer of what the agent's own queries gave: it is
@@ -96,7 +94,7 @@ _RIGHT = "its query gives the right rows: "
 _OTHERS = "the answer has other rows than it, too"
 _UNSAID = "its query gives other rows than expected ("
 _FINER = "its query gives finer rows ("
-_INSIDE = "inside of the expected query "
+_INSIDE, _IN = "inside of the expected query ", "in the expected query "
 _TIES_UNKNOWN = (
     "the expected query takes a part of its rows, and which of them tie is not known without its database"
 )
@@ -105,6 +103,7 @@ _SHORTER = (
     (_FINER, "its query gives finer rows, which add up to the expected ones"),
     (_VERIFIED, "its query, or the one that verifies it, is wrong"),
     (_INSIDE, "cannot be said: inside of the expected query ties are cut through"),
+    (_IN, "cannot be said: the expected query takes any of rows that tie"),
     (_TIES_UNKNOWN, "cannot be said: which of the expected query's rows tie is not known"),
 )
 """Shorter words for the lines that begin so."""

@@ -7,7 +7,8 @@ Pure: the caller runs `query_of_ties` (`frames.sql.execute`: read-only, limited)
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -180,8 +181,8 @@ def query_of_ties(expected: str, given: SqlResult, dialect: str = "duckdb") -> T
 
 
 def inner_limits(expected: str, dialect: str = "duckdb") -> list[str]:
-    """The queries inside of one that take a part of their rows in an order, each as one that can be run; none where it
-    cannot be read."""
+    """The queries inside of one that take a part of their rows, each as one that can be run; none where it cannot be
+    read."""
     if len(expected) > _LONGEST or not _PARTS.search(expected):
         return []
     import sqlglot
@@ -192,8 +193,10 @@ def inner_limits(expected: str, dialect: str = "duckdb") -> list[str]:
         found: list[str] = []
         for query in tree.find_all(exp.Query):
             cut = query.args.get("limit") is not None or query.args.get("offset") is not None
-            if query is tree or isinstance(query, exp.Subquery) or not cut or query.args.get("order") is None:
+            if query is tree or isinstance(query, exp.Subquery) or not cut:
                 continue
+            if isinstance(query.parent, exp.Exists):
+                continue  # whichever of its rows there are
             made, tables = query.copy(), tree.args.get("with_")
             if tables is not None and made.args.get("with_") is None:
                 made.set("with_", tables.copy())
@@ -255,8 +258,9 @@ def _ranked(tree: exp.Expr, columns: list[str], dialect: str) -> tuple[str, int,
         return None
     order, skipped = (tree.args.get(part) for part in ("order", "offset"))
     offset = _number(skipped.expression) if isinstance(skipped, exp.Offset) else 0
-    if order is None or offset is None:
+    if offset is None:
         return None
+    sorted_by = order.expressions if order is not None else []
     distinct = tree.args.get("distinct") if isinstance(tree, exp.Select) else None
     if distinct is not None and distinct.args.get("on") is not None:
         return None  # its order says which rows there are
@@ -266,7 +270,7 @@ def _ranked(tree: exp.Expr, columns: list[str], dialect: str) -> tuple[str, int,
     inner.set("offset", None)
     places: list[int] = []
     names: list[str] = []
-    for term in order.expressions:
+    for term in sorted_by:
         at = _place(term.this, tree, columns)
         if at is None:
             if not isinstance(inner, exp.Select) or distinct is not None:
@@ -275,17 +279,17 @@ def _ranked(tree: exp.Expr, columns: list[str], dialect: str) -> tuple[str, int,
             at = len(inner.selects) - len(tree.selects) - 1 + len(columns)
         places.append(at)
         names.append(columns[at] if at < len(columns) else term.this.sql(dialect))
-    width = max(len(columns), *(at + 1 for at in places))
+    width = max([len(columns), *(at + 1 for at in places)])
     called = [f"c{at}" for at in range(width)]
     terms = [
         exp.Ordered(
             this=exp.column(called[at]), desc=term.args.get("desc"), nulls_first=term.args.get("nulls_first")
         ).sql(dialect)
-        for at, term in zip(places, order.expressions, strict=True)
+        for at, term in zip(places, sorted_by, strict=True)
     ]
     shown = [*called[: len(columns)], *(called[at] for at in places)]
     one = [f"{name} AS v{number}" for number, name in enumerate(shown)]
-    by = f"OVER (ORDER BY {', '.join(terms)})"
+    by = f"OVER (ORDER BY {', '.join(terms)})" if terms else "OVER ()"  # without an order all rows tie
     ranked = (
         f"SELECT {', '.join(one)}, RANK() {by} AS first_place, COUNT(*) {by} AS last_place\n"
         f"FROM (\n{inner.sql(dialect)}\n) AS q({', '.join(called)})"
@@ -341,9 +345,14 @@ def cut_ties(asked: TiesAsked, given: SqlResult) -> CutTies | None:
         ]
         shared = some_of([f"{name}={value}" for name, value in zip(asked.terms, values, strict=True)], 3)
         right = "any of them is right" if some == 1 else f"any {some:,} of them are right"
+        if not shared:
+            one = "any {} is" if some == 1 else "any {} are"
+            every = f"of {high - low:,} rows" if some == 1 else f"{some:,} of {high - low:,} rows"
+            parts.append(f"{' and '.join(words)} without ORDER BY: {one.format(every)} right")
+            continue
         cuts = f"{' and '.join(words)} cut{'s' if len(words) == 1 else ''} through ties"
         parts.append(f"{cuts if not parts else words[0]}: {high - low:,} rows share {shared}, {right}")
-    line = f"the expected query's {'; its '.join(parts)}"
+    line = f"{_OWN}{'; its '.join(parts)}"
     kept = frame.select(frame.columns[:width])
     kept.columns = list(asked.columns)
     types = [given.types.get(name, "") for name in given.columns[:width]]
@@ -357,6 +366,123 @@ def cut_ties(asked: TiesAsked, given: SqlResult) -> CutTies | None:
         places=None,
     )
     return CutTies(rows, tuple(groups), asked.count, line)
+
+
+# -- what else is left to the database: looked for before a query is called wrong
+
+Chance = Generator[str, "SqlResult | None", str]
+"""Queries to be run; what each gave is sent (None: it cannot be run)."""
+
+
+def chance_in(sql: str, expected: SqlResult, dialect: str = "duckdb") -> Chance:
+    """What of an expected query takes any of several rows, so that others than these may be as right, in words; "" where
+    nothing does. Ties at its own LIMIT are no such thing where all of them are known (`CutTies`)."""
+    tied = f"{_IN}more rows tie at its LIMIT than can be read"
+    if _takes_part(sql, dialect) and expected.frame.height:
+        asked = query_of_ties(sql, expected, dialect)
+        every = (yield asked.sql) if asked is not None else None
+        if every is None or every.frame.height > _MOST:
+            return tied
+    for inner in inner_limits(sql, dialect):
+        given = yield inner
+        if given is not None and not given.frame.height:
+            continue
+        asked = query_of_ties(inner, given, dialect) if given is not None else None
+        every = (yield asked.sql) if asked is not None else None
+        if asked is None or every is None or every.frame.height > _MOST:
+            return f"{_INSIDE}a LIMIT may cut through ties"
+        if (ties := cut_ties(asked, every)) is not None:
+            return f"{_INSIDE}{ties.line.removeprefix(_OWN)}"
+    width = expected.frame.width
+    for query, word in _other_ways(sql, dialect):
+        given = yield query
+        if given is None or _counted(given, width) != _counted(expected, width):
+            return f"{_IN}{word} may take others of rows that tie"
+    return ""
+
+
+_OWN = "the expected query's "
+_IN, _INSIDE = "in the expected query ", "inside of the expected query "
+
+
+def _counted(rows: SqlResult, width: int) -> Counter[str]:
+    return Counter(repr(row[:width]) for row in rows.frame.iter_rows())
+
+
+def _takes_part(sql: str, dialect: str) -> bool:
+    """Whether a query itself has a LIMIT or an OFFSET."""
+    if not _PARTS.search(sql):
+        return False
+    import sqlglot
+    from sqlglot import errors
+
+    try:
+        tree = sqlglot.parse_one(sql, read=dialect)
+    except (errors.SqlglotError, RecursionError, ValueError):
+        return True
+    return any(tree.args.get(part) is not None for part in ("limit", "offset"))
+
+
+_PICKS = re.compile(
+    r"\b(?:row_number|distinct\s+on|any_value|first|last|arbitrary|(?:arg_)?(?:min|max)(?:_by)?)\b",
+    re.IGNORECASE,
+)
+
+
+def _other_ways(sql: str, dialect: str) -> list[tuple[str, str]]:
+    """A query that takes one of several rows, as by ROW_NUMBER or `any_value`, so that it takes others where some tie, and
+    the word for it: where it gives the same all the same, none did."""
+    if not _PICKS.search(_NO_WORDS.sub(" ", sql)) or len(sql) > _LONGEST:
+        return []
+    import sqlglot
+    from sqlglot import errors, exp
+    from sqlglot.transforms import eliminate_distinct_on
+
+    word = ""
+
+    def other(node: exp.Expr, last: bool) -> exp.Expr:
+        nonlocal word
+        if isinstance(node, exp.RowNumber):
+            word = word or "ROW_NUMBER()"
+            return exp.Anonymous(this="RANK")
+        if isinstance(node, exp.IgnoreNulls) and isinstance(node.this, exp.AnyValue):
+            node = node.this
+        if isinstance(node, exp.AnyValue | exp.First | exp.Last | exp.ArgMax | exp.ArgMin):
+            word = word or type(node).sql_name()
+            return _picked(node, last)
+        return node
+
+    def without(node: exp.Expr) -> exp.Expr:
+        nonlocal word
+        distinct = node.args.get("distinct") if isinstance(node, exp.Select) else None
+        if distinct is None or distinct.args.get("on") is None:
+            return node
+        word = word or "DISTINCT ON"
+        return eliminate_distinct_on(node)
+
+    try:
+        tree = sqlglot.parse_one(sql, read=dialect).transform(without)
+        ways = dict.fromkeys(tree.transform(other, last).sql(dialect) for last in (False, True))
+    except (errors.SqlglotError, RecursionError, ValueError):
+        return []
+    return [(way, word) for way in ways] if word else []
+
+
+def _picked(call: exp.Expr, last: bool) -> exp.Expr:
+    """An aggregate that takes the value of one row, so that of those that tie it takes the least or the greatest."""
+    from sqlglot import exp
+
+    value, order = call.this.copy(), []
+    if isinstance(value, exp.Order):
+        value, order = value.this, list(value.expressions)
+    if isinstance(call, exp.ArgMax | exp.ArgMin):
+        order = [
+            exp.Ordered(this=call.expression.copy(), desc=isinstance(call, exp.ArgMax), nulls_first=False)
+        ]
+    if not order:
+        return exp.Max(this=value) if last else exp.Min(this=value)
+    terms = exp.Order(this=value, expressions=[*order, exp.Ordered(this=value.copy(), desc=last)])
+    return exp.Last(this=terms) if isinstance(call, exp.Last) else exp.First(this=terms)
 
 
 def _shown(value: Any, kind: str) -> str:

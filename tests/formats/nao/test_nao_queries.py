@@ -414,6 +414,33 @@ async def test_nobody_is_blamed_for_other_rows_that_tie_inside_of_the_expected_q
     assert blamed.data is not None and blamed.data.settings["conclusion"]["blame"] == "query"
 
 
+@pytest.mark.parametrize(
+    ("sql", "own", "blame", "words"),
+    [
+        ("{} from orders limit 3", "{} from orders order by order_id desc limit 3", "ties", "LIMIT without ORDER BY: any 3 of 99 rows are right"),
+        ("{} from orders limit 3", "select order_id + 1000 as order_id from orders limit 3", "query", "its query is wrong: "),
+        (
+            "{} from orders qualify row_number() over (partition by status order by customer_id % 3) = 1",
+            "{} from orders qualify row_number() over (partition by status order by customer_id % 3, order_id desc) = 1",
+            "unknown", "in the expected query ROW_NUMBER() may take others of rows that tie: whether the agent's is wrong cannot be said",
+        ),
+        (
+            "{} from orders qualify row_number() over (partition by status order by order_id) = 1",
+            "{} from orders qualify row_number() over (partition by status order by order_id) = 2",
+            "query", "its query is wrong: ",
+        ),
+    ],
+)  # fmt: skip
+async def test_no_query_is_called_wrong_for_rows_that_are_left_to_the_database(
+    sql: str, own: str, blame: str, words: str
+) -> None:
+    sql, own = (one.format("select order_id") for one in (sql, own))
+    found = await judged(sql, own, execute(SHOP, own).frame.to_dicts())
+    assert found.outcome == "failed" and found.data is not None
+    kept = kept_conclusion(found.data)
+    assert kept is not None and kept.blame == blame and words in kept.line, kept
+
+
 async def test_a_query_that_sorts_the_other_way_without_a_limit_is_told_so() -> None:
     sql = "select order_id, amount from orders order by order_id desc"
     own = sql.replace(" desc", "")

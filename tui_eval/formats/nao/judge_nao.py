@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from tui_eval.agent_query import AgentQuery
     from tui_eval.frames.compare import FrameComparison
     from tui_eval.frames.queries import Conclusion
-    from tui_eval.frames.query_words import CutTies
     from tui_eval.frames.sql import SqlResult
 
 
@@ -385,8 +384,12 @@ async def _concluded(
         found = await in_thread(lambda: recorded_conclusion(data, own.sql, rows, ties_known=True)) or found
     elif tied is None and result is not None:
         found = await _caused(found, data, own.sql, result, settings, evidence)
-    if found.accuses and (inner := await _inner_ties(data.reference_sql or "", evidence)) is not None:
-        found = found.over_inner_ties(inner)
+    if (
+        found.accuses
+        and result is not None
+        and (words := await _by_chance(data.reference_sql, result, evidence))
+    ):
+        found = found.over_chance(words)
     if tied is None and found.accuses and verifies_others(own, evidence.transcript):
         right = result is not None and await _one_right(result, columns, settings, evidence)
         found = found.of_verification(right=right)
@@ -433,24 +436,31 @@ async def _over_ties(
     )
 
 
-async def _inner_ties(sql: str, evidence: JudgeInput) -> CutTies | None:
-    """The ties that a query inside of the expected one cuts through; None: there are none that are found."""
-    from tui_eval.frames.query_words import cut_ties, inner_limits, query_of_ties
+async def _by_chance(sql: str | None, expected: SqlResult, evidence: JudgeInput) -> str:
+    """What of the expected query takes any of several rows; "": nothing that is found."""
+    from tui_eval.frames.query_words import chance_in
 
     run = evidence.services.agent_sql
-    for inner in await in_thread(lambda: inner_limits(sql)) if run is not None else ():
-        assert run is not None
+    if run is None or not sql:
+        return ""
+    asked = chance_in(sql, expected)
+    given: SqlResult | None = None
+    query: str | None = None
+
+    def following() -> tuple[str | None, str]:
         try:
-            given = await run(evidence.case.database, inner)
-            asked = await in_thread(lambda inner=inner, given=given: query_of_ties(inner, given))
-            ties = None
-            if asked is not None:
-                ties = cut_ties(asked, await run(evidence.case.database, asked.sql))
+            return asked.send(given), ""
+        except StopIteration as end:
+            return None, end.value
+
+    while True:
+        query, words = await in_thread(following)
+        if query is None:
+            return words
+        try:
+            given = await run(evidence.case.database, query)
         except Exception:
-            continue  # it hangs on the query around it, or what was made of it cannot be run
-        if ties is not None:
-            return ties
-    return None
+            given = None  # it hangs on the query around it, or what was made of it cannot be run
 
 
 _MOST_QUERIES = 8

@@ -199,8 +199,9 @@ def concluded_from(
             made, expected, settings, columns, reference=reference
         ):
             return found.caused_by(query)
-    if found.accuses and (inner := _inner_ties(spec, queries.expected, _dialect(asked), cancel)) is not None:
-        return found.over_inner_ties(inner)
+    words = _by_chance(spec, queries.expected, expected, _dialect(asked), cancel) if found.accuses else ""
+    if words:
+        return found.over_chance(words)
     if found.accuses and verifies_others(queries.own, asked.attempt.transcript):
         return found.of_verification(right=False)
     return found
@@ -231,18 +232,22 @@ def _ties(
     return ties if ties is not None and ties.allow(expected) else None
 
 
-def _inner_ties(spec: DatabaseSpec, sql: str, dialect: str, cancel: threading.Event) -> CutTies | None:
-    """The ties that a query inside of the expected one cuts through; None: there are none that are found."""
-    from tui_eval.frames.query_words import cut_ties, inner_limits, query_of_ties
+def _by_chance(
+    spec: DatabaseSpec, sql: str, expected: SqlResult, dialect: str, cancel: threading.Event
+) -> str:
+    """What of the expected query takes any of several rows; "": nothing that is found."""
+    from tui_eval.frames.query_words import chance_in
 
-    for inner in inner_limits(sql, dialect):
-        given = _rows(spec, inner, cancel)
-        asked = None if isinstance(given, SqlFault) else query_of_ties(inner, given, dialect)
-        if asked is None or isinstance(every := _rows(spec, asked.sql, cancel), SqlFault):
-            continue
-        if (ties := cut_ties(asked, every)) is not None:
-            return ties
-    return None
+    if not sql:
+        return ""
+    asked = chance_in(sql, expected, dialect)
+    try:
+        query = next(asked)
+        while True:
+            given = _rows(spec, query, cancel)
+            query = asked.send(None if isinstance(given, SqlFault) else given)
+    except StopIteration as end:
+        return end.value
 
 
 def _recorded(attempt: Attempt, queries: Queries) -> Conclusion | None:
