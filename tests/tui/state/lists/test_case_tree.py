@@ -112,14 +112,30 @@ def test_what_is_folded_unfolds_and_is_found():
     assert opened.index[four.key] > opened.index[line.key]
 
 
-def test_a_fold_whose_rows_changed_says_how_many_of_them_stand_as_it_shows():
-    rows = [row("Two", f"p{n}", "waiting") for n in range(4)] + [row("Two", "p5", "failed", "lacks x")]
+@pytest.mark.parametrize("outcome", ["waiting", ""])
+def test_a_fold_stands_for_rows_of_one_outcome_also_until_the_list_is_made_anew(outcome: str):
+    rows = [row("Two", f"{model} {p}", outcome) for model in ("fast", "large") for p in ("chat", "terse")]
+    rows += [row("Two", "third chat", "failed", "lacks x"), row("Two", "third terse", "passed")]
+    rows += [row(name, "", "waiting") for name in ("Six", "Seven")]
     tree = build(rows, [], View())
-    (fold,) = [line for line in tree.lines if line.kind == "fold"]
-    assert fold.summary.variant == ""
-    rows[0].status, rows[0].cause = "failed", "lacks y"  # the list is made anew a little later
-    tree.update(rows[0].key, "waiting", "failed")
-    assert (fold.summary.status, fold.summary.variant, fold.summary.cause) == ("failed", "1 of 4", "lacks y")
+    fold, ended = (line for line in tree.lines if line.kind == "fold")
+
+    def becomes(number: int, status: str) -> tuple[str, str, str, list[str]]:
+        one, before = rows[number], rows[number].status
+        one.status, one.cause = status, "lacks y" if status == "failed" else ""
+        tree.update(one.key, before, status)
+        line = fold if number < 4 else ended
+        told = line.summary
+        return told.status, told.name, told.variant + told.cause, [row.variant for row in line.standing]
+
+    assert fold.summary.name == "4 × fast, large"
+    left = ["fast terse", "large chat", "large terse"]
+    assert becomes(0, "failed") == (outcome, "3 × fast terse; large", "", left)
+    for number in (1, 2, 3):
+        told = becomes(number, "running")
+    assert told == ("running", "3 × fast terse; large", "", left)
+    assert becomes(6, "failed")[:2] == ("waiting", "1 waiting")
+    assert becomes(7, "running")[0] in ("running", "failed") and len(ended.standing) == 1
 
 
 def test_what_never_began_folds_as_not_run_and_is_run_again():

@@ -126,7 +126,7 @@ def describe(
     """The paragraphs for a line of the list; `below` gives the cases that a folder or suite holds."""
     if line.kind == "case" and line.entry is not None:
         return describe_entry(line.entry, symbols, now)
-    if line.kind in ("test", "fold") and not line.status and line.members:
+    if (line.kind == "test" or line.siblings) and line.members:
         return _test(line, symbols)
     if line.kind == "problem" and line.problem is not None:
         problem = line.problem

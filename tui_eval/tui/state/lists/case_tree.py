@@ -26,7 +26,7 @@ from tui_eval.tui.state.lists.telling_apart import (
     named_together,
 )
 from tui_eval.tui.state.runs.run_view import NOT_RUN
-from tui_eval.tui.state.text.formatting import SEVERITY, counted
+from tui_eval.tui.state.text.formatting import SEVERITY
 
 LineKind = Literal["folder", "suite", "group", "test", "fold", "case", "problem"]
 SORTS = ("file", "outcome", "name", "duration", "age", "cost")
@@ -52,13 +52,13 @@ class TreeLine:
     above: tuple[TreeLine, ...] = ()
     members: Sequence[CaseRow] = ()
     status: str = ""
-    """Of a fold of tests that passed or wait, this outcome."""
+    """Of a fold, the outcome that its rows had when it was made."""
     differs: Differs = NOT_AT_ALL
     """Where its name differs from those of the lines beside it."""
     variant_differs: Differs = NOT_AT_ALL
     """The same of what tells its row from others of its test."""
-    names: Sequence[str] = ()
-    """Of a fold of a test's rows, what these are called: as many stand in its line as there is room for."""
+    siblings: Sequence[str] = ()
+    """Of a fold of a test's rows, what each row of that test is called."""
     beside: str = ""
     """What tells it from a line beside it of the same name, of another suite."""
     beside_differs: Differs = NOT_AT_ALL
@@ -67,17 +67,38 @@ class TreeLine:
     """Rows of its test, shown here or not."""
     _telling: CaseRow | None = None
     _summary: CaseRow | None = None
+    _names: Sequence[str] | None = None
 
     def changed(self) -> None:
         """One of its rows did."""
-        self._telling = self._summary = None
+        self._telling = self._summary = self._names = None
+
+    @property
+    def stands_as(self) -> str:
+        """The outcome that a fold stands for: the one that it was made for as long as any row has it, then what most
+        of its rows do; a fold of unlike rows would say of all what is so of one."""
+        if self.kind != "fold" or self.counts[self.status]:
+            return self.status
+        return max(self.counts, key=lambda status: (self.counts[status], -SEVERITY.get(status, SEVERITY[""])))
 
     @property
     def standing(self) -> Sequence[CaseRow]:
-        """Its rows, of a fold by outcome those that still have it: others leave it when the list is made anew."""
-        if not self.status or self.counts[self.status] in (0, len(self.members)):
+        """Its rows, of a fold those of one outcome: others leave it when the list is made anew."""
+        status = self.stands_as
+        if self.kind != "fold" or self.counts[status] == len(self.members):
             return self.members
-        return [entry for entry in self.members if entry.status == self.status]
+        return [entry for entry in self.members if entry.status == status]
+
+    @property
+    def names(self) -> Sequence[str]:
+        """Of a fold of a test's rows, what those that it stands for are called: as many stand in its line as there is
+        room for."""
+        if self._names is None:
+            standing = {entry.key for entry in self.standing} if self.siblings else set[str]()
+            rows = self.above[-1].members if self.siblings else ()
+            called = [name for name, row in zip(self.siblings, rows, strict=True) if row.key in standing]
+            self._names = named_together(called, self.siblings) if called else ()
+        return self._names
 
     @property
     def holds_lines(self) -> bool:
@@ -309,12 +330,13 @@ def summary_row(line: TreeLine) -> CaseRow:
     members = line.standing
     worst = line.telling
     assert worst is not None
-    if line.status and len(members) < len(line.members):
-        name = f"{len(members):,} {FOLDING[line.status]}"
-    elif line.status and not line.counts[line.status]:  # until the list is made anew
-        name = counted(len(members), "case")
-    else:
+    status = line.stands_as
+    if status == line.status and len(members) == len(line.members):
         name = line.name
+    elif line.siblings:  # until the list is made anew
+        name = f"{len(members):,} × {_listed(line.names)}"
+    else:
+        name = f"{len(members):,} {FOLDING.get(status, status)}"
     same = [entry for entry in members if entry.status == worst.status]
     if worst.status in ("failed", "error"):  # counted together: the rest of the test would read as passed
         same = [entry for entry in members if entry.status in ("failed", "error")]
@@ -329,8 +351,6 @@ def summary_row(line: TreeLine) -> CaseRow:
         many = max(line.of, len(members))
         of = "all" if len(same) == many else f"{len(same)} of"
         variant = f"{of} {many}" if worst.status else _all_of(list(map(_label, members)))
-    elif line.kind == "fold" and not line.status and len(same) < len(members):  # until the list is made anew
-        variant = f"{len(same):,} of {len(members):,}"
     else:
         variant = ""
     return replace(
@@ -581,8 +601,7 @@ class _Lines:
             words = f"{len(members):,} {FOLDING[status]}"
             if len(members) > len(folding):  # what the head of the list counts, too
                 words = f"{len(folding):,} tests, {words}"
-            fold = self._fold(f"{group}\n{status}", words, members, depth, parents, hidden)
-            fold.status = status
+            fold = self._fold(f"{group}\n{status}", status, words, members, depth, parents, hidden)
             for test in folding:
                 self._test(group, test, depth + 1, (*parents, fold), hidden or fold.folded, suite)
 
@@ -600,6 +619,7 @@ class _Lines:
     def _fold(
         self,
         key: str,
+        status: str,
         name: str,
         members: list[CaseRow],
         depth: int,
@@ -607,7 +627,7 @@ class _Lines:
         hidden: bool,
     ) -> TreeLine:
         """The line that stands for rows that came out alike; folded until the person unfolds it."""
-        line = TreeLine("fold", key, depth, name, above=parents, members=members)
+        line = TreeLine("fold", key, depth, name, above=parents, members=members, status=status)
         line.folded = self.view.is_folded(key, True)
         line.counts.update(entry.status for entry in members)
         if not hidden:
@@ -656,10 +676,10 @@ class _Lines:
                 for entry in rows:
                     self._row(entry, self._label(entry), depth + 1, inside, hidden, suite)
                 continue
-            names = named_together([self._label(entry) for entry in rows], siblings)
-            fold = self._fold(f"{key}\n{status}\n{why}", f"{len(rows):,} × ", rows, depth + 1, inside, hidden)
-            fold.names = tuple(names)
-            fold.name += _listed(names)
+            begin = f"{len(rows):,} × "
+            fold = self._fold(f"{key}\n{status}\n{why}", status, begin, rows, depth + 1, inside, hidden)
+            fold.siblings = siblings
+            fold.name += _listed(fold.names)
             for entry in rows:
                 self._row(entry, self._label(entry), depth + 2, (*inside, fold), hidden or fold.folded, suite)
 
