@@ -12,7 +12,7 @@ from tui_eval.config.project import load
 from tui_eval.engine.prepare import prepare
 from tui_eval.engine.request import Recorded, RunRequest
 from tui_eval.formats import reading
-from tui_eval.formats.accepting import Proposal, propose, write
+from tui_eval.formats.accepting import Proposal, propose, shown_diff, write
 from tui_eval.guard.trust import Trust
 from tui_eval.model import Attempt, Case, DataDetails, Entry, Evidence, Reply, Verdict
 from tui_eval.store.reader import RunReader
@@ -354,3 +354,43 @@ async def test_a_list_that_names_a_variable_of_the_environment_is_not_written_fi
     for case in (suites.cases[0], cases[0]):
         proposal = propose(case, attempts[0], root)
         assert proposal.unable and not proposal.texts
+
+
+def test_a_change_is_shown_with_secrets_masked_whatever_they_are_written_in() -> None:
+    case = Case("c", "c", "s.yaml", "start_to_agent")
+    new = """\
+providers:
+  - id: openai:gpt
+    config: {apiKey: "sk-first-998877", max_tokens: 400}
+  - config:
+      apiKey: short1
+      headers: {Authorization: 'Bearer abc-token-123'}
+      url: https://me:pa55@host/?token=tiny1
+      privateKey: |
+        line-one-of-the-key
+        line-two-of-the-key
+      api_key: '{{env.OPENAI_API_KEY}}'
+tests: [{vars: {text: "sk-first-998877 and known-elsewhere"}}]
+"""
+    shown = shown_diff({"new.yaml": ("", new)}, case, ["known-elsewhere"])
+    for secret in ("sk-first", "short1", "abc-token", "pa55", "tiny1", "line-one", "line-two", "known-else"):
+        assert secret not in shown
+    assert (
+        "+      apiKey: •••\n" in shown and "max_tokens: 400" in shown and "{{env.OPENAI_API_KEY}}" in shown
+    )
+    hocon = shown_diff(
+        {"a.hocon": ("", 'x { api_key = "short1", text = "hi" }\napi_key = "short2"\n')}, case, []
+    )
+    assert "+api_key = •••\n" in hocon and 'text = "hi"' in hocon
+
+
+def test_what_holds_no_secret_is_shown_as_it_is_written() -> None:
+    case, old, new = (
+        Case("c", "c", "s.yaml", "start_to_agent"),
+        "a: 1\nkeywords: [x]\n",
+        "a: 2\nkeywords: [y]\n",
+    )
+    shown = shown_diff({"s.yaml": (old, new)}, case, [])
+    assert (
+        shown == "--- a/s.yaml\n+++ b/s.yaml\n@@ -1,2 +1,2 @@\n-a: 1\n-keywords: [x]\n+a: 2\n+keywords: [y]\n"
+    )

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import difflib
 import os
+import re
 import tempfile
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -16,10 +18,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import msgspec
 
 from tui_eval.formats import format_of
-from tui_eval.guard.secrets import MASK
+from tui_eval.guard.secrets import MASK, Masker, in_addresses, secret_pair, secret_values
 from tui_eval.model import Attempt, Case, Verdict
 from tui_eval.suites.accepted_values import EditedValue, shown
 from tui_eval.yaml.yaml_edit import EditError, ValueNotThere
+from tui_eval.yaml.yaml_lines import load_all
 
 if TYPE_CHECKING:
     from tui_eval.formats.format import Editor
@@ -216,3 +219,30 @@ def diff_of(name: str, old: str, new: str) -> str:
         old.splitlines(keepends=True), new.splitlines(keepends=True), f"a/{name}", f"b/{name}"
     )
     return "".join(line if line.endswith("\n") else f"{line}\n" for line in lines)
+
+
+def shown_diff(texts: Mapping[str, tuple[str, str]], case: Case, known: Iterable[str]) -> str:
+    """What changes in files, for a screen: as `diff_of` for each name with its texts, with secrets masked as in records
+    (those `known`, those of the case's agents, values under names of secrets). May take long: call it in a thread."""
+    found = list(known)
+    form = format_of(case.format)
+    for provider in form.providers(case):
+        if isinstance(provider, dict):
+            found += [*secret_values(provider), *form.secrets(provider)]
+    for name, both in texts.items():
+        if Path(name).suffix.lower() in (".yaml", ".yml", ".json"):
+            for document in (each for text in both for each in load_all(text, name)):
+                found += secret_values({"": document.value})
+    masker = Masker(line for value in found for line in (value, *map(str.strip, value.splitlines())))
+    diff = masker.text("".join(diff_of(name, *both) for name, both in texts.items()))
+    return "".join(_ONE_VALUE.sub(_masked_value, in_addresses(line)) for line in diff.splitlines(True))
+
+
+_ONE_VALUE = re.compile(r"""^([-+ ]\s*(?:-\s+)?["']?([\w.-]+)["']?\s*[:=]\s*)([^\s{\[|>&*#][^\r\n]*)""")
+"""A line with a key and the value of it, in YAML, JSON and HOCON: masked whatever its length."""
+
+
+def _masked_value(found: re.Match[str]) -> str:
+    value = found[3].strip(" ,\"'")
+    told = MASK in value or "{{" in value or "${" in value or not secret_pair(found[2], value)
+    return found[0] if told else f"{found[1]}{MASK}"

@@ -78,6 +78,19 @@ async def test_the_suite_of_the_case_is_offered_and_the_change_shown_before_it_i
     assert saving.alone.said == "written: support.yaml; r runs it"
 
 
+async def test_a_secret_of_the_case_is_masked_in_what_is_shown_and_said_to_be_written(
+    saving: Saving, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PLANTED_API_KEY", REFUND)
+    await saving.press()
+    await saving.choose(file="suites/new.yaml", name=REFUND)
+    _, diff = saving.alone.dialog.arguments
+    assert REFUND not in diff and '+  - name: "•••"' in diff
+    assert [line for line in saving.alone.dialog.options["told"] if SUITE in line and "clear" in line]
+    await saving.alone.answer("write")
+    assert REFUND in (saving.alone.root / "suites/new.yaml").read_text()
+
+
 async def test_who_leaves_either_dialog_writes_nothing(saving: Saving) -> None:
     await saving.press()
     await saving.alone.answer(None)

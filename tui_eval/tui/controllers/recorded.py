@@ -15,6 +15,7 @@ import msgspec
 
 from tui_eval.engine.request import RequestCell
 from tui_eval.guard.text import clip, visible
+from tui_eval.model import Attempt, Case
 from tui_eval.store import case_state
 from tui_eval.store.notes import HumanNote, Notes
 from tui_eval.tui.controllers.editing import SavedElsewhere
@@ -235,8 +236,6 @@ class AcceptController:
 
     def accept(self) -> None:
         """Show what would have to change in the case, then write it."""
-        from tui_eval.formats.accepting import propose
-
         pointer = self._places.pointer()
         if pointer is None:
             self._notices.say("put the cursor on a case first")
@@ -250,16 +249,27 @@ class AcceptController:
             elif content.attempt.outcome == "passed":
                 self._notices.say("it has passed: there is nothing to change")
             else:
-                work = partial(propose, case, content.attempt, self.state.root)
+                work = partial(self._proposed, case, content.attempt)
                 name = self.state.name_of(case.case_id, content.name or case.name)
                 shown = partial(self._show_proposal, name)
                 self._core.tasks.thread(work, shown, name="accept", opens=True)
 
         self._recorded.read(pointer, take)
 
-    def _show_proposal(self, name: str, proposal: Proposal) -> None:
+    def _proposed(self, case: Case, attempt: Attempt) -> tuple[Proposal, str]:
+        """In a thread: what would change, and as it is shown, with secrets masked."""
+        from tui_eval.config.project import Config, secrets
+        from tui_eval.formats.accepting import propose, shown_diff
+
+        proposal = propose(case, attempt, self.state.root)
+        names = dict.fromkeys(change.path for change in proposal.changes)
+        texts = dict(zip(names, proposal.texts.values(), strict=True))
+        return proposal, shown_diff(texts, case, secrets(self.state.config or Config(root=self.state.root)))
+
+    def _show_proposal(self, name: str, proposed: tuple[Proposal, str]) -> None:
         from tui_eval.formats.accepting import write
 
+        proposal, diff = proposed
         if not proposal.changes and not proposal.unable:
             self._notices.say("nothing of the case failed that a change would mend")
             return
@@ -283,7 +293,7 @@ class AcceptController:
         self._places.show(
             "change",
             title,
-            proposal.diff,
+            diff,
             proposal.unable,
             told=proposal.notes,
             edits=True,

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tui_eval.config.entry_line import with_rule
+from tui_eval.guard.secrets import MASK
 from tui_eval.guard.trust import Trust
 from tui_eval.model import Attempt, Case
 from tui_eval.store.printed_commands import shell_line
@@ -31,6 +32,13 @@ class Written(NamedTuple):
     path: Path
     old: str | None
     new: str
+
+
+class Writing(NamedTuple):
+    """Files that would be written, and what changes in them as it is shown: with secrets masked."""
+
+    files: list[Written]
+    shown: str
 
 
 def _offer(case: Case, attempt: Attempt, names: set[str], config: Config, trust: Trust) -> SaveOffer:
@@ -124,13 +132,15 @@ class SaveController:
 
         self._places.show("save dialog", offer, problem, answer=answer)
 
-    def _made(self, case: Case, attempt: Attempt, choice: SaveChoice) -> list[Written]:
+    def _made(self, case: Case, attempt: Attempt, choice: SaveChoice) -> Writing:
         """In a thread: the file, and where the case would find no agent, tui_eval.yaml with a rule for it.
 
         Raises:
             EditError: it cannot be.
         """
+        from tui_eval.config.project import secrets
         from tui_eval.formats import format_of
+        from tui_eval.formats.accepting import shown_diff
         from tui_eval.formats.saving import save, talk_of
         from tui_eval.yaml.yaml_edit import EditError
 
@@ -138,9 +148,13 @@ class SaveController:
         if not path.resolve().is_relative_to(self.state.root.resolve()):
             raise EditError(f"{choice.file} is outside the project")
         talk = talk_of(case, attempt, choice.name)
-        files = [Written(path, *save(choice.form, path, talk, *self._project()))]
+        config, trust = self._project()
+        files = [Written(path, *save(choice.form, path, talk, config, trust))]
         files += self._rule_for(path, attempt, format_of(choice.form))
-        return files
+        texts = {
+            file.path.relative_to(self.state.root).as_posix(): (file.old or "", file.new) for file in files
+        }
+        return Writing(files, shown_diff(texts, case, secrets(config)))
 
     def _project(self) -> tuple[Config, Trust]:
         """What suites are read with."""
@@ -172,11 +186,11 @@ class SaveController:
         except (OSError, ValueError) as error:
             raise EditError(f"{config.file.name}: {error}; name the agent of {name} there by hand") from None
 
-    def _show_saved(self, case: Case, attempt: Attempt, choice: SaveChoice, files: list[Written]) -> None:
-        from tui_eval.formats.accepting import diff_of, replace_file
+    def _show_saved(self, case: Case, attempt: Attempt, choice: SaveChoice, change: Writing) -> None:
+        from tui_eval.formats.accepting import replace_file
         from tui_eval.formats.saving import left_out, unread
 
-        root = self.state.root
+        root, files, diff = self.state.root, change.files, change.shown
         names = [file.path.relative_to(root).as_posix() for file in files]
 
         def write() -> None:
@@ -191,10 +205,12 @@ class SaveController:
         title = f"{'A new file' if files[0].old is None else 'One more case in'} {names[0]}"
         if len(files) > 1:
             title += f", and who answers it in {names[1]}"
-        diff = "".join(
-            diff_of(name, file.old or "", file.new) for name, file in zip(names, files, strict=True)
-        )
         told = [line for line in (left_out(choice.form, case, attempt), *unread(choice.form, case)) if line]
+        hidden = any(MASK in line and line[:1] == "+" for line in diff.splitlines())
+        if hidden and MASK not in files[0].new:
+            told.append(
+                f"{MASK} is written as it stands in {case.suite}: in clear, where it is a secret there"
+            )
         self._places.show("change", title, diff, told=told, answer=answer)
 
     def _saved_case(self, files: list[Written], suite: str, name: str, case: Case) -> None:
