@@ -951,6 +951,43 @@ def test_a_midnight_with_a_zone_says_so_beside_a_date(kind: str, words: str) -> 
     assert "expected 2024-01-01, actual 2024-01-01T00:00:00Z" in difference.render()
 
 
+@pytest.mark.parametrize("zone", ["+02:00", "-05:00", "+0530", "Z"])
+def test_a_midnight_of_any_zone_says_so_beside_a_date(zone: str) -> None:
+    types = {"id": "INTEGER", "d": "DATE"}
+    rows = [{"id": n, "d": f"2024-01-{n:02}"} for n in range(1, 9)]
+    given = [row | {"d": f"{row['d']}T00:00:00{zone}"} for row in rows]
+    words = "d a midnight of a time zone where a date is expected in 8 of 8 rows that differ"
+    assert diagnose(rows, given, types=types).lines == [words]
+    noon = [row | {"d": f"{row['d']}T12:00:00{zone}"} for row in rows]
+    assert not any("a midnight" in line for line in diagnose(rows, noon, types=types).lines)
+
+
+@pytest.mark.parametrize("hours", [0, 5])
+@pytest.mark.parametrize("as_rows", [False, True])
+def test_dates_that_an_answer_has_as_texts_are_found_in_other_columns(hours: int, as_rows: bool) -> None:
+    first = [datetime.datetime(2024, 1, 1 + 2 * n, hours) for n in range(9)]
+    last = [one + datetime.timedelta(days=10 + n) for n, one in enumerate(first)]
+    typed = pl.DataFrame({"id": range(9), "first": first, "last": last, "note": [f"n{n}" for n in range(9)]})
+    types = {"id": "INTEGER", "first": "TIMESTAMP" if hours else "DATE", "note": "VARCHAR"}
+    types["last"] = types["first"]
+    typed = typed if hours else typed.with_columns(pl.col("first", "last").cast(pl.Date))
+    rows = [row | {name: str(row[name]) for name in ("first", "last")} for row in typed.to_dicts()]
+    expected = rows if as_rows else typed
+
+    def said(**columns: str) -> str:
+        given = [
+            {name: row[columns.get(name, name)] for name in ("id", "first", "last", "note")} for row in rows
+        ]
+        return diagnose(expected, given, types=types).lines[0]
+
+    assert said(first="last", last="first") == "first and last are exchanged in 9 of 9 rows that differ"
+    assert said(first="last").startswith("first has what last should have in 9 of 9 rows")
+    named = [{("begin" if name == "first" else name): value for name, value in row.items()} for row in rows]
+    assert diagnose(expected, named, types=types).lines == [
+        "the answer has first as begin (9 of 9 values are the same)"
+    ]
+
+
 @pytest.mark.parametrize("most", ["descending", "ascending"])
 def test_rows_that_are_sorted_the_other_way_say_so(most: str) -> None:
     rows = sorted(

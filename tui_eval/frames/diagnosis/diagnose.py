@@ -35,6 +35,7 @@ from tui_eval.frames.diagnosis.time_changes import (
     other_formats,
     time_changes,
     written_otherwise,
+    zoned_midnights,
 )
 from tui_eval.frames.difference import Difference, align
 from tui_eval.frames.pairs import ColumnPair
@@ -430,9 +431,12 @@ def _changes(facts: _Facts, others: OtherColumns, name: str) -> Iterator[ValueCh
         else:
             yield from _tried((partial(number_changes, name),), e_wrong, a_wrong)
     elif e_wrong.dtype == pl.String and a_wrong.dtype == pl.String:
+        day = one.expected.type_name.upper() == "DATE"
+        if day:
+            yield from zoned_midnights(e_wrong, one.actual.cells_at(a_rows))
         for change in _tried((time_changes, text_changes), e_wrong, a_wrong):
-            day = change.code == "zone_named" and one.expected.type_name.upper() == "DATE"
-            yield replace(change, parameters={"midnight": True}) if day else change
+            named = day and change.code == "zone_named"
+            yield replace(change, parameters={"midnight": True}) if named else change
     yield from (change for change in moved if change.code == "other_column")
     if name not in facts.difference.key and int(flags.sum()) >= 3:
         for change in displaced(e.gather(facts.e_rows), a.gather(facts.a_rows), flags):

@@ -13,7 +13,7 @@ from tui_eval.frames.difference import Difference
 from tui_eval.frames.matching import match_rows
 from tui_eval.frames.pairing import pair
 from tui_eval.frames.pairs import ColumnPair, pair_same
-from tui_eval.frames.typed_columns import ReadColumn, taken
+from tui_eval.frames.typed_columns import ReadColumn, declared_text, taken
 
 _MOST = 40
 _LIKELY = 0.8
@@ -134,9 +134,10 @@ def _shown(column: ReadColumn, rows: pl.Series) -> tuple[ReadColumn, pl.Series]:
 def _kin(expected: ReadColumn, actual: ReadColumn) -> bool:
     if expected.kind in _NUMBERS and actual.kind in _NUMBERS:
         return True
-    return (
-        expected.kind == actual.kind and expected.kind in ("text", "time", "bool") and expected.kind != "bool"
-    )
+    kinds = {expected.kind, actual.kind}
+    if kinds == {"text", "time"}:  # the dates of an answer are texts
+        return not (declared_text(expected) or declared_text(actual))
+    return len(kinds) == 1 and kinds <= {"text", "time"}
 
 
 def renamed(difference: Difference) -> tuple[dict[str, str], int, int]:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import datetime
+import re
 from collections.abc import Iterator
+from typing import Any
 
 import polars as pl
 
@@ -65,6 +67,19 @@ def time_changes(e_texts: pl.Series, a_texts: pl.Series) -> Iterator[ValueChange
     yield from _shifts(frame, gaps)
     yield from _exchanged(frame)
     yield from _cuts(frame)
+
+
+_ZONED_MIDNIGHT = re.compile(
+    r"(\d{4,}-\d\d-\d\d)[T ]00:00(?::00(?:\.0+)?)? ?(?:Z|[+-]\d\d(?::?\d\d)?)", re.ASCII
+)
+
+
+def zoned_midnights(e_texts: pl.Series, cells: list[Any]) -> Iterator[ValueChange]:
+    """Days that an answer has as their midnights in some time zone, by its cells as they are written."""
+    given = [_ZONED_MIDNIGHT.fullmatch(cell) if isinstance(cell, str) else None for cell in cells]
+    days = pl.Series([one[1] if one is not None else None for one in given], dtype=pl.String)
+    same = pl.col("a") == pl.col("e").str.replace(r"T.*$", "")
+    yield ValueChange("zone_named", series({"e": e_texts, "a": days}, true(same)), {"midnight": True})
 
 
 _FORMATS = {
