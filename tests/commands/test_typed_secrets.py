@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 import threading
@@ -15,6 +16,7 @@ import pytest
 from tests.commands.conftest import Cli
 from tests.commands.test_printed_commands import cut_off
 from tui_eval.agents import choose
+from tui_eval.store.printed_commands import shell_line
 
 SUITE = "agent: offline\ntest_cases:\n  - {name: one, input: hello, expected: {should_contain: [zzz]}}\n"
 PROMPTFOO = """
@@ -113,3 +115,23 @@ def test_a_secret_variable_is_masked_and_the_printed_command_works_where_it_is_s
     done = typed(API_TOKEN="sk-very-secret-1")
     assert done.returncode == 0, done.stdout + done.stderr
     assert b"sk-very-secret-1" not in kept(tmp_path)
+
+
+def test_each_secret_of_a_printed_command_has_a_name_of_its_own_that_no_shell_has_set() -> None:
+    address = "http://anna:•••@h/c?password=•••&pwd=•••&path=•••"
+    line = shell_line(["echo", "--agent", address, "--var", "password=•••", "--var", "HOME=•••"])
+    names = re.findall(r"\{(\w+):\?", line)
+    assert names == ["PASSWORD", "PASSWORD_2", "SECRET_PWD", "SECRET_PATH", "PASSWORD_3", "SECRET_HOME"]
+
+    def done(setting: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(["bash", "-c", f"{setting}{line}"], capture_output=True, text=True, timeout=60)
+
+    given = [f"{name}=s{number}" for number, name in enumerate(names)]
+    for left_out in range(len(given)):
+        some = "; ".join([*given[:left_out], *given[left_out + 1 :], ""])
+        refused = done(f"unset {names[left_out]}; {some}")
+        assert refused.returncode != 0 and f"{names[left_out]}: masked here, set it first" in refused.stderr
+    assert done("; ".join([*given, ""])).stdout.split() == [
+        *("--agent", "http://anna:s0@h/c?password=s1&pwd=s2&path=s3"),
+        *("--var", "password=s4", "--var", "HOME=s5"),
+    ]

@@ -22,6 +22,15 @@ _ONCE = (("judge", "--judge"), ("compat", "--compat"), ("prompt_prefix", "--prom
          ("prompt_suffix", "--prompt-suffix"), ("threshold", "--threshold"), ("timeout", "--timeout"))  # fmt: skip
 _ESCAPES = {"\n": "\\n", "\t": "\\t", "\\": "\\\\", "'": "\\'"}
 _NAMED = re.compile(r"([\w.-]+)=$")
+_SHELLS = {
+    "CDPATH", "COLUMNS", "DISPLAY", "EDITOR", "ENV", "EUID", "FUNCNAME", "GROUPS", "HOME", "HOST", "HOSTNAME",
+    "HOSTTYPE", "IFS", "LANG", "LINENO", "LINES", "LOGNAME", "MACHTYPE", "MAIL", "OLDPWD", "OPTARG", "OPTIND",
+    "OSTYPE", "PAGER", "PATH", "PPID", "PWD", "RANDOM", "REPLY", "SECONDS", "SHELL", "SHELLOPTS", "SHLVL",
+    "TERM", "TMPDIR", "TTY", "TZ", "UID", "USER", "USERNAME", "_", "STATUS", "ARGV", "PIPESTATUS", "PS1", "PS2",
+    "PS4",
+}  # fmt: skip
+"""Variables that a shell has set itself, or that mean something to it: as a secret's name they would stand for that."""
+_SHELLS_OWN = ("BASH", "LC_", "LD_", "ZSH", "SSH_", "XDG_")
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")
 
 
@@ -121,17 +130,18 @@ def _texts(options: Mapping[str, Any], name: str) -> list[str]:
 
 
 def shell_line(words: Iterable[str]) -> str:
-    """The words as one line, each quoted where a shell needs it."""
-    return " ".join(map(quoted, words))
+    """The words as one line, each quoted where a shell needs it; each secret that was masked has a name of its own."""
+    taken: set[str] = set()
+    return " ".join(quoted(word, taken) for word in words)
 
 
-def quoted(word: str) -> str:
+def quoted(word: str, taken: set[str] | None = None) -> str:
     """A word that a shell reads as it is, and in which the terminal's border (`visible`) has nothing to replace: control
     characters and bytes that are no text stand in `$'…'` (bash, zsh, ksh, POSIX 2024) in octal, which has the same three
     digits in all of these. No command can be given NUL or half a surrogate pair: a picture stands for these. A secret that
-    was masked is a variable of the shell, which says so where it is not set."""
+    was masked is a variable of the shell, which says so where it is not set; `taken` are the names of others."""
     if MASK in word and not isinstance(word, AsShown):
-        return _with_variables(word)
+        return _with_variables(word, set() if taken is None else taken)
     try:
         word.encode("utf-8", "surrogateescape")
     except UnicodeEncodeError:
@@ -147,12 +157,18 @@ def quoted(word: str) -> str:
     return f"$'{''.join(parts)}'"
 
 
-def _with_variables(word: str) -> str:
+def _with_variables(word: str, taken: set[str]) -> str:
     parts = word.split(MASK)
     line = quoted(parts[0]) if parts[0] else ""
     before = parts[0]
     for part in parts[1:]:
-        line += f'"${{{_variable_after(before)}:?masked here, set it first}}"'
+        wanted = name = _variable_after(before)
+        number = 1
+        while name in taken:
+            number += 1
+            name = f"{wanted}_{number}"
+        taken.add(name)
+        line += f'"${{{name}:?masked here, set it first}}"'
         line += quoted(part) if part else ""
         before = part
     return line
@@ -163,6 +179,8 @@ def _variable_after(text: str) -> str:
     named = _NAMED.search(text)
     if named is not None:
         name = re.sub(r"\W", "_", named[1], flags=re.ASCII).upper()
+        if name in _SHELLS or name.startswith(_SHELLS_OWN):
+            return f"SECRET_{name}"
         return f"_{name}" if name[0].isdigit() else name
     return "PASSWORD" if re.search(r"://[^/]*:$", text) else "SECRET"
 
