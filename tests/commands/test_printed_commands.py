@@ -169,6 +169,29 @@ def test_a_case_with_a_secret_in_its_name_is_run_again_by_what_is_shown_of_it(
     assert "the key ••• works" in classic.out and "sk-abcdefghij" not in classic.out + classic.err
 
 
+@pytest.mark.parametrize("failing", [0, 1, 2])
+def test_cases_whose_names_differ_in_a_secret_alone_fail_each_for_itself(
+    cli: Cli, project: Path, monkeypatch: pytest.MonkeyPatch, failing: int
+) -> None:
+    monkeypatch.setenv("MY_API_KEY", "sk-abcdefghij0123456789")
+    monkeypatch.setenv("OTHER_TOKEN", "tok-abcdefghij0123456789")
+    (project / "suite.yaml").write_text(
+        "agent: helper\ntest_cases:\n"
+        + "".join(
+            f"  - {{name: 'log in with {key}', input: a, expected: {{{'should_contain' if number == failing else 'should_not_contain'}: [zz]}}}}\n"
+            for number, key in enumerate(("sk-abcdefghij0123456789", "tok-abcdefghij0123456789", "•••"))
+        )
+    )
+    first = cli("run", "suite.yaml")
+    assert "2 passed, 1 failed" in first.out, first.err
+    again = cli("run", "suite.yaml", "--failed")
+    assert again.code == 1 and "1 failed, 1 total" in again.out, again.err
+    changed = (project / "suite.yaml").read_text().replace("input: a", "input: b")
+    (project / "suite.yaml").write_text(changed)
+    edited = cli("run", "suite.yaml", "--failed")  # nobody knows which of them it was
+    assert edited.code == 1 and "2 passed, 1 failed" in edited.out, edited.err
+
+
 def test_an_agent_of_the_record_is_not_trusted_by_standing_there(cli: Cli, project: Path) -> None:
     """A run's record in a folder from elsewhere names code, and a judge that is code."""
     marker = project / "ran"

@@ -509,12 +509,27 @@ def check_judge(request: RunRequest, environment: RunContext, *, typed: str | No
 
 
 def _history(root: Path, cases: Iterable[Case], masker: Masker) -> dict[str, list[CaseHistory]]:
-    """The last results of each case (`Index.latest`) by its id, also where the records mask a secret in that."""
+    """The last results of each case (`Index.latest`) by its id, also where the records mask a secret in that. Cases that
+    differ in nothing but a secret have one id there: results go to the case that was run; where that is none of
+    today's, to all of them, so that none that failed is missed."""
     found = Index(root).latest()
     if not masker or not any(MASK in case_id for case_id in found):
         return found
-    recorded = {case.case_id: masker.text(case.case_id) for case in cases}
-    return found | {own: found[shown] for own, shown in recorded.items() if shown != own and shown in found}
+    called: dict[str, list[Case]] = {}
+    for case in cases:
+        called.setdefault(masker.text(case.case_id), []).append(case)
+    own = dict(found)
+    for shown, those in called.items():
+        if shown not in found:
+            continue
+        today = {case.content_hash for case in those}
+        for case in those:
+            own[case.case_id] = [
+                result
+                for result in found[shown]
+                if result.content_hash == case.content_hash or result.content_hash not in today
+            ]
+    return own
 
 
 def _not_known(root: Path) -> str:
