@@ -33,6 +33,9 @@ class TimeLimits:
         self._endless = endless
         self._collector = collector
         self._running: list[asyncio.Timeout] = []
+        self._whole: asyncio.Timeout | None = None
+        self._own = 0.0
+        """When the job's own limit of the attempt is over, were there no `deadline`."""
         self._told: float | None = None
         self._stops = 0
         self._stopped_at = 0.0
@@ -47,19 +50,18 @@ class TimeLimits:
             AttemptFailed: it took too long, or there is no time left to begin.
         """
         job, now = self._job, asyncio.get_running_loop().time()
-        limit = now + job.timeout
-        if self._deadline is not None:
-            limit = min(limit, self._deadline)
+        self._own = now + job.timeout
+        limit = self._own if self._deadline is None else min(self._own, self._deadline)
         if limit <= now and not self._endless:
-            raise self._failure(limit)  # nothing is begun that could not end
-        scope = asyncio.timeout_at(None if self._endless else limit)
+            raise self._failure()  # nothing is begun that could not end
+        self._whole = scope = asyncio.timeout_at(None if self._endless else limit)
         mine = fair_share.clock.set(self)
         self._begin(scope)
         try:
             async with scope:
                 return await whole()
         except TimeoutError:
-            failure = self._failure(scope.when() or limit)
+            failure = self._failure()
             self._collector.failed(str(failure))
             raise self._cut_off(failure) from None
         finally:
@@ -91,10 +93,11 @@ class TimeLimits:
 
     def hold(self, seconds: float) -> None:
         """A request waits that long for the agent's rate: what runs may take longer."""
+        if not self._stops:
+            self._own += seconds
         for scope in self._running:
             if (when := scope.when()) is not None:
-                later = when + seconds
-                scope.reschedule(later if self._deadline is None else min(later, max(when, self._deadline)))
+                scope.reschedule(self._within(scope, when + seconds))
         self._tell()
 
     @contextmanager
@@ -120,7 +123,7 @@ class TimeLimits:
         self._stopped_at = asyncio.get_running_loop().time()
         self._ends = {scope: when for scope in self._running if (when := scope.when()) is not None}
         for scope in self._ends:
-            _move(scope, self._deadline)
+            _move(scope, self._deadline if scope is self._whole else None)
 
     def go_on(self) -> None:
         """It is its turn."""
@@ -130,11 +133,15 @@ class TimeLimits:
         seconds = asyncio.get_running_loop().time() - self._stopped_at
         self.waited_ms += seconds * 1000
         self._collector.waited(seconds)
+        self._own += seconds
         ends, self._ends = self._ends, {}
         for scope, when in ends.items():
-            later = when + seconds
-            _move(scope, later if self._deadline is None else min(later, self._deadline))
+            _move(scope, self._within(scope, when + seconds))
         self._tell()
+
+    def _within(self, scope: asyncio.Timeout, end: float) -> float:
+        """The deadline cuts the attempt short, which ends its turn too: a turn's limit stays its own."""
+        return end if self._deadline is None or scope is not self._whole else min(end, self._deadline)
 
     def left(self) -> float | None:
         """Seconds until the nearest limit; None: there is none."""
@@ -170,14 +177,18 @@ class TimeLimits:
         """What its time being over did: lists say so of what had come (`tui_eval.causes`), and the case no other."""
         return "cut off" if self._collector.left_off().strip() else "timed out"
 
-    def _failure(self, limit: float) -> AttemptFailed:
+    def _failure(self) -> AttemptFailed:
+        """Of the limit that struck. Which one that was is no matter of the clock's last digits: both are moved on
+        by what does not count, each on its own."""
         job = self._job
-        if self._deadline is None or limit < self._deadline:
+        if self._deadline is None or self._own < self._deadline:
             return self._late(f"{self._over} after {job.timeout:g} s", "", job.timeout)
         if (whole := job.deadline_suite) is not None:
             words = f"{self._over}: the suite's {whole:g} s (maxEvalTimeMs) are over"
             return self._late(words, "the suite", whole)
         whole = job.deadline_all or 0.0
+        if job.attempts == 1:
+            return self._late(f"{self._over}: the case's {whole:g} s are over", "the case", whole)
         words = f"{self._over}: the case's {whole:g} s for all its attempts are over"
         return self._late(words, "all attempts", whole)
 
