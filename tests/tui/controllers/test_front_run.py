@@ -195,7 +195,7 @@ async def test_a_run_whose_place_in_front_another_takes_is_followed_to_its_end(a
     assert alone.front_run.status.words == "● 0/2 H"  # L shows the one that has ended
     await end(alone, run)
     await alone.settle()
-    assert alone.state.active == [] and alone.state.aside.runs == []
+    assert alone.state.active == [] and not alone.state.aside.runs
     assert alone.front_run.status.words == ""
 
 

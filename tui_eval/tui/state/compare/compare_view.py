@@ -54,7 +54,7 @@ class CompareNews(NamedTuple):
 def runs_now(state: AppState) -> list[RunView]:
     """The runs in front and those beside them, also those that have ended there: they are news in a comparison all the
     same."""
-    front = state.group.runs if state.group is not None else []
+    front = state.group.runs if state.group is not None else ()
     others = {run.info.id: run for run in (*state.put_away, *state.aside.runs)}
     return [*front, *(run for name, run in others.items() if all(name != one.info.id for one in front))]
 

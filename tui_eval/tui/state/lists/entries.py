@@ -49,9 +49,8 @@ def entries_of(item: CaseItem, state: AppState) -> list[CaseRow]:
     for column, results in past.items():
         found[column] = _of_past(_blank(item, state), results)
     newest = max((results[0].finished_at for results in past.values()), default=0.0)
-    for group in (state.group, state.aside):
-        for key in group.keys(item.case_id) if group is not None else ():
-            assert group is not None
+    for group in [group.as_now() for group in (state.group, state.aside) if group is not None]:
+        for key in group.keys(item.case_id):
             run, row = group.newest(key)
             column = Column(row.agent, row.model or "")
             results = past.get(column)
@@ -134,7 +133,8 @@ def _in_columns(found: Mapping[Column, CaseRow], past: case_state.Results) -> li
 
 def run_entries(group: RunGroup, state: AppState) -> list[CaseRow]:
     """One entry per case and column of the runs in front. May be called in a thread, as `suite_entries`."""
-    return _told_apart([run_entry(group, key, state) for key in list(group.cases)])
+    group = group.as_now()
+    return _told_apart([run_entry(group, key, state) for key in group.cases])
 
 
 def run_entry(group: RunGroup, key: str, state: AppState) -> CaseRow:

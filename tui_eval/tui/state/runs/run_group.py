@@ -6,7 +6,7 @@ Which attempts of a case count is `store.linked.generations`' rule.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
 from math import ceil
 from typing import NamedTuple
@@ -29,34 +29,60 @@ def key_of(row: StoredCase) -> str:
     return f"{row.case_id}\n{row.agent}\n{row.model or ''}"
 
 
+class _Together(NamedTuple):
+    """What a group is made of. It is replaced as a whole and never changed: a thread may be reading it."""
+
+    runs: tuple[RunView, ...] = ()
+    cases: Mapping[str, Sequence[tuple[RunView, int]]] = {}
+    keys: Mapping[str, Sequence[str]] = {}
+
+
 class RunGroup:
     """Runs that belong together, oldest first. `cases` says in which of them each case is."""
 
     def __init__(self, runs: Iterable[RunView]) -> None:
-        self.runs: list[RunView] = []
-        self.cases: dict[str, list[tuple[RunView, int]]] = {}
-        self._keys: dict[str, list[str]] = {}
+        self._now = _Together()
         for run in runs:
             self.add(run)
 
+    @property
+    def runs(self) -> Sequence[RunView]:
+        """The runs, oldest first."""
+        return self._now.runs
+
+    @property
+    def cases(self) -> Mapping[str, Sequence[tuple[RunView, int]]]:
+        """By its key where each case is: runs, oldest first, and the case's id there."""
+        return self._now.cases
+
+    def as_now(self) -> RunGroup:
+        """These runs and cases, whatever is taken in or left out later: for a thread that goes through them."""
+        group = RunGroup(())
+        group._now = self._now
+        return group
+
     def add(self, run: RunView) -> None:
         """Take a run in (or anew)."""
-        self.runs = [other for other in self.runs if other.info.id != run.info.id]
-        self.runs = sorted([*self.runs, run], key=lambda one: (one.info.started_at, one.info.id))
-        self.renew()
+        others = (other for other in self.runs if other.info.id != run.info.id)
+        self._hold(sorted([*others, run], key=lambda one: (one.info.started_at, one.info.id)))
 
     def renew(self) -> None:
         """Look again at which cases the runs have."""
-        self.cases, self._keys = {}, {}
-        for run in self.runs:
+        self._hold(self.runs)
+
+    def _hold(self, runs: Sequence[RunView]) -> None:
+        cases: dict[str, list[tuple[RunView, int]]] = {}
+        keys: dict[str, list[str]] = {}
+        for run in runs:
             for ref, row in run.cases.items():
                 key = key_of(row)
-                places = self.cases.get(key)
+                places = cases.get(key)
                 if places is None:
-                    self.cases[key] = [(run, ref)]
-                    self._keys.setdefault(row.case_id, []).append(key)
+                    cases[key] = [(run, ref)]
+                    keys.setdefault(row.case_id, []).append(key)
                 else:
                     places.append((run, ref))
+        self._now = _Together(tuple(runs), cases, keys)
 
     @property
     def root(self) -> str:
@@ -74,16 +100,15 @@ class RunGroup:
 
     def drop(self, run_id: str) -> None:
         """Leave a run out."""
-        self.runs = [run for run in self.runs if run.info.id != run_id]
-        self.renew()
+        self._hold([run for run in self.runs if run.info.id != run_id])
 
-    def keys(self, case_id: str) -> list[str]:
+    def keys(self, case_id: str) -> Sequence[str]:
         """The keys of a case: one for each of its columns."""
-        return self._keys.get(case_id, [])
+        return self._now.keys.get(case_id, ())
 
     def key(self, case_id: str, agent: str | None = None, model: str | None = None) -> str | None:
         """The key of a case (of that agent and model where given)."""
-        for key in self._keys.get(case_id, ()):
+        for key in self.keys(case_id):
             run, ref = self.cases[key][-1]
             row = run.cases[ref]
             if (not agent or row.agent == agent) and (not model or row.model == model):

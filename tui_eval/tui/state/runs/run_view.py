@@ -83,7 +83,8 @@ def standing(row: AttemptRow) -> AttemptRow:
 
 
 class RunView:
-    """A run that is followed or opened. `apply_*` take rows and say what changed."""
+    """A run that is followed or opened. `apply_*` take rows and say what changed; a thread may make a list of it
+    meanwhile: what a case's id is known by is there before the id, and lists are replaced, never changed."""
 
     def __init__(self, info: RunInfo, folder: Path) -> None:
         self.info = info
@@ -116,10 +117,11 @@ class RunView:
     def apply_cases(self, rows: Iterable[StoredCase]) -> None:
         """Take the run's cases (all of them, once, and again when the run grows)."""
         for row in rows:
-            if row.id not in self.cases:
-                self.refs.setdefault(row.case_id, []).append(row.id)
-                self.by_case.setdefault(row.id, [])
+            new = row.id not in self.cases
             self.cases[row.id] = row
+            if new:
+                self.refs[row.case_id] = [*self.refs.get(row.case_id, ()), row.id]
+                self.by_case.setdefault(row.id, [])
 
     def apply_attempts(self, rows: Iterable[AttemptRow]) -> set[int]:
         """Take changed attempts; returns the ids of the cases they belong to."""
@@ -128,14 +130,12 @@ class RunView:
             before = self.attempts.get(row.id)
             if before is not None and before.changed >= row.changed:
                 continue
+            self.attempts[row.id] = row
             if before is None:
-                ids = self.by_case.setdefault(row.case_ref, [])
-                ids.append(row.id)
-                if len(ids) > 1:
-                    ids.sort(key=lambda ref: row.attempt if ref == row.id else self.attempts[ref].attempt)
+                ids = [*self.by_case.get(row.case_ref, ()), row.id]
+                self.by_case[row.case_ref] = sorted(ids, key=lambda ref: self.attempts[ref].attempt)
             else:
                 self._count(before, -1)
-            self.attempts[row.id] = row
             self._count(row, 1)
             if row.state in ("running", "retrying"):
                 self._working.add(row.id)
