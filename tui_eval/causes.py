@@ -156,6 +156,49 @@ def _listed(
     return some_of(list(dict.fromkeys(word(one) for one in pieces)), _NAMES)
 
 
+_PART = re.compile(r'; (?=(?:[^"]*"[^"]*")*[^"]*$)')
+_MEASURED = re.compile(r"(-?\$?(\d[\d,]*(?:\.\d+)?(?:e[+-]?\d+)?))( ms| s|) ([<>≤≥≠=] .+)")
+"""A figure that is not as it should be: as it is written, its number, its unit, and the rest."""
+_COMPARED = 200
+"""Different causes that are looked through for what they share."""
+
+
+def shared(causes: Iterable[str]) -> str:
+    """What these causes of attempts that failed alike all say, a figure as what it reaches from and to
+    (`24.5–49 s > 6 s`); empty where what tells first is not said by all."""
+    told = list(dict.fromkeys(causes))
+    if len(told) > _COMPARED:
+        return ""
+    parts = [_PART.split(cause) for cause in told]
+    said = [part for part in (parts[0] if parts else ()) if all(part in others for others in parts)]
+    if parts and parts[0][0] not in said:
+        first = _measured(parts[0][0], parts)
+        said = [first, *said] if first else []
+    return _joined(said)
+
+
+def _measured(part: str, every: Sequence[Sequence[str]]) -> str:
+    """A figure with its limit, from the least to the most that is said of it; empty where one does not say it."""
+    own = _MEASURED.fullmatch(part)
+    if own is None:
+        return ""
+    figures: list[re.Match[str]] = []
+    for parts in every:
+        found = (_MEASURED.fullmatch(one) for one in parts)
+        one = next((one for one in found if one is not None and one[4] == own[4]), None)
+        if one is None:
+            return ""
+        figures.append(one)
+    least, most = min(figures, key=_amount), max(figures, key=_amount)
+    unit = "" if least[3] == most[3] else least[3]
+    return f"{least[1]}{unit}–{most[1]}{most[3]} {own[4]}"
+
+
+def _amount(found: re.Match[str]) -> float:
+    number = float(found[2].replace(",", "")) / (1000 if found[3] == " ms" else 1)
+    return -number if found[1].startswith("-") else number
+
+
 def _lacks(pieces: Sequence[Evidence]) -> str:
     return f"lacks {_listed(pieces)}"
 

@@ -302,7 +302,7 @@ class CaseLines(RowView):
         words = ""
         if entry.status in ("failed", "error"):
             words = entry.cause or line_reason(entry.message)
-            if any(line.key == f"cause\n{words}" for line in shown.above):
+            if any(_is_said(words, line) for line in shown.above):
                 words = ""  # the line above says it of all
         elif entry.status in AT_WORK:
             words = entry.detail
@@ -407,6 +407,11 @@ class CaseLines(RowView):
         name = fit(cut(visible(clip(shown.name, 400), newlines=False), shown.differs, room), room)
         parts = [Span(f"{indent}{fold} ", dim), Span(name, "strong"), Span(tail, dim), *right]
         return parts
+
+
+def _is_said(words: str, above: TreeLine) -> bool:
+    """Whether the line of a cause says just this of all its cases."""
+    return above.key.startswith("cause\n") and above.name.partition(" × ")[2] == words
 
 
 class CaseList(CaseLines):

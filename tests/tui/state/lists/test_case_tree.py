@@ -68,6 +68,27 @@ def test_a_fold_says_what_its_rows_share_where_their_reasons_differ_in_figures()
     assert seen(build(rows, [], View()))[1] == ("  Two", "all 2 lacks x")
 
 
+@pytest.mark.parametrize(
+    ("alike", "causes", "said"),
+    [
+        ("judge: not met", ["judge: rude", 'judge: rude; lacks "5; x"', "judge: rude"], "judge: rude"),
+        ("judge: not met", ["judge: rude", "judge: rather rude"], "judge: not met"),
+        ("judge: not met", ["judge: rude; lacks x", "judge: cold; lacks x"], "judge: not met"),
+        ("latency > 6 s", ["49 s > 6 s", "105 s > 6 s; lacks x", "24.5 s > 6 s"], "24.5–105 s > 6 s"),
+        ("latency > 500 ms", ["1.2 s > 500 ms", "850 ms > 500 ms"], "850 ms–1.2 s > 500 ms"),
+        ("cost > $0.0010", ["$0.0500 > $0.0010", "$0.0100 > $0.0010"], "$0.0100–$0.0500 > $0.0010"),
+        ("turns > 2", ["9 > 2 turns", "1,203 > 2 turns"], "9–1,203 > 2 turns"),
+        ("lacks x", ["lacks x; 212 < 140 is false", "lacks x; 178 < 140 is false"], "lacks x"),
+    ],
+)
+def test_rows_that_failed_alike_are_told_by_what_all_of_them_say(alike: str, causes: list[str], said: str):
+    rows = [row("Two", f"p{n}", "failed", cause) for n, cause in enumerate(causes)]
+    for one in rows:
+        one.alike = alike
+    assert seen(build(rows, [], View()))[1] == ("  Two", f"all {len(rows)} {said}")
+    assert seen(build(rows, [], View(grouping="cause")))[0][0] == f"{len(rows)} × {said}"
+
+
 def test_of_a_test_that_is_shown_in_part_the_line_says_of_how_many():
     rows = [row("Two", str(n), "failed" if n < 2 else "passed", "lacks x") for n in range(4)]
     for view in (View(accept=lambda one, _: one.status == "failed"), View(grouping="cause")):

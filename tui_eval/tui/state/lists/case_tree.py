@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Sequence, Set
 from dataclasses import dataclass, field, replace
 from typing import Literal, NamedTuple
 
+from tui_eval import causes
 from tui_eval.case_names import suites_apart
 from tui_eval.model import Problem, Suite
 from tui_eval.tui.state.lists.case_entry import CaseRow, Extent, extent_of
@@ -340,7 +341,7 @@ def summary_row(line: TreeLine) -> CaseRow:
     same = [entry for entry in members if entry.status == worst.status]
     if worst.status in ("failed", "error"):  # counted together: the rest of the test would read as passed
         same = [entry for entry in members if entry.status in ("failed", "error")]
-    causes = {common_cause(entry) for entry in same}
+    reasons = {common_cause(entry) for entry in same}
     figures = {
         "duration_ms": max((one.duration_ms for one in members if one.duration_ms is not None), default=None),
         "finished_at": max((one.finished_at for one in members if one.finished_at), default=None),
@@ -367,7 +368,9 @@ def summary_row(line: TreeLine) -> CaseRow:
         compat=_rules(line, members),
         started_at=None,
         ends_at=None,
-        cause=(_shared_reason(same) if len(causes) == 1 else f"{len(causes)} reasons") if line.folded else "",
+        cause=(_shared_reason(same) if len(reasons) == 1 else f"{len(reasons)} reasons")
+        if line.folded
+        else "",
         message=worst.message if line.folded else "",
         tokens=int(tokens) if tokens is not None else None,
         **figures,
@@ -375,9 +378,9 @@ def summary_row(line: TreeLine) -> CaseRow:
 
 
 def _shared_reason(rows: Sequence[CaseRow]) -> str:
-    """Why rows that failed alike do not pass: in the words of each where they are the same, else in those that leave
-    out in what they differ."""
-    return rows[0].cause if len({one.cause for one in rows}) == 1 else common_cause(rows[0])
+    """Why rows that failed alike do not pass: in the words that all of them say, else in those that leave out in what
+    they differ."""
+    return causes.shared([one.cause for one in rows]) or common_cause(rows[0])
 
 
 def _total(values: Iterable[float | None]) -> float | None:
@@ -466,7 +469,9 @@ class _Lines:
             if view.grouping == "cause" and len(members) == 1:
                 rest = [*members, *rest]
                 continue
-            label = f"{len(members):,} × {name}" if view.grouping == "cause" else name or "no agent"
+            label = name or "no agent"
+            if view.grouping == "cause":
+                label = f"{len(members):,} × {_shared_reason(members)}"
             line = TreeLine("group", f"{view.grouping}\n{name}", 0, label, members=members)
             line.folded = view.is_folded(line.key, False)
             self.lines.append(line)
