@@ -80,6 +80,15 @@ def test_runs_are_a_table_that_a_pipe_has_whole(cli: Cli, root: Path) -> None:
     assert [run["id"] for run in cli("runs", "--json").json] == [last.name, first.name]
 
 
+def test_a_step_is_said_to_be_one(root: Path) -> None:
+    write_runs(root, ["passed"])
+    (run,) = Index(root).runs()
+    step = msgspec.structs.replace(run, stepped=True, state="running", linked_to="20260101-000000-000aa")
+    for width, begin in ((80, "running: ↳ step "), (200, "↳ 20260101-000000-000aa: step ")):
+        _, ordinary, marked = runs_text([run, step], width).splitlines()
+        assert begin in marked and "step " not in ordinary
+
+
 @pytest.mark.parametrize("width", [60, 80, 100, 130, 200])
 def test_runs_fit_a_terminal(root: Path, width: int) -> None:
     write_runs(root, ["passed"] * 3, ["failed", "error", "passed"])

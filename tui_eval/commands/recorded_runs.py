@@ -353,6 +353,8 @@ def _cells(run: RunSummary, wide: bool) -> list[str]:
         judges_of(run.judge_tokens, run.judge_cost, run.judge_cached),
     )
     what = visible(" · ".join(filter(None, words)), newlines=False)
+    if run.stepped:
+        what = f"step {what}"
     if run.linked_to:
         what = f"↳ {run.linked_to}: {what}" if wide else f"↳ {what}"
     more = [time.strftime("%Y-%m-%d %H:%M", time.localtime(run.started_at)), run.state] if wide else []

@@ -184,6 +184,19 @@ async def test_a_project_without_runs_has_no_newest(alone: Alone) -> None:
     assert not alone.front_run.open_newest() and not alone.front_run.followers
 
 
+async def test_a_step_is_not_the_live_run(alone: Alone) -> None:
+    run = begun(alone)
+    run.done(0, "passed")
+    run.done(1, "passed")
+    run.finish()
+    step = begun(alone, CALMS, options={"step": True})
+    await follow(alone, step, aside=True)
+    assert in_front(alone) == step.info.id
+    await alone.press(alone.runs.handlers(), "place.run")
+    await alone.until(lambda: in_front(alone) == run.info.id)
+    assert [one.info.id for one in alone.state.active] == [step.info.id]
+
+
 async def test_a_run_whose_place_in_front_another_takes_is_followed_to_its_end(alone: Alone) -> None:
     run, later = begun(alone), begun(alone, CALMS)
     await follow(alone, run)

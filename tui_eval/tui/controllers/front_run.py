@@ -108,9 +108,11 @@ class FrontRun:
         self._core.tasks.thread(look, take, name="what runs")
 
     def open_newest(self) -> bool:
-        """Where no run is in front, follow one that is at work, else the newest; False where there is none."""
+        """Where no run is in front, or but a step, follow one that is at work, else the newest (a step where there is
+        nothing else); False where there is none."""
         newest = list(islice(Store(self.state.root).run_folders(), LOOKED_AT))
-        folder = next(filter(is_alive, newest), None) or next(filterfalse(is_step, newest), None)
+        folder = next(filterfalse(is_step, filter(is_alive, newest)), None)
+        folder = folder or next(filterfalse(is_step, newest), None)
         folder = folder or next(iter(newest), None)
         if folder is not None:
             self._whole = folder

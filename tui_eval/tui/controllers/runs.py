@@ -291,8 +291,9 @@ class RunController:
         )
 
     def show(self) -> None:
-        """The run in front; where none has been yet, one that is at work, else the newest."""
-        nothing = self.state.run is None and not self.opening
+        """The run in front; where none has been yet, or but a step, one that is at work, else the newest."""
+        front = self.state.run
+        nothing = not self.opening if front is None else front.info.stepped and not self.starting
         if not (nothing and self._front_run.open_newest()):
             self._places.show_run()
 
