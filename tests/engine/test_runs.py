@@ -266,7 +266,9 @@ async def test_going_on_says_what_changed_since_the_kept_results_and_what_is_ask
     (root / "suite.yaml").write_text(text.replace("input: 'two'", "input: 'and two'"))
     again = await asyncio.to_thread(resume, copy)
     under_way, changes = again.said_first
-    assert under_way == "2 attempts were under way when the run was cut off, and are asked again"
+    assert under_way == (
+        "at least 2 attempts were under way when the run was cut off, and what had been asked is asked again"
+    )
     assert changes == (
         "changed since the 2 kept results of this run: agent helper (its files), expected.txt, suite.yaml::two (the run "
         f"keeps it as it was); to run all of it anew: tui-eval run {from_here(root / 'suite.yaml')}"

@@ -167,11 +167,13 @@ def resume(
 
 
 def _cut_off(open_attempts: Sequence[AttemptRow]) -> str:
-    """That attempts were under way when the run was killed; one that was interrupted has put them back."""
+    """That attempts were under way when the run was killed; one that was interrupted has put them back. Those that began in
+    the moment before are not in the record yet (it is written behind the run), and are asked again as well."""
     count = sum(row.state in ("running", "retrying") for row in open_attempts)
-    if count == 1:
-        return "1 attempt was under way when the run was cut off, and is asked again"
-    return f"{count:,} attempts were under way when the run was cut off, and are asked again" if count else ""
+    if not count:
+        return ""
+    were = "1 attempt was" if count == 1 else f"{count:,} attempts were"
+    return f"at least {were} under way when the run was cut off, and what had been asked is asked again"
 
 
 def _changes(
