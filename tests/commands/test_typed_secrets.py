@@ -16,6 +16,7 @@ import pytest
 from tests.commands.conftest import Cli
 from tests.commands.test_printed_commands import cut_off
 from tui_eval.agents import choose
+from tui_eval.guard.secrets import Masker
 from tui_eval.store.printed_commands import shell_line
 
 SUITE = "agent: offline\ntest_cases:\n  - {name: one, input: hello, expected: {should_contain: [zzz]}}\n"
@@ -135,3 +136,35 @@ def test_each_secret_of_a_printed_command_has_a_name_of_its_own_that_no_shell_ha
         *("--agent", "http://anna:s0@h/c?password=s1&pwd=s2&path=s3"),
         *("--var", "password=s4", "--var", "HOME=s5"),
     ]
+
+
+def test_a_short_secret_variable_is_kept_nowhere(
+    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "slow.py").write_text(SLOW.replace("time.sleep(0.3)", "pass"))
+    rows = "  - {vars: {n: 1}, assert: [{type: contains, value: zzz}]}\n"
+    prompt = PROMPTFOO.replace("{{api_token}} {{n}}", "{{api_token}} {{n}} testing")
+    (tmp_path / "promptfooconfig.yaml").write_text(prompt + rows)
+    names = ("json", "csv", "html", "junit.xml", "md")
+    outputs = [word for name in names for word in ("-o", f"r.{name}")]
+    typed = ["--var", "api_token=vv1q7h", "--var", "DB_PASS=w9", "--var", "password=test"]
+    result = cli("run", "-c", "promptfooconfig.yaml", "--trust", *typed, *outputs)
+    assert result.code == 1, result.err
+    shown = cli("show", "last", "--all").out + cli("show", "last").out
+    files = b"".join((tmp_path / f"r.{name}").read_bytes() for name in names)
+    everything = (result.out + result.err + shown).encode() + files + kept(tmp_path)
+    assert b"vv1q7h" not in everything
+    assert b"testing" in everything  # a word is no secret wherever it stands, but it is under its name
+    variables = json.loads((tmp_path / "r.json").read_text())
+    assert '"DB_PASS": "w9"' not in json.dumps(variables) and '"password": "test"' not in json.dumps(
+        variables
+    )
+    assert '"password": "•••"' in json.dumps(variables, ensure_ascii=False)
+
+
+def test_a_secret_in_json_within_json_is_masked() -> None:
+    secret = "a 'b\"c$dq7k"
+    masker = Masker([secret])
+    once = json.dumps({"k": secret})
+    assert "dq7k" not in masker.text(json.dumps({"inner": once})) + masker.text(once) + masker.text(secret)

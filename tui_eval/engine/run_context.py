@@ -95,6 +95,7 @@ class RunContext(Hosts):
         self.config = config
         self.trust = trust
         self.masker = Masker(secrets(config))
+        self.masker.add_typed(config.typed.get("vars"))
         self.memory = Memory()
         self.run_id = uuid.uuid4().hex
         self._tracing: Tracing | None = None

@@ -16,6 +16,10 @@ MASK = "•••"
 SHORTEST = 8
 """Characters that a value must have to be masked: shorter ones would mask ordinary words."""
 
+_SHORTEST_TYPED = 6
+_NO_WORD = re.compile(r"(?=.*[^\W\d_])(?=.*(?:\d|[^\w\s.-]))", re.DOTALL)
+"""Of a secret that was typed: from so many characters on, and with more than letters, it is looked for in texts."""
+
 _T = TypeVar("_T")
 _WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 _SECRET_ENDINGS = (
@@ -198,6 +202,7 @@ def forms(secret: str) -> set[str]:
         secret,
         json.dumps(secret)[1:-1],
         json.dumps(secret, ensure_ascii=False)[1:-1],
+        json.dumps(json.dumps(secret)[1:-1])[1:-1],  # JSON within JSON
         repr(secret)[1:-1],
     }
     raw = secret.encode("utf-8", "surrogatepass")
@@ -218,10 +223,11 @@ class Masker:
         self._forms: set[str] = set()
         self._ordered: tuple[str, ...] = ()
         self._pattern: re.Pattern[str] | None = None
+        self._named: dict[str, str] = {}
         self._add(values)
 
     def __bool__(self) -> bool:
-        return bool(self._ordered)
+        return bool(self._ordered or self._named)
 
     @property
     def longest(self) -> int:
@@ -236,8 +242,21 @@ class Masker:
         """Mask the secrets of a mapping of names to values (headers, configuration) too."""
         self._add(secret_values(values))
 
+    def add_typed(self, values: Any) -> None:
+        """Mask the secrets among variables that a person typed, shorter ones too: under their names whatever they are, in
+        texts where they are no words."""
+        for name, value in values.items() if isinstance(values, Mapping) else ():
+            if not (isinstance(value, str) and value and MASK not in value and secret_pair(str(name), value)):
+                continue
+            self._named[str(name)] = value
+            if _SHORTEST_TYPED <= len(value) < SHORTEST and _NO_WORD.search(value):
+                self._keep_forms({value, json.dumps(value)[1:-1], quote(value, safe="")})
+
     def _add(self, values: Iterable[str]) -> None:
-        new = set().union(*(forms(value) for value in values if len(value) >= SHORTEST)) - self._forms
+        self._keep_forms(set().union(*(forms(value) for value in values if len(value) >= SHORTEST)))
+
+    def _keep_forms(self, found: set[str]) -> None:
+        new = found - self._forms
         if not new:
             return
         self._forms = self._forms | new
@@ -260,7 +279,7 @@ class Masker:
         What holds no secret is returned as it is; nothing is changed in place. A number is masked
         where its digits are a secret.
         """
-        return self._value(value, 0) if self._ordered else value
+        return self._value(value, 0) if self else value
 
     def _value(self, value: Any, depth: int) -> Any:
         if isinstance(value, str):
@@ -277,7 +296,12 @@ class Masker:
                 return value
             return msgspec.structs.replace(value, **fields)
         if isinstance(value, dict):
-            masked = {self._key(key): self._value(item, depth + 1) for key, item in value.items()}
+            masked = {
+                self._key(key): MASK
+                if self._named and isinstance(key, str) and self._named.get(key) == item
+                else self._value(item, depth + 1)
+                for key, item in value.items()
+            }
             same = all(
                 old == new and value[old] is masked[new] for old, new in zip(value, masked, strict=False)
             )
