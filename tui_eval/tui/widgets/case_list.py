@@ -251,8 +251,12 @@ class CaseLines(RowView):
         )
         room += spare
         beside = wide if not message or wide <= room - 2 - cell_len(aside) else least
+        if message and shown.names:  # which columns they are is cut last
+            beside = max(beside, room - 2 - min(cell_len(aside), ASIDE))
         if aside and room - min(wide, beside) - 2 >= (min(REASON, cell_len(aside)) if message else ASIDE):
             wide = min(wide, beside)
+            if shown.names and cell_len(name) > wide:  # names that are left out leave their room
+                wide = cell_len(_with_names(shown, name, wide))
             if message and called == entry.name and shown.kind != "fold":
                 wide = max(wide, min(columns.name, least, room - spare - 2 - ASIDE))
             elif message:  # below its test's line: what tells it from its siblings is short
@@ -325,9 +329,7 @@ class CaseLines(RowView):
             cut(text, differs, each) for (text, differs), each in zip(told, cells, strict=True)
         )
         if shown.names and (called != name or name.endswith("…")):
-            count, _, _ = name.partition(" × ")
-            names = [visible(clip(one, 100), newlines=False) for one in shown.names]
-            called = f"{count} × {listed(names, cells[0] - len(count) - 3)}"
+            called = _with_names(shown, name, cells[0])
         name = called
         variant = "".join(f"{dot}{text}" for text in parted if text)
         left = width - cell_len(name)
@@ -407,6 +409,13 @@ class CaseLines(RowView):
         name = fit(cut(visible(clip(shown.name, 400), newlines=False), shown.differs, room), room)
         parts = [Span(f"{indent}{fold} ", dim), Span(name, "strong"), Span(tail, dim), *right]
         return parts
+
+
+def _with_names(shown: TreeLine, name: str, width: int) -> str:
+    """How many rows a fold stands for, and as many of their names as there is room for."""
+    count, _, _ = name.partition(" × ")
+    names = [visible(clip(one, 100), newlines=False) for one in shown.names]
+    return f"{count} × {listed(names, width - len(count) - 3)}"
 
 
 def _is_said(words: str, above: TreeLine) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import msgspec
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from rich.cells import cell_len
@@ -203,6 +204,33 @@ def test_a_line_that_is_too_narrow_for_all_names_says_how_many_more_there_are():
     assert listed(names, 15) == "mini terse +2"
     assert listed(names, 9) == "mini … +2"
     assert listed(["atlas-mini"], 6) == "atlas…"
+
+
+@pytest.mark.parametrize(
+    ("width", "cause", "said"),
+    [
+        (60, "judge: rude", "fast terse, friendly +1  judge: rude"),
+        (60, "judge: never says sorry", "fast terse, friendly +1  judge: never say…"),
+        (72, "judge: rude", "fast terse, friendly; large chat  judge: rude"),
+        (80, "judge: never says sorry", "fast terse, friendly; large chat  judge: never says so…"),
+    ],
+)
+def test_which_columns_came_out_alike_is_cut_after_why(width: int, cause: str, said: str) -> None:
+    columns = [f"{model} {prompt}" for model in ("fast", "large") for prompt in ("terse", "friendly", "chat")]
+    failed = {"fast terse", "fast friendly", "large chat"}
+    rows = [
+        CaseRow(
+            one, one, "Refund", "s.yaml", "promptfoo", "failed" if one in failed else "passed", variant=one
+        )
+        for one in columns
+    ]
+    for row in rows:
+        row.cause = cause if row.status == "failed" else ""
+        row.duration_ms, row.finished_at = 900.0, 1.0
+    painted = CaseLines("suites", Symbols())
+    painted.cases = build(rows, [], View())
+    fold = next(line for line in painted.cases.lines if line.kind == "fold")
+    assert f"3 × {said} " in plain(painted.tree_line(fold, width))
 
 
 def test_rows_that_stand_together_are_called_by_the_model_or_prompt_they_share():
