@@ -605,6 +605,17 @@ def test_a_provider_that_is_called_as_its_model_is_named_once():
     assert head.split() == ["test", "atlas-mini", "atlas-large"]
 
 
+def test_where_a_column_has_no_room_for_both_its_pass_rate_is_said_and_of_others_how_many_of_which():
+    entries = [
+        promptfoo(f"test {number}", f"p{column}.txt", "echo", status="passed" if number % 2 else "failed")
+        for number in range(12)
+        for column in range(7)
+    ]
+    assert plain(total_line(grid(entries), 80, 0)).split() == ["12", "tests", *["50%"] * 7]
+    entries[0].status = "running"
+    assert plain(total_line(grid(entries), 80, 0)).split() == ["12", "tests", "6/11", *["6/12"] * 6]
+
+
 @pytest.mark.parametrize("width", [60, 80, 100, 120])
 def test_pass_rates_of_many_tests_never_run_together(width: int):
     entries = [

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -283,12 +283,13 @@ def total_line(found: Grid, width: int, first: int) -> Line:
         ended = [cell for cell in cells if cell.status in ENDED]
         figures.append((sum(cell.status == "passed" for cell in ended), len(ended)))
     # All in the longest form for which each column has room, and a space after it: two after one with a space in it.
+    # Without room for both the share tells, where it is of as many tests in each column.
+    ways: list[tuple[Callable[[int, int], str], int]] = [(_passed_of_all, 2), (_share_passed, 1)]
+    if len({many for _, many in figures if many}) > 1:
+        ways.insert(1, (lambda passed, many: f"{passed}/{many}", 1))
     forms = [
-        ([form(passed, many) if many else "–" for passed, many in figures], after)
-        for form, after in (
-            (_passed_of_all, 2), (lambda passed, many: f"{passed}/{many}", 1), (_share_passed, 1)
-        )
-    ]  # fmt: skip
+        ([form(passed, many) if many else "–" for passed, many in figures], after) for form, after in ways
+    ]
     told = next(
         (form for form, after in forms if max(map(cell_len, form), default=0) + after <= each), forms[-1][0]
     )
