@@ -69,6 +69,20 @@ async def test_expected_sql_that_cannot_run_is_an_error_before_anybody_is_asked(
     assert attempt.data.settings["not_asked"] is True and attempt.data.actual is None
 
 
+async def test_a_misspelt_database_is_an_error_before_a_python_agent_is_asked(project: WriteProject) -> None:
+    root = nao(project, "SELECT n FROM t", "database: shopp\n")
+    config = (root / "tui_eval.yaml").read_text()
+    (root / "tui_eval.yaml").write_text(
+        config.replace(BOT, "agents:\n  bot: {type: python, function: 'bot:answer'}\n")
+    )
+    (root / "bot.py").write_text(
+        "def answer(message):\n    open('asked', 'a').write('x')\n    return 'one'\n"
+    )
+    (attempt,) = await run(root, trust=True)
+    assert attempt.outcome == "error" and not attempt.replies and not (root / "asked").exists()
+    assert attempt.message == "there is no database 'shopp'; did you mean 'shop'? There is: shop"
+
+
 @pytest.mark.parametrize("columns", ["n", "*"])
 async def test_where_expected_sql_fails_after_the_answer_came_its_rows_are_kept_at_once(
     project: WriteProject, columns: str, monkeypatch: pytest.MonkeyPatch

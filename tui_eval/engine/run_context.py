@@ -35,6 +35,7 @@ from tui_eval.events import Finished
 from tui_eval.guard import fair_share, figures
 from tui_eval.guard.fair_share import in_thread
 from tui_eval.guard.secrets import MASK, Masker
+from tui_eval.guard.spelling import close_to
 from tui_eval.guard.trust import NeedsTrust, Trust
 from tui_eval.model import Attempt, JudgeUse, Usage
 from tui_eval.model_ids import provider_name
@@ -254,6 +255,10 @@ class RunContext(Hosts):
         if (spec := database_spec(self.config, name)) is not None:
             return database(self.config, spec.name, self.trust)
         known = ", ".join(self.config.databases) or "none is configured"
+        if name and self.config.databases:
+            slip = close_to(name, self.config.databases)
+            meant = f"did you mean {slip!r}? There is: {known}" if slip else f"there is: {known}"
+            raise ConfigError(f"there is no database {name!r}; {meant}")
         wanted = f"database {name!r}" if name else "a database"
         raise ConfigError(
             f"{wanted} is not configured ({known}); write `databases: {{{name or 'main'}: {{type: duckdb, "

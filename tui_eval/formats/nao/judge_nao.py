@@ -65,7 +65,8 @@ async def before_asking(evidence: JudgeInput) -> Judgement | None:
     details = DataDetails(reference_sql=assertion.value)
     judgement = Judgement(outcome="error", score=0.0, data=details)
     if services.run_sql is None or services.try_sql is None:
-        judgement.message = _no_database(evidence)
+        judgement.message = await _why_no_database(evidence)
+        details.settings["not_asked"] = True
         told = [seen.rule("no-database", judgement.message)]
         judgement.verdicts = [error_verdict(assertion, judgement.message, told)]
         return judgement
@@ -626,6 +627,17 @@ def _without_verification(assertion: Assertion, evidence: JudgeInput) -> tuple[V
         message = "no verification data"
         return verdict_of(assertion, False, message, [seen.rule("not-verified", message)]), message
     return verdict_of(assertion, True, NO_VERIFICATION, [seen.rule("holds")]), NO_VERIFICATION
+
+
+async def _why_no_database(evidence: JudgeInput) -> str:
+    """Why there is none for a test, before anybody is asked: none is configured, or none of that name."""
+    if evidence.services.try_sql is not None:
+        try:
+            await evidence.services.try_sql(evidence.case.database, "SELECT 1")
+        except Exception as problem:
+            if type(problem).__name__ == "ConfigError" and str(problem).startswith("there is no database "):
+                return str(problem)
+    return _no_database(evidence)
 
 
 def _no_database(evidence: JudgeInput) -> str:
