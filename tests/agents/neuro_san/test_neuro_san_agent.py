@@ -13,6 +13,7 @@ from tests.support import TESTS
 from tests.support.agents import agent, context, of, talk
 from tui_eval.agents import Agent, AgentError, Request
 from tui_eval.agents.neuro_san.neuro_san_stream import NeuroSanStream
+from tui_eval.causes import words_of_pieces
 from tui_eval.events import (
     Event,
     Exchanged,
@@ -309,6 +310,46 @@ async def test_what_the_infrastructure_says_in_place_of_an_answer_is_an_error(
     _, (reply,) = await talk(it, "q", network="n", reference=True)  # the tool's driver judges it
     assert reply.text == told
     await it.close()
+
+
+DOWN = """500: it's "down\""""
+REFUSED = "Error code: 500 - {'error': {'message': 'it\\'s \"down\"', 'type': 'mock', 'code': None}}"
+
+
+@pytest.mark.parametrize(
+    ("told", "words"),
+    [
+        (f"Error from n: Agent stopped due to exception {REFUSED}", DOWN),
+        (f"Agent stopped due to exception {REFUSED}\nFor troubleshooting, visit: https://x.example", DOWN),
+        (f"```json\n{json.dumps({'error': REFUSED, 'tool': 'n'})}\n```", DOWN),
+        ("Agent stopped due to exception Error code: 429 - {'cut': 'of", "429: {'cut': 'of"),
+        ("Agent stopped due to exception Error code: 404", "404"),
+        ("Error from n: Agent stopped due to exception boom", "boom"),
+        ("Agent stopped due to exception ", "Agent stopped due to exception"),
+        ("Agent timed out: max_execution_seconds=2s exceeded.", "Agent timed out: max_execution_seconds=2s exceeded."),
+    ],
+)  # fmt: skip
+async def test_a_failure_of_the_model_is_told_by_the_fact_and_whole_in_its_message(
+    server: NeuroSanServer, it: Agent, told: str, words: str
+) -> None:
+    server.plan.append(Planned(text=told))
+    with pytest.raises(AgentError) as failure:
+        await talk(it, "q", network="n")
+    assert words_of_pieces([failure.value.evidence]) == words
+    assert str(failure.value) == "n: " + " ".join(told.split()) and failure.value.answer == told
+    await it.close()
+
+
+def test_asking_a_model_again_is_told_by_the_fact() -> None:
+    for text, why in (
+        (f"Retrying: the LLM API returned an error (OpenAIAPIError) - {REFUSED}", DOWN),
+        ("Retrying: no output (ValueError) - Expecting value", "no output (ValueError) - Expecting value"),
+    ):
+        origin = [{"tool": "n", "instantiation_index": 1}]
+        line = {"response": {"type": "AGENT_FRAMEWORK", "text": text, "origin": origin}}
+        assert [one for one in NeuroSanStream(1).take(line) if isinstance(one, Retrying)] == [
+            Retrying(why, 0.0)
+        ]
 
 
 def histories(name: str) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import random
 import re
 from collections.abc import Mapping
@@ -99,6 +100,25 @@ def explain(text: str, headers: Mapping[str, str] | None = None) -> str:
             rest.partition("</title>")[0] or one_line(_TAGS.sub(" ", stripped[:_FIRST])) or "an HTML page"
         )
     return one_line(stripped) or "no explanation"
+
+
+_BY_A_CLIENT = re.compile(r"\bError code: (\d{3})(?: - (\{.*\}|.*))?", re.DOTALL)
+
+
+def told_by_client(text: str) -> tuple[int, str] | None:
+    """The status and the reason in what a model's client for Python says of an error answer (openai's, anthropic's:
+    `Error code: 500 - {'error': {'message': 'overloaded'}}`); None where it is not of that form."""
+    if (told := _BY_A_CLIENT.search(text[:_LONGEST])) is None:
+        return None
+    body = told[2] or ""
+    with suppress(ValueError, SyntaxError, MemoryError, RecursionError):
+        if reason := _reason(ast.literal_eval(body)):
+            return int(told[1]), one_line(reason)
+    return int(told[1]), one_line(body)
+
+
+_LONGEST = 10_000
+"""Characters in which a client's words are looked for."""
 
 
 def _reason(value: Any) -> str | None:

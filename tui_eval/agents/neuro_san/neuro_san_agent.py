@@ -358,11 +358,13 @@ class NeuroSanSession(Session):
             failure += f"; {', '.join(reader.unreachable)} was unreachable"
         if failure is not None:
             if not reference:
+                status, fact = reader.fact if reader.failure else (None, failure)
                 raise AgentError(
                     f"{self.network}: {failure}",
+                    status=status,
                     answer=reader.said,
-                    code="reported" if reader.failure else "empty-answer",
-                    said=failure,
+                    code="empty-answer" if not reader.failure else "reported" if status is None else "",
+                    said=fact,
                 )
             yield Note(failure)
         self._carry(reader)

@@ -10,6 +10,7 @@ import re
 from typing import Any
 
 from tui_eval.agents.base import AgentError
+from tui_eval.agents.http.error_answers import told_by_client
 from tui_eval.agents.loose_json import decode, one_line, text_of
 from tui_eval.events import (
     Event,
@@ -48,6 +49,8 @@ _INSTEAD = re.compile(
     re.VERBOSE,
 )
 """What neuro-san 0.6.98 and 0.7.15 answer themselves where no model could: not the agent's words."""
+_WRAPPING = re.compile(r"\s*(?:Error from [^\n]+?: )?(?:Agent stopped due to exception )?")
+"""What stands before the fact in these words."""
 _UNREACHABLE = re.compile(r"Agent/tool (\S+) was unreachable")
 """What it says of a network that another calls, before it goes on without."""
 _FENCED = re.compile(r"\s*```json\s*(\{.*\})\s*```\s*", re.DOTALL)
@@ -103,15 +106,28 @@ class NeuroSanStream:
     def failure(self) -> str | None:
         """What the server says went wrong, where the answer is not one: an error line, or a text
         that reports the model's failure."""
+        return None if (said := self._reported) is None else one_line(text_of(said))
+
+    @property
+    def fact(self) -> tuple[int | None, str]:
+        """The same without what is wrapped around it, and the status with which the model's service refused."""
+        said = self._reported
+        if isinstance(said, str) and (fenced := _FENCED.fullmatch(said)):
+            said = decode(fenced[1])
+        text = text_of(said.get("error") if isinstance(said, dict) else said)
+        if (refused := told_by_client(text)) is not None:
+            return refused
+        return None, one_line(_WRAPPING.sub("", text, 1)) or one_line(text)
+
+    @property
+    def _reported(self) -> str | dict[str, Any] | None:
         if self.errors:
             return self.errors[-1]
         text = self.text
         if isinstance(text, str) and in_place_of_an_answer(text, self._front_man):
-            return one_line(text)
+            return text
         # A network with `structure_formats` hands its own JSON form for errors over as a structure.
-        if not text and _formatted_error(self.structure):
-            return one_line(text_of(self.structure))
-        return None
+        return self.structure if not text and _formatted_error(self.structure) else None
 
     @property
     def _front_man(self) -> str:
@@ -225,7 +241,7 @@ class NeuroSanStream:
         if kind in ("AI", "AGENT_FRAMEWORK"):
             events = self._begin(origin, None)
             if kind == "AGENT_FRAMEWORK" and text.startswith(RETRYING):
-                return [*events, Retrying(one_line(text.removeprefix(RETRYING)), 0.0)]
+                return [*events, Retrying(_why_again(text.removeprefix(RETRYING)), 0.0)]
             if text and sub:
                 events.append(Message(text, sub))
             elif text and self._shown is None:
@@ -304,6 +320,13 @@ class NeuroSanStream:
 
     def _id(self, callee: str) -> str:
         return f"{self.turn}:{callee}"
+
+
+def _why_again(text: str) -> str:
+    """Why a model is asked once more, the fact first."""
+    if (refused := told_by_client(text)) is not None:
+        return f"{refused[0]}: {refused[1]}".removesuffix(": ")
+    return one_line(text)
 
 
 def name_of(origin: list[Any]) -> str:
