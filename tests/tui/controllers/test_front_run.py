@@ -205,7 +205,7 @@ async def test_a_run_whose_place_in_front_another_takes_is_followed_to_its_end(a
     assert {one.info.id for one in alone.state.active} == {run.info.id, later.info.id}
     await end(alone, later, "p")
     await alone.settle()
-    assert alone.front_run.status.words == "● 0/2 H"  # L shows the one that has ended
+    assert alone.front_run.status.words == "● 0/2 L"
     await end(alone, run)
     await alone.settle()
     assert alone.state.active == [] and not alone.state.aside.runs

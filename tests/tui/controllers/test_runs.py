@@ -602,6 +602,20 @@ async def test_where_no_run_goes_on_there_is_none_to_pause_or_cancel(tmp_path: P
     assert (alone.engine.paused, alone.engine.cancelled) == ([], [])
 
 
+async def test_the_run_beside_one_that_has_ended_is_the_one_to_pause_and_cancel(tmp_path: Path) -> None:
+    alone = await on_project(tmp_path, "passed")
+    old, run = alone.state.run, at_work(alone, 0)
+    assert old is not None and alone.state.run is not None
+    alone.state.aside.add(alone.state.run)
+    alone.show_run(old.folder)
+    await alone.press(alone.runs.handlers(), "run.pause")
+    assert alone.engine.paused == [True] and alone.said.startswith("pausing")
+    await alone.press(alone.runs.handlers(), "run.cancel")
+    assert alone.question == "Cancel the run? 2 attempts have not ended."
+    await alone.answer("yes")
+    assert alone.engine.cancelled == [(run.info.id, None)]
+
+
 async def test_the_run_is_cancelled_after_asking(tmp_path: Path) -> None:
     alone = await on_project(tmp_path)
     run = at_work(alone, 0)

@@ -28,7 +28,7 @@ from tui_eval.tui.controllers.places import PlaceController
 from tui_eval.tui.front import Front, LiveText, RunChanged, SuitesChanged
 from tui_eval.tui.loaders.follower import Follower, RunNews, counted_with, trust_wanted
 from tui_eval.tui.services import Core, Window
-from tui_eval.tui.state.runs.run_facts import progress_words, status_words, summary
+from tui_eval.tui.state.runs.run_facts import status_words, summary
 from tui_eval.tui.state.runs.run_group import RunGroup
 from tui_eval.tui.state.runs.run_view import RunView
 from tui_eval.tui.state.runs.step_view import WAITS
@@ -79,6 +79,8 @@ class FrontRun:
         """When the past of cases was read last, on the monotonic clock."""
         self.followers: dict[str, Follower] = {}
         self._going_aside: set[str] = set()
+        self._beside: set[str] = set()
+        """Runs that were found at work while an ended one was in front: it stays there."""
         self._opened: Path | None = None
         """The run that was opened last: its engine is attached to where it is at work."""
         self._whole: Path | None = None
@@ -90,16 +92,18 @@ class FrontRun:
         return True
 
     def follow_what_runs(self) -> None:
-        """Where no run is in front, follow the newest that is at work, whoever started it: a line that dropped or
-        a terminal that was closed has ended no run."""
+        """Where none goes on, follow the newest run that is at work, whoever started it: a line that dropped or a terminal
+        that was closed has ended no run. One in front that has ended stays there."""
 
         def look() -> tuple[Path, RunInfo] | None:
             alive = filter(is_alive, islice(Store(self.state.root).run_folders(), LOOKED_AT))
             return next(((folder, info) for folder in alive if (info := _going_on(folder))), None)
 
         def take(found: tuple[Path, RunInfo] | None) -> None:
-            if found is not None and self.state.run is None and not self.followers:
-                self.begin_with(found[0])
+            state = self.state
+            unread = any(state.find_run(name) is None for name in self.followers)
+            if found is not None and not unread and not state.going_on and not state.find_run(found[0].name):
+                self.begin_with(found[0], beside=state.run is not None)
                 paused = found[1].state == "paused"
                 self._notices.say(
                     "a run is paused: L shows it, P goes on" if paused else "a run goes on: L shows it"
@@ -126,10 +130,18 @@ class FrontRun:
             self.begin_with(folder)
         self._places.run_over()
 
-    def begin_with(self, folder: Path) -> None:
+    def bring(self) -> None:
+        """Bring the run that goes on to the front, where it is beside it."""
+        run = self.state.going_on
+        if run is not None and run is not self.state.run:
+            self.state.unread = ""
+            self._to_front(run)
+            self._places.post(RunChanged([], True))
+
+    def begin_with(self, folder: Path, *, beside: bool = False) -> None:
         """Follow a run that was opened, not started, here."""
         self._opened = folder
-        self.follow(folder)
+        self.follow(folder, beside=beside)
 
     def go_back_to(self, step: Path) -> None:
         """Follow a step that another app has left, and attach to its engine."""
@@ -141,11 +153,11 @@ class FrontRun:
         for follower in self.followers.values():
             follower.stop()
 
-    def follow(self, folder: Path, *, aside: bool = False) -> None:
+    def follow(self, folder: Path, *, aside: bool = False, beside: bool = False) -> None:
         """Follow this run from now on; its first news make it `state.run`, but not where it goes on `aside`
-        (one case run again, or stepped through): then the run in front stays there."""
-        if aside:
-            self._going_aside.add(folder.name)
+        (one case run again, or stepped through) or was found at work `beside` one: then the run in front stays there."""
+        for wanted, names in ((aside, self._going_aside), (beside, self._beside)):
+            (names.add if wanted else names.discard)(folder.name)
         place = self._places.place
         self._core.state.begun_elsewhere = "" if place is not None and place.kind == "run" else folder.name
         self.disks.look()
@@ -216,7 +228,9 @@ class FrontRun:
         one is shown within it."""
         state = self.state
         aside = view.info.id in self._going_aside
+        beside = view.info.id in self._beside
         self._going_aside.discard(view.info.id)
+        self._beside.discard(view.info.id)
         group, front = state.group, state.run
         if group is None or front is None or group.find_run(view.info.id) is not None:
             return False
@@ -226,7 +240,9 @@ class FrontRun:
                 return False
             group.add(view)
             return True
-        if not aside or (not stepped and (front.info.stepped or len(group.cases) <= len(view.cases))):
+        if not beside and (
+            not aside or (not stepped and (front.info.stepped or len(group.cases) <= len(view.cases)))
+        ):
             return False  # the one in front was no more than this
         state.aside.add(view)
         return True
@@ -273,6 +289,10 @@ class FrontRun:
         place = self._places.place
         return place is not None and place.kind == "run"
 
+    def _is_in_front(self, run: RunView) -> bool:
+        group = self.state.group
+        return group is not None and group.find_run(run.info.id) is not None
+
     def _run_ended(self, run: RunView, rang: bool) -> None:
         if rang and not self._window.app_focus:
             self._window.bell()
@@ -282,7 +302,7 @@ class FrontRun:
             # Of one that was killed the note says something else: nobody has written why.
             why = (run.info.finished_at and run.info.note) or "its engine has ended"
             self._notices.problem(f"run {run.info.id} was interrupted: {why} (H, then u goes on; {log})")
-        elif rang and not self._shown and not run.info.stepped:
+        elif rang and not (self._shown and self._is_in_front(run)) and not run.info.stepped:
             self._notices.say(f"run {summary(run)}")
         bad = [row.id for row in run.attempts.values() if row.outcome == "error"]
         for row in run.attempts.values():
@@ -454,14 +474,15 @@ class RunStatus:
 
     @property
     def words(self) -> str:
-        """`● 36/109 ✓31 ✗5 ~29s L`, of a run beside one in front that has ended with the key of Runs; where nothing
-        runs, the case whose step waits; else empty."""
-        run, symbols, now = self._run, self._core.symbols, time.time()
+        """`● 36/109 ✓31 ✗5 ~29s L`; where nothing runs, the case whose step waits; else empty. The screen of the run that
+        goes on needs no words of it."""
+        place, state = self._footers.place, self._core.state
+        run, shown = state.going_on, place is not None and place.kind == "run"
         if run is None:
-            return self._step_words
-        if run is self._core.state.run:
-            return status_words(run, symbols, now)
-        return f"{progress_words(run, symbols, now)} H"
+            return "" if shown else self._step_words
+        if shown and run is state.run:
+            return ""
+        return status_words(run, self._core.symbols, time.time())
 
     @property
     def _step_words(self) -> str:
@@ -479,23 +500,14 @@ class RunStatus:
                     return f"step {'waits' if row.detail.startswith(WAITS) else 'runs'}: {name} b"
         return ""
 
-    @property
-    def _run(self) -> RunView | None:
-        """The run in front where it is at work, else the last of those beside it that are, steps apart."""
-        front = self._core.state.run
-        if front is not None and front.active and not front.info.stepped:
-            return front
-        others = self._core.state.active
-        return next((run for run in reversed(others) if not run.info.stepped), None)
-
     def begin(self) -> None:
         """A run has news: look from now on, until it has ended."""
-        if self._timer is None and (self._run is not None or self.words != self._told):
+        if self._timer is None and (self._core.state.going_on is not None or self.words != self._told):
             self._timer = self._core.tasks.every(EVERY, self._look)
             self._look()
 
     def _look(self) -> None:
-        if self._run is None and self._timer is not None:
+        if self._core.state.going_on is None and self._timer is not None:
             self._timer.stop()
             self._timer = None
         words = self.words

@@ -103,10 +103,8 @@ class Controllers:
         self.mouse.take_settings()
 
     def _status(self) -> str:
-        """The end of every footer: what runs, unless the screen is about that, and what is watched."""
-        place = self.places.place
-        running = "" if place is not None and place.kind == "run" else self.front_run.status.words
-        return "  ".join(words for words in (self.watching.words, running) if words)
+        """The end of every footer: what runs, and what is watched."""
+        return "  ".join(words for words in (self.watching.words, self.front_run.status.words) if words)
 
     def _remember(self) -> None:
         """How things are looked at, for the next time."""

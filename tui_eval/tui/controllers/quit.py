@@ -71,7 +71,7 @@ class QuitController:
             ("s", "stop", "stop it and leave"),
             ("esc", "stay", "stay"),
         ]
-        run = self._core.state.run
+        run = self._core.state.going_on or self._core.state.run
         if run is not None and run.info.id in self._core.engines.out_of_reach:
             del answers[1]
         self._places.ask("A run goes on.", answers, answer)

@@ -278,8 +278,8 @@ class RunController:
             cancel("yes")
 
     def cancel_run(self) -> None:
-        """Cancel the run, after asking."""
-        run = self.state.run
+        """Cancel the run that goes on, after asking."""
+        run = self.state.going_on or self.state.run
         if run is None or not run.active:
             self._notices.say("no run goes on")
             return
@@ -287,11 +287,13 @@ class RunController:
         self._places.ask(
             f"Cancel the run? {left:,} attempt{'s have' if left != 1 else ' has'} not ended.",
             [("y", "yes", "cancel them"), ("n", "no", "no")],
-            lambda value: self.cancel(None) if value == "yes" else None,
+            lambda value: self.cancel(None, run.info.id) if value == "yes" else None,
+            [] if run is self.state.run else [f"It is {run.info.id}; L shows it."],
         )
 
     def show(self) -> None:
-        """The run in front; where none has been yet, or but a step, one that is at work, else the newest."""
+        """The run that goes on, else the one in front; where none has been, or but a step, one at work, else the newest."""
+        self._front_run.bring()
         front = self.state.run
         nothing = not self.opening if front is None else front.info.stepped and not self.starting
         if not (nothing and self._front_run.open_newest()):
@@ -718,8 +720,8 @@ class RunController:
             self._core.tasks.soon(self._core.engines.of(run).cancel(run.info.id, refs))
 
     def pause(self) -> None:
-        """Pause the run, or go on."""
-        run = self.state.run
+        """Pause the run that goes on, or go on."""
+        run = self.state.going_on or self.state.run
         if run is None or not run.active:
             self._notices.say("no run to pause")
             return

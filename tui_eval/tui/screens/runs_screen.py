@@ -370,9 +370,9 @@ class RunsScreen(Place, inherit_bindings=False):
 
     def _ours(self) -> set[str]:
         services = self.services
-        group = services.state.group
-        runs = group.active if group is not None else []
-        return {run.info.id for run in runs if run.info.id not in services.engines.out_of_reach}
+        return {
+            run.info.id for run in services.state.active if run.info.id not in services.engines.out_of_reach
+        }
 
     def on_resize(self) -> None:
         """Titles and figures depend on the width."""

@@ -105,7 +105,7 @@ class AppState:
     """One item per case of the suites, in the order of suite and file."""
     by_id: dict[str, CaseItem] = field(default_factory=dict)
     run: RunView | None = None
-    """The run that `L` shows: the one started or opened last."""
+    """The run in front: the one started or opened last."""
     unread: str = ""
     """Why the run opened last cannot be read; empty where it can be."""
     group: RunGroup | None = None
@@ -143,6 +143,15 @@ class AppState:
     def active(self) -> list[RunView]:
         """Runs that an engine is at work on, in front or beside it."""
         return [*(self.group.active if self.group is not None else ()), *self.aside.active]
+
+    @property
+    def going_on(self) -> RunView | None:
+        """The run at work that every screen tells of: the one in front, else the last of those beside it; a step is
+        none."""
+        front = self.run
+        if front is not None and front.active and not front.info.stepped:
+            return front
+        return next((run for run in reversed(self.active) if not run.info.stepped), None)
 
     @property
     def shown_root(self) -> str:
