@@ -120,6 +120,32 @@ def test_notes_alone_are_0(cli: Cli) -> None:
     assert " 0 errors, 5 notes" in result.out.splitlines()[-1]
 
 
+def test_secrets_in_names_are_masked_wherever_names_are_listed(
+    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    secret = "sk-abcdefghij0123456789"
+    monkeypatch.setenv("MY_API_KEY", secret)
+    (tmp_path / "suite.yaml").write_text(
+        f"agent: offline\ntest_cases:\n  - {{name: 'log in with {secret}', input: a, expected: {{should_contain: [o]}}}}\n"
+        f"  - {{name: 'no {secret}', input: a, expected: {{should_contian: ['{secret}']}}}}\n"
+    )
+    listed = cli("list", str(tmp_path))
+    assert "  log in with •••" in listed.out
+    chosen = [
+        cli("run", str(tmp_path), *words)
+        for words in (
+            ["-s", "nosuch"],
+            ["-s", ","],
+            ["--filter-metadata", "a=b"],
+            ["--filter-pattern", "zzz"],
+        )
+    ]
+    assert "log in with •••" in chosen[0].err and "log in with •••" in chosen[1].err
+    checked = cli("check", str(tmp_path))
+    for told in (listed, checked, *chosen):
+        assert told.code and secret not in told.out + told.err
+
+
 def test_secrets_of_graders_are_masked(cli: Cli, tmp_path: Path) -> None:
     (tmp_path / "promptfooconfig.yaml").write_text("""\
 prompts: [hi]

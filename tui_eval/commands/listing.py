@@ -18,8 +18,9 @@ from tui_eval.commands.output import (
     say,
     say_json,
 )
-from tui_eval.config.project import Config, load, read_withheld
+from tui_eval.config.project import Config, load, read_withheld, secrets
 from tui_eval.formats import reading
+from tui_eval.guard.secrets import Masker
 from tui_eval.guard.text import visible
 from tui_eval.guard.trust import Trust
 from tui_eval.guard.trust_store import trust_for
@@ -54,26 +55,28 @@ def list_cases(
     """Print the cases; problems go to stderr, and readable cases print whatever the others are."""
     config, _, loaded, problems = load_paths(paths, config_file, trust, configs)
     cases = reading.all_cases(loaded)
-    errors = report_problems(problems)
-    if as_json:
-        from tui_eval.config.project import secrets
-        from tui_eval.engine.kept_cases import KeptCases
-        from tui_eval.guard.secrets import Masker
+    from tui_eval.engine.kept_cases import KeptCases
 
-        kept = KeptCases(Masker(secrets(config))).kept
-        say_json([describe(kept(case)) for case in cases])
+    masker = Masker(secrets(config))
+    kept = KeptCases(masker)
+    for case in cases:
+        kept.learn(case)
+    errors = report_problems(masker.value(problems))
+    if as_json:
+        say_json([describe(kept.kept(case)) for case in cases])
     else:
         suite, nothing = None, 0
         for case, name in zip(cases, called(cases, which_tests(cases)), strict=True):
             if case.suite != suite:
                 suite = case.suite
-                say(visible(f"{suite}  ({case.format})", newlines=False))
+                say(visible(masker.text(f"{suite}  ({case.format})"), newlines=False))
             extra = f"  ×{case.attempts}, {case.required} must pass" if case.attempts > 1 else ""
             agent = f"  [{case.agent}]" if case.agent else ""
             idle = asserts_nothing(case)
             extra += "  (asserts nothing)" if idle else ""
             nothing += idle
-            say(visible(f"  {full_name(name, case.variant)}{agent}{extra}", newlines=False))
+            line = masker.text(f"  {full_name(name, case.variant)}{agent}{extra}")
+            say(visible(line, newlines=False))
         total = f"{counted(len(cases), 'case')} in {counted(len({case.suite for case in cases}), 'suite')}"
         say(f"{total}, {nothing} {'assert' if nothing > 1 else 'asserts'} nothing" if nothing else total)
     if errors:

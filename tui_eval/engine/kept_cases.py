@@ -37,7 +37,7 @@ class KeptCases:
 
     def kept(self, case: Case) -> Case:
         """The case without secrets, those of its own provider and of its graders included."""
-        self._learn(case)
+        self.learn(case)
         masker = self._masker
         if not masker:
             return case
@@ -46,7 +46,8 @@ class KeptCases:
             return case
         return msgspec.convert(masker.value(msgspec.json.decode(body)), Case)
 
-    def _learn(self, case: Case) -> None:
+    def learn(self, case: Case) -> None:
+        """Have the secrets of a case's own provider and of its graders masked from now on."""
         its_format = format_of(case.format)
         given = [one for one in its_format.providers(case) if isinstance(one, dict)]
         # Cases of one provider follow one another, and those of several take turns.

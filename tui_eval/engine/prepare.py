@@ -33,6 +33,7 @@ from tui_eval.engine.attempt import continuing
 from tui_eval.engine.cached_session import Answers
 from tui_eval.engine.changed import VerdictSettings, changed, provenance_in
 from tui_eval.engine.fingerprints import Fingerprints, unlisted_data
+from tui_eval.engine.kept_cases import KeptCases
 from tui_eval.engine.places.chosen_place import check_place
 from tui_eval.engine.plan import Job, plan, without_provider_twins
 from tui_eval.engine.request import RunRequest
@@ -195,6 +196,7 @@ def prepare(
     chooses = shard is not None or hooked or names_columns(request)
     named, chosen = request, cases
     environment = RunContext(config, trust)
+    problems = environment.masker.value(problems)
     latest = functools.cache(functools.partial(_history, config.root, cases, environment.masker))
     environment.answers = kept_answers(config, trust, request)
     planned_shard: PlannedShard | None = None
@@ -213,6 +215,11 @@ def prepare(
             mark_failed(jobs, environment)
     except NothingLeft as error:
         raise NothingToRun(f"{error}{_not_known(config.root)}", problems) from None
+    except SelectionError as error:  # it says what there is: cases' names may hold secrets
+        hidden = KeptCases(environment.masker)
+        for case in candidates(loaded, named):
+            hidden.learn(case)
+        raise SelectionError(environment.masker.text(str(error))) from None
     if not jobs:
         raise NothingToRun("the filters leave no case to run", problems)
     if request.changed_only:
