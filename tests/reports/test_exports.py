@@ -20,6 +20,7 @@ import pytest
 from tests.store.test_store import attempt
 from tui_eval.guard.text import storable, visible_json
 from tui_eval.model import Case, DataDetails, Entry, Turn, Usage, Verdict
+from tui_eval.reports import export as export_module
 from tui_eval.reports import promptfoo_json, results
 from tui_eval.reports.export import KINDS, ExportError, check_writable, export
 from tui_eval.store.reader import RunReader
@@ -320,6 +321,24 @@ def test_a_pipe_is_written_into(reader: RunReader, tmp_path: Path) -> None:
     export(reader, pipe)
     waiting.join(20)
     assert pipe.is_fifo() and [json.loads(line) for line in got[0].splitlines()]
+
+
+def test_a_pipe_that_nobody_reads_is_waited_for_and_says_so(
+    reader: RunReader, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pipe = tmp_path / "pipe.jsonl"
+    os.mkfifo(pipe)
+    monkeypatch.setattr(export_module, "READER_SECONDS", 0.0)
+    with pytest.raises(ExportError, match=r"pipe\.jsonl: cannot be written: no program reads this pipe"):
+        export(reader, pipe)
+    monkeypatch.setattr(export_module, "READER_SECONDS", 60.0)
+    got: list[str] = []
+    late = threading.Thread(target=lambda: got.append(pipe.read_text()))
+    monkeypatch.setattr(export_module.time, "sleep", lambda seconds: late.start() if not late.ident else None)
+    export(reader, pipe)
+    late.join(20)
+    assert [json.loads(line) for line in got[0].splitlines()]
+    assert capsys.readouterr().err.endswith("pipe.jsonl: waiting for what reads this pipe\n")
 
 
 @pytest.mark.parametrize("place", ["/dev/fd", "/proc/self/fd"])

@@ -12,13 +12,14 @@ import secrets
 import shutil
 import sys
 import tempfile
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
 from tui_eval import extensions
 from tui_eval.guard.figures import dropped_figures
-from tui_eval.guard.text import clip
+from tui_eval.guard.text import clip, visible
 from tui_eval.store.reader import RunReader
 from tui_eval.store.run_folders import StoreError
 
@@ -131,11 +132,40 @@ class _Target(NamedTuple):
             file.replace(self.path)
             return
         sys.stdout.flush()
-        handle = os.open(self.path, os.O_WRONLY) if self.handle is None else os.dup(self.handle)
+        handle = _opened(self.path) if self.handle is None else os.dup(self.handle)
         with open(handle, "wb") as stream, open(file, "rb") as written:
             shutil.copyfileobj(written, stream)
 
 
+def _opened(path: Path) -> int:
+    """A pipe or a device to be written to. Of a pipe's reader it is waited for a while, and said so: opened as usual it
+    would wait for ever, whatever signal comes.
+
+    Raises:
+        OSError: nobody reads it, or it cannot be written.
+    """
+    until, said = time.monotonic() + READER_SECONDS, False
+    while True:
+        try:
+            handle = os.open(path, os.O_WRONLY | os.O_NONBLOCK)
+        except OSError as error:
+            if error.errno != errno.ENXIO or not path.is_fifo():
+                raise
+            if time.monotonic() > until:
+                raise OSError(errno.ENXIO, "no program reads this pipe") from None
+            if not said:
+                said = True
+                print(
+                    f"{visible(str(path), newlines=False)}: waiting for what reads this pipe", file=sys.stderr
+                )
+            time.sleep(0.05)
+        else:
+            os.set_blocking(handle, True)
+            return handle
+
+
+READER_SECONDS = 15.0
+"""How long it is waited for a program that reads a named pipe."""
 _LINKS = 40
 _OPEN = re.compile(rf"/proc/(?:{os.getpid()}|self)/fd|/dev/fd")
 
