@@ -94,7 +94,7 @@ KEYS: tuple[Key, ...] = (
         "judge the recorded answer again, sending nothing",
         "everywhere",
     ),
-    Key("run.failed", "R", "rerun what did not pass", "everywhere", "rerun failed"),
+    Key("run.failed", "R", "rerun what did not pass (of a line: below it)", "everywhere", "rerun failed"),
     Key("run.pause", "P", "pause or resume the run", "everywhere", "pause"),
     Key("case.cancel", "x", "cancel the case", "everywhere", "cancel"),
     Key("run.cancel", "X", "cancel the run (asks)", "everywhere"),

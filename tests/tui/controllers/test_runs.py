@@ -9,13 +9,14 @@ from typing import Any, cast
 import pytest
 
 from tests.support.alone import Alone, FakeList, on_project
-from tests.support.live_run import FakeEngine, LiveRun, project
+from tests.support.live_run import SUITE, FakeEngine, LiveRun, project
 from tui_eval.engine.request import RequestCell, RunRequest
 from tui_eval.model import Outcome
 from tui_eval.tui.controllers.front_run import waiting_step
 from tui_eval.tui.controllers.runs import MOST_ROWS
 from tui_eval.tui.loaders.follower import RunNews
 from tui_eval.tui.state.app_state import CasePointer
+from tui_eval.tui.state.lists.case_tree import TreeLine
 from tui_eval.tui.state.run_requests import RunChoice
 
 REFUND, GREETS, CALMS = "refund is approved", "greets by name", "calms an angry customer"
@@ -381,6 +382,47 @@ async def test_what_failed_of_the_run_in_front_is_run_as_a_part_of_it(tmp_path: 
     run = alone.state.run  # of before: the run that the key starts comes to the front in its own time
     await alone.press(alone.runs.handlers(), "run.failed")
     assert run is not None and alone.asked == [REFUND, CALMS] and alone.request.linked_to == run.info.id
+    alone.front_run.stop()
+
+
+async def test_on_a_line_that_stands_for_several_what_did_not_pass_below_it_is_run(tmp_path: Path) -> None:
+    """A file, a test or a cause: it ran everything that did not pass in the project, unasked."""
+    other = SUITE.replace(REFUND, "asks").replace(GREETS, "waits").replace(CALMS, "leaves")
+    alone = await on_project(tmp_path, suites={"suites/support.yaml": SUITE, "suites/other.yaml": other})
+    alone.past(REFUND, "failed")
+    alone.past(GREETS, "passed")
+    alone.past("asks", "error")
+    alone.past("waits", "passed")
+    alone.list.line = TreeLine("suite", "suites/other.yaml", 0, "other", path="suites/other.yaml")
+    await alone.press(alone.runs.handlers(), "run.failed")
+    assert alone.asked == ["asks"] and len(alone.engine.requests) == 1
+    alone.front_run.stop()
+
+
+async def test_on_a_line_below_which_all_passed_nothing_is_run_and_it_is_said_where_something_is(
+    tmp_path: Path,
+) -> None:
+    alone = await on_project(tmp_path)
+    alone.past(REFUND, "failed")
+    alone.list.line = TreeLine("suite", "elsewhere.yaml", 0, "elsewhere", path="elsewhere.yaml")
+    await alone.press(alone.runs.handlers(), "run.failed")
+    assert alone.said == "nothing to rerun on this line: on a case's row R runs all 1 that did not pass"
+    assert not alone.engine.requests
+
+
+async def test_while_suites_are_being_read_a_person_is_asked_whether_those_read_are_meant(
+    tmp_path: Path,
+) -> None:
+    alone = await on_project(tmp_path)
+    alone.past(REFUND, "failed")
+    alone.state.loading = True
+    await alone.press(alone.runs.handlers(), "run.failed")
+    assert alone.question.startswith("The suites are still being read. Rerun the 1 read so far")
+    await alone.answer("no")
+    assert not alone.engine.requests
+    await alone.press(alone.runs.handlers(), "run.failed")
+    await alone.answer("run")
+    assert alone.asked == [REFUND]
     alone.front_run.stop()
 
 

@@ -187,21 +187,35 @@ class RunController:
         self.start(entries, show=len(entries) > 1 or (front is not None and front.kind == "run"))
 
     def rerun_failed(self) -> None:
-        """Run what did not pass again."""
-        place = self._places.list_in_front
-        entries = not_passed(place.shown_entries()) if place is not None else []
+        """Run what did not pass again: below the line under the cursor, of a case's row everything shown."""
+        place, front = self._places.list_in_front, self._places.place
+        rows = place.shown_entries() if place is not None else ()
+        line = place.line_under_cursor() if place is not None and place is front else None
+        below = place.cases_under_cursor() if place and line is not None and line.entry is None else rows
+        entries = not_passed(below)
         if not entries:
-            rows = place.shown_entries() if place is not None else ()
-            at_work = sum(row.status in GOES_ON for row in rows)
-            self._notices.say(
-                f"nothing has failed so far: {at_work:,} not ended"
-                if at_work
-                else "everything shown has passed"
-            )
+            at_work = sum(row.status in GOES_ON for row in below)
+            elsewhere = len(not_passed(rows)) if below is not rows else 0
+            if at_work:
+                said = f"nothing has failed so far: {at_work:,} not ended"
+            elif elsewhere:
+                said = f"nothing to rerun on this line: on a case's row R runs all {elsewhere:,} that did not pass"
+            else:
+                said = "everything shown has passed"
+            self._notices.say(said)
             return
         run = self.state.run
         of_run = place is not None and place.kind == "run" and run is not None
-        self.start(entries, linked_to=run.info.id if of_run and run else None, in_their_columns=True)
+        linked_to = run.info.id if of_run and run else None
+        start = partial(self.start, entries, linked_to=linked_to, in_their_columns=True)
+        if below is not rows or of_run or not self.state.loading:
+            start()
+            return
+        self._places.ask(
+            f"The suites are still being read. Rerun the {len(entries):,} read so far that did not pass?",
+            [("y", "run", "rerun these"), ("n", "no", "no: wait until all have been read")],
+            lambda value: start() if value == "run" else None,
+        )
 
     def add_attempt(self) -> None:
         """One more attempt of the case, or of each row of a test."""

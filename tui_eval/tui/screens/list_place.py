@@ -27,7 +27,7 @@ from tui_eval.tui.state.case.transcript_view import build
 from tui_eval.tui.state.lists.case_entry import CaseRow
 from tui_eval.tui.state.lists.case_sources import CaseSource
 from tui_eval.tui.state.lists.case_tree import Tree, TreeLine, View
-from tui_eval.tui.state.lists.entries import failing, meant
+from tui_eval.tui.state.lists.entries import NOT_PASSED, failing, meant, not_passed
 from tui_eval.tui.terminal import clipboard
 from tui_eval.tui.widgets.bars import KeyHints
 from tui_eval.tui.widgets.case_list import CaseList
@@ -465,7 +465,7 @@ def useful(
         found.add("case.cancel")
     if tree.shown:
         found.add("run.all")
-    if standing.not_passed:
+    if standing.not_passed and _not_passed_here(line):
         found.add("run.failed")
     if standing.failing > _failing_here(line):
         found.add("failure.next")
@@ -484,6 +484,13 @@ def failed_here(line: TreeLine | None) -> bool:
 
 def _holds_cases(line: TreeLine) -> bool:
     return line.entry is not None or bool(line.members) or line.counts.total() > 0
+
+
+def _not_passed_here(line: TreeLine | None) -> bool:
+    """Whether `R` would run something: of a row it speaks of everything shown, of another line of what is below it."""
+    if line is None or line.entry is not None:
+        return True
+    return any(line.counts[status] for status in NOT_PASSED) or bool(not_passed(line.members))
 
 
 def _works(line: TreeLine) -> bool:

@@ -21,6 +21,8 @@ from tui_eval.tui.state.text import formatting
 
 OF_COLUMN = "\x1f"
 """What stands in the key of an entry before its column, where its case has several."""
+NOT_PASSED = ("failed", "error", "cancelled", "skipped", NOT_RUN)
+"""Statuses of a case that did not pass when it was run."""
 _STATES = {"waiting": "w", "running": "r", "retrying": "t"}
 ATTEMPT_STATUSES = {
     "p": "passed",
@@ -300,8 +302,7 @@ def failing(entry: CaseRow) -> bool:
 
 def not_passed(entries: Iterable[CaseRow]) -> list[CaseRow]:
     """What `R` runs again."""
-    bad = ("failed", "error", "cancelled", "skipped", NOT_RUN)
-    return [one for one in entries if one.flaky or one.status in bad]
+    return [one for one in entries if one.flaky or one.status in NOT_PASSED]
 
 
 def _told_apart(entries: list[CaseRow]) -> list[CaseRow]:
