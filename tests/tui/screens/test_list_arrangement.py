@@ -216,3 +216,33 @@ async def test_the_grid_does_not_make_the_rows_of_many_cases_while_keys_wait(tmp
         for work, then in begun:
             then(work())
         await until(lambda: "reading" not in screen_text(app), pilot)
+
+
+async def test_the_head_of_a_rerun_counts_what_has_ended_whenever_the_rows_are_made(tmp_path, monkeypatch):
+    """It counted rows: there were none yet (`of 0 ✓0 ✗0`), or they were redrawn seconds after the run had gone on."""
+    root = project(tmp_path)
+    names = [f"case {number}" for number in range(4)]
+    first = LiveRun(root, names)
+    first.all_done(["failed"] * 4)
+    async with running_app(root, (120, 30), open_run=first.folder, engine=FakeEngine(root)) as (app, pilot):
+        await until(lambda: isinstance(app.screen, RunScreen) and "✗ 4" in screen_text(app), pilot)
+        screen = app.screen
+        begun = kept_waiting(monkeypatch, "entries")
+        again = LiveRun(root, names[:3], linked_to=first.info.id)
+        monkeypatch.setattr(list_arrangement, "MANY", 2)
+        screen.arrangement.rows = {}
+        app.front_run.follow(again.folder)
+        await until(lambda: app.state.run.info.id == again.info.id and screen.arrangement.busy, pilot)
+        again.done(0, "passed")
+        await until(lambda: app.state.run.counts.done == 1, pilot)
+        screen._show_facts()
+        assert "1/3" in screen_text(app) and "✓ 1" in screen_text(app) and "of 0" not in screen_text(app)
+        work, then = begun[-1]
+        then(work())
+        monkeypatch.setattr(list_arrangement.ListArrangement, "replace_some", lambda *_: False)
+        monkeypatch.setattr(RunScreen, "_flush", lambda *_, **__: None)  # the lines are redrawn later
+        again.done(1, "passed")
+        await until(lambda: app.state.run.counts.done == 2, pilot)
+        await until(lambda: "2/3" in screen_text(app) and "of 4" in screen_text(app), pilot)
+        assert "✓ 2" in screen_text(app) and "✗ 1" in screen_text(app)
+        again.finish()

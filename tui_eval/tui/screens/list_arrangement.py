@@ -5,6 +5,7 @@ Many rows and their lines are made in a thread: no key waits for a hundred thous
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from time import monotonic, thread_time
@@ -276,6 +277,18 @@ class ListArrangement:
     def busy(self) -> bool:
         """Whether a thread makes all rows."""
         return self._late is not None
+
+    def tally(self, now: Mapping[str, str]) -> Counter[str] | None:
+        """How many cases have each status, some of them another one `now` than their rows say; None while a thread
+        makes the rows: those there are may be none, or of long ago."""
+        if self.busy:
+            return None
+        found = Counter(row.status for row in self.rows.values())
+        for key, status in now.items():
+            if key in self.rows:
+                found[self.rows[key].status] -= 1
+            found[status] += 1
+        return found
 
     def up_to_date(self) -> bool:
         """Whether nothing has changed since the entries were made."""

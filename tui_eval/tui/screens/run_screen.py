@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from rich.cells import cell_len
@@ -402,8 +401,10 @@ class RunScreen(ListPlace, inherit_bindings=False):
         group = services.state.group
         several = group is not None and len(group.runs) > 1
         whole = None
-        if several:
-            whole = Counter(entry.status for entry in self.arrangement.rows.values())
+        if group is not None and several:
+            # What has changed since the lines were redrawn counts: it is in what the run says is done, too.
+            changed = {key: group.status(key) for key in self._dirty if key in group.cases}
+            whole = self.arrangement.tally(changed)
 
         def fitted(width: int) -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:
             figures = figures_line(run, services.symbols, now(), max(20, width - used), alone=not several)
