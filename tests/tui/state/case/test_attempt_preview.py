@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.tui.state.case.test_case_why import said
 from tests.tui.state.case.test_nearest_in_meaning import lacking
 from tui_eval.model import Attempt, Case, DataDetails, Entry, Turn, Usage, Verdict
@@ -113,15 +115,38 @@ def test_calls_of_one_tool_in_a_row_are_one_line_so_that_the_reply_is_seen() -> 
     other = Entry(1, "tool_call", name="open_ticket", call_id="t")
     attempt.transcript = [*calls, other, *attempt.transcript]
     shown = [line for line in said(brief_lines(content(attempt))) if "↳" in line]
-    assert shown == ['↳ 6 × search {"page": 0}', "↳ open_ticket"]
+    pages = " · ".join(f'{{"page": {page}}}' for page in range(6))
+    assert shown == [f"↳ 6 × search {pages}", "↳ open_ticket"]
     failing = Entry(1, "tool_result", name="search", error="down", call_id="c2")
     attempt.transcript[5] = failing
     shown = said(brief_lines(content(attempt)))
     assert [line for line in shown if "search" in line or line == "down"] == [
-        '↳ 3 × search {"page": 0}',
+        '↳ 3 × search {"page": 0} · {"page": 1} · {"page": 2}',
         "down",
-        '↳ 3 × search {"page": 3}',
+        '↳ 3 × search {"page": 3} · {"page": 4} · {"page": 5}',
     ]
+
+
+@pytest.mark.parametrize(
+    ("asked", "words"),
+    [
+        (['"a"'] * 3, ' {"q": "a"}'),
+        (['"a"', '"b"', '"a"'], ' 2 × {"q": "a"} · {"q": "b"}'),
+        (["", '"b"', '"b"'], ' () · 2 × {"q": "b"}'),
+        (["", "", ""], ""),
+        ([f'"{"x" * 90}{end}"' for end in "abc"], f' {{"q": "{"x" * 32}… · {{"q": "{"x" * 32}… · … 1 more'),
+    ],
+)
+def test_calls_that_are_alike_are_told_apart_from_those_with_other_arguments(
+    asked: list[str], words: str
+) -> None:
+    attempt = lacking("2 years")
+    calls = [
+        Entry(1, "tool_call", name="search", arguments={"q": value[1:-1]} if value else None, call_id=str(at))
+        for at, value in enumerate(asked)
+    ]
+    attempt.transcript = [*calls, *attempt.transcript]
+    assert [line for line in said(brief_lines(content(attempt))) if "↳" in line] == [f"↳ 3 × search{words}"]
 
 
 def test_a_verdict_on_a_turn_that_is_not_shown_names_it() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import chain
 
@@ -23,6 +24,7 @@ from tui_eval.tui.state.case.verdict_lines import (
     units_of,
     word_of,
 )
+from tui_eval.tui.state.text.fitting import shorten
 from tui_eval.tui.state.text.json_lines import parsed, short
 from tui_eval.tui.state.text.lines import Line, Span, one_line, text_lines
 
@@ -220,12 +222,13 @@ def _said(
             continue  # it stands above
         answer = attempt.transcript[node.answer].text if handed and node.answer is not None else ""
         marks = Expectations(looks, attempt) if entry.agent == replying else None
-        for line in _of_entry(entry, marks, several and not depth, answer, again.get(number, 1)):
+        calls = [ordered[at][1] for at in again.get(number, [])]
+        for line in _of_entry(entry, marks, several and not depth, answer, calls):
             yield (Span("  " * min(depth, DEEPEST)), *line) if depth else line
 
 
-def _repeats(entries: Sequence[tuple[Entry, int]], fewest: int) -> dict[int, int]:
-    """Calls of one tool one after the other, `fewest` or more, by their places: how many there are at the first, 0 at
+def _repeats(entries: Sequence[tuple[Entry, int]], fewest: int) -> dict[int, list[int]]:
+    """Calls of one tool one after the other, `fewest` or more, by their places: all of them at the first, none at
     the others. A result in between that says nothing bad is no end of them."""
     groups: list[list[int]] = []
     first: int | None = None
@@ -241,21 +244,48 @@ def _repeats(entries: Sequence[tuple[Entry, int]], fewest: int) -> dict[int, int
             first = number
             groups.append([number])
     many = [group for group in groups if len(group) >= fewest]
-    return {number: 0 if place else len(group) for group in many for place, number in enumerate(group)}
+    return {number: [] if place else group for group in many for place, number in enumerate(group)}
+
+
+def _asked_for(calls: Sequence[Entry]) -> str:
+    """The arguments of calls, those that are alike once: what differs from call to call is seen, and is no loop."""
+    counted = Counter(
+        short(parsed(entry.arguments), _ALL_OF_IT) if entry.arguments not in (None, {}, "") else ""
+        for entry in calls
+    )
+    if len(counted) < 2:
+        return short(parsed(calls[0].arguments), CALL) if "" not in counted else ""
+    each = CALL // min(len(counted), _SIDE_BY_SIDE)
+    parts = [
+        (f"{times} × " if times > 1 else "") + (shorten(said, each) or "()")
+        for said, times in counted.items()
+    ]
+    line = parts[0]
+    for place, part in enumerate(parts[1:], 1):
+        if len(line) + len(part) > CALL:
+            return f"{line} · … {len(parts) - place} more"
+        line += f" · {part}"
+    return line
+
+
+_ALL_OF_IT = 10_000
+"""Characters of arguments that are compared."""
+_SIDE_BY_SIDE = 3
+"""Of calls that differ, how many have room in a line."""
 
 
 def _of_entry(
-    entry: Entry, marks: Expectations | None, named: bool, answer: str, times: int = 1
+    entry: Entry, marks: Expectations | None, named: bool, answer: str, calls: Sequence[Entry]
 ) -> Iterator[Line]:
     if entry.kind == "assistant" and entry.text:
         if named and entry.agent:
             yield (Span(one_line(entry.agent, 60), "agent"),)
         yield from _reply(entry, marks)
     elif entry.kind == "tool_call":
-        arguments = short(parsed(entry.arguments), CALL) if entry.arguments not in (None, {}, "") else ""
+        arguments = _asked_for(calls or [entry])
         yield (
             Span("↳ ", "role-tool_call"),
-            Span(f"{times} × " if times > 1 else "", "muted"),
+            Span(f"{len(calls)} × " if len(calls) > 1 else "", "muted"),
             Span(one_line(entry.name, 60), "strong"),
             Span(f" {arguments}" if arguments else "", "muted"),
         )
