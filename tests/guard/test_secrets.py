@@ -207,6 +207,26 @@ def test_what_is_typed_is_masked_by_its_name_and_plain_words_are_not() -> None:
     ]  # fmt: skip
 
 
+def test_what_signs_an_address_and_a_code_that_is_a_key_are_masked_in_it() -> None:
+    key = "v8Ea+Zk1/o2Qx7s9_LmNpA=="
+    address = (
+        f"https://h/a?sv=2024&sig={key}&X-Amz-Signature=0a1b&code={key}&x-goog-signature=f&country_code=US"
+    )
+    assert in_addresses(address) == (
+        f"https://h/a?sv=2024&sig={MASK}&X-Amz-Signature={MASK}&code={MASK}&x-goog-signature={MASK}&country_code=US"
+    )
+    for same in (
+        "http://h/?code=404",
+        "http://h/?code=US&design=x&sigma=1",
+        "http://h/?code=20240110",
+        "sig=1",
+    ):
+        assert in_addresses(same) == same
+        assert secret_values({"url": same}) == []
+    masker = Masker(secret_values({"url": address}))
+    assert masker.text(f"got {key} and v8Ea%2BZk1/o2Qx7s9_LmNpA%3D%3D") == f"got {MASK} and {MASK}"
+
+
 def test_a_short_password_of_an_address_is_masked_with_its_user_as_it_is_sent() -> None:
     masker = Masker(secret_values({"url": "http://anna:pw1@host/?token=t1"}))
     sent = base64.b64encode(b"anna:pw1").decode()

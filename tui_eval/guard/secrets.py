@@ -44,6 +44,8 @@ _LAST_ENDINGS = ("pass", "pwd")
 _NOT_LAST = ("bypass", "compass", "trespass", "overpass", "underpass", "surpass")
 _LIKELY = frozenset({"jwt", "cookie", "cookies", "session", "auth", "bearer", "pat"})
 """Words that name a secret where they come last and the value looks like one."""
+_SIGNING = frozenset({"sig", "signature", "hmac"})
+"""Words that name what signs an address: who has it has what it leads to."""
 _NO_SECRETS = frozenset({"PWD", "OLDPWD", "DESKTOP_SESSION"})
 """The shell's and the desktop's own variables: folders and names, no passwords."""
 _ADDRESS_PASSWORD = re.compile(r"([a-z][a-z0-9+.-]*://[^\s/@:?#\"']*:)([^\s/?#\"']+)(?=@)", re.IGNORECASE)
@@ -80,6 +82,17 @@ def secret_pair(name: str, value: str) -> bool:
     return bool(words) and words[-1] in _LIKELY and name not in _NO_SECRETS and _opaque(value)
 
 
+def _in_query(name: str, value: str) -> bool:
+    """Whether an address's `name=value` is a secret: as any pair, or what signs it (`sig` of Azure, `X-Amz-Signature`), or a
+    `code` that looks like a key (Azure Functions, OAuth)."""
+    if secret_pair(name, value):
+        return True
+    words = [word.lower() for word in _WORDS.findall(name)]
+    if words == ["code"]:
+        return len(value) >= 2 * SHORTEST and _opaque(value)
+    return bool(words) and words[-1] in _SIGNING
+
+
 def _opaque(value: str) -> bool:
     return (
         len(value) >= SHORTEST and "/" not in value[:1] and bool(re.search(r"\d|[A-Za-z0-9+/_=-]{24}", value))
@@ -96,7 +109,7 @@ def in_addresses(text: str) -> str:
     if "=" not in text:
         return text
     return _ADDRESS_PART.sub(
-        lambda found: _head(found) if secret_pair(unquote(found[2]), found[3]) else found[0], text
+        lambda found: _head(found) if _in_query(unquote(found[2]), unquote(found[3])) else found[0], text
     )
 
 
@@ -185,8 +198,10 @@ def _url_secrets(value: str) -> list[str]:
         if parts and len(parts[0]) < SHORTEST and url.username:  # it is one with its user, as it is sent
             parts.append(f"{unquote(url.username)}:{parts[0]}")
         for name, item in parse_qsl(url.query):
-            if secret_pair(name, item):
+            if _in_query(name, item):
                 parts += [item] if len(item) >= SHORTEST else [f"{name}={item}"]
+                if " " in item:  # a plus of base64, as it is sent
+                    parts.append(item.replace(" ", "+"))
         return parts
     except ValueError:
         return []
