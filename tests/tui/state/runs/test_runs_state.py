@@ -107,13 +107,15 @@ def test_a_path_loses_its_folders_before_its_name_is_cut(width):
     assert run(what="no count").cases == "" and run(what="a, b (1 case)").places == "a, b"
 
 
-@pytest.mark.parametrize("width", [70, 76, 80])
-def test_a_run_of_many_files_says_how_many_cases_before_it_names_them_all(width):
+@pytest.mark.parametrize(
+    ("width", "words"), [(58, "58 cases"), (70, "58 cases · support"), (80, "58 cases · support")]
+)
+def test_a_run_of_many_files_is_called_by_its_cases_not_by_the_first_of_its_files(width, words):
+    """`…/accents … (58)` read as a run of that file."""
     one = run(what="tests/accents.yml, tests/actual_empty.yml, tests/agent_bad_sql.yml … (58 cases)")
     text = plain(row_line(one, width, NOW))
-    assert "…/accents … (58)" in text and width_of(row_line(one, width, NOW)) <= width
-    narrow = plain(row_line(one, 58, NOW))  # there it read as a run of the first file
-    assert "58 cases" in narrow and "accents" not in narrow and width_of(row_line(one, 58, NOW)) <= 58
+    assert text.endswith(words) and "accents" not in text and width_of(row_line(one, width, NOW)) <= width
+    assert "accents.yml, tests/actual_empty.yml" in plain(row_line(one, 160, NOW))
 
 
 def test_answers_from_the_cache_are_said_apart_from_what_was_spent():

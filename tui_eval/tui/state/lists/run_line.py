@@ -286,9 +286,8 @@ def _what(one: RunLine, room: int, name: RunName) -> Line:
         (short, brief, many),
         *((path, cases, "") for path, cases in ((places, long), (places, brief), (short, brief))),
         (bare, brief, ""),
-        *((f"{path} …", brief, who) for path in bare.split(", ")[:1] if path != bare for who in (many, "")),
         # Of several files the name of one is not what was run.
-        *(("", long.strip(" ()"), "") for _ in names[1:2] if long),
+        *(("", long.strip(" ()"), who) for _ in names[1:2] if long for who in (many, "")),
         (bare, "", ""),
     ]
     if one.run.only and cases:  # of one case its name says more than its file's
