@@ -21,7 +21,7 @@ from tui_eval.tui.state.lists.case_tree import Tree, TreeLine
 from tui_eval.tui.state.lists.entries import ATTEMPT_STATUSES
 from tui_eval.tui.state.lists.telling_apart import cut, listed, shares
 from tui_eval.tui.state.text import formatting
-from tui_eval.tui.state.text.fitting import end_of, fit, middle, wrap
+from tui_eval.tui.state.text.fitting import end_of, fit, wait_words, wrap
 from tui_eval.tui.state.text.lines import Line, Span, line_of, width_of
 from tui_eval.tui.widgets.looks import Look
 from tui_eval.tui.widgets.row_view import RowView
@@ -264,7 +264,7 @@ class CaseLines(RowView):
             left = room - wide - 2
             # Where a case comes from is shown by the end of its path, in a column of its own.
             if entry.status in AT_WORK:  # its end, when it goes on, is what one looks for
-                aside = middle(aside, left)
+                aside = wait_words(aside, left)
             shown_aside = fit(aside, left) if message else fit(end_of(aside, left), left, right=True)
             parts += [*self._named(shown, name, parted, wide), Span(f"  {shown_aside}", "dim")]
         else:

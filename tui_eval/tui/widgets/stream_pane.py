@@ -15,7 +15,7 @@ from tui_eval.tui.state.lists.case_entry import reason_in_line
 from tui_eval.tui.state.lists.telling_apart import RowName, row_names
 from tui_eval.tui.state.runs.run_view import RunView
 from tui_eval.tui.state.text import formatting
-from tui_eval.tui.state.text.fitting import fit, shorten
+from tui_eval.tui.state.text.fitting import fit, shorten, wait_words
 from tui_eval.tui.state.text.stream_text import StreamText, Styled, pieces_of
 
 Area = tuple[int, int, int, int]
@@ -200,7 +200,7 @@ def head_text(
         tail = (
             symbols.dot.join(filter(None, (detail, tail)))
             if width >= 60
-            else fit(detail, min(cell_len(detail), max(whole - NAMED, FACT)))
+            else wait_words(detail, max(whole - NAMED, FACT))
         )
     room = width - 4 - cell_len(tail)
     if room < 8:

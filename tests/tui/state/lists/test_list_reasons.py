@@ -17,6 +17,7 @@ from tui_eval.tui.state.case.case_details import assertion_text, describe, descr
 from tui_eval.tui.state.lists.case_entry import CaseRow, extent_of, reason_in_line, reason_in_pane
 from tui_eval.tui.state.lists.case_tree import Tree, TreeLine
 from tui_eval.tui.state.text import formatting
+from tui_eval.tui.state.text.fitting import wait_words
 from tui_eval.tui.state.text.formatting import Symbols
 from tui_eval.tui.widgets.case_list import TIMES_FROM, CaseLines, columns_for
 
@@ -257,6 +258,22 @@ def test_a_long_reason_of_a_retry_leaves_the_name_its_place():
     for width in (60, 79, 119):
         (line,) = drawn(width, retrying)
         assert "Kettle text" in line and "friendly" in line and "429" in line and "in 12 s" in line, line
+
+
+@pytest.mark.parametrize(
+    ("detail", "width", "said"),
+    [
+        ("429, again in 3 s", 17, "429, again in 3 s"),
+        ("429, again in 3 s", 11, "429 in 3 s"),
+        ("429, again in 3 s", 9, "429 3 s"),
+        ("429, again in 120 s", 8, "4… 120 s"),
+        ("429, again", 6, "429, …"),
+        ("no connection to :8941, again in 900 ms", 24, "no connection… in 900 ms"),
+        ("429, again in 3 s", 3, "42…"),
+    ],
+)
+def test_of_what_waits_the_time_is_cut_last(detail: str, width: int, said: str):
+    assert wait_words(detail, width) == said and cell_len(said) <= width
 
 
 def test_on_a_small_screen_the_reason_has_more_room_than_figures():

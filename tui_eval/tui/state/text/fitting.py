@@ -11,7 +11,7 @@ from itertools import islice, pairwise
 
 from rich.cells import cell_len, get_character_cell_size, split_graphemes
 
-__all__ = ["breaks", "cell_len", "chop", "end_of", "fit", "middle", "reach", "shorten", "wrap"]
+__all__ = ["breaks", "cell_len", "chop", "end_of", "fit", "middle", "reach", "shorten", "wait_words", "wrap"]
 
 
 def reach(text: str, start: int, width: int) -> int:
@@ -74,6 +74,23 @@ def middle(text: str, width: int) -> str:
         return text
     front = text[: reach(text, 0, (width - 1) // 3)].rstrip()
     return front.rstrip("…") + end_of(text, width - cell_len(front))
+
+
+def wait_words(text: str, width: int) -> str:
+    """Why something waits and when it goes on (`429, again in 3 s`) in at most `width` cells: the words between make
+    room first, the time last."""
+    reason, found, when = text.rpartition(", again in ")
+    if cell_len(text) <= width or not found:
+        return shorten(text, width) if text.endswith(", again") else middle(text, width)
+    ends = [end for end in (f" in {when}", f" {when}") if cell_len(reason) + cell_len(end) <= width]
+    if ends:
+        return f"{reason}{ends[0]}"
+    end = f" in {when}" if cell_len(when) + 12 <= width else f" {when}"
+    return (
+        f"{shorten(reason, width - cell_len(end))}{end}"
+        if cell_len(end) + 2 <= width
+        else shorten(text, width)
+    )
 
 
 def breaks(text: str, width: int, hanging: int = 0) -> Iterator[tuple[int, int]]:
