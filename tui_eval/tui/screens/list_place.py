@@ -19,7 +19,7 @@ from tui_eval.tui.loaders.case_loader import Where, load, where_is
 from tui_eval.tui.screens.attempt_beside import WIDE, AttemptBeside
 from tui_eval.tui.screens.list_arrangement import ListArrangement
 from tui_eval.tui.screens.list_finder import ListFinder
-from tui_eval.tui.screens.place import Place, keys_of
+from tui_eval.tui.screens.place import Place, keys_of, labelled
 from tui_eval.tui.screens.prompt import Prompt
 from tui_eval.tui.state.app_state import CasePointer
 from tui_eval.tui.state.case.copying import COPY_CHOICES, text_of
@@ -323,7 +323,11 @@ class ListPlace(Place, inherit_bindings=False):
         if not self.is_mounted:
             return keys_of(*ids)
         idle = SPOKEN_OF - self.useful()
-        return [key for key in keys_of(*ids) if key.id not in idle]
+        keys = [key for key in keys_of(*ids) if key.id not in idle]
+        line = self.case_list.current_line if self.case_list.has_focus else None
+        if line is not None and line.members:  # it stands for several cases: none of them is opened
+            return labelled(keys, "list.open", "unfold" if line.folded else "fold")
+        return keys
 
     def show_hints(self) -> None:
         """Let the footer name what is useful now."""

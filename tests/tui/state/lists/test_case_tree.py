@@ -276,6 +276,9 @@ async def test_one_key_shows_the_answers_of_all_rows_of_a_test_one_after_the_oth
         await until(lambda: all(f"I am m{n}" in screen_text(app) for n in (1, 2, 3)), pilot)
         await pilot.press("O")
         await until(lambda: "I am m3" not in screen_text(app), pilot)
+        for name in ("enter fold", "enter unfold", "enter open"):  # at last on the case that tells of it
+            await until(lambda name=name: name in screen_text(app).splitlines()[-1], pilot)
+            await pilot.press("enter")
 
 
 async def test_a_group_says_its_cause_once_and_a_flaky_row_how_often_it_passed(tmp_path):
