@@ -23,8 +23,8 @@ EXPECTED = {
     "gist_wrong": ("failed", "did not match acceptance criteria: It uses the word 'Saturn'."),
     "hello": ("passed", ""),
     "hidden": ("passed", ""),
-    "math_both_connections [connection=direct]": ("passed", ""),
-    "math_both_connections [connection=http]": ("passed", ""),
+    "math_both_connections[connection=direct]": ("passed", ""),
+    "math_both_connections[connection=http]": ("passed", ""),
     "math_maximal": ("passed", ""),
     "math_minimal": ("passed", ""),
     "math_secret": ("failed", "sly_data.secret is None"),
@@ -86,7 +86,12 @@ def everything(project: Path) -> dict[str, Any]:
 
 
 def attempt(everything: dict[str, Any], name: str) -> dict[str, Any]:
-    return next(result for result in everything["results"] if result["name"] == name)
+    return next(result for result in everything["results"] if called(result) == name)
+
+
+def called(case: dict[str, Any]) -> str:
+    """What tells it from others, also where a test has several connections."""
+    return case["case_id"].rpartition("::")[2]
 
 
 def kinds(result: dict[str, Any], *wanted: str) -> list[dict[str, Any]]:
@@ -94,7 +99,7 @@ def kinds(result: dict[str, Any], *wanted: str) -> list[dict[str, Any]]:
 
 
 def test_every_case_has_its_verdict(everything: dict[str, Any]) -> None:
-    outcomes = {case["name"]: case["outcome"] for case in everything["cases"]}
+    outcomes = {called(case): case["outcome"] for case in everything["cases"]}
     assert outcomes == {name: outcome for name, (outcome, _) in EXPECTED.items()}
     for name, (_, message) in EXPECTED.items():
         assert message in attempt(everything, name)["message"], name
@@ -150,7 +155,7 @@ def test_a_structure_leaves_its_remainder_as_text(everything: dict[str, Any]) ->
 
 
 def test_direct_without_the_library_says_so(everything: dict[str, Any]) -> None:
-    notes = kinds(attempt(everything, "math_both_connections [connection=direct]"), "note")
+    notes = kinds(attempt(everything, "math_both_connections[connection=direct]"), "note")
     assert "used over HTTP" in notes[0]["text"]
 
 
@@ -170,17 +175,17 @@ def test_direct_with_the_library(project: Path, server: Running, monkeypatch: py
     monkeypatch.setenv("OPENAI_API_KEY", "sk-mock")
     code, results, _ = run(folder, ".", "--trust")
     assert code == 1
-    found = {result["name"]: result for result in results}
+    found = {called(result): result for result in results}
     assert {name: result["outcome"] for name, result in found.items()} == {
-        "math_both_connections [connection=direct]": "passed",
-        "math_both_connections [connection=http]": "passed",
+        "math_both_connections[connection=direct]": "passed",
+        "math_both_connections[connection=http]": "passed",
         "nobody": "error",
         "team": "passed",
     }
     assert [entry["name"] for entry in kinds(found["team"], "hand_off")] == [
         "boss.geographer", "boss.poet", "boss.poet-02",
     ]  # fmt: skip
-    direct = kinds(found["math_both_connections [connection=direct]"], "note")
+    direct = kinds(found["math_both_connections[connection=direct]"], "note")
     assert not [note for note in direct if "over HTTP" in note["text"]]
     assert "no_such_agent" in found["nobody"]["message"]
 

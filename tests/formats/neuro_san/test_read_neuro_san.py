@@ -3,6 +3,7 @@
 import json
 from pathlib import Path
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -11,7 +12,9 @@ from msgspec import UNSET
 from tests.support import TESTS
 from tests.support.examples import examples
 from tests.support.suite_files import messages, read, structures
+from tui_eval.case_names import full_name, which_tests
 from tui_eval.formats.neuro_san import read_neuro_san
+from tui_eval.suites import identity
 
 VECTORS = TESTS / "vectors" / "neurosan_ratio.jsonl"
 RATIOS = [json.loads(line) for line in VECTORS.read_text(encoding="utf-8").splitlines()]
@@ -62,6 +65,13 @@ def test_every_key():
     assert http.case_id == "fixtures/music.hocon::music[connection=http]"
     assert direct.case_id == "fixtures/music.hocon::music[connection=direct]"
     assert (http.connection, direct.connection) == ("http", "direct")
+    # Rows of one test, as a promptfoo test's with each prompt: lists say the name once, and fold those alike.
+    assert [full_name(case.name, case.variant) for case in suite.cases] == ["music · http", "music · direct"]
+    assert which_tests(suite.cases) == ["music", "music"]
+    before = msgspec.structs.replace(
+        http, name="music [connection=http]", variant=""
+    )  # what older versions counted
+    assert http.content_hash == identity.content_hash(before) != direct.content_hash
     assert (http.agent, http.attempts, http.required, http.timeout) == ("deep/music_nerd_pro", 3, 2, 90.0)
     assert http.options == {"success_ratio": "2/3", "use_direct": True}
     assert http.request_metadata == {"user_id": "me"}

@@ -159,9 +159,10 @@ def read(path: str, text: str, config: Config, trust: Trust, *, named: bool = Fa
         one = msgspec.structs.replace(
             case, case_id=ids.take(case_id), connection=connection, order=order, problems=list(case.problems)
         )
-        if several:
+        if several:  # rows of one test; counted with the name that older versions gave each
             one.name = f"{case.name} [connection={connection}]"
         one.content_hash = identity.content_hash(one)
+        one.name, one.variant = case.name, connection if several else ""
         cases.append(one)
     suite.cases = cases
     return suite
