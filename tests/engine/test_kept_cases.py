@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -111,6 +112,47 @@ def test_what_is_masked_is_taken_from_today_where_the_rest_is_the_same() -> None
     assert found.vars == {"v": "my-secret-word"}
     gone = restored(then, Case("s::c", "c", "s", "promptfoo"), masker)
     assert gone == then
+
+
+@pytest.mark.parametrize("edited", [False, True])
+async def test_a_run_that_goes_on_asks_with_the_secrets_of_a_case_or_not_at_all(
+    project: Callable[..., Path], monkeypatch: pytest.MonkeyPatch, edited: bool
+) -> None:
+    """Asked with the mask a case would be another one, and what it expects is masked, too: it passed."""
+    secrets = ("sk-abcdefghij0123456789", "tok-abcdefghij0123456789")
+    monkeypatch.setenv("MY_API_KEY", secrets[0])
+    monkeypatch.setenv("OTHER_TOKEN", secrets[1])
+    names = ("slow", *(f"log in with {secret}" for secret in secrets))
+    suite = "agent: helper\ntest_cases:\n" + "".join(
+        f"  - {{name: '{name}', input: 'say {name}', expected: {{should_contain: ['{name}']}}}}\n"
+        for name in names
+    )
+    script = "rules:\n" + "".join(
+        f"  - {{match: {{contains: '{name}'}}, steps: [{'{wait: 60}, ' if name == 'slow' else ''}{{say: '{name}'}}]}}\n"
+        for name in names
+    )
+    root = project(suite=suite, script=script + "default: {say: '•••'}\n")
+    request = RunRequest(paths=[str(root / "suite.yaml")], concurrency=1)
+    active = await asyncio.to_thread(prepare, request)
+    running = asyncio.create_task(active.execute())
+    assert active.writer is not None
+    folder = active.writer.folder
+    await until(lambda: any(row.state == "running" for row in RunReader(folder).attempts()))
+    await active.runner.interrupt()
+    await running
+    (root / "agent.script.yaml").write_text(script.replace("{wait: 60}, ", "") + "default: {say: '•••'}\n")
+    if edited:
+        (root / "suite.yaml").write_text(suite.replace(f"'say log in with {secrets[0]}'", "'say it'"))
+    again = await asyncio.to_thread(resume, folder)
+    await again.execute()
+    reader = RunReader(folder)
+    rows = reader.attempts()
+    assert [row.outcome for row in rows] == ["passed", "error" if edited else "passed", "passed"]
+    if edited:
+        assert "a secret in it is in no record" in rows[1].message and "run the case anew" in rows[1].message
+        attempt = reader.attempt(rows[1].id)
+        assert attempt is not None and not attempt.replies
+    assert not any(secret.encode() in path.read_bytes() for path in folder.iterdir() for secret in secrets)
 
 
 def test_templates_and_cases_without_secrets_stay() -> None:

@@ -36,11 +36,11 @@ from tui_eval.engine.trust_given import check_given
 from tui_eval.engine.wants import wants_of_jobs
 from tui_eval.formats import format_of, reading
 from tui_eval.guard import figures
-from tui_eval.guard.secrets import MASK, in_addresses
+from tui_eval.guard.secrets import MASK, Masker, in_addresses
 from tui_eval.guard.spelling import some_of
 from tui_eval.guard.trust import Trust
 from tui_eval.guard.trust_store import trust_for
-from tui_eval.model import Attempt, Case, Suite
+from tui_eval.model import Attempt, Case, Problem, Suite
 from tui_eval.store.missing_cases import is_only_named
 from tui_eval.store.printed_commands import by_typing, rescore_command, resume_command, run_command
 from tui_eval.store.reader import RunReader
@@ -373,21 +373,45 @@ def _refuse_at_a_limit(
 
 
 def _with_secrets(
-    cases: dict[int, Case], loaded: dict[str, Suite], environment: RunContext
+    cases: dict[int, Case], loaded: Mapping[str, Suite], environment: RunContext
 ) -> dict[int, Case]:
-    """The recorded cases with the secrets of their providers, which are not recorded, from today's suites."""
-    wanted = {ref: case for ref, case in cases.items() if case.suite in loaded and is_masked(case)}
+    """The recorded cases with the secrets in them, which are not recorded, from today's suites. One that cannot be had
+    whole is an error: asked and judged with the mask it would be another case, which may pass."""
+    wanted = {ref: case for ref, case in cases.items() if is_masked(case)}
     if not wanted:
         return cases
-    today = {
-        case.case_id: case for case in reading.with_ids(loaded.values(), {c.case_id for c in wanted.values()})
+    suites = {path: loaded[path] for path in {case.suite for case in wanted.values()} if path in loaded}
+    config, trust, masker = environment.config, environment.trust, environment.masker
+    for case in wanted.values():
+        if case.suite not in suites:
+            suites[case.suite] = reading.load(config.root / case.suite, config, trust)
+    ids = {case.case_id for case in wanted.values()}
+    in_an_id = any(MASK in one for one in ids)
+    today: dict[str, list[Case]] = {}
+    for one in reading.all_cases(suites.values()) if in_an_id else reading.with_ids(suites.values(), ids):
+        today.setdefault(masker.text(one.case_id), []).append(one)
+    return {
+        **cases,
+        **{ref: _whole(case, today.get(case.case_id, ()), masker) for ref, case in wanted.items()},
     }
-    found = {
-        ref: restored(case, today[case.case_id], environment.masker)
-        for ref, case in wanted.items()
-        if case.case_id in today
-    }
-    return {**cases, **found}
+
+
+def _whole(case: Case, today: Sequence[Case], masker: Masker) -> Case:
+    """A recorded case with its secrets, from that of those which are called so today; else with the problem that it lacks
+    them."""
+    same = next((one for one in today if one.content_hash == case.content_hash), None)
+    now = same or (today[0] if len(today) == 1 else None)
+    if now is not None:
+        found = restored(case, now, masker)
+        if not is_masked(found) or is_masked(now):  # it may be the case's own text
+            return found
+        if same is not None:
+            return same
+    problem = Problem(
+        case.suite, case.line, case.name, "a secret in it is in no record, and the suite does not have it as it was",
+        "run the case anew",
+    )  # fmt: skip
+    return msgspec.structs.replace(case, problems=[*case.problems, problem])
 
 
 def root_of(folder: Path) -> Path:
