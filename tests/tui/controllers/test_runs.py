@@ -309,6 +309,25 @@ async def test_a_case_of_the_run_in_front_is_run_as_a_part_of_it_in_its_column(t
     alone.front_run.stop()
 
 
+@pytest.mark.parametrize("key", ["case.rerun", "case.step"])
+@pytest.mark.parametrize("later", [True, False])
+async def test_what_was_asked_in_a_later_run_than_the_one_in_front_is_no_part_of_that(
+    tmp_path: Path, later: bool, key: str
+) -> None:
+    """Another window had run the case since: the rerun, or the step, stood in Runs under the older run."""
+    alone = await on_project(tmp_path, "failed", "passed")
+    run = alone.state.run
+    assert run is not None
+    alone.past(REFUND, "failed", run_id=f"{run.info.id}z" if later else "2000")
+    item = next(item for item in alone.state.rows if item.name == REFUND)
+    item.history = sorted(item.history, key=lambda one: one.run_id, reverse=True)  # the newest first
+    alone.go_to(REFUND)
+    await alone.press(alone.runs.handlers(), key)
+    await alone.until(lambda: bool(alone.engine.requests))
+    assert alone.request.linked_to == (None if later else run.info.id)
+    alone.front_run.stop()
+
+
 async def test_whom_the_run_dialog_chose_is_asked_also_by_r_and_that_is_no_part_of_the_run(
     tmp_path: Path,
 ) -> None:
@@ -408,22 +427,6 @@ async def test_on_a_line_below_which_all_passed_nothing_is_run_and_it_is_said_wh
     await alone.press(alone.runs.handlers(), "run.failed")
     assert alone.said == "nothing to rerun on this line: on a case's row R runs all 1 that did not pass"
     assert not alone.engine.requests
-
-
-async def test_while_suites_are_being_read_a_person_is_asked_whether_those_read_are_meant(
-    tmp_path: Path,
-) -> None:
-    alone = await on_project(tmp_path)
-    alone.past(REFUND, "failed")
-    alone.state.loading = True
-    await alone.press(alone.runs.handlers(), "run.failed")
-    assert alone.question.startswith("The suites are still being read. Rerun the 1 read so far")
-    await alone.answer("no")
-    assert not alone.engine.requests
-    await alone.press(alone.runs.handlers(), "run.failed")
-    await alone.answer("run")
-    assert alone.asked == [REFUND]
-    alone.front_run.stop()
 
 
 async def test_where_everything_passed_nothing_is_run(tmp_path: Path) -> None:

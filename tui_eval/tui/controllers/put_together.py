@@ -31,6 +31,8 @@ RUNNING = (
     "case.judge_again",
 )
 """Keys that let a project do what it wants: a question of trust that was put off is asked before."""
+OF_ALL = ("run.all", "run.dialog")
+"""Those of them that mean all that is shown, whatever line the cursor is on."""
 
 
 class Controllers:
@@ -91,7 +93,7 @@ class Controllers:
         ):
             handlers = controller.handlers()
             running = {
-                name: self.suites.before_running(handlers[name], at_cursor=name.startswith("case."))
+                name: self.suites.before_running(handlers[name], at_cursor=name not in OF_ALL)
                 for name in RUNNING
                 if name in handlers
             }

@@ -207,15 +207,7 @@ class RunController:
         run = self.state.run
         of_run = place is not None and place.kind == "run" and run is not None
         linked_to = run.info.id if of_run and run else None
-        start = partial(self.start, entries, linked_to=linked_to, in_their_columns=True)
-        if below is not rows or of_run or not self.state.loading:
-            start()
-            return
-        self._places.ask(
-            f"The suites are still being read. Rerun the {len(entries):,} read so far that did not pass?",
-            [("y", "run", "rerun these"), ("n", "no", "no: wait until all have been read")],
-            lambda value: start() if value == "run" else None,
-        )
+        self.start(entries, linked_to=linked_to, in_their_columns=True)
 
     def add_attempt(self) -> None:
         """One more attempt of the case, or of each row of a test."""
@@ -625,6 +617,8 @@ class RunController:
             not chosen or chosen == [str(name) for name in options.get(name) or []]
             for name, chosen in (("agents", request.agents), ("models", request.models))
         )
+        if any(self._asked_later(entry) for entry in entries):
+            return None  # what is run again, and stands before the person, is another run's
         of_the_run = all(entry.key in group.cases for entry in entries)
         if not same and not (of_the_run and len(entries) == 1):
             return None
@@ -633,6 +627,15 @@ class RunController:
         else:
             wanted = [(entry.case_id, None, None) for entry in entries]
         return None if any(group.key(*column) is None for column in wanted) else front.info.id
+
+    def _asked_later(self, entry: CaseRow) -> bool:
+        """Whether the newest result of a row is of a run begun after the one in front, and not of that."""
+        group, item = self.state.group, self.state.by_id.get(entry.case_id)
+        last = item.last_of(entry.agent or None, entry.model or None) if item is not None else None
+        if group is None or last is None or group.find_run(entry.run_id) or group.find_run(last.run_id):
+            return False
+        key = group.key(entry.case_id, entry.agent or None, entry.model or None)
+        return key is not None and last.run_id > group.newest(key)[0].info.id
 
     def _part_of(self, entries: Sequence[CaseRow]) -> str | None:
         """The run that these cases were all asked in last, with others: what did not pass in it and is run again adds
@@ -788,8 +791,9 @@ class RunController:
             self._notices.say("put the cursor on a case of the suites first")
             return None
         entry = CaseRow(
-            pointer.case_id, pointer.case_id, item.name, item.suite, "", agent=pointer.agent or ""
-        )
+            pointer.case_id, pointer.case_id, item.name, item.suite, "", agent=pointer.agent or "",
+            model=pointer.model or "", run_id=pointer.run_id or "",
+        )  # fmt: skip
         case = run_requests.RunAsked(pointer.case_id, item.suite)
         request = run_requests.one_attempt(self.project, case, self.choice_for_one(), self.cell(pointer))
         request.linked_to = self.belongs(request, [entry])
