@@ -173,7 +173,7 @@ async def test_a_step_leaves_the_run_in_front_and_when_abandoned_no_trace(tmp_pa
         await pilot.press("escape")
         await until(lambda: not app.state.active and not isinstance(app.screen, StepScreen), pilot)
         await until(lambda: len(list(Store(tmp_path).run_folders())) == 1, pilot)
-        await until(lambda: app.state.group.runs == [front] and not app.state.aside.runs, pilot)
+        await until(lambda: list(app.state.group.runs) == [front] and not app.state.aside.runs, pilot)
         entries = {entry.name: entry.status for entry in suite_entries(app.state)}
         assert entries == {"three": "failed", "other": "passed"}
         await pilot.press("L")
