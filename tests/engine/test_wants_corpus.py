@@ -95,6 +95,7 @@ SUITES = {
     # providers
     "provider-py": provided("'file://a.py'"),
     "provider-js": provided("'file://a.js'"),
+    "provider-js-named": f"prompts: [p]\nproviders: ['file://a.js', echo]\ntests: [{{{Q}, providers: [said]}}]\n",
     "provider-rb": provided("'file://a.rb'"),
     "provider-exec": provided("'exec:./a.sh'"),
     "provider-go": provided("'golang:a.go'"),

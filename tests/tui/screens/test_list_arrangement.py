@@ -235,8 +235,8 @@ async def test_the_head_of_a_rerun_counts_what_has_ended_whenever_the_rows_are_m
         await until(lambda: app.state.run.info.id == again.info.id and screen.arrangement.busy, pilot)
         again.done(0, "passed")
         await until(lambda: app.state.run.counts.done == 1, pilot)
-        screen._show_facts()
-        assert "1/3" in screen_text(app) and "✓ 1" in screen_text(app) and "of 0" not in screen_text(app)
+        await until(lambda: "1/3" in screen_text(app) and "✓ 1" in screen_text(app), pilot)
+        assert "of 0" not in screen_text(app)
         work, then = begun[-1]
         then(work())
         monkeypatch.setattr(list_arrangement.ListArrangement, "replace_some", lambda *_: False)

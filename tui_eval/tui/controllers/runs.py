@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
 
 from tui_eval.engine.request import RequestCell, RunRequest
 from tui_eval.guard.spelling import some_of
-from tui_eval.model_ids import column_model
 from tui_eval.store import case_state
 from tui_eval.store.case_state import Column
 from tui_eval.tui.controllers.failure_names import FailureNames
@@ -25,12 +24,11 @@ from tui_eval.tui.handlers import Handler
 from tui_eval.tui.services import Core, Suites
 from tui_eval.tui.state import run_requests
 from tui_eval.tui.state.app_state import CasePointer
-from tui_eval.tui.state.case_agent import agent_spec
 from tui_eval.tui.state.lists import filtering
 from tui_eval.tui.state.lists.case_entry import CaseRow
 from tui_eval.tui.state.lists.entries import meant, not_passed, subject
 from tui_eval.tui.state.run_requests import RunChoice
-from tui_eval.tui.state.runs.run_estimate import FREE, Estimate, Planned, Who, estimate
+from tui_eval.tui.state.runs.run_estimate import agent_of, expected
 from tui_eval.tui.state.runs.run_facts import progress_words
 from tui_eval.tui.state.text import formatting
 
@@ -164,9 +162,11 @@ class RunController:
         request = self.request(entries, self.choice)
         self._columns(request, entries)
         cells = {cell.agent for cell in request.cells or () if cell.agent}
-        names = request.agents or sorted(cells or {self._agent_of(entry) or "" for entry in entries} - {""})
+        names = request.agents or sorted(
+            cells or {agent_of(self.state, entry) or "" for entry in entries} - {""}
+        )
         with_whom = f"with {some_of(names, AGENTS_NAMED)}" if names else ""
-        return list(filter(None, [self.expected(entries, request).words, with_whom]))
+        return list(filter(None, [expected(self.state, entries, request).words, with_whom]))
 
     def rerun(self) -> None:
         """Run the case, or the marked ones."""
@@ -345,59 +345,12 @@ class RunController:
         for name in request.agents:
             if self._is_unknown(name):
                 return f"no agent {name} here", False
-        return self.expected(chosen, request).words, True
+        return expected(self.state, chosen, request).words, True
 
     def _is_unknown(self, agent: str) -> bool:
         """Whether a name is no agent's: what has a colon may be a provider's model, a file or an address."""
         config = self.state.config
         return config is not None and ":" not in agent and agent != "echo" and agent not in config.agents
-
-    def expected(self, entries: Sequence[CaseRow], request: RunRequest) -> Estimate:
-        """What these cases will probably cost and last, from their past."""
-        items = self.state.by_id
-        models = request.models or [None]
-        agents: dict[tuple[str, str | None], list[Who]] = {}
-        planned: list[Planned] = []
-        new: dict[tuple[str, str | None], int] = {}
-        asked: dict[str, list[Who]] = {}
-        for cell in request.cells or ():
-            who = self._who(cell.agent or None, cell.model)
-            if who not in asked.setdefault(cell.case_id, []):
-                asked[cell.case_id].append(who)
-        cases = {entry.case_id: entry for entry in entries}
-        for entry in cases.values():
-            item = items.get(entry.case_id)
-            if entry.case_id in asked:  # in all its columns
-                whom = asked.pop(entry.case_id)
-                attempts = request.attempts or (entry.case.attempts if entry.case else 1)
-                planned.append(Planned(item.history if item is not None else (), attempts, whom))
-                continue
-            if request.cells:
-                continue
-            kind = (entry.suite, item.agent if item is not None else entry.agent)
-            if kind not in agents:
-                names = request.agents or [self._agent_of(entry)]
-                agents[kind] = [self._who(name, model) for name in names for model in models]
-            attempts = request.attempts or (entry.case.attempts if entry.case else 1)
-            if item is not None and item.history:
-                planned.append(Planned(item.history, attempts, agents[kind]))
-            else:
-                new[kind] = new.get(kind, 0) + attempts
-        # Cases that never ran take what the others take: they need not be looked at one by one.
-        planned += [Planned((), attempts, agents[kind]) for kind, attempts in new.items()]
-        found = estimate(planned, request.concurrency or self.state.concurrency)
-        return found._replace(cases=len(cases))
-
-    def _agent_of(self, entry: CaseRow) -> str | None:
-        spec = agent_spec(self.state, CasePointer(entry.case_id))
-        return spec.name if spec is not None else entry.agent or None
-
-    def _who(self, agent: str | None, model: str | None) -> Who:
-        config = self.state.config
-        spec = config.agents.get(agent) if config is not None and agent is not None else None
-        if spec is None:
-            return Who(agent, model)
-        return Who(agent, column_model(model, spec.type), spec.type in FREE, spec.concurrency or 0)
 
     def request(self, entries: Iterable[CaseRow], choice: RunChoice) -> RunRequest:
         """The request for these cases.
@@ -485,7 +438,7 @@ class RunController:
         if len(others) == len(entries):
             send()
             return
-        again = f"again: {self.expected(entries, request).words}"
+        again = f"again: {expected(self.state, entries, request).words}"
         named = others
 
         def asked() -> Question:
@@ -515,7 +468,7 @@ class RunController:
 
     def _unless_dear(self, entries: Sequence[CaseRow], request: RunRequest, send: Callable[[], Any]) -> None:
         """Send it; once, ask before, where history says that it will cost much."""
-        cost = self.expected(entries, request).cost
+        cost = expected(self.state, entries, request).cost
         if cost is not None and cost > ASK_ABOVE_USD and not self._asked:
 
             def answer(value: str | None) -> None:

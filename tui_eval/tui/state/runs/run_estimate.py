@@ -5,7 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from tui_eval.engine.request import RunRequest
+from tui_eval.model_ids import column_model
 from tui_eval.store.schema import CaseHistory
+from tui_eval.tui.state.app_state import AppState, CasePointer
+from tui_eval.tui.state.case_agent import agent_spec
+from tui_eval.tui.state.lists.case_entry import CaseRow
 from tui_eval.tui.state.runs.trends import mean
 from tui_eval.tui.state.text import formatting
 
@@ -102,6 +107,57 @@ def estimate(planned: Sequence[Planned], lanes: int) -> Estimate:
         free,
         total if timed else None,
     )
+
+
+def expected(state: AppState, entries: Sequence[CaseRow], request: RunRequest) -> Estimate:
+    """What these cases will probably cost and last, from their past."""
+    items = state.by_id
+    models = request.models or [None]
+    agents: dict[tuple[str, str | None], list[Who]] = {}
+    planned: list[Planned] = []
+    new: dict[tuple[str, str | None], int] = {}
+    asked: dict[str, list[Who]] = {}
+    for cell in request.cells or ():
+        who = _who(state, cell.agent or None, cell.model)
+        if who not in asked.setdefault(cell.case_id, []):
+            asked[cell.case_id].append(who)
+    cases = {entry.case_id: entry for entry in entries}
+    for entry in cases.values():
+        item = items.get(entry.case_id)
+        if entry.case_id in asked:  # in all its columns
+            whom = asked.pop(entry.case_id)
+            attempts = request.attempts or (entry.case.attempts if entry.case else 1)
+            planned.append(Planned(item.history if item is not None else (), attempts, whom))
+            continue
+        if request.cells:
+            continue
+        kind = (entry.suite, item.agent if item is not None else entry.agent)
+        if kind not in agents:
+            names = request.agents or [agent_of(state, entry)]
+            agents[kind] = [_who(state, name, model) for name in names for model in models]
+        attempts = request.attempts or (entry.case.attempts if entry.case else 1)
+        if item is not None and item.history:
+            planned.append(Planned(item.history, attempts, agents[kind]))
+        else:
+            new[kind] = new.get(kind, 0) + attempts
+    # Cases that never ran take what the others take: they need not be looked at one by one.
+    planned += [Planned((), attempts, agents[kind]) for kind, attempts in new.items()]
+    found = estimate(planned, request.concurrency or state.concurrency)
+    return found._replace(cases=len(cases))
+
+
+def agent_of(state: AppState, entry: CaseRow) -> str | None:
+    """The name of the agent that a row's case would be asked of."""
+    spec = agent_spec(state, CasePointer(entry.case_id))
+    return spec.name if spec is not None else entry.agent or None
+
+
+def _who(state: AppState, agent: str | None, model: str | None) -> Who:
+    config = state.config
+    spec = config.agents.get(agent) if config is not None and agent is not None else None
+    if spec is None:
+        return Who(agent, model)
+    return Who(agent, column_model(model, spec.type), spec.type in FREE, spec.concurrency or 0)
 
 
 class _Usual(NamedTuple):
