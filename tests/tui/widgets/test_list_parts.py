@@ -10,7 +10,8 @@ import pytest
 from textual.screen import ModalScreen, Screen
 
 from tui_eval.tui.controllers.places import PlaceController
-from tui_eval.tui.screens.list_arrangement import ListArrangement
+from tui_eval.tui.screens import list_arrangement
+from tui_eval.tui.screens.list_arrangement import A_MOMENT, AT_A_GLANCE, ListArrangement
 from tui_eval.tui.screens.list_finder import ListFinder
 from tui_eval.tui.screens.place import Place
 from tui_eval.tui.screens.screen_names import SCREENS, class_of
@@ -27,6 +28,12 @@ class List:
         self.cursor = self.top = 0
         self.touched = False
         self.current_line: Any = None
+        self.timers: list[tuple[float, Callable[[], Any]]] = []
+        """What its screen was asked to call later."""
+
+    def set_timer(self, delay: float, callback: Callable[[], Any]) -> object:
+        self.timers.append((delay, callback))
+        return object()
 
     def show(self, tree: Tree, *, keep: bool = True) -> None:
         self.cases = tree
@@ -71,8 +78,13 @@ def parts(source: Source | None = None) -> tuple[ListArrangement, ListFinder, An
         settings=SimpleNamespace(filters={}),
         memory=SimpleNamespace(filters={}),
     )
+    cases = List()
     screen: Any = SimpleNamespace(
-        case_list=List(), has=lambda *_: True, rebuilt=lambda: None, tell_arranged=lambda: None
+        case_list=cases,
+        has=lambda *_: True,
+        set_timer=cases.set_timer,
+        rebuilt=lambda: None,
+        tell_arranged=lambda: None,
     )
     prompts: Any = SimpleNamespace(open=False, complain=lambda words: False)
     arrangement = ListArrangement(screen, source or Source(), services)
@@ -159,6 +171,65 @@ def test_a_case_that_changes_is_told_from_one_that_does_not() -> None:
     assert not arrangement.replace_some(["c"])
     source.outcomes = {**Source.outcomes, "c": "failed"}
     assert arrangement.replace_some(["c"]) and arrangement.rows["c"].status == "failed"
+
+
+class Failures(Source):
+    """Cases that failed."""
+
+    def __init__(self, many: int) -> None:
+        self.outcomes = {f"case {number}": "failed" for number in range(many)}
+
+    def become(self, arrangement: ListArrangement, status: str) -> None:
+        """All of them stand so now, and the list shows it."""
+        self.outcomes = dict.fromkeys(self.outcomes, status)
+        if arrangement.replace_some(self.outcomes):
+            arrangement.rearrange()
+
+
+def lines(cases: List) -> list[str]:
+    return [line.kind for line in cases.cases.lines]
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """What the list takes for the time."""
+    now = [1_000.0]
+    monkeypatch.setattr(list_arrangement, "monotonic", lambda: now[0])
+    return now
+
+
+@pytest.mark.parametrize("way", [["passed"], ["running", "passed"], ["waiting", "running", "passed"]])
+def test_a_failure_that_passes_now_is_seen_for_a_moment_and_folds_away(
+    clock: list[float], way: list[str]
+) -> None:
+    source = Failures(3)
+    arrangement, _, cases, _ = parts(source)
+    before = lines(cases)
+    for status in way:
+        source.become(arrangement, status)
+        assert lines(cases) == before
+    clock[0] += A_MOMENT / 2
+    arrangement.settle()
+    arrangement.rearrange()
+    assert lines(cases) == before
+    [(delay, callback)] = cases.timers  # one, however often the lines are made
+    assert delay == A_MOMENT
+    clock[0] += A_MOMENT / 2
+    callback()
+    assert len(lines(cases)) < len(before) and "fold" in lines(cases)
+    assert not arrangement.view.held and len(cases.timers) == 1
+
+
+@pytest.mark.parametrize(("many", "before"), [(AT_A_GLANCE + 1, "failed"), (3, "waiting")])
+def test_many_that_pass_now_or_pass_for_the_first_time_fold_at_once(
+    clock: list[float], many: int, before: str
+) -> None:
+    source = Failures(many)
+    source.outcomes = dict.fromkeys(source.outcomes, before)
+    arrangement, _, cases, _ = parts(source)
+    for status in ("running", "passed"):
+        source.become(arrangement, status)
+    assert "fold" in lines(cases) and not arrangement.view.held and not cases.timers
 
 
 @pytest.mark.parametrize("name", SCREENS)

@@ -6,7 +6,7 @@ Many rows and their lines are made in a thread: no key waits for a hundred thous
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Set
 from dataclasses import replace
 from time import monotonic, thread_time
 from typing import Any, Protocol
@@ -18,6 +18,7 @@ from tui_eval.tui.services import AppServices
 from tui_eval.tui.state.lists.case_entry import CaseRow
 from tui_eval.tui.state.lists.case_sources import CaseSource
 from tui_eval.tui.state.lists.case_tree import GROUPINGS, SORTS, Tree, View, build, urgency
+from tui_eval.tui.state.lists.entries import failing
 from tui_eval.tui.terminal.gc_pauses import undisturbed
 from tui_eval.tui.widgets.case_list import CaseList
 
@@ -27,6 +28,10 @@ PAUSE = 1.0
 """Seconds at least between two changes of a list's order that nobody asked for."""
 LONGEST_PAUSE = 10.0
 """Seconds after which a list is put in order anew however much work that is."""
+A_MOMENT = 2.0
+"""Seconds that a failure which passes now is seen in its place, before it folds away."""
+AT_A_GLANCE = 20
+"""Of more of them at once none is kept: nobody reads so many, and what is being worked on needs the room."""
 GOES_ON = ("running", "retrying", "waiting")
 
 
@@ -87,6 +92,9 @@ class ListArrangement:
         self._cost = 0.0
         self._from_top = False
         """Whether the next lines are seen from the first on."""
+        self._mended: dict[str, float] = {}
+        """When failures were seen to be none any more, by their keys."""
+        self._moment: Timer | None = None
 
     def handlers(self) -> Mapping[str, Handler]:
         """What its keys do."""
@@ -101,8 +109,11 @@ class ListArrangement:
 
     def _prepare(self) -> bool:
         """Before lines are made anew; says whether the cursor stays on its case."""
-        for key in self._settled(self.view, self.rows, self._here()):
+        for key in self._settled(self.view, self.rows, self._here(), self._just_mended()):
             del self.view.held[key]
+        if self._moment is None and (mended := self._just_mended()):
+            wait = max(self._mended[key] for key in mended) + A_MOMENT - monotonic()
+            self._moment = self._screen.set_timer(wait, self._moment_passed)
         return self._screen.case_list.touched if self._floats else True
 
     def remake(self) -> None:
@@ -116,6 +127,7 @@ class ListArrangement:
         self._at_work = arrangement
         make, old, suites = self._source.maker(), self.rows, list(self._source.suites())
         view, token, here = self._snapshot(), self._services.state.token, self._here()
+        mended = self._just_mended()
         self._late, self._others = set(), False
         if self.rows:
             self._screen.rebuilt()  # that more is to come
@@ -124,7 +136,7 @@ class ListArrangement:
             with undisturbed():
                 entries = {entry.key: entry for entry in make()}
                 hold(view, old, entries)
-                for key in self._settled(view, entries, here):
+                for key in self._settled(view, entries, here, mended):
                     del view.held[key]
                 return entries, build(entries.values(), suites, view)
 
@@ -157,7 +169,7 @@ class ListArrangement:
             self._token = self._services.state.token
             old, self._late, self._others = self.rows, None, False
             self.rows = {entry.key: entry for entry in self._source.maker()()}
-            hold(self.view, old, self.rows)
+            self._hold(old, self.rows)
         began = thread_time()
         keep = self._prepare() and keep
         tree = build(self.rows.values(), self._source.suites(), self.view)
@@ -261,16 +273,36 @@ class ListArrangement:
         members = line.members if line.kind != "group" else ()
         return {line.key, *(entry.key for entry in members)}, moved
 
+    def _hold(self, old: Mapping[str, CaseRow], new: Mapping[str, CaseRow]) -> None:
+        """Let what changed stay in its place, and remember which failures are none any more."""
+        hold(self.view, old, new)
+        for key in self.view.held.keys() & new.keys() & old.keys():
+            if _mended(self.view.held[key], old[key], new[key]):
+                self._mended[key] = monotonic()
+
+    def _just_mended(self) -> Set[str]:
+        """Keys of the failures that are none any more since a moment; none where these are many."""
+        since = monotonic() - A_MOMENT
+        self._mended = {key: seen for key, seen in self._mended.items() if seen > since}
+        return self._mended.keys() & self.view.held.keys() if len(self._mended) <= AT_A_GLANCE else set()
+
+    def _moment_passed(self) -> None:
+        """Fold away what was to be seen for a moment."""
+        self._moment = None
+        self._rearranged()
+
     @staticmethod
-    def _settled(view: View, rows: Mapping[str, CaseRow], here: tuple[set[str], bool]) -> set[str]:
-        """Cases that need not be held where they were any longer: what they were run for has come out, and
-        the cursor is elsewhere; or stands at the top of its own, and they were no failures."""
+    def _settled(
+        view: View, rows: Mapping[str, CaseRow], here: tuple[set[str], bool], mended: Set[str]
+    ) -> set[str]:
+        """Cases that need not be held where they were any longer: what they were run for has come out and was seen,
+        and the cursor is elsewhere; or stands at the top of its own, and they were no failures."""
         keys, moved = here
         return {
             key
             for key, urgency_before in view.held.items()
             if (key not in keys or (not moved and urgency_before > 0))
-            and (key not in rows or rows[key].status not in GOES_ON)
+            and (key not in rows or (rows[key].status not in GOES_ON and key not in mended))
         }
 
     @property
@@ -312,7 +344,7 @@ class ListArrangement:
             new.name, new.variant, new.test = old.name, old.variant, old.test
             if before == new.status and not _differs(old, new):
                 continue
-            hold(self.view, {old.key: old}, {new.key: new})
+            self._hold({old.key: old}, {new.key: new})
             for name in CaseRow.__slots__:
                 setattr(old, name, getattr(new, name))
             cases.widen(old)
@@ -335,7 +367,7 @@ class ListArrangement:
 
     def settle(self) -> None:
         """The cursor rests: let go what was held for it."""
-        if self.view.held and self._settled(self.view, self.rows, self._here()):
+        if self.view.held and self._settled(self.view, self.rows, self._here(), self._just_mended()):
             self.rearrange()
 
     # -- where the cursor is
@@ -417,8 +449,9 @@ def pause_after(cost: float, least: float) -> float:
     return max(least, min(20 * cost, LONGEST_PAUSE))
 
 
-def hold(view: View, old: dict[str, CaseRow], new: dict[str, CaseRow]) -> None:
-    """Let cases stay where they are that lose their place by what has become of them."""
+def hold(view: View, old: Mapping[str, CaseRow], new: Mapping[str, CaseRow]) -> None:
+    """Let cases stay where they are that lose their place by what has become of them, or may do so when a failure
+    that is run again has ended."""
     for key, entry in new.items():
         before = old.get(key)
         if before is None or (before.status, before.flaky, before.note) == (
@@ -427,8 +460,17 @@ def hold(view: View, old: dict[str, CaseRow], new: dict[str, CaseRow]) -> None:
             entry.note,
         ):
             continue
-        if any(had and not has for had, has in zip(view.place(before), view.place(entry), strict=True)):
+        again = failing(before) and entry.status in GOES_ON and not view.flat
+        if again or any(
+            had and not has for had, has in zip(view.place(before), view.place(entry), strict=True)
+        ):
             view.held.setdefault(key, urgency(before))
+
+
+def _mended(urgency_before: int, old: CaseRow, new: CaseRow) -> bool:
+    """Whether a case that stood among the failures has just come out as none."""
+    ended = new.status not in GOES_ON and (failing(old) or old.status in GOES_ON)
+    return ended and urgency_before < 2 and not failing(new)
 
 
 def _differs(old: CaseRow, new: CaseRow) -> bool:
