@@ -69,7 +69,7 @@ class Runner:
         self.stopped_because: str | None = None
         self.note = ""
         """A limit that was reached when nothing was left to be stopped by it."""
-        self.stepper = Stepper(writer) if limits.step else None
+        self.stepper = Stepper(writer, environment.masker) if limits.step else None
         if writer is not None:
             environment.run_id = writer.info.id
         self.place: AttemptPlace = place or Here(environment, writer, self.stepper)

@@ -8,10 +8,12 @@ live text ends with a row of kind `step` that holds what would be sent. After ea
 from __future__ import annotations
 
 import asyncio
+import re
 from typing import Literal
 
 import msgspec
 
+from tui_eval.guard.secrets import MASK, Masker
 from tui_eval.model import decoded
 from tui_eval.store.writer import RunWriter
 
@@ -26,10 +28,10 @@ class Decision(msgspec.Struct):
 
 
 class Stepper:
-    """The turns that wait for a person, by attempt. One event loop only."""
+    """The turns that wait for a person, by attempt; they see these with secrets masked. One event loop only."""
 
-    def __init__(self, writer: RunWriter | None) -> None:
-        self._writer = writer
+    def __init__(self, writer: RunWriter | None, masker: Masker) -> None:
+        self._writer, self._masker = writer, masker
         self._waiting: dict[int, asyncio.Future[Decision]] = {}
         self._running_on: set[int] = set()
         self.sent = False
@@ -41,9 +43,10 @@ class Stepper:
             return Decision()
         future: asyncio.Future[Decision] = asyncio.get_running_loop().create_future()
         self._waiting[attempt_ref] = future
+        shown = self._masker.text(text or "")
         if self._writer is not None:
             self._writer.waits(attempt_ref, f"step: before turn {turn}")
-            self._writer.live(attempt_ref, "step", text or "", name=str(turn))
+            self._writer.live(attempt_ref, "step", shown, name=str(turn))
         try:
             decision = await future
         finally:
@@ -53,6 +56,8 @@ class Stepper:
             self._running_on.add(attempt_ref)
         if self._writer is not None:
             self._writer.running_again(attempt_ref)
+        if decision.text is not None and text is not None:
+            decision = Decision(decision.action, _with_secrets(decision.text, shown, text))
         return decision
 
     def decide(self, attempt_ref: int, decision: Decision) -> bool:
@@ -67,6 +72,20 @@ class Stepper:
         """Show what the assertions say after a turn."""
         if self._writer is not None and verdicts:
             self._writer.live(attempt_ref, "verdict", "\n".join(verdicts), name=str(turn))
+
+
+def _with_secrets(edited: str, shown: str, text: str) -> str:
+    """What was made of a text that was shown masked, with its secrets again: in their order, or where it has one only."""
+    parts = shown.split(MASK)
+    found = re.fullmatch("(.+?)".join(map(re.escape, parts)), text, re.DOTALL) if len(parts) > 1 else None
+    if found is None:
+        return edited
+    secrets, marks = found.groups(), edited.count(MASK)
+    if len(set(secrets)) == 1:
+        return edited.replace(MASK, secrets[0])
+    if marks != len(secrets):
+        return edited
+    return "".join(part + secret for part, secret in zip(edited.split(MASK), (*secrets, ""), strict=True))
 
 
 decoded(Decision)

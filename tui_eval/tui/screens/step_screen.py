@@ -28,7 +28,7 @@ from tui_eval.tui.keys import KEYS, Key, bindings
 from tui_eval.tui.screens.place import Place, keys_in, keys_of
 from tui_eval.tui.state.app_state import CasePointer
 from tui_eval.tui.state.runs.run_view import RunView
-from tui_eval.tui.state.runs.step_view import StepView, expected, step_view
+from tui_eval.tui.state.runs.step_view import StepView, column_of, expected, step_view, would_be_sent
 from tui_eval.tui.state.text.fitting import shorten
 from tui_eval.tui.state.text.lines import Line
 from tui_eval.tui.widgets.bars import FactsBar, KeyHints
@@ -175,13 +175,15 @@ class StepScreen(Place, inherit_bindings=False):
         item = self.services.state.by_id.get(self.pointer.case_id)
         asked = expected(item.case if item is not None else None, waits)
         said = view.paragraphs or ([("dim", NOTHING)] if waits else [])
-        self.query_one(StepConversation).show([*said, *asked])
         box = self.query_one(StepMessage)
         if waits and waits != self._shown_turn:
             self._shown_turn = waits
             box.load_text(view.text)
             box.border_title = None
-        box.set_class(not waits, "-hidden")
+        raw = bool(waits) and (not box.read_only or self._edited is not None)
+        messages = would_be_sent(view.text) if waits and not raw else []
+        self.query_one(StepConversation).show([*said, *messages, *asked])
+        box.set_class(not waits or bool(messages), "-hidden")
         if waits:
             state = ("warn", f"turn {waits}{self._of} would be sent")
         elif view.done:
@@ -213,10 +215,20 @@ class StepScreen(Place, inherit_bindings=False):
 
     def _show_facts(self, style: str, words: str) -> None:
         name = visible(self._name, newlines=False)
+        run = self._run()
+        case = next(iter(run.cases.values()), None) if run is not None else None
+        column = column_of(case, name) if case is not None else ""
 
         def fitted(width: int) -> list[list[tuple[str, str]]]:
             room = max(width - cell_len(f"step   {words}"), 12)
-            return [[("title", "step "), ("text", shorten(name, room)), (style, f"  {words}")]]
+            if not column:
+                return [[("title", "step "), ("text", shorten(name, room)), (style, f"  {words}")]]
+            # Which column it is matters as much as which test: each has half where there is no room for both.
+            dot = self.services.symbols.dot
+            half = max((room - len(dot)) // 2, 6)
+            test = shorten(name, max(room - len(dot) - cell_len(column), half))
+            told = shorten(column, max(room - len(dot) - cell_len(test), 6))
+            return [[("title", "step "), ("text", test), ("dim", f"{dot}{told}"), (style, f"  {words}")]]
 
         self.query_one(FactsBar).show_fitted(fitted)
 
@@ -322,9 +334,13 @@ class StepScreen(Place, inherit_bindings=False):
         box.read_only = not editing
         box.can_focus = editing
         self.set_class(editing, "-editing")
+        if editing:
+            box.set_class(False, "-hidden")
         (box if editing else self.query_one(StepConversation)).focus()
         if editing:
             box.move_cursor(box.document.end)
+        elif self._waits:
+            self.renew()
         waits = f"turn {self.view.waits} would be sent"
         self._show_facts("warn", "editing what would be sent" if editing else waits)
         self.query_one(KeyHints).show(self._keys())
@@ -355,6 +371,7 @@ class StepScreen(Place, inherit_bindings=False):
         if not box.text.endswith("\n"):
             text = text.removesuffix("\n")
         box.load_text(text)
+        self.renew()
 
     def _skip(self) -> None:
         """Leave this turn out."""

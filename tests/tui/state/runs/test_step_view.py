@@ -6,10 +6,10 @@ import msgspec
 
 from tests.tui.state.case.test_case_state import row
 from tui_eval.model import Assertion, Attempt, Case, Entry, Turn
-from tui_eval.store.schema import AttemptRow
+from tui_eval.store.schema import AttemptRow, StoredCase
 from tui_eval.tui.state.case.live_transcript import LiveTranscript
 from tui_eval.tui.state.runs.run_view import LiveAttempt, LivePiece
-from tui_eval.tui.state.runs.step_view import expected, step_view
+from tui_eval.tui.state.runs.step_view import column_of, expected, step_view, would_be_sent
 from tui_eval.tui.state.text.stream_text import StreamText
 
 
@@ -109,3 +109,19 @@ def test_what_helpers_say_at_the_same_time_stands_below_each_ones_hand_off() -> 
         "front: 79 euros, three left",
         "  ✓ contains 79",
     ]
+
+
+CHAT = '[{"role": "system", "content": "You add."}, {"role": "user", "content": "1 + 1"}]'
+
+
+def test_a_prompt_of_messages_is_shown_by_who_says_what() -> None:
+    assert words(would_be_sent(CHAT)) == "\nwould be sent:\nsystem:\nYou add.\nuser:\n1 + 1"
+    assert would_be_sent("a text") == []
+    sent = step_view(None, LiveAttempt([piece("user", CHAT)])).paragraphs
+    assert "You add." in words(sent) and "{" not in words(sent)
+
+
+def test_the_head_names_the_column_once() -> None:
+    case = StoredCase(1, "s::a", "s", "a", "promptfoo", "openai:gpt", None, "h", 1, 1, "terse")
+    assert column_of(case, "a") == "terse · gpt" and column_of(case, "a · terse · gpt") == ""
+    assert column_of(msgspec.structs.replace(case, variant="gpt terse"), "a") == "gpt terse"

@@ -15,6 +15,7 @@ from tui_eval.formats import format_of, title_of
 from tui_eval.guard.text import clip, visible
 from tui_eval.model import Assertion, Case, Suite
 from tui_eval.tui.state.case.case_history import note_words
+from tui_eval.tui.state.case.prompt_view import messages_in
 from tui_eval.tui.state.lists.case_entry import CaseRow, reason_in_line, reason_in_pane
 from tui_eval.tui.state.lists.case_tree import TreeLine, common_cause
 from tui_eval.tui.state.runs.run_view import NOT_RUN
@@ -96,6 +97,15 @@ def value_text(value: Any, limit: int = VALUE_LIMIT) -> str:
         except (TypeError, ValueError, RecursionError):
             text = str(value)
     return clip(visible(" ".join(text[: limit * 4].split()), newlines=False), limit)
+
+
+def message_paragraphs(prompt: str, limit: int) -> list[Paragraph]:
+    """A prompt that is a list of chat messages: who says what; nothing where it is a text."""
+    shown: list[Paragraph] = []
+    for message in messages_in(prompt)[:LIST_LIMIT]:
+        shown.append(("dim", f"{visible(message.role, newlines=False)}:"))
+        shown.append(("text", clip(visible(message.text), limit)))
+    return shown
 
 
 def assertion_text(assertion: Assertion) -> str:
@@ -293,7 +303,8 @@ def _case(case: Case, *, turns: bool = True) -> list[Paragraph]:
         if turns:
             shown.append(("text", ""))
             shown.append(("label", f"Turn {number}" if several else "Prompt"))
-            shown.append(("text", clip(visible(turn.text or "(no text)"), TEXT_LIMIT)))
+            said = message_paragraphs(turn.text or "", TEXT_LIMIT)
+            shown += said or [("text", clip(visible(turn.text or "(no text)"), TEXT_LIMIT))]
         shown += _assertions(turn.assertions)
     if case.assertions:
         shown += [("text", ""), ("label", "Of the whole conversation" if several else "Expected")]

@@ -7,11 +7,12 @@ from dataclasses import dataclass, field
 
 import msgspec
 
+from tui_eval.case_names import short_providers
 from tui_eval.guard.text import clip, visible
 from tui_eval.model import Assertion, Attempt, Case, Entry, Verdict
-from tui_eval.store.schema import AttemptRow
+from tui_eval.store.schema import AttemptRow, StoredCase
 from tui_eval.tui.state.case.agent_tree import reading_order, short_name
-from tui_eval.tui.state.case.case_details import assertion_text
+from tui_eval.tui.state.case.case_details import assertion_text, message_paragraphs
 from tui_eval.tui.state.case.live_transcript import entry_of
 from tui_eval.tui.state.case.verdict_lines import reason_of, title
 from tui_eval.tui.state.runs.run_view import LiveAttempt, LivePiece
@@ -71,6 +72,21 @@ def step_view(row: AttemptRow | None, live: LiveAttempt | None, attempt: Attempt
         if last is not None and last.name == turn and turn.isdecimal():
             view.waits, view.text = int(turn), last.text
     return view
+
+
+def would_be_sent(text: str) -> list[Paragraph]:
+    """A list of chat messages that waits, by who says what; nothing where it is a text, which stands in its box."""
+    said = message_paragraphs(text, LONGEST)
+    return [("text", ""), ("label", "would be sent:"), *said] if said else []
+
+
+def column_of(case: StoredCase, name: str) -> str:
+    """Who is asked with which prompt: what tells it from others of its test, and the agent where that does not."""
+    told = case.variant.strip()
+    agent = short_providers([case.agent])[0] if case.agent else ""
+    parts = (told, "" if not agent or f" {agent} " in f" {told.replace(',', ' ')} " else agent)
+    column = " · ".join(_one(part) for part in parts if part)
+    return "" if name.endswith(column) else column
 
 
 def expected(case: Case | None, turn: int) -> list[Paragraph]:
@@ -141,7 +157,8 @@ def _paragraphs(piece: LivePiece, indent: str) -> list[Paragraph]:
         case "verdict":
             return [_verdict(line) for line in text.split("\n")]
         case "user":
-            return [("text", ""), ("label", f"> {text}")]
+            said = message_paragraphs(piece.text, LONGEST)
+            return [("text", ""), *([("label", "> "), *said] if said else [("label", f"> {text}")])]
         case "tool_call":
             return [("code", f"{indent}▸ {name}({clip(text, 400)})")]
         case "tool_result":
