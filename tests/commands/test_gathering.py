@@ -134,7 +134,7 @@ def test_a_damaged_shard_is_called_that_and_not_only_missing(cli: Cli, shards: P
     database.write_bytes(b"no database at all" * 1000)
     said = cli("show", shards).out
     assert "shard 2 missing" in said
-    assert f"left out: {database}: file is not a database" in said
+    assert f"left out: {database}: damaged: file is not a database" in said
     gathering = Gathering(shards, waits=True)
     try:
         assert "left out" not in seen(gathering.place)[1]  # it may be one that is just being begun

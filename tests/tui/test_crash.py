@@ -147,6 +147,8 @@ def test_a_crash_is_said_where_no_report_can_be_written(terminal, tmp_path):
 
 GONE = """
 import os, signal, time
+import tui_eval.tui.app
+tui_eval.tui.app.LOOK_AT_TERMINAL = 1000.0  # the other ways out are meant
 def left_alone(self):
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     Path("ready").touch()
