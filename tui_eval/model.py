@@ -353,7 +353,8 @@ class Verdict(msgspec.Struct, omit_defaults=True):
     """What came of judging one assertion. `passed` is None for an error, whose cause is `reason`.
 
     `set` as in `Assertion`. `judge` keeps a judge's words: {question, answer, model, usage}. `evidence` is what
-    it rests on (None: the assertion does not say, as in older runs; empty: nothing was found).
+    it rests on (None: the assertion does not say, as in older runs; empty: nothing was found). `parts` are the
+    results that a script says its own consists of, as it gave them (promptfoo's `componentResults`).
     """
 
     type: str
@@ -370,6 +371,7 @@ class Verdict(msgspec.Struct, omit_defaults=True):
     judge: dict[str, Any] | None = None
     line: int = 0
     evidence: list[Evidence] | None = None
+    parts: list[dict[str, Any]] | None = None
 
 
 _NOT_FINITE = "not_finite"

@@ -16,14 +16,12 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from msgspec import UNSET
-
 from tui_eval.case_names import FILLED_IN
 from tui_eval.formats.promptfoo.import_promptfoo import OURS, labels_of, row_of
-from tui_eval.formats.promptfoo.promptfoo_words import assertion_of, test_of, trace_of, without_none
+from tui_eval.formats.promptfoo.promptfoo_words import components_of, test_of, trace_of, without_none
 from tui_eval.guard import figures
 from tui_eval.guard.text import storable, visible_json
-from tui_eval.model import Assertion, Attempt, Case, Reply, Usage, Verdict
+from tui_eval.model import Attempt, Case, Reply, Usage
 from tui_eval.reports.results import json_pieces, more_of, not_run, provider_of, run_facts, whole
 from tui_eval.reports.results import result as result_of
 from tui_eval.store.column_names import column_agent, in_columns
@@ -222,8 +220,13 @@ def _count(metrics: dict[str, Any], result: dict[str, Any], attempt: Attempt) ->
     metrics["score"] += result["score"]
     if result["failureReason"] != 2:  # whose verdicts promptfoo does not have
         for component in (result["gradingResult"] or {}).get("componentResults", ()):
-            metrics["assertPassCount" if component["pass"] else "assertFailCount"] += 1
-    named = [verdict.metric for verdict in attempt.verdicts if verdict.type != "assert-set"]
+            metrics["assertPassCount" if component.get("pass") else "assertFailCount"] += 1
+    named = [
+        verdict.metric
+        for verdict in attempt.verdicts
+        if verdict.type != "assert-set"
+        for _ in range(1 + len(verdict.parts or ()))  # the parts of a script's are counted as assertions, too
+    ]
     for name, value in attempt.named_scores.items():
         weight = attempt.named_weights.get(name, 1.0)
         for key, number in (
@@ -325,22 +328,6 @@ def _response(
 
 
 def _grading(attempt: Attempt, case: Case, judging: dict[str, int]) -> dict[str, Any]:
-    given = case.asserted
-    if [one.type for one in given] != [verdict.type for verdict in attempt.verdicts]:
-        given = []
-    parts = [
-        _component(verdict, given[place] if given else None) for place, verdict in enumerate(attempt.verdicts)
-    ]
-    for verdict, part in zip(attempt.verdicts, parts, strict=True):
-        # Members stand in their set and, as promptfoo writes them, once more behind it.
-        if (
-            verdict.set is not None
-            and 0 <= verdict.set < len(parts)
-            and "assertion" not in parts[verdict.set]
-        ):
-            whole = parts[verdict.set]
-            whole.setdefault("componentResults", []).append(part)
-            whole["metadata"]["assertionSet"]["assertionCount"] += 1
     return {
         "pass": attempt.outcome == "passed",
         "score": attempt.score or 0.0,
@@ -348,35 +335,8 @@ def _grading(attempt: Attempt, case: Case, judging: dict[str, int]) -> dict[str,
         "namedScores": attempt.named_scores,
         "namedScoreWeights": attempt.named_weights,
         "tokensUsed": judging,
-        "componentResults": parts,
+        "componentResults": components_of(case.asserted, attempt.verdicts),
     }
-
-
-def _component(verdict: Verdict, given: Assertion | None) -> dict[str, Any]:
-    """One verdict with its assertion as the file has it, and what became of that by templates and scripts."""
-    found: dict[str, Any] = {"pass": verdict.passed is True, "score": verdict.score, "reason": verdict.reason}
-    if verdict.type == "assert-set":
-        named = {
-            "metric": verdict.metric,
-            "threshold": given.threshold if given else None,
-            "weight": None if verdict.weight == 1.0 else verdict.weight,
-        }
-        whole = {"type": "assert-set", "assertionCount": 0, **without_none(named)}
-        return {**found, "metadata": {"assertionSet": whole}}
-    if given is None:
-        weight = None if verdict.weight == 1.0 else verdict.weight
-        shown = {
-            "type": verdict.type,
-            "value": verdict.expected,
-            "metric": verdict.metric,
-            "weight": weight,
-        }
-        found["assertion"] = without_none(shown)
-        return found
-    found["assertion"] = assertion_of(given)
-    if given.value is not UNSET and isinstance(verdict.expected, str) and verdict.expected != given.value:
-        found["metadata"] = {"renderedAssertionValue": verdict.expected}
-    return found
 
 
 def tokens(usage: Usage | None, requests: int) -> dict[str, int]:

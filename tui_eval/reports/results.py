@@ -525,6 +525,8 @@ def _assertion(verdict: Verdict) -> dict[str, Any]:
         entry["set"] = verdict.set
     if verdict.judge is not None:
         entry["judge"] = verdict.judge
+    if verdict.parts is not None:
+        entry["parts"] = verdict.parts
     return entry
 
 

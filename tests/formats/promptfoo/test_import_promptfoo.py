@@ -126,6 +126,30 @@ def test_times_are_those_of_the_file(project: Path) -> None:
         assert {row.duration_ms for row in reader.attempts()} == {250}
 
 
+def test_what_a_scripts_result_consists_of_is_no_assertion_of_its_own(project: Path) -> None:
+    def part(reason: str, *inner: dict[str, Any], **more: Any) -> dict[str, Any]:
+        return {
+            "pass": True,
+            "score": 1,
+            "reason": reason,
+            **({"componentResults": list(inner)} if inner else {}),
+            **more,
+        }
+
+    script = {"assertion": {"type": "javascript", "value": "x"}}
+    deep, again = part("deep", part("deeper")), part("deep", part("deeper"), **script)
+    whole = part("whole", deep, **script)
+    members = [whole, again, part("has", assertion={"type": "contains", "value": "x"})]
+    given = document()
+    given["results"]["results"][0]["gradingResult"] = {
+        "componentResults": [part("set", *members), *members, whole, again]
+    }
+    found = converted(given, project / "out.json")["results"][0]["assertions"]
+    assert [(one["reason"], one.get("set"), one.get("parts")) for one in found] == [
+        ("set", None, None), ("whole", 0, [deep]), ("has", 0, None), ("whole", None, [deep]),
+    ]  # fmt: skip
+
+
 FILTERED = [("^A", [0]), ("p\\.txt", [0, 6]), ("^named$", [8]), ("M", [1, 2])]
 """What `--filter-prompts` of promptfoo 0.121.20 leaves of the prompts."""
 

@@ -409,29 +409,26 @@ def _judging(given: Any) -> dict[str, Any] | None:
 
 
 def _parts(row: Mapping[str, Any]) -> list[tuple[dict[str, Any], int | None]]:
-    """Every part of a verdict in order, with the place of the set that it belongs to.
+    """Every assertion's result in order, with the place of the set that it belongs to.
 
-    promptfoo writes what a set or a script's answer consists of within it and once more behind it, but what
-    those consist of in turn only within them.
+    promptfoo writes what a set or a script's answer consists of within it and once more behind it; what those of a
+    script consist of, only within them.
     """
-    listed = _components(row.get("gradingResult"))
     found: list[tuple[dict[str, Any], int | None]] = []
 
-    def add(part: dict[str, Any], within: int | None, inner: list[dict[str, Any]], depth: int = 0) -> None:
-        place = len(found)
-        found.append((part, within))
-        if "assertion" not in part and within is None:
-            within = place
-        for one in inner if depth < _DEEPEST else ():
-            add(one, within, _components(one), depth + 1)
+    def add(listed: list[dict[str, Any]], within: int | None, depth: int = 0) -> None:
+        at = 0
+        while at < len(listed):
+            part, inner = listed[at], _components(listed[at])
+            again = listed[at + 1 : at + 1 + len(inner)]
+            repeated = bool(inner) and [_seen(one) for one in again] == [_seen(one) for one in inner]
+            place = len(found)
+            found.append((part, within))
+            if "assertion" not in part and depth < _DEEPEST:
+                add(again if repeated else inner, place if within is None else within, depth + 1)
+            at += 1 + (len(again) if repeated else 0)
 
-    at = 0
-    while at < len(listed):
-        part, inner = listed[at], _components(listed[at])
-        again = listed[at + 1 : at + 1 + len(inner)]
-        repeated = bool(inner) and [_seen(one) for one in again] == [_seen(one) for one in inner]
-        add(part, None, again if repeated else inner)
-        at += 1 + (len(again) if repeated else 0)
+    add(_components(row.get("gradingResult")), None)
     return found
 
 
@@ -461,6 +458,8 @@ def _assertion(part: Mapping[str, Any], within: int | None) -> dict[str, Any]:
         "weight": given.get("weight", whole.get("weight")),
         "metric": given.get("metric", whole.get("metric")),
     }
+    if given and (parts := _components(part)):
+        found["parts"] = parts
     return found if within is None else {**found, "set": within}
 
 

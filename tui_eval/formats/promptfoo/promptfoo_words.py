@@ -8,7 +8,7 @@ from typing import Any
 from msgspec import UNSET
 
 from tui_eval.javascript import values as js
-from tui_eval.model import Assertion, Case, Trace, TraceSpan
+from tui_eval.model import Assertion, Case, Trace, TraceSpan, Verdict
 
 OURS = ("assertScoringFunction", "promptConfig", "promptFunction", "columnProvider", "filesFirst")
 """What stands beside a test's options (`Case.beside`); in runs of older versions, among them."""
@@ -80,6 +80,49 @@ def assertion_of(assertion: Assertion) -> dict[str, Any]:
         if value is not None:
             found[name] = value
     return {**found, **(assertion.extra or {})}
+
+
+def components_of(given: list[Assertion], verdicts: list[Verdict]) -> list[dict[str, Any]]:
+    """A row's `componentResults`: what a set or a script's result consists of stands in it and, as promptfoo writes it,
+    once more behind it. `given` are the row's assertions as its file has them."""
+    alike = [one.type for one in given] == [verdict.type for verdict in verdicts]
+    parts = [_component(verdict, given[place] if alike else None) for place, verdict in enumerate(verdicts)]
+    rows: list[list[dict[str, Any]]] = []
+    for verdict, part in zip(verdicts, parts, strict=True):
+        own = part.get("componentResults", [])
+        flat = [part, *({**one, "assertion": one.get("assertion") or part["assertion"]} for one in own)]
+        rows.append(flat)
+        if verdict.set is None or not 0 <= verdict.set < len(parts) or "assertion" in parts[verdict.set]:
+            continue
+        whole = parts[verdict.set]
+        whole.setdefault("componentResults", []).extend(flat)
+        whole["metadata"]["assertionSet"]["assertionCount"] += 1
+    return [part for flat in rows for part in flat]
+
+
+def _component(verdict: Verdict, given: Assertion | None) -> dict[str, Any]:
+    """One verdict with its assertion as the file has it, and what became of that by templates and scripts."""
+    found: dict[str, Any] = {"pass": verdict.passed is True, "score": verdict.score, "reason": verdict.reason}
+    weight = None if verdict.weight == 1.0 else verdict.weight
+    if verdict.type == "assert-set":
+        named = {
+            "metric": verdict.metric,
+            "threshold": given.threshold if given else None,
+            "weight": weight,
+        }
+        whole = {"type": "assert-set", "assertionCount": 0, **without_none(named)}
+        return {**found, "metadata": {"assertionSet": whole}}
+    if verdict.parts:
+        found["componentResults"] = list(verdict.parts)
+    if given is None:
+        expected = None if verdict.expected is UNSET else verdict.expected
+        shown = {"type": verdict.type, "value": expected, "metric": verdict.metric, "weight": weight}
+        found["assertion"] = without_none(shown)
+        return found
+    found["assertion"] = assertion_of(given)
+    if given.value is not UNSET and isinstance(verdict.expected, str) and verdict.expected != given.value:
+        found["metadata"] = {"renderedAssertionValue": verdict.expected}
+    return found
 
 
 def trace_of(trace: Trace) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from tui_eval.assertions import JudgeAnswer, JudgeInput, Judgement, JudgeService
 from tui_eval.causes import counting
 from tui_eval.formats import judge
 from tui_eval.formats.promptfoo.judge.similarity import treebank_words
+from tui_eval.formats.promptfoo.promptfoo_words import components_of
 from tui_eval.guard.trust import Trust
 from tui_eval.javascript.isolate import JavaScriptHost
 from tui_eval.model import Entry, Reply
@@ -263,6 +264,53 @@ async def test_scripts_in_files_and_transforms(services: JudgeServices) -> None:
     assert [verdict.passed for verdict in judgement.verdicts] == [True] * 6, judgement
     assert [verdict.score for verdict in judgement.verdicts] == [0.5, 1, 0.25, 1, 1, 1]
     assert judgement.verdicts[0].reason == "by file"
+
+
+PARTS = """({pass: true, score: 0.7, reason: 'whole', componentResults: [
+  {pass: true, score: 1, reason: 'deep', componentResults: [{pass: true, score: 1, reason: 'deeper'}]},
+  {pass: false, score: 0, reason: 'deep2'}]})"""
+
+
+@pytest.mark.asyncio(loop_scope="module")
+async def test_parts_of_sets_and_scripts_stand_once_more_behind_them(services: JudgeServices) -> None:
+    """Reasons in the order, and to the depth, in which promptfoo 0.121.20 wrote those of the same test."""
+    script = {"type": "javascript", "value": " ".join(PARTS.split())}
+    given = [
+        assertion_from({"type": "assert-set"}), assertion_from(NO, set=0), assertion_from(script, set=0),
+        assertion_from(script),
+    ]  # fmt: skip
+    judgement = await judged([{"type": "assert-set", "assert": [NO, script]}, script], services=services)
+    parts = components_of(given, judgement.verdicts)
+    lacks = 'Expected output to contain "z"'
+    members = [lacks, "whole", "deep", "deep2"]
+    assert [part["reason"] for part in parts] == [lacks, *members, "whole", "deep", "deep2"]
+    assert [part["reason"] for part in parts[0]["componentResults"]] == members
+    assert "assertion" not in parts[0]
+    assert [part["assertion"]["type"] for part in parts[1:]] == ["contains"] + ["javascript"] * 6
+    assert parts[3]["componentResults"][0]["reason"] == "deeper"
+
+
+@pytest.mark.asyncio(loop_scope="module")
+async def test_python_names_the_parts_of_its_result_its_own_way(services: JudgeServices) -> None:
+    code = """{"pass_": False, "score": 0, "reason": "r", "component_results": [
+        {"pass_": False, "score": 0, "reason": "why" + "y" * 9000, "named_scores": {"a": 1}}, 5]}"""
+    judgement = await judged([{"type": "python", "value": " ".join(code.split())}], services=services)
+    (part,) = judgement.verdicts[0].parts or []
+    assert (part["pass"], part["namedScores"], len(part["reason"]) < 3000) == (False, {"a": 1}, True)
+
+
+@pytest.mark.asyncio(loop_scope="module")
+async def test_a_scoring_function_sees_assertions_as_the_file_has_them(services: JudgeServices) -> None:
+    (services.root / "own.js").write_text(
+        "module.exports = (named, context) => ({pass: true, score: 1, reason: context.componentResults"
+        ".map((one) => one.assertion ? `${one.assertion.type} ${one.assertion.weight}` : 'set').join(', ')});"
+    )
+    judgement = await judged(
+        [{"type": "assert-set", "assert": [{**YES, "weight": 3}]}, {"type": "max-score"}],
+        services=replace(services, compares_columns=True),
+        beside={"assertScoringFunction": "file://own.js"},
+    )
+    assert judgement.message == "set, contains 3"
 
 
 @pytest.mark.asyncio(loop_scope="module")

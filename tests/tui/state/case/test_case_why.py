@@ -11,7 +11,7 @@ from tui_eval.store.schema import AttemptRow
 from tui_eval.tui.state.case import assertions_view
 from tui_eval.tui.state.case.case_history import CasePast, PastAttempt, agreements, usual
 from tui_eval.tui.state.case.explain import explained, in_short
-from tui_eval.tui.state.case.verdict_lines import in_full, title
+from tui_eval.tui.state.case.verdict_lines import brief, in_full, title
 from tui_eval.tui.state.text.lines import plain
 from tui_eval.tui.state.text.text_difference import near_miss
 
@@ -188,3 +188,13 @@ def test_a_text_that_reads_like_the_number_expected_stands_in_quotation_marks() 
     assert plain(title(verdict)) == "plans 3"
     verdict.target = "structure.plans"
     assert plain(title(verdict)) == "plans structure.plans 3"
+
+
+def test_what_a_scripts_result_consists_of_stands_below_it_what_failed_first() -> None:
+    parts = [
+        {"pass": True, "score": 1, "reason": "polite"},
+        {"pass": False, "score": 0.2, "reason": "too long"},
+    ]
+    verdict = Verdict("javascript", passed=False, reason="1 of 2", parts=parts)
+    assert said(in_full(verdict))[2:4] == ["✗ too long  score 0.2", "✓ polite"]
+    assert "✗ too long  score 0.2" in said(brief(verdict)) and "✓ polite" not in said(brief(verdict))

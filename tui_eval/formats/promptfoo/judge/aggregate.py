@@ -25,7 +25,7 @@ from tui_eval.formats.promptfoo.judge.assertion_call import Result
 from tui_eval.formats.promptfoo.judge.code import ScriptFailed, ScriptLost
 from tui_eval.formats.promptfoo.judge.judge_assertion import case_output
 from tui_eval.formats.promptfoo.judge.script_results import is_grading, numbers
-from tui_eval.formats.promptfoo.promptfoo_words import beside
+from tui_eval.formats.promptfoo.promptfoo_words import beside, components_of
 from tui_eval.guard import figures
 from tui_eval.guard.trust import NeedsTrust
 from tui_eval.javascript import values as js
@@ -62,17 +62,12 @@ async def own_score(
     reference = beside(evidence.case, "assertScoringFunction")
     if not isinstance(reference, str) or not reference:
         return None
+    parts = components_of(evidence.case.asserted, verdicts)
     usage = evidence.usage
     prompt, completion = (usage.input_tokens or 0, usage.output_tokens or 0) if usage else (0, 0)
     context: dict[str, Any] = {
         "componentResults": [
-            {
-                "pass": verdict.passed,
-                "score": verdict.score,
-                "reason": verdict.reason,
-                "assertion": {"type": verdict.type, "value": verdict.expected, "metric": verdict.metric},
-            }
-            for verdict in verdicts
+            part for part in parts if part.get("assertion", {}).get("type") not in registry.COLUMNS
         ],
         "tokensUsed": {
             "total": figures.tokens(prompt, completion) or 0,

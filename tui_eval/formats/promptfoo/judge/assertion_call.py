@@ -78,6 +78,7 @@ class Result:
     named_weights: dict[str, float] = field(default_factory=dict)
     judge: dict[str, Any] | None = None
     evidence: list[Seen] | None = None
+    parts: list[dict[str, Any]] | None = None
     forces_pass: bool = False
 
 

@@ -192,6 +192,7 @@ def verdict_from(call: AssertionCall, result: Result) -> Verdict:
         judge=result.judge,
         line=assertion.line,
         evidence=seen.bounded(result.evidence),
+        parts=result.parts,
     )
 
 

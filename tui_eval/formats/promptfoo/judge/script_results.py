@@ -6,6 +6,7 @@ import re
 from typing import Any
 
 from tui_eval.assertions import evidence as seen
+from tui_eval.assertions.judging import clip_actual
 from tui_eval.formats.promptfoo.judge.assertion_call import PASSED, AssertionCall, Result
 from tui_eval.guard import figures
 from tui_eval.javascript import values as js
@@ -57,7 +58,32 @@ def grading(call: AssertionCall, value: dict[str, Any], name: str) -> Result:
         named_scores=scores,
         named_weights=weights,
         evidence=told,
+        parts=_parts(value) or None,
     )
+
+
+_MOST_PARTS = 200
+_DEEPEST = 5
+
+
+def _parts(value: dict[str, Any], depth: int = 0) -> list[dict[str, Any]]:
+    """What a result consists of, its texts cut for the verdict; in promptfoo's names, as Python and Ruby may not give
+    them."""
+    given = value.get("componentResults")
+    found: list[dict[str, Any]] = []
+    for one in given[:_MOST_PARTS] if isinstance(given, list) and depth < _DEEPEST else ():
+        if isinstance(one, dict):
+            part = {name: clip_actual(item) for name, item in named(one).items()}
+            if inner := _parts(part, depth + 1):
+                part["componentResults"] = inner
+            found.append(part)
+    return found
+
+
+def named(value: dict[str, Any]) -> dict[str, Any]:
+    """A result with promptfoo's names for what has Python's."""
+    renamed = {new: value[old] for old, new in _KEYS.items() if old in value and new not in value}
+    return {**value, **renamed}
 
 
 def numbers(given: Any) -> dict[str, float]:
@@ -105,10 +131,7 @@ def verdict_of_value(call: AssertionCall, value: Any, language: str, shown: Any)
         except ValueError as error:
             return _failed(call, language, f"Invalid JSON: {error} when parsing result: {value}")
     if isinstance(value, dict):
-        value = {
-            **value,
-            **{new: value[old] for old, new in _KEYS.items() if old in value and new not in value},
-        }
+        value = named(value)
         if is_grading(value) and not figures.is_finite(value["score"]):
             return _failed(call, language, "the score is a number that JSON cannot hold")
         if is_grading(value):

@@ -18,7 +18,7 @@ import msgspec
 
 from tui_eval.config.project import Config
 from tui_eval.formats.format import HookError, HookScene
-from tui_eval.formats.promptfoo.promptfoo_words import kept_beside, own_options, test_of
+from tui_eval.formats.promptfoo.promptfoo_words import components_of, kept_beside, own_options, test_of
 from tui_eval.formats.promptfoo.read.promptfoo_config import HOOK
 from tui_eval.formats.promptfoo.read.promptfoo_types import names
 from tui_eval.formats.promptfoo.read.suite_file import SuiteReading, no_line
@@ -27,7 +27,7 @@ from tui_eval.formats.promptfoo.read.suite_tests import TestReader
 from tui_eval.guard import figures
 from tui_eval.guard.paths import confine
 from tui_eval.guard.trust import Trust, script
-from tui_eval.model import Attempt, Case, Compat, Turn, Verdict
+from tui_eval.model import Attempt, Case, Compat, Turn
 from tui_eval.suites import identity
 
 if TYPE_CHECKING:
@@ -355,21 +355,12 @@ def row_of(case: Case, attempt: Attempt) -> dict[str, Any]:
             "score": attempt.score,
             "reason": attempt.message,
             "namedScores": attempt.named_scores,
-            "componentResults": [_component(verdict) for verdict in attempt.verdicts],
+            "componentResults": components_of(case.asserted, attempt.verdicts),
         },
     }
     if not passed:
         row["error"] = attempt.error or attempt.message
     return row
-
-
-def _component(verdict: Verdict) -> dict[str, Any]:
-    return {
-        "pass": verdict.passed is True,
-        "score": verdict.score,
-        "reason": verdict.reason,
-        "assertion": {"type": verdict.type, "value": verdict.expected, "metric": verdict.metric},
-    }
 
 
 # -- A case as a suite's code changed it: hooks see and give tests in promptfoo's words.

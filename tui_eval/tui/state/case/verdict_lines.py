@@ -155,6 +155,27 @@ _GIVEN = {
 }
 
 
+_MOST_PARTS = 20
+
+
+def part_lines(verdict: Verdict, *, failing: bool = False) -> Iterator[Line]:
+    """What a script says its result consists of, the parts that failed first; `failing`: these alone."""
+    parts = sorted(verdict.parts or (), key=lambda part: part.get("pass") is True)
+    shown = [part for part in parts if not failing or part.get("pass") is not True]
+    for part in shown[:_MOST_PARTS]:
+        word = "passed" if part.get("pass") is True else "failed"
+        said = one_line(str(part.get("reason") or word), 300)
+        score = part.get("score")
+        figure = f"  score {score:g}" if isinstance(score, int | float) and score not in (0, 1) else ""
+        yield (
+            Span(f"{GLYPHS[word]} ", word),
+            Span(said, "muted" if word == "passed" else ""),
+            Span(figure, "muted"),
+        )
+    if len(shown) > _MOST_PARTS:
+        yield (Span(f"… {len(shown) - _MOST_PARTS} more", "muted"),)
+
+
 def about_rows(verdict: Verdict) -> bool:
     """Whether the verdict compares rows, so that the Data tab says more than its text."""
     return verdict.target.split(".")[0] == "rows" or verdict.type == "sql"
@@ -211,6 +232,7 @@ def brief(
     if reason:
         for line in text_lines(reason):
             yield (Span(indent), *line) if indent else line
+    yield from _indented(partial(part_lines, verdict, failing=True), indent)
     yield from _indented(partial(source_lines, verdict), indent)
     yield from _indented(why, indent)
     if about_rows(verdict):
@@ -273,6 +295,7 @@ def in_full(
     if verdict.reason and not (verdict.passed and lines and len(verdict.reason) > SHORT):
         reason = reason_of(verdict) if rendered else verdict.reason
         yield from text_lines(reason, "" if verdict.passed else word_of(verdict))
+    yield from part_lines(verdict)
     yield from source_lines(verdict)
     if about_rows(verdict) and verdict.passed is False:
         yield (Span("d shows which cells differ", "muted"),)
