@@ -88,6 +88,8 @@ def chance(sql: str) -> str:
 
 FIRST = "select status, order_id from orders qualify row_number() over (partition by status order by {}) = 1"
 NUMBERED = "select order_id from (select *, row_number() over (partition by status order by {}) as r from orders) where r <= 2"
+WINDOW = "select order_id, {} from orders"
+"""Of `orders` with what goes by the order of single rows in it."""
 PICKED = "select distinct on (status) status, order_id from orders order by status, {}"
 BESIDE = "select first_name, order_id from customers c, lateral (select order_id from orders where customer_id = c.customer_id order by {} limit 1)"
 
@@ -101,6 +103,29 @@ BESIDE = "select first_name, order_id from customers c, lateral (select order_id
         (NUMBERED.format("customer_id % 3"), "in the expected query ROW_NUMBER() may"),
         (NUMBERED.format("1"), "in the expected query ROW_NUMBER() may"),
         (NUMBERED.format("customer_id % 3").replace("<= 2", "= 2"), "in the expected query ROW_NUMBER() may"),
+        *[(WINDOW.format(f"{call} over (partition by status order by customer_id % 3)"),
+           f"in the expected query {call.split('(')[0].upper()}() may take others of rows that tie")
+          for call in ("lag(order_id)", "lead(order_id, 2)", "first_value(order_id)", "last_value(order_id)",
+                       "nth_value(order_id, 2)", "ntile(4)", "row_number()")],
+        *[(WINDOW.format(f"{call} over (partition by status order by order_id)"), "")
+          for call in ("lag(order_id)", "lead(order_id, 2)", "first_value(order_id)", "last_value(order_id)", "ntile(4)")],
+        (WINDOW.format("lag(order_id ignore nulls) over w") + " window w as (order by customer_id % 3)", "in the expected query LAG() may"),
+        (WINDOW.format("lag(order_id ignore nulls) over w") + " window w as (order by order_id)", ""),
+        (WINDOW.format("first_value(customer_id % 3) over (order by customer_id % 3)"), ""),
+        (WINDOW.format("last_value(customer_id % 3) over (order by customer_id % 3)"), ""),
+        (WINDOW.format("sum(order_id) over (order by status)"), ""),
+        (WINDOW.format("sum(order_id) over (order by status rows unbounded preceding)"), "in the expected query SUM() may"),
+        (WINDOW.format("rank() over (order by status)"), ""),
+        ("select status, count(*) as n, row_number() over (order by count(*) desc) as place from orders where status <> 'placed' group by 1", ""),
+        ("select status, row_number() over (order by count(*) desc) as place from orders group by 1", "in the expected query ROW_NUMBER() may"),
+        (WINDOW.format("lag(order_id) over (order by status)").replace("orders", "(select order_id, status from Orders)"), "in the expected query LAG() may"),
+        ("select range % 3 as n, lag(range) over (order by range % 3) as before from range(9)", "in the expected query LAG() may"),
+        ("select range % 3 as n, lag(range) over (order by range % 3, range) as before from range(9)", ""),
+        ("select customer_id as c, row_number() over (order by count(*) desc) as place from orders group by c", "in the expected query ROW_NUMBER() may"),
+        ("select customer_id, lag(count(*)) over (order by count(*)) as before from orders group by all", "in the expected query LAG() may"),
+        # whichever of several equal rows is kept
+        ("select status from (select status, row_number() over (partition by status order by 1) as r from orders) where r = 1", ""),
+        ("with twice as (select * from orders union all select * from orders) select * exclude r from (select *, row_number() over (partition by order_id order by order_id) as r from twice) where r = 1", ""),
         (PICKED.format("order_id"), ""),
         (PICKED.format("order_id").replace("status, order_id from", "* from"), ""),
         (PICKED.format("customer_id % 3"), "in the expected query DISTINCT ON may"),

@@ -424,7 +424,7 @@ def _takes_part(sql: str, dialect: str) -> bool:
 
 
 _PICKS = re.compile(
-    r"\b(?:row_number|distinct\s+on|any_value|first|last|arbitrary|(?:arg_)?(?:min|max)(?:_by)?)\b",
+    r"\b(?:over|distinct\s+on|any_value|first|last|arbitrary|(?:arg_)?(?:min|max)(?:_by)?)\b",
     re.IGNORECASE,
 )
 
@@ -442,9 +442,8 @@ def _other_ways(sql: str, dialect: str) -> list[tuple[str, str]]:
 
     def other(node: exp.Expr, last: bool) -> exp.Expr:
         nonlocal word
-        if isinstance(node, exp.RowNumber):
-            word = word or "ROW_NUMBER()"
-            return exp.Anonymous(this="RANK")
+        if isinstance(node, exp.Select) and (found := _in_total_order(node, last)):
+            word = word or found
         if isinstance(node, exp.IgnoreNulls) and isinstance(node.this, exp.AnyValue):
             node = node.this
         if isinstance(node, exp.AnyValue | exp.First | exp.Last | exp.ArgMax | exp.ArgMin):
@@ -466,6 +465,87 @@ def _other_ways(sql: str, dialect: str) -> list[tuple[str, str]]:
     except (errors.SqlglotError, RecursionError, ValueError):
         return []
     return [(way, word) for way in ways] if word else []
+
+
+def _in_total_order(query: exp.Select, last: bool) -> str:
+    """Lets the window functions of a query that go by the order of single rows find those that tie in the order of all
+    else that they hold, the least or the greatest first: rows that tie there too are the same. Returns the first of them,
+    "" where it has none."""
+    from sqlglot import exp
+
+    single = (exp.RowNumber, exp.Lag, exp.Lead, exp.FirstValue, exp.LastValue, exp.NthValue, exp.Ntile)
+    named = {one.name.casefold(): one for one in query.args.get("windows") or ()}
+    word = ""
+    for window in list(query.find_all(exp.Window)):
+        if window.args.get("over") is None or window.parent_select is not query:
+            continue
+        call = (
+            window.this.this if isinstance(window.this, exp.IgnoreNulls | exp.RespectNulls) else window.this
+        )
+        whole = window
+        if (
+            base := named.get(window.args["alias"].name.casefold() if window.args.get("alias") else "")
+        ) is not None:
+            whole = base
+        spec = window.args.get("spec") or whole.args.get("spec")
+        by_rows = (
+            spec is not None
+            and str(spec.args.get("kind")).upper() == "ROWS"
+            and isinstance(call, exp.AggFunc)
+        )
+        if not isinstance(call, single) and not by_rows:
+            continue
+        word = word or f"{call.sql_name()}()"
+        given = window.args.get("order") or whole.args.get("order")
+        terms = [term.copy() for term in given.expressions] if given is not None else []
+        ties = [exp.Ordered(this=one.copy(), desc=last, nulls_first=last) for one in _told_apart_by(query)]
+        window.set(
+            "partition_by",
+            [one.copy() for one in whole.args.get("partition_by") or window.args.get("partition_by") or ()],
+        )
+        window.set("order", exp.Order(expressions=[*terms, *ties]))
+        window.set("spec", spec.copy() if spec is not None else None)
+        window.set("alias", None)
+    return word
+
+
+def _told_apart_by(query: exp.Select) -> list[exp.Expr]:
+    """What tells the rows of a query apart that its window functions see: its groups, else the rows of what it reads."""
+    from sqlglot import exp
+
+    group = query.args.get("group")
+    if group is not None:
+        plain = [one.unalias() for one in query.selects if one.find(exp.AggFunc, exp.Window) is None]
+        if group.args.get("all"):
+            return plain
+        called = {one.alias.casefold(): one.unalias() for one in query.selects if one.alias}
+        found: list[exp.Expr] = []
+        for one in group.expressions:
+            if isinstance(one, exp.Literal) and one.is_int and 0 < int(one.this) <= len(query.selects):
+                one = query.selects[int(one.this) - 1].unalias()
+            elif isinstance(one, exp.Column) and not one.table:
+                one = called.get(one.name.casefold(), one)
+            found.append(one)
+        return found
+    sources = [query.args.get("from_"), *(query.args.get("joins") or ()), *(query.args.get("laterals") or ())]
+    rows: list[exp.Expr] = []
+    for number, one in enumerate(sources):
+        source = one.this if isinstance(one, exp.From | exp.Join) else one
+        if isinstance(source, exp.Subquery) and not source.alias:
+            source.set("alias", exp.TableAlias(this=exp.to_identifier(f"rows_{number}")))
+        given = source.args.get("alias") if source is not None else None
+        name = (
+            given.this
+            if isinstance(given, exp.TableAlias)
+            else source.this
+            if isinstance(source, exp.Table)
+            else None
+        )
+        if isinstance(name, exp.Identifier):
+            rows.append(exp.Column(this=name.copy()))
+        elif source is not None:  # a row that has no name
+            rows += [column for column in query.find_all(exp.Column) if column.parent_select is query]
+    return rows
 
 
 def _picked(call: exp.Expr, last: bool) -> exp.Expr:

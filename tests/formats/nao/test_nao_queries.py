@@ -425,6 +425,10 @@ async def test_nobody_is_blamed_for_other_rows_that_tie_inside_of_the_expected_q
             "unknown", "in the expected query ROW_NUMBER() may take others of rows that tie: whether the agent's is wrong cannot be said",
         ),
         (
+            "{}, lag(order_id) over (order by customer_id % 3) as before from orders", "{}, lag(order_id) over (order by customer_id % 3, order_id desc) as before from orders",
+            "unknown", "in the expected query LAG() may take others of rows that tie: whether the agent's is wrong cannot be said",
+        ),
+        (
             "{} from orders qualify row_number() over (partition by status order by order_id) = 1",
             "{} from orders qualify row_number() over (partition by status order by order_id) = 2",
             "query", "its query is wrong: ",
