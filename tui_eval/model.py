@@ -206,7 +206,8 @@ class Suite(msgspec.Struct, omit_defaults=True):
     change in any of them is seen. `settings` holds what the format says about the whole suite
     (promptfoo: evaluateOptions, derivedMetrics, env; StartToAgent: model). An unreadable file is
     a suite without cases whose problems say why. The cases of large tables may be made only when
-    they are asked for (`suites.promptfoo.lazy`), so `cases` is not for changing."""
+    they are asked for (`suites.promptfoo.lazy`), so `cases` is not for changing. `hidden` are values that the file
+    or what it names calls secrets (promptfoo: its `env` and `.env` files, its providers' keys)."""
 
     path: str
     format: str
@@ -216,6 +217,7 @@ class Suite(msgspec.Struct, omit_defaults=True):
     problems: list[Problem] = []
     files: list[str] = []
     settings: dict[str, Any] = {}
+    hidden: list[str] = []
 
 
 class Entry(msgspec.Struct, omit_defaults=True):

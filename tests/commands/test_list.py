@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -160,3 +161,36 @@ tests:
     assert row["options"]["provider"]["config"] == {"apiKey": "•••"}
     assert row["assertions"][0]["provider"]["config"]["headers"] == {"Authorization": "•••"}
     assert "of-this-one" not in result.out
+
+
+def test_secrets_of_a_suites_own_environment_and_in_names_of_agents_are_masked(
+    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """promptfoo's `env:` and its files stand in prompts; a webhook's address is its agent's name."""
+    monkeypatch.setenv("HOOK_TOKEN", "of-the-hook-0123456789")
+    (tmp_path / ".env.x").write_text("FILE_TOKEN=of-the-file-0123456789\n")
+    (tmp_path / "promptfooconfig.yaml").write_text("""\
+env: {OWN_API_KEY: of-the-suite-0123456789}
+commandLineOptions: {envPath: .env.x}
+prompts: ['Say {{env.OWN_API_KEY}}, {{env.FILE_TOKEN}} to {{who}}']
+providers: [{id: echo, label: 'to {{env.HOOK_TOKEN}}'}, {id: echo, label: 'to {{env.FILE_TOKEN}}'}]
+tests:
+  - {description: 'with {{env.OWN_API_KEY}}', vars: {who: Bob}, assert: [{type: contains, value: 'of-the-suite-0123456789, of-the-file'}]}
+""")
+    told = [
+        cli("list", str(tmp_path), "--trust"),
+        cli("run", str(tmp_path), "--trust", "-o", str(tmp_path / "o.json")),
+    ]
+    assert "2/2 passed" in told[1].out, told[1].err
+    found = json.loads((tmp_path / "o.json").read_text())
+    assert [one["agent"] for one in found["results"]] == ["to •••"] * 2
+    ids = [one["case_id"] for one in found["results"]]
+    assert [one.partition("::")[2] for one in ids] == [
+        f"with •••::to •••::prompt1{number}" for number in ("", "#2")
+    ]
+    written = [path for path in tmp_path.rglob("*") if path.is_file() and path.suffix not in (".yaml", ".x")]
+    for text in (
+        *(one.out + one.err for one in told),
+        *(path.read_bytes().decode("latin-1") for path in written),
+    ):
+        assert "0123456789" not in text

@@ -188,8 +188,46 @@ def test_cases_whose_names_differ_in_a_secret_alone_fail_each_for_itself(
     assert again.code == 1 and "1 failed, 1 total" in again.out, again.err
     changed = (project / "suite.yaml").read_text().replace("input: a", "input: b")
     (project / "suite.yaml").write_text(changed)
-    edited = cli("run", "suite.yaml", "--failed")  # nobody knows which of them it was
-    assert edited.code == 1 and "2 passed, 1 failed" in edited.out, edited.err
+    edited = cli("run", "suite.yaml", "--failed", "-o", "failed.json")
+    assert edited.code == 1 and "1 failed, 1 total" in edited.out, edited.err
+    (case,) = json.loads((project / "failed.json").read_text())["cases"]
+    assert case["case_id"] == "suite.yaml::log in with •••" + ("", "#2", "#3")[failing]
+
+
+def test_cases_that_differ_in_a_secret_alone_are_told_apart_in_the_record(
+    cli: Cli, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Printed lines, shards, merge, compare and rescore mean the right one of them, also where one was taken out."""
+    keys = "sk-abcdefghij0123456789", "tok-abcdefghij0123456789"
+    monkeypatch.setenv("MY_API_KEY", keys[0])
+    monkeypatch.setenv("OTHER_TOKEN", keys[1])
+    cases = [f"  - {{name: 'log in {key}', input: a, expected: {{should_contain: [zz]}}}}\n" for key in keys]
+    cases[1] = cases[1].replace("should_contain", "should_not_contain")
+    suite = project / "suite.yaml"
+    suite.write_text("agent: helper\ntest_cases:\n" + "".join(cases))
+    first = cli("run", "suite.yaml", "-o", "first.json")
+    ids = ["suite.yaml::log in •••", "suite.yaml::log in •••#2"]
+    assert [one["case_id"] for one in json.loads((project / "first.json").read_text())["cases"]] == ids
+    again = next(line for line in first.out.splitlines() if "again: " in line).partition("tui-eval ")[2]
+    assert "1 failed, 1 total" in cli(*shlex.split(again)).out
+    assert "1 case passed" in cli("run", "suite.yaml", "-s", ids[1]).out
+    for number in "12":
+        cli("run", "suite.yaml", "--shard", f"{number}/2")
+    runs = [one["id"] for one in json.loads(cli("runs", "--json").out)]
+    cli("merge", *(one for one in runs[:2] if one))
+    whole = cli("run", "suite.yaml")
+    assert "1 passed, 1 failed" in whole.out
+    newest = json.loads(cli("runs", "--json").out)[0]["id"]
+    same = cli("compare", runs[-1], newest)
+    assert same.code == 0, same.out
+    suite.write_text("agent: helper\ntest_cases:\n" + cases[1])  # it is the first now
+    judged = cli("rescore", newest, "-o", "judged.json")
+    found = {
+        one["case_id"]: one["outcome"] for one in json.loads((project / "judged.json").read_text())["cases"]
+    }
+    assert found == {ids[0]: "failed", ids[1]: "passed"}, judged.out
+    files = [path.read_bytes() for path in project.rglob("*") if path.is_file() and path != suite]
+    assert not any(key.encode() in text for key in keys for text in files)
 
 
 def test_an_agent_of_the_record_is_not_trusted_by_standing_there(cli: Cli, project: Path) -> None:

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support.suite_files import structures
+from tui_eval.guard.secrets import Masker
 from tui_eval.guard.spelling import close_to
 from tui_eval.model import Assertion, Case, Problem, Suite, Turn
 from tui_eval.suites.identity import Ids, case_id, content_hash, digest, name_cases, suffix, unnamed
@@ -32,7 +33,7 @@ def test_an_id_can_be_stored_whatever_its_file_or_case_is_called():
     assert len({one.encode() for one in ids}) == 6
     assert case_id("caf\udce9.yaml", "é") == "caf\\udce9.yaml::é"
     case = Case("theirs \udce9", "n", "s", "s")
-    name_cases(Suite("s", "s", cases=[case]))
+    name_cases(Suite("s", "s", cases=[case]), str)
     assert case.case_id == "theirs \\udce9"
 
 
@@ -50,7 +51,7 @@ def test_long_values_are_hashed():
 
 
 def test_repeated_ids_are_numbered():
-    ids = Ids()
+    ids = Ids(str)
     assert [ids.take(i) for i in ("a", "a", "b", "a", "a#2", "a")] == ["a", "a#2", "b", "a#3", "a#2#2", "a#4"]
 
 
@@ -116,3 +117,12 @@ def test_ids_are_one_line(name, value):
 )
 def test_slips(key, known, expected):
     assert close_to(key, known) == expected
+
+
+def test_secrets_in_ids_are_masked_and_the_ids_stay_distinct() -> None:
+    """A number tells nothing of a secret, and stays where the secret is another tomorrow."""
+    masked = Masker(["sk-abcdefgh", "tok-abcdefgh"]).text
+    wanted = ["s::a", "s::log in sk-abcdefgh", "s::log in tok-abcdefgh", "s::log in sk-abcdefgh"]
+    ids = ["s::a", "s::log in •••", "s::log in •••#2", "s::log in •••#3"]
+    assert list(map(Ids(masked).take, wanted)) == Ids(masked).take_all(wanted) == ids
+    assert Ids(masked).take_all(["s::a", "s::a"]) == ["s::a", "s::a#2"]

@@ -15,7 +15,7 @@ from tui_eval.agents.promptfoo.promptfoo_env import settled, with_env
 from tui_eval.agents.promptfoo.promptfoo_models import KEYS, OLLAMA_KEYS, PRICE_KEYS
 from tui_eval.agents.promptfoo.promptfoo_providers import RELAYS, SCRIPTS, other_provider
 from tui_eval.config.config_values import chosen_address
-from tui_eval.config.project import AgentSpec, Config, ConfigError, refused_agent
+from tui_eval.config.project import AgentSpec, Config, ConfigError, masker, refused_agent
 from tui_eval.guard.secrets import MASK, in_addresses
 from tui_eval.guard.spelling import close_to
 from tui_eval.model_ids import OLLAMA_URL, PROVIDERS, agent_of, model_id
@@ -133,7 +133,7 @@ def for_provider(entry: Any, config: Config, base: Path | str, target: Any = Non
         spec.options["id"] = provider_id
         if isinstance(entry, dict) and isinstance(entry.get("env"), dict) and entry["env"]:
             spec.options["provider_env"] = entry["env"]
-    spec.name = in_addresses(label or provider_id)
+    spec.name = masker(config).text(in_addresses(label or provider_id))
     return spec
 
 

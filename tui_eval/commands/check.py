@@ -18,13 +18,12 @@ from tui_eval.commands.odd_values import odd_values
 from tui_eval.commands.output import EXIT_NOTHING, EXIT_OK, EXIT_USAGE, CommandError, counted, say
 from tui_eval.commands.readiness import not_ready
 from tui_eval.commands.unjudgeable import unjudgeable
-from tui_eval.config.project import AgentSpec, ConfigError, load, secrets
+from tui_eval.config.project import AgentSpec, ConfigError, load, masker
 from tui_eval.engine.prepare import NothingToRun, prepare
 from tui_eval.engine.request import RunRequest
 from tui_eval.engine.selection import SelectionError
 from tui_eval.engine.wants import wants
 from tui_eval.formats import format_of
-from tui_eval.guard.secrets import Masker
 from tui_eval.guard.text import visible
 from tui_eval.guard.trust import fingerprints, in_order
 from tui_eval.guard.trust_store import trust_for
@@ -67,8 +66,7 @@ def check(
         problems += leaks(loaded, config, trusted, expected)
     if without_answer:
         problems += vacuous(paths, config_file, trust)
-    masker = Masker(secrets(config))
-    errors, notes, kinds = _print(masker.value(problems))
+    errors, notes, kinds = _print(masker(config).value(problems))
     if told := _trust_line(wanted, paths, configs, config_file):
         say(visible(told, newlines=False))
     count = sum(len(suite.cases) for suite in loaded)

@@ -18,9 +18,8 @@ from tui_eval.commands.output import (
     say,
     say_json,
 )
-from tui_eval.config.project import Config, load, read_withheld, secrets
+from tui_eval.config.project import Config, load, masker, read_withheld
 from tui_eval.formats import reading
-from tui_eval.guard.secrets import Masker
 from tui_eval.guard.text import visible
 from tui_eval.guard.trust import Trust
 from tui_eval.guard.trust_store import trust_for
@@ -57,25 +56,26 @@ def list_cases(
     cases = reading.all_cases(loaded)
     from tui_eval.engine.kept_cases import KeptCases
 
-    masker = Masker(secrets(config))
-    kept = KeptCases(masker)
+    hide = masker(config)
+    hidden = KeptCases(hide)
     for case in cases:
-        kept.learn(case)
-    errors = report_problems(masker.value(problems))
+        hidden.learn(case)
+    cases = [hidden.kept(case) for case in cases]
+    errors = report_problems(hide.value(problems))
     if as_json:
-        say_json([describe(kept.kept(case)) for case in cases])
+        say_json(list(map(describe, cases)))
     else:
         suite, nothing = None, 0
         for case, name in zip(cases, called(cases, which_tests(cases)), strict=True):
             if case.suite != suite:
                 suite = case.suite
-                say(visible(masker.text(f"{suite}  ({case.format})"), newlines=False))
+                say(visible(hide.text(f"{suite}  ({case.format})"), newlines=False))
             extra = f"  ×{case.attempts}, {case.required} must pass" if case.attempts > 1 else ""
             agent = f"  [{case.agent}]" if case.agent else ""
             idle = asserts_nothing(case)
             extra += "  (asserts nothing)" if idle else ""
             nothing += idle
-            line = masker.text(f"  {full_name(name, case.variant)}{agent}{extra}")
+            line = hide.text(f"  {full_name(name, case.variant)}{agent}{extra}")
             say(visible(line, newlines=False))
         total = f"{counted(len(cases), 'case')} in {counted(len({case.suite for case in cases}), 'suite')}"
         say(f"{total}, {nothing} {'assert' if nothing > 1 else 'asserts'} nothing" if nothing else total)

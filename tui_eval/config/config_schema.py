@@ -393,7 +393,8 @@ class NaoProject(msgspec.Struct, omit_defaults=True):
 
 class Config(msgspec.Struct, omit_defaults=True):
     """Everything that configures a project. `root` is absolute; `file` is None without a file. `typed` are
-    options of the command line that promptfoo suites read as their `commandLineOptions`."""
+    options of the command line that promptfoo suites read as their `commandLineOptions`, `suite_secrets` those that
+    stand in suites which were read with it (`Suite.hidden`)."""
 
     root: Path
     file: Path | None = None
@@ -407,6 +408,7 @@ class Config(msgspec.Struct, omit_defaults=True):
     nao: NaoProject | None = None
     problems: list[Problem] = []
     typed: dict[str, Any] = {}
+    suite_secrets: list[str] = []
 
 
 class ConfigError(Exception):

@@ -183,7 +183,7 @@ def _links(folder: Path, roots: Sequence[Path], trust: Trust, place: str) -> lis
 
 def known_secrets(config: Config) -> list[str]:
     """See `tui_eval.config.project.secrets`."""
-    found = dict.fromkeys(secret_values(dict(os.environ)))
+    found = dict.fromkeys((*_of_environment(dict(os.environ)), *config.suite_secrets))
     specs = [*config.agents.values(), *([config.judge] if config.judge else [])]
     for spec in specs:
         options = {key: value for key, value in spec.options.items() if key not in ("tools", "parameters")}
@@ -193,6 +193,17 @@ def known_secrets(config: Config) -> list[str]:
     for database in config.databases.values():
         found |= dict.fromkeys(secret_values({"url": _filled_where_possible(database.url)}))
     return [value for value in found if len(value) >= SHORTEST]
+
+
+_environment: tuple[dict[str, str], list[str]] = {}, []
+
+
+def _of_environment(variables: dict[str, str]) -> list[str]:
+    """The secrets among variables; asked for with every suite, so that those of the last time are remembered."""
+    global _environment
+    if _environment[0] != variables:
+        _environment = variables, secret_values(variables)
+    return _environment[1]
 
 
 def _filled_where_possible(value: Any) -> Any:

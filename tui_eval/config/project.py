@@ -29,6 +29,7 @@ from tui_eval.config.config_schema import (
     refused_agent,
 )
 from tui_eval.guard.paths import leads_out
+from tui_eval.guard.secrets import Masker
 from tui_eval.guard.trust import NeedsTrust, Trust
 from tui_eval.model import Problem
 
@@ -248,6 +249,13 @@ def secrets(config: Config) -> list[str]:
     from tui_eval.config import config_values
 
     return config_values.known_secrets(config)
+
+
+def masker(config: Config) -> Masker:
+    """What masks every secret that is known (`secrets`), those that were typed with their own rule."""
+    made = Masker(secrets(config))
+    made.add_typed(config.typed.get("vars"))
+    return made
 
 
 def kept_by_link(root: Path) -> bool:

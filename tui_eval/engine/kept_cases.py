@@ -6,6 +6,7 @@ Who goes on with such a run takes them from the suite again.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import msgspec
@@ -16,6 +17,8 @@ from tui_eval.guard.secrets import MASK, Masker
 from tui_eval.model import Case
 from tui_eval.store.encoding import encode_json
 from tui_eval.store.planned_cases import held
+from tui_eval.store.schema import StoredCase
+from tui_eval.suites import identity
 
 
 class KeptCases:
@@ -61,9 +64,38 @@ class KeptCases:
                 self._masker.add(value)
 
 
+def of_today(recorded: Iterable[Case | StoredCase], today: Iterable[Case]) -> dict[tuple[str, str], Case]:
+    """Of recorded cases, by id and content hash, what they are today. Cases that differ in nothing but a secret are
+    told apart in their ids by a number alone, which is another's where one was added or taken out: such a case is the
+    one of the same content, else the one of its id where no other of them came or went."""
+    now: dict[str, list[Case]] = {}
+    for one in today:
+        now.setdefault(_without_number(one.case_id), []).append(one)
+    then: dict[str, dict[tuple[str, str], None]] = {}
+    for case in recorded:
+        then.setdefault(_without_number(case.case_id), {})[case.case_id, case.content_hash] = None
+    found: dict[tuple[str, str], Case] = {}
+    for name, keys in then.items():
+        left = list(now.get(name, ()))
+        for key in keys:
+            same = [one for one in left if one.content_hash == key[1]]
+            if same:
+                found[key] = next((one for one in same if one.case_id == key[0]), same[0])
+                left.remove(found[key])
+        open_keys = [key for key in keys if key not in found]
+        by_id = {one.case_id: one for one in left}
+        if MASK not in name or len(open_keys) == len(left):
+            found.update((key, by_id[key[0]]) for key in open_keys if key[0] in by_id)
+    return found
+
+
+def _without_number(case_id: str) -> str:
+    return identity.without_number(case_id) if MASK in case_id else case_id
+
+
 def is_masked(case: Case) -> bool:
-    """Whether something is masked in the record of a case."""
-    return MASK.encode() in encode_json(case)
+    """Whether something is masked in a case, its id apart, which never holds a secret."""
+    return MASK.encode() in encode_json(msgspec.structs.replace(case, case_id=""))
 
 
 def restored(case: Case, today: Case, masker: Masker) -> Case:

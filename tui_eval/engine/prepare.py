@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import shutil
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, suppress
 from itertools import chain
 from pathlib import Path
@@ -43,7 +43,7 @@ from tui_eval.engine.shards import Shard, read_shard, taken
 from tui_eval.engine.suite_cache import SuiteCache
 from tui_eval.engine.trust_given import check_given
 from tui_eval.formats import format_of, reading
-from tui_eval.guard.secrets import MASK, Masker, in_addresses, in_pairs
+from tui_eval.guard.secrets import MASK, in_addresses, in_pairs
 from tui_eval.guard.spelling import some_of
 from tui_eval.guard.trust import Trust, fingerprint
 from tui_eval.guard.trust_store import agreed, trust_for
@@ -53,7 +53,7 @@ from tui_eval.store.index import Index
 from tui_eval.store.linked import family
 from tui_eval.store.reader import RunReader
 from tui_eval.store.run_folders import Store, StoreError
-from tui_eval.store.schema import CaseHistory, RunInfo
+from tui_eval.store.schema import RunInfo
 from tui_eval.store.shard_runs import PlannedShard
 from tui_eval.store.writer import RunWriter
 
@@ -197,7 +197,7 @@ def prepare(
     named, chosen = request, cases
     environment = RunContext(config, trust)
     problems = environment.masker.value(problems)
-    latest = functools.cache(functools.partial(_history, config.root, cases, environment.masker))
+    latest = functools.cache(Index(config.root).latest)
     environment.answers = kept_answers(config, trust, request)
     planned_shard: PlannedShard | None = None
     whole: list[list[Any]] = []
@@ -513,30 +513,6 @@ def check_judge(request: RunRequest, environment: RunContext, *, typed: str | No
         environment.judge(request.judge)
     except ConfigError as error:
         raise ConfigError(str(error).replace("--agent", "--judge", 1)) from None
-
-
-def _history(root: Path, cases: Iterable[Case], masker: Masker) -> dict[str, list[CaseHistory]]:
-    """The last results of each case (`Index.latest`) by its id, also where the records mask a secret in that. Cases that
-    differ in nothing but a secret have one id there: results go to the case that was run; where that is none of
-    today's, to all of them, so that none that failed is missed."""
-    found = Index(root).latest()
-    if not masker or not any(MASK in case_id for case_id in found):
-        return found
-    called: dict[str, list[Case]] = {}
-    for case in cases:
-        called.setdefault(masker.text(case.case_id), []).append(case)
-    own = dict(found)
-    for shown, those in called.items():
-        if shown not in found:
-            continue
-        today = {case.content_hash for case in those}
-        for case in those:
-            own[case.case_id] = [
-                result
-                for result in found[shown]
-                if result.content_hash == case.content_hash or result.content_hash not in today
-            ]
-    return own
 
 
 def _not_known(root: Path) -> str:

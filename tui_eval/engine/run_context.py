@@ -26,7 +26,7 @@ from tui_eval.config.project import (
     database,
     database_spec,
     fill,
-    secrets,
+    masker,
 )
 from tui_eval.engine import grader_choice, replayed
 from tui_eval.engine.hosts import Hosts
@@ -34,7 +34,7 @@ from tui_eval.engine.row_order import Memory
 from tui_eval.events import Finished
 from tui_eval.guard import fair_share, figures
 from tui_eval.guard.fair_share import in_thread
-from tui_eval.guard.secrets import MASK, Masker
+from tui_eval.guard.secrets import MASK
 from tui_eval.guard.spelling import close_to
 from tui_eval.guard.trust import NeedsTrust, Trust
 from tui_eval.model import Attempt, JudgeUse, Usage
@@ -95,8 +95,7 @@ class RunContext(Hosts):
         super().__init__(config.root, config.run.script_memory)
         self.config = config
         self.trust = trust
-        self.masker = Masker(secrets(config))
-        self.masker.add_typed(config.typed.get("vars"))
+        self.masker = masker(config)
         self.memory = Memory()
         self.run_id = uuid.uuid4().hex
         self._tracing: Tracing | None = None

@@ -144,17 +144,19 @@ def _is_called(case: Case, word: str) -> bool:
     """Whether a word means a case: its id without its suite, its name, its file."""
     path = PurePosixPath(case.suite)
     own = case.case_id.partition("::")[2]
-    return _among(word, (own, case.name, case.suite, path.stem, path.name))
+    return _among(word, (own, case.name, case.suite, path.stem, path.name)) or _is_shown(case.name, word)
+
+
+def _is_shown(name: str, word: str) -> bool:
+    """Whether a word is a name as it is shown: secrets in it masked."""
+    return MASK in word and bool(re.fullmatch(".+".join(map(re.escape, word.split(MASK))), name, re.DOTALL))
 
 
 def _among(word: str, known: tuple[str, ...]) -> bool:
-    """Whether a word is one of these; what a terminal cannot take, and secrets, may be given as they were shown."""
-    if word in known:
-        return True
-    if MASK in word:
-        pattern = re.compile(".+".join(map(re.escape, word.split(MASK))), re.DOTALL)
-        return any(pattern.fullmatch(text) for text in known)
-    return any(visible(text, newlines=False).strip() == word for text in known if not text.isprintable())
+    """Whether a word is one of these; what a terminal cannot take may be given as it was shown."""
+    return word in known or any(
+        visible(text, newlines=False).strip() == word for text in known if not text.isprintable()
+    )
 
 
 def _by_metadata(cases: Sequence[Case], text: str) -> list[Case]:

@@ -19,7 +19,6 @@ from tui_eval.suites import identity
 MOST = 10_000
 """Shards of one run."""
 _SHARD = re.compile(r"\s*(\d{1,9})\s*/\s*(\d{1,9})\s*", re.ASCII)
-_REPEATED = re.compile(r"#\d+\Z", re.ASCII)
 
 
 class Shard(NamedTuple):
@@ -50,7 +49,7 @@ def read_shard(text: str) -> Shard:
 def shard_key(case: Case) -> str:
     """What of a case decides on its shard: its id without its column (its provider and prompt, its
     connection), so that columns that are compared stay together. Repeated cases stay with the first of them."""
-    name = _REPEATED.sub("", case.case_id)
+    name = identity.without_number(case.case_id)
     if in_columns(case):
         return _without_column(name, case.column or case.agent or "agent", case.prompt)
     if case.connection is not None:

@@ -30,6 +30,7 @@ class SuiteCache:
             key = (path, trust.granted, trust.agreed, rule.compat if rule else None, repr(config.typed))
             known = self._suites.get(key)
             if known is not None and known[0] == _stamp(known[1].files or [str(path)], config):
+                reading.keep_secret(known[1], config)
                 loaded.append(known[1])
                 continue
             began = time.time_ns()

@@ -15,7 +15,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from tui_eval.config.project import Config
+from tui_eval.config.project import Config, masker
 from tui_eval.formats import UNTOLD, all_formats, format_of
 from tui_eval.formats.discovery import discover, looks_for, why_none
 from tui_eval.formats.format import Format, OurResults
@@ -104,13 +104,19 @@ def load(path: Path, config: Config, trust: Trust) -> Suite:
     if not reader.own_ids:
         from tui_eval.suites import identity
 
-        identity.name_cases(suite)
+        identity.name_cases(suite, masker(config).text)
     suite.name = suite.name or absolute.stem
     if str(absolute) not in suite.files:
         suite.files.insert(0, str(absolute))
+    keep_secret(suite, config)
     _fill_in(suite, config)
     suite.problems = problems_of(suite)
     return suite
+
+
+def keep_secret(suite: Suite, config: Config) -> None:
+    """Have the secrets of a suite masked wherever those of its configuration are."""
+    config.suite_secrets += [value for value in suite.hidden if value not in config.suite_secrets]
 
 
 def load_all(paths: Iterable[str | Path], config: Config, trust: Trust) -> list[Suite]:

@@ -14,14 +14,17 @@ The grammar of a `case_id` (design.md, "case_id is stable"):
 A matrix VALUE is the text of a text, else compact JSON; one longer than 40 characters is replaced
 by `~` and 8 hex digits of its SHA-256. Line breaks in names and values become blanks, so an id is
 always one line; half a character, or a byte of a file's name that is no text, becomes its number (`\\ud83d`), so that
-an id can be stored and sent. Only names and inputs take part: editing an assertion keeps a case's history.
+an id can be stored and sent. Only names and inputs take part: editing an assertion keeps a case's history. A
+secret in any part is masked before ids are told apart: it is in no record, and cases that differ in nothing else are
+`…•••`, `…•••#2`, …
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping
+import re
+from collections.abc import Callable, Iterable, Mapping
 from operator import attrgetter
 from typing import Any
 
@@ -122,15 +125,36 @@ def ending(provider: str, prompt: str | None) -> str:
     return f"::{_one_line(provider)}" + (f"::{_one_line(prompt)}" if prompt is not None else "")
 
 
-class Ids:
-    """Gives each case of a suite an id of its own: a repeated one gets `#2`, `#3`, … in file order."""
+def without_number(case_id: str) -> str:
+    """An id without what tells it from that of a case before."""
+    return _REPEATED.sub("", case_id)
 
-    def __init__(self) -> None:
+
+_REPEATED = re.compile(r"#\d+\Z", re.ASCII)
+
+
+class Ids:
+    """Gives each case of a suite an id of its own: a repeated one gets `#2`, `#3`, … in file order. `masked` takes the
+    secrets out of one first."""
+
+    def __init__(self, masked: Callable[[str], str]) -> None:
+        self._masked = masked
         self._given: set[str] = set()
         self._count: dict[str, int] = {}
 
     def take(self, wanted: str) -> str:
-        """`wanted`, or `wanted#N` with the smallest N from 2 that is free."""
+        """`wanted` without its secrets, or that with `#N`, the smallest N from 2 that is free."""
+        suite, mark, own = wanted.partition("::")
+        return self._free(f"{suite}{mark}{self._masked(own)}")
+
+    def take_all(self, wanted: Iterable[str]) -> list[str]:
+        """`take` of each; of many, which hardly ever hold a secret, all are looked through at once."""
+        names = list(wanted)
+        text = "\n".join(names)
+        take = self._free if self._masked(text) == text else self.take
+        return [take(name) for name in names]
+
+    def _free(self, wanted: str) -> str:
         if wanted not in self._given:
             self._given.add(wanted)
             return wanted
@@ -143,9 +167,9 @@ class Ids:
         return result
 
 
-def name_cases(suite: Suite) -> None:
-    """Give the cases of a suite ids, places and content hashes where its reader left them out."""
-    ids = Ids()
+def name_cases(suite: Suite, masked: Callable[[str], str]) -> None:
+    """Give the cases of a suite ids (see `Ids`), places and content hashes where its reader left them out."""
+    ids = Ids(masked)
     for place, case in enumerate(suite.cases):
         texts = [turn.text for turn in case.turns]
         case.case_id = ids.take(_whole(case.case_id) or case_id(suite.path, case.name or None, texts=texts))

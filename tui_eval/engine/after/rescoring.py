@@ -22,6 +22,7 @@ from tui_eval.engine.after.judging_again import (
 )
 from tui_eval.engine.after.resuming import root_of
 from tui_eval.engine.after.row_comparison import compares, test_mark
+from tui_eval.engine.kept_cases import of_today
 from tui_eval.engine.plan import Job, plan
 from tui_eval.engine.prepare import NothingToRun, check_judge, new_writer
 from tui_eval.engine.request import RequestCell, RunRequest, request_of
@@ -79,13 +80,17 @@ def rescore(
     _refuse_unreadable(recorded, today, broken, problems)
     environment = RunContext(config, trust)
     check_judge(request, environment, typed=overrides.judge)
+    now = of_today((one.case for one in recorded), today.values())
     judged: list[Judged] = []
     for one in recorded:
         row = one.row
         # Its column as it was recorded; nobody has typed its agent now.
         cells = [RequestCell(row.case_id, row.agent, row.model)]
         own = msgspec.structs.replace(request, agents=[], models=[], cells=cells)
-        jobs = plan([today.get(one.case.case_id, one.case)], config, own, dict, settings)
+        case = now.get((one.case.case_id, one.case.content_hash), one.case)
+        if case.case_id != row.case_id:
+            case = msgspec.structs.replace(case, case_id=row.case_id)
+        jobs = plan([case], config, own, dict, settings)
         judged.append(judged_by(jobs, one, info.id))
     check_given(overrides.agreed, [one.job for one in judged], config, trust)
     if wanted := wants_of_judging([one.job for one in judged], config, trust):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
 
@@ -15,7 +15,7 @@ from tui_eval.engine.active_run import UNFINISHED_COST, ActiveRun, cost_limit
 from tui_eval.engine.attempt.continuing import place
 from tui_eval.engine.changed import changed_since
 from tui_eval.engine.fingerprints import Fingerprints
-from tui_eval.engine.kept_cases import is_masked, restored
+from tui_eval.engine.kept_cases import is_masked, of_today, restored
 from tui_eval.engine.places.chosen_place import check_place
 from tui_eval.engine.plan import Job, plan, same_column
 from tui_eval.engine.prepare import (
@@ -116,7 +116,7 @@ def resume(
     settings = {path: suite.settings for path, suite in loaded.items()}
     environment = RunContext(config, trust)
     environment.answers = kept_answers(config, trust, request)
-    cases = _with_secrets(cases, loaded, environment)
+    cases = _with_secrets(cases, rows.values(), loaded, environment)
     with_hooks(list(cases.values()), settings, environment)  # what they prepare is needed again
     jobs: list[Job] = []
     references: list[list[int]] = []
@@ -373,7 +373,7 @@ def _refuse_at_a_limit(
 
 
 def _with_secrets(
-    cases: dict[int, Case], loaded: Mapping[str, Suite], environment: RunContext
+    cases: dict[int, Case], rows: Iterable[StoredCase], loaded: Mapping[str, Suite], environment: RunContext
 ) -> dict[int, Case]:
     """The recorded cases with the secrets in them, which are not recorded, from today's suites. One that cannot be had
     whole is an error: asked and judged with the mask it would be another case, which may pass."""
@@ -387,26 +387,23 @@ def _with_secrets(
             suites[case.suite] = reading.load(config.root / case.suite, config, trust)
     ids = {case.case_id for case in wanted.values()}
     in_an_id = any(MASK in one for one in ids)
-    today: dict[str, list[Case]] = {}
-    for one in reading.all_cases(suites.values()) if in_an_id else reading.with_ids(suites.values(), ids):
-        today.setdefault(masker.text(one.case_id), []).append(one)
-    return {
-        **cases,
-        **{ref: _whole(case, today.get(case.case_id, ()), masker) for ref, case in wanted.items()},
+    of_suites = reading.all_cases(suites.values()) if in_an_id else reading.with_ids(suites.values(), ids)
+    today = of_today((row for row in rows if row.suite in suites), of_suites)
+    whole = {
+        ref: _whole(case, today.get((case.case_id, case.content_hash)), masker)
+        for ref, case in wanted.items()
     }
+    return {**cases, **whole}
 
 
-def _whole(case: Case, today: Sequence[Case], masker: Masker) -> Case:
-    """A recorded case with its secrets, from that of those which are called so today; else with the problem that it lacks
-    them."""
-    same = next((one for one in today if one.content_hash == case.content_hash), None)
-    now = same or (today[0] if len(today) == 1 else None)
+def _whole(case: Case, now: Case | None, masker: Masker) -> Case:
+    """A recorded case with its secrets, from what it is today; else with the problem that it lacks them."""
     if now is not None:
         found = restored(case, now, masker)
         if not is_masked(found) or is_masked(now):  # it may be the case's own text
             return found
-        if same is not None:
-            return same
+        if now.content_hash == case.content_hash:
+            return now
     problem = Problem(
         case.suite, case.line, case.name, "a secret in it is in no record, and the suite does not have it as it was",
         "run the case anew",

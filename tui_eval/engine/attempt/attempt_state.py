@@ -65,9 +65,10 @@ _TRACED = re.compile(r"(not-)?trajectory:tool-args-match")
 """Types that may rest on a masked attribute of a span."""
 
 
-def keep_masked(judgement: Judgement, recorded: Attempt, masker: Masker) -> None:
+def keep_masked(judgement: Judgement, recorded: Attempt, masker: Masker, *, edited: bool) -> None:
     """Put the recorded verdicts back where masked text made another one; an assertion that the record has
-    no verdict for becomes an error. Does nothing where nothing is masked."""
+    no verdict for becomes an error, and so does one that expects a secret of a case that was `edited` since: the
+    record does not say whether it expected that one. Does nothing where nothing is masked."""
     turns = {part.turn for part in (*recorded.replies, *recorded.transcript) if _MASK in encode_json(part)}
     trace = recorded.trace is not None and _MASK in encode_json(recorded.trace)
     if not turns and not trace:
@@ -79,7 +80,8 @@ def keep_masked(judgement: Judgement, recorded: Attempt, masker: Masker) -> None
             not turns or (verdict.turn is not None and verdict.turn not in turns)
         ):
             continue
-        before = known.get(_key(verdict, masker))
+        hidden = edited and masker.value(verdict.expected) != verdict.expected
+        before = None if hidden else known.get(_key(verdict, masker))
         if before is None:
             if verdict.passed is not None and verdict.target.partition(".")[0] not in _NUMBERS:
                 verdict.passed, verdict.score, verdict.reason = None, 0.0, f"{verdict.type}: {_UNDECIDED}"
@@ -342,7 +344,9 @@ class Running:
         judgement = await self._judge(conversation, reports)
         # The turns that asked for its rows were no part of the conversation that is judged; they stay.
         self.collector.adopt(answer.extra_entries, answer.extra_replies)
-        keep_masked(judgement, recorded, self.environment.masker)
+        asked = self.job.asked_case
+        edited = asked is None or asked.content_hash != self.job.case.content_hash
+        keep_masked(judgement, recorded, self.environment.masker, edited=edited)
         return judgement
 
     def _continue(self, session: Session, conversation: Conversation) -> list[Request]:

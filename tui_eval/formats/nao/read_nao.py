@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from tui_eval import extensions
-from tui_eval.config.project import Config
+from tui_eval.config.project import Config, masker
 from tui_eval.formats.near_miss import PassedOver, RootKey, Shape, in_yaml
 from tui_eval.guard.paths import read_file
 from tui_eval.guard.spelling import close_to
@@ -134,7 +134,7 @@ def read(path: str, text: str, config: Config, trust: Trust) -> Suite:
         return suite
     case.turns = [Turn(text=prompt, line=document.lines.at("prompt"))]
     case.assertions = assertions + _sql(reading, root.get("sql"))
-    case.case_id = identity.case_id(path, case.name)
+    case.case_id = identity.Ids(masker(config).text).take(identity.case_id(path, case.name))
     case.content_hash = identity.content_hash(case)
     suite.name = case.name
     suite.cases = [case]

@@ -24,7 +24,7 @@ from typing import Any
 import msgspec
 
 from tui_eval import extensions
-from tui_eval.config.project import Config
+from tui_eval.config.project import Config, masker
 from tui_eval.formats.near_miss import PassedOver, broken, is_slip, slip
 from tui_eval.formats.neuro_san import hocon
 from tui_eval.formats.neuro_san.hocon_text import HoconError, prepare
@@ -151,7 +151,7 @@ def read(path: str, text: str, config: Config, trust: Trust, *, named: bool = Fa
         return suite
     case.turns = turns
     _settings(reading, root, case)
-    ids = identity.Ids()
+    ids = identity.Ids(masker(config).text)
     cases: list[Case] = []
     for order, connection in enumerate(connections):
         several = len(connections) > 1

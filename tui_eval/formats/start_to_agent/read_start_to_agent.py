@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from tui_eval import extensions
-from tui_eval.config.project import Config
+from tui_eval.config.project import Config, masker
 from tui_eval.formats.near_miss import PassedOver, RootKey, Shape, in_yaml
 from tui_eval.guard.spelling import close_to
 from tui_eval.guard.trust import Trust
@@ -121,7 +121,7 @@ def read(path: str, text: str, config: Config, trust: Trust) -> Suite:
         return suite
     if not entries:
         reading.error(("test_cases",), "is empty", "give at least one case")
-    ids = identity.Ids()
+    ids = identity.Ids(masker(config).text)
     cases: list[Case] = []
     under: dict[At, Case] = {}
     for number, entry in enumerate(entries):

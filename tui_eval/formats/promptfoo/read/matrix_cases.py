@@ -17,7 +17,7 @@ from tui_eval.case_names import matrix_name, short_prompts, short_providers
 from tui_eval.formats.promptfoo.read.promptfoo_types import JAVASCRIPT
 from tui_eval.formats.promptfoo.read.suite_file import Missing, SuiteReading, brief, is_pattern
 from tui_eval.formats.promptfoo.read.suite_prompts import PromptTemplate
-from tui_eval.formats.promptfoo.read.suite_providers import Provider, matches, normalised, said_id
+from tui_eval.formats.promptfoo.read.suite_providers import Provider, matches, of_test, said_id
 from tui_eval.formats.promptfoo.read.suite_tests import PromptfooTest, merged
 from tui_eval.formats.promptfoo.read.variables import kind_of
 from tui_eval.guard.trust import NeedsTrust, inline_in_node, script
@@ -326,7 +326,7 @@ class CaseMaker:
         number: int,
     ) -> Case:
         """One case, complete but for its `order`; `number` counts tests and their combinations, from 1."""
-        own = normalised(test.provider) if test.provider is not None else None
+        own = of_test(test.provider, self.reading)
         prompt = column.prompt
         beside = {} if base.beside is None else base.beside
         if own is not None and column.provider is not None:

@@ -29,6 +29,7 @@ from tui_eval.formats.promptfoo.read.suite_file import (
 from tui_eval.formats.promptfoo.read.suite_tests import PromptfooTest, TestReader
 from tui_eval.formats.promptfoo.read.test_sources import Sources
 from tui_eval.guard.paths import read_file
+from tui_eval.guard.secrets import secret_values
 from tui_eval.guard.trust import Trust, is_variable, script
 from tui_eval.model import Case, Problem, Suite
 from tui_eval.nunjucks.suite_environment import SuiteEnvironment
@@ -130,6 +131,7 @@ class ConfigReader:
         description = data.get("description")
         suite.description = description if isinstance(description, str) else ""
         suite.cases = all_cases(*self.asked(data))
+        suite.hidden = self.reading.secrets
 
     def document(self, text: str) -> dict[str, Any] | None:
         """The configuration, of several the one that they make; None, with a problem, where it is none."""
@@ -357,6 +359,12 @@ class ConfigReader:
         before = len(self.of_all)
         with self._of_all_cases():
             found = suite_providers.read(reading, data.get(named), (named,), self.line_of)
+        entries = [one.entry for one in found]
+        reading.keep_secret(
+            [*secret_values(reading.env), *suite_providers.secrets_in([{named: entries}, data])]
+        )
+        for provider in found:
+            provider.shown = reading.shown(provider.name)
         if found:
             del self.of_all[before:]  # the others have their cases, and the project's agent answers for none
         parts = [(reading, data, self.line_of)]

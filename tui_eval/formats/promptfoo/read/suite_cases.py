@@ -37,7 +37,8 @@ class CaseBlock(Protocol):
 class LazyCases(Sequence[Case]):
     """The cases of a suite, some of them still rows. A sequence that cannot be changed."""
 
-    def __init__(self, blocks: Sequence[CaseBlock]) -> None:
+    def __init__(self, blocks: Sequence[CaseBlock], masked: Callable[[str], str]) -> None:
+        self._masked = masked
         self._blocks = [block for block in blocks if len(block)]
         self._starts: list[int] = []
         self._size = 0
@@ -71,8 +72,8 @@ class LazyCases(Sequence[Case]):
     def ids(self) -> list[str]:
         """The `case_id` of every case, in order; quicker than making the cases."""
         if self._ids is None:
-            take = identity.Ids().take
-            self._ids = [take(wanted) for block in self._blocks for wanted in block.wanted()]
+            wanted = chain.from_iterable(block.wanted() for block in self._blocks)
+            self._ids = identity.Ids(self._masked).take_all(wanted)
         return self._ids
 
     def with_ids(self, wanted: Iterable[str]) -> list[Case]:
@@ -206,7 +207,7 @@ def all_cases(
             blocks.append(block)
         else:
             blocks.append(ListedBlock([case for test in tests for case in maker.cases(test, default)]))
-    cases = LazyCases(blocks)
+    cases = LazyCases(blocks, maker.reading.masked)
     return cases if any(isinstance(block, RowCases) for block in blocks) else list(cases)
 
 
@@ -242,7 +243,7 @@ def place_of(
     maker: CaseMaker, chunks: Iterable[Sequence[PromptfooTest]], default: PromptfooTest | None, case_id: str
 ) -> tuple[int, int] | None:
     """Which of the tests a case is of, and which of its combinations of variables, both from 0."""
-    take, place = identity.Ids().take, 0
+    take, place = identity.Ids(maker.reading.masked).take, 0
     for tests in chunks:
         block = _rows(maker, tests, default) if isinstance(tests, Rows) else None
         if block is not None:

@@ -9,6 +9,7 @@ import os
 import re
 import time
 from collections.abc import Callable, Iterable, Mapping
+from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal
@@ -16,9 +17,10 @@ from typing import TYPE_CHECKING, Any, Literal
 import msgspec
 from msgspec.structs import replace
 
-from tui_eval.config.project import Config
+from tui_eval.config.project import Config, masker
 from tui_eval.formats.near_miss import PassedOver, RootKey, Shape, in_yaml, may_be
 from tui_eval.guard.paths import confine
+from tui_eval.guard.secrets import Masker, in_addresses
 from tui_eval.guard.spelling import close_to
 from tui_eval.guard.trust import NeedsTrust, Trust
 from tui_eval.model import Compat, Problem
@@ -157,6 +159,7 @@ class SuiteReading:
         self.files: list[str] = []
         self._unread: dict[tuple[Any, ...], list[Unread]] = {}
         self.env: dict[str, str] = {}
+        self.secrets: list[str] = []
         self._host: PythonHost | None = None
         self._node: NodeHost | None = None
         self._javascript: JavaScriptHost | None = None
@@ -227,6 +230,25 @@ class SuiteReading:
         real = os.path.realpath(raised_at[0])
         known = next((file for file in self.files if os.path.realpath(file) == real), None)
         return (known, raised_at[1]) if known is not None else None
+
+    @cached_property
+    def _masker(self) -> Masker:
+        return masker(self.config)
+
+    def keep_secret(self, values: Iterable[str]) -> None:
+        """Have these values masked in what cases and providers are called, and in all that is kept of the suite."""
+        new = [value for value in values if value not in self.secrets]
+        self.secrets += new
+        for value in new:
+            self._masker.add(value)
+
+    def masked(self, text: str) -> str:
+        """A text without the secrets that are known."""
+        return self._masker.text(text)
+
+    def shown(self, name: str) -> str:
+        """What a provider is called without secrets, those of an address included."""
+        return self.masked(in_addresses(name))
 
     def want(self, what: str) -> bool:
         """Whether something that needs trust may be done; where not, it is noted (once).

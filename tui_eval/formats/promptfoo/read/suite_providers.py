@@ -3,29 +3,33 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from typing import Any
 
 import msgspec
 
+from tui_eval.formats.format import late
 from tui_eval.formats.promptfoo.read.promptfoo_types import JAVASCRIPT, PROVIDER_KEYS
 from tui_eval.formats.promptfoo.read.suite_file import LineOf, Missing, SuiteReading, brief, dotted_key
+from tui_eval.guard.secrets import secret_values
 from tui_eval.guard.trust import NeedsTrust, script
 
 
 class Provider(msgspec.Struct):
     """One column of answers. `entry` is what the file gives, always with `id`; `keyed` says that the file
-    gives it as `{id: {…}}`."""
+    gives it as `{id: {…}}`. `shown` is its name where that holds a secret."""
 
     id: str
     label: str | None
     entry: dict[str, Any]
     prompts: list[str] | None = None
     keyed: bool = False
+    shown: str = ""
 
     @property
     def name(self) -> str:
-        """The label, else the id."""
-        return self.label or self.id
+        """The label, else the id; without secrets."""
+        return self.shown or self.label or self.id
 
 
 def read(reading: SuiteReading, value: Any, at: tuple[Any, ...], line_of: LineOf) -> list[Provider]:
@@ -100,6 +104,30 @@ def _file(reading: SuiteReading, entry: str, at: tuple[Any, ...], line_of: LineO
         reading.problem(reading.name, line_of(*at), dotted_key(at), "a file that only names another file")
         return []
     return [p for p in read(reading, value, (), lines) if p.id != entry]
+
+
+def of_test(entry: Any, reading: SuiteReading) -> Provider | None:
+    """The provider that a test or a grader names; None where it names none."""
+    provider = normalised(entry) if entry is not None else None
+    if provider is not None:
+        provider.shown = reading.shown(provider.name)
+    return provider
+
+
+def secrets_in(value: Any, depth: int = 0) -> Iterator[str]:
+    """What providers are given under names of secrets, wherever one stands in a part of a configuration."""
+    if isinstance(value, list):
+        for item in value if depth < 50 else ():
+            yield from secrets_in(item, depth + 1)
+    elif isinstance(value, dict) and depth < 50:
+        for name, item in value.items():
+            if name in ("provider", "providers", "targets"):
+                for one in item if isinstance(item, list) else [item]:
+                    if isinstance(one, dict):
+                        yield from secret_values(one)
+                        yield from late("tui_eval.formats.promptfoo.promptfoo_format:PROMPTFOO").secrets(one)
+            elif name not in ("vars", "metadata"):
+                yield from secrets_in(item, depth + 1)
 
 
 def normalised(entry: Any) -> Provider | None:

@@ -10,19 +10,19 @@ what the ones before it made.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
-from tui_eval.config.project import Config
+from tui_eval.config.project import Config, masker
 from tui_eval.formats.format import HookError, HookScene
 from tui_eval.formats.promptfoo.promptfoo_words import components_of, kept_beside, own_options, test_of
 from tui_eval.formats.promptfoo.read.promptfoo_config import HOOK
 from tui_eval.formats.promptfoo.read.promptfoo_types import names
 from tui_eval.formats.promptfoo.read.suite_file import SuiteReading, no_line
-from tui_eval.formats.promptfoo.read.suite_providers import normalised
+from tui_eval.formats.promptfoo.read.suite_providers import of_test
 from tui_eval.formats.promptfoo.read.suite_tests import TestReader
 from tui_eval.guard import figures
 from tui_eval.guard.paths import confine
@@ -71,7 +71,7 @@ def with_tests(
     before = [test_of(group[0]) for group in groups]
     columns = list({(case.agent, case.prompt): case for case in cases}.values())
     unused = set(range(len(before)))
-    ids = identity.Ids()
+    ids = identity.Ids(masker(config).text)
     result: list[Case] = []
     for place, test in enumerate(tests):
         same = next((index for index in sorted(unused) if before[index] == test), None)
@@ -110,10 +110,11 @@ def with_default(test: Any, default: Any) -> Any:
     return merged
 
 
-def with_prompts(cases: Sequence[Case], prompts: list[Any]) -> list[Case]:
-    """The cases with the prompts that a hook left: changed texts, new columns, and none for those it took."""
+def with_prompts(cases: Sequence[Case], prompts: list[Any], masked: Callable[[str], str] = str) -> list[Case]:
+    """The cases with the prompts that a hook left: changed texts, new columns, and none for those it took; `masked`
+    takes secrets out of their ids."""
     wanted = {str(p.get("label") or p.get("raw")): p.get("raw") for p in prompts if isinstance(p, dict)}
-    ids = identity.Ids()
+    ids = identity.Ids(masked)
     result: list[Case] = []
     for group in _by_test(cases):
         for before, agent in enumerate(dict.fromkeys(case.agent for case in group)):
@@ -231,7 +232,7 @@ class ExtensionHooks:
                 result = with_tests(cases, tests, self._config, self._trust, self._compat)
         prompts = after.get("prompts")
         if isinstance(prompts, list) and prompts != suite["prompts"]:
-            result = with_prompts(result, prompts)
+            result = with_prompts(result, prompts, masker(self._config).text)
         return result, kept
 
     async def before_each(self, case: Case) -> Case:
@@ -380,7 +381,7 @@ def with_test(case: Case, test: Any, config: Config, trust: Trust, compat: Compa
     kept = kept_beside(case)
     if read.scoring is not None:
         kept["assertScoringFunction"] = read.scoring
-    provider = normalised(read.provider) if read.provider is not None else None
+    provider = of_test(read.provider, reading)
     changed = msgspec.structs.replace(
         case,
         description=read.description or case.description,
