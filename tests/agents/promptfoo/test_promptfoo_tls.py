@@ -99,15 +99,27 @@ async def test_a_certificate_is_shown(folder: Path, endpoint: str, settings: dic
     assert await asked(endpoint, folder, tls=settings) == {"name": "127.0.0.1"}
 
 
+async def test_a_server_without_tls_is_called_so() -> None:
+    with AnyServer() as server:
+        url = server.url.replace("http://", "https://")
+        with pytest.raises(AgentError, match="no answer from https://.*: no TLS: wrong version number"):
+            await asked(url, Path())
+
+
 @pytest.mark.parametrize(
-    "settings",
-    [None, OURS, {**MINE, "caPath": "client.pem"}, {**MINE, "servername": "another.example"}],
+    ("settings", "why"),
+    [
+        (None, "certificate is not trusted: (self.signed certificate|unable to get)"),
+        (OURS, "no TLS: tlsv13 alert certificate required|connection reset|closed the connection"),
+        ({**MINE, "caPath": "client.pem"}, "certificate is not trusted: "),
+        ({**MINE, "servername": "another.example"}, "certificate is not trusted: .*another.example"),
+    ],
     ids=["unknown authority", "no certificate", "another authority", "another name"],
 )
 async def test_without_it_there_is_no_answer(
-    folder: Path, endpoint: str, settings: dict[str, Any] | None
+    folder: Path, endpoint: str, settings: dict[str, Any] | None, why: str
 ) -> None:
-    with pytest.raises(AgentError, match="no answer from https://127") as caught:
+    with pytest.raises(AgentError, match=rf"no answer from https://127[^ ]*: .*({why})") as caught:
         await asked(endpoint, folder, tls=settings)
     assert "\n" not in str(caught.value)
 

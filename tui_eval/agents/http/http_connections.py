@@ -77,11 +77,16 @@ def failure_text(error: BaseException) -> str:
         return "the server closed the connection"
     if isinstance(cause, TimeoutError):
         return "time limit of the connection"
-    if isinstance(cause, aiohttp.ClientConnectorError):
-        number = cause.os_error.errno
+    failed = cause.os_error if isinstance(cause, aiohttp.ClientConnectorError) else cause
+    if isinstance(failed, ssl.SSLCertVerificationError):
+        return one_line(f"its certificate is not trusted: {failed.verify_message}")
+    if isinstance(failed, ssl.SSLError):
+        return one_line(f"no TLS: {(failed.reason or str(failed)).replace('_', ' ').lower()}")
+    if isinstance(failed, OSError):
         # asyncio's own text hides the reason; numbers below zero are the resolver's.
-        said = os.strerror(number).lower() if number and number > 0 else cause.os_error.strerror
-        return one_line(said or str(cause.os_error))
+        number = failed.errno
+        said = os.strerror(number).lower() if number and number > 0 else failed.strerror
+        return one_line(said or str(failed))
     if (said := _no_http(cause)) is not None:
         return f"no HTTP: {said}"
     if isinstance(cause, aiohttp.ClientPayloadError):
