@@ -37,7 +37,7 @@ from tui_eval.engine.active_run import ActiveRun
 from tui_eval.engine.prepare import NothingToRun, prepare
 from tui_eval.engine.request import RunRequest
 from tui_eval.engine.selection import SelectionError
-from tui_eval.engine.service.process import leave_threads, reachable
+from tui_eval.engine.service.process import leave_threads, reachable, run_engine
 from tui_eval.engine.wants import wants_of_jobs
 from tui_eval.formats import format_of
 from tui_eval.guard.paths import inside
@@ -243,7 +243,7 @@ def _ran(
     assert active.writer is not None
     info, root = active.writer.info, active.config.root
     try:
-        asyncio.run(_until_done(active, signals))
+        run_engine(_until_done(active, signals))
         number = signals.received
     except SystemExit:
         again = f"; go on with: {_go_on(active.writer.folder, info)}" if keep else ""

@@ -51,9 +51,7 @@ from tui_eval.guard.trust import (
     is_variable,
     script,
 )
-from tui_eval.javascript.inline import OF_NODE, needs_node
 from tui_eval.model import Assertion, Case, Suite
-from tui_eval.nunjucks.suite_environment import SuiteEnvironment
 from tui_eval.store.run_folders import Store
 from tui_eval.suites.identity import canonical
 
@@ -449,6 +447,7 @@ class _Wants:
             return value
 
     def _render(self, value: str, case: Case, base: Path, trust: Trust) -> str:
+        from tui_eval.nunjucks.suite_environment import SuiteEnvironment
         from tui_eval.nunjucks.templates import including, render_value
 
         given = format_of(case.format).known_vars(case, base, self.root, trust)
@@ -499,10 +498,14 @@ class _Wants:
             self._template(text, base)
         if text.startswith("file://"):
             self._file(text.removeprefix("file://").strip(), base)
-        elif code and OF_NODE.search(text):
-            self.add(inline_in_node(text, base, self.root))
+        elif code:
+            from tui_eval.javascript.inline import OF_NODE
+
+            if OF_NODE.search(text):
+                self.add(inline_in_node(text, base, self.root))
 
     def _template(self, text: str, base: Path) -> None:
+        from tui_eval.nunjucks.suite_environment import SuiteEnvironment
         from tui_eval.nunjucks.templates import INCLUDED
 
         if (text, base, self._own_env) in self._templates:
@@ -526,6 +529,8 @@ class _Wants:
         if match["kind"] in ("py", "rb"):
             self.add(script(path, self.root))
         elif (source := self._source(match["path"], base)) is not None:
+            from tui_eval.javascript.inline import needs_node
+
             if needs_node(path, source, match["function"]):
                 self.add(script(path, self.root))
         else:

@@ -27,6 +27,7 @@ _LEAST = {"Message": 20, "Model": 12, "Test": 20}
 """Cells that these columns keep on a narrow terminal, cut in this order."""
 _WORDS = {"passed": "✓ passed", "failed": "✗ failed", "error": "! error", "cancelled": "⊘ cancelled",
           "skipped": "– skipped", None: "◌ not run"}  # fmt: skip
+_OUTCOMES = frozenset(_WORDS.values())
 _ASCII = str.maketrans(
     {"✓": "P", "✗": "F", "⊘": "C", "–": "-", "◌": ".", "─": "-", "…": ".", "≈": "~", "×": "x"}
 )
@@ -231,8 +232,8 @@ _REST: tuple[tuple[str, Outcome | None], ...] = (
 
 
 def _cells(text: str) -> int:
-    """How many cells a text takes; most have only letters that take one."""
-    return len(text) if text.isascii() else _wide(text)
+    """How many cells a text takes; most have only letters that take one, as the words of an outcome have."""
+    return len(text) if text.isascii() or text in _OUTCOMES else _wide(text)
 
 
 @lru_cache(1024)

@@ -12,7 +12,6 @@ from tui_eval.agents.base import AgentError, Services
 from tui_eval.agents.loose_json import one_line
 from tui_eval.guard.paths import confine
 from tui_eval.guard.trust import inline_in_node, script
-from tui_eval.javascript.inline import better_in_node, needs_node
 from tui_eval.javascript.values import is_undefined
 
 if TYPE_CHECKING:
@@ -128,6 +127,7 @@ class Scripts:
         path, function = self.place(reference, what)
         if path.suffix == ".py":
             return await self._call_python(path, function or default, arguments, what, leases)
+        from tui_eval.javascript.inline import better_in_node, needs_node
         from tui_eval.javascript.isolate import JavaScriptError
         from tui_eval.javascript.values import UNDEFINED
 
