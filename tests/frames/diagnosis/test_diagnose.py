@@ -331,7 +331,7 @@ def test_it_is_not_found_where_it_is_not(name: str) -> None:
 
 
 OWN_TESTS = {
-    "zone_named", "time_text", "lost_digits", "order", "kind", "unit", "elements", "date_format", "day_border", "zero_as_one", "outermost_day",
+    "zone_named", "time_text", "lost_digits", "significant", "order", "kind", "unit", "elements", "date_format", "day_border", "zero_as_one", "outermost_day",
     "rounded_down",
 }  # fmt: skip
 
@@ -349,6 +349,7 @@ PHRASES = {
     "date_format": "written as MM/DD/YYYY",
     "zero_as_one": "1 instead of 0 …: does count(*) count rows that an outer join adds?",
     "outermost_day": "the last day, 2024-01-20, is missing: < for <= in the filter?",
+    "significant": "rounded to 3 significant digits",
     "lost_digits": "read as a float, digits beyond 2^53 are lost",
     "time_text": "the same times written otherwise …: text is compared as it is",
     "factor": "amount ×100",
@@ -418,6 +419,7 @@ VALUES = {
 }  # fmt: skip
 ODD: dict[str, dict[str, Any]] = {
     "rounded": {"digits": 1},
+    "significant": {"digits": 3},
     "time_cut": {"unit": "month"},
     "unit": {"unit": "%"},
     "granularity": {"unit": "month"},
@@ -1224,3 +1226,56 @@ def test_rows_that_are_missing_have_lost_no_digits() -> None:
         "id read as a float, digits beyond 2^53 are lost in 9 of 12 rows that differ"
     )
     assert not any("digits" in line for line in diagnose(rows, some[:4]).lines)
+
+
+MONEY = [18512.33, 22871.1, 9120.55, 41090.0, 7760.2, 30511.9, 12999.5, 88123.0]
+LARGE = [36028797018963969 + 7919 * n for n in range(8)]
+TOWNS = ["Paris", "Oslo", "Caracas", "Boston", "Cairo", "Lima", "Havana", "Tokyo"]
+CYRILLIC = str.maketrans("aeopACTOPB", "аеорАСТОРВ")
+ALIKE = "the same but for case and U+0420 CYRILLIC CAPITAL LETTER ER, U+0410 CYRILLIC CAPITAL LETTER A"
+
+
+@pytest.mark.parametrize(
+    ("expected", "given", "words"),
+    [
+        (MONEY, [round(one / 1000) for one in MONEY], "÷1,000 in 8 of 8"),
+        (MONEY, [round(one / 1000, 1) for one in MONEY], "÷1,000 in 8 of 8"),
+        ([round(one / 1000, 1) for one in MONEY], MONEY, "×1,000 in 8 of 8"),
+        (MONEY, [f"{one / 1000:.1f}K" for one in MONEY], "with K, a text instead of a number in 8 of 8"),
+        (MONEY, [f"{one / 1e6:.4f} Mio" for one in MONEY], "with Mio, a text instead of a number in 8 of 8"),
+        (MONEY, [f"{one:.3e}" for one in MONEY], "a text with an exponent instead of a number in 8 of 8"),
+        (LARGE, [3.6e16] * 8, "rounded to 2 significant digits in 8 of 8"),
+        (LARGE[:1], [3.6e16], "rounded to 2 significant digits in 1 of 1"),
+        ([123456789012, 3456789012345], [1.235e11, 3.457e12], "rounded to 4 significant digits in 2 of 2"),
+        (TOWNS, [town.translate(CYRILLIC).upper() for town in TOWNS], ALIKE),
+        (TOWNS[:1], [TOWNS[0].translate(CYRILLIC).upper()], ALIKE),
+    ],
+)
+def test_two_changes_at_once_are_told(expected: list[Any], given: list[Any], words: str) -> None:
+    ids = list(range(len(expected)))
+    lines = [
+        str(one)
+        for one in found(pl.DataFrame({"id": ids, "v": expected}), pl.DataFrame({"id": ids, "v": given}))
+    ]
+    assert any(words in line for line in lines), lines
+
+
+@pytest.mark.parametrize(
+    ("expected", "given"),
+    [
+        (MONEY, [round(one / 1000) + (place % 3 + 1) * 3 for place, one in enumerate(MONEY)]),
+        (MONEY, ["0e0"] * 8),
+        (MONEY, [f"{one * 1.3 / 1000:.1f}K" for one in MONEY]),
+        (LARGE[:1], [3.5e16]),
+        ([1234], [1200]),
+    ],
+)
+def test_numbers_that_are_near_nothing_are_not_told_so(expected: list[Any], given: list[Any]) -> None:
+    ids = list(range(len(expected)))
+    lines = [
+        str(one)
+        for one in found(pl.DataFrame({"id": ids, "v": expected}), pl.DataFrame({"id": ids, "v": given}))
+    ]
+    assert not any(word in line for line in lines for word in ("1,000", "significant", "exponent", " K")), (
+        lines
+    )

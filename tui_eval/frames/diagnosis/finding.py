@@ -293,6 +293,7 @@ _SENTENCES: dict[str, Callable[[Finding], str]] = {
     "truncated": _about(lambda f: f"cut off, not rounded, {_digits(f)}"),
     "rounded_down": _about(lambda f: f"rounded down {_digits(f)}"),
     "rounded_up": _about(lambda f: f"rounded up {_digits(f)}"),
+    "significant": _about(lambda f: f"rounded to {f.parameters['digits']} significant digits"),
     "lost_digits": _plain("read as a float, digits beyond 2^53 are lost"),
     "zero_as_one": lambda f: (
         f"{names_of(f.columns)} 1 instead of 0 {rows_of(f)}: does count(*) count rows that an outer join adds?"

@@ -78,7 +78,7 @@ def number_changes(name: str, e: pl.Series, a: pl.Series) -> Iterator[ValueChang
         return
     both = pl.DataFrame(frame).filter(known)
     chance = _Chance(both.get_column("e"), both.get_column("a"))
-    yield from _rounding(frame, both, chance)
+    yield from list(_rounding(frame, both, chance)) or _significant(frame, both)
     yield from _factors(name, frame, both, chance)
     yield from _offset(frame, both, chance)
     yield from _multiples(frame, both, chance)
@@ -148,6 +148,7 @@ def _factors(
             middle = number(both.get_column("a").abs().sum()) / number(both.get_column("e").abs().sum())
             sign = math.copysign(1.0, number(ratio.median()))
             tried += [(_snapped(sign * middle, 0.01), tolerance), (sign * middle, tolerance)]
+        tried += _rounded_powers(both, chance)
     for factor, tolerance in tried:
         if factor in (0.0, 1.0) or not math.isfinite(factor):
             continue
@@ -161,6 +162,28 @@ def _factors(
         elif rows < 3 or chance.distinct < 2 or (rows - 1) * row < 2.5:
             continue
         yield from _factor(name, factor, mask, frame, nice)
+
+
+def _rounded_powers(both: pl.DataFrame, chance: _Chance) -> list[tuple[float, float]]:
+    """A thousandth or a thousand of what is expected, of which one side is rounded to few digits (18.5 beside 18,512), with
+    how far that may be off."""
+    middle = number(both.get_column("a").abs().sum()) / number(both.get_column("e").abs().sum())
+    if not middle > 0 or not math.isfinite(middle):
+        return []
+    power = round(math.log10(middle))
+    factor = 10.0**power
+    halves = 0.5 * 10.0**-chance.a_digits, 0.5 * 10.0**-chance.e_digits * factor
+    tolerance = max(halves) * (1 + 1e-6)
+    given = both.get_column("a")
+    rows, span = len(both), number(given.max()) - number(given.min())
+    if (
+        abs(power) < 2
+        or factor not in _NICE
+        or rows < 3
+        or rows * math.log10(max(span / (2 * tolerance), 1.0)) < 3.0
+    ):
+        return []
+    return [(math.copysign(factor, number(both.get_column("e").sum()) * number(given.sum())), tolerance)]
 
 
 def _snapped(factor: float, near: float = 1e-8) -> float:
@@ -236,6 +259,25 @@ def _rounding(frame: dict[str, pl.Series], both: pl.DataFrame, chance: _Chance) 
         if rows >= _ENOUGH * len(both) and rows * finer >= (1 if digits >= 0 else 4):
             yield ValueChange(code, mask, {"digits": digits})
             return
+
+
+_EXPONENT = 1e15
+"""Numbers from which on floats are written with an exponent, or soon will be."""
+
+
+def _significant(frame: dict[str, pl.Series], both: pl.DataFrame) -> Iterator[ValueChange]:
+    """Numbers of several sizes that have so many digits each (1.235e11 for 123,456,789,012)."""
+    given = both.get_column("a")
+    for digits in range(2, 8):
+        short = (given.round_sig_figs(digits) - given).abs() <= 1e-12 * given.abs()
+        if int(short.sum()) < _ENOUGH * len(given):
+            continue
+        nearest = pl.col("e").round_sig_figs(digits)
+        mask = series(frame, true((pl.col("a") - nearest).abs() <= 1e-12 * nearest.abs()))
+        rows, large = int(mask.sum()), number(given.abs().min()) >= _EXPONENT
+        if rows >= _ENOUGH * len(both) and rows * digits >= (2 if large else 6):
+            yield ValueChange("significant", mask, {"digits": digits})
+        return
 
 
 def _rounded(code: str, digits: int) -> pl.Expr:

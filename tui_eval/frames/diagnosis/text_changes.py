@@ -9,7 +9,7 @@ import polars as pl
 from tui_eval.frames.alignment import loose_texts
 from tui_eval.frames.diagnosis.changes import ValueChange, series, true
 from tui_eval.frames.typed_columns import Kind
-from tui_eval.guard.text import LOOK_ALIKES, unseen
+from tui_eval.guard.text import LOOK_ALIKES, seen, unseen
 
 _NOTHING = ("null", "none", "nan", "n/a", "na", "nil", "-", "--", "missing", "unknown", "undefined", "(null)")
 
@@ -111,9 +111,32 @@ def boolean_changes(expected: Kind, actual: Kind, e: pl.Series, a: pl.Series) ->
 _WITH_UNIT = r"^\s*([^\d\s+.,-]*)\s*([+-]?\d[\d,]*(?:\.\d+)?)\s*([^\d\s.,][^\d]*)?\s*$"
 
 
+_TIMES = {
+    "k": 1e3, "thousand": 1e3, "tsd": 1e3, "m": 1e6, "mm": 1e6, "mn": 1e6, "mio": 1e6, "million": 1e6,
+    "b": 1e9, "bn": 1e9, "mrd": 1e9, "billion": 1e9,
+}  # fmt: skip
+"""What a number is multiplied by that has such a word behind it."""
+
+
+_EXPONENT = r"^\s*[+-]?\d+(?:\.(\d+))?[eE]([+-]?\d{1,3})\s*$"
+
+
 def units(e: pl.Series, a: pl.Series) -> Iterator[ValueChange]:
-    """Numbers that are right, written with a unit (`25%`, `25 EUR`): a text that is no number."""
+    """Numbers that are right, written with a unit (`25%`, `25 EUR`, `18.5K` for 18512) or an exponent: a text that is no
+    number."""
     a = a.str.replace(r"^\x00", "")
+    power = a.str.extract(_EXPONENT, 2).cast(pl.Float64, strict=False)
+    if power.is_not_null().any():
+        decimals = a.str.extract(_EXPONENT, 1).fill_null("").str.len_chars().cast(pl.Float64)
+        parts = {
+            "e": e,
+            "a": a.str.strip_chars().cast(pl.Float64, strict=False),
+            "half": 10.0 ** (power - decimals) / 2,
+        }
+        near = (pl.col("a") - pl.col("e")).abs() <= pl.col("half") * (1 + 1e-9)
+        yield ValueChange(
+            "kind", series(parts, true(near)), {"wanted": "a number", "given": "a text with an exponent"}
+        )
     unit = pl.concat_str(
         pl.col("a").str.extract(_WITH_UNIT, 1), pl.col("a").str.extract(_WITH_UNIT, 3), ignore_nulls=True
     )
@@ -124,7 +147,12 @@ def units(e: pl.Series, a: pl.Series) -> Iterator[ValueChange]:
     most = str(counts.row(0)[0])
     digits = pl.col("a").str.extract(_WITH_UNIT, 2).str.replace_all(",", "")
     step = 10.0 ** -digits.str.extract(r"\.(\d+)$", 1).str.len_chars().fill_null(0).cast(pl.Float64)
-    near = (digits.cast(pl.Float64, strict=False) - pl.col("e")).abs() <= step / 2 * (1 + 1e-9)
+    word = pl.col("a").str.extract(_WITH_UNIT, 3).str.strip_chars().str.to_lowercase()
+    size = word.replace_strict(_TIMES, default=1.0, return_dtype=pl.Float64).fill_null(1.0)
+    value = digits.cast(pl.Float64, strict=False)
+    near = ((value * size - pl.col("e")).abs() <= step * size / 2 * (1 + 1e-9)) | (
+        (value - pl.col("e")).abs() <= step / 2 * (1 + 1e-9)
+    )
     yield ValueChange(
         "unit", series({"e": e, "a": a, "u": read}, true(near & (pl.col("u") == most))), {"unit": most}
     )
@@ -162,6 +190,12 @@ def _unseen(frame: dict[str, pl.Series]) -> Iterator[ValueChange]:
     if mask.any():
         wanted, given = (texts.filter(mask).head(_LOOKED_AT) for texts in frame.values())
         yield ValueChange("unseen", mask, {"characters": unseen("\n".join(wanted), "\n".join(given))})
+        return
+    mask = _explained(frame, lambda text: _as_seen(text).str.to_lowercase())
+    if mask.any():
+        wanted, given = ("\n".join(texts.filter(mask).head(_LOOKED_AT)) for texts in frame.values())
+        if found := unseen(seen(given), given) or unseen(wanted, seen(wanted)):
+            yield ValueChange("unseen", mask, {"characters": f"case and {found}"})
 
 
 _LOOKED_AT = 100
