@@ -11,11 +11,11 @@ import pytest
 
 from tui_eval.config.project import AgentSpec, Config
 from tui_eval.engine import fingerprints
-from tui_eval.engine.fingerprints import Fingerprints
+from tui_eval.engine.fingerprints import Fingerprints, question_files, verdict_files
 from tui_eval.engine.plan import Job
 from tui_eval.engine.provenance import agents_asked
 from tui_eval.guard.trust import Trust
-from tui_eval.model import Case
+from tui_eval.model import Assertion, Case, Turn
 
 ROOT = Path("/nowhere")
 
@@ -242,3 +242,26 @@ def test_what_the_python_of_an_assertion_imports_is_a_file_of_its_case(tmp_path:
     assert set(Fingerprints(Config(root=tmp_path), Trust(granted=True)).case_files(job)) == {
         "check.py", str(Path("rules", "length.py")),
     }  # fmt: skip
+
+
+def test_the_files_that_make_a_question_are_told_from_those_that_judge(tmp_path: Path) -> None:
+    for name in ("ask.py", "judge.py", "text.txt", "wanted.txt"):
+        (tmp_path / name).write_text("")
+    judged = Assertion("python", value="file://judge.py")
+    case = Case("s::c", "c", "s", "promptfoo", turns=[Turn("say {{what}}")], assertions=[judged])
+    case.vars = {"what": "file://text.txt", "wanted": "file://wanted.txt"}
+
+    def names(files: set[Path]) -> set[str]:
+        return {file.name for file in files}
+
+    assert names(question_files(case, tmp_path, tmp_path)) == {"text.txt"}
+    assert names(verdict_files(case, tmp_path, tmp_path)) == {"judge.py", "wanted.txt"}
+    # A prompt that code makes gets every variable; its code is part of what `--changed` looks at.
+    case.beside = {"promptFunction": {"path": str(tmp_path / "ask.py"), "function": "ask"}}
+    assert names(question_files(case, tmp_path, tmp_path)) == {"ask.py", "text.txt", "wanted.txt"}
+    case.assertions = []
+    job = Job(
+        held=case, agent="a", model=None, spec=None, attempts=1, required=1, compat="documented", base=tmp_path,
+        timeout=1.0, comparison={}, database=None, judge=None,
+    )  # fmt: skip
+    assert "ask.py" in Fingerprints(Config(root=tmp_path), Trust(granted=True)).case_files(job)

@@ -205,11 +205,49 @@ def _listed_files(spec: AgentSpec, base: Path) -> Iterator[Path]:
 
 
 def _case_files(case: Case, base: Path, root: Path) -> set[Path]:
-    body = encode_json([case.turns, case.assertions, case.vars, case.options, case.beside])
+    return set(_with_code(sorted(question_files(case, base, root) | verdict_files(case, base, root))))
+
+
+def question_files(case: Case, base: Path, root: Path) -> set[Path]:
+    """The files that make what a case sends: those that its texts and the variables in them name, and the code of its
+    prompt."""
+    given = [(turn.text, turn.sly_data, turn.chat_filter) for turn in case.turns]
+    variables = [case.vars[name] for name in sent_variables(case)]
+    found = _files_named([given, variables], case.format, base, root)
+    for path in _prompt_code(case):
+        with contextlib.suppress(OSError, ValueError):
+            found |= {path} if path.is_file() else set()
+    return found
+
+
+def verdict_files(case: Case, base: Path, root: Path) -> set[Path]:
+    """The files that a case's assertions, options and variables that it does not send name."""
+    sent = sent_variables(case)
+    variables = [value for name, value in case.vars.items() if name not in sent]
+    return _files_named([case.asserted, case.options, case.beside, variables], case.format, base, root)
+
+
+def sent_variables(case: Case) -> set[str]:
+    """The variables that its texts name; code that makes the prompt gets them all."""
+    if any(_prompt_code(case)):
+        return set(case.vars)
+    sent = " ".join(turn.text or "" for turn in case.turns)
+    return {name for name in case.vars if re.search(rf"\b{re.escape(name)}\b", sent)}
+
+
+def _prompt_code(case: Case) -> Iterator[Path]:
+    for made in (case.beside or {}).values():
+        if isinstance(made, dict) and isinstance(path := made.get("path"), str):
+            yield Path(path)
+
+
+def _files_named(values: list[Any], kind: str, base: Path, root: Path) -> set[Path]:
+    """The files that values of a case name, and that their templates take in."""
+    body = encode_json(values)
     found: set[Path] = set()
     if b"file://" in body:  # in few
-        found.update(_with_code(_named(msgspec.json.decode(body), base, plain=False)))
-    if format_of(case.format).templates and b"{%" in body:
+        found.update(_named(msgspec.json.decode(body), base, plain=False))
+    if format_of(kind).templates and b"{%" in body:
         found |= _included(body.decode().replace("\\", ""), base, root)
     return found
 

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import cast
 
 import pytest
+from msgspec.structs import replace
 
 from tests.support.alone import Alone, on_project
 from tests.support.live_run import LiveRun
@@ -48,6 +49,12 @@ class Watching:
         if len(alone.suites.reloads) > before and alone.suites.belongs:
             alone.suites.then(change or EditedSuite())
             await alone.settle()
+
+    def edit(self, *names: str) -> None:
+        """These cases are defined otherwise when their file is read again."""
+        for item in self.alone.state.rows:
+            if item.name in names and item.case is not None:
+                item.case = replace(item.case, content_hash=f"{item.case.content_hash} edited")
 
     def end(self) -> None:
         if self.watch.watcher is not None:
@@ -112,10 +119,24 @@ async def test_a_saved_suite_has_its_recorded_answer_judged_again(watching: Watc
     alone = watching.alone
     alone.go_to(REFUND)
     await watching.press()
+    watching.edit(REFUND)
     await watching.save(SUITE)
     assert alone.suites.reloads == [["support.yaml"]]
     assert alone.asked == [REFUND] and alone.request.continue_from is not None
     assert alone.request.continue_from.turn is None  # nothing is sent to the agent
+
+
+@pytest.mark.parametrize("presses", [1, 2])
+async def test_a_save_that_leaves_the_case_as_it_was_does_nothing(watching: Watching, presses: int) -> None:
+    alone = watching.alone
+    alone.past(REFUND, "failed")
+    alone.go_to(REFUND)
+    for _ in range(presses):
+        await watching.press()
+    watching.edit(GREETS)
+    await watching.save(SUITE)
+    assert alone.suites.reloads == [["support.yaml"]] and not alone.engine.requests
+    assert alone.said == f"saved: {REFUND} is as it was"
 
 
 async def test_a_saved_agent_has_the_case_run_again_in_its_column(watching: Watching) -> None:
@@ -278,12 +299,16 @@ async def test_a_saved_suite_judges_its_recorded_answers_below_the_line_as_one_r
     assert run is not None
     alone.past(REFUND, "failed", run_id=run.info.id)
     alone.past(GREETS, "passed", run_id=run.info.id)
+    alone.past(CALMS, "passed", run_id=run.info.id)
     alone.list.line = folder_line()
     await watching.press()
+    watching.edit(REFUND, GREETS)
     await watching.save(SUITE)
     ((folder, request),) = alone.engine.rescored
     assert folder == run.folder and not alone.engine.requests
     assert sorted(request.case_ids or ()) == sorted([f"{SUITE}::{REFUND}", f"{SUITE}::{GREETS}"])
+    await watching.save(SUITE)  # as it is
+    assert len(alone.engine.rescored) == 1
 
 
 async def test_a_save_that_means_nothing_says_so(watching: Watching) -> None:

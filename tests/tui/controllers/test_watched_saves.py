@@ -245,3 +245,51 @@ async def test_a_files_line_and_another_question(tmp_path: Path) -> None:
         await until(lambda: app.state.run.info.id != first and not app.state.run.active, pilot)
         await until(lambda: outcomes(app)["shop/one.yaml::says bye"][0] == "passed", pilot)
         assert len(app.state.run.cases) == 1 and not app.state.run.info.options.get("rescores")
+
+
+PROMPTS = """\
+prompts: [file://terse.txt, file://long.txt]
+providers: [echo]
+tests:
+  - {vars: {q: apples}, assert: [{type: python, value: "file://judge.py"}]}
+  - {vars: {q: pears}, assert: [{type: contains, value: pears}]}
+"""
+JUDGE = "import wanted\n\n\ndef get_assert(output, context):\n    return wanted.of(output)\n"
+WANTED = "def of(output):\n    return 'apples' in output\n"
+
+
+async def test_one_saved_prompt_is_asked_and_a_saved_script_judges_what_names_it(tmp_path: Path) -> None:
+    """Rows that the save does not touch are neither judged nor run: there is no run for nothing."""
+    files = {
+        "promptfooconfig.yaml": PROMPTS,
+        "tui_eval.yaml": "{}",
+        "terse.txt": "{{q}}?",
+        "long.txt": "what of {{q}}?",
+    }
+    for name, text in (files | {"judge.py": JUDGE, "wanted.py": WANTED}).items():
+        (tmp_path / name).write_text(text)
+    client = EngineClient(tmp_path)
+    try:
+        async with running_app(tmp_path, engine=client, trust=True) as (app, pilot):
+            await until(lambda: app.state.rows and not app.state.loading, pilot)
+            await pilot.press("a")
+            await until(lambda: app.state.run is not None and not app.state.run.active, pilot)
+            await until(lambda: all(item.history for item in app.state.rows), pilot)
+            await pilot.press("U")
+            await watch_line(app, pilot, "promptfooconfig.yaml")
+            await until(lambda: str(tmp_path / "wanted.py") in app.watching.followed(), pilot)
+            (tmp_path / "terse.txt").write_text("only {{q}}?")
+
+            def results() -> list[int]:
+                return [len(item.history) for item in app.state.rows]
+
+            await until(lambda: results() == [2, 1, 2, 1], pilot)
+            (tmp_path / "wanted.py").write_text(WANTED.replace("apples", "peaches"))
+            await until(lambda: results() == [3, 2, 2, 1], pilot)
+            assert [item.history[0].outcome for item in app.state.rows] == ["failed"] * 2 + ["passed"] * 2
+            # Each row is of one run more: that of the prompt's, and of those two runs' judgements.
+            assert len(list((tmp_path / ".tui-eval" / "runs").iterdir())) == 4
+    finally:
+        with suppress(EngineError):
+            await client.shutdown()
+        await client.close()

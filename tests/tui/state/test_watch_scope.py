@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from tui_eval.model import Case, Turn
 from tui_eval.store.schema import CaseHistory
 from tui_eval.tui.state.app_state import CaseItem
-from tui_eval.tui.state.watch_scope import SavedFiles, after_save, saved_files
+from tui_eval.tui.state.watch_scope import NamedFiles, SavedFiles, after_save, saved_files
 
 
 def history(run: str, outcome: Any, content: str = "now", agent: str = "helper") -> CaseHistory:
@@ -29,42 +29,73 @@ QUESTION = Case(
 )  # fmt: skip
 
 
+BEFORE = replace(QUESTION, content_hash="then")
+"""As it was before the save."""
+ID = "s.yaml::a"
+OWN = SavedFiles({"s.yaml"}, set(), set())
+
+
 @pytest.mark.parametrize(
     ("past", "before", "saved", "judge", "failed", "changed"),
     [
-        ([], QUESTION, SavedFiles({"s.yaml"}, set(), {"s.yaml::a"}), {}, [], []),
-        ([history("1", "failed")], QUESTION, SavedFiles({"s.yaml"}, set(), set()), {}, [], []),
-        ([history("1", "passed", "then")], QUESTION, SavedFiles({"s.yaml"}, set(), set()), {"1": ["s.yaml::a"]}, [], []),
-        ([history("1", "passed")], QUESTION, SavedFiles(set(), {"s.yaml"}, set()), {"1": ["s.yaml::a"]}, [], []),
+        ([], BEFORE, SavedFiles({"s.yaml"}, set(), {ID}), {}, [], []),
+        ([history("1", "failed")], BEFORE, OWN, {}, [], []),
+        ([history("1", "passed", "then")], BEFORE, OWN, {"1": [ID]}, [], []),
         (
             [history("2", "passed", "then", "b"), history("1", "failed", "then", "c")],
-            QUESTION, SavedFiles({"s.yaml"}, set(), set()), {"2": ["s.yaml::a"], "1": ["s.yaml::a"]}, [], [],
+            BEFORE, OWN, {"2": [ID], "1": [ID]}, [], [],
         ),
-        ([history("1", "passed")], QUESTION, SavedFiles(set(), set(), {"s.yaml::a"}), {}, [], []),
-        ([history("1", "error")], QUESTION, SavedFiles(set(), set(), {"s.yaml::a"}), {}, ["s.yaml::a"], []),
+        ([history("1", "passed")], QUESTION, SavedFiles(set(), set(), {ID}), {}, [], []),
+        ([history("1", "error")], QUESTION, SavedFiles(set(), set(), {ID}), {}, [ID], []),
         (
-            [history("1", "passed", "then")], replace(QUESTION, vars={"what": "z", "wanted": "y"}),
-            SavedFiles({"s.yaml"}, set(), set()), {}, [], ["s.yaml::a"],
+            [history("1", "passed", "then")], replace(BEFORE, vars={"what": "z", "wanted": "y"}),
+            OWN, {}, [], [ID],
         ),
         (
-            [history("1", "passed", "then")], replace(QUESTION, vars={"what": "x", "wanted": "z"}),
-            SavedFiles({"s.yaml"}, set(), set()), {"1": ["s.yaml::a"]}, [], [],
+            [history("1", "passed", "then")], replace(BEFORE, vars={"what": "x", "wanted": "z"}),
+            OWN, {"1": [ID]}, [], [],
+        ),
+        # A hook made another case of it, which is what was judged: the save changed nothing.
+        ([history("1", "passed", "hooked")], QUESTION, OWN, {}, [], []),
+        # Another file of its suite: a prompt or a table of others, code that it names, code that no case names.
+        ([history("1", "passed")], QUESTION, SavedFiles(set(), {"s.yaml"}, set()), {}, [], []),
+        ([history("1", "passed")], QUESTION, SavedFiles(set(), set(), set(), judging={ID}), {"1": [ID]}, [], []),
+        ([history("1", "passed")], QUESTION, SavedFiles(set(), set(), set(), asking={ID}), {}, [], [ID]),
+        (
+            [history("1", "passed")], QUESTION, SavedFiles(set(), {"s.yaml"}, set(), code={"s.yaml"}),
+            {"1": [ID]}, [], [],
         ),
     ],
 )  # fmt: skip
 def test_what_a_save_means(past, before, saved, judge, failed, changed) -> None:
-    todo = after_save([watched_item(QUESTION, *past)], {"s.yaml::a": before}, saved)
+    todo = after_save([watched_item(QUESTION, *past)], {ID: before}, saved)
     assert (todo.judge, todo.failed, todo.changed) == (judge, failed, changed)
+
+
+def test_code_that_makes_cases_touches_those_that_it_made_otherwise() -> None:
+    """A generator's file is saved: what it did is seen. That of hooks is not, nor are settings that a file gives."""
+    other = CaseItem("s.yaml::b", "b", "s.yaml", "promptfoo")
+    other.case, other.history = replace(QUESTION, case_id="s.yaml::b"), [history("1", "passed")]
+    items = [watched_item(QUESTION, history("1", "passed", "then")), other]
+    saved = SavedFiles(set(), {"s.yaml"}, set(), code={"s.yaml"})
+    before = {ID: BEFORE, "s.yaml::b": other.case}
+    assert after_save(items, before, saved).judge == {"1": [ID]}
+    beside = SavedFiles(set(), {"s.yaml"}, set())
+    assert after_save(items, before, beside, {"s.yaml", "else.yaml"}).judge == {"1": [ID, "s.yaml::b"]}
 
 
 def test_what_was_saved(tmp_path: Path) -> None:
     case = replace(QUESTION, file="rows.csv")
-    read = {"s.yaml": [str(tmp_path / name) for name in ("s.yaml", "rows.csv", "judge.py")]}
+    names = ("s.yaml", "rows.csv", "hooks.py", "terse.txt", "judge.py", "ask.py")
+    read = {"s.yaml": [str(tmp_path / name) for name in names]}
+    named = {ID: NamedFiles(frozenset([str(tmp_path / "ask.py")]), frozenset([str(tmp_path / "judge.py")]))}
 
-    def meaning(*names: str) -> tuple:
+    def meaning(*names: str) -> SavedFiles:
         files = [str(tmp_path / name) for name in names]
-        found = saved_files(files, [watched_item(case)], tmp_path, read, ())
-        return found.own, found.beside
+        return saved_files(files, [watched_item(case)], tmp_path, read, (), named)
 
-    assert meaning("rows.csv", "other.py") == ({"rows.csv"}, set())
-    assert meaning("s.yaml", "judge.py") == ({"s.yaml"}, {"s.yaml"})
+    assert meaning("rows.csv", "other.py") == SavedFiles({"rows.csv"}, set(), (), set(), set(), set())
+    assert meaning("s.yaml", "terse.txt") == SavedFiles({"s.yaml"}, {"s.yaml"}, (), set(), set(), set())
+    assert meaning("hooks.py") == SavedFiles(set(), {"s.yaml"}, (), set(), set(), {"s.yaml"})
+    assert meaning("judge.py") == SavedFiles(set(), {"s.yaml"}, (), set(), {ID}, set())
+    assert meaning("ask.py") == SavedFiles(set(), {"s.yaml"}, (), {ID}, set(), set())

@@ -10,6 +10,7 @@ from typing import Any
 
 from tui_eval.config.project import Config
 from tui_eval.engine.agent_files import Imports
+from tui_eval.model import Case
 from tui_eval.tui.controllers.places import PlaceController
 from tui_eval.tui.controllers.recorded import RecordedController
 from tui_eval.tui.controllers.runs import RunController
@@ -22,6 +23,7 @@ from tui_eval.tui.state.lists.entries import entries_of, not_passed
 from tui_eval.tui.state.lists.suite_changes import EditedSuite
 from tui_eval.tui.state.watch_scope import (
     AfterSave,
+    NamedFiles,
     SavedFiles,
     WatchScope,
     after_save,
@@ -62,6 +64,9 @@ class WatchController:
         """Whether it is watched for the column that was shown alone, as on the Case screen; a line stands for
         all."""
         self._agents = AgentFiles(core)
+        self._named = CaseFiles(core.state.root)
+        self._before: dict[str, Case] = {}
+        """The cases as they were when watching began, or when a save of them was last acted on."""
         self._followed: list[str] = []
         self._held: tuple[Any, list[CaseItem]] = (None, [])
 
@@ -92,6 +97,7 @@ class WatchController:
         self._stale, self._counted = {}, (-1, 0)
         self.scope = scope
         self.watched = pointer if self.mode and scope is None else None
+        self._before = {item.case_id: item.case for item in self._meant() if item.case is not None}
         if not self.mode:
             self._notices.say("watching no more")
         else:
@@ -119,10 +125,10 @@ class WatchController:
             self._notices.say(f"{count} of {self.scope.words}: {words}")
             return
         does = "judges again" if self.mode == "judge" else "reruns"
-        self._notices.say(f"{count}: a save {does} {self._name or 'the case'}")
+        self._notices.say(f"{count}: a save {does} {self._called or 'the case'}")
 
     @property
-    def _name(self) -> str:
+    def _called(self) -> str:
         item = self.state.item_of(self.watched)
         return short(item.name) if item is not None else ""
 
@@ -132,7 +138,7 @@ class WatchController:
         if self.scope is not None:
             stale = self._still_stale()
             return f"watch: {self.scope.words}" + (f" ({stale:,} stale)" if stale else "")
-        return f"watch: {self.mode} {self._name}".rstrip() if self.mode else ""
+        return f"watch: {self.mode} {self._called}".rstrip() if self.mode else ""
 
     def _still_stale(self) -> int:
         """How many have not been run since; counted once until any change."""
@@ -150,6 +156,8 @@ class WatchController:
         """The suites' files; where cases are run also those of their agents, and tui_eval.yaml. None while nothing is
         watched. Of many cases it takes a while: for a thread."""
         files = self._plain_files()
+        for named in self._named.of(self._meant()).values():
+            files |= named.asking | named.judging
         if self.scope is not None:
             files |= self._agents.of_all(self._items(self.scope))
         elif self.mode == "rerun" and self.watched is not None:
@@ -182,11 +190,16 @@ class WatchController:
             self._held = (token, held)
         return self._held[1]
 
+    def _meant(self) -> list[CaseItem]:
+        """All cases that are watched."""
+        if self.scope is not None:
+            return self._items(self.scope)
+        item = self.state.item_of(self.watched)
+        return [item] if item is not None else []
+
     def _suites_read(self) -> dict[str, list[str]]:
         """The suites that are watched, each with the files that it was read from."""
-        item = self.state.item_of(self.watched)
-        items = self._items(self.scope) if self.scope is not None else [item] if item is not None else []
-        found: dict[str, list[str]] = {one.suite: [] for one in items}
+        found: dict[str, list[str]] = {one.suite: [] for one in self._meant()}
         found.update((suite.path, suite.files) for suite in self.state.suites if suite.path in found)
         return found
 
@@ -199,12 +212,10 @@ class WatchController:
     def _on_save(self, files: list[str]) -> None:
         if self._busy():
             self._core.tasks.after(0.5, partial(self._on_save, files))
-        elif self.scope is not None:
-            scope, items = self.scope, self._items(self.scope)
+        elif items := self._meant():
+            what = (self.scope, self.watched)
             work = partial(self._meaning, items, files, self._suites_read(), self.state.config)
-            self._core.tasks.thread(work, partial(self._read_then, files, scope, items), name="saved")
-        elif self.watched is not None:
-            self._read_again(files, partial(self.again, self.watched))
+            self._core.tasks.thread(work, partial(self._read_then, files, what), name="saved")
 
     def _read_again(self, files: list[str], then: Callable[[EditedSuite], Any]) -> None:
         """Read what was saved, then judge or run."""
@@ -236,22 +247,45 @@ class WatchController:
             asked = {item.case_id for item in items}
         else:
             asked = self._agents.asked_by(items, files)
-        return saved_files(files, items, self.state.root, read, asked)
+        return saved_files(files, items, self.state.root, read, asked, self._named.of(items))
 
     def _read_then(
-        self, files: list[str], scope: WatchScope, items: list[CaseItem], saved: SavedFiles
+        self, files: list[str], what: tuple[WatchScope | None, CasePointer | None], saved: SavedFiles
     ) -> None:
-        before = {item.case_id: item.case for item in items if item.case is not None}
+        settings = {suite.path: suite.settings for suite in self.state.suites}
 
         def then(change: EditedSuite) -> None:
-            if self.scope is scope and not change.words:
-                self.scope = scope.renamed(change.renamed)
-                known = {change.renamed.get(case_id, case_id): case for case_id, case in before.items()}
-                now = [item for item in self.state.rows if self.scope.holds(item)]
-                self._act(after_save(now, known, saved.renamed(change.renamed)))
+            if what != (self.scope, self.watched):
+                return
+            self._rename(change.renamed)
+            if (
+                self.scope is None
+                and self.watched is not None
+                and self.watched.case_id not in self.state.by_id
+            ):
+                if not change.words:
+                    name = self.watched.case_id.partition("::")[2]
+                    self._notices.say(f"{name} is not in its file: nothing to watch it for")
+            elif not change.words:
+                others = {one.path for one in self.state.suites if one.settings != settings.get(one.path)}
+                now = [item for item in self._meant() if item.case_id in self.state.by_id]
+                todo = after_save(now, self._before, saved.renamed(change.renamed), others)
+                self._before |= {item.case_id: item.case for item in now if item.case is not None}
+                if self.scope is not None:
+                    self._act(todo)
+                elif self.watched is not None:
+                    self.again(self.watched, todo)
 
-        if self.scope is scope:
+        if what == (self.scope, self.watched):
             self._read_again(files, then)
+
+    def _rename(self, renamed: dict[str, str]) -> None:
+        """What is watched goes by its new name (new ids by old ones)."""
+        if self.scope is not None:
+            self.scope = self.scope.renamed(renamed)
+        if self.watched is not None and self.watched.case_id in renamed:
+            self.watched = CasePointer(renamed[self.watched.case_id])
+        self._before = {renamed.get(case_id, case_id): case for case_id, case in self._before.items()}
 
     def _act(self, todo: AfterSave) -> None:
         """Judge and run what a save below a line asks for; say what is not run."""
@@ -275,17 +309,11 @@ class WatchController:
         elif not todo.judge:
             self._notices.say("saved: nothing that is watched has to be judged or run again")
 
-    def again(self, pointer: CasePointer, change: EditedSuite) -> None:
-        """What was saved has been read: judge or run the one case that is watched, where it is still there."""
-        if pointer is not self.watched:
-            return
-        if pointer.case_id in change.renamed:
-            pointer = self.watched = CasePointer(change.renamed[pointer.case_id])
-        if pointer.case_id not in self.state.by_id:
-            if not change.words:
-                self._notices.say(
-                    f"{pointer.case_id.partition('::')[2]} is not in its file: nothing to watch it for"
-                )
+    def again(self, pointer: CasePointer, todo: AfterSave) -> None:
+        """What was saved has been read: judge or run the one case that is watched, where it is another now."""
+        item = self.state.by_id[pointer.case_id]
+        if item.history and not (todo.judge or todo.changed or todo.failed or todo.stale):
+            self._notices.say(f"saved: {self._called} is as it was")
             return
         if self.mode == "judge":
             self._recorded.judge_again(pointer, "", one_column=self._one_column)
@@ -299,6 +327,39 @@ class WatchController:
 
     def _rows_of(self, pointer: CasePointer) -> list[Any]:
         return self.state.attempts_of(CasePointer(pointer.case_id, pointer.agent, pointer.model))
+
+
+class CaseFiles:
+    """The files that cases name, each looked for once until the case is another; with what their Python imports."""
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+        self._imports = Imports()
+        self._lock = threading.Lock()  # a watcher and what follows a save look at the same time
+        self._known: dict[str, tuple[str, tuple[set[Path], set[Path]]]] = {}
+
+    def of(self, items: Iterable[CaseItem]) -> dict[str, NamedFiles]:
+        """Those of each case that names any. For a thread."""
+        with self._lock:
+            return {
+                item.case_id: NamedFiles(*(self._with_imports(files, item.suite) for files in named))
+                for item in items
+                if item.case is not None and any(named := self._named(item.case))
+            }
+
+    def _named(self, case: Case) -> tuple[set[Path], set[Path]]:
+        from tui_eval.engine.fingerprints import question_files, verdict_files  # not for the first paint
+
+        known = self._known.get(case.case_id)
+        if known is None or known[0] != case.content_hash:
+            base = (self._root / case.suite).parent
+            files = (question_files(case, base, self._root), verdict_files(case, base, self._root))
+            known = self._known[case.case_id] = (case.content_hash, files)
+        return known[1]
+
+    def _with_imports(self, files: set[Path], suite: str) -> frozenset[str]:
+        base = (self._root / suite).parent
+        return frozenset(map(str, (*files, *self._imports.of(sorted(files), base))))
 
 
 class AgentFiles:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
-from pathlib import Path
+from pathlib import Path, PurePath
+from typing import NamedTuple
 
 from tui_eval.guard.text import clip, visible
 from tui_eval.model import Case
@@ -16,6 +16,8 @@ from tui_eval.tui.state.lists.case_tree import TreeLine
 
 LONGEST = 20
 """Characters of a name in the status line."""
+CODE = frozenset({".py", ".js", ".cjs", ".mjs", ".ts", ".mts", ".cts", ".rb", ".sh"})
+"""Endings of files of which it cannot be seen what they do to a suite."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,16 +67,34 @@ def scope_of(line: TreeLine | None) -> WatchScope | None:
 
 @dataclass(frozen=True, slots=True)
 class SavedFiles:
-    """What was saved, by what it is to the cases: `own` files that hold cases (from the root); `beside`, suites of
-    which another file was saved, such as an assertion's script; `asked`, cases whose agent was saved."""
+    """What was saved, by what it is to the cases: `own`, files that hold cases (from the root); `beside`, suites of
+    which another file was saved, such as a prompt; `asked`, cases whose agent was saved; `asking` and `judging`, cases
+    that name a saved file in their question, or in what they assert. `code` are suites of which code was saved that
+    no case names: hooks, filters, generators."""
 
     own: Collection[str]
     beside: Collection[str]
     asked: Collection[str]
+    asking: Collection[str] = ()
+    judging: Collection[str] = ()
+    code: Collection[str] = ()
 
     def renamed(self, names: Mapping[str, str]) -> SavedFiles:
         """The same after cases were called otherwise."""
-        return replace(self, asked={names.get(one, one) for one in self.asked}) if names else self
+
+        def now(ids: Collection[str]) -> set[str]:
+            return {names.get(one, one) for one in ids}
+
+        if not names:
+            return self
+        return replace(self, asked=now(self.asked), asking=now(self.asking), judging=now(self.judging))
+
+
+class NamedFiles(NamedTuple):
+    """The files (absolute) that a case names: where it asks, and where it is judged."""
+
+    asking: frozenset[str]
+    judging: frozenset[str]
 
 
 def saved_files(
@@ -83,14 +103,31 @@ def saved_files(
     root: Path,
     read: Mapping[str, Iterable[str]],
     asked: Collection[str],
+    named: Mapping[str, NamedFiles],
 ) -> SavedFiles:
-    """What saved files (absolute) are; `read` are the files that each suite was read from."""
+    """What saved files (absolute) are; `read` are the files that each suite was read from, `named` those that cases
+    name."""
     saved = set(files)
     holding = {file for item in items for file in (item.suite, item.case.file if item.case else None) if file}
     places = {str(root / file): file for file in holding}
     others = saved - places.keys()
-    beside = {suite for suite, of in read.items() if not others.isdisjoint(of)}
-    return SavedFiles({places[file] for file in saved if file in places}, beside, asked)
+    beside = {suite: others.intersection(of) for suite, of in read.items()}
+    asking = {case_id for case_id, one in named.items() if not saved.isdisjoint(one.asking)}
+    judging = {case_id for case_id, one in named.items() if not saved.isdisjoint(one.judging)}
+    known = {file for one in named.values() for file in (*one.asking, *one.judging)}
+    of_agents = {item.suite for item in items if item.case_id in asked}
+    return SavedFiles(
+        {places[file] for file in saved if file in places},
+        {suite for suite, of in beside.items() if of},
+        asked,
+        asking,
+        judging,
+        {suite for suite, of in beside.items() if any(_is_code(file) for file in of - known)} - of_agents,
+    )
+
+
+def _is_code(file: str) -> bool:
+    return PurePath(file).suffix in CODE
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,19 +142,35 @@ class AfterSave:
     stale: list[str]
 
 
-def after_save(items: Iterable[CaseItem], before: Mapping[str, Case], saved: SavedFiles) -> AfterSave:
-    """What a save means for these cases, as they are read now; `before` are those that there were.
+def after_save(
+    items: Iterable[CaseItem], before: Mapping[str, Case], saved: SavedFiles, settings: Collection[str] = ()
+) -> AfterSave:
+    """What a save means for these cases, as they are read now; `before` are those that there were, `settings` suites
+    whose settings are others now.
 
-    What was judged as something else is judged again, all of a suite where another of its files was saved. A case
-    that never ran is left alone.
+    Judged again is what the save has changed: cases that are defined otherwise than they were and than they were
+    judged, and those that name what was saved; all of a suite only where its code was saved and no case shows what
+    that did. A case that never ran is left alone.
     """
+    items = list(items)
+    edited = {
+        item.case_id
+        for item in items
+        if item.case is not None
+        and (item.suite in saved.beside or item.suite in saved.own or item.case.file in saved.own)
+        and ((old := before.get(item.case_id)) is None or old.content_hash != item.case.content_hash)
+    }
+    shown = {item.suite for item in items if item.case_id in edited}
+    whole = {*settings} & {*saved.beside} | {*saved.code} - shown
     todo = AfterSave({}, [], [], [])
     for item in items:
         case, old = item.case, before.get(item.case_id)
         if case is None or not item.history:
             continue
         newest = newest_of(item)
-        if old is not None and _asks_otherwise(old, case):
+        fresh = [one for one in newest if item.case_id in edited and one.content_hash != case.content_hash]
+        asks = old is not None and fresh and _asks_otherwise(old, case)
+        if asks or item.case_id in saved.asking:
             todo.changed.append(item.case_id)
         elif item.case_id in saved.asked and any(
             one.outcome != "passed" or case_state.flaky(one) for one in newest
@@ -126,12 +179,10 @@ def after_save(items: Iterable[CaseItem], before: Mapping[str, Case], saved: Sav
         else:
             if item.case_id in saved.asked:
                 todo.stale.append(item.case_id)
-            of_suite = item.suite in saved.beside
-            held = item.suite in saved.own or (case.file is not None and case.file in saved.own)
-            for one in newest:
-                if of_suite or (held and one.content_hash != case.content_hash):
-                    cases = todo.judge.setdefault(one.run_id, [])
-                    cases += [] if item.case_id in cases[-1:] else [item.case_id]
+            everywhere = item.suite in whole or item.case_id in saved.judging
+            for one in newest if everywhere else fresh:
+                cases = todo.judge.setdefault(one.run_id, [])
+                cases += [] if item.case_id in cases[-1:] else [item.case_id]
     return todo
 
 
@@ -151,6 +202,7 @@ def _asks_otherwise(old: Case, new: Case) -> bool:
         for a, b in zip(old.turns, new.turns, strict=True)
     ):
         return True
-    sent = " ".join(text or "" for text in texts[1])
-    names = {name for name in {*old.vars, *new.vars} if old.vars.get(name) != new.vars.get(name)}
-    return any(re.search(rf"\b{re.escape(name)}\b", sent) for name in names)
+    from tui_eval.engine.fingerprints import sent_variables  # not for the first paint
+
+    sent = sent_variables(old) | sent_variables(new)
+    return any(old.vars.get(name) != new.vars.get(name) for name in sent)
