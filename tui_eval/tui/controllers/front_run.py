@@ -28,6 +28,7 @@ from tui_eval.tui.controllers.places import PlaceController
 from tui_eval.tui.front import Front, LiveText, RunChanged, SuitesChanged
 from tui_eval.tui.loaders.follower import Follower, RunNews, counted_with, trust_wanted
 from tui_eval.tui.services import Core, Window
+from tui_eval.tui.state.runs.run_estimate import took_before
 from tui_eval.tui.state.runs.run_facts import status_words, summary
 from tui_eval.tui.state.runs.run_group import RunGroup
 from tui_eval.tui.state.runs.run_view import RunView
@@ -184,6 +185,7 @@ class FrontRun:
             self._places.post(RunChanged([], True))
         opened, first = False, news.view is not None
         if news.view is not None:
+            news.view.took_before = partial(took_before, self.state)
             if not self._stays_aside(news.view):
                 self._to_front(news.view)
             if news.view.active and news.view.folder == self._opened:

@@ -362,8 +362,9 @@ class TestRunView:
 
     def test_left_and_rate(self):
         view = self.view()
-        view.apply_attempts([attempt_row(1, state="done", outcome="passed"), attempt_row(2, number=2)])
-        assert view.seconds_left(11.0) == pytest.approx(10.0)
+        rows = [attempt_row(1, state="done", outcome="passed"), attempt_row(2, number=2, started_at=10.0)]
+        view.apply_attempts([*rows, attempt_row(3, number=3, state="waiting")])
+        assert view.seconds_left(11.0) == pytest.approx(20.0)
         view.apply_live([LiveRow(1, 2, "assistant", "", "x" * 400, "", "", 10.0)])
         assert view.tokens_per_second(11.0) == pytest.approx(100.0)
 

@@ -5,15 +5,18 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from tests.support.app_host import running_app, screen_text, until
 from tests.support.live_run import LiveRun, project
 from tests.support.work import calls_of
-from tui_eval.store.schema import CaseHistory
+from tui_eval.store.schema import AttemptRow, AttemptState, CaseHistory, RunInfo, StoredCase
 from tui_eval.tui.screens.dialogs import AskScreen
 from tui_eval.tui.screens.run_dialog import RunDialog
-from tui_eval.tui.state.runs.run_estimate import Estimate, Planned, Who, estimate
+from tui_eval.tui.state.app_state import AppState, CaseItem
+from tui_eval.tui.state.runs.run_estimate import Estimate, Planned, Who, estimate, took_before
+from tui_eval.tui.state.runs.run_view import RunView
 
 ANY = Who("a")
 
@@ -135,3 +138,84 @@ async def test_the_dialog_counts_agents_models_and_a_filter(tmp_path: Path) -> N
         await until(lambda: "no case matches" in screen_text(app), pilot)
         await pilot.press("enter")
         assert isinstance(app.screen, RunDialog) and not app.services.engines.own.requests
+
+
+# -- What a run that goes on has left.
+
+
+def at_work(**took: float) -> RunView:
+    """A run of case `fast` of agent `bot`, which ended after a second, and of those named, which run since then.
+    What they took before is given (0: nothing is known); those of agent `other` begin so."""
+    view = RunView(RunInfo("r", "running", started_at=100.0), Path("r"))
+    cases = [("fast", "bot"), *((name, "other" if name.startswith("other") else "bot") for name in took)]
+    view.apply_cases(
+        StoredCase(ref, f"s::{name}", "s", name, "nao", agent, None, "h", 2, 1)
+        for ref, (name, agent) in enumerate(cases, 1)
+    )
+    rows = [ended(1, 1, 1.0), *(running(ref, ref) for ref in range(2, len(cases) + 1))]
+    view.apply_attempts(rows)
+    view.took_before = lambda case: took.get(case.name) or None
+    return view
+
+
+def running(ref: int, case: int, state: AttemptState = "running") -> AttemptRow:
+    begun = None if state == "waiting" else 101.0
+    return AttemptRow(
+        ref, case, 1, state, None, None, "", begun, None, None, None, None, None, None, 1, "", 1
+    )
+
+
+def ended(ref: int, case: int, seconds: float) -> AttemptRow:
+    return AttemptRow(
+        ref, case, 1, "done", "passed", 1.0, "", 100.0, seconds * 1000, None, None, None, None, None, 1, "", 2
+    )
+
+
+@pytest.mark.parametrize(
+    ("took", "now", "left"),
+    [
+        ({"slow": 61.0}, 102.0, 60.0),  # not `~2s left`
+        ({"slow": 61.0, "quick": 2.0}, 102.0, 60.0),
+        ({"slow": 61.0}, 161.0, 1.0),
+        ({"slow": 61.0}, 163.0, None),  # longer than ever before: nobody knows
+        ({"new": 0.0}, 101.4, 0.6),  # as its agent's others
+        ({"new": 0.0}, 103.0, None),
+        ({"other": 0.0}, 101.1, None),  # nothing is known of its agent
+        ({"other": 8.0}, 103.0, 6.0),
+    ],
+)
+def test_what_is_left_of_a_run_is_what_those_at_work_need(
+    took: dict[str, float], now: float, left: float | None
+) -> None:
+    found = at_work(**took).seconds_left(now)
+    assert found == (left if left is None else pytest.approx(left))
+
+
+def test_where_attempts_wait_the_pace_counts_and_those_at_work_too() -> None:
+    view = at_work(slow=61.0)
+    view.apply_attempts([running(10 + number, 2, "waiting") for number in range(8)])
+    assert view.seconds_left(102.0) == pytest.approx(60.0)
+    assert view.seconds_left(120.0) == pytest.approx(20.0 * 9)
+    view.took_before = lambda _: (
+        None
+    )  # it runs longer than any did, and the others will not have ended before
+    assert view.seconds_left(120.0) == pytest.approx(20.0 * 9)
+    view.apply_attempts([ended(10 + number, 2, 0.1) for number in range(7)])
+    assert view.seconds_left(120.0) is None
+
+
+def test_a_limit_ends_what_would_take_longer() -> None:
+    view = at_work(slow=61.0)
+    row = msgspec.structs.replace(running(2, 2), ends_at=110.0, changed=3)
+    view.apply_attempts([row])
+    assert view.seconds_left(102.0) == pytest.approx(8.0)
+
+
+def test_what_a_case_took_is_of_its_agent_and_of_answers_that_were_given() -> None:
+    item = CaseItem("c", "c", "s", "nao")
+    state = AppState(Path(), by_id={"c": item})
+    case = StoredCase(1, "c", "s", "c", "nao", "a", None, "h", 1, 1)
+    assert took_before(state, case) is None
+    item.history = [past(0.1, 0.1, cached=1), past(0.1, 9.0, agent="b"), past(0.1, 12.0)]
+    assert took_before(state, case) == 12.0
+    assert took_before(state, msgspec.structs.replace(case, case_id="gone")) is None

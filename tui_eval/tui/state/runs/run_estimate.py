@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from tui_eval.engine.request import RunRequest
 from tui_eval.model_ids import column_model
-from tui_eval.store.schema import CaseHistory
+from tui_eval.store.schema import CaseHistory, StoredCase
 from tui_eval.tui.state.app_state import AppState, CasePointer
 from tui_eval.tui.state.case_agent import agent_spec
 from tui_eval.tui.state.lists.case_entry import CaseRow
@@ -144,6 +144,13 @@ def expected(state: AppState, entries: Sequence[CaseRow], request: RunRequest) -
     planned += [Planned((), attempts, agents[kind]) for kind, attempts in new.items()]
     found = estimate(planned, request.concurrency or state.concurrency)
     return found._replace(cases=len(cases))
+
+
+def took_before(state: AppState, case: StoredCase) -> float | None:
+    """The seconds that an attempt of a case took with this agent and model when it was asked last."""
+    item = state.by_id.get(case.case_id)
+    asked = [past for past in item.history if not past.judges and not past.cached] if item is not None else []
+    return _one(asked, Who(case.agent, case.model)).seconds
 
 
 def agent_of(state: AppState, entry: CaseRow) -> str | None:

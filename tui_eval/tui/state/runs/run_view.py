@@ -23,6 +23,8 @@ LIVE_LIMIT = 200_000
 CHARACTERS_PER_TOKEN = 4.0
 """Rule of thumb for tokens/s while an agent has not reported its usage yet."""
 
+_ANSWERED = ("passed", "failed")
+"""What became of attempts that say how long one takes: an error may have cut it off."""
 NOT_RUN = "not-run"
 """The status of a case whose run has ended before all of its attempts had begun or ended."""
 INTERRUPTED = "interrupted: r runs it, u in Runs (H) goes on with the run"
@@ -99,6 +101,10 @@ class RunView:
         """What the disk refuses while the run goes on."""
         self.version = 0
         """Grows with every change of an attempt."""
+        self.took_before: Callable[[StoredCase], float | None] = lambda _: None
+        """The seconds that an attempt of a case took in earlier runs; None where that is not known."""
+        self._took: dict[str, tuple[int, float, float]] = {}
+        """By agent how many of its attempts answered, the seconds that they took together, and the longest."""
         self.agents: dict[str, tuple[int, int]] = {}
         """By agent how many of its attempts are done, and passed."""
         self._counted: dict[int, str] = {}
@@ -262,11 +268,47 @@ class RunView:
         return sum(count for _, count in self._arrivals) / CHARACTERS_PER_TOKEN / span
 
     def seconds_left(self, now: float) -> float | None:
-        """A guess from the pace so far; None before anything is done or when nothing is left."""
+        """A guess from the pace so far, and never less than what those at work will probably still need, by what such
+        attempts took before. None before anything is done, when nothing is left, and where it hangs on attempts that
+        have taken longer already than any before them."""
         counts = self.counts
         if not counts.done or counts.done >= counts.total or not self.info.started_at:
             return None
-        return self.info.elapsed(now) / counts.done * (counts.total - counts.done)
+        needed, overdue, unknown = 0.0, 0.0, False
+        for row in (self.attempts[ref] for ref in self._working):
+            ran = max(0.0, now - row.started_at) if row.started_at else 0.0
+            known = list(self._usual(row))
+            unknown = unknown or not known
+            usual = next((seconds for seconds in known if seconds > ran), None)
+            if usual is None:
+                overdue = max(overdue, ran)
+            else:
+                limit = row.ends_at - now if row.ends_at is not None else usual
+                needed = max(needed, min(usual - ran, limit))
+        if counts.done + len(self._working) >= counts.total:  # none waits: it is all up to these
+            return needed if needed > overdue and not unknown else None
+        left = max(needed, self.info.elapsed(now) / counts.done * (counts.total - counts.done))
+        return left if left > overdue else None  # as long again is as good a guess as any
+
+    def _usual(self, row: AttemptRow) -> Iterable[float]:
+        """What an attempt takes by those of its case before it, else by its agent's, and the longest of all these."""
+        case = self.cases.get(row.case_ref)
+        if case is None:
+            return
+        own = [
+            one.duration_ms / 1000
+            for one in self.attempts_of(row.case_ref)
+            if one.state == "done" and one.duration_ms and one.outcome in _ANSWERED and not one.cached
+        ]
+        before = self.took_before(case)
+        own += [before] if before else []
+        count, total, longest = self._took.get(case.agent, (0, 0.0, 0.0))
+        if own:
+            yield sum(own) / len(own)
+        elif count:
+            yield total / count
+        if own or count:
+            yield max([*own, longest])
 
     # -- inside
 
@@ -304,6 +346,10 @@ class RunView:
             self._counted[row.id] = agent
         done, passed = self.agents.get(agent, (0, 0))
         self.agents[agent] = done + sign, passed + sign * (row.outcome == "passed")
+        if row.duration_ms and row.outcome in _ANSWERED and not row.judges and not row.cached:
+            count, total, longest = self._took.get(agent, (0, 0.0, 0.0))
+            seconds = row.duration_ms / 1000
+            self._took[agent] = count + sign, total + sign * seconds, max(longest, seconds)
 
 
 def case_outcome(outcomes: list[Outcome], required: int) -> Outcome:
