@@ -102,7 +102,7 @@ async def test_a_certificate_is_shown(folder: Path, endpoint: str, settings: dic
 async def test_a_server_without_tls_is_called_so() -> None:
     with AnyServer() as server:
         url = server.url.replace("http://", "https://")
-        with pytest.raises(AgentError, match="no answer from https://.*: no TLS: wrong version number"):
+        with pytest.raises(AgentError, match=r"no answer from https://.*: no TLS: wrong version number"):
             await asked(url, Path())
 
 
