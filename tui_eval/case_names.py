@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from typing import Any, Protocol, TypeVar
 
+from tui_eval.guard.secrets import MASK
 from tui_eval.model import Case
 
 LONGEST = 40
@@ -205,6 +206,7 @@ FILLED_IN = re.compile(r"Row #\d+")
 """The description that promptfoo gives a test of a file that has none."""
 _HASHED = re.compile(r"vars-[0-9a-f]{8}")
 _REPEATED = re.compile(r"#\d+\Z")
+_SECRET_VALUE = re.compile(rf"\[[^\[\]]*={MASK}[^\[\]]*\]")
 _VALUE = 80
 """Characters of a value that stands for a name."""
 
@@ -227,8 +229,13 @@ def which_test(case_id: str, suite: str, name: str) -> str:
 
 def number_of_test(case_id: str, suite: str, name: str) -> str:
     """Which of the tests of its suite with one name a case is of, as far as its id says it: `#2`; empty of the first."""
-    found = _REPEATED.search(case_id.removeprefix(f"{suite}::").removeprefix(name))
+    found = _repeated(case_id.removeprefix(f"{suite}::").removeprefix(name))
     return found[0] if found else ""
+
+
+def _repeated(case_id: str) -> re.Match[str] | None:
+    """The number at the end of an id, where it is a test's: it is a combination's where that has a secret in it."""
+    return None if _SECRET_VALUE.search(case_id) else _REPEATED.search(case_id)
 
 
 def which_tests(cases: Sequence[Case]) -> list[str]:
@@ -258,7 +265,7 @@ def _number(cases: Sequence[Case], numbers: Sequence[int], tests: list[str]) -> 
         wanted: dict[str, int] = {}
         for number in here:
             name = cases[number].case_id
-            if "#" in name:
+            if _repeated(name):
                 name = _REPEATED.sub("", name)
             wanted[name] = wanted.get(name, 0) + 1
             if (at := before + wanted[name]) > 1:

@@ -199,8 +199,9 @@ def proposed_name(case: Case, names: Collection[str]) -> str:
 
 
 def _called(case: Case) -> str:
-    """The case's name, of a row without one its first variable, as in lists."""
-    return names_by_values([case])[0] if is_unnamed(case) else case.name
+    """The case's name, of a row without one its first variable, as in lists; what is masked there has no mark that a
+    new case could not be called by."""
+    return (names_by_values([case])[0] if is_unnamed(case) else case.name).replace(MASK, "secret")
 
 
 def own_suite(form: str, case: Case, attempt: Attempt, config: Config, trust: Trust) -> str:

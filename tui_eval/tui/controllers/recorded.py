@@ -243,7 +243,7 @@ class AcceptController:
         item = self.state.by_id.get(pointer.case_id)
 
         def take(content: CaseContent) -> None:
-            case = item.case if item is not None and item.case is not None else content.case
+            case = (item.as_written if item is not None else None) or content.case
             if content.attempt is None or case is None:
                 self._notices.say(content.problem or "there is no finished attempt to accept")
             elif content.attempt.outcome == "passed":

@@ -35,13 +35,17 @@ class Written(NamedTuple):
 
 
 class Writing(NamedTuple):
-    """Files that would be written, and what changes in them as it is shown: with secrets masked."""
+    """Files that would be written; what changes in them, and what else to know of it, as they are shown: with secrets
+    masked."""
 
     files: list[Written]
     shown: str
+    told: list[str]
 
 
-def _offer(case: Case, attempt: Attempt, names: set[str], config: Config, trust: Trust) -> SaveOffer:
+def _offer(
+    case: Case, shown: Case, attempt: Attempt, names: set[str], config: Config, trust: Trust
+) -> SaveOffer:
     """In a thread: the formats, and for each a file; the suite that the case is of, where that can take one more.
 
     Raises:
@@ -54,7 +58,7 @@ def _offer(case: Case, attempt: Attempt, names: set[str], config: Config, trust:
     talk_of(case, attempt)
     formats = saved_formats()
     files = {
-        form: own_suite(form, case, attempt, config, trust) or proposed_path(form, case, config.root)
+        form: own_suite(form, case, attempt, config, trust) or proposed_path(form, shown, config.root)
         for form in formats
     }
     form = case.format if format_of(case.format).saves else formats[0]
@@ -62,7 +66,7 @@ def _offer(case: Case, attempt: Attempt, names: set[str], config: Config, trust:
     several = [titles[name] for name in formats if format_of(name).adds_to_files]
     by_file = [name for name in formats if format_of(name).named_by_file]
     return SaveOffer(
-        SaveChoice(form, files[form], proposed_name(case, names)), files, titles, several, by_file
+        SaveChoice(form, files[form], proposed_name(shown, names)), files, titles, several, by_file
     )
 
 
@@ -103,15 +107,16 @@ class SaveController:
                 self._notices.say(content.problem or "there is no finished conversation to save")
             else:
                 now = self.state.by_id.get(content.case.case_id)  # it may have been mended since
-                case = now.case if now is not None and now.case is not None else content.case
-                self._ask_where(case, content.attempt)
+                case = (now.as_written if now is not None else None) or content.case
+                shown = now.case if now is not None and now.case is not None else content.case
+                self._ask_where(case, shown, content.attempt)
 
         self._recorded.read(pointer, take)
 
-    def _ask_where(self, case: Case, attempt: Attempt) -> None:
-        """Ask, once it is known which files can take it."""
+    def _ask_where(self, case: Case, shown: Case, attempt: Attempt) -> None:
+        """Ask, once it is known which files can take it; with the names that the case has on the screen."""
         names = {item.name for item in self.state.rows if item.suite == case.suite}
-        work = partial(_offer, case, attempt, names, *self._project())
+        work = partial(_offer, case, shown, attempt, names, *self._project())
 
         def ask(offer: SaveOffer) -> None:
             self._ask(case, attempt, offer)
@@ -138,10 +143,10 @@ class SaveController:
         Raises:
             EditError: it cannot be.
         """
-        from tui_eval.config.project import secrets
+        from tui_eval.config.project import masker, secrets
         from tui_eval.formats import format_of
         from tui_eval.formats.accepting import shown_diff
-        from tui_eval.formats.saving import save, talk_of
+        from tui_eval.formats.saving import left_out, save, talk_of, unread
         from tui_eval.yaml.yaml_edit import EditError
 
         path = self.state.root / choice.file
@@ -154,7 +159,8 @@ class SaveController:
         texts = {
             file.path.relative_to(self.state.root).as_posix(): (file.old or "", file.new) for file in files
         }
-        return Writing(files, shown_diff(texts, case, secrets(config)))
+        told = [line for line in (left_out(choice.form, case, attempt), *unread(choice.form, case)) if line]
+        return Writing(files, shown_diff(texts, case, secrets(config)), masker(config).value(told))
 
     def _project(self) -> tuple[Config, Trust]:
         """What suites are read with."""
@@ -188,7 +194,6 @@ class SaveController:
 
     def _show_saved(self, case: Case, attempt: Attempt, choice: SaveChoice, change: Writing) -> None:
         from tui_eval.formats.accepting import replace_file
-        from tui_eval.formats.saving import left_out, unread
 
         root, files, diff = self.state.root, change.files, change.shown
         names = [file.path.relative_to(root).as_posix() for file in files]
@@ -205,7 +210,7 @@ class SaveController:
         title = f"{'A new file' if files[0].old is None else 'One more case in'} {names[0]}"
         if len(files) > 1:
             title += f", and who answers it in {names[1]}"
-        told = [line for line in (left_out(choice.form, case, attempt), *unread(choice.form, case)) if line]
+        told = list(change.told)
         hidden = any(MASK in line and line[:1] == "+" for line in diff.splitlines())
         if hidden and MASK not in files[0].new:
             told.append(

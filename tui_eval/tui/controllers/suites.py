@@ -131,7 +131,8 @@ class SuiteController:
             state.take(loaded.items, loaded.missing)
         else:
             change = edited([suite for suite in state.suites if suite.path in fresh], loaded.suites)
-            state.set_suites([suite for suite in state.suites if suite.path not in fresh] + loaded.suites)
+            others = [suite for suite in state.suites if suite.path not in fresh]
+            state.set_suites(others + loaded.suites, loaded.with_secrets)
         self._places.post(SuitesChanged())
         if change.words:
             self._core.notices.problem(change.words)

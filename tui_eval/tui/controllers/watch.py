@@ -97,7 +97,7 @@ class WatchController:
         self._stale, self._counted = {}, (-1, 0)
         self.scope = scope
         self.watched = pointer if self.mode and scope is None else None
-        self._before = {item.case_id: item.case for item in self._meant() if item.case is not None}
+        self._before = {item.case_id: case for item in self._meant() if (case := item.as_written) is not None}
         if not self.mode:
             self._notices.say("watching no more")
         else:
@@ -270,7 +270,7 @@ class WatchController:
                 others = {one.path for one in self.state.suites if one.settings != settings.get(one.path)}
                 now = [item for item in self._meant() if item.case_id in self.state.by_id]
                 todo = after_save(now, self._before, saved.renamed(change.renamed), others)
-                self._before |= {item.case_id: item.case for item in now if item.case is not None}
+                self._before |= {item.case_id: case for item in now if (case := item.as_written) is not None}
                 if self.scope is not None:
                     self._act(todo)
                 elif self.watched is not None:
@@ -344,7 +344,7 @@ class CaseFiles:
             return {
                 item.case_id: NamedFiles(*(self._with_imports(files, item.suite) for files in named))
                 for item in items
-                if item.case is not None and any(named := self._named(item.case))
+                if (case := item.as_written) is not None and any(named := self._named(case))
             }
 
     def _named(self, case: Case) -> tuple[set[Path], set[Path]]:
@@ -409,7 +409,7 @@ class AgentFiles:
         token = (state.version, id(state.config))
         if self._token != token:
             self._token, self._known = token, {}
-        provider = repr(item.case.provider) if item.case is not None else ""
+        provider = repr(case.provider) if (case := item.as_written) is not None else ""
         lists: list[list[Path]] = []
         for name in dict.fromkeys([None, *(result.agent for result in item.history[:NEWEST])]):
             key = (item.suite, item.agent, name, provider)

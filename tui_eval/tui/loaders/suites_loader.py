@@ -8,8 +8,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
+import msgspec
+
 from tui_eval.guard.trust import Trust
-from tui_eval.model import Problem, Suite
+from tui_eval.model import Case, Problem, Suite
 from tui_eval.store.notes import HumanNote, Notes
 from tui_eval.tui.background import Tasks
 from tui_eval.tui.state.app_state import AppState, CaseItem, Items
@@ -37,6 +39,8 @@ class Loaded:
     """The suites with one item per case and its past, where everything was read."""
     notes: dict[str, HumanNote] = field(default_factory=dict)
     problems: list[Problem] = field(default_factory=list)
+    with_secrets: dict[str, Case] = field(default_factory=dict)
+    """By their ids the cases of `suites` as they are written, where they are shown otherwise."""
     version: int = -1
     """Of the app's state that `items`, `missing` and `change` were made from, where some suites were read
     again."""
@@ -91,7 +95,8 @@ class Loader:
             loaded = self._reload(paths, trusted, generation)
             fresh = {suite.path for suite in loaded.suites}
             others = [suite for suite in all_suites if suite.path not in fresh]
-            loaded.items, loaded.version = Items([*others, *loaded.suites], state.past()), version
+            secret = {**state.secret_cases(), **loaded.with_secrets}
+            loaded.items, loaded.version = Items([*others, *loaded.suites], state.past(), secret), version
             loaded.missing = state.missing(loaded.items)
             loaded.change = edited([suite for suite in all_suites if suite.path in fresh], loaded.suites)
             self._tasks.later(self._taker.take_some_suites, loaded, then)
@@ -115,22 +120,26 @@ class Loader:
         )
         read = reading.unreadable(one for one in problems if not one.passed_over)
         items: Items | None = None
+        shown, secret = list(read), dict[str, Case]()
         due = time.monotonic() + PORTION
         for path in found:
             if generation != self.generation:
                 return
             read.append(_whole(reading.load(path, settings, trust)))
+            shown.append(_shown(read[-1], settings, secret))
             if time.monotonic() > due:
-                items = Items(read, history)
+                items = Items(shown, history, secret)
                 portion = Loaded(generation, items.suites, settings, False, items=items, notes=notes)
                 self._tasks.later(self._taker.take_suites, portion)
                 due = time.monotonic() + PORTION * 4
         left = reading.remaining(problems, read, settings)
-        read += reading.unreadable(one for one in left if one.passed_over)
-        if items is None or len(items.suites) < len(read):
-            items = Items(read, history)
-        wanted = wants(items.suites, settings, trust)
-        told = [*settings.problems, *(one for one in left if one.level == "note")]
+        shown += reading.unreadable(one for one in left if one.passed_over)
+        if items is None or len(items.suites) < len(shown):
+            items = Items(shown, history, secret)
+        wanted = wants(sorted(read, key=lambda suite: suite.path), settings, trust)
+        told = project.masker(settings).value(
+            [*settings.problems, *(one for one in left if one.level == "note")]
+        )
         self._tasks.later(
             self._taker.take_suites,
             Loaded(generation, items.suites, settings, True, wanted, items, notes, told, looked=looked),
@@ -144,8 +153,35 @@ class Loader:
         settings = project.load(self._paths, self._state.config_file, root=self._state.root)
         trust = Trust(granted=trusted, agreed=self._state.agreed)
         project.read_withheld(settings, trust)
+        if self._state.config is not None:  # suites that are not read again are masked as they were
+            settings.suite_secrets += self._state.config.suite_secrets
         read = [_whole(reading.load(settings.root / path, settings, trust)) for path in paths]
-        return Loaded(generation, read, settings, True, wants(read, settings, trust))
+        secret: dict[str, Case] = {}
+        shown = [_shown(suite, settings, secret) for suite in read]
+        wanted = wants(read, settings, trust)
+        return Loaded(generation, shown, settings, True, wanted, with_secrets=secret)
+
+
+def _shown(suite: Suite, settings: Config, with_secrets: dict[str, Case]) -> Suite:
+    """A suite as the app has it: with secrets masked; its cases as they are written go to `with_secrets`, where they
+    differ."""
+    from tui_eval.config.project import masker
+    from tui_eval.engine.kept_cases import KeptCases
+
+    hide = masker(settings)
+    cases = KeptCases(hide).kept_all(suite.cases)
+    for number, one in enumerate(suite.cases):
+        if cases[number] is not one:  # where it stands is what it is found by
+            cases[number] = msgspec.structs.replace(
+                cases[number], case_id=one.case_id, suite=one.suite, file=one.file
+            )
+    with_secrets.update(
+        (one.case_id, one) for one, kept in zip(suite.cases, cases, strict=True) if kept is not one
+    )
+    return msgspec.structs.replace(
+        suite, cases=cases, problems=hide.value(suite.problems), name=hide.text(suite.name),
+        description=hide.text(suite.description),
+    )  # fmt: skip
 
 
 def _whole(suite: Suite) -> Suite:

@@ -6,6 +6,7 @@ from collections import deque
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 
 from tui_eval.case_names import called, which_tests
 from tui_eval.config.project import Config
@@ -39,7 +40,8 @@ class CasePointer:
 class CaseItem:
     """A case as lists show it. `name` is what it is called: one without a name of its own by what is asked.
     `history` is newest first; empty where it never ran. `case` is None for a case of an opened run whose suite
-    file is not at hand."""
+    file is not at hand; secrets in it are masked. `with_secrets` is the case as its file has it, where that differs: not
+    to be shown."""
 
     case_id: str
     name: str
@@ -52,6 +54,12 @@ class CaseItem:
     order: int = 0
     test: str = ""
     """Of which test of its suite it is, whatever prompt, provider and variables it is of."""
+    with_secrets: Case | None = None
+
+    @property
+    def as_written(self) -> Case | None:
+        """The case as its file has it, secrets included: for what writes files or compares, not for the screen."""
+        return self.with_secrets or self.case
 
     @property
     def last(self) -> CaseHistory | None:
@@ -66,8 +74,14 @@ class CaseItem:
 class Items:
     """Suites in order, and one item per case; made of many cases in the thread that reads them."""
 
-    def __init__(self, suites: Iterable[Suite], history: Mapping[str, list[CaseHistory]]) -> None:
-        """`history`: results across runs, newest first, by case."""
+    def __init__(
+        self,
+        suites: Iterable[Suite],
+        history: Mapping[str, list[CaseHistory]],
+        with_secrets: Mapping[str, Case] = MappingProxyType({}),
+    ) -> None:
+        """`history`: results across runs, newest first, by case. `with_secrets`: cases of which the suites here have
+        but what may be shown."""
         self.suites = sorted(suites, key=lambda suite: suite.path)
         self.rows = [
             CaseItem(
@@ -88,6 +102,7 @@ class Items:
         tests = which_tests(cases)
         for item, test, name in zip(self.rows, tests, called(cases, tests), strict=True):
             item.test, item.name = test, name
+            item.with_secrets = with_secrets.get(item.case_id)
         self.by_id = {item.case_id: item for item in self.rows}
 
 
@@ -201,9 +216,15 @@ class AppState:
             return None
         return self.by_id.get(pointer.case_id) or self.gone.get(pointer.case_id)
 
-    def set_suites(self, suites: Iterable[Suite]) -> None:
+    def set_suites(
+        self, suites: Iterable[Suite], with_secrets: Mapping[str, Case] = MappingProxyType({})
+    ) -> None:
         """Take the suites as read (all of them), keeping what is known of each case's past."""
-        self.take(Items(suites, self.past()))
+        self.take(Items(suites, self.past(), {**self.secret_cases(), **with_secrets}))
+
+    def secret_cases(self) -> dict[str, Case]:
+        """The cases that are not shown as they are written; may be called in a thread."""
+        return {name: item.with_secrets for name, item in self.by_id.items() if item.with_secrets is not None}
 
     def past(self) -> dict[str, list[CaseHistory]]:
         """What is known of every case's past, of those that are gone too; may be called in a thread."""

@@ -30,7 +30,7 @@ def agent_spec(state: AppState, pointer: CasePointer | None) -> AgentSpec | None
 def files_of_agent(state: AppState, pointer: CasePointer | None) -> tuple[list[Path], int]:
     """The files that the agent of a case names, and the line of its function in the first."""
     item = state.by_id.get(pointer.case_id) if pointer is not None else None
-    case = item.case if item is not None else None
+    case = item.as_written if item is not None else None
     spec = agent_spec(state, pointer)
     if spec is not None:
         files = named_files(spec, state.root)

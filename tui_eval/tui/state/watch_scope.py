@@ -164,7 +164,7 @@ def after_save(
     whole = {*settings} & {*saved.beside} | {*saved.code} - shown
     todo = AfterSave({}, [], [], [])
     for item in items:
-        case, old = item.case, before.get(item.case_id)
+        case, old = item.as_written, before.get(item.case_id)
         if case is None or not item.history:
             continue
         newest = newest_of(item)

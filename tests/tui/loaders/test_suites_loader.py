@@ -1,0 +1,98 @@
+"""What the app has of suites: secrets masked, so that no list, pane or dialog can show one; as written only for what
+writes files."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tui_eval.engine.prepare import prepare
+from tui_eval.engine.request import RunRequest
+from tui_eval.store.reader import RunReader
+from tui_eval.tui.loaders.suites_loader import Loaded, Loader
+from tui_eval.tui.state.app_state import AppState
+
+SECRETS = "sk-abcdefghij0123456789", "tok-abcdefghij0123456789", "own-abcdefghij0123456789"
+SUITE = """\
+env: {OWN_API_KEY: own-abcdefghij0123456789}
+prompts: ['Say {{env.MY_API_KEY}} and {{env.OWN_API_KEY}} to {{who}}']
+providers: [echo]
+tests:
+  - {description: 'with {{env.OTHER_TOKEN}}', vars: {who: Bob}, assert: [{type: contains, value: zz}]}
+  - {description: 'with {{env.MY_API_KEY}}', vars: {who: Bob}, assert: [{type: contains, value: Bob}], optoins: 1}
+  - {vars: {who: '{{env.MY_API_KEY}}'}, asert: '{{env.MY_API_KEY}}'}
+"""
+
+
+class AtOnce:
+    """Tasks without threads."""
+
+    def thread(self, work: Callable[[], Any], *_: Any, **__: Any) -> None:
+        work()
+
+    def later(self, call: Callable[..., Any], *given: Any) -> None:
+        call(*given)
+
+
+class Taken:
+    def __init__(self, state: AppState) -> None:
+        self.state, self.loaded = state, list[Loaded]()
+
+    def take_suites(self, loaded: Loaded) -> None:
+        assert loaded.items is not None
+        self.loaded.append(loaded)
+        self.state.config = loaded.config
+        self.state.take(loaded.items)
+
+    def take_some_suites(self, loaded: Loaded, then: Any) -> None:
+        self.take_suites(loaded)
+
+
+@pytest.fixture
+def taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Taken:
+    monkeypatch.setenv("MY_API_KEY", SECRETS[0])
+    monkeypatch.setenv("OTHER_TOKEN", SECRETS[1])
+    (tmp_path / "promptfooconfig.yaml").write_text(SUITE)
+    (tmp_path / "tui_eval.yaml").write_text("agents: {offline: {type: echo}}\n")
+    (tmp_path / "plain.yaml").write_text(
+        f"agent: offline\ntest_cases:\n  - {{name: 'is {SECRETS[1]}', input: a, expected: {{should_contain: [o]}}}}\n"
+    )
+    state = AppState(tmp_path, trusted=True)
+    return Taken(state)
+
+
+def _shown(state: AppState) -> str:
+    return repr([(item.case_id, item.name, item.case) for item in state.rows]) + repr(
+        [(suite.name, suite.description, suite.problems, suite.cases) for suite in state.suites]
+    )
+
+
+def test_what_the_app_shows_of_suites_holds_no_secret_and_what_it_writes_does(taken: Taken) -> None:
+    state = taken.state
+    loader = Loader(state, AtOnce(), taken, [state.root])  # type: ignore[arg-type]
+    loader.load()
+    assert [item.name for item in state.rows] == ["is •••", "with ••• · line 5", "with ••• · line 6", "•••"]
+    assert not any(secret in _shown(state) for secret in SECRETS)
+    assert [len(suite.problems) for suite in state.suites if suite.format == "promptfoo"] != [0]
+    written = [item.as_written for item in state.rows]
+    assert all(one is not None for one in written)
+    assert SECRETS[0] in repr(written) and SECRETS[1] in repr(written) and SECRETS[2] in repr(written)
+    # One file read again: the cases of the others are still known as they are written.
+    loader.reload([suite for suite in state.suites if suite.format == "start_to_agent"])
+    assert not any(secret in _shown(state) for secret in SECRETS)
+    assert [item.as_written for item in state.rows] == written
+
+
+async def test_the_cases_of_the_app_are_those_of_records(taken: Taken) -> None:
+    """By the same ids: their history is found, and `r` and `R` mean them."""
+    state = taken.state
+    active = prepare(RunRequest(paths=[str(state.root / "promptfooconfig.yaml")], trust=True))
+    await active.execute()
+    assert active.writer is not None
+    Loader(state, AtOnce(), taken, [state.root]).load()  # type: ignore[arg-type]
+    rows = [item for item in state.rows if item.format == "promptfoo"]
+    assert [item.case_id for item in rows] == [row.case_id for row in RunReader(active.writer.folder).cases()]
+    assert [item.last.outcome for item in rows if item.last is not None][:2] == ["failed", "error"]
