@@ -261,3 +261,44 @@ def test_a_pass_by_another_judge_is_none_of_what_a_model_grades(
     edit("tui_eval.yaml", "judge: kind", "judge: strict")(tmp_path)
     assert [name.partition("::")[0] for name in ran(cli)] == ["graded", "named"]
     assert ran(cli) == []
+
+
+def test_a_pass_by_other_prices_is_none_where_the_cost_is_judged(
+    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("tui_eval.yaml").write_text("prices: {m: {input: 1.0, output: 2.0}}\n")
+    Path("bot.py").write_text("def call_api(*a):\n    return {'output': 'hi', 'cost': 0.1}\n")
+    Path("promptfooconfig.yaml").write_text(
+        "prompts: ['{{a}}']\nproviders: ['file://bot.py']\ntests:\n"
+        "  - {description: cheap, vars: {a: one}, assert: [{type: cost, threshold: 1}]}\n"
+        "  - {description: code, vars: {a: one}, assert: [{type: javascript, value: context.providerResponse.cost < 1}]}\n"
+        "  - {description: plain, vars: {a: two}, assert: [{type: javascript, value: output === 'hi'}]}\n",
+        "utf-8",
+    )
+    assert cli("run", ".", "--trust").code == 0
+    assert ran(cli, "--trust") == []
+    edit("tui_eval.yaml", "input: 1.0", "input: 3.0")(tmp_path)
+    assert [name.partition("::")[0] for name in ran(cli, "--trust")] == ["cheap", "code"]
+    assert ran(cli, "--trust") == []
+
+
+def test_what_variables_lead_to_counts(cli: Cli, ruled: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    edit("tui_eval.yaml", '"bot.py:answer"', '"${BOT}:answer", variables: [MODE, SHOP_TOKEN]')(ruled)
+    edit("tui_eval.yaml", "path: shop.db", "path: '${SHOP:-shop.db}'")(ruled)
+    for name, value in {"BOT": "bot.py", "MODE": "works", "SHOP_TOKEN": "a-token-of-some-length"}.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.delenv("SHOP", raising=False)
+    assert cli("run", ".", "--trust").code == 0
+    assert ran(cli, "--trust") == []
+    monkeypatch.setenv("SHOP_TOKEN", "another-token-of-that-length")
+    assert ran(cli, "--trust") == []  # a secret that was renewed
+    monkeypatch.setenv("MODE", "broken")
+    assert len(ran(cli, "--trust")) == 2
+    with (ruled / "bot.py").open("a") as file:
+        file.write("# edited\n")
+    assert len(ran(cli, "--trust")) == 2
+    with sqlite3.connect("shop.db") as database:
+        database.execute("insert into amounts values (1)")
+    database.close()
+    assert [name.partition("::")[0] for name in ran(cli, "--trust")] == ["total"]

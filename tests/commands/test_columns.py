@@ -226,3 +226,30 @@ def test_a_model_with_or_without_its_provider_is_one_column(
     assert cli("run", ".", "--failed").code == 5  # nothing is red under the other name
     with closing(RunReader(Store(two_models).find("last"))) as reader:
         assert {row.model for row in reader.cases()} == {"sloppy"}
+
+
+def test_a_model_that_a_variable_names_is_asked_priced_and_named(
+    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    suite = "agent: bot\ntest_cases: [{name: one, input: hi, expected: {should_contain: [never]}}]\n"
+    Path("suite.yaml").write_text(suite)
+    with OpenAIServer() as server:
+        entry = f"{{type: openai, base_url: '{server.base}', model: '${{MODEL:-small}}'}}"
+        prices = "{small: {input: 1000, output: 1000}, big: {input: 5000, output: 5000}}"
+        Path("tui_eval.yaml").write_text(f"agents: {{bot: {entry}}}\nprices: {prices}\n")
+        for model in ("small", "big"):
+            cli("run", ".", "--trust", "-o", f"{model}.json")
+            monkeypatch.setenv("MODEL", "big")
+        asked = [one.body["model"] for one in server.requests]
+        found = [json.loads(Path(f"{one}.json").read_text())["results"][0] for one in ("small", "big")]
+        assert asked == [one["model"] for one in found] == ["small", "big"]
+        assert found[1]["cost"] == pytest.approx(found[0]["cost"] * 5) and found[0]["cost"] > 0
+        # What stands there is the same column, also in what is run again.
+        cli("run", ".", "--failed", "--trust")
+        assert server.requests[-1].body["model"] == "big" and len(server.requests) == 3
+        # Without trust no variable is read, and nothing is sent.
+        refused = cli("run", ".")
+        assert "needs trust: read the environment variable MODEL" in refused.out and len(server.requests) == 3
+    Path("tui_eval.yaml").write_text("suites: [{path: '**', model: '${MODEL}'}]\n")
+    assert "suites.0.model: variables are not filled in here" in cli("check", ".").out

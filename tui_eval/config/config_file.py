@@ -207,6 +207,7 @@ class _Reader:
             extraction=taken.get("extraction"),
             live=taken.get("live", False),
             files=taken.get("files", []),
+            variables=taken.get("variables", []),
             cache=taken.get("cache", False),
             base=str(self._config.root),
             line=self._lines.at(*path),

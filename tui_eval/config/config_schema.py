@@ -39,6 +39,14 @@ def text(value: Any) -> str:
     return value
 
 
+def without_variables(value: Any) -> str:
+    """Text in which no variable is filled in."""
+    found = text(value)
+    if "${" in found:
+        raise Wrong(f"variables are not filled in here: give an agent `model: {found}`")
+    return found
+
+
 def secret(value: Any) -> str:
     """Text or a number, of which nothing is repeated in an error."""
     if isinstance(value, (bool, dict, list, type(None))):
@@ -189,6 +197,7 @@ AGENT: dict[str, Check] = {
     "extraction": choice("guide"),
     "live": flag,
     "files": texts,
+    "variables": texts,
     "cache": flag,
 }
 """Keys that every agent has."""
@@ -275,7 +284,7 @@ COMPARISON: dict[str, Check] = {
 SUITE: dict[str, Check] = {
     "path": text,
     "agent": text,
-    "model": text,
+    "model": without_variables,
     "database": text,
     "compat": choice("documented", "reference"),
     "comparison": mapping,
@@ -315,7 +324,7 @@ class AgentSpec(msgspec.Struct, omit_defaults=True):
 
     `options` holds the keys that only its type reads (`base_url`, `system`, `tools`, `body`, …),
     environment variables not yet filled in: `fill` does that when the agent is used. Relative paths
-    in it are relative to `base`. `typed` is True where the person typed it on the command line,
+    in it are relative to `base`. `variables` names those of the environment that its own code reads. `typed` is True where the person typed it on the command line,
     which is trust enough.
     """
 
@@ -331,6 +340,7 @@ class AgentSpec(msgspec.Struct, omit_defaults=True):
     extraction: str | None = None
     live: bool = False
     files: list[str] = []
+    variables: list[str] = []
     cache: bool = False
     base: str = ""
     typed: bool = False

@@ -27,7 +27,7 @@ from tui_eval.config.config_schema import (
 )
 from tui_eval.guard.paths import inside
 from tui_eval.guard.secrets import SHORTEST, secret_values
-from tui_eval.guard.trust import Trust
+from tui_eval.guard.trust import NeedsTrust, Trust
 
 USUAL_KEYS = {
     "openai": "OPENAI_API_KEY",
@@ -104,10 +104,25 @@ def fill_agent(spec: AgentSpec, trust: Trust) -> AgentSpec:
         if key not in _ADDRESS_KEYS:
             options[key] = filler.value(value, f"{shown}.{key}")
     model = filler.value(spec.model, f"{shown}.model")
+    files = filler.value(spec.files, f"{shown}.files")
     if not trusted:
         _check_secrets(spec, address, trust)
     _add_usual_key(spec, options, address, trusted, trust)
-    return msgspec.structs.replace(spec, options=options, model=model)
+    return msgspec.structs.replace(spec, options=options, model=model, files=files)
+
+
+def model_of(spec: AgentSpec, trust: Trust) -> str | None:
+    """See `tui_eval.config.project.model_of`."""
+    if not spec.model or "${" not in spec.model:
+        return spec.model
+    addressed = {key: value for key, value in spec.options.items() if key in _ADDRESS_KEYS}
+    asked = msgspec.structs.replace(
+        spec, options=addressed, files=[]
+    )  # what else it lacks is said when it is used
+    try:
+        return fill_agent(asked, Trust(trust.granted, agreed=trust.agreed)).model
+    except (ConfigError, NeedsTrust):
+        return spec.model
 
 
 def _check_secrets(spec: AgentSpec, address: str | None, trust: Trust) -> None:

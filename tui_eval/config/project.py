@@ -180,6 +180,14 @@ def fill(spec: AgentSpec, trust: Trust) -> AgentSpec:
     return config_values.fill_agent(spec, trust)
 
 
+def model_of(spec: AgentSpec, trust: Trust) -> str | None:
+    """The model that an agent's entry names, filled in as `fill` does it: what its columns are called. As it stands
+    where it may not be read or is not set; the attempts say so then."""
+    from tui_eval.config import config_values
+
+    return config_values.model_of(spec, trust)
+
+
 def database(config: Config, name: str | None, trust: Trust) -> DatabaseSpec:
     """The database to use: the one named, else the only one there is; variables replaced.
 

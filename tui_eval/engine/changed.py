@@ -31,7 +31,7 @@ from tui_eval.engine.plan import Job, databases_of
 from tui_eval.engine.shards import group_keys
 from tui_eval.formats import format_of
 from tui_eval.guard.trust import NeedsTrust, Trust
-from tui_eval.model import Suite
+from tui_eval.model import Assertion, Case, Suite
 from tui_eval.store import judged_under
 from tui_eval.store.case_state import Column, column_of
 from tui_eval.store.reader import RunReader
@@ -41,6 +41,8 @@ from tui_eval.store.schema import CaseHistory
 Provenance = Mapping[str, Any]
 
 _PASSWORD = re.compile(r"(?<=://)([^/@:\s]*):[^@\s]*@|\bpassword=[^\s&]*", re.IGNORECASE)
+_CODE = frozenset({"javascript", "python", "ruby"})
+"""Assertions whose code is handed what the answer cost."""
 _OTHERS = ""
 """Stands for the suites that are judged as most are."""
 
@@ -166,6 +168,8 @@ class VerdictSettings:
         self._suites: dict[str, list[str]] = {}
         self._databases: dict[str | None, str] = {}
         self._graders: dict[str, str] = {}
+        nao = self._config.nao
+        self._prices = digest([self._config.prices, nao.costs if nao is not None else {}])
 
     def of_jobs(self, jobs: Iterable[Job]) -> dict[str, Any]:
         """What a run keeps: of each suite its rules and judge (most have the same), of databases and of graders that
@@ -173,7 +177,9 @@ class VerdictSettings:
         databases: dict[str, str] = {}
         graders: dict[str, str] = {}
         suites: dict[str, list[str]] = {}
+        prices: dict[str, str] = {}
         for job in (packed.opened() for packed in jobs):
+            prices.update(self._priced(job.case))
             suites[job.suite] = self._suite(job)
             databases.update((name or "", self._database(name)) for name in databases_of(job))
             graders.update(self._named(job))
@@ -183,11 +189,15 @@ class VerdictSettings:
         others = {suite: one for suite, one in suites.items() if one != most}
         if len(others) + len(databases) + len(graders) > MOST_FILES:
             return {}
-        return {"suites": {_OTHERS: most, **others}, "databases": databases, "graders": graders}
+        return {
+            "suites": {_OTHERS: most, **others}, "databases": databases, "graders": graders, "prices": prices,
+        }  # fmt: skip
 
     def same(self, job: Job, kept: Any) -> bool:
         """Whether a job would be judged as in the run that kept this."""
-        suites, databases, graders = (_mapping(kept, name) for name in ("suites", "databases", "graders"))
+        suites, databases, graders, prices = (
+            _mapping(kept, name) for name in ("suites", "databases", "graders", "prices")
+        )
         known = suites.get(job.suite, suites.get(_OTHERS))
         if not isinstance(known, list) or len(known) != 2:
             return False
@@ -198,6 +208,7 @@ class VerdictSettings:
             and (not judged or known[1] == judge)
             and all(databases.get(name or "") == self._database(name) for name in databases_of(job))
             and all(graders.get(name) == mark for name, mark in self._named(job).items())
+            and all(prices.get(name) == mark for name, mark in self._priced(job.case).items())
         )
 
     def _suite(self, job: Job) -> list[str]:
@@ -235,6 +246,10 @@ class VerdictSettings:
             found[name] = self._graders[name]
         return found
 
+    def _priced(self, case: Case) -> dict[str, str]:
+        """A hash of the configured prices, of a case whose verdict may rest on what its answer cost."""
+        return {"": self._prices} if any(map(_asks_the_cost, case.asserted)) else {}
+
     def _database(self, name: str | None) -> str:
         """A hash of which database a name stands for; what is in its files is in `Fingerprints.case_files`."""
         if name not in self._databases:
@@ -248,6 +263,13 @@ class VerdictSettings:
         root = self._config.root
         path = os.path.relpath(root / spec.path, root) if spec.path else ""
         return [spec.type, path, _PASSWORD.sub(r"\1", spec.url), spec.outside]
+
+
+def _asks_the_cost(assertion: Assertion) -> bool:
+    """Whether it may judge by the cost; of code in a file nobody knows."""
+    kind = assertion.type.removeprefix("not-")
+    told = str(assertion.value)
+    return kind in ("cost", "webhook") or (kind in _CODE and ("cost" in told or "file://" in told))
 
 
 def _mapping(kept: Any, name: str) -> Mapping[str, Any]:

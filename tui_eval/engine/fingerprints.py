@@ -15,7 +15,7 @@ from typing import Any
 
 import msgspec
 
-from tui_eval.config.project import AgentSpec, Config, ConfigError, database_spec, fill
+from tui_eval.config.project import AgentSpec, Config, ConfigError, database, database_spec, fill
 from tui_eval.engine.agent_files import IN_FOLDERS, Imports, folder_files, named_files
 from tui_eval.engine.plan import Job, databases_of
 from tui_eval.formats import format_of
@@ -59,20 +59,28 @@ class Fingerprints:
         key = canonical(msgspec.to_builtins(spec, enc_hook=str))
         with self._lock:
             if key not in self._agents:
-                filled = spec
-                with contextlib.suppress(ConfigError, NeedsTrust):
-                    filled = fill(spec, Trust(self._trust.granted, agreed=self._trust.agreed))
+                filled = self._filled(spec)
                 self._agents[key] = {
                     "type": spec.type,
                     "config": configuration(spec, filled, self.root),
-                    "files": digest(sorted(self._marks(self._files_of(spec)))),
+                    "files": digest(sorted(self._marks(self._files_of(filled)))),
                 }
             return self._agents[key]
+
+    def _filled(self, spec: AgentSpec) -> AgentSpec:
+        """The entry with its variables, as it stands where they are not to be read."""
+        with contextlib.suppress(ConfigError, NeedsTrust):
+            return fill(spec, self._asking())
+        return spec
+
+    def _asking(self) -> Trust:
+        """The trust that was given, apart: nobody is asked for more because of a hash."""
+        return Trust(self._trust.granted, agreed=self._trust.agreed)
 
     def agent_now(self, spec: AgentSpec) -> dict[str, str]:
         """As `agent`, read again where its files are others than they were: code may be edited while it is asked."""
         key = canonical(msgspec.to_builtins(spec, enc_hook=str))
-        files = self._files_of(spec)
+        files = self._files_of(self._filled(spec))
         stand: list[tuple[Path, int, int, int]] = []
         for path in files:
             with contextlib.suppress(OSError):
@@ -135,6 +143,9 @@ class Fingerprints:
         spec = database_spec(self.config, name)
         if spec is None or not spec.path or spec.type not in ("duckdb", "sqlite", "files"):
             return
+        if "${" in spec.path:
+            with contextlib.suppress(ConfigError, NeedsTrust):
+                spec = database(self.config, spec.name, self._asking())
         place = self.root / spec.path
         yield from _files_in(place) if place.is_dir() else [place] if place.is_file() else []
 
@@ -143,7 +154,7 @@ class Fingerprints:
         cases name. One comes as often as it is named."""
         specs = {job.spec.name: job.spec for job in jobs if job.spec is not None}
         for spec in specs.values():
-            yield from self._files_of(spec)
+            yield from self._files_of(self._filled(spec))
         for name in {name for job in jobs for name in databases_of(job)}:
             yield from self._database(name)
         for job in jobs:
@@ -163,7 +174,10 @@ def unlisted_data(jobs: Iterable[Job]) -> str:
     """What cannot be seen of agents that are code and list no files, for a person; empty: of these is none."""
     unseen = any(job.spec is not None and job.spec.type in SCRIPTS and not job.spec.files for job in jobs)
     return (
-        "data files that an agent reads count only where `files:` of its entry lists them" if unseen else ""
+        "data files and environment variables that an agent's code reads count only where `files:` and `variables:` of "
+        "its entry list them"
+        if unseen
+        else ""
     )
 
 
@@ -172,9 +186,15 @@ def configuration(spec: AgentSpec, filled: AgentSpec, root: Path) -> str:
     not. Of secrets the names count: an answer stays the same when a key is renewed."""
     same = (
         spec.type, filled.model, spec.extraction, os.path.relpath(spec.base or root, root),
-        without_secrets(spec.options, filled.options, ""),
+        without_secrets(spec.options, filled.options, ""), *map(_variable, spec.variables),
     )  # fmt: skip
     return digest(same)
+
+
+def _variable(name: str) -> list[Any]:
+    """A variable that the agent's code reads, with its value where that is no secret."""
+    value = os.environ.get(name)
+    return [name, without_secrets(f"${{{name}}}", value, name)]
 
 
 def without_secrets(given: Any, filled: Any, name: str) -> Any:

@@ -17,6 +17,7 @@ from tui_eval.config.project import (
     ConfigError,
     DatabaseSpec,
     SuiteRule,
+    model_of,
     refused_agent,
     rule_for,
 )
@@ -24,6 +25,7 @@ from tui_eval.engine.request import RequestCell, RunRequest
 from tui_eval.engine.selection import NOTHING_FAILED, NothingLeft, choose, failed_cells
 from tui_eval.formats import format_of
 from tui_eval.guard.spelling import close_to
+from tui_eval.guard.trust import Trust
 from tui_eval.model import Attempt, Case, Compat
 from tui_eval.model_ids import column_model, not_a_model
 from tui_eval.store.case_state import Column, runs_again
@@ -146,10 +148,12 @@ def plan(
     settings: Mapping[str, dict[str, Any]] | None = None,
     *,
     chosen: bool = False,
+    trust: Trust | None = None,
 ) -> list[Job]:
     """The jobs of a request, in the order of suite and case, columns of one case together.
 
-    `settings` are those of the suites by path. What `--failed` comes to is kept in the request's `cells`. With `chosen` the request's filters have been applied.
+    `settings` are those of the suites by path. What `--failed` comes to is kept in the request's `cells`. With `chosen` the request's
+    filters have been applied. `trust` is what the models that agents name may be filled in by.
 
     Raises:
         SelectionError: a selection matches nothing.
@@ -182,7 +186,7 @@ def plan(
             return [
                 _job(case, spec, model, problem, config, request)
                 for spec, problem in specs
-                for model in _column_models(models or _models(case, spec, config), spec)
+                for model in _column_models(models or _models(case, spec, config, trust or Trust()), spec)
             ]
 
         own = [_agent_of(case, config, resolved, own_settings.get("env"))]
@@ -242,6 +246,10 @@ def _column_models(models: Sequence[str | None], spec: AgentSpec | None) -> list
 def same_column(job: Job, agent: str, model: str | None) -> bool:
     """Whether a job is of this column; a run of an earlier version may have recorded the model with its provider."""
     recorded = column_model(model, job.spec.type if job.spec else "")
+    if (
+        job.spec is not None and recorded == job.spec.model
+    ):  # a variable that an earlier version did not fill in
+        recorded = job.model
     return (job.agent, job.model or "") == (agent, recorded or "")
 
 
@@ -435,9 +443,9 @@ def spec_for(job: Job, config: Mapping[str, Any], known: Config) -> AgentSpec:
     return spec if spec.name == job.spec.name else job.spec
 
 
-def _models(case: Case, spec: AgentSpec | None, config: Config) -> list[str | None]:
+def _models(case: Case, spec: AgentSpec | None, config: Config, trust: Trust) -> list[str | None]:
     if spec is not None and spec.model:
-        return [spec.model]
+        return [model_of(spec, trust)]
     return format_of(case.format).models(case, spec, config)
 
 

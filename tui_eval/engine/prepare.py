@@ -210,7 +210,7 @@ def prepare(
             planned_shard.asked = shard_runs.asked_of(environment.masker.value(msgspec.to_builtins(request)))
         if hooked:
             cases, settings = with_hooks(cases, settings, environment)
-        jobs = plan(cases, config, request, latest, settings, chosen=chooses)
+        jobs = plan(cases, config, request, latest, settings, chosen=chooses, trust=trust)
         if hooked:
             mark_failed(jobs, environment)
     except NothingLeft as error:
@@ -239,7 +239,7 @@ def prepare(
     stored: list[StoredColumn] = []
     added: list[Job] = []
     if request.linked_to is not None:
-        asked = _asked(jobs, named, request, chosen, config, settings)
+        asked = _asked(jobs, named, request, chosen, config, settings, trust)
         today = _hashes(loaded, jobs)
         stored = recall_linked(environment, Store(config.root), request.linked_to, jobs, asked, today)
         jobs, added = without_stored(jobs, asked, stored)
@@ -276,13 +276,14 @@ def _asked(
     chosen: Sequence[Case],
     config: Config,
     settings: dict[str, dict[str, Any]],
+    trust: Trust,
 ) -> set[CaseColumn]:
     """The columns that somebody asked for, where `request` has all of their tests."""
     if request is named:
         return {column_of(job) for job in jobs}
     ids = {case.case_id for case in chosen}
     cases = {job.case.case_id: job.case for job in jobs if job.case.case_id in ids}
-    asked = plan(list(cases.values()), config, named, dict, settings, chosen=True)
+    asked = plan(list(cases.values()), config, named, dict, settings, chosen=True, trust=trust)
     return {column_of(job) for job in asked}
 
 

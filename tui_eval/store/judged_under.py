@@ -52,7 +52,7 @@ def settings_of_parts(parts: Sequence[RunInfo]) -> dict[str, Any]:
     if len(known) < len(parts) or any(one["suites"] != known[0]["suites"] for one in known):
         return {}
     joined: dict[str, Any] = {"suites": known[0]["suites"]}
-    for name in ("databases", "graders"):
+    for name in ("databases", "graders", "prices"):
         marks: dict[str, Any] = {}
         for one in known:
             for key, mark in one.get(name, {}).items():

@@ -90,7 +90,7 @@ def rescore(
         case = now.get((one.case.case_id, one.case.content_hash), one.case)
         if case.case_id != row.case_id:
             case = msgspec.structs.replace(case, case_id=row.case_id)
-        jobs = plan([case], config, own, dict, settings)
+        jobs = plan([case], config, own, dict, settings, trust=trust)
         judged.append(judged_by(jobs, one, info.id))
     check_given(overrides.agreed, [one.job for one in judged], config, trust)
     if wanted := wants_of_judging([one.job for one in judged], config, trust):

@@ -126,7 +126,7 @@ def resume(
     renamed: dict[int, str] = {}
     for ref, case in cases.items():
         row = rows[ref]
-        again = plan([case], config, whole, dict, settings)
+        again = plan([case], config, whole, dict, settings, trust=trust)
         model = read_now.get(row.model or "", row.model)
         job = next((job for job in again if same_column(job, row.agent, model)), None)
         if job is None:
