@@ -329,13 +329,18 @@ def _says_more(word: str, told: str, instead: str) -> Callable[[Sequence[Evidenc
 _EXCEPTION = re.compile(r"[A-Za-z_.]*(Error|Exception|Exit|Interrupt|Warning)\b")
 
 
+_REFUSED = re.compile(r"[1-5]\d\d: ")
+
+
 def _raised(pieces: Sequence[Evidence]) -> str:
     return _of_script(line(pieces[0].text))
 
 
 def _of_script(said: str) -> str:
-    """What a script raised; an exception's name says that it is one."""
-    return said if _EXCEPTION.match(said) else ": ".join(filter(None, ("script", said)))
+    """What a script raised; an exception's name says that it is one, a status that a model's service refused."""
+    return (
+        said if _EXCEPTION.match(said) or _REFUSED.match(said) else ": ".join(filter(None, ("script", said)))
+    )
 
 
 def _schema(pieces: Sequence[Evidence]) -> str:

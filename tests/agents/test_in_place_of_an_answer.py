@@ -6,6 +6,7 @@ import asyncio
 import gc
 import json
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,8 +14,10 @@ from aiohttp import web
 
 from tests.servers.base import Planned, Server
 from tests.support.agents import agent, talk
+from tui_eval import causes
 from tui_eval.agents import AgentError, Request
 from tui_eval.agents.http import http_call
+from tui_eval.agents.http.error_answers import fact_first
 from tui_eval.agents.models.finish_reasons import failure, silence
 from tui_eval.agents.nao.nao_agent import in_place_of_an_answer
 from tui_eval.model import Reply
@@ -451,6 +454,40 @@ def test_naos_own_words_and_an_agents_about_them() -> None:
         "Failed after 3 attempts. Last error: a.\n\nThat is what the log says of the job you asked for.",
     ):
         assert not in_place_of_an_answer(text), text
+
+
+@pytest.mark.parametrize(
+    ("said", "fact"),
+    [
+        ("Failed after 3 attempts. Last error: Too Many Requests", "Too Many Requests"),
+        ("AI_RetryError: Failed after 2 attempts with non-retryable error: 'bad key'", "'bad key'"),
+        ("Failed after 3 attempts. Last error: ", "Failed after 3 attempts. Last error:"),
+        ("RateLimitError: Error code: 429 - {'error': {'message': 'slow down', 'type': 'x'}} (a.py:3)", "429: slow down"),
+        ("Failed after 3 attempts. Last error: Error code: 529", "529"),
+        ("ValueError: no such order (a.py:3)", "ValueError: no such order (a.py:3)"),
+    ],
+)  # fmt: skip
+def test_the_fact_stands_before_what_is_wrapped_around_it(said: str, fact: str) -> None:
+    assert fact_first(said) == fact
+
+
+async def test_lists_begin_with_what_stopped_an_agent(server: Gateway, tmp_path: Path) -> None:
+    (tmp_path / "a.py").write_text(
+        "def answer(message):\n    raise RuntimeError(\"Error code: 429 - {'error': {'message': 'slow down'}}\")\n"
+    )
+    server.plan.append(
+        whole({"text": "Failed after 3 attempts. Last error: slow down", "finishReason": "stop"})
+    )
+    told = []
+    for it in (
+        agent("python", tmp_path, function="a.py:answer"),
+        agent("nao", url=server.url, token="known-before", retries=0),
+    ):
+        with pytest.raises(AgentError) as caught:
+            await talk(it, "x")
+        told.append(causes.words_of_pieces([caught.value.evidence]))
+        await it.close()
+    assert told == ["429: slow down", "slow down"]
 
 
 def test_reasons_that_nobody_knows_are_no_failures() -> None:

@@ -117,6 +117,21 @@ def told_by_client(text: str) -> tuple[int, str] | None:
     return int(told[1]), one_line(body)
 
 
+_RETRIED = re.compile(
+    r"\s*(?:Error:\s*)?(?:(?:AI_)?[A-Z]\w*Error(?:\s\[\w+\])?:\s*)?Failed after \d{1,4} attempts?\b"
+    r"[^\n:]{0,40}(?:Last error|error):\s*"
+)
+"""What the AI SDK puts before the last of what went wrong."""
+
+
+def fact_first(text: str) -> str:
+    """What went wrong, in one line, without the words that a model's client or one that asks again puts around it."""
+    text = _RETRIED.sub("", text, 1) or text
+    if (refused := told_by_client(text)) is not None:
+        return f"{refused[0]}: {refused[1]}".removesuffix(": ")
+    return one_line(text)
+
+
 _LONGEST = 10_000
 """Characters in which a client's words are looked for."""
 

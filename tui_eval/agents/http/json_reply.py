@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tui_eval.agents.base import AgentError
+from tui_eval.agents.http.error_answers import fact_first
 from tui_eval.agents.loose_json import one_line, text_of
 from tui_eval.events import Event, TextDelta, ToolCall, ToolResult
 from tui_eval.guard import figures
@@ -67,7 +68,7 @@ def read_reply(value: Any, turn: int, paths: Paths, *, rows: bool = False) -> tu
     found = at_path(value, paths.reply) if paths.reply else _usual(value)
     if isinstance(value, dict) and (said := _failure(value, found, paths.reply)):
         answer = "" if found is MISSING or found is None else text_of(found)
-        raise AgentError(one_line(said), answer=answer, code="reported")
+        raise AgentError(one_line(said), answer=answer, code="reported", said=fact_first(said))
     if found is None:
         raise AgentError(
             f"the answer is null{f' at {paths.reply}' if paths.reply else ''}",

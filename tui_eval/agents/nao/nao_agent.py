@@ -16,7 +16,7 @@ from typing import Any
 
 from tui_eval.agents.base import Agent, AgentError, Capabilities, Request, Services, Session, SessionContext
 from tui_eval.agents.entry_options import Options
-from tui_eval.agents.http.error_answers import explain
+from tui_eval.agents.http.error_answers import explain, fact_first
 from tui_eval.agents.http.http_call import HttpCall, HttpClient
 from tui_eval.agents.loose_json import decode, encode, one_line, text_of
 from tui_eval.agents.models import finish_reasons
@@ -65,7 +65,7 @@ def check(text: str, finish_reason: str | None) -> None:
         raise AgentError(f"nao {why}", answer=text, code=finish_reasons.code(finish_reason), said=why)
     if in_place_of_an_answer(text):
         raise AgentError(
-            f"nao answered with a failure: {one_line(text, 300)}", code="reported", said=one_line(text, 300)
+            f"nao answered with a failure: {one_line(text, 300)}", code="reported", said=fact_first(text)
         )
 
 
@@ -82,7 +82,7 @@ def read_run(body: dict[str, Any], turn: int) -> tuple[list[Event], Reply]:
             f"nao reported an error: {said}",
             answer=text_of(body.get("text")),
             code="reported",
-            said=explain(text_of(body)),
+            said=fact_first(explain(text_of(body))),
         )
     if "text" not in body:
         raise AgentError(
@@ -209,7 +209,7 @@ class Stream:
             self.finish_reason, self._ended = text_of(value.get("finishReason")) or None, True
         elif kind == "error" or (not kind and value.get("error")):
             said = text_of(value.get("errorText")) or explain(text_of(value))
-            raise AgentError(one_line(said), answer=self.text, code="reported")
+            raise AgentError(one_line(said), answer=self.text, code="reported", said=fact_first(said))
         elif kind == "abort":
             raise AgentError(
                 f"stopped: {one_line(text_of(value.get('reason')))}",

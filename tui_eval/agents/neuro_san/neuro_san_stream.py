@@ -10,7 +10,7 @@ import re
 from typing import Any
 
 from tui_eval.agents.base import AgentError
-from tui_eval.agents.http.error_answers import told_by_client
+from tui_eval.agents.http.error_answers import fact_first, told_by_client
 from tui_eval.agents.loose_json import decode, one_line, text_of
 from tui_eval.events import (
     Event,
@@ -241,7 +241,7 @@ class NeuroSanStream:
         if kind in ("AI", "AGENT_FRAMEWORK"):
             events = self._begin(origin, None)
             if kind == "AGENT_FRAMEWORK" and text.startswith(RETRYING):
-                return [*events, Retrying(_why_again(text.removeprefix(RETRYING)), 0.0)]
+                return [*events, Retrying(fact_first(text.removeprefix(RETRYING)), 0.0)]
             if text and sub:
                 events.append(Message(text, sub))
             elif text and self._shown is None:
@@ -320,13 +320,6 @@ class NeuroSanStream:
 
     def _id(self, callee: str) -> str:
         return f"{self.turn}:{callee}"
-
-
-def _why_again(text: str) -> str:
-    """Why a model is asked once more, the fact first."""
-    if (refused := told_by_client(text)) is not None:
-        return f"{refused[0]}: {refused[1]}".removesuffix(": ")
-    return one_line(text)
 
 
 def name_of(origin: list[Any]) -> str:

@@ -26,6 +26,7 @@ from tui_eval.agents.base import (
     SessionContext,
 )
 from tui_eval.agents.entry_options import Options
+from tui_eval.agents.http.error_answers import fact_first
 from tui_eval.agents.http.json_reply import Paths, read_reply, usage_from
 from tui_eval.agents.loose_json import one_line, text_of
 from tui_eval.agents.promptfoo.provider_response import (
@@ -135,7 +136,7 @@ class PythonSession(RememberingSession):
             raise AgentError(
                 f"{agent.shown}: {one_line(str(error))}",
                 code=error.code,
-                said=one_line(str(error)),
+                said=fact_first(str(error)),
                 traceback=error.traceback,
             ) from None
         if agent.promptfoo:
@@ -227,7 +228,7 @@ class PythonSession(RememberingSession):
                 f"{agent.shown}: {one_line(str(error))}",
                 answer="".join(parts),
                 code=error.code,
-                said=one_line(str(error)),
+                said=fact_first(str(error)),
                 traceback=error.traceback,
             ) from None
         finally:

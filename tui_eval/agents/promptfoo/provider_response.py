@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from tui_eval.agents.base import AgentError, Request, SessionContext
+from tui_eval.agents.http.error_answers import fact_first
 from tui_eval.agents.http.json_reply import tool_events
 from tui_eval.agents.loose_json import encode, one_line, text_of
 from tui_eval.config.project import AgentSpec
@@ -29,8 +30,9 @@ def read_response(value: Any, turn: int) -> tuple[list[Event], Reply]:
             place="output",
         )
     if value.get("error"):
+        said = text_of(value["error"])
         raise AgentError(
-            one_line(text_of(value["error"])), answer=text_of(value.get("output")), code="reported"
+            one_line(said), answer=text_of(value.get("output")), code="reported", said=fact_first(said)
         )
     output = value.get("output")
     reply = Reply(turn=turn, text=text_of(output), raw=value.get("raw"), text_missing=output is None)
