@@ -277,6 +277,34 @@ async def test_going_on_says_what_changed_since_the_kept_results_and_what_is_ask
     assert RunReader(copy).info().note == changes
 
 
+async def test_going_on_says_of_a_suite_that_has_ended_what_was_edited_in_it(project) -> None:
+    """Of promptfoo's suites too, which are read for that; where that needs trust which nobody gave, it says so."""
+    root = project(suite=suite_of("slow one"), script=SLOW)
+    tests = "- {description: %s, vars: {v: x}, assert: [{type: contains, value: x}]}\n"
+    text = f"prompts: ['{{{{v}}}}']\nproviders: [echo]\ntests:\n  {tests % 'a'}  {tests % 'b'}"
+    (root / "promptfooconfig.yaml").write_text(text)
+    paths = [str(root / name) for name in ("promptfooconfig.yaml", "suite.yaml")]
+    active = await asyncio.to_thread(prepare, RunRequest(paths=paths, concurrency=1))
+    running = asyncio.create_task(active.execute())
+    assert active.writer is not None
+    folder = active.writer.folder
+    await until(lambda: [row.state for row in RunReader(folder).attempts()] == ["done", "done", "running"])
+    await active.runner.interrupt()
+    await running
+    suite = root / "promptfooconfig.yaml"
+    suite.write_text(text.replace("value: x", "value: y", 1))
+    again = await asyncio.to_thread(resume, folder)
+    (changes,) = again.said_first
+    assert changes.startswith(
+        "changed since the 2 kept results of this run: promptfooconfig.yaml::a::echo::prompt1 (the run keeps it as it was)"
+    )
+    again.writer.close()
+    suite.write_text(text.replace("value: x", "value: '{{env.HOME}}'", 1))
+    again = await asyncio.to_thread(resume, folder)
+    assert again.said_first == ["not looked at for changes: promptfooconfig.yaml (needs trust)"]
+    again.writer.close()
+
+
 async def test_a_rerun_of_columns_that_was_interrupted_goes_on_in_those_columns(project) -> None:
     """`R` and `.` name columns by cells; the agent of one need not be the suite's own."""
     config = "agents:\n  helper: {type: echo}\n  other: {type: scripted, script: agent.script.yaml}\n"

@@ -191,23 +191,32 @@ def _changes(
     if not kept:
         return ""
     agents = {row.agent for row in kept}
-    suites = dict(loaded)
-    for row in rows.values():
-        # Of a format that may run code to read a suite only those are read that are needed anyway.
-        if row.suite not in suites and not format_of(row.format).needs_suite:
-            suites[row.suite] = reading.load(config.root / row.suite, config, trust)
+    suites: dict[str, Suite] = {}
+    unread: list[str] = []
+    hashes = {row.case_id: row.content_hash for row in rows.values()}
+    for path in dict.fromkeys(row.suite for row in rows.values()):
+        own = Trust(granted=trust.granted, agreed=trust.agreed)
+        suites[path] = suite = loaded.get(path) or reading.load(config.root / path, config, own)
+        # It reads otherwise than it did in the run, or the run has what its hooks made of it.
+        hooked = any(format_of(suite.format).hook_files(suite.settings))
+        why = "needs trust" if own.wanted else "its hooks make its cases" if hooked else ""
+        if why and any(hashes.get(one.case_id, one.content_hash) != one.content_hash for one in suite.cases):
+            unread.append(f"{path} ({why})")
+            del suites[path]
     found = changed_since(
         info.provenance,
         [job for job in jobs if job.agent in agents],
         Fingerprints(config, trust),
-        {row.case_id: row.content_hash for row in rows.values()},
+        hashes,
         suites.values(),
     )
+    told = [f"not looked at for changes: {some_of(unread, _NAMED)}"] if unread else []
     if not found:
-        return ""
+        return "; ".join(told)
     results = f"{len(kept):,} kept result{'s' * (len(kept) != 1)}"
     anew = run_command((config.root / path for path in info.paths), info.options)
-    return f"changed since the {results} of this run: {some_of(found, _NAMED)}; to run all of it anew: {anew}"
+    told.insert(0, f"changed since the {results} of this run: {some_of(found, _NAMED)}")
+    return "; ".join([*told, f"to run all of it anew: {anew}"])
 
 
 _NAMED = 3
