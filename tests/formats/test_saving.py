@@ -127,6 +127,33 @@ async def test_added_to_a_promptfoo_suite_with_its_own_variable(tmp_path: Path) 
         save("promptfoo", path, talk_of(case, attempt), *project(tmp_path))
 
 
+@pytest.mark.parametrize(
+    ("options", "saved"),
+    [
+        ("commandLineOptions: {filterRange: '0:1'}", False),
+        ("evaluateOptions: {filterRange: '0:1'}", False),
+        ("commandLineOptions: {filterSample: 1}", False),
+        ("commandLineOptions: {filterRange: '0:2'}", True),
+        ("commandLineOptions: {filterRange: '1:'}", True),
+        ("commandLineOptions: {filterRange: 'x:y'}", False),
+        ("commandLineOptions: {filterSampleSeed: 1}", True),
+    ],
+)
+def test_a_promptfoo_suite_that_would_leave_the_test_out_is_not_added_to(
+    tmp_path: Path, options: str, saved: bool
+) -> None:
+    path = tmp_path / "promptfooconfig.yaml"
+    path.write_text(f"prompts: ['{{{{q}}}}']\nproviders: [helper]\ntests:\n- vars: {{q: x}}\n{options}\n")
+    case, attempt = talk("what is the revenue?")
+    if not saved:
+        with pytest.raises(EditError, match="may leave one more test out: give the name of a new file"):
+            save("promptfoo", path, talk_of(case, attempt, "c"), *project(tmp_path))
+        return
+    replace_file(path, *save("promptfoo", path, talk_of(case, attempt, "c"), *project(tmp_path)))
+    suite, _ = read(tmp_path, path)
+    assert "c" in [one.name for one in suite.cases]
+
+
 HOSTILE = 'a "b" \\ \u202e\x1b[31m\x07 {{ secret }} {% x %} # : \' & ${HOME} é 中\n\n  two\n'
 
 

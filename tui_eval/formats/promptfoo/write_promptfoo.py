@@ -411,9 +411,10 @@ def added(text: str, talk: Talk) -> str:
     """The text of an existing suite with the test as its last.
 
     Raises:
-        EditError: its prompts do not take the conversation, or its list is not a block.
+        EditError: its prompts do not take the conversation, its list is not a block, or it would leave the test out.
     """
     document = YamlText(text)
+    _would_run(document)
     own = _own(talk)
     at_home = talk.case is not None and talk.file == talk.case.suite
     if own is not None:
@@ -451,6 +452,31 @@ def added(text: str, talk: Talk) -> str:
     text = _in_lines(text, document)
     document = YamlText(text)
     return with_item(text, document, listed(document, "tests"), item)
+
+
+_NARROWED = (
+    ("commandLineOptions", "filterRange"),
+    ("evaluateOptions", "filterRange"),
+    ("commandLineOptions", "filterSample"),
+)
+
+
+def _would_run(document: YamlText) -> None:
+    """Raises an `EditError` where a range or a sample of the suite's tests may leave one more at their end out."""
+    tests = document.at("tests")
+    listed_here = tests.node.value if tests is not None and tests.node.id == "sequence" else []
+    known = document.at("scenarios") is None and all(one.id == "mapping" for one in listed_here)
+    for place, name in _NARROWED:
+        given = document.at(place, name)
+        if given is None or given.node.id != "scalar":
+            continue
+        range_of = (
+            re.fullmatch(r"\d{0,9}:(\d{0,9})", given.node.value.strip()) if name == "filterRange" else None
+        )
+        if range_of is not None and (not range_of[1] or (known and int(range_of[1]) > len(listed_here))):
+            continue
+        words = f"its {place}.{name} ({given.node.value}) may leave one more test out"
+        raise EditError(f"{words}: give the name of a new file")
 
 
 def _in_lines(text: str, document: YamlText) -> str:
