@@ -159,7 +159,7 @@ def _listed(
 _PART = re.compile(r'; (?=(?:[^"]*"[^"]*")*[^"]*$)')
 _MEASURED = re.compile(r"(-?\$?(\d[\d,]*(?:\.\d+)?(?:e[+-]?\d+)?))( ms| s|) ([<>≤≥≠=] .+)")
 """A figure that is not as it should be: as it is written, its number, its unit, and the rest."""
-_COMPARED = 200
+COMPARED = 200
 """Different causes that are looked through for what they share."""
 
 
@@ -167,7 +167,7 @@ def shared(causes: Iterable[str]) -> str:
     """What these causes of attempts that failed alike all say, a figure as what it reaches from and to
     (`24.5–49 s > 6 s`); empty where what tells first is not said by all."""
     told = list(dict.fromkeys(causes))
-    if len(told) > _COMPARED:
+    if len(told) > COMPARED:
         return ""
     parts = [_PART.split(cause) for cause in told]
     said = [part for part in (parts[0] if parts else ()) if all(part in others for others in parts)]

@@ -10,7 +10,7 @@ import pytest
 
 from tui_eval.guard import trust_store
 from tui_eval.guard.paths import confine, inside
-from tui_eval.guard.trust import NeedsTrust, Trust, agent_code, from_root, in_order, inline
+from tui_eval.guard.trust import NeedsTrust, Trust, agent_code, from_root, in_order, inline, unbroken
 
 
 def test_inside_the_root(tmp_path: Path) -> None:
@@ -148,3 +148,9 @@ def test_code_is_listed_first() -> None:
         "run a.py:f",
     ]
     assert in_order([*wanted, "read /x"]) == wanted[::-1]
+
+
+def test_the_end_of_a_name_of_code_is_not_broken_where_it_is_shown() -> None:
+    name = inline("len(output) > 3")
+    assert unbroken(name) == "len(output) > 3 " + name[16:].replace(" ", "\xa0") != name
+    assert unbroken("run [3 characters] a") == "run [3 characters] a"

@@ -17,6 +17,8 @@ import msgspec
 _SHOWN = 80
 _NODE = (".js", ".mjs", ".cjs", ".ts", ".mts", ".cts")
 _FINGERPRINT = re.compile(r"#[0-9a-f]{16}")
+_MARK = re.compile(r"\[\d+ characters, [0-9a-f]{10}\]\Z")
+"""The end of the name of inline code."""
 _CODE_ENDINGS = (".py", ".rb", *_NODE)
 
 
@@ -120,6 +122,11 @@ def inline(code: str) -> str:
     shown = words if len(words) <= _SHOWN else f"{words[:_SHOWN]}…"
     digest = hashlib.sha256(code.encode("utf-8", "surrogatepass")).hexdigest()[:10]
     return f"{shown} [{len(code)} characters, {digest}]"
+
+
+def unbroken(what: str) -> str:
+    """What needs trust as it is shown: the length and fingerprint of code stay on one line."""
+    return _MARK.sub(lambda mark: mark[0].replace(" ", "\N{NO-BREAK SPACE}"), what)
 
 
 def inline_in_node(code: str, base: Path, root: Path) -> str:

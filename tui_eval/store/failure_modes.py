@@ -63,6 +63,7 @@ def assess(attempts: Iterable[tuple[int, Attempt]], *, passed: int = 0) -> Asses
     total = passed
     modes: dict[str, FailureMode] = {}
     cases: dict[str, set[str]] = {}
+    said: dict[str, set[str]] = {}
     for ref, attempt in attempts:
         if attempt.outcome in ("cancelled", "skipped"):
             continue
@@ -74,10 +75,14 @@ def assess(attempts: Iterable[tuple[int, Attempt]], *, passed: int = 0) -> Asses
         mode = modes.setdefault(what, FailureMode(what, 0, 0.0, 0, []))
         mode.count += 1
         cases.setdefault(what, set()).add(attempt.case_id)
+        if len(own := said.setdefault(what, set())) <= causes.COMPARED:
+            own.add(causes.cause_of(attempt))
         if len(mode.examples) < _EXAMPLES:
             mode.examples.append(FailedAttempt(ref, attempt.case_id, attempt.attempt, attempt.message))
     for mode in modes.values():
         mode.share, mode.cases = mode.count / (total - passed), len(cases[mode.what])
+        # As folds and groups say it: the judge's own words where they are the same, a figure from the least to the most.
+        mode.what = causes.shared(sorted(said[mode.what])) or mode.what
     return Assessment(total, passed, sorted(modes.values(), key=lambda mode: (-mode.count, mode.what)))
 
 

@@ -216,6 +216,16 @@ async def test_what_needs_trust_is_asked_about_once_until_it_is_answered(tmp_pat
     assert one.alone.dialog.arguments[3] == ["run c.py"]  # a second list shows only what the first does not
 
 
+@pytest.mark.parametrize(("answer", "how"), [("always", "always"), ("once", "this time")])
+async def test_the_log_says_what_was_agreed_to(tmp_path: Path, answer: str, how: str, monkeypatch) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    one = Suites(tmp_path)
+    one.suites.ask_trust(["run a.py", "run b.py"])
+    await one.alone.answer(answer)
+    said = [text for _, _, text in one.alone.notices.lines if text.startswith("trusted")]
+    assert said == [f"trusted {how}: run a.py", f"trusted {how}: run b.py"]
+
+
 @pytest.mark.parametrize("answer", ["no", None])
 async def test_what_was_declined_is_not_asked_again_by_reading_and_nothing_is_agreed_to(
     tmp_path: Path, answer

@@ -36,3 +36,16 @@ async def test_a_question_about_what_goes_on_is_asked_anew_while_it_stands() -> 
         assert not answered, "it is offered no more"
         await pilot.press("y")
         await until(lambda: answered == ["again"], pilot)
+
+
+async def test_what_is_asked_about_breaks_between_words_and_nothing_of_it_is_left_out() -> None:
+    item = "run inline Python of promptfooconfig.yaml: len(output) > 3 and output.startswith('x')  or done"
+    long = "run " + "x" * 120
+    app: Any = App()
+    async with app.run_test(size=(60, 24)) as pilot:
+        app.push_screen(AskScreen("Sure?", [("y", "yes", "yes")], items=[item, long]))
+        await until(lambda: "Sure?" in screen_text(app), pilot)
+        text = screen_text(app)
+    lines = [line.strip("│ ") for line in text.splitlines()]
+    assert "len(output) > 3 and output.startswith('x')  or" in lines and "done" in lines
+    assert text.count("x") >= 120

@@ -13,7 +13,7 @@ from textual.screen import Screen
 from tui_eval.guard import trust_store
 from tui_eval.guard.spelling import some_of
 from tui_eval.guard.text import clip, visible
-from tui_eval.guard.trust import in_order
+from tui_eval.guard.trust import in_order, unbroken
 from tui_eval.model import Suite
 from tui_eval.tui.background import stands
 from tui_eval.tui.controllers.first_steps import FirstSuiteQuestion
@@ -313,6 +313,9 @@ class SuiteController:
             asked = frozenset(fresh)
             self._put_off = self._put_off - asked if value else self._put_off | asked
             if value in ("always", "once"):
+                how = "always" if value == "always" else "this time"
+                for what in fresh:
+                    self._core.notices.log("note", f"trusted {how}: {what}")
                 state.agreed |= asked
                 self.declined -= asked
                 if value == "always":
@@ -345,7 +348,7 @@ class SuiteController:
                 "",
                 f"Its suites and configuration want {len(fresh)} {'thing' if len(fresh) == 1 else 'things'}:",
             ],
-            fresh,
+            list(map(unbroken, fresh)),
             after_reading=("always", "once"),
             unasked=True,
         )

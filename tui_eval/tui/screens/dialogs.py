@@ -16,7 +16,7 @@ from textual.widgets import Static
 
 from tui_eval.guard.text import visible
 from tui_eval.tui.front import Question
-from tui_eval.tui.state.text.fitting import chop, fit
+from tui_eval.tui.state.text.fitting import fit, wrap
 
 PAUSE = 1.0
 """Seconds without a key after which a question that nobody asked for is taken to have been seen."""
@@ -208,5 +208,5 @@ class AskScreen(ModalScreen[str | None]):
 
 def _wrapped(item: str, width: int) -> list[str]:
     """An item's lines, those after the first set in; nothing of it is left out."""
-    first, *rest = chop(item, max(width - len(_HANGING), 1))
+    first, *rest = wrap(item, max(width - len(_HANGING), 1))
     return [f"  {first}", *(f"{_HANGING}{line}" for line in rest)]
