@@ -25,7 +25,7 @@ from tui_eval.tui.state.app_state import AppState, CasePointer
 from tui_eval.tui.state.case.case_content import CaseContent, head, named_among
 from tui_eval.tui.state.compare import compare_view, grid_view
 from tui_eval.tui.state.lists.case_entry import CaseRow
-from tui_eval.tui.state.lists.case_tree import Tree, View, build
+from tui_eval.tui.state.lists.case_tree import SORTS, Tree, View, build
 from tui_eval.tui.state.lists.entries import suite_entries
 from tui_eval.tui.state.lists.run_line import RunLine, begun_apart, names_apart, row_line, under_their_runs
 from tui_eval.tui.state.lists.telling_apart import row_names
@@ -148,6 +148,17 @@ def test_rows_of_a_list(made: tuple[Project, int], status: str) -> None:
     for row in rows:
         row.status, row.cause, row.alike = status, 'lacks "2 years"' * bool(status), ""
     seen_apart(unfolded(rows, project, View()), width)
+
+
+@several
+@given(projects(), st.sampled_from(("failed", "")), st.sampled_from(SORTS[1:]))
+def test_rows_of_a_sorted_list(made: tuple[Project, int], status: str, sort: str) -> None:
+    """They stand without the lines of their tests."""
+    project, width = made
+    rows = suite_entries(project.state)
+    for row in rows:
+        row.status, row.cause, row.alike = status, 'lacks "2 years"' * bool(status), ""
+    seen_apart(build(rows, project.suites, View(sort=sort)), width)
 
 
 @pytest.mark.parametrize("name", ["greets", NAMES[-1]])

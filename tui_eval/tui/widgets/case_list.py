@@ -19,7 +19,7 @@ from tui_eval.tui.state.case.case_history import note_sign, rules_spans
 from tui_eval.tui.state.lists.case_entry import CaseRow, Extent, line_reason
 from tui_eval.tui.state.lists.case_tree import Tree, TreeLine
 from tui_eval.tui.state.lists.entries import ATTEMPT_STATUSES
-from tui_eval.tui.state.lists.telling_apart import cut, listed, shares
+from tui_eval.tui.state.lists.telling_apart import KEPT_OF_NAME, cut, listed, shares
 from tui_eval.tui.state.text import formatting
 from tui_eval.tui.state.text.fitting import end_of, fit, wait_words, wrap
 from tui_eval.tui.state.text.lines import Line, Span, line_of, width_of
@@ -241,9 +241,14 @@ class CaseLines(RowView):
         told = (entry.variant if called == entry.name else "", shown.beside)
         parted = [visible(clip(one, 100), newlines=False) for one in told]
         wide = cell_len(name) + sum(cell_len(one) + cell_len(self.symbols.dot) for one in parted if one)
-        # A reason begins in one column, later only where that shows a whole name and all of it; where a case
-        # comes from is said in what its name leaves.
-        least = max(NAME, room - 2 - ASIDE if shown.beside and parted[0] else room * 3 // 5)
+        # A reason begins in one column: later only where that shows a whole name and all of it, or all of what tells
+        # it from others of that name, earlier where blanks would cut it. Where a case comes from is said in what its
+        # name leaves.
+        apart = 0
+        if parted[0] and shown.kind == "case":
+            apart = wide - cell_len(name) - cell_len(parted[0]) + self.cases.extent.variant
+            apart += min(cell_len(name), KEPT_OF_NAME)
+        least = max(NAME, room * 3 // 5, min(apart, room - 2 - min(cell_len(aside), ASIDE)))
         attempts = columns.attempts > 0 and len(entry.attempts) >= 2
         trend = columns.trend > 0 and (bool(entry.trend) or attempts or columns.word > 0)
         spare = (columns.attempts + 1 if columns.attempts and not attempts else 0) + (
@@ -257,10 +262,10 @@ class CaseLines(RowView):
             wide = min(wide, beside)
             if shown.names and cell_len(name) > wide:  # names that are left out leave their room
                 wide = cell_len(_with_names(shown, name, wide))
-            if message and called == entry.name and shown.kind != "fold":
-                wide = max(wide, min(columns.name, least, room - spare - 2 - ASIDE))
-            elif message:  # below its test's line: what tells it from its siblings is short
-                wide = max(wide, min(columns.variant, room - spare - 2 - ASIDE))
+            if message:  # below its test's line what tells it from its siblings is short
+                whole_name = called == entry.name and shown.kind != "fold"
+                column = min(columns.name, least) if whole_name else columns.variant
+                wide = max(wide, min(column, room - spare - 2 - ASIDE, room - 2 - cell_len(aside)))
             left = room - wide - 2
             # Where a case comes from is shown by the end of its path, in a column of its own.
             if entry.status in AT_WORK:  # its end, when it goes on, is what one looks for
@@ -324,7 +329,10 @@ class CaseLines(RowView):
         dot = self.symbols.dot
         told = [(name, shown.differs), (parted[0], shown.variant_differs), (parted[1], shown.beside_differs)]
         room = width - cell_len(dot) * sum(bool(text) for text in parted)
-        cells = shares([cell_len(text) for text, _ in told], room)
+        wanted, *asides = (cell_len(text) for text, _ in told)
+        # Others of its name stand beside it: that gives way first.
+        asides = shares(asides, room - min(wanted, KEPT_OF_NAME, max(room // 4, 1)))
+        cells = (room - sum(asides), *asides)
         called, *parted = (
             cut(text, differs, each) for (text, differs), each in zip(told, cells, strict=True)
         )

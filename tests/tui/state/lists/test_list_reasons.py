@@ -191,6 +191,23 @@ def test_a_line_of_a_run_gives_its_room_to_name_and_reason(width):
     assert kettle.count("✗") == 1 and lamp.count("✓") == 1
 
 
+@pytest.mark.parametrize("width", [54, 65, 79])
+def test_a_name_gives_way_to_the_column_that_it_was_asked_in(width):
+    asked = [replace(KETTLE, key=f"k{n}", variant=f"claude-sonnet-4 {said}", cause='lacks "1.7 litres"')
+             for n, said in enumerate(("friendly", "terse", "by example"))]  # fmt: skip
+    for one, line in zip(asked, drawn(width, *asked), strict=True):
+        assert one.variant in line and 'lacks "1.' in line and "Ket" in line
+    for one, line in zip(asked, drawn(width, *(replace(one, status="passed") for one in asked)), strict=True):
+        assert one.variant in line and "Kettle" in line, line
+
+
+def test_a_reason_is_not_cut_beside_blanks():
+    short = replace(LAMP, status="failed", variant="", cause="delivered→shipped in 1 of 181 rows")
+    long, short = drawn(60, replace(KETTLE, variant=""), short)
+    assert "delivered→shipped in 1 of 181 rows" in short and 'has "!"' in long
+    assert "lamp  status" in drawn(30, replace(LAMP, status="failed", variant="", cause="status " * 9))[0]
+
+
 def test_outcomes_take_the_cells_of_the_longest():
     assert columns_for("run", 80, extent_of([KETTLE, LAMP])).word == len("failed")
     assert columns_for("run", 80, extent_of([CaseRow("a", "a", "a", "s", "nao", "cancelled")])).word == 9
