@@ -522,9 +522,9 @@ async def test_what_is_said_stands_in_the_footer_and_covers_nothing(tmp_path):
         before = screen_text(app).splitlines()
         await pilot.press("R")
         await until(lambda: "everything shown has passed" in screen_text(app).splitlines()[-1], pilot)
-        assert "enter open" not in screen_text(app).splitlines()[-1] and not app._notifications
+        assert "enter fold" not in screen_text(app).splitlines()[-1] and not app._notifications
         assert screen_text(app).splitlines()[:-1] == before[:-1]
-        await until(lambda: "enter open" in screen_text(app).splitlines()[-1], pilot)
+        await until(lambda: "enter fold" in screen_text(app).splitlines()[-1], pilot)
 
 
 async def test_words_of_a_case_leave_the_names_of_its_tabs(tmp_path):

@@ -105,6 +105,18 @@ async def test_the_footer_has_at_most_seven_keys_of_the_place(tmp_path, size):
 
 
 @pytest.mark.parametrize("size", [(80, 24), (60, 16)], ids=["80x24", "60x16"])
+async def test_the_footer_names_what_enter_does_on_each_line(tmp_path, size):
+    async with running_app(project(tmp_path), size) as (app, pilot):
+        await until(lambda: len(app.screen.case_list.cases.lines) > 2, pilot)
+        for line, does in (("folder", "fold"), ("suite", "fold"), ("case", "open")):
+            await until(lambda does=does: f"enter {does} " in footer(app, size[0])[:13], pilot)
+            assert app.screen.case_list.current_line.kind == line
+            await pilot.press("j")
+        await pilot.press("g", "enter")
+        await until(lambda: "enter unfold " in footer(app, size[0])[:15], pilot)
+
+
+@pytest.mark.parametrize("size", [(80, 24), (60, 16)], ids=["80x24", "60x16"])
 async def test_the_footer_of_runs_without_one_and_in_the_figures(tmp_path, size):
     root = project(tmp_path)
     async with running_app(root, size) as (app, pilot):

@@ -339,7 +339,7 @@ def test_ctrl_l_paints_everything_anew(terminal):
     app.send("\x0c")
     app.until("refund is approved")
     app.quiet()
-    assert "Broadcast" not in app.text and app.text.splitlines()[23].startswith(" enter open")
+    assert "Broadcast" not in app.text and app.text.splitlines()[23].startswith(" enter fold")
 
 
 def test_ctrl_z_goes_to_the_shell_and_fg_comes_back(tmp_path):

@@ -324,8 +324,8 @@ class ListPlace(Place, inherit_bindings=False):
             return keys_of(*ids)
         idle = SPOKEN_OF - self.useful()
         keys = [key for key in keys_of(*ids) if key.id not in idle]
-        line = self.case_list.current_line if self.case_list.has_focus else None
-        if line is not None and line.members:  # it stands for several cases: none of them is opened
+        cases = self.case_list
+        if (line := cases.current_line) is not None and cases.has_focus and cases.folds:
             return labelled(keys, "list.open", "unfold" if line.folded else "fold")
         return keys
 

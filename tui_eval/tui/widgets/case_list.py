@@ -491,6 +491,14 @@ class CaseList(CaseLines):
         found = self.current_line
         return found.entry if found else None
 
+    @property
+    def folds(self) -> bool:
+        """Whether enter folds or unfolds the line under the cursor, and opens nothing."""
+        found = self.current_line
+        if found is None or not found.holds_lines:
+            return False
+        return found.kind != "suite" or found.folded or self._has_children(found)
+
     def show(self, tree: Tree, *, keep: bool = True) -> None:
         """Show another tree; the cursor stays on its line where `keep` and the line is still there, else on
         one near it. Lines that look the same are not repainted."""
@@ -610,7 +618,7 @@ class CaseList(CaseLines):
             return
         if found.folded and found.members and found.telling is not None:
             self.post_message(self.Into(found.telling))
-        elif found.holds_lines and (found.kind != "suite" or found.folded or self._has_children(found)):
+        elif self.folds:
             self.post_message(self.Folded(found.key, not found.folded))
         else:
             self.post_message(self.Opened(found))
