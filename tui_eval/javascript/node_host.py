@@ -128,8 +128,8 @@ class NodeHost(ScriptHost):
         """What a file exports; a function is called with `args` for it.
 
         Functions within the value become texts `file://REFERENCE:__fn_0`, … (of what a function `make`
-        gives: `__fn_make_0`), and may be called by these names. With `args` they are an error: what was
-        made with them cannot be made again without.
+        gives: `__fn_make_0`), and may be called by these names. `args` stand in them, since it takes these to make
+        them again; where they are too long for that it is an error.
 
         Raises:
             As `call`.

@@ -11,7 +11,8 @@ import { fileURLToPath, pathToFileURL } from 'node:url';
 const MOST_PRINTED = 100_000;
 const MOST_WATCHED = 500;
 const JAVASCRIPT = /\.(?:[cm]?[jt]s|json)$/;
-const REFERENCE = /^__fn_(?:([\w$]+)_)?(\d+)$/;
+const REFERENCE = /^__fn_(?:([\w$]+)_)?(?:(%5B.*%5D)_)?(\d+)$/;
+const LONGEST_CONFIG = 2_000; // characters of one that stands in the names of functions
 
 const channel = new net.Socket({ fd: Number(process.argv[2]), readable: true, writable: true });
 const running = new AsyncLocalStorage();
@@ -51,9 +52,11 @@ async function find(request) {
   const reference = name && REFERENCE.exec(name);
   if (reference) {
     const maker = reference[1] ?? '';
-    const key = `${request.file}\n${maker}`;
-    if (!named.has(key)) await valueOf({ ...request, function: maker, args: [] });
-    return named.get(key)[Number(reference[2])];
+    const given = reference[2] ?? '';
+    const key = `${request.file}\n${maker}\n${given}`;
+    const args = given ? JSON.parse(decodeURIComponent(given)) : [];
+    if (!named.has(key)) await valueOf({ ...request, function: maker, args });
+    return named.get(key)[Number(reference[3])];
   }
   if (name) {
     const steps = name.split('.');
@@ -99,7 +102,8 @@ async function imported(request) {
 }
 
 // What a file exports; a function is called for it. Functions within become `file://…:__fn_0`, …, of what its
-// function `make` gives `file://…:__fn_make_0`, …: they are found again by making it again.
+// function `make` gives `file://…:__fn_make_0`, …, and with a config this stands before the number: they are found again
+// by making it again.
 async function valueOf(request) {
   let value = await find(request);
   if (value === undefined) {
@@ -108,13 +112,20 @@ async function valueOf(request) {
   if (typeof value === 'function') value = await value(...request.args);
   const functions = [];
   const maker = request.function ? `${request.function}_` : '';
-  const result = plain(value, functions, `${request.reference ?? request.file}:__fn_${maker}`, new Set());
-  if (functions.length > 0 && (request.args.length > 0 || /[^\w$]/.test(maker))) {
-    const why = request.args.length > 0 ? 'made with a config' : `made by ${request.function}`;
+  const given = request.args.length > 0 ? encoded(JSON.stringify(request.args)) : '';
+  const start = `${request.reference ?? request.file}:__fn_${maker}${given && `${given}_`}`;
+  const result = plain(value, functions, start, new Set());
+  if (functions.length > 0 && (given.length > LONGEST_CONFIG || /[^\w$]/.test(maker))) {
+    const why = given.length > LONGEST_CONFIG ? 'made with so long a config' : `made by ${request.function}`;
     throw new Error(`functions within what is ${why} cannot be called later; name them: file://FILE.js:NAME`);
   }
-  named.set(`${request.file}\n${request.function ?? ''}`, functions);
+  named.set(`${request.file}\n${request.function ?? ''}\n${given}`, functions);
   return result;
+}
+
+// As Python's `quote` has it, so that what is a secret in it is known for one.
+function encoded(text) {
+  return encodeURIComponent(text).replace(/[!'()*]/g, (one) => `%${one.charCodeAt(0).toString(16).toUpperCase()}`);
 }
 
 function plain(value, functions, reference, above) {

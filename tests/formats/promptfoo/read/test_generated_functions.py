@@ -33,9 +33,31 @@ async def test_each_generators_functions_are_its_own(tmp_path: Path) -> None:
     assert (second.response_text, second.outcome) == ("say named", "passed")
 
 
-def test_functions_of_what_a_config_makes_are_said(tmp_path: Path) -> None:
-    root = suite(tmp_path, config("{path: 'file://tests.js:make', config: {n: 1}}"), tests_js=TESTS)
+CONFIGURED = """
+const check = (word) => ({ type: 'javascript', value: (output, context) => output.includes(word + context.vars.x) });
+module.exports = (config) => config.words.map((word) => ({ vars: { x: ':é' }, assert: [check(word), check('absent')] }));
+module.exports.make = module.exports;
+"""
+
+
+async def test_functions_of_what_a_config_makes_are_made_with_it_again(tmp_path: Path) -> None:
+    tests = (
+        "{path: 'file://tests.js:make', config: {words: ['say ', '100%_{{x}}']}}",
+        "{path: 'file://tests.js', config: {words: [say]}}",
+    )
+    root = suite(tmp_path, config(*tests), tests_js=CONFIGURED)
+    (root / "tui_eval.yaml").write_text("")
+    found, _ = await run(root)
+    assert [[verdict.passed for verdict in one.verdicts] for one in found] == [
+        [True, False], [False, False], [False, False],
+    ]  # fmt: skip
+    assert not [one for attempt in found for one in attempt.verdicts if one.passed is None]
+
+
+def test_functions_of_what_too_long_a_config_makes_are_said(tmp_path: Path) -> None:
+    many = f"{{path: 'file://tests.js:make', config: {{words: [{'x' * 3000}]}}}}"
+    root = suite(tmp_path, config(many), tests_js=CONFIGURED)
     (root / "tui_eval.yaml").write_text("")
     (loaded,) = reading.load_all([root], load([root]), Trust(True))
     (problem,) = [problem for problem in loaded.problems if problem.level == "error"]
-    assert "functions within what is made with a config cannot be called later" in problem.message
+    assert "functions within what is made with so long a config cannot be called later" in problem.message
