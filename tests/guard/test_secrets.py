@@ -235,3 +235,28 @@ def test_a_short_password_of_an_address_is_masked_with_its_user_as_it_is_sent() 
         masked.startswith(f"Basic {MASK}") and sent[:-2] not in masked and masked.endswith(f" {MASK} {MASK}")
     )
     assert masker.text("pw1 t1 anna host") == "pw1 t1 anna host"
+
+
+def test_a_short_variable_is_masked_beside_its_name_however_deep_and_nowhere_else() -> None:
+    masker = Masker()
+    masker.add_typed({"password": "w9", "API_TOKEN": "abc", "name": "Bob"})
+    deep = {"a": [{"login": {"password": "w9", "of": "w9"}}], "password": ["w9", "x"], "API_TOKEN": "abcd"}
+    assert masker.value(deep) == {
+        "a": [{"login": {"password": MASK, "of": "w9"}}], "password": [MASK, "x"], "API_TOKEN": "abcd",
+    }  # fmt: skip
+    assert masker.value({"password": 5, "n": 1}) == {"password": 5, "n": 1}
+    once = json.dumps({"password": "w9", "name": "Bob"})
+    for text in (
+        once,
+        json.dumps({"in": once}),
+        repr({"password": "w9"}),
+        "password: w9",
+        'password="w9"',
+        "?password=w9&b=1",
+    ):
+        shown = masker.text(text)
+        assert "w9" not in shown and "password" in shown and MASK in shown, shown
+    assert json.loads(masker.text(once)) == {"password": MASK, "name": "Bob"}
+    assert masker.text("w9 of abc and Bob") == "w9 of abc and Bob"
+    stream = masker.stream()
+    assert "w9" not in stream.feed("its pass") + stream.feed("word: w") + stream.feed("9.") + stream.flush()

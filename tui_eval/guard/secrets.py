@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import binascii
 import json
+import operator
 import re
 from collections.abc import Iterable, Mapping
 from typing import Any, TypeVar
@@ -239,6 +240,7 @@ class Masker:
         self._ordered: tuple[str, ...] = ()
         self._pattern: re.Pattern[str] | None = None
         self._named: dict[str, str] = {}
+        self._beside: dict[str, str] = {}
         self._add(values)
 
     def __bool__(self) -> bool:
@@ -258,14 +260,18 @@ class Masker:
         self._add(secret_values(values))
 
     def add_typed(self, values: Any) -> None:
-        """Mask the secrets among variables that a person typed, shorter ones too: under their names whatever they are, in
-        texts where they are no words."""
+        """Mask the secrets among variables that a person typed, shorter ones too: beside their names whatever they are (as
+        keys of data, however deep, and in texts: `name=…`, `name: …`, `"name":"…"`), elsewhere in texts from six
+        characters on where they are no words."""
         for name, value in values.items() if isinstance(values, Mapping) else ():
             if not (isinstance(value, str) and value and MASK not in value and secret_pair(str(name), value)):
                 continue
             self._named[str(name)] = value
             if _SHORTEST_TYPED <= len(value) < SHORTEST and _NO_WORD.search(value):
                 self._keep_forms({value, json.dumps(value)[1:-1], quote(value, safe="")})
+            elif len(value) < SHORTEST:
+                self._beside |= {before + value: before + MASK for before in _before(str(name))}
+                self._keep_forms(set(self._beside))
 
     def _add(self, values: Iterable[str]) -> None:
         self._keep_forms(set().union(*(forms(value) for value in values if len(value) >= SHORTEST)))
@@ -285,8 +291,11 @@ class Masker:
         for form in self._ordered:
             if form in text:
                 assert self._pattern is not None
-                return self._pattern.sub(MASK, text)
+                return self._pattern.sub(self._mask, text)
         return text
+
+    def _mask(self, found: re.Match[str]) -> str:
+        return self._beside.get(found[0], MASK)
 
     def value(self, value: _T) -> _T:
         """The value with every secret masked in its texts and keys; structs, mappings, lists.
@@ -312,9 +321,9 @@ class Masker:
             return msgspec.structs.replace(value, **fields)
         if isinstance(value, dict):
             masked = {
-                self._key(key): MASK
-                if self._named and isinstance(key, str) and self._named.get(key) == item
-                else self._value(item, depth + 1)
+                self._key(key): self._value(
+                    _without(item, self._named[key]) if key in self._named else item, depth + 1
+                )
                 for key, item in value.items()
             }
             same = all(
@@ -334,6 +343,28 @@ class Masker:
     def stream(self) -> MaskedStream:
         """A masker for text that arrives in pieces."""
         return MaskedStream(self)
+
+
+def _before(name: str) -> list[str]:
+    """What stands before the value of a name in texts: in addresses, headers, YAML, JSON, and JSON within JSON."""
+    found = [f"{name}=", f"{name}: ", f"{name}:"]
+    for mark in ('"', "'", '\\"'):
+        found += [
+            f"{name}={mark}",
+            f"{name}: {mark}",
+            f"{mark}{name}{mark}: {mark}",
+            f"{mark}{name}{mark}:{mark}",
+        ]
+    return found
+
+
+def _without(value: Any, secret: str) -> Any:
+    """What stands under the name of a secret, also in lists, where it is that."""
+    if isinstance(value, (list, tuple)):
+        items = [_without(item, secret) for item in value]
+        return value if all(map(operator.is_, items, value)) else items
+    plain = isinstance(value, (str, int)) and not isinstance(value, bool)
+    return MASK if plain and str(value) == secret else value
 
 
 class MaskedStream:
