@@ -32,7 +32,7 @@ from tui_eval.store.schema import Asked, CaseHistory, RunInfo, RunSummary, Store
 from tui_eval.store.shard_runs import shard_words
 from tui_eval.store.summary import CaseSummary, RunSums, summarise
 
-_VERSION = 18
+_VERSION = 19
 _KEPT_PER_COLUMN = 12
 _BUSY_SECONDS = 10.0
 _NAMED = 3
@@ -219,13 +219,15 @@ class Index:
             ]
 
     def figures(self) -> dict[str, tuple[float | None, int | None]]:
-        """Of every run in the index, by its id: the mean duration of its cases in ms and all their tokens
-        (None: not known)."""
+        """Of every run in the index, by its id: the mean duration of its cases in ms, where it asked for the answers,
+        and all their tokens (None: not known)."""
         with self._open() as connection:
             if connection is None:
                 return {}
             # SQLite's own sum raises where it leaves 64 bits.
-            rows = connection.execute("SELECT run_id, duration_ms, tokens FROM results").fetchall()
+            rows = connection.execute(
+                "SELECT run_id, CASE judges WHEN '' THEN duration_ms END, tokens FROM results"
+            ).fetchall()
         latencies: dict[str, list[float]] = {}
         tokens: dict[str, list[int]] = {}
         for run_id, latency, count in rows:
@@ -613,7 +615,7 @@ def _values(
             open_cases.add(own.case_id)
         if own.outcome is None or (part and own.outcome in ("cancelled", "skipped")):
             continue
-        # What an answer took is in its own run.
+        # What an answer cost is in its own run; how long it took is said wherever it is judged.
         again = [row.judges for row in attempts if row.judges]
         judged = max(judges.rpartition("/")[0] for judges in again) if again else None
         tokens_of += own.tokens_of if judged is None else 0
@@ -624,8 +626,7 @@ def _values(
         results.append(
             (
                 info.id, own.case_id, own.agent, own.model, now.outcome, now.passed, now.attempts,
-                finished, None if judged is not None else own.duration_ms,
-                None if judged is not None else own.tokens, own.cost,
+                finished, own.duration_ms, None if judged is not None else own.tokens, own.cost,
                 case.content_hash, now.message, own.attempts, asked,
                 now.cause, now.alike, now.cached, own.judge_cost, rules, judged or "", " ".join(answers),
             )

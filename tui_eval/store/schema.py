@@ -234,7 +234,8 @@ Asked = Literal["own", "named", "again"]
 class CaseHistory(msgspec.Struct):
     """The result of a case with one agent and model in one run, from the index across runs, newest first in
     lists. A run that adds attempts to another, or judges some again, has what both come to (`passed` of
-    `attempts`); `tokens` and `cost` are of the run's own attempts, of which there are `own_attempts`. `asked`
+    `attempts`); `tokens` and `cost` are of the run's own attempts, of which there are `own_attempts`;
+    `duration_ms` is how long the answers took, in whichever run that was. `asked`
     says whose choice its column was: the suite's `own`, one that was `named` (`--agent`, `-m`), or one of
     before, asked `again`. `judges` is the run whose recorded answers it judges again (of several the newest);
     empty where the agent was asked. `cause` and `alike` as in `AttemptRow`, of the attempt whose `message` this is.

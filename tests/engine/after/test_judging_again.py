@@ -131,6 +131,8 @@ async def test_a_judgement_adds_nothing_to_what_runs_and_cases_took(project) -> 
     (case_id,) = {item.case_id for item in Index(root).history("suite.yaml::one")}
     history = Index(root).history(case_id)
     assert sorted((item.tokens or 0, item.cost or 0) for item in history) == [(0, 0), (0, 0), (240, 0.02)]
+    # How long the answer took is shown beside its newest judgement.
+    assert len({item.duration_ms for item in history}) == 1 and history[0].duration_ms is not None
     assert past_tokens(Store(root), history, "output_tokens") == [[20, 20]]
     past = load_past(root, case_id)
     assert len(past.attempts) == 6
