@@ -18,7 +18,7 @@ from tui_eval.store import index as index_module
 from tui_eval.store import write_thread
 from tui_eval.store.encoding import encode_json, pack, unpack
 from tui_eval.store.held_results import HeldResults
-from tui_eval.store.index import Index
+from tui_eval.store.index import Index, what
 from tui_eval.store.reader import RunReader
 from tui_eval.store.run_folders import (
     DamagedRun,
@@ -507,3 +507,20 @@ def test_an_index_that_many_open_at_once_is_made_once(project: Path) -> None:
         for thread in threads:
             thread.join()
     assert not errors
+
+
+@pytest.mark.parametrize(
+    ("paths", "said"),
+    [
+        ([], "my shop (2 cases)"),
+        (["."], "my shop (2 cases)"),
+        (["a.yaml", "."], "a.yaml, my shop (2 cases)"),
+        (["a.yaml"], "a.yaml (2 cases)"),
+    ],
+)
+def test_a_run_of_a_whole_project_goes_by_the_name_of_its_folder(
+    tmp_path: Path, paths: list[str], said: str
+) -> None:
+    info = RunInfo("r", paths=paths)
+    assert what(info, 2, tmp_path / "my shop" / ".tui-eval" / "runs" / "r") == said
+    assert what(info, 2, tmp_path / "r") == said.replace("my shop", ".")  # of no project that is known

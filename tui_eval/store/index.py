@@ -27,7 +27,16 @@ from tui_eval.store.case_state import Column
 from tui_eval.store.digests import connect_or_renew, is_damage
 from tui_eval.store.judged_under import compat_of, other_rules
 from tui_eval.store.reader import RunReader
-from tui_eval.store.run_folders import DATABASE, DamagedRun, NewerRun, Store, StoreError, is_alive, moved_to
+from tui_eval.store.run_folders import (
+    DATABASE,
+    DamagedRun,
+    NewerRun,
+    Store,
+    StoreError,
+    is_alive,
+    moved_to,
+    project_of_run,
+)
 from tui_eval.store.schema import Asked, CaseHistory, RunInfo, RunSummary, StoredCase
 from tui_eval.store.shard_runs import shard_words
 from tui_eval.store.summary import CaseSummary, RunSums, summarise
@@ -638,7 +647,7 @@ def _values(
     suites = {case.suite for case in named}
     digest, marks = _case_set(case_ids)
     run = (
-        info.id, info.state, info.started_at, info.finished_at, what(info, cases), ", ".join(info.agents),
+        info.id, info.state, info.started_at, info.finished_at, what(info, cases, reader.folder), ", ".join(info.agents),
         total, counts["passed"], counts["failed"], counts["error"], counts["cancelled"], cost,
         info.linked_to, cached, saved, info.stepped, info.paused_for, " ".join(merged_of(info)),
         cost_of, tokens_of, name_of_cases(named), suites.pop() if len(suites) == 1 else "", other_rules(info),
@@ -669,8 +678,16 @@ def merged_of(info: RunInfo) -> list[str]:
     return [str(part.get("id")) for part in parts if isinstance(part, dict) and part.get("id")]
 
 
-def what(info: RunInfo, cases: int) -> str:
+def places(info: RunInfo, folder: Path) -> list[str]:
+    """The paths of a run as people are shown them: a whole project goes by the name of its folder."""
+    project = project_of_run(folder)
+    name = project.name if project is not None else ""
+    return [name if path == "." and name else path for path in info.paths or ["."]]
+
+
+def what(info: RunInfo, cases: int, folder: Path) -> str:
     """A run in a few words: its paths, how many cases, and which shard it is."""
-    places = ", ".join(info.paths[:3]) + (" …" if len(info.paths) > 3 else "")
+    told = places(info, folder)
+    named = ", ".join(told[:3]) + (" …" if len(told) > 3 else "")
     part = shard_words(info.provenance)
-    return f"{places or '.'} ({cases} case{'' if cases == 1 else 's'}{', ' if part else ''}{part})"
+    return f"{named} ({cases} case{'' if cases == 1 else 's'}{', ' if part else ''}{part})"

@@ -38,6 +38,25 @@ async def test_a_question_about_what_goes_on_is_asked_anew_while_it_stands() -> 
         await until(lambda: answered == ["again"], pilot)
 
 
+async def test_enter_takes_an_answer_that_is_offered_alone() -> None:
+    answered: list[str | None] = []
+    app: Any = App()
+    one, other = ("1", "1", "small against large"), ("b", "before", "the run before it")
+    async with app.run_test(size=(60, 16)) as pilot:
+        app.push_screen(AskScreen("Compare which?", [one]), answered.append)
+        await until(lambda: "enter small against large" in screen_text(app), pilot)
+        await pilot.press("enter")
+        await until(lambda: answered == ["1"], pilot)
+        app.push_screen(AskScreen("Compare which?", [one]), answered.append)
+        await pilot.press("1")
+        await until(lambda: answered == ["1", "1"], pilot)
+        app.push_screen(AskScreen("Compare which?", [one, other]), answered.append)
+        await until(lambda: "1    small against large" in screen_text(app), pilot)
+        await pilot.press("enter")
+        await pilot.pause()
+        assert answered == ["1", "1"]
+
+
 async def test_what_is_asked_about_breaks_between_words_and_nothing_of_it_is_left_out() -> None:
     item = "run inline Python of promptfooconfig.yaml: len(output) > 3 and output.startswith('x')  or done"
     long = "run " + "x" * 120

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from tui_eval.case_names import column_label, in_any_column
 from tui_eval.model import Attempt
 from tui_eval.reports.run_comparison import CaseChange, RunComparison, compare
-from tui_eval.store.index import Index
+from tui_eval.store.index import Index, places
 from tui_eval.store.linked import counting_folders, load_together
 from tui_eval.store.reader import RunReader
 from tui_eval.store.run_folders import Store, StoreError
@@ -92,7 +92,7 @@ def _with_linked(root: Path, half: Half, other: Half) -> Half:
     against = other.folder if other.folder != half.folder else None
     with closing(RunReader(half.folder)) as reader:
         info = reader.info()
-    told = [", ".join(info.paths) or ".", ", ".join(info.agents)]
+    told = [", ".join(places(info, half.folder)), ", ".join(info.agents)]
     what = " · ".join(part for part in told if part)
     return replace(half, linked=tuple(counting_folders(root, half.folder, against)), what=what)
 

@@ -124,9 +124,15 @@ class AskScreen(ModalScreen[str | None]):
         answers = Text()
         for number, (key, _, words) in enumerate(self._answers):
             answers.append("\n" if number else "")
-            answers.append(f"  {key:<5}", style="bold")
+            shown = key if self._only is None else "enter "
+            answers.append(f"  {shown:<5}", style="bold")
             answers.append(words)
         return answers
+
+    @property
+    def _only(self) -> str | None:
+        """The key of the answer that is offered alone: enter takes it."""
+        return self._answers[0][0] if len(self._answers) == 1 else None
 
     def on_resize(self) -> None:
         """Items, else details give way where there is no room for them: what can be answered is always seen."""
@@ -176,7 +182,7 @@ class AskScreen(ModalScreen[str | None]):
             return
         self._typed = -math.inf
         for key, value, _ in self._answers:
-            if event.character == key or event.key == key:
+            if event.character == key or event.key == key or (event.key == "enter" and key == self._only):
                 event.stop()
                 event.prevent_default()
                 if value in self._after_reading and self._items and not self._all_read:
