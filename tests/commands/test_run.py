@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shlex
+import sys
 from contextlib import closing
 from pathlib import Path
 from xml.etree import ElementTree
@@ -12,7 +13,10 @@ from xml.etree import ElementTree
 import pytest
 
 from tests.commands.conftest import CONFIG, Cli
+from tui_eval.commands.classic import ClassicProgress
 from tui_eval.engine.attempt import attempt_state
+from tui_eval.engine.plan import Job
+from tui_eval.model import Attempt, Case
 from tui_eval.store.reader import RunReader
 from tui_eval.store.run_folders import Store
 from tui_eval.store.writer import RunWriter
@@ -263,6 +267,26 @@ def test_the_guides_report_to_the_byte(cli: Cli, project: Path) -> None:
         .replace("say: \"whatever\"", "say: \"whatever\"\n    usage: {input: 2, output: 1}"))  # fmt: skip
     result = cli("run", ".", "--report", "classic")
     assert (result.code, result.out, result.err) == (1, CLASSIC, "")
+
+
+@pytest.mark.parametrize("terminal", [False, True])
+def test_what_is_told_during_the_guides_report_stands_between_its_lines(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path, terminal: bool
+) -> None:
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: terminal, raising=False)
+    monkeypatch.setattr(sys, "stderr", sys.stdout)  # as on a terminal, and with `2>&1`
+    monkeypatch.setenv("NO_COLOR", "1")
+    case = Case("s::a", "a", "s", "start_to_agent")
+    job = Job(case, "x", None, None, 1, 1, "documented", tmp_path, 1.0, {}, None, None)
+    progress = ClassicProgress()
+    progress.tell("first")
+    progress.expect([job])
+    progress.tell("loading")
+    progress.ended(job, 1, Attempt("s::a", 1, "passed"))
+    progress.tell("last")
+    begun = "  Running: a... "
+    shown = f"{begun}\nloading\n{begun}PASS\n" if terminal else f"{begun}PASS\nloading\n"
+    assert capsys.readouterr().out == f"first\n{shown}last\n"
 
 
 def test_the_guides_report_of_several_runs_and_columns(cli: Cli, project: Path) -> None:

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from tui_eval.commands.output import say
+from tui_eval.commands.output import say, warn
 from tui_eval.commands.progress import Progress
 from tui_eval.engine.plan import Job
 from tui_eval.guard.text import visible
@@ -27,6 +27,19 @@ class ClassicProgress(Progress):
         self._results: list[ClassicResult] = []
         self._next = 0
         self._open = False
+        self._untold: list[str] = []
+
+    def tell(self, text: str) -> None:
+        """Say it between the lines of the report: a terminal gets a line of its own now and the one that is not ended
+        again, whatever else reads both streams gets it when that has ended."""
+        if self._open and not sys.stdout.isatty():
+            self._untold.append(text)
+            return
+        if self._open:
+            say("")
+        warn(text)
+        if self._open:
+            self._write(running(self._case_names[self._next]))
 
     def expect(self, jobs: Sequence[Job]) -> None:
         """The cases that will run, in order; the first one's line begins."""
@@ -62,6 +75,7 @@ class ClassicProgress(Progress):
                 self._next += 1
         if self._open:
             say("not run")
+            self._close()
         runs = max((job.attempts for job in self._jobs), default=1)
         say(report(self._results, runs))
         if left := len(self._jobs) - len(self._results):
@@ -79,7 +93,13 @@ class ClassicProgress(Progress):
         self._results.append(result)
         say(ended(result, job.attempts))
         self._next += 1
+        self._close()
+
+    def _close(self) -> None:
         self._open = False
+        untold, self._untold = self._untold, []
+        for text in untold:
+            warn(text)
 
     def _write(self, text: str) -> None:
         say(visible(text), end="", to=sys.stdout)

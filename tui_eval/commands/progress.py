@@ -67,6 +67,10 @@ class Progress:
         self._names = dict(zip(ids, names, strict=True))
         self._beside = dict(zip(ids, suites_apart(shown), strict=True))
 
+    def tell(self, text: str) -> None:
+        """Say what a person should know while it runs, on stderr."""
+        warn(text)
+
     def finish(self) -> None:
         """All that runs has ended."""
         self._print()

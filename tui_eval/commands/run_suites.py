@@ -211,9 +211,9 @@ def _execute(
         warn(f"{why}: the run is kept in {folder}")
     _list_wants(active)
     if sys.stderr.isatty():
-        active.environment.tell = warn
-    active.on_word = warn
-    active.writer.tell(warn)
+        active.environment.tell = progress.tell
+    active.on_word = progress.tell
+    active.writer.tell(progress.tell)
     for line in active.said_first:
         warn(line)
     info = active.writer.info
