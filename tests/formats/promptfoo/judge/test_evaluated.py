@@ -11,7 +11,7 @@ from tui_eval import causes
 from tui_eval.assertions import JudgeServices
 from tui_eval.assertions.judge_input import JudgeInput
 from tui_eval.formats import judge
-from tui_eval.formats.promptfoo.judge.evaluated import Comparison, in_javascript, in_python
+from tui_eval.formats.promptfoo.judge.evaluated import Comparison, in_javascript, in_python, in_python_file
 from tui_eval.guard.trust import Trust
 from tui_eval.javascript.isolate import JavaScriptHost
 from tui_eval.model import Assertion, Case, Reply, Verdict
@@ -128,3 +128,19 @@ def test_values_that_a_script_s_file_saw(tmp_path: Path) -> None:
         assert verdict.passed is False and verdict.evidence is not None, name
         assert causes.words_of(verdict).startswith(wanted), name
         assert verdict.evidence[0].path == name and "returned false" in verdict.reason
+
+
+@pytest.mark.parametrize(
+    "above",
+    [
+        "from helpers import *",
+        "from helpers import len",
+        "try:\n    from helpers import *\nexcept ImportError:\n    pass",
+        "if True:\n    def len(value):\n        return 0",
+        "if True:\n    import helpers as len",
+    ],
+)
+def test_names_that_a_file_may_give_a_meaning_of_its_own_are_not_looked_at_again(above: str) -> None:
+    asserts = "def get_assert(output, context):\n    return len(output) > 3\n"
+    assert in_python_file(f"import json, re\n{asserts}", "get_assert").parts
+    assert not in_python_file(f"{above}\n{asserts}", "get_assert").parts

@@ -160,20 +160,22 @@ def in_python_file(source: str, function: str) -> Function:
 
 
 def _own_names(body: list[ast.stmt]) -> Iterator[str]:
-    """The names that a file gives a meaning of its own."""
+    """The names that a file gives a meaning of its own; an `import *` may give it to any."""
     for statement in body:
         if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
             yield statement.name
-        elif isinstance(statement, ast.Import | ast.ImportFrom):
-            yield from (
-                one.asname or one.name for one in statement.names if (one.asname, one.name) != (None, "json")
-            )
-        else:
-            yield from (
-                node.id
-                for node in ast.walk(statement)
-                if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
-            )
+            continue
+        for node in ast.walk(statement):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+                yield node.name
+            elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+                yield node.id
+            elif isinstance(node, ast.Import | ast.ImportFrom):
+                for one in node.names:
+                    if one.name == "*":
+                        yield from _HARMLESS
+                    elif (one.asname, one.name) != (None, "json"):
+                        yield one.asname or one.name
 
 
 _EXPORTED = re.compile(
