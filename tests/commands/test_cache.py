@@ -105,6 +105,18 @@ def test_what_was_answered_is_not_asked_again_and_everything_says_so(
     assert [json.loads(line)["cached"] for line in shown.splitlines()] == [True, True]
 
 
+def test_a_cached_run_is_no_cheaper_than_the_one_that_was_paid(cli: Cli, asked: Path) -> None:
+    """It read as an improvement: `0.0060 → 0.0000 USD`."""
+    for name in ("one.json", "two.json"):
+        cli("run", ".", "--cache", "-o", name)
+    said = cli("compare", "one.json", "two.json").out
+    cost = re.search(r"([\d.]+) → ([\d.]+) USD", said)
+    assert cost is not None and cost[1] == cost[2] != "0.0000"
+    assert "cached: 0 before, 2 after, compared by what they took when they were given" in said
+    found = json.loads(cli("compare", "one.json", "two.json", "--json").out)
+    assert found["cached"] == [0, 2] and found["usual"]["cost"][0] == pytest.approx(found["usual"]["cost"][1])
+
+
 def test_assertions_are_judged_anew(cli: Cli, asked: Path, server: Priced) -> None:
     cli("run", ".", "--cache")
     (asked / "suite.yaml").write_text(SUITE.replace("delta", "gamma"), "utf-8")

@@ -142,6 +142,7 @@ def _text(result: RunComparison) -> str:
     usual = _usual(result)
     if usual:
         lines.append(f"an attempt, where both know it: {usual}")
+    lines += [cached] if (cached := result.cached_words) else []
     if result.p_value is not None and (result.count("regressed") or result.count("fixed")):
         lines.append(f"exact McNemar test on cases that changed: p = {result.p_value:.3g}")
     return "\n".join(lines)

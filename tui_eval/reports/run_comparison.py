@@ -99,7 +99,8 @@ Pair = tuple[float, float]
 class Usual(msgspec.Struct):
     """What an attempt takes, before and after: means over the cases that both runs have and know it of.
 
-    `latency` in ms, `cost` in USD; None where it is not known of any case on both sides.
+    `latency` in ms, `cost` in USD; None where it is not known of any case on both sides. Answers from the cache count with
+    what they took when they were given.
     """
 
     latency: Pair | None = None
@@ -122,6 +123,8 @@ class RunComparison(msgspec.Struct):
     p_value: float | None
     usual: Usual = msgspec.field(default_factory=Usual)
     rules_differ: str = ""
+    cached: tuple[int, int] = (0, 0)
+    """Attempts with answers from the cache, before and after, of the cases that both have."""
 
     def count(self, change: Change) -> int:
         """How many cases changed so."""
@@ -158,6 +161,14 @@ class RunComparison(msgspec.Struct):
         before, after = ({case.case_id for case in self.cases if getattr(case, side) is not None}
                          for side in ("before", "after"))  # fmt: skip
         return "no case in common with the same agent and model" if before & after else "no case in common"
+
+    @property
+    def cached_words(self) -> str:
+        """How many answers are from the cache, and what is compared of these; empty where none is."""
+        if not any(self.cached):
+            return ""
+        before, after = self.cached
+        return f"cached: {before:,} before, {after:,} after, compared by what they took when they were given"
 
     @property
     def other_answers(self) -> int:
@@ -210,8 +221,9 @@ def compare(before: Sequence[CaseSummary], after: Sequence[CaseSummary]) -> RunC
         cases=cases,
         pass_rates=(_rate(before), _rate(after)),
         p_value=mcnemar_exact(lost, won) if both else None,
-        usual=Usual(_means(both, "duration_ms"), _means(both, "tokens"), _means(both, "cost")),
+        usual=Usual(_means(both, "duration_ms"), _means(both, "tokens"), _means(both, "price")),
         rules_differ=_rules_differ(both),
+        cached=(_cached(case.before for case in both), _cached(case.after for case in both)),
     )
 
 
@@ -233,8 +245,12 @@ def _tell_apart(cases: Sequence[CaseChange]) -> None:
         case.mark = mark
 
 
+def _cached(items: Iterable[CaseSummary | None]) -> int:
+    return sum(item.cached for item in items if item is not None)
+
+
 def _means(cases: Sequence[CaseChange], name: str) -> Pair | None:
-    """Means per attempt of a figure; `duration_ms` is one already, tokens and cost are sums."""
+    """Means per attempt of a figure; `duration_ms` is one already, tokens and prices are sums."""
     known: list[Pair] = []
     for case in cases:
         before, after = _figure(case.before, name), _figure(case.after, name)
@@ -249,11 +265,9 @@ def _figure(item: CaseSummary | None, name: str) -> float | None:
     value = getattr(item, name, None)
     if value is None or item is None:
         return None
-    return (
-        float(value)
-        if name == "duration_ms"
-        else per_known(value, getattr(item, f"{name}_of"), item.attempts)
-    )
+    if name == "duration_ms":
+        return float(value)
+    return per_known(value, item.cost_of if name == "price" else item.tokens_of, item.attempts)
 
 
 _CaseOfAgent = tuple[str, str]

@@ -200,6 +200,7 @@ def _sure(found: RunComparison) -> str:
         f"That {words}, by McNemar's exact test on the cases that both have." if words else "",
         other,
         rules,
+        f"{cached[:1].upper()}{cached[1:]}." if (cached := found.cached_words) else "",
     ]
     return " ".join(part for part in said if part)
 

@@ -165,6 +165,12 @@ class StoredCase(msgspec.Struct, gc=False, array_like=True):
     variant: str = ""
 
 
+def price_of(cost: float | None, saved: float | None) -> float | None:
+    """What answers cost when they were given (USD): comparisons, means and plots go by that, since what the cache saved
+    is nothing that an agent got cheaper by. None: not known."""
+    return None if cost is None else cost + (saved or 0.0)
+
+
 class AttemptRow(msgspec.Struct, gc=False, array_like=True):
     """One attempt without its body, made of its row. `detail` says what it is doing while it runs (`retrying: 429,
     again in 12 s`), `changed` grows with every change in the run, so viewers read only news. `answer` is
@@ -207,6 +213,11 @@ class AttemptRow(msgspec.Struct, gc=False, array_like=True):
     judge_tokens: Count | None = None
     judge_cost: Amount | None = None
     judge_cached: int = 0
+
+    @property
+    def price(self) -> float | None:
+        """See `price_of`."""
+        return price_of(self.cost, self.saved)
 
 
 FOR_PERSON = "for a person"
@@ -303,6 +314,11 @@ class RunSummary(msgspec.Struct):
     judge_tokens: int | None = None
     judge_cost: float | None = None
     judge_cached: int = 0
+
+    @property
+    def price(self) -> float | None:
+        """See `price_of`."""
+        return price_of(self.cost, self.saved)
 
     @property
     def unread(self) -> bool:

@@ -12,7 +12,7 @@ from tui_eval.causes import line
 from tui_eval.guard import figures
 from tui_eval.guard.spelling import some_of
 from tui_eval.model import Outcome
-from tui_eval.store.schema import AttemptRow, StoredCase
+from tui_eval.store.schema import AttemptRow, StoredCase, price_of
 
 _Z95 = 1.959963984540054
 _REASONS = 3
@@ -71,6 +71,11 @@ class CaseSummary(msgspec.Struct, gc=False):
     def interval(self) -> tuple[float, float]:
         """Wilson's 95 % for `pass_rate` (both 0–1)."""
         return wilson(self.passed, self.attempts)
+
+    @property
+    def price(self) -> float | None:
+        """See `store.schema.price_of`; known of `cost_of` attempts."""
+        return price_of(self.cost, self.saved)
 
 
 def per_known(total: float | None, known: int, attempts: int) -> float | None:

@@ -64,6 +64,14 @@ def add_run(
 # -- pure
 
 
+def test_an_answer_from_the_cache_costs_what_it_cost_when_it_was_given() -> None:
+    first, known = past_attempt(1, cost=0.004), past_attempt(2, cost=0.0)
+    known.row.cached, known.row.saved = 1, 0.004
+    assert [one.cost for one in history_view.groups([first, known], 9)[0]] == [0.004, 0.004]
+    line = plain(history_view.row_line(known, "", "", 100))
+    assert "$0.0040" in line and "cached" in line
+
+
 def test_a_judgement_adds_no_answer_to_what_the_history_counts_and_draws() -> None:
     """An answer that was judged three times is one; each judgement stays in a line of its own."""
     first = past_attempt(1, duration_ms=100.0, input_tokens=7)

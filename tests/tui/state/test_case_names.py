@@ -154,7 +154,7 @@ def test_the_lines_of_a_run_do_so_without_its_suites_at_hand_too(tmp_path):
 
 def of_tests(*tests: Case) -> tuple[list[str], list[str]]:
     """What is said of these tests, each run with two prompts."""
-    ids = Ids()
+    ids = Ids(str)
     cases = [
         replace(test, case_id=ids.take(f"{test.case_id}::mini::{prompt}"), variant=prompt)
         for test in tests

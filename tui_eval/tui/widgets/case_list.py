@@ -237,6 +237,9 @@ class CaseLines(RowView):
             mark = rules_spans(entry.compat, " ")
             said += mark
             room -= width_of(mark)
+        if entry.cached and not columns.duration and room > 2 * NAME:  # else it stands for the time
+            said.append(Span(" cached", "dim"))
+            room -= len(" cached")
         aside, message = self._aside(shown, entry)
         told = (entry.variant if called == entry.name else "", shown.beside)
         parted = [visible(clip(one, 100), newlines=False) for one in told]

@@ -126,6 +126,12 @@ def test_answers_from_the_cache_are_said_apart_from_what_was_spent():
     assert "$0.0200 · 2 cached, $0.5000 saved" in text
 
 
+def test_a_cached_run_is_no_cheaper_nor_faster_in_the_plots():
+    summary = msgspec.structs.replace(run(1).run, cost=0.0, saved=0.04, cached=4, cost_of=4)
+    (point,) = points([msgspec.structs.replace(run(1), run=summary)])
+    assert (point.cost, point.whole_cost, point.seconds) == (0.01, 0.04, None)
+
+
 @pytest.mark.parametrize(("width", "height"), [(80, 20), (60, 9)])
 def test_an_attempt_costs_what_those_cost_whose_cost_is_known(width, height):
     """Ten attempts, of four of which it is known: it was divided by ten, and Compare divided by four."""

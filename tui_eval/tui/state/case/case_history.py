@@ -79,7 +79,7 @@ _BUDGETS = {
     "max_output_tokens": "output_tokens",
     "max_tool_calls": "tool_calls",
     "latency": "duration_ms",
-    "cost": "cost",
+    "cost": "price",
 }
 
 

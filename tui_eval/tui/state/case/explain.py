@@ -121,7 +121,7 @@ def budget_lines(verdict: Verdict, past: CasePast | None) -> Iterator[Line]:
     if not _number(limit) or not _number(actual):
         return
     column = budget_of(verdict.type) or budget_of(verdict.target) or ""
-    show = {"duration_ms": duration, "cost": cost}.get(column, lambda value: f"{value:,.0f}")
+    show = {"duration_ms": duration, "price": cost}.get(column, lambda value: f"{value:,.0f}")
     top = max(limit, actual) or 1
     filled, mark = round(actual / top * BAR), min(round(limit / top * BAR), BAR)
     bar = "".join("█" if i < filled else "·" for i in range(BAR))

@@ -54,7 +54,7 @@ def groups(attempts: Sequence[PastAttempt], room: int) -> tuple[list[HistoryGrou
         means = (
             mean([one.row.duration_ms for one in of]),
             mean([one.tokens for one in of]),
-            mean([one.row.cost for one in of]),
+            mean([one.row.price for one in of]),
         )
         found.append(HistoryGroup(states[-1], states.count("passed") / len(of), *means))
     return found, per
@@ -155,7 +155,7 @@ def row_line(one: PastAttempt, changed: str, reason: str, width: int, *, here: b
         gap = "" if not words else "· " if words[-1].text.endswith(" ") else " · "
         words.append(Span(gap + reason, "muted"))
     tokens = "" if one.tokens is None else f"{one.tokens:,}"
-    taken = (duration(one.row.duration_ms), tokens, cost(one.row.cost))
+    taken = (duration(one.row.duration_ms), tokens, cost(one.row.price))
     when = time.strftime("%d %b %H:%M", time.localtime(one.row.started_at or 0))
     return _columns(width, state, when, *taken, tuple(words))
 

@@ -199,6 +199,8 @@ def summary_lines(
     lines.append(told)
     if comparison.rules_differ:
         lines.append((Span(comparison.rules_differ, "note"),))
+    if comparison.cached_words:
+        lines.append((Span(comparison.cached_words, "note"),))
     taken = usual_line(comparison)
     return [fit(line, width) for line in (*lines, *([taken] if taken else []))]
 

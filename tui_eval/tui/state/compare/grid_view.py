@@ -368,7 +368,7 @@ def figure_of(cell: CaseRow, figure: str) -> str:
     """The figure of a cell that was chosen; empty where it is not known."""
     match figure:
         case "cost":
-            return cost(cell.cost)
+            return "cached" if cell.cached else cost(cell.cost)
         case "score":
             return f"{cell.score:.2f}" if cell.score is not None else ""
         case "tokens":

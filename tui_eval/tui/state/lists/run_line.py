@@ -321,12 +321,12 @@ def _point(one: RunLine) -> Point:
         run.id,
         run.started_at,
         one.pass_rate,
-        per_known(run.cost, run.cost_of, one.judged),
+        per_known(run.price, run.cost_of, one.judged),
         one.latency_ms,
         per_known(tokens, run.tokens_of, one.judged),
-        run.cost,
+        run.price,
         tokens,
-        run.took,
+        None if run.cached else run.took,
         next((name for name, number in outcomes if number), ""),
         tuple(
             (name, f"of {known:,} known")

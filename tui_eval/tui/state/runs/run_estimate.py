@@ -188,7 +188,7 @@ def _one(history: Sequence[CaseHistory], who: Who) -> _Usual:
     costs = [
         past.cost / _attempts(past)
         for past in own
-        if past.cost or (past.cost is not None and not past.judges and not past.cached)
+        if past.cost is not None and not past.cached and (past.cost or not past.judges)
     ]
     judging = [
         past.judge_cost / _attempts(past)
