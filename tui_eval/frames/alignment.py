@@ -290,6 +290,20 @@ def turned_around(pairs: list[ColumnPair]) -> tuple[str, bool] | None:
     return None
 
 
+def sorted_alike(pairs: list[ColumnPair]) -> str | None:
+    """Of rows that are the same in another order, the column by which both sides are sorted the same way, so that only rows
+    that share its value stand elsewhere; None: there is none."""
+    found = ""
+    most = 1
+    for one in pairs:
+        e, a = (one.expected.series, one.actual.series)
+        if e is None or a is None or e.dtype != a.dtype or not most < e.n_unique() < len(e):
+            continue
+        if any(e.is_sorted(descending=way) and a.is_sorted(descending=way) for way in (True, False)):
+            found, most = one.name, e.n_unique()
+    return found or None
+
+
 _MOST_SORTED = 200_000
 
 

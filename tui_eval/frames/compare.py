@@ -147,14 +147,16 @@ def _compare(
 
 def _order_text(pairs: list[ColumnPair], settings: ComparisonSettings, lengths: tuple[int, int]) -> str:
     """Rows that are the same in another order, in one line: cell by cell they would all differ."""
-    from tui_eval.frames.alignment import turned_around
-    from tui_eval.frames.diagnosis.finding import sorted_words
+    from tui_eval.frames.alignment import sorted_alike, turned_around
+    from tui_eval.frames.diagnosis.finding import name_of, sorted_words
     from tui_eval.frames.difference import Difference
 
     if (turned := turned_around(pairs)) is not None:
         return f"the same rows in another order: {sorted_words(*turned)}"
     moved = len(Difference(pairs, [one.name for one in pairs], [], *lengths, settings).moved())
-    return f"the same rows in another order: {moved:,} of {lengths[0]:,} stand elsewhere"
+    shared = sorted_alike(pairs)
+    among = f", among rows that share {name_of(shared)}" if shared is not None else ""
+    return f"the same rows in another order: {moved:,} of {lengths[0]:,} stand elsewhere{among}"
 
 
 def _side(value: Any) -> tuple[Any, dict[str, str], bool, tuple[str, ...]]:

@@ -1005,6 +1005,17 @@ def test_rows_that_are_sorted_the_other_way_say_so(most: str) -> None:
     assert "sorted" not in (compare(mixed, rows, ordered).text or "sorted")
 
 
+def test_rows_in_another_order_that_share_a_value_say_so() -> None:
+    rows = [{"id": place, "n": n} for place, n in enumerate((9, 9, 7, 7, 7, 2))]
+    other = [rows[at] for at in (1, 0, 4, 2, 3, 5)]
+    ordered = ComparisonSettings(ordered=True)
+    assert compare(other, rows, ordered).text == (
+        "the same rows in another order: 2 of 6 stand elsewhere, among rows that share n"
+    )
+    assert diagnose(rows, other, ordered).lines == ["the same rows in another order: those that share n"]
+    assert "share" not in (compare([*rows[2:], *rows[:2]], rows, ordered).text or "share")
+
+
 def test_a_floor_of_losses_is_neither_cut_off_nor_rounded() -> None:
     rows = SHOP.select("id", (c.price - 50).round(2).alias("gain"))
     (line,) = diagnose(rows, rows.with_columns(c.gain.floor())).lines[:1]

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from tui_eval.frames.alignment import turned_around
+from tui_eval.frames.alignment import sorted_alike, turned_around
 from tui_eval.frames.comparison_rules import ComparisonSettings
 from tui_eval.frames.diagnosis.changes import ValueChange
 from tui_eval.frames.diagnosis.conditions import Condition, separate
@@ -224,6 +224,8 @@ def _candidates(facts: _Facts) -> Iterator[_Candidate]:
         moved = len(difference.moved())
         turned = turned_around(list(difference.pairs.values()))
         columns, said = ((turned[0],), {"descending": turned[1]}) if turned is not None else ((), {})
+        if turned is None and (shared := sorted_alike(list(difference.pairs.values()))) is not None:
+            columns = (shared,)
         yield _Candidate(Finding("order", columns, moved, moved, said), facts.total, 1.0)
 
 

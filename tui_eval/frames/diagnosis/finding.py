@@ -251,11 +251,11 @@ def _other_end(finding: Finding) -> str:
 
 def _order(finding: Finding) -> str:
     words = "the same rows in another order"
-    return (
-        f"{words}: {sorted_words(finding.columns[0], finding.parameters['descending'])}"
-        if finding.columns
-        else words
-    )
+    if not finding.columns:
+        return words
+    if "descending" not in finding.parameters:
+        return f"{words}: those that share {name_of(finding.columns[0])}"
+    return f"{words}: {sorted_words(finding.columns[0], finding.parameters['descending'])}"
 
 
 def _rounded(finding: Finding) -> str:
