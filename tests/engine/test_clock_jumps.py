@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import time
 from pathlib import Path
 
@@ -123,3 +124,68 @@ async def test_going_on_with_a_run_after_the_clock_was_set_back(
     assert second.started_at > first.started_at
     info = reader.info()
     assert info.finished_at is not None and info.finished_at > info.started_at
+
+
+async def interrupted(root: Path) -> Path:
+    active = await asyncio.to_thread(prepare, RunRequest(paths=[str(root)], concurrency=1))
+    assert active.writer is not None
+    running = asyncio.create_task(active.execute())
+    await until(lambda: RunReader(active.writer.folder).attempts()[1].state == "running")
+    await active.runner.interrupt()
+    await running
+    return active.writer.folder
+
+
+@pytest.mark.parametrize("ahead", [7200.0, 10 * 86_400.0])
+@pytest.mark.parametrize("rebuilt_after", [0.0, 1.5])
+async def test_an_old_run_that_went_on_while_the_clock_was_ahead_does_not_stay_the_newest(
+    project, monkeypatch: pytest.MonkeyPatch, ahead: float, rebuilt_after: float
+) -> None:
+    """Also where the index is built anew when that time has come. The older result of it stays where it was."""
+    slow = "default: {steps: [{wait: 0.2}, {say: ok}]}\nrate: 2000\n"
+    root = project(suite=SUITE % "ok", script=slow)
+    wall = Wall(monkeypatch)
+    old = await interrupted(root)
+    between = await run(root)
+    wall.ahead = ahead
+    assert await (await asyncio.to_thread(resume, old)).execute() == "finished"
+    for file in old.iterdir():
+        os.utime(file, (WALL() + ahead, WALL() + ahead))
+    wall.ahead = 0.0
+    index = Index(root)
+
+    def known(name: str) -> list[str]:
+        return [one.run_id for one in index.latest()[f"suite.yaml::{name}"]]
+
+    assert known("two") == [old.name, between.name], "it was run last"
+    index.rebuild()
+    assert known("two") == [old.name, between.name]
+    last = await run(root)
+    wall.ahead = ahead * rebuilt_after
+    for rebuild in (False, True):
+        if rebuild:
+            index.rebuild()
+        assert known("two") == [last.name, old.name, between.name]
+        assert known("one") == [last.name, between.name, old.name]
+    newest = await run(root)
+    assert known("two")[:2] == [newest.name, last.name]
+
+
+async def test_a_run_that_goes_on_after_another_under_a_clock_that_was_ahead_comes_after_it(
+    project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    slow = "default: {steps: [{wait: 0.2}, {say: ok}]}\nrate: 2000\n"
+    root = project(suite=SUITE % "ok", script=slow)
+    wall = Wall(monkeypatch)
+    ahead = 10 * 86_400.0
+    first, second = await interrupted(root), await interrupted(root)
+    wall.ahead = ahead
+    await (await asyncio.to_thread(resume, first)).execute()
+    for file in first.iterdir():
+        os.utime(file, (WALL() + ahead, WALL() + ahead))
+    wall.ahead = 0.0
+    await (await asyncio.to_thread(resume, second)).execute()
+    wall.ahead = 2 * ahead
+    index = Index(root)
+    index.rebuild()
+    assert [one.run_id for one in index.latest()["suite.yaml::two"]] == [second.name, first.name]

@@ -49,7 +49,7 @@ from tui_eval.guard.trust import Trust, fingerprint
 from tui_eval.guard.trust_store import agreed, trust_for
 from tui_eval.model import Attempt, Case, Problem, Suite
 from tui_eval.store import judged_under, missing_cases, shard_runs
-from tui_eval.store.index import Index
+from tui_eval.store.index import Index, seen_ahead
 from tui_eval.store.linked import family
 from tui_eval.store.reader import RunReader
 from tui_eval.store.run_folders import Store, StoreError
@@ -555,6 +555,7 @@ def new_writer(
         },
         scripted=any(job.spec is not None and job.spec.type == "scripted" for job in jobs),
     )
+    info.provenance |= seen_ahead(store, info, started_at)
     folder = store.create_folder(run_id)
     try:
         return RunWriter(folder, info)

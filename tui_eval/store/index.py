@@ -4,7 +4,8 @@ It holds nothing that the runs' folders do not: a run missing in it is read from
 damaged index is thrown away and built again.
 
 Results are in the order of their ends. An end that is ahead of the clock was recorded while the clock was ahead, and is
-no time: such a result counts as of when the run after it began, else as of when the index saw that.
+no time: such a result counts as of when the run after it began, else as of when the index saw that. A run that begins, or
+goes on, keeps which ends were ahead of its clock then (`seen_ahead`): later they are no more, and say nothing of it.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from array import array
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from hashlib import blake2b
+from math import isfinite
 from pathlib import Path
 from typing import Any, Literal
 
@@ -53,7 +55,8 @@ CREATE TABLE runs (
     errors INTEGER NOT NULL, cancelled INTEGER NOT NULL, cost REAL, linked_to TEXT,
     cached INTEGER NOT NULL, saved REAL, stepped INTEGER NOT NULL, paused_for REAL NOT NULL, merged TEXT NOT NULL,
     cost_of INTEGER NOT NULL, tokens_of INTEGER NOT NULL, only_case TEXT NOT NULL, only_suite TEXT NOT NULL, rules TEXT NOT NULL,
-    judge_tokens INTEGER, judge_cost REAL, judge_cached INTEGER NOT NULL, last_end REAL NOT NULL,
+    judge_tokens INTEGER, judge_cost REAL, judge_cached INTEGER NOT NULL, ahead TEXT NOT NULL,
+    went_on_after TEXT NOT NULL, last_end REAL NOT NULL,
     case_set BLOB NOT NULL, written INTEGER NOT NULL) WITHOUT ROWID;
 CREATE TABLE case_sets (digest BLOB PRIMARY KEY, marks BLOB NOT NULL) WITHOUT ROWID;
 CREATE TABLE results (
@@ -404,6 +407,12 @@ def _in_memory(known: sqlite3.Connection | None = None) -> sqlite3.Connection:
 def _written(folder: Path) -> int:
     """Another number where a run's database is not as it was: when it was written last, and how large it is; its log, and
     where it is kept instead, count."""
+    newest, size = _touched(folder)
+    return newest ^ size
+
+
+def _touched(folder: Path) -> tuple[int, int]:
+    """When a run's database was written last (nanoseconds), and its size."""
     place = moved_to(folder) or folder
     newest = size = 0
     for name in (DATABASE, f"{DATABASE}-wal"):
@@ -411,7 +420,7 @@ def _written(folder: Path) -> int:
             found = os.stat(place / name)
             if found.st_size:  # to look at a run makes an empty log
                 newest, size = max(newest, found.st_mtime_ns), size + found.st_size
-    return newest ^ size
+    return newest, size
 
 
 def _forget(connection: sqlite3.Connection, run_id: str) -> None:
@@ -445,11 +454,22 @@ def _mend_times(connection: sqlite3.Connection) -> None:
     Raises:
         sqlite3.OperationalError: the index cannot be written.
     """
+    seen = sorted(
+        one
+        for (ahead,) in connection.execute("SELECT ahead FROM runs WHERE ahead != ''")
+        for one in json.loads(ahead)
+    )
+    for moment, run_id, first, last in seen:
+        which = (moment, run_id, moment, first - 1.0, last + 1.0)
+        where = "run_id = ? AND finished_at > ? AND finished_at BETWEEN ? AND ?"
+        if connection.execute(f"SELECT 1 FROM results WHERE {where} LIMIT 1", which[1:]).fetchone():
+            connection.execute(f"UPDATE results SET finished_at = ? WHERE {where}", which)
     now = {"now": time.time()}
     if connection.execute("SELECT 1 FROM runs WHERE last_end > :now LIMIT 1", now).fetchone() is None:
         return
     begun = (
-        "SELECT min(started_at) FROM runs WHERE id > results.run_id AND started_at <= :now AND merged = ''"
+        "SELECT min(started_at) FROM runs WHERE started_at <= :now AND merged = '' AND id > max(results.run_id,"
+        " (SELECT went_on_after FROM runs AS own WHERE own.id = results.run_id))"
     )
     connection.execute("BEGIN IMMEDIATE")
     with _undone(connection):
@@ -481,6 +501,54 @@ def _once(rows: Iterable[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
     if instead:
         return [(*row[:-1], instead.get((*row[1:4], row[-1]), row[-1])) for row in found]
     return found
+
+
+_AHEAD, _AFTER = "seen_ahead", "went_on_after"
+"""Under which the provenance of a run keeps what the clock that it began, or went on, by says of other runs."""
+
+
+def seen_ahead(store: Store, info: RunInfo, moment: float, *, goes_on: bool = False) -> dict[str, Any]:
+    """What a run that begins or goes on at this moment keeps in its provenance: results of other runs that ended later
+    than that, under another clock, as `(moment, run, first end, last end)`; of one that goes on, the newest run there
+    is, which its results come after. Only runs that were written later are read."""
+    kept = _ahead(info)
+    found: list[Any] = json.loads(kept) if kept else []
+    newest = ""
+    for folder in store.run_folders():
+        newest = newest or folder.name
+        if folder.name == info.id or _touched(folder)[0] / 1e9 < moment + 1.0 or is_alive(folder):
+            continue
+        with contextlib.suppress(StoreError, OSError), contextlib.closing(RunReader(folder)) as reader:
+            ends = [
+                end
+                for row in reader.attempts()
+                if row.state == "done"
+                and (end := (row.started_at or 0.0) + (row.duration_ms or 0.0) / 1000) > moment
+            ]
+            if ends:
+                found.append([moment, folder.name, min(ends), max(ends)])
+    after = {_AFTER: newest} if goes_on and newest > info.id else {}
+    return {**({_AHEAD: found} if found else {}), **after}
+
+
+def _ahead(info: RunInfo) -> str:
+    """What a run has `seen_ahead`, as JSON; empty where that is nothing, or cannot be."""
+    given = info.provenance.get(_AHEAD)
+    found = [one for one in given if _is_seen(one, info)] if isinstance(given, list) else []
+    return json.dumps(found) if found else ""
+
+
+def _is_seen(one: Any, info: RunInfo) -> bool:
+    """A record may come from anywhere: a run says nothing of what was before it."""
+    if not (isinstance(one, list) and len(one) == 4 and isinstance(one[1], str)):
+        return False
+    times = (one[0], one[2], one[3])
+    return all(type(at) in (int, float) and isfinite(at) for at in times) and one[0] >= info.started_at - 1.0
+
+
+def _went_on_after(info: RunInfo) -> str:
+    given = info.provenance.get(_AFTER)
+    return given if isinstance(given, str) else ""
 
 
 def _time_in(run_id: str) -> float:
@@ -653,7 +721,7 @@ def _values(
         cost_of, tokens_of, name_of_cases(named), suites.pop() if len(suites) == 1 else "", other_rules(info),
         figures.total([judges.judge_tokens], "tokens of the judges"),
         figures.amount(judges.judge_cost, "cost of the judges"), judges.judge_cached,
-        max((result[7] for result in results), default=0.0), digest,
+        _ahead(info), _went_on_after(info), max((result[7] for result in results), default=0.0), digest,
     )  # fmt: skip
     return run, results, marks
 

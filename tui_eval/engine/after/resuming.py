@@ -41,6 +41,7 @@ from tui_eval.guard.spelling import some_of
 from tui_eval.guard.trust import Trust
 from tui_eval.guard.trust_store import trust_for
 from tui_eval.model import Attempt, Case, Problem, Suite
+from tui_eval.store.index import seen_ahead
 from tui_eval.store.missing_cases import is_only_named
 from tui_eval.store.printed_commands import by_typing, rescore_command, resume_command, run_command
 from tui_eval.store.reader import RunReader
@@ -154,6 +155,7 @@ def resume(
     earlier = recall(environment, folder, jobs)
     environment.begin(_runs_again(info, attempts))
     changes = _changes(info, rows, attempts, jobs, loaded, config, trust)
+    info.provenance |= seen_ahead(Store(config.root), info, time.time(), goes_on=True)
     writer = RunWriter(folder, info)
     for ref, model in renamed.items():
         writer.model(ref, model)
