@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import time
 from pathlib import Path
 
 import polars as pl
@@ -311,6 +312,8 @@ async def test_history_shows_attempts_and_opens_one(tmp_path: Path, size: tuple[
         assert isinstance(tab, HistoryTab)
         await until(pilot, lambda: tab.table.row_count == 2)
         await sees(pilot, "1 of 2 passed", "here")
+        begun = [time.localtime(one.row.started_at) for one in tab.table.rows]
+        await sees(pilot, *(time.strftime("%d %b %H:%M:%S ", one) for one in begun))
         await until(pilot, lambda: app.focused is tab.table)
         await pilot.press("g")
         await sees(pilot, "answer")

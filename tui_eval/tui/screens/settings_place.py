@@ -63,7 +63,7 @@ def settings_paragraphs(
     shown += [
         ("text", ""),
         ("key", f"theme\x00{_one_line(now.theme)} ({by_file})"),
-        ("key", f"profile\x00{now.frames} frames a second, {profile}"),
+        ("key", f"profile\x00{now.frames} frames a second for keys, ten for what streams; {profile}"),
         (
             "key",
             f"notify\x00{_one_line(settings.notify) or 'the bell only; a command here runs when a run ends'}",

@@ -319,7 +319,7 @@ def _facts(one: CompareChoice, who_first: bool) -> Line:
     """An attempt in a line; whose it is first where that tells it from the other."""
     outcome = one.row.outcome or "error"
     who = one_line(column_label(one.agent, one.model))
-    told = [time.strftime("%d %b %H:%M", time.localtime(one.row.started_at or 0))]
+    told = [time.strftime("%d %b %H:%M:%S", time.localtime(one.row.started_at or 0))]
     told += [f"attempt {one.row.attempt}", duration(one.row.duration_ms)]
     told = list(filter(None, [who, *told] if who_first else [*told, who]))
     return (

@@ -156,7 +156,7 @@ def row_line(one: PastAttempt, changed: str, reason: str, width: int, *, here: b
         words.append(Span(gap + reason, "muted"))
     tokens = "" if one.tokens is None else f"{one.tokens:,}"
     taken = (duration(one.row.duration_ms), tokens, cost(one.row.price))
-    when = time.strftime("%d %b %H:%M", time.localtime(one.row.started_at or 0))
+    when = time.strftime("%d %b %H:%M:%S", time.localtime(one.row.started_at or 0))
     return _columns(width, state, when, *taken, tuple(words))
 
 
@@ -164,7 +164,7 @@ def _columns(width: int, state: str, when: str, took: str, tokens: str, money: s
     money = f" {money:>8}" if width >= NARROW else ""
     line: Line = (
         Span(f"{GLYPHS.get(state, ' ')} {state:<7}"[: 9 if width >= NARROW else 1], state),
-        Span(f" {when:<12} {took:>10} {tokens:>8}{money}  ", "muted"),
+        Span(f" {when:<15} {took:>7} {tokens:>8}{money}  ", "muted"),
     )
     return (*line, *fit(last, max(width - width_of(line), 4)))
 
