@@ -25,11 +25,13 @@ class List:
 
     def __init__(self) -> None:
         self.cases = Tree([], [], 0, {}, {})
-        self.cursor = self.top = 0
+        self.cursor = self.top = self.window = 0
         self.touched = False
         self.current_line: Any = None
         self.timers: list[tuple[float, Callable[[], Any]]] = []
         """What its screen was asked to call later."""
+        self.threads: list[Callable[[], Any]] = []
+        """What was given to a thread."""
 
     def set_timer(self, delay: float, callback: Callable[[], Any]) -> object:
         self.timers.append((delay, callback))
@@ -72,13 +74,18 @@ class Source:
 
 def parts(source: Source | None = None) -> tuple[ListArrangement, ListFinder, Any, list[str]]:
     said: list[str] = []
+    cases = List()
+
+    def thread(work: Callable[[], Any], take: Callable[[Any], Any], name: str) -> None:
+        cases.threads.append(lambda: take(work()))
+
     services: Any = SimpleNamespace(
+        tasks=SimpleNamespace(thread=thread),
         state=SimpleNamespace(token=1),
         notices=SimpleNamespace(say=said.append),
         settings=SimpleNamespace(filters={}),
         memory=SimpleNamespace(filters={}),
     )
-    cases = List()
     screen: Any = SimpleNamespace(
         case_list=cases,
         has=lambda *_: True,
@@ -218,6 +225,33 @@ def test_a_failure_that_passes_now_is_seen_for_a_moment_and_folds_away(
     callback()
     assert len(lines(cases)) < len(before) and "fold" in lines(cases)
     assert not arrangement.view.held and len(cases.timers) == 1
+
+
+@pytest.mark.parametrize("when", ["before the rows are made", "after they were made"])
+def test_a_failure_that_passes_while_a_thread_makes_the_rows_is_seen_for_a_moment(
+    clock: list[float], when: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As where there are few cases: it folded away at once."""
+    source = Failures(3)
+    arrangement, _, cases, _ = parts(source)
+    before = lines(cases)
+    source.become(arrangement, "running")
+    monkeypatch.setattr(list_arrangement, "MANY", 2)
+    threads = cases.threads
+    arrangement.remake()
+    source.outcomes = dict.fromkeys(source.outcomes, "passed")
+    if when == "after they were made":
+        arrangement.replace_some(source.outcomes)
+    while threads:
+        threads.pop(0)()
+    assert lines(cases) == before
+    [(delay, callback)] = cases.timers
+    assert delay == A_MOMENT
+    clock[0] += A_MOMENT
+    callback()
+    while threads:
+        threads.pop(0)()
+    assert "fold" in lines(cases) and not arrangement.view.held
 
 
 @pytest.mark.parametrize(("many", "before"), [(AT_A_GLANCE + 1, "failed"), (3, "waiting")])

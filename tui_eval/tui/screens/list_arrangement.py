@@ -111,9 +111,7 @@ class ListArrangement:
         """Before lines are made anew; says whether the cursor stays on its case."""
         for key in self._settled(self.view, self.rows, self._here(), self._just_mended()):
             del self.view.held[key]
-        if self._moment is None and (mended := self._just_mended()):
-            wait = max(self._mended[key] for key in mended) + A_MOMENT - monotonic()
-            self._moment = self._screen.set_timer(wait, self._moment_passed)
+        self._fold_in_a_moment()
         return self._screen.case_list.touched if self._floats else True
 
     def remake(self) -> None:
@@ -132,23 +130,30 @@ class ListArrangement:
         if self.rows:
             self._screen.rebuilt()  # that more is to come
 
-        def work() -> tuple[dict[str, CaseRow], Tree]:
+        def work() -> tuple[dict[str, CaseRow], Tree, Set[str]]:
             with undisturbed():
                 entries = {entry.key: entry for entry in make()}
-                hold(view, old, entries)
-                for key in self._settled(view, entries, here, mended):
+                fresh = hold(view, old, entries)
+                seen = mended | fresh
+                if len(seen) > AT_A_GLANCE:
+                    seen = set()
+                for key in self._settled(view, entries, here, seen):
                     del view.held[key]
-                return entries, build(entries.values(), suites, view)
+                return entries, build(entries.values(), suites, view), fresh
 
-        def take(made: tuple[dict[str, CaseRow], Tree]) -> None:
+        def take(made: tuple[dict[str, CaseRow], Tree, Set[str]]) -> None:
             if arrangement != self._arrangement or not self._screen.has("CaseList"):
                 return
             self._at_work = 0
             late, self._late = self._late or set(), None
             self.rows, self._token = made[0], token
             self.view.held.update(view.held)
+            self._mended.update(dict.fromkeys(made[2] - self._mended.keys(), monotonic()))
+            self._fold_in_a_moment()
             self._take(made[1], keep)
-            moved = self._replace(self._source.some(late))
+            # What came out while the thread was at work is seen for its moment, too.
+            moved = not self._just_mended() <= view.held.keys()
+            moved = self._replace(self._source.some(late)) or moved
             if self._others:
                 self.remake()
             elif moved:
@@ -275,10 +280,12 @@ class ListArrangement:
 
     def _hold(self, old: Mapping[str, CaseRow], new: Mapping[str, CaseRow]) -> None:
         """Let what changed stay in its place, and remember which failures are none any more."""
-        hold(self.view, old, new)
-        for key in self.view.held.keys() & new.keys() & old.keys():
-            if _mended(self.view.held[key], old[key], new[key]):
-                self._mended[key] = monotonic()
+        self._mended.update(dict.fromkeys(hold(self.view, old, new), monotonic()))
+
+    def _fold_in_a_moment(self) -> None:
+        if self._moment is None and (mended := self._just_mended()):
+            wait = max(self._mended[key] for key in mended) + A_MOMENT - monotonic()
+            self._moment = self._screen.set_timer(wait, self._moment_passed)
 
     def _just_mended(self) -> Set[str]:
         """Keys of the failures that are none any more since a moment; none where these are many."""
@@ -449,9 +456,9 @@ def pause_after(cost: float, least: float) -> float:
     return max(least, min(20 * cost, LONGEST_PAUSE))
 
 
-def hold(view: View, old: Mapping[str, CaseRow], new: Mapping[str, CaseRow]) -> None:
+def hold(view: View, old: Mapping[str, CaseRow], new: Mapping[str, CaseRow]) -> set[str]:
     """Let cases stay where they are that lose their place by what has become of them, or may do so when a failure
-    that is run again has ended."""
+    that is run again has ended. Returns the failures that are none any more."""
     for key, entry in new.items():
         before = old.get(key)
         if before is None or (before.status, before.flaky, before.note) == (
@@ -465,6 +472,8 @@ def hold(view: View, old: Mapping[str, CaseRow], new: Mapping[str, CaseRow]) -> 
             had and not has for had, has in zip(view.place(before), view.place(entry), strict=True)
         ):
             view.held.setdefault(key, urgency(before))
+    both = view.held.keys() & new.keys() & old.keys()
+    return {key for key in both if _mended(view.held[key], old[key], new[key])}
 
 
 def _mended(urgency_before: int, old: CaseRow, new: CaseRow) -> bool:
