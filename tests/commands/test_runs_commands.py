@@ -17,7 +17,8 @@ from tests.commands.conftest import Cli
 from tests.support.live_run import LiveRun
 from tests.tui.screens.test_runs_screen import write_runs, write_suite_run
 from tui_eval.commands import output
-from tui_eval.commands.recorded_runs import runs_text
+from tui_eval.commands.recorded_runs import attempt_text, runs_text
+from tui_eval.model import Attempt, Verdict
 from tui_eval.reports.console_table import RunTable
 from tui_eval.store.index import Index
 from tui_eval.store.reader import RunReader
@@ -269,3 +270,11 @@ def test_that_nothing_failed_is_not_said_of_runs_that_cannot_be_read(cli: Cli, p
         f"not known is that of a run that cannot be read: {folder.name} (tui-eval runs says why)"
         in result.err
     )
+
+
+def test_show_says_what_a_scripts_result_consists_of() -> None:
+    parts = [{"pass": False, "score": 0, "reason": "too\nlong"}, {"pass": True, "reason": None}]
+    verdict = Verdict("javascript", passed=False, reason="1 of 2", parts=parts)
+    shown = attempt_text(Attempt("s::a", 1, "failed", verdicts=[verdict]), "a").splitlines()
+    at = shown.index("✗ javascript text: 1 of 2")
+    assert shown[at + 1].startswith("    ✗ too") and "long" in shown[at + 1] and shown[at + 2] == "    ✓"

@@ -187,6 +187,11 @@ def attempt_text(
         beside = (usual or {}).get(verdict.type)
         more = f"  {beside}" if beside else ""
         lines.append(f"{word} {verdict.type} {verdict.target}: {verdict.reason}{more}")
+        for part in verdict.parts or ():
+            said = clip(str(part.get("reason") or ""), 500)
+            lines.append(
+                f"    {'✓' if part.get('pass') is True else '✗'} {visible(said, newlines=False)}".rstrip()
+            )
     if attempt.outcome != "passed":
         told = _rows(attempt, folder)
         in_words = attempt.data.comparison if attempt.data is not None else None
