@@ -43,7 +43,7 @@ from tui_eval.store.schema import Asked, CaseHistory, RunInfo, RunSummary, Store
 from tui_eval.store.shard_runs import shard_words
 from tui_eval.store.summary import CaseSummary, RunSums, summarise
 
-_VERSION = 19
+_VERSION = 20
 _KEPT_PER_COLUMN = 12
 _BUSY_SECONDS = 10.0
 _NAMED = 3
