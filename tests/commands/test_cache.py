@@ -117,6 +117,25 @@ def test_a_cached_run_is_no_cheaper_than_the_one_that_was_paid(cli: Cli, asked: 
     assert found["cached"] == [0, 2] and found["usual"]["cost"][0] == pytest.approx(found["usual"]["cost"][1])
 
 
+def test_sums_of_what_was_cached_stand_in_results_and_come_back_from_every_kind(
+    cli: Cli, asked: Path
+) -> None:
+    cli("run", ".", "--cache", "-o", "first.json")
+    cli("run", ".", "--cache", "-o", "again.json", "-o", "again.promptfoo.json")
+    paid, known = (json.loads(Path(f"{name}.json").read_text()) for name in ("first", "again"))
+    saved = {"total_cached": 2, "total_saved": pytest.approx(paid["summary"]["total_cost"])}
+    for sums in (known["summary"], known["by_model"][0]):
+        assert {name: sums[name] for name in saved} == saved
+    assert [one["cached"] for one in known["cases"]] == [1, 1]
+    assert not any("total_cached" in sums for sums in (paid["summary"], paid["by_model"][0]))
+    shown = cli("show", "again.promptfoo.json").out
+    assert re.search(r"2 cached, \$\d\.\d{4} saved", shown) and "passed cached" in shown
+    cli("export", "again.promptfoo.json", "-o", "back.json")
+    assert json.loads(Path("back.json").read_text())["summary"] == known["summary"]
+    classic = cli("run", ".", "--cache", "--report", "classic").out
+    assert re.search(r"^Cached:  2, \$\d\.\d{4} saved$", classic, re.MULTILINE)
+
+
 def test_assertions_are_judged_anew(cli: Cli, asked: Path, server: Priced) -> None:
     cli("run", ".", "--cache")
     (asked / "suite.yaml").write_text(SUITE.replace("delta", "gamma"), "utf-8")

@@ -78,6 +78,9 @@ class ClassicProgress(Progress):
             self._close()
         runs = max((job.attempts for job in self._jobs), default=1)
         say(report(self._results, runs))
+        if known := [one for attempts in self._attempts.values() for one in attempts if one.cached]:
+            saved = [one.saved for one in known if one.saved is not None]
+            say(f"Cached:  {len(known):,}{f', ${sum(saved):,.4f} saved' if saved else ''}")
         if left := len(self._jobs) - len(self._results):
             say(f"Not run: {left}")
 

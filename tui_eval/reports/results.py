@@ -31,6 +31,8 @@ Result = dict[str, Any]
 
 _JUDGING = {"judge_tokens": "tokens", "judge_cost": "cost"}
 """What is summed of a result's `judging`."""
+_KNOWN = {"judge_cached": "cached", "judge_saved": "saved"}
+"""The same of judges' answers that were in the cache."""
 
 
 class _Totals:
@@ -39,7 +41,7 @@ class _Totals:
     def __init__(self) -> None:
         self.attempts = self.passed = 0
         self._sums: dict[str, Any] = dict.fromkeys(
-            ("tokens", "cost", "duration_ms", "tool_call_count", *_JUDGING), 0
+            ("tokens", "cost", "duration_ms", "tool_call_count", "cached", "saved", *_JUDGING, *_KNOWN), 0
         )
         self._judged = False
 
@@ -54,6 +56,8 @@ class _Totals:
             self._judged = True
             for key, name in _JUDGING.items():
                 self._sums[key] += judging[name] or 0
+            for key, name in _KNOWN.items():
+                self._sums[key] += judging.get(name) or 0
 
     def entry(self) -> dict[str, Any]:
         """As nao's `summary`. A sum is 0 where nothing is known, and None where it is no figure that other programs can hold."""
@@ -75,7 +79,13 @@ class _Totals:
 
     def judges(self) -> dict[str, Any]:
         """The sums of what judges took; empty where none was asked."""
-        return {f"total_{key}": self._sum(key) for key in _JUDGING} if self._judged else {}
+        asked = {f"total_{key}": self._sum(key) for key in _JUDGING} if self._judged else {}
+        known = {f"total_{key}": self._sum(key) for key in _KNOWN} if self._sums["judge_cached"] else {}
+        return asked | known
+
+    def cached(self) -> dict[str, Any]:
+        """How many attempts have answers from the cache, and what those cost when they were given; empty where none has."""
+        return {f"total_{key}": self._sum(key) for key in ("cached", "saved")} if self._sums["cached"] else {}
 
     def _sum(self, key: str) -> Any:
         found, name = self._sums[key], f"{key} of all attempts"
@@ -125,8 +135,9 @@ class Metrics:
         group.passed += bool(result.get("passed"))
 
     def summary(self) -> dict[str, Any]:
-        """Sums over all; `total_judge_tokens` and `total_judge_cost` are there where judges were asked."""
-        return self._all.entry() | self._all.judges()
+        """Sums over all; `total_judge_tokens` and `total_judge_cost` are there where judges were asked, what was in the
+        cache (`total_cached`, `total_saved`, `total_judge_cached`, `total_judge_saved`) where anything was."""
+        return self._all.entry() | self._all.cached() | self._all.judges()
 
     def by_model(self) -> list[dict[str, Any]]:
         """One entry a model: best pass rate first, then cheapest, then by name."""
@@ -145,6 +156,7 @@ class Metrics:
                     "pass_rate": round(sums["passed"] / sums["total"] * 100, 1),
                     "total_tokens": sums["total_tokens"],
                     "total_cost": None if sums["total_cost"] is None else round(sums["total_cost"], 6),
+                    **totals.cached(),
                     "total_duration_ms": sums["total_duration_ms"],
                     "avg_duration_ms": sums["avg_duration_ms"],
                     "total_tool_calls": sums["total_tool_calls"],
@@ -300,6 +312,7 @@ def _case(item: CaseSummary) -> dict[str, Any]:
         "pass_rate": item.pass_rate,
         "interval": list(item.interval),
         "flaky": item.flaky,
+        **({"cached": item.cached, "saved": item.saved} if item.cached else {}),
     }
 
 
@@ -395,8 +408,6 @@ def _rows_of(
         if attempt.trace is not None:
             made["trace"] = msgspec.to_builtins(attempt.trace)
         made |= more_of(case, case_row)
-        if row.cached:
-            made |= {"cached": True, "saved": row.saved}
         if row.id in notes:
             made["note"] = note_entry(notes[row.id])
         yield attempt, made
@@ -486,6 +497,7 @@ def result(attempt: Attempt, row: AttemptRow, case_row: StoredCase, case: Case) 
         "transcript": [_entry(entry) for entry in attempt.transcript],
         "started_at": attempt.started_at,
         **({"judging": judging_entry(attempt.judging)} if attempt.judging is not None else {}),
+        **({"cached": True, "saved": row.saved} if row.cached else {}),
     }
 
 

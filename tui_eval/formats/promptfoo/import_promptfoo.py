@@ -393,6 +393,7 @@ def row_of(
         "usage": {"input_tokens": usage.get("prompt"), "output_tokens": usage.get("completion"),
                   "cached_tokens": usage.get("cached")},
         "judging": _judging(usage.get("assertions")),
+        "cached": response.get("cached") is True,
         "assertions": [_assertion(one, within) for one, within in _parts(row)],
         "details": details,
         "transcript": _transcript(asked, text, error if outcome == "error" else None),
