@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import os
 import shutil
+import sqlite3
 import time
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from tests.commands.conftest import Cli
 from tui_eval.model import Attempt, Case
+from tui_eval.store import gathering
 from tui_eval.store.gathering import Gathering, holds_runs
 from tui_eval.store.reader import RunReader
 from tui_eval.store.run_folders import Store, StoreError
@@ -60,22 +64,22 @@ def seen(place: Path) -> tuple[str, str, int, int]:
 def test_shards_that_come_one_after_the_other_become_one_run(cli: Cli, shards: Path) -> None:
     bring(cli, shards, "1/2", "one")
     before = sorted(shards.rglob("*"))
-    gathering = Gathering(shards, waits=True)
-    state, note, first, ended = seen(gathering.place)
+    looked = Gathering(shards, waits=True)
+    state, note, first, ended = seen(looked.place)
     assert state == "paused" and "shard 2 missing" in note and 0 < first == ended < 8
-    reader = RunReader(gathering.place)
+    reader = RunReader(looked.place)
     stamp = reader.stamp()
-    assert gathering.look() and reader.stamp() == stamp  # nothing is new: viewers need not read
+    assert looked.look() and reader.stamp() == stamp  # nothing is new: viewers need not read
     reader.close()
     assert sorted(shards.rglob("*")) == before
-    gathering.start()
+    looked.start()
     bring(cli, shards, "2/2", "two")
-    wait_until(lambda: seen(gathering.place) == ("finished", "", 8, 8))
-    reader = RunReader(gathering.place)
+    wait_until(lambda: seen(looked.place) == ("finished", "", 8, 8))
+    reader = RunReader(looked.place)
     assert {reader.attempt(ref).response_text for ref in reader.ended()} == {"hi there"}  # type: ignore[union-attr]
     assert {row.case_id for row in reader.cases()} == {f"suite.yaml::case {n}" for n in range(8)}
     reader.close()
-    gathering.close()
+    looked.close()
 
 
 def test_show_export_and_plain_lines_take_a_folder_of_shards(cli: Cli, shards: Path) -> None:
@@ -89,6 +93,9 @@ def test_show_export_and_plain_lines_take_a_folder_of_shards(cli: Cli, shards: P
     assert cli("export", "shards", "-o", "all.json").code == 0
     plain = cli("shards")  # no terminal: as attach
     assert plain.code == 0 and plain.out.count("passed    case") == 8
+    for command in ("rescore", "resume"):
+        refused = cli(command, "shards")
+        assert refused.code == 4 and "merge them" in refused.err
 
 
 def test_what_a_shard_is_doing_is_seen_while_it_does_it(tmp_path: Path) -> None:
@@ -100,20 +107,20 @@ def test_what_a_shard_is_doing_is_seen_while_it_does_it(tmp_path: Path) -> None:
     writer.started(refs[0], 1.0)
     writer.live(refs[0], "assistant", "it is com")
     writer.flush()
-    gathering = Gathering(tmp_path / "shards", waits=False)
-    wait_until(lambda: gathering.look() and bool(RunReader(gathering.place).live()))
-    reader = RunReader(gathering.place)
+    looked = Gathering(tmp_path / "shards", waits=False)
+    wait_until(lambda: looked.look() and bool(RunReader(looked.place).live()))
+    reader = RunReader(looked.place)
     assert [row.text for row in reader.live()] == ["it is com"] and reader.info().state == "running"
     assert [row.state for row in reader.attempts()] == ["running", "waiting"]
     for ref in refs:
         writer.done(ref, Attempt("s::one", 1, "passed", "bot", response_text="it is coming"))
     writer.state("finished", 2.0)
     writer.close()
-    assert gathering.look() is False
+    assert looked.look() is False
     assert [row.outcome for row in reader.attempts()] == ["passed", "passed"] and not reader.live()
     assert reader.info().state == "finished"
     reader.close()
-    gathering.close()
+    looked.close()
 
 
 def test_a_shard_that_was_started_again_counts_once_and_what_is_of_another_plan_is_left_out(
@@ -121,10 +128,10 @@ def test_a_shard_that_was_started_again_counts_once_and_what_is_of_another_plan_
 ) -> None:
     for shard, name in (("1/2", "old"), ("1/2", "new"), ("2/2", "two"), ("1/3", "other")):
         bring(cli, shards, shard, name)
-    gathering = Gathering(shards, waits=True)
-    state, note, cases, ended = seen(gathering.place)
+    looked = Gathering(shards, waits=True)
+    state, note, cases, ended = seen(looked.place)
     assert (state, cases, ended) == ("finished", 8, 8) and "left out: " in note and "3" in note
-    gathering.close()
+    looked.close()
 
 
 def test_a_damaged_shard_is_called_that_and_not_only_missing(cli: Cli, shards: Path) -> None:
@@ -134,14 +141,112 @@ def test_a_damaged_shard_is_called_that_and_not_only_missing(cli: Cli, shards: P
     database.write_bytes(b"no database at all" * 1000)
     said = cli("show", shards).out
     assert "shard 2 missing" in said
-    assert f"left out: {database}: damaged: file is not a database" in said
-    gathering = Gathering(shards, waits=True)
+    assert f"left out: {database.parent.relative_to(shards)}: damaged: file is not a database" in said
+    looked = Gathering(shards, waits=True)
     try:
-        assert "left out" not in seen(gathering.place)[1]  # it may be one that is just being begun
-        gathering.look()
-        assert f"left out: {database}" in seen(gathering.place)[1]
+        assert "left out" not in seen(looked.place)[1]  # it may be one that is just being begun
+        looked.look()
+        assert f"left out: {database.parent.relative_to(shards)}" in seen(looked.place)[1]
     finally:
-        gathering.close()
+        looked.close()
+
+
+def damage_results(database: Path) -> None:
+    """Overwrite the page where the results begin: the facts and the cases stay readable."""
+    with closing(sqlite3.connect(database)) as connection:
+        size = connection.execute("PRAGMA page_size").fetchone()[0]
+        statement = "SELECT rootpage FROM sqlite_master WHERE name = 'bodies'"
+        page = connection.execute(statement).fetchone()[0]
+    with open(database, "r+b") as file:
+        file.seek((page - 1) * size)
+        file.write(b"\xff" * 200)
+
+
+def test_a_shard_that_is_damaged_in_its_middle_is_left_out_and_the_others_are_shown(
+    cli: Cli, shards: Path
+) -> None:
+    for number in (1, 2, 3):
+        bring(cli, shards, f"{number}/3", f"shard-{number}")
+    (database,) = (shards / "shard-2").rglob("run.db")
+    damage_results(database)
+    said = cli("show", shards)
+    assert said.code == 1 and "5 passed" in said.out and "3 not run, 8 total" in said.out
+    assert f"left out: {database.parent.relative_to(shards)}: damaged" in said.out
+    assert cli("export", shards, "-o", "all.json").code == 0
+    merged = cli("merge", shards)
+    assert merged.code == 4 and str(database) in merged.err
+
+
+@pytest.mark.parametrize("copied", ["over it", "in its place"])
+def test_a_shard_that_is_damaged_while_it_is_looked_at_hides_nothing_and_comes_back_when_it_is_copied_again(
+    cli: Cli, shards: Path, monkeypatch: pytest.MonkeyPatch, copied: str
+) -> None:
+    monkeypatch.setattr(gathering, "_AGAIN_SECONDS", 0.0)
+    for number in (2, 3):
+        bring(cli, shards, f"{number}/3", f"shard-{number}")
+    (database,) = (shards / "shard-2").rglob("run.db")
+    whole = database.read_bytes()
+    looked = Gathering(shards, waits=True)
+    try:
+        assert seen(looked.place)[3] == 4
+        damage_results(database)
+        bring(cli, shards, "1/3", "shard-1")
+        # What had been read before may be shown on; nothing new is kept from being shown.
+        looked.look()
+        assert seen(looked.place)[3] >= 5
+        database.write_bytes(b"no database at all" * 1000)
+        os.utime(database, (1, 1))
+        for _ in range(3):
+            looked.look()
+        state, note, _, ended = seen(looked.place)
+        assert state == "paused" and "left out: shard-2" in note and ended == 5
+        if copied == "over it":
+            database.write_bytes(whole)
+        else:
+            (database.parent / "new").write_bytes(whole)
+            (database.parent / "new").replace(database)
+        wait_until(lambda: looked.look() is False)
+        assert seen(looked.place) == ("finished", "", 8, 8)
+    finally:
+        looked.close()
+
+
+def test_a_shard_that_was_cut_off_is_taken_in_again_when_it_goes_on(cli: Cli, shards: Path) -> None:
+    bring(cli, shards, "1/2", "one")
+    bring(cli, shards, "2/2", "two")
+    (database,) = (shards / "two").rglob("run.db")
+    with closing(sqlite3.connect(database)) as connection, connection:
+        last = connection.execute("SELECT max(id) FROM attempts").fetchone()[0]
+        statement = "UPDATE attempts SET state = 'running', outcome = NULL, detail = 'asks' WHERE id = ?"
+        connection.execute(statement, (last,))
+        connection.execute("UPDATE meta SET value = replace(value, '\"finished\"', '\"running\"')")
+    looked = Gathering(shards, waits=True)
+    try:
+        state, note, cases, ended = seen(looked.place)
+        assert (state, cases, ended) == ("paused", 8, 7) and "1 case not run to the end" in note
+        with closing(RunReader(looked.place)) as reader:
+            assert [row.state for row in reader.attempts()].count("waiting") == 1  # nobody runs it
+        assert looked.look()
+        assert cli("resume", database.parent).code == 0
+        wait_until(lambda: looked.look() is False)
+        assert seen(looked.place) == ("finished", "", 8, 8)
+    finally:
+        looked.close()
+
+
+def test_of_a_shard_that_was_started_again_counts_the_same_when_looked_at_and_when_merged(
+    cli: Cli, shards: Path
+) -> None:
+    for shard, name in (("1/2", "one"), ("2/2", "two"), ("2/2", "again")):
+        bring(cli, shards, shard, name)
+    (database,) = (shards / "again").rglob("run.db")
+    with closing(sqlite3.connect(database)) as connection, connection:
+        connection.execute("UPDATE attempts SET state = 'waiting', outcome = NULL WHERE id > 1")
+        connection.execute("UPDATE meta SET value = replace(value, '\"finished\"', '\"running\"')")
+    shown = cli("show", shards)
+    merged = cli("merge", shards)
+    assert shown.code == merged.code == 0
+    assert "All 8 cases passed" in shown.out and "All 8 cases passed" in merged.out
 
 
 def test_a_folder_of_suites_or_of_nothing_is_none_of_runs(cli: Cli, project: Path) -> None:

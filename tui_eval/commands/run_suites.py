@@ -50,7 +50,7 @@ from tui_eval.store.printed_commands import rescore_command, resume_command
 from tui_eval.store.reader import RunReader
 from tui_eval.store.run_folders import DATABASE, Store, StoreError
 from tui_eval.store.schema import AttemptRow, RunInfo
-from tui_eval.store.shard_runs import shard_words
+from tui_eval.store.shard_runs import LOOKED_AT, is_looked_at, shard_words
 from tui_eval.store.summary import summarise
 
 
@@ -86,6 +86,8 @@ def resume_run(reference: str, overrides: RunRequest, display: str, outputs: Seq
         folder = find_run(reference)
     except StoreError as error:
         raise CommandError(str(error)) from None
+    if is_looked_at(folder):
+        raise CommandError(LOOKED_AT)
     if (code := _complete(folder, outputs)) is not None:
         return code
     return _execute(

@@ -93,6 +93,11 @@ class MergedColumn(NamedTuple):
         return self.case.case_id, self.case.agent, self.case.model
 
     @property
+    def rank(self) -> tuple[int, tuple[bool, float, str]]:
+        """By which it counts rather than the same in another part."""
+        return counting(self.part.count(self.case).ended, self.part.info)
+
+    @property
     def is_open(self) -> bool:
         """Whether attempts of it have not ended."""
         count = self.part.count(self.case)
@@ -135,7 +140,7 @@ def whole_of(parts: Sequence[MergePart]) -> Whole:
             old = chosen.get(new.key)
             if old is not None:
                 twice[case.case_id] = None
-            if old is None or _counts_more(new, old):
+            if old is None or new.rank > old.rank:
                 chosen[new.key] = new
     places = _places(parts)
     known = len(places)
@@ -149,12 +154,9 @@ def whole_of(parts: Sequence[MergePart]) -> Whole:
     )
 
 
-def _counts_more(new: MergedColumn, old: MergedColumn) -> bool:
-    """Of what stands in two parts that counts of which more has ended, else what was begun last."""
-    ended = new.part.count(new.case).ended, old.part.count(old.case).ended
-    if ended[0] != ended[1]:
-        return ended[0] > ended[1]
-    return order_begun(new.part.info) > order_begun(old.part.info)
+def counting(ended: int, info: RunInfo) -> tuple[int, tuple[bool, float, str]]:
+    """Of what stands in several parts that counts of which more has ended, else what was begun last: the largest of these."""
+    return ended, order_begun(info)
 
 
 def order_begun(info: RunInfo) -> tuple[bool, float, str]:

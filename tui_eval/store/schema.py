@@ -277,12 +277,12 @@ class CaseHistory(msgspec.Struct):
 
 
 class RunSummary(msgspec.Struct):
-    """One line of the list of runs, from the index. Counts are of attempts, `cached` of those whose answers came from the
+    """One line of the list of runs, from the index, and of shards that are looked at (`waiting`: for one that is to come). Counts are of attempts, `cached` of those whose answers came from the
     cache, which `saved` so much (USD). Judges took `judge_tokens` and `judge_cost` beside `cost`. A run that cannot be read is `damaged`, or `newer` where a newer tui-eval has written it; its `what` says
     why."""
 
     id: str
-    state: RunState | Literal["damaged", "newer"]
+    state: RunState | Literal["damaged", "newer", "waiting"]
     started_at: float
     finished_at: float | None
     what: str

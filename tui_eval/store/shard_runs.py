@@ -3,15 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import msgspec
 
+from tui_eval.guard import private
 from tui_eval.model import decoded
 from tui_eval.store.schema import RunInfo
 
 KEY = "shard"
 """Under which it stands in a run's provenance."""
+
+
+def looked_at_home() -> Path:
+    """Where the runs lie as which folders of shards are looked at, and that go with the look."""
+    return private.cache_home() / "gathered"
+
+
+def is_looked_at(folder: Path) -> bool:
+    """Whether a run's folder is that of shards which are only looked at: nothing can be added to it."""
+    return looked_at_home() in folder.parents
+
+
+LOOKED_AT = "these are shards that are looked at: run it again where they run, or merge them (tui-eval merge) and run it there"
+"""Why nothing is added to such a run."""
 
 
 class PlannedShard(msgspec.Struct, omit_defaults=True):

@@ -66,3 +66,24 @@ async def test_shards_are_one_run_that_grows(tmp_path: Path) -> None:
             await sees(app, pilot, "2 passed")
     finally:
         followed.close()
+
+
+async def test_to_shards_that_are_looked_at_nothing_is_added(tmp_path: Path) -> None:
+    shards = tmp_path / "shards"
+    first, ref = shard(shards, 1)
+    first.done(ref, Attempt("s.yaml::case 1", 1, "failed", "bot", response_text="no"))
+    first.state("finished", 2.0)
+    first.close()
+    followed = Gathering(shards, waits=True)
+    followed.start()
+    try:
+        async with running_app(project(tmp_path), (120, 40), open_run=followed.place) as (app, pilot):
+            await sees(app, pilot, "case 1", " waiting ", "1/2")  # the case that is to come counts
+            for key, said in (("R", "looked at: run it again"), ("P", "paused where they run")):
+                await pilot.press(key)
+                await sees(app, pilot, said)
+            await pilot.press("H")
+            await sees(app, pilot, "● waiting", "waits for shards to come")
+            assert not (tmp_path / ".tui-eval" / "runs").exists()
+    finally:
+        followed.close()

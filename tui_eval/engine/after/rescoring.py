@@ -40,6 +40,7 @@ from tui_eval.store.printed_commands import rescore_command
 from tui_eval.store.reader import RunReader
 from tui_eval.store.run_folders import Store, is_alive
 from tui_eval.store.schema import RunInfo
+from tui_eval.store.shard_runs import LOOKED_AT, is_looked_at
 
 
 def rescore(
@@ -59,6 +60,8 @@ def rescore(
         SelectionError, ConfigError, StoreError: one clear line each.
     """
     root = find_root([Path.cwd()])[0] if _opened_file(folder) else root_of(folder)
+    if is_looked_at(folder):
+        raise SelectionError(LOOKED_AT)
     if is_alive(folder):
         raise NothingToRun(
             f"run {folder.name} goes on: judge it again when it has ended, or name an earlier run (tui-eval runs)"

@@ -48,6 +48,7 @@ from tui_eval.store.reader import RunReader
 from tui_eval.store.rescued import bring_back
 from tui_eval.store.run_folders import SET_BACK_MOST, Store, StoreError, is_alive
 from tui_eval.store.schema import AttemptRow, RunInfo, StoredCase
+from tui_eval.store.shard_runs import LOOKED_AT, is_looked_at
 from tui_eval.store.writer import RunWriter
 
 
@@ -70,6 +71,8 @@ def resume(
         StoreError: there is no such run, or another process executes it.
     """
     overrides = overrides or RunRequest()
+    if is_looked_at(folder):
+        raise SelectionError(LOOKED_AT)
     if is_alive(folder):  # whatever else it would need, that comes first
         raise StoreError(f"run {folder.name} is being executed by another process: it goes on already")
     _refuse(folder, overrides)

@@ -15,6 +15,8 @@ from tui_eval.engine.request import RequestCell, RunRequest
 from tui_eval.guard.spelling import some_of
 from tui_eval.store import case_state
 from tui_eval.store.case_state import Column
+from tui_eval.store.run_folders import Store
+from tui_eval.store.shard_runs import LOOKED_AT, is_looked_at
 from tui_eval.tui.controllers.failure_names import FailureNames
 from tui_eval.tui.controllers.first_steps import AskAgent
 from tui_eval.tui.controllers.front_run import FrontRun, waiting_step
@@ -390,6 +392,7 @@ class RunController:
         """Run these cases with the last choice, or those who were asked before (`in_their_columns`: they in any
         case); asks where some of them are at work already, and once where that will cost much."""
         choice = RunChoice(**{name: getattr(self.choice, name) for name in RunChoice.__slots__})
+        place = self._places.list_in_front
         choice.filter = ""
         if in_their_columns:
             choice.agents = choice.models = ""
@@ -400,6 +403,8 @@ class RunController:
         request = self.request(entries, choice)
         self._columns(request, entries)
         request.linked_to = linked_to or self.belongs(request, entries)
+        if self._only_looked_at(request) and place is not None and place.kind == "suites":
+            request.linked_to = None
         if in_their_columns and request.linked_to is None:
             request.linked_to = self._part_of(entries)
 
@@ -636,6 +641,9 @@ class RunController:
     def send(self, request: RunRequest, show: bool, said: str | None = None, *, aside: bool = False) -> None:
         """Ask the engine, then follow the run; `said` is shown instead of how many attempts that is. `aside`: it
         is one case, and leaves the run in front where it is."""
+        if self._only_looked_at(request):
+            self._notices.say(LOOKED_AT)
+            return
         sent = _Sent(run_requests.columns_of(request))
         self._sent.append(sent)  # already now: the next key may be handled before the engine is asked
         self._core.tasks.soon(self._send(request, show, said, aside, sent), opens=show)
@@ -666,8 +674,19 @@ class RunController:
         if words := "; ".join(filter(None, ["" if show else said, started.note])):
             self._notices.say(words)
 
+    def _only_looked_at(self, request: RunRequest) -> bool:
+        """Whether it would add to shards that are only looked at."""
+        added_to = [
+            request.linked_to,
+            Path(request.continue_from.run).name if request.continue_from else None,
+        ]
+        return any(is_looked_at(Store(self.state.root).folder_of(name)) for name in added_to if name)
+
     def judge_again(self, folder: Path, case_ids: list[str], cells: Sequence[RequestCell] = ()) -> None:
         """Judge the recorded answers of some cases of a run (`cells`: of these columns of them) again, as one run."""
+        if is_looked_at(folder):
+            self._notices.say(LOOKED_AT)
+            return
         request = run_requests.judged_again(self.project, case_ids, cells)
         self._core.tasks.soon(self._judge_again(folder, request))
 
@@ -695,6 +714,9 @@ class RunController:
         if run is None or not run.active:
             self._notices.say("no run to pause")
             return
+        if is_looked_at(run.folder):
+            self._notices.say("these are shards that are looked at: they are paused where they run")
+            return
         if not self._core.engines.reaches(run):
             return
         paused = run.info.state != "paused"
@@ -714,6 +736,9 @@ class RunController:
         elif (made := self.one_attempt(pointer)) is not None:
             request, entry = made
             request.step = True
+            if self._only_looked_at(request):
+                self._notices.say(LOOKED_AT)
+                return
             self._core.tasks.soon(self._begin_step(request, pointer, entry.name), opens=True)
 
     def _stepped(self, pointer: CasePointer) -> str | None:

@@ -9,12 +9,16 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
+import msgspec
+
 from tui_eval.store.full_text import Progress, search
 from tui_eval.store.index import Index
 from tui_eval.store.linked import MOST_LISTED
 from tui_eval.store.reader import RunReader
 from tui_eval.store.rescued import delete_run
 from tui_eval.store.run_folders import GUESTS, Store, StoreError, is_alive
+from tui_eval.store.schema import RunSummary
+from tui_eval.store.shard_runs import is_looked_at
 from tui_eval.tui.loaders.compare_loader import pairs_of
 from tui_eval.tui.state.lists.run_line import RunLine, adding_to, under_their_runs
 from tui_eval.tui.state.runs.runs_view import RunFacts
@@ -30,13 +34,19 @@ def load_runs(root: Path) -> list[RunLine]:
     for run_id, folder in GUESTS.items():
         if run_id not in own:
             theirs = Index(folder.parents[2])
-            runs += [run for run in theirs.runs() if run.id == run_id]
+            runs += [_as_looked_at(run, folder) for run in theirs.runs() if run.id == run_id]
             known |= theirs.figures()
     runs.sort(key=lambda run: run.id, reverse=True)
     below = adding_to(runs)
     return under_their_runs(
         [RunLine(run, *known.get(run.id, (None, None)), below.get(run.id, 0)) for run in runs]
     )
+
+
+def _as_looked_at(run: RunSummary, folder: Path) -> RunSummary:
+    """Shards that are looked at, of which some are still to come or to go on, are paused by nobody."""
+    waits = run.state == "paused" and is_looked_at(folder)
+    return msgspec.structs.replace(run, state="waiting") if waits else run
 
 
 def load_facts(folder: Path) -> RunFacts:

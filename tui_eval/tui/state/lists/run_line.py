@@ -22,6 +22,7 @@ from tui_eval.tui.state.text.lines import Line, Span, fit, one_line, plain, widt
 STATES: dict[str, tuple[str, str]] = {
     "running": ("●", "running"),
     "paused": ("●", "running"),
+    "waiting": ("●", "muted"),
     "finished": ("✓", "muted"),
     "cancelled": ("⊘", "cancelled"),
     "interrupted": ("!", "error"),
@@ -73,7 +74,7 @@ class RunLine(msgspec.Struct, frozen=True):
     @property
     def active(self) -> bool:
         """Whether an engine is at work on it."""
-        return self.run.state in ("running", "paused")
+        return self.run.state in ("running", "paused", "waiting")
 
     @property
     def unread(self) -> bool:

@@ -42,11 +42,11 @@ def _progress(
     run: RunView, symbols: Symbols, whole: Mapping[str, int] | None, *, words: bool, bar: int
 ) -> Parts:
     counts = run.counts
-    done, total = counts.done, counts.total
+    done, total = counts.done, run.expected
     if (
         whole is not None and not run.info.linked_to
     ):  # of a list that a part runs in again, what has ended of all
-        total = sum(whole.values())
+        total = sum(whole.values()) + total - counts.total
         done = total - sum(whole.get(status, 0) for status in ("running", "retrying", "waiting", NOT_RUN))
     state = "waiting" if run.waits_for_shards else run.info.state
     style = {"running": "running", "finished": "title", "paused": "warn"}.get(state, "warn")
@@ -55,7 +55,7 @@ def _progress(
         full, empty = symbols.bar(done, total, bar)
         parts += [("bar", full), ("dim", f"{empty} ")]
     parts.append(("text", f"{done:,}/{total:,}"))
-    if whole is not None and (every := sum(whole.values())) != total:
+    if whole is not None and (every := sum(whole.values())) > total:
         parts.append(("dim", f"  of {every:,}"))
     for status, number, name in (
         ("passed", counts.passed, "good"),
@@ -168,7 +168,7 @@ def status_words(run: RunView, symbols: Symbols, now: float) -> str:
     where it has ended."""
     if not run.active:
         return ""
-    return f"{progress_words(run, symbols, now)} {'P goes on' if run.info.state == 'paused' else 'L'}"
+    return f"{progress_words(run, symbols, now)} {'P goes on' if run.paused else 'L'}"
 
 
 def progress_words(run: RunView, symbols: Symbols, now: float) -> str:
@@ -176,7 +176,7 @@ def progress_words(run: RunView, symbols: Symbols, now: float) -> str:
     counts = run.counts
     paused = run.info.state == "paused"
     word = "waiting" if run.waits_for_shards else "paused"
-    parts = [f"{word if paused else symbols.glyphs['running']} {counts.done:,}/{counts.total:,}"]
+    parts = [f"{word if paused else symbols.glyphs['running']} {counts.done:,}/{run.expected:,}"]
     for status, number in (("passed", counts.passed), ("failed", counts.failed), ("error", counts.errors)):
         if number:
             parts.append(f"{symbols.glyphs[status]}{number:,}")

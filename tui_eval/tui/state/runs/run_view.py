@@ -16,6 +16,7 @@ from tui_eval.guard import figures
 from tui_eval.model import Outcome
 from tui_eval.store.judged_under import compat_of
 from tui_eval.store.schema import AttemptRow, LiveRow, RunInfo, StoredCase
+from tui_eval.store.shard_runs import is_looked_at
 
 TEXT_KINDS = ("assistant", "reasoning")
 LIVE_LIMIT = 200_000
@@ -218,8 +219,16 @@ class RunView:
 
     @property
     def waits_for_shards(self) -> bool:
-        """Whether it is a folder of shards of which some are still to come, and none is being executed."""
-        return self.info.state == "paused" and bool(self.info.provenance.get("missing"))
+        """Whether it is a folder of shards of which some are still to come, or to go on, and none is being executed."""
+        return self.info.state == "paused" and is_looked_at(self.folder)
+
+    @property
+    def expected(self) -> int:
+        """How many attempts it is to have, with those of cases that shards hold which are still to come."""
+        total, missing = self.counts.total, self.info.provenance.get("missing")
+        if not self.active or not isinstance(missing, int) or not self.refs:
+            return total
+        return total + round(total * missing / len(self.refs))
 
     def attempts_of(self, case_ref: int) -> list[AttemptRow]:
         """A case's attempts in their order."""

@@ -49,6 +49,8 @@ def action_of(one: RunLine, ours: Collection[str]) -> str:
         return "damaged: D deletes it; other runs are none the worse"
     if one.run.state == "paused" and one.run.id in ours:
         return "paused: enter follows it, P there goes on"
+    if one.run.state == "waiting":
+        return "waits for shards to come, or to go on where they run"
     if one.active:
         return "enter follows it" if one.run.id in ours else "running elsewhere: enter attaches to it"
     if one.run.state == "interrupted":
