@@ -435,7 +435,19 @@ def _run(arguments: list[str] | None) -> int:
         if isinstance(error, (StoreError, ConfigError)):
             warn_line(str(error))
             return _EXIT_USAGE
+        if isinstance(error, FileNotFoundError) and _nowhere():
+            warn_line("the current folder does not exist any more: change to one that does (cd)")
+            return _EXIT_USAGE
         return _internal_error(error)
+
+
+def _nowhere() -> bool:
+    """Whether the folder that this process works in was deleted."""
+    try:
+        os.getcwd()
+    except FileNotFoundError:
+        return True
+    return False
 
 
 def _internal_error(error: Exception) -> int:

@@ -199,3 +199,15 @@ def test_too_few_open_files_are_one_line_at_the_start(
     assert done.returncode == code, done.stderr
     assert "Traceback" not in done.stderr and words in done.stderr
     assert len(done.stderr.splitlines()) == bool(words)
+
+
+@pytest.mark.parametrize("command", [("run", "."), ("show", "last"), ("runs",), ("merge", "a"), ("prune",)])
+def test_in_a_folder_that_was_deleted_one_line_says_so(
+    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: tuple[str, ...]
+) -> None:
+    (tmp_path / "gone").mkdir()
+    monkeypatch.chdir(tmp_path / "gone")
+    (tmp_path / "gone").rmdir()
+    said = cli(*command)
+    assert said.code == 4
+    assert said.err == "the current folder does not exist any more: change to one that does (cd)\n"
