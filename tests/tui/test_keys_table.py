@@ -17,6 +17,7 @@ from tui_eval.tui.screens.run_screen import RunScreen
 from tui_eval.tui.screens.suites_screen import SuitesScreen
 from tui_eval.tui.settings import Settings, read_settings
 from tui_eval.tui.state.app_state import CasePointer
+from tui_eval.tui.state.text.lines import plain
 from tui_eval.tui.widgets.bars import KeyHints
 
 
@@ -114,6 +115,24 @@ async def test_the_footer_names_what_enter_does_on_each_line(tmp_path, size):
             await pilot.press("j")
         await pilot.press("g", "enter")
         await until(lambda: "enter unfold " in footer(app, size[0])[:15], pilot)
+
+
+async def test_no_footer_names_a_filter_that_there_is_not_while_its_screen_comes_up(tmp_path, monkeypatch):
+    painted: list[str] = []
+    paint = KeyHints.row_line
+
+    def seen(self, row):
+        line = paint(self, row)
+        painted.append(plain(line))
+        return line
+
+    monkeypatch.setattr(KeyHints, "row_line", seen)
+    root = project(tmp_path)
+    async with running_app(root) as (app, pilot):
+        await until(lambda: "a run all" in painted[-1], pilot)
+        await pilot.press("a")
+        await until(lambda: isinstance(app.screen, RunScreen) and "tab panes" in painted[-1], pilot)
+    assert not [line for line in painted if "F clear" in line], painted
 
 
 @pytest.mark.parametrize("size", [(80, 24), (60, 16)], ids=["80x24", "60x16"])

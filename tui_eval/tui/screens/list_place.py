@@ -320,8 +320,8 @@ class ListPlace(Place, inherit_bindings=False):
 
     def useful_keys(self, *ids: str) -> list[Key]:
         """Rows of the key table by their ids, but for those that would do nothing now."""
-        if not self.is_mounted:
-            return keys_of(*ids)
+        if not self.is_mounted:  # without its list none of them does anything
+            return [key for key in keys_of(*ids) if key.id not in SPOKEN_OF]
         idle = SPOKEN_OF - self.useful()
         keys = [key for key in keys_of(*ids) if key.id not in idle]
         cases = self.case_list
