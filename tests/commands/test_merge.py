@@ -414,3 +414,24 @@ def test_derived_metrics_are_those_of_the_whole(cli: Cli, project: Path, kind: s
         json.loads((project / name).read_text())["metrics"] for name in ("whole.json", "merged.json")
     )
     assert [one["derived"] for one in merged] == [one["derived"] for one in whole] == [{"share": 3 / 12}]
+
+
+@pytest.mark.parametrize("kind", ["folders", "files"])
+def test_a_gap_has_as_many_cases_as_are_missing_where_providers_are_mapped_to_agents(
+    cli: Cli, many: Path, kind: str
+) -> None:
+    """The agents are called otherwise than the providers in the cases' ids."""
+    with open(many / "tui_eval.yaml", "a", encoding="utf-8") as config:
+        config.write('providers: {"openai:gpt-a": helper, "openai:gpt-b": other}\n')
+    tests = "".join(f"  - {{description: test {n}, vars: {{q: hello {n}}}}}\n" for n in range(4))
+    (many / "p").mkdir()
+    (many / "p" / "promptfooconfig.yaml").write_text(
+        f'prompts: ["say {{{{q}}}}"]\nproviders: ["openai:gpt-a", "openai:gpt-b"]\ntests:\n{tests}', "utf-8"
+    )
+    cli("run", "p", "--shard", "2/3", "-o", "one.json")
+    there = len(json.loads((many / "one.json").read_text())["results"])
+    assert 0 < there < 8
+    merged = cli("merge", "last" if kind == "folders" else "one.json")
+    assert (
+        f"{8 - there} not run, 8 total" in merged.out and "::openai" not in merged.out.partition("8 total")[0]
+    )

@@ -3,8 +3,10 @@ counts or lists cases says that they are missing. And the files that could not b
 
 from __future__ import annotations
 
+import contextlib
+import re
 import sqlite3
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
@@ -12,9 +14,11 @@ import msgspec
 from tui_eval.guard.spelling import some_of
 from tui_eval.guard.text import clip, visible
 from tui_eval.model import Case, Problem
+from tui_eval.store.column_names import suites_in_columns
 from tui_eval.store.encoding import pack
 from tui_eval.store.imported.results_entries import FROM_FILE, UNNAMED
 from tui_eval.store.pending import storable_rows
+from tui_eval.store.run_folders import StoreError
 from tui_eval.store.schema import UNREAD, RunInfo, StoredCase
 
 if TYPE_CHECKING:
@@ -36,60 +40,100 @@ def is_only_named(case: StoredCase) -> bool:
     return case.content_hash.startswith(FROM_FILE)
 
 
+_Counts = dict[tuple[str, str | None], tuple[int, int]]
+"""Attempts, and how many of them have to pass, by agent and model."""
+
+
 def missing_cases(whole: Whole) -> list[MissingCase]:
     """What no part has. Where the parts know its ids, in the columns in which the other cases of its suite were
     asked; else as many as are missing, by their number."""
+    in_columns: set[str] = set()
+    for part in whole.parts:
+        with contextlib.suppress(StoreError):
+            in_columns |= suites_in_columns(part.reader, part.cases)
     rows = [case for part in whole.parts for case in part.cases]
-    known = {row.case_id: row for row in rows}
+    known = {row.case_id for row in rows}
+    suites: dict[str, _Suite] = {}
+    for row in rows:
+        suites.setdefault(row.suite, _Suite(row.format, row.suite in in_columns)).add(row)
     found: list[MissingCase] = []
     names = [name for name in whole.missing_names if name not in known]
     for case_id in names:
-        suite = case_id.partition("::")[0]
-        found += _columns(case_id, suite, rows)
+        found += _named(case_id, suites)
+    numbers = ", ".join(map(str, whole.missing_shards))
+    place = f"shard{'s' * (len(whole.missing_shards) > 1)} {numbers}" if numbers else "no shard"
+    kind, columns = (rows[0].format, _of_all(rows, suites)) if rows else (UNNAMED, _NOBODY)
     for number in range(1, whole.missing - len(names) + 1):
-        numbers = ", ".join(map(str, whole.missing_shards))
-        place = f"shard{'s' * (len(whole.missing_shards) > 1)} {numbers}" if numbers else "no shard"
         name = f"case {number} of {whole.missing:,} that no part has"
-        found += _columns(f"{place}::{name}", place, _alike(rows), name)
+        case = Case(f"{place}::{name}", name, place, kind, content_hash=f"{FROM_FILE}missing")
+        found += [MissingCase(case, *column, *counts) for column, counts in columns.items()]
     return found
 
 
-def _alike(rows: Sequence[StoredCase]) -> Sequence[StoredCase]:
-    """A row for each column that a case of which only the number is known has, too: those that all suites were asked
-    in. One row where these differ, or where each column is a case of its own."""
-    suites: dict[str, dict[tuple[str, str | None], StoredCase]] = {}
-    for row in rows:
-        suites.setdefault(row.suite, {}).setdefault((row.agent, row.model), row)
-    columns = [own.keys() for own in suites.values()]
-    if _in_columns(rows) or any(own != columns[0] for own in columns):
-        return rows[:1]
-    return list(next(iter(suites.values()), {}).values())
+_NOBODY: _Counts = {("", None): (1, 1)}
 
 
-def _in_columns(rows: Sequence[StoredCase]) -> bool:
-    """Whether tests stand in columns: the agent is a part of the id then."""
-    return any(f"::{row.agent}::" in row.case_id for row in rows)
+class _Suite:
+    """In which columns the known cases of a suite were asked: all of them, or, where each column is a case of its own
+    (`in_columns`), those whose ids end alike (`_ending`). Who was asked there may be called otherwise than the ending."""
+
+    def __init__(self, kind: str, in_columns: bool) -> None:
+        self.kind, self.in_columns = kind, in_columns
+        self.columns: _Counts = {}
+        self._by_ending: dict[str, _Counts] = {}
+
+    def add(self, row: StoredCase) -> None:
+        """A known case."""
+        column, counts = (row.agent, row.model), (row.attempts, row.required)
+        self.columns[column] = counts
+        if self.in_columns and (ending := _ending(row.case_id)):
+            self._by_ending.setdefault(ending, {})[column] = counts
+
+    def of(self, case_id: str) -> _Counts:
+        """The columns of a case of it, or of a suite like it."""
+        own = self._by_ending.get(_ending(case_id)) if self.in_columns else None
+        return own or self.columns
 
 
-def _columns(case_id: str, suite: str, rows: Sequence[StoredCase], name: str = "") -> list[MissingCase]:
-    like = [row for row in rows if row.suite == suite]
-    given = like or [row for row in rows if row.suite.rpartition(".")[2] == suite.rpartition(".")[2]] or rows
-    kind = given[0].format if given else UNNAMED
-    in_columns = _in_columns(given)
-    rest = case_id.partition("::")[2] or case_id
-    numbered = bool(name)
-    if not name:
-        name = rest.rsplit("::", 2)[0] if in_columns else rest
-    columns = {(row.agent, row.model): (row.attempts, row.required) for row in given}
-    if in_columns:
-        own = {column: counts for column, counts in columns.items() if f"::{column[0]}::" in case_id}
-        columns = own or columns
-    if not like and not numbered and len(columns) > 1:
-        columns = {("", None): next(iter(columns.values()))}
+def _ending(case_id: str) -> str:
+    """What an id ends with behind its suite and its test: provider and prompt (`suites.identity`)."""
+    parts = _REPEATED.sub("", case_id).split("::")
+    return "::".join(parts[max(2, len(parts) - 2) :])
+
+
+_REPEATED = re.compile(r"#\d+\Z", re.ASCII)
+
+
+def _of_all(rows: Sequence[StoredCase], suites: Mapping[str, _Suite]) -> _Counts:
+    """The columns that a case of which only the number is known has, too: those that all suites were asked in. One where
+    these differ; those of one case where each column is a case of its own."""
+    first, *others = suites.values()
+    one = rows[0]
+    if any(other.columns.keys() != first.columns.keys() for other in others):
+        return {(one.agent, one.model): (one.attempts, one.required)}
+    if any(suite.in_columns for suite in suites.values()):
+        return {
+            (row.agent, row.model): (row.attempts, row.required) for row in rows if row.case_id == one.case_id
+        }
+    return first.columns
+
+
+def _named(case_id: str, suites: Mapping[str, _Suite]) -> list[MissingCase]:
+    suite, _, rest = case_id.partition("::")
+    kind, in_columns, columns = UNNAMED, False, _NOBODY
+    if (own := suites.get(suite)) is not None:
+        kind, in_columns, columns = own.kind, own.in_columns, own.of(case_id)
+    elif suites:  # of no suite that is known: as in those of its kind, where all were asked of one
+        extension = suite.rpartition(".")[2]
+        like = [one for name, one in suites.items() if name.rpartition(".")[2] == extension]
+        like = like or list(suites.values())
+        kind, in_columns = like[0].kind, any(one.in_columns for one in like)
+        columns = {column: counts for one in like for column, counts in one.of(case_id).items()}
+        if len(columns) > 1:
+            columns = {("", None): next(iter(columns.values()))}
+    name = (rest.rsplit("::", 2)[0] if in_columns else rest) or case_id
     case = Case(case_id, name, suite, kind, content_hash=f"{FROM_FILE}missing")
-    return [
-        MissingCase(case, *column, *counts) for column, counts in (columns or {("", None): (1, 1)}).items()
-    ]
+    return [MissingCase(case, *column, *counts) for column, counts in columns.items()]
 
 
 def write_missing(
