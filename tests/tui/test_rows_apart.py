@@ -83,7 +83,7 @@ def projects(draw: st.DrawFn) -> tuple[Project, int]:
 
 def _cases(path: str, tests: Any, prompts: Any, providers: Any, languages: Any) -> list[Case]:
     """As promptfoo's reader makes them."""
-    ids, found = Ids(), []
+    ids, found = Ids(str), []
     of_prompt = dict(zip(prompts, short_prompts(prompts), strict=True))
     of_provider = dict(zip(providers, short_providers(providers), strict=True))
     number = 0
