@@ -255,3 +255,27 @@ def test_a_folder_of_suites_or_of_nothing_is_none_of_runs(cli: Cli, project: Pat
     (project / "empty").mkdir()
     with pytest.raises(StoreError, match="no run in this folder"):
         Gathering(project / "empty", waits=True)
+
+
+def test_what_ci_keeps_of_each_job_is_a_folder_of_shards_and_a_project_is_none(
+    cli: Cli, shards: Path
+) -> None:
+    """`.tui-eval/runs` with the results beside it, as an artifact has it."""
+    for shard in ("1/2", "2/2"):
+        cli("run", "suite.yaml", "--shard", shard)
+        newest = Store(Path.cwd()).find("last")
+        job = shards / shard.replace("/", "-")
+        shutil.copytree(newest, job / ".tui-eval" / "runs" / newest.name)
+        (job / "results.json").write_text("{}")
+    assert holds_runs(shards) and holds_runs(shards / "1-2") and not holds_runs(Path.cwd())
+    assert "All 8 cases passed" in cli("show", "shards").out
+    assert "shard 2 missing" in cli("show", "shards/1-2").out
+    (shards / "1-2" / "suite.yaml").write_text("agent: helper\n")
+    assert not holds_runs(shards)  # the projects of a repository: their suites are opened
+    assert "All 8 cases passed" in cli("show", "shards").out
+    deep = Path("far/down")
+    deep.parent.mkdir()
+    deep.symlink_to(shards)
+    for command in ("show", "merge"):
+        told = cli(command, "./far")
+        assert told.code == 4 and "nor in what lies in it 5 deep (links are not followed)" in told.err

@@ -91,9 +91,7 @@ def _folders(references: Sequence[str]) -> list[tuple[str, Path]]:
         if place.is_dir() and not (place / "run.db").is_file():
             inside = merging.runs_under(place)
             if not inside:
-                raise StoreError(
-                    f"{reference}: no run in this folder; name run folders, results files or run ids"
-                )
+                raise StoreError(f"{reference}: {merging.NO_RUN}")
             found += [(str(one), one) for one in inside]
         else:
             found.append((reference, find_run(reference)))

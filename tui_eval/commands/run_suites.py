@@ -169,9 +169,13 @@ def find_run(reference: str) -> Path:
     place = Path(reference)
     if reference not in ("", "last") and place.is_dir() and not (place / DATABASE).is_file():
         from tui_eval.store.gathering import gathered, holds_runs
+        from tui_eval.store.merging import NO_RUN, runs_under
 
-        if holds_runs(place):
+        own = place.resolve() == find_root([Path.cwd()])[0].resolve()
+        if holds_runs(place) or (not own and runs_under(place)):
             return gathered(place)
+        if os.sep in reference and not own:
+            raise StoreError(f"{reference}: {NO_RUN}")
     root, _ = find_root([Path.cwd()])
     return Store(root).find(reference)
 

@@ -12,6 +12,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
@@ -33,6 +34,8 @@ SECONDS = 0.5
 _AGAIN_SECONDS = 2.0
 """After which a run that was left out is looked at again, where something else was written there."""
 _LOOKED_AT = 200
+_STATE = ".tui-eval"
+_REPORTS = frozenset({".json", ".jsonl", ".html", ".md", ".xml", ".csv", ".parquet", ".txt", ".log"})
 _AT_ONCE = 500  # columns
 _ROWS = (
     "INSERT OR REPLACE INTO attempts (id, case_ref, attempt, state, outcome, score, message, started_at, duration_ms,"
@@ -45,7 +48,23 @@ _Key = tuple[str, str, str | None]
 
 def holds_runs(folder: Path) -> bool:
     """Whether a folder is one of runs (it, or the folders in it, have some), by a short look."""
-    return any((one / DATABASE).is_file() for child in _folders(folder) for one in (child, *_folders(child)))
+    found = any((one / DATABASE).is_file() for child in _folders(folder) for one in (child, *_folders(child)))
+    return found or _is_artifact(folder) or _holds_artifacts(folder)
+
+
+def _holds_artifacts(folder: Path) -> bool:
+    children = list(_folders(folder))
+    return bool(children) and all(map(_is_artifact, children))
+
+
+def _is_artifact(folder: Path) -> bool:
+    """Whether a folder holds a project's runs and files of results, and nothing else: what a CI keeps of a job."""
+    if not any((one / DATABASE).is_file() for one in _folders(folder / _STATE / "runs")):
+        return False
+    with contextlib.suppress(OSError), os.scandir(folder) as entries:
+        others = islice((one for one in entries if one.name != _STATE), _LOOKED_AT)
+        return all(one.is_file() and Path(one.name).suffix in _REPORTS for one in others)
+    return False
 
 
 def _folders(folder: Path) -> Iterator[Path]:
@@ -173,7 +192,7 @@ class Gathering:
             raise StoreError(f"{home}: cannot be written: {error.strerror or error}") from None
         atexit.register(shutil.rmtree, self._made, True)
         self._id = new_run_id()
-        self.place = self._made / ".tui-eval" / "runs" / self._id
+        self.place = self._made / _STATE / "runs" / self._id
         self.place.mkdir(parents=True, mode=0o700)
         self._lock: RunLock | None = RunLock(self.place)
         self._connection = connect(self.place)

@@ -356,7 +356,7 @@ def _check_content(parts: Sequence[MergePart]) -> None:
 
 
 def runs_under(folder: Path) -> list[Path]:
-    """The folders of runs in a folder and what is in it, four levels deep, in the order of their paths."""
+    """The folders of runs in a folder and what is in it, five levels deep, in the order of their paths."""
     found: list[Path] = []
     waiting = [(folder, 0)]
     looked = 0
@@ -374,6 +374,10 @@ def runs_under(folder: Path) -> list[Path]:
 
 
 _DEPTH, _MOST_FOLDERS = 5, 50_000
+NO_RUN = (
+    f"no run in this folder, nor in what lies in it {_DEPTH} deep (links are not followed); name run folders, results files or "
+    "run ids"
+)
 
 
 def facts(whole: Whole, run_id: str, version: str) -> RunInfo:
