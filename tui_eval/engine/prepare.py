@@ -49,6 +49,7 @@ from tui_eval.guard.trust import Trust, fingerprint
 from tui_eval.guard.trust_store import agreed, trust_for
 from tui_eval.model import Attempt, Case, Problem, Suite
 from tui_eval.store import judged_under, missing_cases, shard_runs
+from tui_eval.store.case_state import by_content
 from tui_eval.store.index import Index, seen_ahead
 from tui_eval.store.linked import family
 from tui_eval.store.reader import RunReader
@@ -197,7 +198,7 @@ def prepare(
     named, chosen = request, cases
     environment = RunContext(config, trust)
     problems = environment.masker.value(problems)
-    latest = functools.cache(Index(config.root).latest)
+    latest = functools.cache(lambda: dict(by_content(Index(config.root).latest(), candidates(loaded, named))))
     environment.answers = kept_answers(config, trust, request)
     planned_shard: PlannedShard | None = None
     whole: list[list[Any]] = []

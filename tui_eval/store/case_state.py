@@ -7,9 +7,13 @@ nothing hangs on which column ran last.
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeVar
 
+from tui_eval.guard.secrets import MASK
+from tui_eval.model import Case
 from tui_eval.model_ids import names_model
 from tui_eval.store.schema import CaseHistory
 
@@ -29,6 +33,48 @@ class Column(NamedTuple):
 
 Results = Mapping[Column, Sequence[CaseHistory]]
 T = TypeVar("T")
+
+
+def by_content(
+    found: Mapping[str, list[CaseHistory]], cases: Iterable[Case], *, by_id: bool = False
+) -> Mapping[str, list[CaseHistory]]:
+    """The results of cases by their ids, where a secret is masked in one by what was run: cases that differ in nothing
+    else are told apart by a number, which is another's where one of them came or went. A result whose content is that
+    of none of today's is of the case of its id, unless that went by another then. `by_id`: results under another id are
+    left out, for who looks them up by it: such a case is one that never ran."""
+    if not any(MASK in case_id for case_id in found):
+        return found
+    today: dict[str, list[Case]] = {}
+    for case in cases:
+        if MASK in case.case_id:
+            today.setdefault(_unnumbered(case.case_id), []).append(case)
+    known: dict[str, list[CaseHistory]] = {}
+    for case_id, results in found.items():
+        if MASK in case_id:
+            known.setdefault(_unnumbered(case_id), []).extend(results)
+    own = dict(found)
+    for name, those in today.items():
+        results = sorted(known.get(name, ()), key=lambda one: (one.finished_at, one.run_id), reverse=True)
+        count = Counter(case.content_hash for case in those)
+        for case in those:
+            alone = count[case.content_hash] == 1
+            same = [
+                one
+                for one in results
+                if one.content_hash == case.content_hash and (alone or one.case_id == case.case_id)
+            ]
+            moved = bool(same) and all(one.case_id != case.case_id for one in same)
+            own[case.case_id] = [
+                one
+                for one in results
+                if (one in same and not (by_id and one.case_id != case.case_id))
+                or (one.case_id == case.case_id and one.content_hash not in count and not moved)
+            ]
+    return own
+
+
+def _unnumbered(case_id: str) -> str:
+    return re.sub(r"#\d+\Z", "", case_id)
 
 
 def column_of(result: CaseHistory) -> Column:

@@ -96,3 +96,31 @@ async def test_the_cases_of_the_app_are_those_of_records(taken: Taken) -> None:
     rows = [item for item in state.rows if item.format == "promptfoo"]
     assert [item.case_id for item in rows] == [row.case_id for row in RunReader(active.writer.folder).cases()]
     assert [item.last.outcome for item in rows if item.last is not None][:2] == ["failed", "error"]
+
+
+async def test_where_one_was_taken_out_another_does_not_stand_for_it(taken: Taken) -> None:
+    """Its number is another's now: it passed, and that one failed."""
+    state = taken.state
+    suite = state.root / "plain.yaml"
+    cases = [
+        f"  - {{name: 'is {secret}', input: {word}, expected: {{should_contain: [{told}]}}}}\n"
+        for secret, word, told in ((SECRETS[0], "good", "good"), (SECRETS[1], "bad", "zz"))
+    ]
+    suite.write_text("agent: offline\ntest_cases:\n" + "".join(cases))
+    request = RunRequest(paths=[str(suite)])
+    await prepare(request).execute()
+    loader = Loader(state, AtOnce(), taken, [suite])  # type: ignore[arg-type]
+    loader.load()
+    assert [item.last.outcome for item in state.rows if item.last is not None] == ["passed", "failed"]
+    suite.write_text("agent: offline\ntest_cases:\n" + cases[1])
+    loader.load()
+    (left,) = state.rows
+    assert left.case_id.endswith("::is •••") and left.last is None
+    again = prepare(RunRequest(paths=[str(suite)], failed_only=True))
+    assert [job.case.case_id for job in again.jobs] == [left.case_id], "it failed, whatever it was called"
+    await again.execute()
+    loader.load()
+    assert [item.last.outcome for item in state.rows if item.last is not None] == ["failed"]
+    suite.write_text("agent: offline\ntest_cases:\n" + cases[1].replace("input: bad", "input: other"))
+    loader.load()
+    assert [item.last.outcome for item in state.rows if item.last is not None] == ["failed"], "it was edited"

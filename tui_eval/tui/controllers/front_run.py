@@ -18,7 +18,9 @@ from textual.timer import Timer
 
 from tui_eval.case_names import full_name
 from tui_eval.config.project import state_dir
+from tui_eval.guard.secrets import MASK
 from tui_eval.guard.text import visible
+from tui_eval.store import case_state
 from tui_eval.store.index import Index
 from tui_eval.store.reader import RunReader
 from tui_eval.store.run_folders import DATABASE, Store, StoreError, is_alive, is_step
@@ -356,11 +358,16 @@ class FrontRun:
         root = self.state.root
         wanted = case_ids if case_ids is not None and len(case_ids) <= 500 else None
         self.history_read_at = time.monotonic()
+        rows = self.state.rows
 
         def read() -> dict[str, Any]:
             from tui_eval.store.index import Index
 
-            return Index(root).latest(wanted)
+            # Which case a result is of, where a secret is in its name, is known beside all of that name.
+            named = wanted is not None and any(MASK in case_id for case_id in wanted)
+            latest = Index(root).latest(None if named else wanted)
+            cases = (item.case for item in rows if item.case is not None)
+            return dict(case_state.by_content(latest, cases, by_id=True))
 
         def take(latest: dict[str, Any]) -> None:
             self.history_read_at = time.monotonic()

@@ -83,6 +83,9 @@ class Items:
         """`history`: results across runs, newest first, by case. `with_secrets`: cases of which the suites here have
         but what may be shown."""
         self.suites = sorted(suites, key=lambda suite: suite.path)
+        history = case_state.by_content(
+            history, (case for suite in self.suites for case in suite.cases), by_id=True
+        )
         self.rows = [
             CaseItem(
                 case.case_id,
