@@ -207,6 +207,7 @@ def test_cases_that_differ_in_a_secret_alone_are_told_apart_in_the_record(
     suite.write_text("agent: helper\ntest_cases:\n" + "".join(cases))
     first = cli("run", "suite.yaml", "-o", "first.json")
     ids = ["suite.yaml::log in •••", "suite.yaml::log in •••#2"]
+    assert "log in ••• · line 3" in first.err and "log in ••• · line 4" in first.err
     assert [one["case_id"] for one in json.loads((project / "first.json").read_text())["cases"]] == ids
     again = next(line for line in first.out.splitlines() if "again: " in line).partition("tui-eval ")[2]
     assert "1 failed, 1 total" in cli(*shlex.split(again)).out

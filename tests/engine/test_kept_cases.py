@@ -13,7 +13,7 @@ from tests.agents.promptfoo.test_promptfoo_providers import AnyServer
 from tests.servers.base import Planned
 from tests.support.waiting import until
 from tui_eval.engine.after.resuming import resume
-from tui_eval.engine.kept_cases import KeptCases, is_masked, restored
+from tui_eval.engine.kept_cases import KeptCases, is_masked, of_today, restored
 from tui_eval.engine.prepare import prepare
 from tui_eval.engine.request import RunRequest
 from tui_eval.guard.secrets import MASK, Masker
@@ -225,3 +225,21 @@ def test_a_graders_secrets_come_back_from_today() -> None:
     assert kept.options["provider"]["text"]["config"] == {"auth": {"value": MASK}, "n": 1}
     assert kept.assertions[0].provider["config"] == {"token": MASK}
     assert restored(kept, graded(2), masker) == graded(1)
+
+
+def test_a_case_with_a_secret_in_its_id_is_today_the_one_of_its_content() -> None:
+    """The number that tells it apart is another's where one came or went; what nobody can tell is nothing."""
+
+    def one(case_id: str, content: str) -> Case:
+        return Case(case_id, "n", "s", "start_to_agent", content_hash=content)
+
+    first, second = one("s::in •••", "A"), one("s::in •••#2", "B")
+    plain, edited = one("s::a#2", "P"), one("s::a#2", "Q")
+    both = [first, second, plain]
+    found = of_today(both, [first, second, edited])
+    assert found == {("s::in •••", "A"): first, ("s::in •••#2", "B"): second, ("s::a#2", "P"): edited}
+    left = one("s::in •••", "B")
+    assert of_today(both, [left]) == {("s::in •••#2", "B"): left}, "the first was taken out"
+    changed = one("s::in •••#2", "C")
+    assert of_today(both, [first, changed])[second.case_id, "B"] is changed, "it was edited where it stood"
+    assert of_today(both, [one("s::in •••", "C")]) == {}

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from tui_eval import causes
 from tui_eval.case_names import called, full_name, is_unnamed, names_by_values, suites_apart, which_tests
 from tui_eval.commands.output import say, warn
+from tui_eval.engine.kept_cases import KeptCases
 from tui_eval.engine.plan import Job
 from tui_eval.guard.secrets import Masker
 from tui_eval.guard.text import clip, storable, visible
@@ -60,7 +61,10 @@ class Progress:
             ends = suites_apart([("", "", suite) for suite in suites])
             self._beside = dict(zip(suites, ends, strict=True))
             return
-        cases = list({job.case.case_id: job.case for job in jobs}.values())
+        every = list({job.case.case_id: job.case for job in jobs}.values())
+        cases = KeptCases(self.masker).kept_all(
+            every
+        )  # names that a secret alone tells apart are told apart otherwise
         names = called(cases, which_tests(cases))
         shown = [(name, case.variant, case.suite) for case, name in zip(cases, names, strict=True)]
         ids = [case.case_id for case in cases]
