@@ -538,7 +538,7 @@ async def test_a_damaged_run_stands_in_the_list_and_can_be_deleted(tmp_path, siz
         await sees(app, pilot, f"Delete run {broken.name}")
         await pilot.press("y")
         await until(lambda: not broken.exists() and len(screen.lines) == 2, pilot)
-        assert "damaged" not in screen_text(app)
+        assert "1 damaged" not in screen_text(app) and broken.name not in screen_text(app)
 
 
 async def test_a_reading_begun_before_a_deletion_does_not_bring_the_run_back(tmp_path, monkeypatch):
