@@ -114,6 +114,7 @@ class RunsScreen(Place, inherit_bindings=False):
         self._names: dict[str, RunName] = {}
         """What the cases of runs are called beside each other."""
         self._begun: tuple[int, dict[str, str]] = (0, {})
+        self._priced = True
         """The width of the list, and when runs began that read the same there."""
         self.plots = RunPlots(self, self.services)
         self.below = AttemptBelow(self, self.services, self._looked_at)
@@ -221,7 +222,8 @@ class RunsScreen(Place, inherit_bindings=False):
         if self._begun[0] != width:
             self._begun = width, begun_apart(self.table.rows, width, self._names)
         begun = self._begun[1].get(one.run.id, "")
-        return row_line(one, width, now(), self.marks, begun, self._names.get(one.run.id))
+        name = self._names.get(one.run.id)
+        return row_line(one, width, now(), self.marks, begun, name, priced=self._priced)
 
     @property
     def chosen(self) -> RunLine | None:
@@ -287,10 +289,13 @@ class RunsScreen(Place, inherit_bindings=False):
             held = "holds these words: F clears the filter" if self.filter else "is a whole one"
             self.table.empty = f"No run {held}{', i shows all runs' if self.whole_only else ''}."
         self._names, self._begun = names_apart(shown), (0, {})
+        self._priced = any(one.run.cost is not None for one in shown)
         self.table.set_rows(shown)
         if not shown:
             self.table.relayout()
-        self.query_one(".titles", LineLabel).set_lines([titles(self.size.width) if shown else ()])
+        self.query_one(".titles", LineLabel).set_lines(
+            [titles(self.size.width, priced=self._priced) if shown else ()]
+        )
         self._bar()
         self._show_detail()
 

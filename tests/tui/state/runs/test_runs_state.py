@@ -36,6 +36,7 @@ from tui_eval.tui.state.lists.run_line import (
     outcome_sign,
     points,
     row_line,
+    titles,
     under_their_runs,
     with_hidden,
 )
@@ -87,6 +88,17 @@ def test_a_run_says_its_age_counts_rate_and_state_in_words(width):
     assert "interrupted" in plain(row_line(run(state="interrupted"), width, NOW))
     assert plain(row_line(run(), width, NOW, [run().run.id])).startswith("*")
     assert "↳" in plain(row_line(run(linked_to="x"), width, NOW))
+
+
+def test_where_no_cost_is_known_what_was_run_has_its_room():
+    name = "Do you ship to Norway"
+    free = run(linked_to="x", what="suite.yaml (1 case)")
+    replace = msgspec.structs.replace
+    free = replace(free, run=replace(free.run, cost=None, stepped=True, only=name))
+    assert name in plain(row_line(free, 64, NOW, priced=False)) and name not in plain(row_line(free, 64, NOW))
+    for priced in (True, False):
+        row = plain(row_line(run(), 90, NOW, priced=priced))
+        assert row.index("suites") == plain(titles(90, priced=priced)).index("what")
 
 
 def test_what_can_be_done_with_a_run_depends_on_its_state():

@@ -155,9 +155,10 @@ def with_hidden(shown: Sequence[RunLine]) -> list[RunLine]:
     ]  # fmt: skip
 
 
-def titles(width: int) -> Line:
-    """The line above the runs."""
-    head = f"   {'age':>4} {'passed':>6} {'failed':>6} {'error':>5} {'rate':>4} {'cost':>9}  what"
+def titles(width: int, *, priced: bool = True) -> Line:
+    """The line above the runs, of none of which a cost is known where they are not `priced`."""
+    money = f"{'cost':>9} " if priced else ""
+    head = f"   {'age':>4} {'passed':>6} {'failed':>6} {'error':>5} {'rate':>4} {money} what"
     return fit((Span(head, "muted"),), width)
 
 
@@ -226,9 +227,11 @@ def row_line(
     marks: Collection[str] = (),
     begun: str = "",
     name: RunName | None = None,
+    *,
+    priced: bool = True,
 ) -> Line:
-    """One run: mark, state, age, attempts by outcome, pass rate, cost, what and with which agent; `begun` is when,
-    where another reads the same, and `name` what its case is called beside the others."""
+    """One run: mark, state, age, attempts by outcome, pass rate, cost (where any is `priced`), what and with which
+    agent; `begun` is when, where another reads the same, and `name` what its case is called beside the others."""
     run = one.run
     glyph, style = outcome_sign(run)
     line: Line = (
@@ -247,7 +250,7 @@ def row_line(
         Span(f"{run.failed:>6,} ", "failed" if run.failed else "muted"),
         Span(f"{run.errors:>5,} ", "error" if run.errors else "muted"),
         Span(f"{rate:>4} "),
-        Span(f"{formatting.cost(run.cost):>9}  ", "muted"),
+        Span(f"{formatting.cost(run.cost):>9}  " if priced else " ", "muted"),
     )
     if run.state != "finished":
         line = (*line, Span(f"{run.state} ", style))
