@@ -49,7 +49,7 @@ def results(cli: Cli, reference: object, name: str) -> dict[str, Any]:
         del document[part]
     return json.loads(
         re.sub(
-            r'"(\w*started_at|duration_ms|\w*_ms|avg_duration_s|total_duration\w*)": [\d.e-]+',
+            r'"(\w*started_at|duration_ms|\w*_ms|avg_duration_s|total_duration\w*)": ([\d.e-]+|null)',
             r'"\1": 0',
             json.dumps(document),
         )
@@ -435,3 +435,44 @@ def test_a_gap_has_as_many_cases_as_are_missing_where_providers_are_mapped_to_ag
     assert (
         f"{8 - there} not run, 8 total" in merged.out and "::openai" not in merged.out.partition("8 total")[0]
     )
+
+
+def test_merged_results_files_say_what_asserted_nothing_and_with_what_they_were_asked(
+    cli: Cli, many: Path
+) -> None:
+    (many / "a.yaml").write_text("agent: helper\ntest_cases:\n  - {name: idle, input: hello}\n", "utf-8")
+    for number in (1, 2):
+        shard(cli, number, 2, "--attempts", "2", "-o", f"r{number}.json")
+    merged = cli("merge", "r1.json", "r2.json", "-o", "all.junit.xml")
+    assert "(1 asserted nothing)" in merged.out
+    assert "asserted_nothing" in (many / "all.junit.xml").read_text()
+    with closing(RunReader(Store(many).find("last"))) as reader:
+        assert reader.info().options == {"attempts": 2}
+    for part in ("r1.json", "r2.json"):  # as of an earlier version, which says neither
+        document = json.loads((many / part).read_text())
+        for one in document["results"]:
+            assert one.pop("content_hash")
+            one.pop("asserted_nothing", None)
+        (many / part).write_text(json.dumps(document))
+    assert cli("merge", "r1.json", "r2.json").code == 0
+
+
+@pytest.mark.parametrize(
+    ("options", "edited", "said"),
+    [
+        (["--attempts", "2"], "", "--attempts is not given there and 2 here"),
+        ([], "hello again", "b.yaml::case 0 was edited between them"),
+    ],
+)
+def test_results_files_that_do_not_belong_together_are_refused_as_the_runs_are(
+    cli: Cli, many: Path, options: list[str], edited: str, said: str
+) -> None:
+    cli("run", "b.yaml", "-o", "one.json")
+    if edited:
+        text = (many / "b.yaml").read_text()
+        (many / "b.yaml").write_text(text.replace("hello", edited), "utf-8")
+    cli("run", "b.yaml", *options, "-o", "two.json")
+    folders = [str(folder) for folder in list(Store(many).run_folders())[::-1]]
+    for parts in (folders, ["one.json", "two.json"], [folders[0], "two.json"]):
+        refused = cli("merge", *parts)
+        assert refused.code == 4 and said in refused.err

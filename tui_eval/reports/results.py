@@ -17,10 +17,12 @@ from tui_eval.guard import figures
 from tui_eval.guard.text import storable
 from tui_eval.model import Attempt, Case, Entry, JudgeUse, Usage, Verdict
 from tui_eval.store import column_names
+from tui_eval.store.imported.results_entries import own_content
 from tui_eval.store.missing_cases import unread_errors_of, unread_listed_of, unread_report
 from tui_eval.store.notes import HumanNote, Notes
 from tui_eval.store.reader import RunReader
 from tui_eval.store.schema import AttemptRow, RunInfo, StoredCase
+from tui_eval.store.shard_runs import ASKED, asked_in
 from tui_eval.store.summary import CaseSummary, summarise, unfinished_tokens
 
 # -- Sums, averages and pass metrics of results, as nao-core 0.3.29 computes them (formats/nao.md 6).
@@ -498,6 +500,8 @@ def result(attempt: Attempt, row: AttemptRow, case_row: StoredCase, case: Case) 
         "started_at": attempt.started_at,
         **({"judging": judging_entry(attempt.judging)} if attempt.judging is not None else {}),
         **({"cached": True, "saved": row.saved} if row.cached else {}),
+        **({"asserted_nothing": True} if row.asserted_nothing else {}),
+        **({"content_hash": content} if (content := own_content(case_row.content_hash)) else {}),
     }
 
 
@@ -596,5 +600,5 @@ def run_facts(info: RunInfo) -> dict[str, Any]:
         "linked_to": info.linked_to,
         "note": info.note,
         "scripted": info.scripted,
-        "provenance": info.provenance,
+        "provenance": {**info.provenance, **({} if (asked := asked_in(info)) is None else {ASKED: asked})},
     }

@@ -24,7 +24,7 @@ from tui_eval.store import judged_under, shard_runs
 from tui_eval.store.column_names import suites_in_columns
 from tui_eval.store.encoding import encode_json, pack, unpack
 from tui_eval.store.frames import FOLDER as FRAMES
-from tui_eval.store.imported.results_entries import FROM_FILE
+from tui_eval.store.imported.results_entries import case_edited, own_content
 from tui_eval.store.missing_cases import PROBLEMS, missing_cases, unread_errors_of, unread_kept, write_missing
 from tui_eval.store.pending import storable_rows
 from tui_eval.store.reader import AttemptCount, RunReader
@@ -283,9 +283,10 @@ def _failed_differ(first: MergePart, other: MergePart) -> str:
 
 
 def _asked_otherwise(first: MergePart, other: MergePart) -> str:
-    if not first.info.options or not other.info.options:
-        return ""  # results files do not say
-    return _options_differ(shard_runs.asked_of(first.info.options), shard_runs.asked_of(other.info.options))
+    asked = [shard_runs.asked_in(part.info) for part in (first, other)]
+    if asked[0] is None or asked[1] is None:
+        return ""  # an older results file does not say
+    return _options_differ(asked[0], asked[1])
 
 
 def _options_differ(first: dict[str, Any], other: dict[str, Any]) -> str:
@@ -343,12 +344,13 @@ def _columns(part: MergePart) -> dict[str, set[str]]:
 
 def _check_content(parts: Sequence[MergePart]) -> None:
     """Raises: MergeError: a case that stands in several parts was edited between them."""
-    seen: dict[tuple[str, bool], tuple[str, MergePart]] = {}
+    seen: dict[str, tuple[str, MergePart]] = {}
     for part in parts:
         for row in part.cases:
-            key = (row.case_id, row.content_hash.startswith(FROM_FILE))
-            hashed, before = seen.setdefault(key, (row.content_hash, part))
-            if hashed != row.content_hash and not key[1]:
+            if not own_content(row.content_hash):
+                continue
+            hashed, before = seen.setdefault(row.case_id, (row.content_hash, part))
+            if case_edited(hashed, row.content_hash):
                 raise MergeError(
                     f"{before.name} and {part.name} are no parts of one plan: the suites' content differs: "
                     f"{row.case_id} was edited between them"
@@ -408,9 +410,7 @@ def facts(whole: Whole, run_id: str, version: str) -> RunInfo:
         files.update(given if isinstance(given := info.provenance.get("files"), dict) else {})
     merged = [{"id": part.info.id, "shard": part.shard.name if part.shard else None} for part in whole.parts]
     missing_cases = {"missing": whole.missing} if whole.missing else {}
-    left_out = (
-        ("shard", "select", "case_ids", "cells", "failed_only", "changed_only") if infos[0].options else ()
-    )
+    left_out = ("shard", "select", "case_ids", "cells", "failed_only", "changed_only")
     notes = [] if whole.complete else [missing_line(whole)]
     notes += sorted({info.note for info in infos if info.note})
     return RunInfo(
@@ -420,7 +420,9 @@ def facts(whole: Whole, run_id: str, version: str) -> RunInfo:
         started_at=min(info.started_at for info in infos),
         finished_at=max((info.finished_at or 0.0 for info in infos), default=0.0) or None,
         paths=list(dict.fromkeys(path for info in infos for path in info.paths)),
-        options={name: value for name, value in infos[0].options.items() if name not in left_out},
+        options={
+            name: value for name, value in shard_runs.options_in(infos[0]).items() if name not in left_out
+        },
         agents=list(dict.fromkeys(agent for info in infos for agent in info.agents)),
         note="; ".join(filter(None, notes))[:1000],
         scripted=any(info.scripted for info in infos),

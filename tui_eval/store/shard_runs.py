@@ -78,6 +78,31 @@ def asked_of(options: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
+ASKED = "asked"
+"""Under which it stands in a results file's provenance."""
+
+
+def asked_in(info: RunInfo) -> dict[str, Any] | None:
+    """What a run was asked with (`asked_of`): also one that is known from a results file, where that says it (None: it
+    does not)."""
+    if info.options:
+        return asked_of(info.options)
+    shard, given = shard_of(info), info.provenance.get(ASKED)
+    return shard.asked if shard is not None else given if isinstance(given, dict) else None
+
+
+def options_in(info: RunInfo) -> dict[str, Any]:
+    """The options of a run; of one that is known from a results file the numbers among those that it was asked with:
+    what else a file from anywhere says was typed is typed by nobody."""
+    asked = asked_in(info) or {}
+    numbers = {name: asked.get(_ASKED[name]) for name in ("attempts", "threshold", "timeout")}
+    return info.options or {
+        name: value
+        for name, value in numbers.items()
+        if isinstance(value, int | float) and not isinstance(value, bool)
+    }
+
+
 def shard_words(provenance: Mapping[str, Any]) -> str:
     """`shard 3/20` of a run that is one; empty for any other."""
     given = provenance.get(KEY)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
@@ -31,17 +32,22 @@ UNNAMED = "unknown"
 """The format and agent of a result that names none."""
 FROM_FILE = "file-"
 """Begins the content's hash of a case known from a results file only, which is none of the suite's own."""
+_OWN = f"{FROM_FILE}own-"
+"""Begins it where the file says the suite's own."""
 T = TypeVar("T")
 
 
+def own_content(content_hash: str) -> str:
+    """The hash of a case's content in its suite; empty where that is not known, as of an older results file: it has the
+    messages that were sent, and a conversation that broke has fewer."""
+    own = content_hash.removeprefix(_OWN)
+    return "" if own.startswith(FROM_FILE) else own
+
+
 def case_edited(before: str, after: str) -> bool:
-    """Whether a case was edited between two results, by the hashes of its content; not known, and so not said, of what
-    a results file tells: it has the messages that were sent, and a conversation that broke has fewer."""
-    return (
-        bool(before and after)
-        and before != after
-        and not any(one.startswith(FROM_FILE) for one in (before, after))
-    )
+    """Whether a case was edited between two results, by the hashes of its content; not said where one is not known."""
+    hashes = own_content(before), own_content(after)
+    return all(hashes) and hashes[0] != hashes[1]
 
 
 class ResultsGroup(msgspec.Struct):
@@ -128,6 +134,9 @@ def _required(cases: Any) -> dict[tuple[str, str, str | None], int]:
     return found
 
 
+_HASH = re.compile(r"[0-9a-f]{8,64}", re.ASCII)
+
+
 def _case(entry: dict[str, Any]) -> Case:
     name = _text(entry.get("name")) or "unnamed"
     details = _mapping(entry.get("details"))
@@ -166,6 +175,9 @@ def _case(entry: dict[str, Any]) -> Case:
     case.turns = [turns[number] for number in sorted(turns)]
     if isinstance(template := entry.get("template"), str) and case.turns:
         case.turns[0].text = template  # what was sent stands in the transcript
+    if _HASH.fullmatch(own := _text(entry.get("content_hash"))):
+        case.content_hash = _OWN + own
+        return case
     expected = msgspec.json.encode([case.turns, case.assertions, case.vars], enc_hook=str)
     case.content_hash = FROM_FILE + hashlib.sha256(expected).hexdigest()[:16]
     return case
@@ -236,6 +248,7 @@ def _read(entry: dict[str, Any], case: Case, agent: str, model: str | None, star
         trace=_trace(entry.get("trace")),
         cached=int(entry.get("cached") is True),
         saved=figures.amount(entry.get("saved"), "cost saved"),
+        asserted_nothing=entry.get("asserted_nothing") is True,
         judging=_judging(entry.get("judging")),
     )
 
