@@ -81,7 +81,7 @@ def test_a_merged_run_is_shown_judged_again_and_compared_as_any_other(cli: Cli, 
         shard(cli, number, 2)
     cli("merge", *(folder.name for folder in Store(many).run_folders()))
     assert cli("show", "last", "case 7").out.count("complain")
-    assert "shard" not in cli("show").out.splitlines()[0]
+    assert "shard 1" not in cli("show").out.splitlines()[0]
     text = (many / "a.yaml").read_text()
     (many / "a.yaml").write_text(
         text.replace("complain, expected: {should_contain: [hi]}", "complain"), "utf-8"
@@ -476,3 +476,19 @@ def test_results_files_that_do_not_belong_together_are_refused_as_the_runs_are(
     for parts in (folders, ["one.json", "two.json"], [folders[0], "two.json"]):
         refused = cli("merge", *parts)
         assert refused.code == 4 and said in refused.err
+
+
+@pytest.mark.parametrize("of_files", [False, True])
+def test_reports_of_a_merged_run_say_of_what_it_was_merged_and_how(
+    cli: Cli, many: Path, of_files: bool
+) -> None:
+    folders = [shard(cli, number, 2, "-o", f"r{number}.json") for number in (1, 2)]
+    given = ["r1.json", "r2.json"] if of_files else folders
+    names = ("m.html", "m.md", "m.junit.xml")
+    cli("merge", *given, *(word for name in names for word in ("-o", name)))
+    page, text, units = (Path(name).read_text("utf-8") for name in names)
+    assert f"tui-eval merge {given[0]} {given[1]}" in page and "--shard" not in page
+    assert all(f"{folder.name} ({number}/2)" in page for number, folder in enumerate(folders, 1))
+    assert ", of 2 shards with" in text and 'name="tui-eval of 2 shards"' in units
+    assert cli("show", "last").out.splitlines()[0].endswith(", of 2 shards")
+    assert "(12 cases, of 2 shards)" in cli("runs").out

@@ -13,9 +13,11 @@ from tui_eval.commands.recorded_runs import show
 from tui_eval.commands.run_suites import find_run, write_files
 from tui_eval.config.project import find_root
 from tui_eval.engine.after import derived_columns
+from tui_eval.guard.secrets import in_addresses
 from tui_eval.reports.export import ExportError, check_writable
 from tui_eval.store import merging
 from tui_eval.store.index import Index
+from tui_eval.store.printed_commands import shell_line
 from tui_eval.store.reader import RunReader
 from tui_eval.store.run_folders import Store, StoreError
 from tui_eval.store.schema import RunInfo
@@ -57,6 +59,7 @@ def _merged(store: Store, references: Sequence[str]) -> tuple[Path, list[str], b
             parts.append(merging.MergePart.of(label, folder))
         whole = merging.whole_of(parts)
         info = merging.facts(whole, store.next_run()[0], __version__)
+        info.provenance["command"] = in_addresses(shell_line(("tui-eval", "merge", *references)))
         folder = store.create_folder(info.id)
         merging.write(folder, info, whole)
         _derive(folder, info)

@@ -21,7 +21,7 @@ from tui_eval.store.failure_modes import classified
 from tui_eval.store.missing_cases import unread_listed_of, unread_report
 from tui_eval.store.reader import RunReader
 from tui_eval.store.schema import RunInfo
-from tui_eval.store.shard_runs import shard_words
+from tui_eval.store.shard_runs import merged_words, shard_words
 from tui_eval.store.summary import CaseSummary, RunSums, share, summarise, wilson
 
 if TYPE_CHECKING:
@@ -176,6 +176,7 @@ def _facts(info: RunInfo, counted: _Counted) -> list[tuple[str, str]]:
                                               dollars(counted.cost), sums.judges_words) if part)),
         ("Run", f"{info.id}, {info.state}, {when}{took}"),
         ("Part", shard_words(info.provenance)),
+        ("Merged of", merged_words(info.provenance)),
         ("Agents", ", ".join(info.agents) + (" (scripted)" if info.scripted else "")),
         ("Command", str(info.provenance.get("command") or "")),
         ("Commit", commit),

@@ -40,7 +40,7 @@ from tui_eval.store.run_folders import (
     project_of_run,
 )
 from tui_eval.store.schema import Asked, CaseHistory, RunInfo, RunSummary, StoredCase
-from tui_eval.store.shard_runs import shard_words
+from tui_eval.store.shard_runs import merged_of, shard_words
 from tui_eval.store.summary import CaseSummary, RunSums, summarise
 
 _VERSION = 20
@@ -717,7 +717,7 @@ def _values(
     run = (
         info.id, info.state, info.started_at, info.finished_at, what(info, cases, reader.folder), ", ".join(info.agents),
         total, counts["passed"], counts["failed"], counts["error"], counts["cancelled"], cost,
-        info.linked_to, cached, saved, info.stepped, info.paused_for, " ".join(merged_of(info)),
+        info.linked_to, cached, saved, info.stepped, info.paused_for, " ".join(name for name, _ in merged_of(info.provenance)),
         cost_of, tokens_of, name_of_cases(named), suites.pop() if len(suites) == 1 else "", other_rules(info),
         figures.total([judges.judge_tokens], "tokens of the judges"),
         figures.amount(judges.judge_cost, "cost of the judges"), judges.judge_cached,
@@ -737,13 +737,6 @@ def name_of_cases(cases: Sequence[StoredCase]) -> str:
     parts[1:] = [part.removeprefix(shared) for part in parts[1:]]
     more = ", ".join(filter(None, parts)) if len(parts) <= _NAMED else ""
     return full_name(cases[0].name, more) if cases else ""
-
-
-def merged_of(info: RunInfo) -> list[str]:
-    """The ids of the runs that a run was merged of."""
-    given = info.provenance.get("merged")
-    parts = given if isinstance(given, list) else []
-    return [str(part.get("id")) for part in parts if isinstance(part, dict) and part.get("id")]
 
 
 def places(info: RunInfo, folder: Path) -> list[str]:

@@ -3,6 +3,7 @@ run that it builds on. Which runs those are, and what they come to as one."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing
 from math import ceil
@@ -68,15 +69,25 @@ MOST_LISTED = 1_000
 """Runs that a list of them has, the newest."""
 
 
+_WHAT = re.compile(r"(.*) \((\d+) cases?(?:, ([^()]+))?\)", re.DOTALL)
+
+
 def places_of(run: RunSummary) -> str:
     """The paths that were run, without how many cases that were."""
-    places, mark, cases = run.what.rpartition(" (")
-    return places if mark and cases.endswith(("case)", "cases)")) else run.what
+    found = _WHAT.fullmatch(run.what)
+    return found[1] if found else run.what
 
 
 def cases_of(run: RunSummary) -> str:
     """How many cases were run, as text; empty where that is not known."""
-    return run.what[len(places_of(run)) :].strip(" ()").partition(" ")[0]
+    found = _WHAT.fullmatch(run.what)
+    return found[2] if found else ""
+
+
+def shard_in(run: RunSummary) -> str:
+    """Which part of the plan it is, as `shard_words` has it; empty for a run that is none."""
+    found = _WHAT.fullmatch(run.what)
+    return found[3] or "" if found else ""
 
 
 def parts(runs: Iterable[RunSummary], cases: Mapping[str, frozenset[int]]) -> dict[str, str]:

@@ -391,7 +391,7 @@ def facts(whole: Whole, run_id: str, version: str) -> RunInfo:
     provenance = {
         name: value
         for name, value in infos[0].provenance.items()
-        if name not in (shard_runs.KEY, UNREAD, PROBLEMS, "agents")
+        if name not in (shard_runs.KEY, UNREAD, PROBLEMS, "agents", "command")
     }
     most = max(infos, key=unread_errors_of)  # of one plan: the same files
     if unread_errors_of(most):
@@ -426,7 +426,13 @@ def facts(whole: Whole, run_id: str, version: str) -> RunInfo:
         agents=list(dict.fromkeys(agent for info in infos for agent in info.agents)),
         note="; ".join(filter(None, notes))[:1000],
         scripted=any(info.scripted for info in infos),
-        provenance={**provenance, "agents": agents, "files": files, "merged": merged, **missing_cases},
+        provenance={
+            **provenance,
+            "agents": agents,
+            "files": files,
+            shard_runs.MERGED: merged,
+            **missing_cases,
+        },
     )
 
 

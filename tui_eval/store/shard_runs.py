@@ -9,11 +9,14 @@ from typing import Any
 import msgspec
 
 from tui_eval.guard import private
+from tui_eval.guard.spelling import some_of
 from tui_eval.model import decoded
 from tui_eval.store.schema import RunInfo
 
 KEY = "shard"
 """Under which it stands in a run's provenance."""
+_NAMED = 4
+"""Runs that a run was merged of, that are named."""
 
 
 def looked_at_home() -> Path:
@@ -103,8 +106,27 @@ def options_in(info: RunInfo) -> dict[str, Any]:
     }
 
 
+MERGED = "merged"
+"""Under which a run's provenance has the runs that it was merged of."""
+
+
+def merged_of(provenance: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """The ids of the runs that a run was merged of, each with its part (`3/20`; empty: it is none)."""
+    given = provenance.get(MERGED)
+    parts = [part for part in (given if isinstance(given, list) else []) if isinstance(part, dict)]
+    return [(str(part["id"]), str(part.get("shard") or "")) for part in parts if part.get("id")]
+
+
+def merged_words(provenance: Mapping[str, Any]) -> str:
+    """The first of them by their ids: `ID (1/8), ID (2/8) and 6 more`; empty for a run that is not merged."""
+    return some_of([f"{name} ({part})" if part else name for name, part in merged_of(provenance)], _NAMED)
+
+
 def shard_words(provenance: Mapping[str, Any]) -> str:
-    """`shard 3/20` of a run that is one; empty for any other."""
+    """`shard 3/20` of a run that is one, `of 8 shards` of one that these were put together to; empty for any other."""
+    if parts := merged_of(provenance):
+        kind = "shard" if all(part for _, part in parts) else "run"
+        return f"of {len(parts):,} {kind}{'s' * (len(parts) > 1)}"
     given = provenance.get(KEY)
     if not isinstance(given, dict):
         return ""

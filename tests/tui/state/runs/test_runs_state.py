@@ -748,3 +748,22 @@ def test_a_rerun_whose_run_the_filter_hides_is_not_taken_for_another_ones():
     assert [one.hidden for one in with_hidden([*left, run(1)])] == [False] * 3, (
         "the filter lets it through again"
     )
+
+
+@pytest.mark.parametrize("width", [60, 80, 100, 160])
+@pytest.mark.parametrize(
+    "what", ["evals/of/a/team/suite.yaml (9 cases, shard 3/7)", "evals (9 cases, shard 3/7)"]
+)
+def test_a_shard_says_its_number_at_every_width(width: int, what: str):
+    """`↳ evals (9 cases, …/7)`: its number was taken for a path."""
+    words = plain(row_line(run(2, what=what), width, NOW))
+    assert ("shard 3/7" if width > 60 else " 3/7") in words and "(…" not in words
+
+
+def test_shards_are_plotted_apart_and_what_they_were_merged_to_with_whole_runs():
+    whole, merged = run(1, what="evals (9 cases)"), run(2, what="evals (9 cases, of 7 shards)")
+    shards = [run(n, what=f"evals (2 cases, shard {n}/7)") for n in (3, 4)]
+    again = run(5, what="evals (2 cases, shard 4/7)")
+    assert alike([whole, merged, *shards, again], whole) == [whole, merged]
+    assert alike([whole, merged, *shards, again], again) == [shards[1], again]
+    assert whole.places == merged.places == shards[0].places == "evals" and shards[0].cases == "2"

@@ -91,6 +91,16 @@ class RunLine(msgspec.Struct, frozen=True):
         """How many cases, as text; empty where that is not known."""
         return linked.cases_of(self.run)
 
+    @property
+    def plan(self) -> tuple[str, str]:
+        """What it is a run of: its paths, and which shard of them."""
+        return self.places, self.part if self.part.startswith("shard ") else ""
+
+    @property
+    def part(self) -> str:
+        """`shard 3/20` of a run that is one; empty for any other."""
+        return linked.shard_in(self.run)
+
 
 def outcome_sign(run: RunSummary) -> tuple[str, str]:
     """Glyph and style of a run: while it goes on, or where it was cut off, its state; where it has ended, how its
@@ -280,11 +290,13 @@ def _what(one: RunLine, room: int, name: RunName) -> Line:
     short = ", ".join(f"…/{name}" if folder else name for folder, _, name in names)
     bare = _ENDING.sub("", short)
     cases = one_line(one.cases)
-    long = f" ({cases} case{'s' * (cases != '1')})" if cases else ""
-    brief = f" ({cases})" if cases else ""
+    part = f", {one.part}" if one.part else ""
+    long = f" ({cases} case{'s' * (cases != '1')}{part})" if cases else ""
+    brief = f" ({cases}{part})" if cases else ""
     if one.run.only and cases:
         only = one_line(one.run.only, _NAME)
-        long, brief = f" › {only}{long if cases != '1' else ''}", f" › {only}"
+        long = f" › {only}{long if cases != '1' or part else ''}"
+        brief = f" › {only} ({one.part})" if part else f" › {only}"
     forms = [
         *((path, cases, who) for who in (agents, many) for path, cases in ((places, long), (places, brief))),
         (short, brief, many),
@@ -292,8 +304,12 @@ def _what(one: RunLine, room: int, name: RunName) -> Line:
         (bare, brief, ""),
         # Of several files the name of one is not what was run.
         *(("", long.strip(" ()"), who) for _ in names[1:2] if long for who in (many, "")),
+        *((bare, f" ({one.part})", "") for _ in part[:1]),
         (bare, "", ""),
     ]
+    if part:  # which one it is says more than the end of a name
+        number = f" {one.part.removeprefix('shard ')}"
+        forms[-1:] = [(bare, number, ""), (one_line(bare, max(room - len(number), 4)), number, "")]
     if one.run.only and cases:  # of one case its name says more than its file's
         forms[-1:] = [(cut(name.text, name.differs, room), "", "")]
     lines: list[Line] = [
@@ -345,5 +361,5 @@ def alike(lines: Sequence[RunLine], one: RunLine | None) -> list[RunLine]:
     where there are not two to compare."""
     if one is None:
         return list(lines)
-    found = [other for other in lines if other.places == one.places]
+    found = [other for other in lines if other.plan == one.plan]
     return found if len(points(found)) > 1 else list(lines)
