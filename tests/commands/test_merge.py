@@ -492,3 +492,34 @@ def test_reports_of_a_merged_run_say_of_what_it_was_merged_and_how(
     assert ", of 2 shards with" in text and 'name="tui-eval of 2 shards"' in units
     assert cli("show", "last").out.splitlines()[0].endswith(", of 2 shards")
     assert "(12 cases, of 2 shards)" in cli("runs").out
+
+
+def test_a_merged_run_is_no_part_beside_its_shards_and_says_what_to_do_about_its_gap(
+    cli: Cli, many: Path
+) -> None:
+    (many / "a.yaml").write_text((many / "a.yaml").read_text().replace("complain", "hello"), "utf-8")
+    first, _, third = [shard(cli, number, 3).name for number in (1, 2, 3)]
+    with_gap = cli("merge", first, third)
+    assert (with_gap.out + with_gap.err).count("shard 2 missing") == 1
+    merged = Store(many).find("last").name
+    advice = cli("resume", merged).err
+    assert "tui-eval run ... --shard 2/3" in advice and "merge all shards anew" in advice
+    again = cli("merge", merged)  # what it lacks stands there once
+    assert (again.out + again.err).count("not run to the end") == 1
+    assert "shard 2 missing" not in again.out + again.err
+    assert f"{merged} was merged of others: leave it out" in cli("merge", merged, first).err
+    whole = cli("merge", ".tui-eval/runs")
+    assert whole.code == 0 and "3 runs with 12 cases merged" in whole.err
+    assert f"left out: .tui-eval/runs/{merged}, which was merged before" in whole.err
+    seen = cli("show", ".tui-eval/runs")
+    assert seen.code == 0 and f"left out: {merged}, which was merged before" in seen.out
+
+
+def test_connections_are_named_alike_in_a_run_and_in_its_results_file(cli: Cli, project: Path) -> None:
+    (project / "one.hocon").write_text(
+        'agent = helper\nconnections = [http, direct]\ninteractions = [{text = hello, response = {text = {keywords = ["hi"]}}}]\n',
+        "utf-8",
+    )
+    said = cli("run", "one.hocon", "--agent", "helper", "-o", "one.json").out
+    assert "http" in said and "connection=" not in said
+    assert "connection=" not in cli("show", "one.json").out

@@ -38,7 +38,7 @@ def merge(references: Sequence[str], outputs: Sequence[Path]) -> int:
     Index(store.root).record(folder)
     for line in said:
         warn(line)
-    code = show(folder.name, None)
+    code = show(folder.name, None, gap=False)  # it is said
     with closing(RunReader(folder)) as reader:
         unwritten = write_files(reader, outputs)
     if unwritten:
@@ -55,15 +55,19 @@ def _merged(store: Store, references: Sequence[str]) -> tuple[Path, list[str], b
     """
     parts: list[merging.MergePart] = []
     try:
-        for label, folder in _folders(references):
+        named, inside = _folders(references)
+        for label, folder in named + inside:
             parts.append(merging.MergePart.of(label, folder))
-        whole = merging.whole_of(parts)
+        found = {label for label, _ in inside}  # those that nobody has named
+        again = [part for part in merging.merged_before(parts) if part.label in found]
+        whole = merging.whole_of([part for part in parts if part not in again])
         info = merging.facts(whole, store.next_run()[0], __version__)
         info.provenance["command"] = in_addresses(shell_line(("tui-eval", "merge", *references)))
         folder = store.create_folder(info.id)
         merging.write(folder, info, whole)
         _derive(folder, info)
-        return folder, _said(whole, info.id), whole.complete
+        said = [f"left out: {part.label}, which was merged before" for part in again]
+        return folder, [*said, *_said(whole, info.id)], whole.complete
     finally:
         for part in parts:
             part.reader.close()
@@ -82,12 +86,13 @@ def _derive(folder: Path, info: RunInfo) -> None:
     merging.write_info(folder, info)
 
 
-def _folders(references: Sequence[str]) -> list[tuple[str, Path]]:
-    """The runs that are named, each with its name: of a folder that is none, the runs in it.
+def _folders(references: Sequence[str]) -> tuple[list[tuple[str, Path]], list[tuple[str, Path]]]:
+    """The runs that are named, each with its name, and of folders that are none the runs in them.
 
     Raises:
         StoreError: something named is no run.
     """
+    named: list[tuple[str, Path]] = []
     found: list[tuple[str, Path]] = []
     for reference in references:
         place = Path(reference)
@@ -97,8 +102,8 @@ def _folders(references: Sequence[str]) -> list[tuple[str, Path]]:
                 raise StoreError(f"{reference}: {merging.NO_RUN}")
             found += [(str(one), one) for one in inside]
         else:
-            found.append((reference, find_run(reference)))
-    return found
+            named.append((reference, find_run(reference)))
+    return named, found
 
 
 def _said(whole: merging.Whole, run_id: str) -> list[str]:

@@ -46,11 +46,12 @@ from tui_eval.reports.rows_shown import rows_shown, table_lines
 from tui_eval.store.encoding import encode_json
 from tui_eval.store.index import Index
 from tui_eval.store.judged_under import compat_of
+from tui_eval.store.merging import without_gap
 from tui_eval.store.printed_commands import resume_command
 from tui_eval.store.reader import RunReader
 from tui_eval.store.run_folders import Store, StoreError
 from tui_eval.store.schema import RunSummary, StoredCase
-from tui_eval.store.shard_runs import shard_words
+from tui_eval.store.shard_runs import merged_of, shard_words
 from tui_eval.store.summary import cached_of, judges_of
 from tui_eval.store.usual import Kind, past_tokens, usual_text, usual_tokens
 
@@ -58,8 +59,8 @@ _BUDGETS: dict[str, Kind] = {"max_input_tokens": "input_tokens", "max_output_tok
 _ENDED = ("finished", "cancelled", "interrupted")
 
 
-def show(reference: str, case_name: str | None) -> int:
-    """One run as a table, or one case of it with transcript and verdicts."""
+def show(reference: str, case_name: str | None, *, gap: bool = True) -> int:
+    """One run as a table, or one case of it with transcript and verdicts. `gap`: with what a merged one lacks."""
     with_reader = _reader(reference)
     try:
         if case_name is None:
@@ -68,7 +69,9 @@ def show(reference: str, case_name: str | None) -> int:
             say(f"run {info.id}: {info.state}, {', '.join(filter(None, [*info.agents, part]))}")
             say_lines(table.lines(terminal_width()))
             say_lines(failures_of(with_reader, table, _project_of(with_reader.folder)))
-            say(f"\n{table.totals(info.note, gap_of(info) or unread_words(info))}")
+            say(
+                f"\n{table.totals(info.note if gap else without_gap(info), gap_of(info) or unread_words(info))}"
+            )
             return EXIT_USAGE if unread_of(info) else code_of(table.sums.outcomes, gap_of(info))
         cases = with_reader.cases()
         listed = with_reader.listed(cases)
@@ -237,7 +240,7 @@ def follow(reference: str) -> int:
                 time.sleep(0.2)
         table = console_table.RunTable.of(reader)
         say(table.totals(lacks=gap_of(reader.info()) or unread_words(reader.info())))
-        if state == "interrupted" and "merged" in info.provenance:
+        if state == "interrupted" and merged_of(info.provenance):
             warn(f"incomplete: {reader.info().note}")
             return EXIT_FAILED
         if state == "interrupted":

@@ -50,7 +50,7 @@ from tui_eval.store.printed_commands import rescore_command, resume_command
 from tui_eval.store.reader import RunReader
 from tui_eval.store.run_folders import DATABASE, Store, StoreError
 from tui_eval.store.schema import AttemptRow, RunInfo
-from tui_eval.store.shard_runs import LOOKED_AT, is_looked_at, shard_words
+from tui_eval.store.shard_runs import LOOKED_AT, is_looked_at, mending, shard_words
 from tui_eval.store.summary import summarise
 
 
@@ -124,8 +124,8 @@ def _complete(folder: Path, outputs: Sequence[Path]) -> int | None:
         )
         if gap:
             warn(
-                f"run {info.id} is incomplete, and resume cannot mend that: {(gap_of(info) and info.note) or gap}. "
-                f"Run what is missing (`tui-eval run ... --shard K/N`, or `-s NAME`), and merge again{back}"
+                f"run {info.id} is incomplete, and resume cannot mend that: {(gap_of(info) and info.note) or gap}; "
+                f"{mending(info)}{back}"
             )
         else:
             warn(f"run {info.id} is complete: every attempt has a result{back}")
@@ -279,7 +279,7 @@ def _ran(
     if unreadable or unwritten or unread_of(info):
         return EXIT_USAGE
     if gap := gap_of(info):
-        warn(f"incomplete: {gap}; run the missing shards, and merge again")
+        warn(f"incomplete: {gap}; {mending(info)}")
     return code_of(outcomes, active.runner.stopped_because or gap)
 
 

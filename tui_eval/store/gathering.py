@@ -329,19 +329,24 @@ class Gathering:
     def _find(self, states: dict[Path, RunInfo]) -> None:
         there = merging.runs_under(self._folder)
         self._left_out = {path: one for path, one in self._left_out.items() if path in there}
+        come: list[tuple[Path, MergePart]] = []
         for path in there:
             if path in self._sources or not self._may_be_new(path):
                 continue
             try:
-                part = MergePart.of(path.name, path)
+                come.append((path, MergePart.of(path.name, path)))
             except StoreError as error:
                 if self._waits and path not in self._beginning:
                     self._beginning.add(path)  # readable at the next look, unless it is damaged
                 else:
                     self._leave_out(path, error)
-                continue
+        for path, part in sorted(
+            come, key=lambda one: one[1].shard is None
+        ):  # what was merged of them is none
             first = next((one.part for one in self._sources.values()), part)
             try:
+                if merging.merged_before([first, part]):
+                    raise merging.MergeError(f"{part.label}, which was merged before")
                 merging.check_part(part)
                 merging.check_pair(first, part)
             except merging.MergeError as error:

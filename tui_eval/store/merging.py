@@ -245,14 +245,23 @@ def check_pair(first: MergePart, other: MergePart) -> None:
         raise MergeError(f"{first.name} and {other.name} are no parts of one plan: {difference}")
 
 
+def merged_before(parts: Sequence[MergePart]) -> list[MergePart]:
+    """Those of some runs that were merged of shards: they are no part beside shards."""
+    if all(part.shard is None for part in parts):
+        return []
+    return [part for part in parts if part.shard is None and shard_runs.merged_of(part.info.provenance)]
+
+
 def _difference(first: MergePart, other: MergePart) -> str:
     """What keeps two parts from being of one plan; empty where nothing does."""
     a, b = first.shard, other.shard
     if a is None and b is None:
         return _asked_otherwise(first, other) or _agents_differ(first, other) or _columns_differ(first, other)
     if a is None or b is None:
-        which = first.label if a is None else other.label
-        return f"{which} is no shard, or does not say of what"
+        which = first if a is None else other
+        if shard_runs.merged_of(which.info.provenance):
+            return f"{which.label} was merged of others: leave it out, and merge its parts"
+        return f"{which.label} is no shard, or does not say of what"
     if a.of != b.of:
         return f"one is cut in {a.of:,} shards, the other in {b.of:,}"
     if difference := _options_differ(a.asked, b.asked):
@@ -391,7 +400,7 @@ def facts(whole: Whole, run_id: str, version: str) -> RunInfo:
     provenance = {
         name: value
         for name, value in infos[0].provenance.items()
-        if name not in (shard_runs.KEY, UNREAD, PROBLEMS, "agents", "command")
+        if name not in (shard_runs.KEY, shard_runs.GAP, UNREAD, PROBLEMS, "agents", "command", "missing")
     }
     most = max(infos, key=unread_errors_of)  # of one plan: the same files
     if unread_errors_of(most):
@@ -411,8 +420,9 @@ def facts(whole: Whole, run_id: str, version: str) -> RunInfo:
     merged = [{"id": part.info.id, "shard": part.shard.name if part.shard else None} for part in whole.parts]
     missing_cases = {"missing": whole.missing} if whole.missing else {}
     left_out = ("shard", "select", "case_ids", "cells", "failed_only", "changed_only")
-    notes = [] if whole.complete else [missing_line(whole)]
-    notes += sorted({info.note for info in infos if info.note})
+    gap = {} if whole.complete else {shard_runs.GAP: missing_line(whole)}
+    # What a part says that it lacks, this one has, or says itself.
+    notes = sorted({without_gap(info) for info in infos})
     return RunInfo(
         id=run_id,
         state=state,
@@ -424,7 +434,7 @@ def facts(whole: Whole, run_id: str, version: str) -> RunInfo:
             name: value for name, value in shard_runs.options_in(infos[0]).items() if name not in left_out
         },
         agents=list(dict.fromkeys(agent for info in infos for agent in info.agents)),
-        note="; ".join(filter(None, notes))[:1000],
+        note="; ".join(filter(None, [*gap.values(), *notes]))[:1000],
         scripted=any(info.scripted for info in infos),
         provenance={
             **provenance,
@@ -432,8 +442,15 @@ def facts(whole: Whole, run_id: str, version: str) -> RunInfo:
             "files": files,
             shard_runs.MERGED: merged,
             **missing_cases,
+            **gap,
         },
     )
+
+
+def without_gap(info: RunInfo) -> str:
+    """What a run's note says beside what a merged run lacks."""
+    gap = str(info.provenance.get(shard_runs.GAP, ""))[:1000]
+    return info.note.removeprefix(gap).removeprefix("; ") if gap else info.note
 
 
 def missing_line(whole: Whole) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -29,6 +30,10 @@ def is_looked_at(folder: Path) -> bool:
     return looked_at_home() in folder.parents
 
 
+GAP = "merged_gap"
+"""The same of what it lacks, the words of its note that say it."""
+_NAME = re.compile(r"(\d{1,9})/(\d{1,9})", re.ASCII)
+_MOST = 10_000
 LOOKED_AT = "these are shards that are looked at: run it again where they run, or merge them (tui-eval merge) and run it there"
 """Why nothing is added to such a run."""
 
@@ -120,6 +125,22 @@ def merged_of(provenance: Mapping[str, Any]) -> list[tuple[str, str]]:
 def merged_words(provenance: Mapping[str, Any]) -> str:
     """The first of them by their ids: `ID (1/8), ID (2/8) and 6 more`; empty for a run that is not merged."""
     return some_of([f"{name} ({part})" if part else name for name, part in merged_of(provenance)], _NAMED)
+
+
+def mending(info: RunInfo) -> str:
+    """What a person does about the cases that a merged run lacks: it is no part of anything itself."""
+    parts = merged_of(info.provenance)
+    names = [found.groups() for _, part in parts if (found := _NAME.fullmatch(part))]
+    there = {int(number) for number, _ in names}
+    of = max((int(total) for _, total in names), default=0)
+    missing = [str(n) for n in range(1, min(of, _MOST) + 1) if n not in there]
+    if not missing:
+        return "go on with its parts where they ran (`tui-eval resume`), and merge them anew; this run is none of them"
+    which = f"shard{'s' * (len(missing) > 1)} {some_of(missing, 20)}"
+    return (
+        f"run {which} with the options of the others (`tui-eval run ... --shard {missing[0]}/{of}`), and merge all shards "
+        "anew; this run is none of them"
+    )
 
 
 def shard_words(provenance: Mapping[str, Any]) -> str:

@@ -107,6 +107,9 @@ def grouped(document: dict[str, Any], place: str, started_at: float) -> list[Res
     return list(groups.values())
 
 
+_CONNECTION = re.compile(r"\[connection=([^\[\]]+)\](?:#\d+)?\Z", re.ASCII)
+
+
 def _name_columns(cases: Sequence[Case]) -> None:
     """Call the prompts and providers of each suite what its reader would call them."""
     labels: dict[str, dict[str, str]] = {}
@@ -122,6 +125,8 @@ def _name_columns(cases: Sequence[Case]) -> None:
                 names.update(zip(names, shorten(list(names)), strict=True))
     for case in cases:
         case.variant = labels.get(case.suite, {}).get(case.prompt or "", "")
+        if (found := _CONNECTION.search(case.case_id)) and "[connection=" not in case.name:
+            case.connection = case.variant = found[1]
         case.column_name = providers.get(case.suite, {}).get(case.column or case.agent or "", "")
 
 
