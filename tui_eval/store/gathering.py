@@ -243,6 +243,8 @@ class Gathering:
 
     def look(self) -> bool:
         """Take over what is new; whether more may come."""
+        if self._lock is None:
+            return False
         states = self._states()
         self._find(states)
         if not self._sources and not self._owners:
