@@ -177,17 +177,22 @@ def test_a_cached_run_pays_no_judge_again_and_says_so(cli: Cli, suite: Path, jud
         "run", ".", "--trust", "--cache", "-k", "2", *(word for name in names for word in ("-o", name))
     )
     assert again.code == 0 and len(judge.requests) == 6, "each attempt's judge is asked once"
-    assert "; judges: 6 cached\n" in again.out
+    assert "; judges: 6 cached, $1.1400 saved\n" in again.out
     summary, rows = results(suite / "a.json")
     assert (summary["total_judge_cost"], summary["total_judge_tokens"]) == (0, 0)
     assert [(one["judging"]["calls"], one["judging"]["cached"]) for one in rows] == [(0, 1)] * 6
     assert rows[0]["judging"]["saved"] == pytest.approx(0.19) and rows[0]["judging"]["cost"] is None
     assert rows[0]["assertions"][0]["reason"] == "well"
     for name in ("a.html", "a.md"):
-        assert "judges: 6 cached" in (suite / name).read_text(), name
-    assert cli("show", "last", "Row #1").out.splitlines()[0].endswith("judges: 1 cached")
-    assert "judges: 6 cached" in cli("show", "a.json").out
-    assert "judges: 6 cached" in cli("runs").out
+        assert "judges: 6 cached, $1.1400 saved" in (suite / name).read_text(), name
+    assert cli("show", "last", "Row #1").out.splitlines()[0].endswith("judges: 1 cached, $0.1900 saved")
+    assert "judges: 6 cached, $1.1400 saved" in cli("show", "a.json").out
+    assert "judges: 6 cached, $1.1400 saved" in cli("runs").out
+    (run,) = [one for one in (suite / ".tui-eval" / "runs").iterdir() if "6 cached" in cli("show", one).out]
+    Path("kept").mkdir()
+    run.rename(Path("kept") / run.name)
+    for command in ("show", "merge"):
+        assert "judges: 6 cached, $1.1400 saved" in cli(command, "kept").out, command
 
 
 @pytest.mark.usefixtures("own_state")

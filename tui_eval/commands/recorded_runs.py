@@ -147,7 +147,9 @@ def _rows(attempt: Attempt, folder: Path | None) -> list[str]:
 
 def _judges(attempt: Attempt) -> str:
     used = attempt.judging
-    return judges_of(figures.judge_tokens(used), used.cost, used.cached) if used is not None else ""
+    return (
+        judges_of(figures.judge_tokens(used), used.cost, used.cached, used.saved) if used is not None else ""
+    )
 
 
 def attempt_text(
@@ -358,7 +360,7 @@ def _cells(run: RunSummary, wide: bool) -> list[str]:
         named,
         run.other_agents,
         cached_of(run.cached, run.saved),
-        judges_of(run.judge_tokens, run.judge_cost, run.judge_cached),
+        judges_of(run.judge_tokens, run.judge_cost, run.judge_cached, run.judge_saved),
     )
     what = visible(" · ".join(filter(None, words)), newlines=False)
     if run.stepped:

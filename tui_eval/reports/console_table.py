@@ -365,7 +365,9 @@ def failure_modes(assessment: Assessment) -> str:
     if assessment.note:
         lines.append(assessment.note)
     used = assessment.judging
-    if used is not None and (words := judges_of(figures.judge_tokens(used), used.cost, used.cached)):
+    if used is not None and (
+        words := judges_of(figures.judge_tokens(used), used.cost, used.cached, used.saved)
+    ):
         lines.append(f"naming them took {words.partition(': ')[2]}")
     return "\n".join(lines)
 

@@ -62,7 +62,9 @@ def environment() -> Environment:
         "percent": share,
         "seconds": seconds,
         "dollars": dollars,
-        "judges": lambda used: judges_of(used["tokens"], used["cost"], used.get("cached", 0)),
+        "judges": lambda used: judges_of(
+            used["tokens"], used["cost"], used.get("cached", 0), used.get("saved")
+        ),
         "minute": minute,
     }
     return found

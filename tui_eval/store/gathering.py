@@ -41,7 +41,7 @@ _ROWS = (
     "INSERT OR REPLACE INTO attempts (id, case_ref, attempt, state, outcome, score, message, started_at, duration_ms,"
     " input_tokens, output_tokens, cached_tokens, cost, tool_calls, turn, detail, changed, answer, ends_at,"
     f" asserted_nothing, judges, cached, saved, cause, alike, judge_calls, judge_tokens,"
-    f" judge_cost, judge_cached) VALUES ({','.join('?' * 29)})"
+    f" judge_cost, judge_cached, judge_saved) VALUES ({','.join('?' * 30)})"
 )
 _Key = tuple[str, str, str | None]
 
@@ -485,6 +485,7 @@ class Gathering:
             row.input_tokens, row.output_tokens, row.cached_tokens, row.cost, row.tool_calls, row.turn, row.detail,
             self._changed, row.answer, row.ends_at, row.asserted_nothing, row.judges, row.cached, row.saved, row.cause,
             row.alike, row.judge_calls, row.judge_tokens, row.judge_cost, row.judge_cached,
+            row.judge_saved,
         )  # fmt: skip
         self._connection.execute(_ROWS, storable_rows([values])[0])
         if row.state == "done" or anew:

@@ -43,7 +43,7 @@ from tui_eval.store.schema import Asked, CaseHistory, RunInfo, RunSummary, Store
 from tui_eval.store.shard_runs import merged_of, shard_words
 from tui_eval.store.summary import CaseSummary, RunSums, summarise
 
-_VERSION = 20
+_VERSION = 21
 _KEPT_PER_COLUMN = 12
 _BUSY_SECONDS = 10.0
 _NAMED = 3
@@ -55,7 +55,7 @@ CREATE TABLE runs (
     errors INTEGER NOT NULL, cancelled INTEGER NOT NULL, cost REAL, linked_to TEXT,
     cached INTEGER NOT NULL, saved REAL, stepped INTEGER NOT NULL, paused_for REAL NOT NULL, merged TEXT NOT NULL,
     cost_of INTEGER NOT NULL, tokens_of INTEGER NOT NULL, only_case TEXT NOT NULL, only_suite TEXT NOT NULL, rules TEXT NOT NULL,
-    judge_tokens INTEGER, judge_cost REAL, judge_cached INTEGER NOT NULL, ahead TEXT NOT NULL,
+    judge_tokens INTEGER, judge_cost REAL, judge_cached INTEGER NOT NULL, judge_saved REAL, ahead TEXT NOT NULL,
     went_on_after TEXT NOT NULL, last_end REAL NOT NULL,
     case_set BLOB NOT NULL, written INTEGER NOT NULL) WITHOUT ROWID;
 CREATE TABLE case_sets (digest BLOB PRIMARY KEY, marks BLOB NOT NULL) WITHOUT ROWID;
@@ -75,7 +75,7 @@ _RESULT_COLUMNS = (
 _RUN_COLUMNS = (
     "id, state, started_at, finished_at, what, agents, total, passed, failed, errors, cancelled, cost, linked_to,"
     " cached, saved, stepped, paused_for, cost_of, tokens_of, only_case, only_suite, rules, judge_tokens, judge_cost,"
-    " judge_cached"
+    " judge_cached, judge_saved"
 )
 _RESULTS = (
     f"SELECT {_RESULT_COLUMNS}, answers, (SELECT merged FROM runs WHERE id = run_id) FROM results WHERE %s"
@@ -114,6 +114,7 @@ class Index:
                 judge_tokens=row[22],
                 judge_cost=row[23],
                 judge_cached=row[24],
+                judge_saved=row[25],
             )
             for row in rows
         ]
@@ -721,6 +722,7 @@ def _values(
         cost_of, tokens_of, name_of_cases(named), suites.pop() if len(suites) == 1 else "", other_rules(info),
         figures.total([judges.judge_tokens], "tokens of the judges"),
         figures.amount(judges.judge_cost, "cost of the judges"), judges.judge_cached,
+        figures.amount(judges.judge_saved, "cost saved"),
         _ahead(info), _went_on_after(info), max((result[7] for result in results), default=0.0), digest,
     )  # fmt: skip
     return run, results, marks

@@ -563,12 +563,13 @@ class _Copy:
     def _row(self, one: AttemptRow, ended: bool) -> tuple[Any, ...]:
         if not ended:
             return (self._attempt, self._case, one.attempt, "waiting", *[None] * 2, "", *[None] * 7, 0, "",
-                    self._attempt, "", 0, one.judges, 0, None, "", "", 0, None, None, 0)  # fmt: skip
+                    self._attempt, "", 0, one.judges, 0, None, "", "", 0, None, None, 0, None)  # fmt: skip
         return (
             self._attempt, self._case, one.attempt, "done", one.outcome, one.score, one.message, one.started_at,
             one.duration_ms, one.input_tokens, one.output_tokens, one.cached_tokens, one.cost, one.tool_calls,
             one.turn, "", self._attempt, one.answer, one.asserted_nothing, one.judges, one.cached,
             one.saved, one.cause, one.alike, one.judge_calls, one.judge_tokens, one.judge_cost, one.judge_cached,
+            one.judge_saved,
         )  # fmt: skip
 
 
@@ -599,6 +600,6 @@ def with_frames(folder: Path, ref: int, target_folder: Path, new_ref: int, body:
 _INSERT = (
     "INSERT INTO attempts (id, case_ref, attempt, state, outcome, score, message, started_at, duration_ms,"
     " input_tokens, output_tokens, cached_tokens, cost, tool_calls, turn, detail, changed, answer, asserted_nothing,"
-    f" judges, cached, saved, cause, alike, judge_calls, judge_tokens, judge_cost, judge_cached)"
-    f" VALUES ({','.join('?' * 28)})"
+    f" judges, cached, saved, cause, alike, judge_calls, judge_tokens, judge_cost, judge_cached, judge_saved)"
+    f" VALUES ({','.join('?' * 29)})"
 )

@@ -23,7 +23,7 @@ _ENDED = (
     "UPDATE attempts SET turn = coalesce(?, turn), outcome = ?, score = ?, message = ?,"
     " started_at = ?, duration_ms = ?, input_tokens = ?, output_tokens = ?, cached_tokens = ?, cost = ?,"
     " tool_calls = ?, answer = ?, asserted_nothing = ?, cached = ?, saved = ?, cause = ?, alike = ?,"
-    " judge_calls = ?, judge_tokens = ?, judge_cost = ?, judge_cached = ?,"
+    " judge_calls = ?, judge_tokens = ?, judge_cost = ?, judge_cached = ?, judge_saved = ?,"
     " changed = ?, state = CASE WHEN ?2 IS NULL THEN 'waiting' ELSE 'done' END,"
     f" detail = CASE WHEN ?2 IS NULL THEN '{COMPARED_LATER}' ELSE '' END"
     " WHERE id = ?"
@@ -100,6 +100,7 @@ class Ended(msgspec.Struct):
             None,
             None,
             0,
+            None,
             changed,
             self.ref,
         )

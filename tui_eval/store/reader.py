@@ -442,6 +442,7 @@ def _known_figures(row: AttemptRow) -> tuple[Any, ...]:
     row.saved = figures.amount(row.saved, "cost saved")
     row.judge_tokens = figures.count(row.judge_tokens, "tokens of the judges")
     row.judge_cost = figures.amount(row.judge_cost, "cost of the judges")
+    row.judge_saved = figures.amount(row.judge_saved, "cost saved")
     row.tool_calls = figures.count(row.tool_calls, "tool calls")
     row.ends_at = figures.moment(row.ends_at, "end")
     return msgspec.structs.astuple(row)

@@ -58,7 +58,7 @@ CREATE TABLE attempts (
     asserted_nothing INTEGER NOT NULL DEFAULT 0, judges TEXT NOT NULL DEFAULT '',
     cached INTEGER NOT NULL DEFAULT 0, saved REAL, cause TEXT NOT NULL DEFAULT '', alike TEXT NOT NULL DEFAULT '',
     judge_calls INTEGER NOT NULL DEFAULT 0, judge_tokens INTEGER, judge_cost REAL,
-    judge_cached INTEGER NOT NULL DEFAULT 0);
+    judge_cached INTEGER NOT NULL DEFAULT 0, judge_saved REAL);
 CREATE INDEX attempts_by_change ON attempts (changed);
 CREATE INDEX attempts_by_case ON attempts (case_ref);
 CREATE TABLE bodies (attempt_ref INTEGER PRIMARY KEY REFERENCES attempts (id), body BLOB NOT NULL);
@@ -83,6 +83,7 @@ ADDED = {
         "judge_tokens": "INTEGER",
         "judge_cost": "REAL",
         "judge_cached": "INTEGER NOT NULL DEFAULT 0",
+        "judge_saved": "REAL",
     },
     "cases": {"variant": "TEXT NOT NULL DEFAULT ''"},
 }
@@ -182,7 +183,7 @@ class AttemptRow(msgspec.Struct, gc=False, array_like=True):
     first recorded; empty where the agent was asked. `cached` turns were answered from the cache, which `saved` so
     much (USD; None: not known); tokens and cost are of the others. Models that judged gave `judge_calls` answers beside
     them, for `judge_tokens` and `judge_cost` (USD; None: not known): by this attempt, also where it judges again.
-    `judge_cached` more of their answers were in the cache."""
+    `judge_cached` more of their answers were in the cache, which saved `judge_saved`."""
 
     id: int
     case_ref: int
@@ -213,6 +214,7 @@ class AttemptRow(msgspec.Struct, gc=False, array_like=True):
     judge_tokens: Count | None = None
     judge_cost: Amount | None = None
     judge_cached: int = 0
+    judge_saved: Amount | None = None
 
     @property
     def price(self) -> float | None:
@@ -314,6 +316,7 @@ class RunSummary(msgspec.Struct):
     judge_tokens: int | None = None
     judge_cost: float | None = None
     judge_cached: int = 0
+    judge_saved: float | None = None
 
     @property
     def price(self) -> float | None:

@@ -62,6 +62,7 @@ class CaseSummary(msgspec.Struct, gc=False):
     judge_tokens: int | None = None
     judge_cost: float | None = None
     judge_cached: int = 0
+    judge_saved: float | None = None
     compat: str = ""
     tokens_of: int = 0
     cost_of: int = 0
@@ -184,6 +185,7 @@ def summarise(case: StoredCase, attempts: Iterable[AttemptRow]) -> CaseSummary:
     saved: list[float] = []
     judge_tokens: list[int] = []
     judge_cached = 0
+    judge_saved: list[float] = []
     judge_costs: list[float] = []
     marks: set[str] = set()
     idle = True
@@ -214,6 +216,7 @@ def summarise(case: StoredCase, attempts: Iterable[AttemptRow]) -> CaseSummary:
             judge_tokens += [] if row.judge_tokens is None else [row.judge_tokens]
             judge_costs += [] if row.judge_cost is None else [row.judge_cost]
         judge_cached += row.judge_cached
+        judge_saved += [] if row.judge_saved is None else [row.judge_saved]
         cached += row.cached > 0
     ended = len(outcomes)
     why = why_not(bad) if bad else _NOTHING
@@ -249,6 +252,7 @@ def summarise(case: StoredCase, attempts: Iterable[AttemptRow]) -> CaseSummary:
         judge_tokens=figures.total(judge_tokens, "tokens of the judges") if judge_tokens else None,
         judge_cost=figures.total_amount(judge_costs, "cost of the judges") if judge_costs else None,
         judge_cached=judge_cached,
+        judge_saved=figures.total_amount(judge_saved, "cost saved") if judge_saved else None,
         asserted_nothing=passed > 0 and idle,
         tokens_of=len(tokens),
         cost_of=len(costs),
@@ -271,6 +275,7 @@ class RunSums(msgspec.Struct):
     judge_tokens: int | None = None
     judge_cost: float | None = None
     judge_cached: int = 0
+    judge_saved: float | None = None
 
     def add(self, item: CaseSummary) -> None:
         """One case more."""
@@ -286,6 +291,7 @@ class RunSums(msgspec.Struct):
         self.judge_tokens = _plus(self.judge_tokens, item.judge_tokens)
         self.judge_cost = _plus(self.judge_cost, item.judge_cost)
         self.judge_cached += item.judge_cached
+        self.judge_saved = _plus(self.judge_saved, item.judge_saved)
 
     @property
     def cases(self) -> int:
@@ -309,7 +315,7 @@ class RunSums(msgspec.Struct):
     @property
     def judges_words(self) -> str:
         """What judging took: `judges: 15,096 tokens, $0.2000`; empty where nothing of it is known."""
-        return judges_of(self.judge_tokens, self.judge_cost, self.judge_cached)
+        return judges_of(self.judge_tokens, self.judge_cost, self.judge_cached, self.judge_saved)
 
 
 Amount = TypeVar("Amount", int, float)
@@ -325,11 +331,11 @@ def cached_of(cached: int, saved: float | None) -> str:
     return f"{words}, ${saved:,.4f} saved" if words and saved is not None else words
 
 
-def judges_of(tokens: int | None, cost: float | None, cached: int = 0) -> str:
-    """What judges took: `judges: 15,096 tokens, $0.2000, 3 cached`; empty where nothing of it is known."""
+def judges_of(tokens: int | None, cost: float | None, cached: int = 0, saved: float | None = None) -> str:
+    """What judges took: `judges: 15,096 tokens, $0.2000, 3 cached, $0.0200 saved`; empty where nothing of it is known."""
     known = [f"{tokens:,} tokens"] if tokens else []
     known += [f"${cost:,.4f}"] if cost is not None else []
-    known += [f"{cached:,} cached"] if cached else []
+    known += [cached_of(cached, saved)] if cached else []
     return f"judges: {', '.join(known)}" if known else ""
 
 

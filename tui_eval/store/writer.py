@@ -299,11 +299,11 @@ def _cause(attempt: Attempt) -> tuple[str, str]:
         return "", ""
 
 
-def _judging(attempt: Attempt) -> tuple[int, int | None, float | None, int]:
+def _judging(attempt: Attempt) -> tuple[int, int | None, float | None, int, float | None]:
     used = attempt.judging
     if used is None:
-        return 0, None, None, 0
-    return used.calls, figures.judge_tokens(used), used.cost, used.cached
+        return 0, None, None, 0, None
+    return used.calls, figures.judge_tokens(used), used.cost, used.cached, used.saved
 
 
 # -- Whether two attempts answered the same, without reading what they answered: a fingerprint in their row.

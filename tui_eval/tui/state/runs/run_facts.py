@@ -121,7 +121,7 @@ def figures_line(run: RunView, symbols: Symbols, now: float, width: int, *, alon
         room -= wide
 
     judge_cost = round(max(0.0, counts.judge_cost or 0.0), 4) or None
-    if judges := judges_of(counts.judge_tokens, judge_cost, counts.judge_cached):
+    if judges := judges_of(counts.judge_tokens, judge_cost, counts.judge_cached, counts.judge_saved):
         short = judges_of(None, judge_cost)  # what it costs is said before who is asked
         add("text", judges if cell_len(judges) + len(symbols.dot) <= room else short or judges)
     if rules := other_rules(info):

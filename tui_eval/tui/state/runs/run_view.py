@@ -78,6 +78,7 @@ class RunCounts:
     judge_tokens: int = 0
     judge_cost: float | None = None
     judge_cached: int = 0
+    judge_saved: float | None = None
 
 
 def standing(row: AttemptRow) -> AttemptRow:
@@ -341,6 +342,8 @@ class RunView:
         counts.saved += sign * (row.saved or 0.0)
         counts.judge_tokens += sign * (row.judge_tokens or 0)
         counts.judge_cached += sign * row.judge_cached
+        if row.judge_saved is not None:
+            counts.judge_saved = max(0.0, (counts.judge_saved or 0.0) + sign * row.judge_saved)
         if row.judge_cost is not None:
             counts.judge_cost = (counts.judge_cost or 0.0) + sign * row.judge_cost
 

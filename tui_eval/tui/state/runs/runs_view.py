@@ -142,7 +142,7 @@ def _head(one: RunLine, facts: RunFacts | None, width: int, ours: Collection[str
         lines.append((Span(f"{left:,} of {run.total:,} attempts not run", "note"),))
     tokens = f"{one.tokens:,} tokens" if one.tokens is not None else ""
     usage = [formatting.cost(run.cost), tokens, cached_of(run.cached, run.saved)]
-    usage.append(judges_of(run.judge_tokens, run.judge_cost, run.judge_cached))
+    usage.append(judges_of(run.judge_tokens, run.judge_cost, run.judge_cached, run.judge_saved))
     if one.latency_ms is not None:
         usage.append(f"{duration(one.latency_ms)} a case")
     if any(usage):
