@@ -245,6 +245,17 @@ def test_a_model_that_a_variable_names_is_asked_priced_and_named(
         found = [json.loads(Path(f"{one}.json").read_text())["results"][0] for one in ("small", "big")]
         assert asked == [one["model"] for one in found] == ["small", "big"]
         assert found[1]["cost"] == pytest.approx(found[0]["cost"] * 5) and found[0]["cost"] > 0
+        # A judge's, too.
+        judged = f"judge: {entry}\n" + Path("tui_eval.yaml").read_text()
+        Path("graded").mkdir()
+        Path("graded/tui_eval.yaml").write_text(judged)
+        Path("graded/promptfooconfig.yaml").write_text(
+            "prompts: [hi]\nproviders: [echo]\ntests: [{assert: [{type: llm-rubric, value: fine}]}]\n"
+        )
+        cli("run", "graded", "--trust", "-o", "graded.json")
+        assert server.requests.pop().body["model"] == "big"
+        summary = json.loads(Path("graded.json").read_text())["summary"]
+        assert summary["total_judge_cost"] > 0
         # What stands there is the same column, also in what is run again.
         cli("run", ".", "--failed", "--trust")
         assert server.requests[-1].body["model"] == "big" and len(server.requests) == 3

@@ -27,6 +27,7 @@ from tui_eval.config.project import (
     database_spec,
     fill,
     masker,
+    model_of,
 )
 from tui_eval.engine import grader_choice, replayed
 from tui_eval.engine.hosts import Hosts
@@ -436,7 +437,8 @@ class RunContext(Hosts):
             agent = self.agent(spec)
         except ConfigError as error:
             raise CannotJudge(f"the judge {spec.name}: {error}", "judge-failed", str(error)) from None
-        context = SessionContext(case_id="judge", attempt=1, session_id="judge", model=spec.model)
+        model = model_of(spec, self.trust)
+        context = SessionContext(case_id="judge", attempt=1, session_id="judge", model=model)
         context.reference = job is not None and job.compat == "reference"
         text = f"{system}\n\n{prompt}" if system else prompt
         if spec.type == "neuro-san" and not (spec.options.get("network") or spec.options.get("agent")):
@@ -462,7 +464,7 @@ class RunContext(Hosts):
                             stands = await answers.asked_of_judge(spec, context, text, schema) == asked
                             await answers.keep_judge(asked, reply if stands else None, self.masker)
                         return JudgeAnswer(
-                            reply.text, reply.model or spec.model, reply.usage, reply.cost, reply.output
+                            reply.text, reply.model or model, reply.usage, reply.cost, reply.output
                         )
             finally:
                 await session.close()

@@ -11,7 +11,7 @@ from pathlib import Path
 import msgspec
 
 from tui_eval.agents.models.prices import cost
-from tui_eval.config.project import AgentSpec, load, read_withheld
+from tui_eval.config.project import AgentSpec, load, model_of, read_withheld
 from tui_eval.engine.after.assessing import NAMED, SYSTEM, assess_run, question
 from tui_eval.engine.after.resuming import root_of
 from tui_eval.engine.prepare import NothingToRun, check_judge
@@ -59,8 +59,9 @@ async def plan_naming(
             raise NothingToRun(f"run {folder.name}: nothing failed, so there is nothing to name")
         usage = Usage(sum(sizes) // _LETTERS, len(sizes) * _ANSWER_TOKENS)
         free = spec.type in FREE
-        price = 0.0 if free else cost(spec.model, usage, environment.config.prices)
-        return NamingPlan(", ".join(filter(None, [spec.name, spec.model])), len(sizes), price, free)
+        model = model_of(spec, environment.trust)
+        price = 0.0 if free else cost(model, usage, environment.config.prices)
+        return NamingPlan(", ".join(filter(None, [spec.name, model])), len(sizes), price, free)
 
 
 async def name_failures(
