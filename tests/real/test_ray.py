@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -313,6 +314,72 @@ async def test_workers_and_nodes_come_and_go_and_nothing_that_ended_is_asked_aga
     reader.close()
 
 
+def test_a_node_that_comes_takes_no_files_from_the_workers_there_are(
+    cluster: RayCluster, tmp_path: Path
+) -> None:
+    """Of several nodes on one machine each new one unpacks the project anew, in the place where it is: no attempt may
+    miss a file, or fail, by that. The engine is a process of its own: to add a node keeps this one busy."""
+    cluster.have_node()
+    (tmp_path / "tui_eval.yaml").write_text('agents:\n  code: {type: python, function: "code.py:answer"}\n')
+    (tmp_path / "code.py").write_text(
+        "import time\n\n\ndef answer(message):\n    time.sleep(0.02)\n    import words\n"
+        "    return words.first(open('data.txt').read()) + message\n"
+    )
+    (tmp_path / "words.py").write_text("def first(text):\n    return text.split()[0]\n")
+    (tmp_path / "data.txt").write_text("answer to")
+    (tmp_path / "a").mkdir()
+    for number in range(3000):  # what takes a moment to take away and to unpack
+        (tmp_path / "a" / f"{number}.txt").write_text("more")
+    count = 10 * CASES
+    cases = "".join(
+        f"  - {{name: case {n}, input: message {n}, expected: {{should_contain: [answermessage {n}]}}}}\n"
+        for n in range(count)
+    )
+    (tmp_path / "suite.yaml").write_text(f"agent: code\ntest_cases:\n{cases}")
+    command = [sys.executable, "-m", "tui_eval", "run", ".", "--trust", "--on", cluster.address, "-j", "2"]
+    errors = tmp_path.parent / "nodes.txt"
+    with open(errors, "wb") as file:
+        process = subprocess.Popen(command, cwd=tmp_path, stdout=file, stderr=file)
+    try:
+        folders = Store(tmp_path).runs_folder
+
+        def some() -> bool:
+            found = list(folders.glob("*/run.db"))
+            return process.poll() is not None or (bool(found) and len(ended(found[0].parent)) >= 10)
+
+        asyncio.run(until(some, LONG))
+        assert process.poll() is None, errors.read_text()
+        cluster.add_node()
+        assert process.wait(LONG) == 0, errors.read_text()[-3000:]
+    finally:
+        if process.poll() is None:
+            process.kill()
+    (folder,) = Store(tmp_path).run_folders()
+    assert list(ended(folder).values()) == ["passed"] * count
+    with closing(RunReader(folder)) as reader:
+        assert "nodes · 2 workers" in reader.info().place
+        assert reader.info().note == ""
+
+
+@pytest.mark.parametrize("before", ["", "ray://"])
+def test_an_address_at_which_no_cluster_is_ends_the_run_with_a_line(
+    before: str, tmp_path: Path, server: GatedServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing listens, or something that is no cluster."""
+    monkeypatch.setenv("HELPER_KEY", SECRET)
+    project(tmp_path, server, 2)
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        nothing = free.getsockname()[1]
+    for port, why in ((nothing, "Connection refused"), (server.port, "does not speak as Ray does")):
+        address = f"{before}127.0.0.1:{port}"
+        command = [sys.executable, "-m", "tui_eval", "run", ".", "--trust", "--on", address]
+        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=LONG)
+        assert done.returncode == 1, done.stderr
+        assert f"ray: no cluster answers at {address} so far" in done.stderr and why in done.stderr
+        assert f"ray: no cluster answers at {address} (" in done.stderr
+        assert (done.stdout + done.stderr).count(f"no cluster answers at {address} (") == 1
+
+
 def test_ray_keeps_no_secret(cluster: RayCluster) -> None:
     """After a run with one: neither in its logs nor in the rest of its session's folder."""
     session = Path(cluster.session)
@@ -343,7 +410,8 @@ async def test_a_head_that_is_gone_interrupts_the_run_and_it_is_gone_on_with_els
     cluster.end_head()
     assert await asyncio.wait_for(running, LONG) == "interrupted"
     assert run.runner.stopped_because is not None
-    assert run.runner.stopped_because.startswith("ray: ")
+    assert run.runner.stopped_because.startswith(f"ray: the cluster at {cluster.address} is gone")
+    assert "\n" not in run.runner.stopped_because and "GCS" not in run.runner.stopped_because
     assert set(ended(folder)) == done
     server.allowed = 10**6
     again = await asyncio.to_thread(

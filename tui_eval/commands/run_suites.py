@@ -261,13 +261,13 @@ def _ran(
     reader = RunReader(active.writer.folder)
     reader.lost = active.writer.lost
     try:
-        outcomes = _report(reader, progress.display, active, unreadable)
+        interrupted = reader.info().state == "interrupted"
+        outcomes = _report(reader, progress.display, active, unreadable, told=not (keep and interrupted))
         unwritten = write_files(reader, outputs)
         if unwritten and progress.display == "plain":
             say(f"{counted(unwritten, 'file')} of {len(outputs)} not written")
         if keep and number is None:
             _write_beside(reader, root, beside)
-        interrupted = reader.info().state == "interrupted"
     finally:
         reader.close()
     if number is not None:
@@ -422,9 +422,9 @@ async def _until_done(active: ActiveRun, signals: _Signals) -> None:
 
 
 def _report(
-    reader: RunReader, display: str, active: ActiveRun, unreadable: int
+    reader: RunReader, display: str, active: ActiveRun, unreadable: int, *, told: bool
 ) -> Collection[Outcome | None]:
-    """Print what came of the run; the outcomes of its cases."""
+    """Print what came of the run, and (`told`) why it was stopped; the outcomes of its cases."""
     if display != "plain":
         return {summarise(case, attempts).outcome for case, attempts in reader.by_case()}
     table = console_table.RunTable.of(reader)
@@ -432,7 +432,7 @@ def _report(
     say_lines(failures_of(reader, table, active.config.root))
     if active.request.assess:
         say(f"\n{console_table.failure_modes(reader.assessment())}")
-    stopped = active.runner.stopped_because
+    stopped = active.runner.stopped_because if told else None
     cached = f"cached: {active.unseen}" if active.unseen and table.sums.cached else ""
     notes = "\n".join(filter(None, [f"stopped: {stopped}" if stopped else "", active.note, cached]))
     info = reader.info()

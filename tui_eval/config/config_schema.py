@@ -116,11 +116,14 @@ _ADDRESS = re.compile(r"(?:ray://)?(?:[\w.-]+|\[[0-9a-fA-F:]+\]):\d{1,5}", re.AS
 
 def where(value: Any) -> str:
     """Where attempts run: `here`, `ray`, or a cluster's address."""
-    if isinstance(value, str) and (value in ("here", "ray") or _ADDRESS.fullmatch(value)):
-        return value
-    raise Wrong(
-        f"must be here, ray (one on this machine), ray://HOST:PORT or HOST:PORT (a cluster), not {_shown(value)}"
-    )
+    wanted = "must be here, ray (one on this machine), ray://HOST:PORT or HOST:PORT (a cluster)"
+    if isinstance(value, str) and value.startswith(("ray:", "here:")) and not value.startswith("ray://"):
+        raise Wrong(f"{wanted}, not {_shown(value)}; how much goes on at once is said by -j")
+    if not isinstance(value, str) or not (value in ("here", "ray") or _ADDRESS.fullmatch(value)):
+        raise Wrong(f"{wanted}, not {_shown(value)}")
+    if value not in ("here", "ray") and not 0 < int(value.rpartition(":")[2]) < 2**16:
+        raise Wrong(f"{wanted}, not {_shown(value)}: a port is a number from 1 to 65535")
+    return value
 
 
 def number(least: float = 0, *, above: bool = False) -> Check:

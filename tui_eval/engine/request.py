@@ -42,7 +42,8 @@ class RunRequest(msgspec.Struct, omit_defaults=True):
     is the run whose answers are judged again, without an agent. `linked_to` is the run whose part is run again or added to. The filters from `filter_range`
     to `filter_errors_only`, `vars`, `prompt_prefix` and `prompt_suffix` are promptfoo's, by its names;
     `delay` is in seconds. `changed_only` leaves out what passed and has not changed since. `cache` takes answers that are kept, and keeps them
-    (None: as each agent's entry says). `on` is where attempts run (`config_schema.where`; None: as configured). `shard` is the part of the cases that
+    (None: as each agent's entry says). `on` is where attempts run (`config_schema.where`; None: as configured), `on_recorded` says that a run's record names
+    it, not a person: a cluster is then trusted as one in a file. `shard` is the part of the cases that
     this run takes (`engine.shards`). `no_fail_fast` takes back a run's `fail_fast` where it is gone on with. `env_files` are those whose variables were read (`--env-file`), to name them again. `configs` are promptfoo's `-c`: configurations that are read as one.
     """
 
@@ -63,6 +64,7 @@ class RunRequest(msgspec.Struct, omit_defaults=True):
     changed_only: bool = False
     cache: bool | None = None
     on: str | None = None
+    on_recorded: bool = False
     filter_range: str | None = None
     filter_sample: int | None = None
     filter_sample_seed: str | None = None

@@ -37,15 +37,17 @@ def check_place(request: RunRequest, config: Config, trust: Trust, *, typed: boo
     except Wrong as wrong:
         raise ConfigError(f"--on: {wrong}") from None
     wanted = place_wanted(on)
-    if wanted is not None and not (typed and request.on):
+    if wanted is not None and not (typed and request.on and not request.on_recorded):
         try:
             trust.require(wanted)
         except NeedsTrust as needs:
             raise ConfigError(f"{needs}; to agree to just that: --on {on}; to run here: --on here") from None
     if on != "here":
-        from tui_eval.engine.places.ray_place import check_ray
+        from tui_eval.engine.places.ray_place import check_ray, check_size
 
         check_ray("" if on == "ray" else on)
+        if on != "ray" and config.run.files != "shared":
+            check_size(config)
 
 
 def place_of(
@@ -67,5 +69,6 @@ def place_of(
 
 
 def place_name(request: RunRequest, config: Config) -> str:
-    """Where a run goes: `here`, `ray` or an address. A person steps here, and answers are judged again here."""
-    return "here" if request.step or request.rescores else request.on or config.run.on
+    """Where a run goes: `here`, `ray` or an address. A person steps here, and what rests on recorded answers is here."""
+    here = request.step or request.rescores or request.continue_from is not None
+    return "here" if here else request.on or config.run.on

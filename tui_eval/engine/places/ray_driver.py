@@ -6,7 +6,10 @@ from __future__ import annotations
 import asyncio
 import os
 import shutil
+import socket
 import sys
+import threading
+import time
 import traceback
 from collections.abc import Callable
 from contextlib import suppress
@@ -15,7 +18,16 @@ from typing import Any, BinaryIO
 
 from tui_eval import __version__
 from tui_eval.engine.places import ray_messages as messages
-from tui_eval.engine.places.ray_messages import Connect, Gone, Happened, Nodes, ToEngine, WorkerDown, WorkerUp
+from tui_eval.engine.places.ray_messages import (
+    Connect,
+    Gone,
+    Happened,
+    Nodes,
+    ToEngine,
+    Waits,
+    WorkerDown,
+    WorkerUp,
+)
 
 _LOOK = 1.0
 """Seconds between two looks at the cluster."""
@@ -29,9 +41,17 @@ _STARTS = 4
 """How often Ray is started on this machine until it is up."""
 _LEAVING = 5.0
 _ANSWER = 10.0
-"""Seconds in which a cluster says whether it asks for a token."""
+"""Seconds in which a cluster answers a question."""
+_PROXY = "RAY_grpc_enable_http_proxy"
+"""Ray's own variable: whether its connections go through a proxy."""
+_SEARCH = 30.0
+"""Seconds in which a cluster is looked for at its address."""
 _STORE = 200 * 2**20
 """Bytes of Ray's object store on this machine: batches pass through it, nothing stays."""
+
+
+class NoCluster(Exception):
+    """There is no cluster where one should be. One line."""
 
 
 class Driver:
@@ -44,6 +64,7 @@ class Driver:
         self._asked = asked
         self._out = out
         self._actor = ray.remote(RayWorker)
+        self._where = f" at {asked.address}" if asked.address else ""
         self._by_client = asked.address.startswith("ray://")
         self._workers: dict[int, Any] = {}
         self._up: set[int] = set()
@@ -106,7 +127,7 @@ class Driver:
                     if not own:
                         self._say(Gone("the raylet that this machine is connected to has ended"))
                     elif self._heard - self._left > _SILENT:
-                        self._say(Gone("the cluster has no machine any more"))
+                        self._say(Gone(f"the cluster{self._where} has no machine any more"))
                 except Exception:
                     traceback.print_exc()
                 looking = None
@@ -114,7 +135,7 @@ class Driver:
             if self._up:
                 self._seen = now
             elif now - self._heard > _SILENT:
-                self._say(Gone("Ray's head does not answer any more"))
+                self._say(Gone(f"the cluster{self._where} is gone: its head does not answer any more"))
             elif now - self._seen > _NOBODY:
                 self._say(Gone(f"Ray has started no worker for {_NOBODY:.0f} s ({self._nodes} nodes)"))
             while len(self._workers) < min(room, self._asked.most) and now - self._heard < _SILENT:
@@ -157,7 +178,7 @@ class Driver:
                 self._say(Happened(number, await piece))
         except Exception as error:
             traceback.print_exc()
-            why = _line(error)
+            why = why_gone(error, self._ray.exceptions.RayError)
         finally:
             del self._workers[number]
         if number not in self._up:
@@ -171,6 +192,17 @@ class Driver:
         self._say(WorkerDown(number, why))
 
 
+_CAUSES = {"node has died": "its machine is gone", "low on memory": "its machine ran out of memory"}
+"""What a person can make something of, by what of Ray's own words says it."""
+
+
+def why_gone(error: Exception, of_ray: type[Exception]) -> str:
+    """Why a worker is gone; empty where Ray but says that it is, in its own words."""
+    if getattr(error, "cause", None) or not isinstance(error, of_ray):
+        return _line(error)
+    return next((words for mark, words in _CAUSES.items() if mark in str(error)), "")
+
+
 def _line(error: BaseException) -> str:
     """What Ray says in one line; of an error on a worker, the error."""
     cause = getattr(error, "cause", None) or error
@@ -181,10 +213,10 @@ def _line(error: BaseException) -> str:
     return f"{type(cause).__name__}: {said[:300]}"
 
 
-def _connected(asked: Connect) -> Any:
+def _connected(asked: Connect, say: Callable[[ToEngine], None]) -> Any:
     """Ray, connected."""
     if asked.address:
-        _show_token(asked.address)  # Ray looks when it is imported
+        find_cluster(asked.address, say)  # Ray looks for the token when it is imported
     ray = import_module("ray")
     quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": "ERROR"}
     if asked.package:
@@ -223,20 +255,57 @@ def end_children() -> None:
             process.wait(_LEAVING)
 
 
-def _show_token(address: str) -> None:
-    """Show Ray's token where the cluster asks for one, one lies here, and nobody has decided about it: `ray start`
-    makes a cluster that asks for it wherever one lies, and who connects to an address shows it only when told to."""
-    kept = os.environ.get("RAY_AUTH_TOKEN_PATH") or os.path.expanduser("~/.ray/auth_token")
-    if "RAY_AUTH_MODE" in os.environ or not (os.environ.get("RAY_AUTH_TOKEN") or os.path.exists(kept)):
-        return
+def find_cluster(address: str, say: Callable[[ToEngine], None]) -> None:
+    """Wait until a cluster answers: Ray itself would, at some addresses, wait for ever.
+
+    Raises:
+        NoCluster: none does, or what answers is none.
+    """
+    ends, told = time.monotonic() + _SEARCH, False
+    while why := _no_answer(address):
+        if time.monotonic() > ends:
+            raise NoCluster(f"no cluster answers at {address} ({why})")
+        if not told:
+            say(Waits(f"no cluster answers at {address} so far ({why})"))
+            told = True
+        time.sleep(_LOOK)
+
+
+def _no_answer(address: str) -> str:
+    """Why no cluster answers; empty: one does. Ray's token is then shown where that cluster asks for one, one lies here,
+    and nobody has decided about it: `ray start` makes a cluster that asks for it wherever one lies, and who connects
+    to an address shows it only when told to.
+
+    Raises:
+        NoCluster: what answers is something else.
+    """
+    plain, by_client = address.removeprefix("ray://"), address.startswith("ray://")
+    host, _, port = plain.rpartition(":")
+    proxy = os.environ.get(_PROXY, "0").lower() in ("1", "true")
+    if not proxy:
+        try:
+            socket.create_connection((host.strip("[]"), int(port)), _ANSWER).close()
+        except (OSError, OverflowError) as error:
+            return str(getattr(error, "strerror", None) or error)
+    if os.environ.get("RAY_USE_TLS", "0").lower() in ("1", "true"):
+        return ""
     grpc = import_module("grpc")
-    asked = "RayletDriver/ClusterInfo" if address.startswith("ray://") else "NodeInfoGcsService/CheckAlive"
+    asked = "RayletDriver/ClusterInfo" if by_client else "NodeInfoGcsService/CheckAlive"
     try:
-        with grpc.insecure_channel(address.removeprefix("ray://")) as channel:
+        with grpc.insecure_channel(plain, options=[("grpc.enable_http_proxy", int(proxy))]) as channel:
             channel.unary_unary(f"/ray.rpc.{asked}")(b"", timeout=_ANSWER)
     except grpc.RpcError as error:
-        if error.code() is grpc.StatusCode.UNAUTHENTICATED:
+        code = error.code()
+        if code is grpc.StatusCode.UNIMPLEMENTED:
+            wanted = "Ray's client server (10001 mostly)" if by_client else "a cluster's head (6379 mostly)"
+            raise NoCluster(f"what answers at {address} is not {wanted}") from None
+        if code in (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED):
+            return "what is there does not speak as Ray does"
+        kept = os.environ.get("RAY_AUTH_TOKEN_PATH") or os.path.expanduser("~/.ray/auth_token")
+        lies = bool(os.environ.get("RAY_AUTH_TOKEN")) or os.path.exists(kept)
+        if code is grpc.StatusCode.UNAUTHENTICATED and lies and "RAY_AUTH_MODE" not in os.environ:
             os.environ["RAY_AUTH_MODE"] = "token"
+    return ""
 
 
 def main() -> None:
@@ -249,13 +318,27 @@ def main() -> None:
     asked = messages.read_connect(source)
     if asked is None:
         return
+
+    def say(message: ToEngine) -> None:
+        with suppress(OSError):
+            out.write(messages.frame(message))
+            out.flush()
+
+    def give_up() -> None:
+        say(Gone(f"no connection to the cluster at {asked.address} within {_NOBODY:.0f} s"))
+        os._exit(1)
+
+    patience = threading.Timer(_NOBODY, give_up)
+    patience.daemon = True
+    if asked.address:
+        patience.start()
     try:
-        ray = _connected(asked)
+        ray = _connected(asked, say)
     except BaseException as error:
         traceback.print_exc()
-        out.write(messages.frame(Gone(_line(error))))
-        out.flush()
+        say(Gone(str(error) if isinstance(error, NoCluster) else _line(error)))
         os._exit(1)
+    patience.cancel()
 
     async def serve() -> None:
         reader = asyncio.StreamReader(limit=2**26)

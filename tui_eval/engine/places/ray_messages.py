@@ -12,6 +12,8 @@ from typing import Any, BinaryIO
 import msgspec
 
 _LENGTH = 8
+MANIFEST = ".tui-eval-files"
+"""Among the files that are sent: the names of all of them, with their sizes, in JSON."""
 
 
 # -- From the engine
@@ -80,6 +82,12 @@ class Nodes(msgspec.Struct, tag="nodes"):
     count: int
 
 
+class Waits(msgspec.Struct, tag="waits"):
+    """What is waited for, where that is worth a line."""
+
+    why: str
+
+
 class Gone(msgspec.Struct, tag="gone"):
     """There will be no workers any more."""
 
@@ -100,7 +108,7 @@ class LoggedEvent(msgspec.Struct, array_like=True):
 
 
 FromEngine = Connect | Give | CancelAttempts | Granted
-ToEngine = WorkerUp | Happened | WorkerDown | Nodes | Gone
+ToEngine = WorkerUp | Happened | WorkerDown | Nodes | Waits | Gone
 
 _encoder = msgspec.msgpack.Encoder()
 _from_engine = msgspec.msgpack.Decoder(FromEngine)

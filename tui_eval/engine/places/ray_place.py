@@ -6,12 +6,14 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import importlib.util
+import json
 import os
 import pickle
 import re
 import sys
 import tempfile
 import zipfile
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
@@ -54,6 +56,7 @@ _PATIENCE = 30.0
 """Seconds without a first worker after which that is said."""
 _LARGE = 1 << 20
 _FRAME = re.compile(rf"{FOLDER}/(\d+)-(?:expected|actual)\.parquet")
+_STAMP = re.compile(r"^\[[^\]]*\]\s*(?:\([^)]*\)\s*)?(?:[\w.]+:\d+:\s*)?")
 _TOLD = frozenset({"started", "limit", "turn", "retrying", "waits", "running_again", "progress", "live"})
 _OF_THE_MACHINE = frozenset(
     ("PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "TZ", "TMPDIR", "TEMP", "TMP", "PWD", "OLDPWD", "SHLVL", "_",
@@ -120,6 +123,7 @@ class RayPlace:
         self._here: AttemptPlace = Here(environment, writer)
         self._workers: dict[int, _RayWorker] = {}
         self._nodes = 0
+        self._waits = ""
         self._lost_with: dict[int, list[str]] = {}
         self._workers_lost = self._begun_anew = 0
         self._lost: str | None = None
@@ -137,7 +141,7 @@ class RayPlace:
         if self._lost is not None:
             return "ray"
         if not self._nodes or not self._workers:
-            return "ray · waiting for workers"
+            return f"ray · {self._waits or 'waiting for workers'}"
         return f"ray · {_count(self._nodes, 'node')} · {_count(len(self._workers), 'worker')}"
 
     @property
@@ -192,7 +196,8 @@ class RayPlace:
         try:
             await asyncio.wait_for(self._free(), _PATIENCE)
         except TimeoutError:
-            self._tell(f"{self.words}, since {_PATIENCE:.0f} s ({_count(self._nodes, 'node')})")
+            if not self._waits:
+                self._tell(f"{self.words}, since {_PATIENCE:.0f} s ({_count(self._nodes, 'node')})")
             await self._free()
 
     def _tell(self, line: str) -> None:
@@ -351,13 +356,17 @@ class RayPlace:
                         self._worker_lost(worker, message.why)
                     await self._moved()
                 case messages.Nodes():
-                    self._nodes = message.count
+                    self._nodes, self._waits = message.count, ""
+                    await self._moved()
+                case messages.Waits():
+                    self._waits = message.why
+                    self._tell(f"ray: {message.why}")
                     await self._moved()
                 case messages.Gone():
                     await self._gone(f"ray: {message.why}")
         if self._lost is None:
             code = await process.wait()
-            await self._gone(f"ray: the connection has ended (code {code}){_last_line(log)}")
+            await self._gone(f"ray: {why_ended(code, self._address, bool(self._nodes), log)}")
 
     def _worker_lost(self, worker: _RayWorker, why: str) -> None:
         """Give back what it had, and say what that means: its attempts may have been asked, and paid, already."""
@@ -365,10 +374,10 @@ class RayPlace:
         had = [self._lost_with[ref] for ref in worker.flights if ref in self._lost_with]
         anew = sum(len(lost) < GIVEN_BACK for lost in had)
         self._workers_lost += bool(anew)
-        _fail(worker, WorkerLost(f"{words}: {why}"))
+        _fail(worker, WorkerLost(f"{words}: {why}" if why else words))
         if self._lost is not None:
             return
-        said = [f"ray: {words} is gone ({why})"]
+        said = [f"ray: {words} is gone{f' ({why})' if why else ''}"]
         if anew:
             said.append(
                 f"{_count(anew, 'attempt')} {'begins' if anew == 1 else 'begin'} anew, {_UNKNOWN_COST}"
@@ -474,12 +483,22 @@ def _of_the_machine(name: str) -> bool:
     return name in _OF_THE_MACHINE or name.startswith(_MACHINES)
 
 
+def why_ended(code: int, address: str, connected: bool, log: Path) -> str:
+    """What it means that the process with the connection has ended without a word: Ray ends it with its head."""
+    if code < 0:
+        return f"the connection has ended (code {code})"
+    if connected:
+        return f"the cluster at {address} is gone" if address else "Ray on this machine has ended"
+    return f"there is no connection (code {code}){_last_line(log)}"
+
+
 def _last_line(log: Path) -> str:
-    """What Ray wrote last, where it ended without a word to us."""
+    """What Ray wrote last, where it ended before it was connected; without when and where in its sources."""
     with contextlib.suppress(OSError):
         lines = [line.strip() for line in log.read_text("utf-8", "replace").splitlines() if line.strip()]
         if lines:
-            return f": {lines[-1][:300]}"
+            said = _STAMP.sub("", lines[-1]).partition(" See https://")[0]
+            return f": {said[:300]}"
     return ""
 
 
@@ -504,6 +523,19 @@ class SentFiles:
     words: str
 
 
+def check_size(config: Config) -> None:
+    """Say before anything is made that the project is too large to be sent. Blocking.
+
+    Raises:
+        ConfigError: one line that says what to do.
+    """
+    try:
+        for _ in _sent_files(config):
+            pass
+    except OSError as error:
+        raise ConfigError(f"the project's files cannot be sent to a cluster: {error}") from None
+
+
 def packed_project(config: Config, masker: Masker, folder: Path) -> SentFiles:
     """The project's files in a zip file in `folder`. Left out are version control, the store, `.env` files and
     `tui_eval.yaml` (workers have its contents in memory), environments, links that lead out of the project, and files
@@ -512,23 +544,13 @@ def packed_project(config: Config, masker: Masker, folder: Path) -> SentFiles:
     Raises:
         OSError: they are too much, or cannot be read.
     """
-    root, total, count = config.root, 0, 0
+    root = config.root
+    sizes: dict[str, int] = {}
     secret: list[str] = []
     target = folder / "project.zip"
-    sizes: dict[str, int] = {}
     with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as package:
-        for path in _files(root, config.file):
+        for path in _sent_files(config):
             name = str(path.relative_to(root))
-            size = path.stat().st_size
-            total += size
-            top = name.partition("/")[0]
-            sizes[top] = sizes.get(top, 0) + size
-            if total > LARGEST:
-                most = sorted(sizes, key=lambda one: -sizes[one])[:3]
-                raise OSError(
-                    f"they are more than {LARGEST // 2**20} MB (most of it in {', '.join(most)}); put the project on a "
-                    "folder that all machines share, and say `run: {files: shared}` in tui_eval.yaml"
-                )
             body = path.read_bytes()
             if masker and len(body) <= _LOOKED_AT:
                 text = body.decode("utf-8", "replace")
@@ -540,13 +562,28 @@ def packed_project(config: Config, masker: Masker, folder: Path) -> SentFiles:
             info.compress_type = zipfile.ZIP_DEFLATED
             info.external_attr = (path.stat().st_mode & 0o777) << 16
             package.writestr(info, body)
-            count += 1
-        if not count:
-            package.writestr(".tui-eval-project", "")
-    said = f"ray: {count:,} files of {root} are sent ({target.stat().st_size / 2**20:.1f} MB packed), without .git, .tui-eval, .env*, environments and tui_eval.yaml"
+            sizes[name] = len(body)
+        package.writestr(zipfile.ZipInfo(messages.MANIFEST, _EARLIEST), json.dumps(sizes))
+    said = f"ray: {len(sizes):,} files of {root} are sent ({target.stat().st_size / 2**20:.1f} MB packed), without .git, .tui-eval, .env*, environments and tui_eval.yaml"
     if secret:
         said += f"; left out, for a secret in them: {', '.join(secret[:5])}{' …' if len(secret) > 5 else ''}"
     return SentFiles(target, said)
+
+
+def _sent_files(config: Config) -> Iterator[Path]:
+    """The files; raises `OSError` where they are too much."""
+    total, sizes = 0, Counter[str]()
+    for path in _files(config.root, config.file):
+        size = path.stat().st_size
+        total += size
+        sizes[path.relative_to(config.root).parts[0]] += size
+        if total > LARGEST:
+            most = ", ".join(name for name, _ in sizes.most_common(3))
+            raise OSError(
+                f"they are more than {LARGEST // 2**20} MB (most of it in {most}); put the project on a "
+                "folder that all machines share, and say `run: {files: shared}` in tui_eval.yaml"
+            )
+        yield path
 
 
 def _files(root: Path, configuration: Path | None) -> Iterator[Path]:

@@ -6,14 +6,17 @@ an argument of a method, which Ray keeps nowhere (that of a constructor it does)
 from __future__ import annotations
 
 import asyncio
+import fcntl
 import gc
+import hashlib
 import os
 import pickle
 import platform
+import shutil
 import tempfile
 import time
-from collections.abc import AsyncIterator, Iterable, Sequence
-from contextlib import suppress
+from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from importlib import import_module
 from itertools import count
 from pathlib import Path
@@ -26,7 +29,7 @@ from tui_eval.agents.base import Pace
 from tui_eval.config.project import AgentSpec, Config
 from tui_eval.engine.attempt.attempt import execute
 from tui_eval.engine.needed_first import import_first
-from tui_eval.engine.places.ray_messages import LoggedEvent, batch_of
+from tui_eval.engine.places.ray_messages import MANIFEST, LoggedEvent, batch_of
 from tui_eval.engine.plan import Job
 from tui_eval.engine.row_order import HandedOn
 from tui_eval.engine.run_context import RunContext
@@ -200,6 +203,113 @@ class FarPace(Pace):
 _numbers = count(1)
 
 
+_OWN = "tui-eval-"
+_PATIENCE = 30.0
+"""Seconds for the project's files to be whole, while Ray unpacks them anew."""
+
+
+class OwnFiles:
+    """The project's files in a folder that Ray does not know, beside the one it unpacks them to, and shared by a run's
+    workers on a machine. Ray's own is not safe: of several nodes on one machine each that comes takes it away and
+    unpacks it anew. It goes with its last worker; what killed ones leave goes with the next that begins. Blocking."""
+
+    def __init__(self, run_id: str) -> None:
+        self._run_id = run_id
+        self._held = -1
+
+    def take(self) -> tuple[Path, Path]:
+        """Go there; Ray's folder, and this one.
+
+        Raises:
+            OSError: they do not become whole.
+        """
+        ends = time.monotonic() + _PATIENCE
+        while True:
+            try:
+                given = _given_folder()
+                name = hashlib.sha256(f"{self._run_id}\n{given.name}".encode()).hexdigest()[:16]
+                self._folder = given.parent / f"{_OWN}{name}"
+                if not self._folder.is_dir():
+                    with _locked(given, fcntl.LOCK_EX):  # one copies, the others wait for that
+                        if not self._folder.is_dir():
+                            self._copy(given)
+                self._hold()
+                os.chdir(self._folder)
+                break
+            except OSError:
+                if time.monotonic() > ends:
+                    raise
+                time.sleep(0.1)
+        for other in given.parent.glob(f"{_OWN}*"):
+            if other != self._folder:
+                _remove_unheld(other)
+        return given, self._folder
+
+    def there(self) -> bool:
+        """Whether they are still where they were."""
+        with suppress(OSError):
+            return os.path.samestat(os.stat(self._folder), os.fstat(self._held))
+        return False
+
+    def leave(self) -> None:
+        """Have done with them."""
+        if self._held >= 0:
+            os.close(self._held)
+            self._held = -1
+            _remove_unheld(self._folder)
+
+    def _copy(self, given: Path) -> None:
+        part = Path(tempfile.mkdtemp(prefix=f"{_OWN}part-", dir=given.parent))
+        with _locked(part, fcntl.LOCK_SH):
+            try:
+                # Ray's workers may import from there, which leaves more than was sent.
+                shutil.copytree(given, part, ignore=shutil.ignore_patterns("__pycache__"), dirs_exist_ok=True)
+                sizes: dict[str, int] = msgspec.json.decode((part / MANIFEST).read_bytes())
+                if any((part / name).stat().st_size != size for name, size in sizes.items()):
+                    raise OSError("some are not yet there")
+                (part / MANIFEST).unlink()
+                part.rename(self._folder)
+            except (OSError, msgspec.DecodeError) as error:
+                shutil.rmtree(part, ignore_errors=True)
+                if not self._folder.is_dir():  # else another worker was first
+                    raise OSError(f"the project's files are not whole in {given}: {error}") from None
+
+    def _hold(self) -> None:
+        held = os.open(self._folder, os.O_RDONLY)
+        try:
+            fcntl.flock(held, fcntl.LOCK_SH)
+            if not os.path.samestat(os.stat(self._folder), os.fstat(held)):
+                raise OSError("taken away meanwhile")
+        except OSError:
+            os.close(held)
+            raise
+        self._held = held
+
+
+def _given_folder() -> Path:
+    """Where Ray has unpacked what was sent: the folder that it starts workers in, by its name where it has been taken
+    away since."""
+    with suppress(FileNotFoundError):
+        return Path.cwd()
+    return Path(os.environ.get("PYTHONPATH", "").partition(os.pathsep)[0])
+
+
+@contextmanager
+def _locked(folder: Path, how: int) -> Iterator[None]:
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(descriptor, how)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _remove_unheld(folder: Path) -> None:
+    """Take a folder of workers away, unless one is there."""
+    with suppress(OSError), _locked(folder, fcntl.LOCK_EX | fcntl.LOCK_NB):
+        shutil.rmtree(folder, ignore_errors=True)
+
+
 class RayWorker:
     """The Ray actor. One event loop only."""
 
@@ -210,6 +320,7 @@ class RayWorker:
         self._settings: dict[str, dict[str, Any]] = {}
         self._words = ""
         self._roots: tuple[str, str] | None = None
+        self._files: OwnFiles | None = None
         self._imported: set[tuple[str, str, str | None]] = set()
         self._importing = asyncio.Lock()
 
@@ -227,7 +338,11 @@ class RayWorker:
         os.environ.update(given.environ)
         config = given.config
         if not given.shared:
-            self._roots = str(config.root), os.getcwd()
+            self._files = OwnFiles(given.run_id)
+            unpacked, own = map(str, await asyncio.to_thread(self._files.take))
+            if "PYTHONPATH" in os.environ:  # Ray has put its folder there, for what is started from here
+                os.environ["PYTHONPATH"] = os.environ["PYTHONPATH"].replace(unpacked, own)
+            self._roots = str(config.root), own
             config = moved(config, *self._roots)
         self._words = f"worker {self._number} on {node}"
         gc.set_threshold(10_000, 20, 20)  # as in the engine's own process
@@ -279,6 +394,9 @@ class RayWorker:
         for task in self._tasks.values():
             task.cancel()
         await self._context.close()
+        if self._files is not None:
+            await asyncio.to_thread(self._files.leave)
+        await asyncio.to_thread(shutil.rmtree, self._log.folder, True)
 
     async def _execute(self, ticket: SentTicket) -> None:
         ref, left = ticket.ref, {}
@@ -305,6 +423,8 @@ class RayWorker:
             self._context.memory.take(job, ticket.number, ticket.handed_on)
         ends = None if ticket.left is None else asyncio.get_running_loop().time() + ticket.left
         attempt = await execute(job, ticket.number, ticket.ref, self._context, self._log, ends, None, left)
+        if self._files is not None and not self._files.there():
+            os._exit(1)  # what failed for that is no fault of the agent's: another worker begins it anew
         await self._send_frames(attempt, ticket.ref)
         self._log.ended(ticket.ref, "done", *await self._packed(attempt, ticket.lost))
 
