@@ -411,7 +411,7 @@ def paths_of(request: RunRequest) -> list[Path]:
 
 
 def _as_before(request: RunRequest) -> RunRequest:
-    """A part of a run that is run again is read as it was read there."""
+    """A part of a run that is run again is read as it was read there, and runs where it ran."""
     if request.linked_to is None or request.rescores or request.configs:
         return request
     from tui_eval.engine.after.judging_again import folder_of  # imported late: a new run needs none of it
@@ -435,6 +435,8 @@ def _as_before(request: RunRequest) -> RunRequest:
     return msgspec.structs.replace(
         request,
         configs=given.configs,
+        on=request.on or given.on,
+        on_recorded=request.on_recorded if request.on else bool(given.on),
         vars=request.vars or given.vars,
         prompt_prefix=request.prompt_prefix or given.prompt_prefix,
         prompt_suffix=request.prompt_suffix or given.prompt_suffix,
@@ -571,6 +573,7 @@ def _kept(request: RunRequest) -> RunRequest:
     """A request as its record keeps it, without the secrets that were typed."""
     return msgspec.structs.replace(
         request,
+        on_recorded=False,
         vars=in_pairs(request.vars),
         agents=[in_addresses(agent) for agent in request.agents],
         judge=in_addresses(request.judge) if request.judge else request.judge,

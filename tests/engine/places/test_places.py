@@ -12,13 +12,13 @@ import pytest
 
 from tests.support import place_contract
 from tests.support.place_contract import contract
-from tui_eval.config.project import ConfigError, load
+from tui_eval.config.project import Config, ConfigError, load
 from tui_eval.engine.after.resuming import resume
 from tui_eval.engine.places.attempt_place import Made, PlaceLost
-from tui_eval.engine.places.chosen_place import check_place
+from tui_eval.engine.places.chosen_place import check_place, place_name
 from tui_eval.engine.places.here import Here
 from tui_eval.engine.prepare import prepare
-from tui_eval.engine.request import RunRequest
+from tui_eval.engine.request import Recorded, RunRequest
 from tui_eval.engine.schedule import Ticket
 from tui_eval.engine.wants import wants
 from tui_eval.formats.reading import load_all as read_suites
@@ -154,3 +154,32 @@ async def test_a_cluster_in_the_record_of_a_run_is_not_typed(tmp_path: Path) -> 
     with closing(RunReader(folder)) as reader:
         told = resume_command(folder.name, reader.info().options)
     assert told == f"tui-eval resume {folder.name} --on {CLUSTER}"
+
+
+async def test_a_part_of_a_run_goes_where_that_went_and_its_cluster_is_not_typed(tmp_path: Path) -> None:
+    """The app asks for one more attempt of a case of a run that it has not read."""
+    with contract(tmp_path) as given:
+        run = given.run
+        assert run.writer is not None
+        run.writer.info.options |= {"on": CLUSTER}
+        run.writer.update_info()
+        run.writer.state("finished", 1.0)
+        run.writer.flush()
+    (case, *_) = [job.case.case_id for job in run.jobs]
+    request = RunRequest(paths=[str(tmp_path)], case_ids=[case], linked_to=run.run_id)
+    with pytest.raises(ConfigError, match=f"needs trust: .*--on {CLUSTER}"):
+        prepare(request)
+    with pytest.raises(ConfigError, match=f"needs trust: .*--on {CLUSTER}"):
+        prepare(RunRequest(paths=[str(tmp_path)], case_ids=[case], on=CLUSTER, on_recorded=True))
+    here = prepare(
+        RunRequest(paths=[str(tmp_path)], case_ids=[case], linked_to=run.run_id, on="here", trust=True)
+    )
+    assert here.runner.place.words == ""
+    assert here.writer is not None
+    here.writer.close()
+
+
+def test_what_rests_on_recorded_answers_is_judged_here() -> None:
+    """Also where the run goes to a cluster: nothing is asked."""
+    request = RunRequest(on=CLUSTER, continue_from=Recorded("2026", 1))
+    assert place_name(request, Config(root=Path())) == "here"

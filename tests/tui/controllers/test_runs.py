@@ -342,6 +342,62 @@ async def test_whom_the_run_dialog_chose_is_asked_also_by_r_and_that_is_no_part_
     alone.front_run.stop()
 
 
+CLUSTER = "ray://head:10001"
+
+
+@pytest.mark.parametrize(("chosen", "on", "recorded"), [("", CLUSTER, True), ("here", "here", False)])
+@pytest.mark.parametrize("key", ["case.rerun", "case.once_more", "run.failed", "run.all"])
+async def test_cases_of_a_run_go_where_it_went_unless_the_dialog_says_otherwise(
+    tmp_path: Path, key: str, chosen: str, on: str, recorded: bool
+) -> None:
+    """Before, they silently ran here; also where they are all of its cases, and no part of it."""
+    alone = await on_project(tmp_path, "failed", "failed")
+    run = alone.state.run
+    assert run is not None
+    run.info.options["on"] = CLUSTER
+    alone.runs.choice = RunChoice(on=chosen)
+    alone.window.stack.append(FakeList(alone.state, "run"))
+    alone.go_to(REFUND)
+    await alone.press(alone.runs.handlers(), key)
+    assert (alone.request.on, alone.request.on_recorded) == (on, recorded)
+    alone.front_run.stop()
+
+
+@pytest.mark.parametrize(("chosen", "on", "recorded"), [("", CLUSTER, True), ("here", "here", False)])
+async def test_a_run_is_gone_on_with_where_it_went_unless_the_dialog_says_otherwise(
+    tmp_path: Path, chosen: str, on: str, recorded: bool
+) -> None:
+    alone = await on_project(tmp_path, "failed", "failed")
+    run = alone.state.run
+    assert run is not None
+    run.info.options["on"] = CLUSTER
+    alone.runs.choice = RunChoice(on=chosen)
+    alone.runs.take_up(run.folder)
+    await alone.settle()
+    ((_, request),) = alone.engine.resumed
+    assert (request.on, request.on_recorded) == (on, recorded)
+    alone.front_run.stop()
+
+
+async def test_a_cluster_that_was_typed_in_the_dialog_is_typed_still_for_cases_of_its_run(
+    tmp_path: Path,
+) -> None:
+    alone = await on_project(tmp_path, "failed", "failed")
+    await alone.press(alone.runs.handlers(), "run.dialog")
+    await alone.answer(RunChoice(on=CLUSTER))
+    assert (alone.request.on, alone.request.on_recorded) == (CLUSTER, False)
+    await ended(alone, "failed", "failed", "failed")
+    alone.runs.choice = RunChoice()
+    run = alone.state.run
+    assert run is not None
+    run.info.options["on"] = CLUSTER
+    alone.window.stack = [FakeList(alone.state, "run")]
+    alone.go_to(REFUND)
+    await alone.press(alone.runs.handlers(), "case.once_more")
+    assert (alone.request.on, alone.request.on_recorded) == (CLUSTER, False)
+    alone.front_run.stop()
+
+
 async def test_a_run_that_will_cost_much_is_asked_about_once(tmp_path: Path) -> None:
     alone = await on_project(tmp_path)
     (tmp_path / "tui_eval.yaml").write_text(

@@ -106,7 +106,7 @@ def resume(
     check_vars(request)
     config.typed = typed_options(request)
     trust = trust_for(config.root, request.trust, request.agreed)
-    check_place(request, config, trust, typed=bool(overrides.on))
+    check_place(request, config, trust, typed=bool(overrides.on) and not overrides.on_recorded)
     read_now = _models_read(config, trust)
     whole = msgspec.structs.replace(
         request, shard=None, case_ids=None, select=[], filter_pattern=None, filter_metadata=[],

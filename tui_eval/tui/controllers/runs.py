@@ -90,6 +90,8 @@ class RunController:
         self._asked = False
         self.typed: dict[str, list[str]] = {}
         """By run the agents that a person typed for it here: these may be asked again without being trusted."""
+        self._places_typed: set[str] = set()
+        """Where a person had runs go: there more may go without being trusted."""
         self._agents = AskAgent(core, places, suites)
         self.naming = FailureNames(core, places)
         self._sent: list[_Sent] = []
@@ -235,11 +237,14 @@ class RunController:
             if choice is not None:
                 self.choice = choice
                 chosen, request = self.chosen(entries, choice), self.request(entries, choice)
+                run = self._built_on()
                 self._unless_at_work(
                     chosen,
-                    request,
+                    self._where_it_ran(request, run),
                     partial(self.send, request, show=True),
-                    lambda others: self.send(self.request(others, choice), show=True),
+                    lambda others: self.send(
+                        self._where_it_ran(self.request(others, choice), run), show=True
+                    ),
                 )
 
         choice = RunChoice(**{name: getattr(self.choice, name) for name in RunChoice.__slots__})
@@ -316,7 +321,10 @@ class RunController:
         self._core.tasks.soon(self._take_up(folder), opens=True)
 
     async def _take_up(self, folder: Path) -> None:
-        request = run_requests.gone_on_with(self.project, self.typed.get(folder.name, []))
+        typed, run = self.typed.get(folder.name, []), self.state.find_run(folder.name)
+        request = run_requests.gone_on_with(self.project, typed, self.choice.on)
+        if run is not None:
+            self._where_it_ran(request, self.known(folder.name, folder, run.info.options))
         started: Any = await self._core.engines.own.resume_run(folder, request)
         for problem in started.problems:
             self._notices.log("error", problem)
@@ -375,6 +383,16 @@ class RunController:
         """A run as requests that build on it know it."""
         return run_requests.Run(run_id, folder, options, run_id in self.typed)
 
+    def _built_on(self, linked_to: str | None = None) -> run_requests.Run | None:
+        """The run in front, where this one is linked to it, or to none and is of its list."""
+        front, place = self._front(), self._places.list_in_front
+        if front is None or linked_to is not None:
+            return front if front is not None and front.run_id == linked_to else None
+        return front if place is not None and place.kind == "run" else None
+
+    def _where_it_ran(self, request: RunRequest, run: run_requests.Run | None) -> RunRequest:
+        return run_requests.where_it_ran(request, run, self._places_typed)
+
     def _front(self) -> run_requests.Run | None:
         run = self.state.run
         return self.known(run.info.id, run.folder, run.info.options) if run is not None else None
@@ -407,6 +425,7 @@ class RunController:
             request.linked_to = None
         if in_their_columns and request.linked_to is None:
             request.linked_to = self._part_of(entries)
+        self._where_it_ran(request, self._built_on(request.linked_to))
 
         def send() -> None:
             if request.agents or request.cells:
@@ -506,6 +525,7 @@ class RunController:
             first, choice = ones[0], self.choice_for_one()
             cases = [one.case for one in ones]
             request = run_requests.one_more(self.project, cases, choice, first.run, first.number, cells)
+            self._where_it_ran(request, first.run)
             self.send(request, show=False, aside=True)
 
     def _one_more(self, pointer: CasePointer) -> _OneMore:
@@ -556,8 +576,8 @@ class RunController:
         )
 
     def choice_for_one(self) -> RunChoice:
-        """The last choice of agents and models, for a single attempt."""
-        return RunChoice(agents=self.choice.agents, models=self.choice.models)
+        """The last choice of agents, models and a place, for a single attempt."""
+        return RunChoice(agents=self.choice.agents, models=self.choice.models, on=self.choice.on)
 
     def belongs(self, request: RunRequest, entries: Sequence[CaseRow]) -> str | None:
         """The run in front, where these cases are some of its and would be asked of the same agents: the
@@ -665,6 +685,8 @@ class RunController:
             self._notices.say(f"{len(started.problems)} problem(s) in the files, see the log (l)")
         if request.agents:
             self.typed[started.run_id] = list(request.agents)
+        if request.on and not request.on_recorded:
+            self._places_typed.add(request.on)
         self._front_run.follow(started.folder, aside=aside)
         sent.run_id = started.run_id
         if show:

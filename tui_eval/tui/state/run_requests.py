@@ -7,7 +7,7 @@ attempt is named by its run's folder, so that a run from elsewhere is as good as
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -120,6 +120,15 @@ def _cache(text: str) -> bool | None:
     return {"": None, "cache": True, "ask": False}[word]
 
 
+def where_it_ran(request: RunRequest, run: Run | None, typed: Collection[str]) -> RunRequest:
+    """Where no other place was chosen, what builds on a run goes where that went: `run`, or the one that it is linked to,
+    which the engine looks up. `typed` are the places that a person named here: a cluster in a record is not."""
+    on = run.options.get("on") if run is not None else None
+    if request.on is None and isinstance(on, str) and on:
+        request.on, request.on_recorded = on, on not in typed
+    return request
+
+
 def in_columns(request: RunRequest, cells: Sequence[RequestCell], run: Run | None) -> RunRequest:
     """Where no one else was chosen, cases are asked of those who were asked before, each in its columns; `run` is
     the one in front, whose typed agents are typed still."""
@@ -152,6 +161,7 @@ def one_more(
     """One more attempt of each of these cases beside those of a run (None: of none), as its attempt of this number: in
     these columns, or (none) of those that were chosen."""
     request = _plain(project, *cases)
+    request.on = _on(choice.on)
     if cells:
         request.cells = list(cells)
     else:
@@ -192,10 +202,11 @@ def judged_again(
     return RunRequest(case_ids=list(case_ids), cells=asked, trust=project.trusted, agreed=agreed)
 
 
-def gone_on_with(project: Project, typed: Sequence[str]) -> RunRequest:
+def gone_on_with(project: Project, typed: Sequence[str], on: str = "") -> RunRequest:
     """What going on with a run needs to know besides it: the agents that a person typed for it here are typed still;
-    what another's record says is not (`engine.after.resuming`)."""
-    return RunRequest(trust=project.trusted, agreed=list(project.agreed), agents=list(typed))
+    what another's record says is not (`engine.after.resuming`). `on` is the place that was chosen since."""
+    agreed = list(project.agreed)
+    return RunRequest(trust=project.trusted, agreed=agreed, agents=list(typed), on=_on(on))
 
 
 # -- what is at work already
