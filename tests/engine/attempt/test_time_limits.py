@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from tui_eval.engine.attempt.collector import Collector
 from tui_eval.engine.attempt.finished import AttemptFailed
 from tui_eval.engine.attempt.time_limits import TimeLimits
 from tui_eval.engine.plan import Job
+from tui_eval.engine.service.process import run_engine
 from tui_eval.guard.secrets import Masker
 from tui_eval.model import Case
 
@@ -87,3 +89,20 @@ async def test_a_limit_of_the_attempts_own_or_of_a_turn_that_struck_is_told_as_s
     assert await failure(job, 60.0, before, None) == ("timed out after 0.3 s", "", 0.3)
     job = a_job(deadline_all=60.0)
     assert await failure(job, 60.0, before, 0.2) == ("turn 1 timed out after 0.2 s", "turn 1", 0.2)
+
+
+def test_what_was_before_it_is_no_part_of_what_does_not_count() -> None:
+    """A loop's own time may be that of when it last woke, as uvloop's is: durations came out below zero."""
+
+    def works(seconds: float) -> None:  # as another attempt does between two wakings
+        time.sleep(seconds)
+
+    async def whole() -> float:
+        limits = TimeLimits(a_job(), None, False, Collector(None, 1, Masker()))
+        await asyncio.sleep(0)
+        works(0.6)
+        with limits.uncounted():
+            await asyncio.sleep(0.01)
+        return limits.waited_ms
+
+    assert run_engine(whole()) < 300

@@ -201,7 +201,7 @@ class Running:
     def _preparing(self, agent: Agent) -> Iterator[None]:
         """What an agent needs before it can be asked is done inside: no limit and no duration counts it."""
         loop = asyncio.get_running_loop()
-        before = loop.time()
+        before = time.perf_counter()
         slow = loop.call_later(SLOW, self._waits_for, agent.preparing) if agent.preparing else None
         with self.limits.uncounted():
             try:
@@ -210,7 +210,7 @@ class Running:
                 if slow is not None:
                     slow.cancel()
                 self.collector.goes_on()
-                self._clock += loop.time() - before
+                self._clock += time.perf_counter() - before
 
     async def _begin(self, agent: Agent, context: SessionContext) -> Session:
         """Open the agent's session; where that is part of preparing, as a process that loads code, it is not counted."""

@@ -4,6 +4,7 @@ waits for a worker which others hold, does not count, save against limits that c
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import (
     AbstractAsyncContextManager,
@@ -103,7 +104,7 @@ class TimeLimits:
     @contextmanager
     def uncounted(self) -> Iterator[None]:
         """What an agent needs before it can be asked is done inside: only a suite's limit goes on meanwhile."""
-        deadline, before = self._deadline, asyncio.get_running_loop().time()
+        deadline, before = self._deadline, time.monotonic()
         moves = deadline is not None and self._job.deadline_suite is None
         if moves:
             self._deadline = None
@@ -112,7 +113,7 @@ class TimeLimits:
             yield
         finally:
             if deadline is not None and moves:
-                self._deadline = deadline + asyncio.get_running_loop().time() - before
+                self._deadline = deadline + time.monotonic() - before
             self.go_on()
 
     def stop(self) -> None:
@@ -120,7 +121,7 @@ class TimeLimits:
         self._stops += 1
         if self._stops > 1:
             return
-        self._stopped_at = asyncio.get_running_loop().time()
+        self._stopped_at = time.monotonic()  # a loop's own time may be that of when it last woke
         self._ends = {scope: when for scope in self._running if (when := scope.when()) is not None}
         for scope in self._ends:
             _move(scope, self._deadline if scope is self._whole else None)
@@ -130,7 +131,7 @@ class TimeLimits:
         self._stops -= 1
         if self._stops:
             return
-        seconds = asyncio.get_running_loop().time() - self._stopped_at
+        seconds = time.monotonic() - self._stopped_at
         self.waited_ms += seconds * 1000
         self._collector.waited(seconds)
         self._own += seconds
