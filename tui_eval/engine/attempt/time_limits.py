@@ -121,7 +121,7 @@ class TimeLimits:
         self._stops += 1
         if self._stops > 1:
             return
-        self._stopped_at = time.monotonic()  # a loop's own time may be that of when it last woke
+        self._stopped_at = time.monotonic()  # a loop may tell whole milliseconds only
         self._ends = {scope: when for scope in self._running if (when := scope.when()) is not None}
         for scope in self._ends:
             _move(scope, self._deadline if scope is self._whole else None)
