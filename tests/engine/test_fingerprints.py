@@ -8,10 +8,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from tui_eval.config.project import AgentSpec, Config
 from tui_eval.engine import fingerprints
-from tui_eval.engine.fingerprints import Fingerprints, question_files, verdict_files
+from tui_eval.engine.fingerprints import (
+    AgentsAsked,
+    Fingerprints,
+    asks_otherwise,
+    question_files,
+    verdict_files,
+)
 from tui_eval.engine.plan import Job
 from tui_eval.engine.provenance import agents_asked
 from tui_eval.guard.trust import Trust
@@ -265,3 +272,52 @@ def test_the_files_that_make_a_question_are_told_from_those_that_judge(tmp_path:
         timeout=1.0, comparison={}, database=None, judge=None,
     )  # fmt: skip
     assert "ask.py" in Fingerprints(Config(root=tmp_path), Trust(granted=True)).case_files(job)
+
+
+PROVIDED = Case(
+    "s::c", "c", "s", "promptfoo", agent="openai:m", turns=[Turn("say {{what}}")], vars={"what": "{{of}}", "of": "x", "wanted": "y"},
+    provider={"id": "openai:m", "config": {"temperature": 0}}, assertions=[Assertion("equals", value="{{wanted}}")],
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("edit", "asks"),
+    [
+        ({"turns": [Turn("tell {{what}}")]}, True),
+        ({"vars": {**PROVIDED.vars, "of": "z"}}, True),
+        ({"vars": {**PROVIDED.vars, "wanted": "z"}}, False),
+        ({"options": {"prefix": "So: "}}, True),
+        ({"options": {"temperature": 1}}, True),
+        ({"options": {"transform": "output", "provider": "openai:grader", "rubricPrompt": "?"}}, False),
+        ({"options": {"suffix": "{{wanted}}"}}, True),
+        ({"beside": {"promptConfig": {"tools": []}}}, True),
+        ({"beside": {"assertScoringFunction": "file://score.js"}}, False),
+        ({"provider_output": "given"}, True),
+        ({"assertions": [], "threshold": 0.5, "timeout": 3.0, "metadata": {"a": 1}}, False),
+    ],
+)
+def test_what_is_asked_is_told_from_what_judges(edit: dict, asks: bool) -> None:
+    assert asks_otherwise(PROVIDED, replace(PROVIDED, **edit)) is asks
+
+
+def test_agents_are_told_apart_by_what_decides_on_their_answers(tmp_path: Path) -> None:
+    entry = {"type": "openai", "options": {"base_url": "http://localhost:1/v1"}, "model": "m"}
+    spec = AgentSpec("helper", **entry)
+    config = Config(root=tmp_path, agents={"helper": spec})
+
+    def asked(config: Config, env: dict | None = None, earlier: AgentsAsked | None = None) -> AgentsAsked:
+        return AgentsAsked(config, {"s": {"env": env}}, Trust(granted=True), earlier)
+
+    def of_provider(**edit) -> str:
+        return asked(config).of(replace(PROVIDED, provider={**PROVIDED.provider, **edit}))
+
+    own = of_provider()
+    assert of_provider(transform="output", delay=100, label="x") == own
+    assert own != of_provider(config={"temperature": 1}) != of_provider(id="openai:other")
+    assert asked(config, {"OPENAI_BASE_URL": "http://localhost:2/v1"}).of(PROVIDED) != own
+    named = asked(config).of(PROVIDED, "helper")
+    hotter = AgentSpec("helper", "openai", {**entry["options"], "parameters": {"temperature": 1}}, model="m")
+    assert asked(Config(root=tmp_path, agents={"helper": hotter})).of(PROVIDED, "helper") != named
+    lost = Config(root=tmp_path)
+    assert asked(lost).of(PROVIDED, "helper") == ""
+    assert asked(lost, earlier=asked(config)).of(PROVIDED, "helper") == named

@@ -381,6 +381,10 @@ class FakeSuites:
     def first(self) -> None:
         self.asked_first += 1
 
+    def before_running(self, run: Callable[[], Any]) -> Callable[[], Any]:
+        """There is nothing to be asked before."""
+        return run
+
 
 class Alone:
     """A project on disk, and all that a controller is made with."""

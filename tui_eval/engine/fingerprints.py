@@ -8,7 +8,7 @@ import hashlib
 import os
 import re
 import threading
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,7 @@ import msgspec
 
 from tui_eval.config.project import AgentSpec, Config, ConfigError, database, database_spec, fill
 from tui_eval.engine.agent_files import IN_FOLDERS, Imports, folder_files, named_files
-from tui_eval.engine.plan import Job, databases_of
+from tui_eval.engine.plan import Job, agent_of, databases_of, named_agent
 from tui_eval.formats import format_of
 from tui_eval.guard.paths import inside, read_plain
 from tui_eval.guard.secrets import credential_parts, secret_name, secret_values
@@ -59,13 +59,16 @@ class Fingerprints:
         key = canonical(msgspec.to_builtins(spec, enc_hook=str))
         with self._lock:
             if key not in self._agents:
-                filled = self._filled(spec)
                 self._agents[key] = {
                     "type": spec.type,
-                    "config": configuration(spec, filled, self.root),
-                    "files": digest(sorted(self._marks(self._files_of(filled)))),
+                    "config": self.entry(spec),
+                    "files": digest(sorted(self._marks(self._files_of(self._filled(spec))))),
                 }
             return self._agents[key]
+
+    def entry(self, spec: AgentSpec) -> str:
+        """The hash of an agent's configuration alone: none of its files is read."""
+        return configuration(spec, self._filled(spec), self.root)
 
     def _filled(self, spec: AgentSpec) -> AgentSpec:
         """The entry with its variables, as it stands where they are not to be read."""
@@ -170,6 +173,55 @@ class Fingerprints:
         return found
 
 
+class AgentsAsked:
+    """Whom cases ask, as `--changed` tells agents apart, without their files: by the configuration and the suites'
+    settings that it is made with (a suite's `env` is sent, too, where a prompt names it). `earlier` knows of those that cannot be found in these. Blocking: use it in threads."""
+
+    def __init__(
+        self,
+        config: Config,
+        settings: Mapping[str, Mapping[str, Any]],
+        trust: Trust,
+        earlier: AgentsAsked | None = None,
+    ) -> None:
+        self._marks = Fingerprints(config, trust)
+        self._settings, self._earlier = settings, earlier
+        self._resolved: dict[Any, tuple[AgentSpec | None, str]] = {}
+        self._known: dict[int, str] = {}
+
+    def of(self, case: Case, named: str = "") -> str:
+        """A hash of what decides on the answers of the case's own agent, or of one that was `named` for it; empty where
+        there is none."""
+        config, env = self._marks.config, self._settings.get(case.suite, {}).get("env")
+        if named:
+            spec = named_agent(named, config, self._resolved)
+        else:
+            spec, _ = agent_of(case, config, self._resolved, env)
+        if spec is None:
+            return self._earlier.of(case, named) if self._earlier is not None else ""
+        if id(spec) not in self._known:  # which `_resolved` holds
+            self._known[id(spec)] = self._marks.entry(spec)
+        sent = env and any("env." in (turn.text or "") for turn in case.turns)
+        return digest([self._known[id(spec)], env]) if sent else self._known[id(spec)]
+
+
+def asks_otherwise(old: Case, new: Case) -> bool:
+    """Whether what a case sends is another than it was, so that an answer of before proves nothing: not what is done
+    with the answer, nor a variable that only assertions name. Whom it asks is `AgentsAsked`."""
+    if _sent(old) != _sent(new):
+        return True
+    sent = sent_variables(old) | sent_variables(new)
+    return any(old.vars.get(name) != new.vars.get(name) for name in sent)
+
+
+def _sent(case: Case) -> list[Any]:
+    """All of it but the variables."""
+    turns = [(one.text, one.sly_data, one.chat_filter, one.continue_conversation) for one in case.turns]
+    whom = case.agent if case.provider is None else None  # a provider's may be a label
+    beside = [case.prompt, case.model, case.connection, case.request_metadata, case.provider_output]
+    return [turns, whom, beside, format_of(case.format).sent_around(case)]
+
+
 def unlisted_data(jobs: Iterable[Job]) -> str:
     """What cannot be seen of agents that are code and list no files, for a person; empty: of these is none."""
     unseen = any(job.spec is not None and job.spec.type in SCRIPTS and not job.spec.files for job in jobs)
@@ -248,11 +300,27 @@ def verdict_files(case: Case, base: Path, root: Path) -> set[Path]:
 
 
 def sent_variables(case: Case) -> set[str]:
-    """The variables that its texts name; code that makes the prompt gets them all."""
+    """The variables that its texts name, what stands around these, and variables among them; code that makes the
+    prompt gets them all."""
     if any(_prompt_code(case)):
         return set(case.vars)
-    sent = " ".join(turn.text or "" for turn in case.turns)
-    return {name for name in case.vars if re.search(rf"\b{re.escape(name)}\b", sent)}
+    around = [format_of(case.format).sent_around(case), case.provider] if case.vars else []
+    texts = [*(turn.text or "" for turn in case.turns), *(text for text in _texts(around) if "{{" in text)]
+    found: set[str] = set()
+    while texts:
+        text = texts.pop()
+        named = {name for name in case.vars.keys() - found if re.search(rf"\b{re.escape(name)}\b", text)}
+        found |= named
+        texts += [text for text in _texts([case.vars[name] for name in named]) if "{{" in text]
+    return found
+
+
+def _texts(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict | list | tuple):
+        for one in value.values() if isinstance(value, dict) else value:
+            yield from _texts(one)
 
 
 def _prompt_code(case: Case) -> Iterator[Path]:

@@ -189,7 +189,7 @@ def plan(
                 for model in _column_models(models or _models(case, spec, config, trust or Trust()), spec)
             ]
 
-        own = [_agent_of(case, config, resolved, own_settings.get("env"))]
+        own = [agent_of(case, config, resolved, own_settings.get("env"))]
         if cells is not None:
             found = _of_cells(cells.get(case.case_id, []), jobs_of(own), typed, config, resolved, jobs_of)
         else:
@@ -227,7 +227,7 @@ def _of_cells(
             spec = next((spec for spec in typed if spec.name == cell.agent), None) or next(
                 (job.spec for job in own if job.spec is not None and job.agent == cell.agent), None
             )
-            spec = spec or _named(cell.agent, config, resolved)
+            spec = spec or named_agent(cell.agent, config, resolved)
             if spec is not None:
                 jobs = jobs_of([(spec, "")], [cell.model] if cell.model else ())
             elif cell.agent:
@@ -260,7 +260,9 @@ def _gone(agent: str) -> str:
     )
 
 
-def _named(agent: str, config: Config, resolved: dict[Any, tuple[AgentSpec | None, str]]) -> AgentSpec | None:
+def named_agent(
+    agent: str, config: Config, resolved: dict[Any, tuple[AgentSpec | None, str]]
+) -> AgentSpec | None:
     """An agent of a run of before by its name, which nobody has typed now; None: there is none any more."""
     key = ("named", agent)
     if key not in resolved:
@@ -363,7 +365,7 @@ def _attempts(case: Case, rule_attempts: int | None, config: Config, request: Ru
     return attempts, required
 
 
-def _agent_of(
+def agent_of(
     case: Case, config: Config, resolved: dict[Any, tuple[AgentSpec | None, str]], env: Any
 ) -> tuple[AgentSpec | None, str]:
     """The agent that the suite asks for, else that of `suites:`, else the format's default; or why

@@ -436,6 +436,10 @@ class Format:
         """What a case lays over the settings of its agent."""
         return {}
 
+    def sent_around(self, case: Case) -> dict[str, Any]:
+        """What a case lays around its texts before they are sent, and gives whom it asks beside them."""
+        return self.agent_options(case)
+
     def test_for_scripts(self, case: Case) -> dict[str, Any] | None:
         """The test as its own tool gives it to providers and scripts."""
         return None

@@ -126,6 +126,19 @@ async def test_a_saved_suite_has_its_recorded_answer_judged_again(watching: Watc
     assert alone.request.continue_from.turn is None  # nothing is sent to the agent
 
 
+async def test_a_case_that_asks_something_else_is_asked_also_where_saves_judge(watching: Watching) -> None:
+    alone = watching.alone
+    alone.past(REFUND, "passed", run_id=alone.state.run.info.id if alone.state.run else "")
+    alone.go_to(REFUND)
+    await watching.press()
+    watching.edit(REFUND)
+    item = next(one for one in alone.state.rows if one.name == REFUND)
+    assert item.case is not None
+    item.case = replace(item.case, turns=[replace(item.case.turns[0], text="something else")])
+    await watching.save(SUITE)
+    assert alone.asked == [REFUND] and alone.request.continue_from is None and not alone.engine.rescored
+
+
 @pytest.mark.parametrize("presses", [1, 2])
 async def test_a_save_that_leaves_the_case_as_it_was_does_nothing(watching: Watching, presses: int) -> None:
     alone = watching.alone

@@ -293,3 +293,92 @@ async def test_one_saved_prompt_is_asked_and_a_saved_script_judges_what_names_it
         with suppress(EngineError):
             await client.shutdown()
         await client.close()
+
+
+PROVIDERS = """\
+prompts: ["say {{q}}"]
+providers:
+  - {id: "python:one.py", label: labelled, config: {temperature: 0}}
+  - {id: "python:one.py", config: {temperature: 0}}
+tests:
+  - {vars: {q: apples}, assert: [{type: contains, value: apples}]}
+"""
+PROVIDER = (
+    "def call_api(prompt, options, context):\n    return {'output': f\"{prompt} {options['config']}\"}\n"
+)
+
+
+@asynccontextmanager
+async def providers_on(root: Path):
+    """A suite of two columns, labelled and by its id, that ran once."""
+    files = {"promptfooconfig.yaml": PROVIDERS, "tui_eval.yaml": "{}", "one.py": PROVIDER, "two.py": PROVIDER}
+    for name, text in files.items():
+        (root / name).write_text(text)
+    client = EngineClient(root)
+    try:
+        async with running_app(root, engine=client, trust=True) as (app, pilot):
+            await until(lambda: app.state.rows and not app.state.loading, pilot)
+            await pilot.press("a")
+            await until(lambda: app.state.run is not None and not app.state.run.active, pilot)
+            await until(lambda: all(item.history for item in app.state.rows), pilot)
+            await pilot.press("U")
+            yield app, pilot
+    finally:
+        with suppress(EngineError):
+            await client.shutdown()
+        await client.close()
+
+
+def answers(app: Any) -> list[list[bool]]:
+    """Of each row, newest first, whether its results are judgements of an answer that there was."""
+    return [[bool(one.judges) for one in item.history] for item in app.state.rows]
+
+
+async def test_an_edited_provider_is_asked_anew_and_another_assertion_judged(tmp_path: Path) -> None:
+    """Also what passed: its answer is that of somebody else by now."""
+    suite = tmp_path / "promptfooconfig.yaml"
+    async with providers_on(tmp_path) as (app, pilot):
+        await watch_line(app, pilot, "promptfooconfig.yaml")
+        text = PROVIDERS.replace("temperature: 0", "temperature: 1", 1)
+        suite.write_text(text)
+        await until(lambda: answers(app) == [[False, False], [False]], pilot)
+        suite.write_text(text := text.replace("value: apples", "value: pears"))
+        await until(lambda: answers(app) == [[True, False, False], [True, False]], pilot)
+        suite.write_text(text.replace("vars: {q: apples},", "vars: {q: apples}, options: {prefix: So},"))
+        await until(lambda: answers(app) == [[False, True, False, False], [False, True, False]], pilot)
+
+
+async def test_a_provider_of_another_model_is_asked_although_its_row_goes_by_another_name(
+    tmp_path: Path,
+) -> None:
+    async with providers_on(tmp_path) as (app, pilot):
+        await watch_line(app, pilot, "promptfooconfig.yaml")
+        by_id = PROVIDERS.replace('"python:one.py", config', '"python:two.py", config')
+        (tmp_path / "promptfooconfig.yaml").write_text(by_id)
+        await until(lambda: "two.py" in app.state.rows[1].case_id and answers(app)[1] == [False], pilot)
+        assert answers(app) == [[False], [False]]
+
+
+async def test_an_edited_entry_of_an_agent_is_asked_anew_of_all_that_ask_it(tmp_path: Path) -> None:
+    """What passed, too; of another agent, only what did not pass, as when any of tui_eval.yaml is saved."""
+    entries = "agents:\n  helper: {type: echo, prefix: 'said '}\n  other: {type: echo}\n"
+    (tmp_path / "tui_eval.yaml").write_text(entries)
+    (tmp_path / "one.yaml").write_text(FOLDER)
+    (tmp_path / "two.yaml").write_text(FOLDER.replace("helper", "other"))
+    client = EngineClient(tmp_path)
+    try:
+        async with running_app(tmp_path, engine=client, trust=True) as (app, pilot):
+            await until(lambda: len(app.state.rows) == 6 and not app.state.loading, pilot)
+            await pilot.press("a")
+            await until(lambda: app.state.run is not None and not app.state.run.active, pilot)
+            await until(lambda: all(item.history for item in app.state.rows), pilot)
+            await pilot.press("U")
+            await watch_line(app, pilot, "one.yaml")
+            (tmp_path / "tui_eval.yaml").write_text(entries.replace("'said '", "'he said '"))
+            await until(lambda: [len(one) for one in outcomes(app).values()] == [2, 2, 2, 1, 1, 1], pilot)
+            assert outcomes(app)["one.yaml::says hello"] == ["passed", "passed"]
+            assert answers(app)[0] == [False, False]
+    finally:
+        with suppress(EngineError):
+            await client.shutdown()
+        await client.close()

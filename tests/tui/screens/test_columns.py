@@ -133,14 +133,14 @@ async def test_a_save_that_is_watched_judges_what_the_key_judges_there(tmp_path:
             await pilot.press("enter")
             await until(lambda: getattr(app.screen, "content", None) and app.screen.content.attempt, pilot)
         await pilot.press("W")
-        app.watching.again(app.watching.watched, AfterSave({}, [], [case_id], []))
+        app.watching.again(app.watching.watched, AfterSave({"run": [case_id]}, [], {}, []))
         await until(lambda: len(app.services.engines.own.requests) == len(models), pilot)
         await pilot.pause()
         assert sorted(cell.model for one in app.services.engines.own.requests for cell in one.cells) == models
         app.services.engines.own.requests.clear()
         await pilot.press("W")
         assert app.watching.mode == "rerun"
-        app.watching.again(app.watching.watched, AfterSave({}, [], [case_id], []))
+        app.watching.again(app.watching.watched, AfterSave({"run": [case_id]}, [], {}, []))
         await until(lambda: app.services.engines.own.requests, pilot)
         assert sorted(cell.model for cell in app.services.engines.own.requests[0].cells) == models
         app.services.engines.own.live.finish()

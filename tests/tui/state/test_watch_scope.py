@@ -9,15 +9,18 @@ import pytest
 from msgspec.structs import replace
 
 from tui_eval.model import Case, Turn
+from tui_eval.store.case_state import Column
 from tui_eval.store.schema import CaseHistory
 from tui_eval.tui.state.app_state import CaseItem
-from tui_eval.tui.state.watch_scope import NamedFiles, SavedFiles, after_save, saved_files
+from tui_eval.tui.state.watch_scope import CaseBefore, NamedFiles, SavedFiles, after_save, saved_files
 
 
-def history(run: str, outcome: Any, content: str = "now", agent: str = "helper") -> CaseHistory:
+def history(
+    run: str, outcome: Any, content: str = "now", agent: str = "helper", asked: Any = "named"
+) -> CaseHistory:
     passed = int(outcome == "passed")
     past = (run, "s.yaml::a", agent, None, outcome, passed, 1, 1.0, 1.0, 1, None, content, "")
-    return CaseHistory(*past, asked="named")
+    return CaseHistory(*past, asked=asked)
 
 
 def watched_item(case: Case, *past: CaseHistory) -> CaseItem:
@@ -68,8 +71,43 @@ OWN = SavedFiles({"s.yaml"}, set(), set())
     ],
 )  # fmt: skip
 def test_what_a_save_means(past, before, saved, judge, failed, changed) -> None:
-    todo = after_save([watched_item(QUESTION, *past)], {ID: before}, saved)
-    assert (todo.judge, todo.failed, todo.changed) == (judge, failed, changed)
+    todo = after_save([watched_item(QUESTION, *past)], {ID: CaseBefore(before, nobody)}, saved, nobody)
+    assert (todo.judge, todo.failed, list(todo.changed)) == (judge, failed, changed)
+
+
+def nobody(case: Case, named: str) -> str:
+    """No agent is another than it was."""
+    return ""
+
+
+@pytest.mark.parametrize(
+    ("past", "before", "saved", "asked", "judge", "failed"),
+    [
+        # The entry of the case's own agent, a part of the case: what passed, too.
+        ([history("1", "passed", "then", "own", "own")], BEFORE, OWN, ["own"], {}, []),
+        # Answered as it is now by the time: by another program, say.
+        ([history("1", "passed", "now", "own", "own")], BEFORE, OWN, [], {}, []),
+        # Who was named is as before: that answer is judged, by what else of the case is another.
+        (
+            [history("2", "passed", "then", "b"), history("1", "passed", "then", "own", "own")],
+            BEFORE, OWN, ["own"], {"2": [ID]}, [],
+        ),
+        # tui_eval.yaml: an entry that is another is asked anew, of the others what did not pass.
+        (
+            [history("2", "error", "now", "b"), history("1", "passed", "now", "own", "own")],
+            QUESTION, SavedFiles(set(), set(), {ID}), ["own"], {}, [ID],
+        ),
+    ],
+)  # fmt: skip
+def test_whoever_is_another_is_asked_anew(past, before, saved, asked, judge, failed) -> None:
+    todo = after_save(
+        [watched_item(QUESTION, *past)],
+        {ID: CaseBefore(before, nobody)},
+        saved,
+        lambda case, named: "" if named else "another",
+    )
+    assert todo.changed == ({ID: {Column(name, "") for name in asked}} if asked else {})
+    assert (todo.judge, todo.failed) == (judge, failed)
 
 
 def test_code_that_makes_cases_touches_those_that_it_made_otherwise() -> None:
@@ -78,10 +116,12 @@ def test_code_that_makes_cases_touches_those_that_it_made_otherwise() -> None:
     other.case, other.history = replace(QUESTION, case_id="s.yaml::b"), [history("1", "passed")]
     items = [watched_item(QUESTION, history("1", "passed", "then")), other]
     saved = SavedFiles(set(), {"s.yaml"}, set(), code={"s.yaml"})
-    before = {ID: BEFORE, "s.yaml::b": other.case}
-    assert after_save(items, before, saved).judge == {"1": [ID]}
+    before = {ID: CaseBefore(BEFORE, nobody), "s.yaml::b": CaseBefore(other.case, nobody)}
+    assert after_save(items, before, saved, nobody).judge == {"1": [ID]}
     beside = SavedFiles(set(), {"s.yaml"}, set())
-    assert after_save(items, before, beside, {"s.yaml", "else.yaml"}).judge == {"1": [ID, "s.yaml::b"]}
+    assert after_save(items, before, beside, nobody, {"s.yaml", "else.yaml"}).judge == {
+        "1": [ID, "s.yaml::b"]
+    }
 
 
 def test_what_was_saved(tmp_path: Path) -> None:

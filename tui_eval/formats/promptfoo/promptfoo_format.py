@@ -176,6 +176,9 @@ class PromptfooFormat(Format):
     def agent_options(self, case: Case) -> dict[str, Any]:
         return late(f"{_HERE}.run.rows:provider_options")(case)
 
+    def sent_around(self, case: Case) -> dict[str, Any]:
+        return late(f"{_HERE}.run.rows:sent_around")(case)
+
     def test_for_scripts(self, case: Case) -> dict[str, Any] | None:
         return late(f"{_HERE}.promptfoo_words:test_of")(case)
 

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from tui_eval.config.project import Config
+from tui_eval.config.project import Config, ConfigError, load
 from tui_eval.engine.agent_files import Imports
+from tui_eval.guard.trust import Trust
 from tui_eval.model import Case
+from tui_eval.store import case_state
+from tui_eval.store.case_state import Column
 from tui_eval.tui.controllers.places import PlaceController
 from tui_eval.tui.controllers.recorded import RecordedController
 from tui_eval.tui.controllers.runs import RunController
@@ -19,10 +23,12 @@ from tui_eval.tui.handlers import Handler
 from tui_eval.tui.services import Core
 from tui_eval.tui.state.app_state import CaseItem, CasePointer
 from tui_eval.tui.state.case_agent import all_files_of_agent, files_of_agent
+from tui_eval.tui.state.lists.case_entry import CaseRow
 from tui_eval.tui.state.lists.entries import entries_of, not_passed
 from tui_eval.tui.state.lists.suite_changes import EditedSuite
 from tui_eval.tui.state.watch_scope import (
     AfterSave,
+    CaseBefore,
     NamedFiles,
     SavedFiles,
     WatchScope,
@@ -33,6 +39,9 @@ from tui_eval.tui.state.watch_scope import (
     short,
 )
 from tui_eval.tui.watching import INTERVAL, Watcher, stamps
+
+if TYPE_CHECKING:
+    from tui_eval.engine.fingerprints import AgentsAsked
 
 AT_ONCE = 500
 """Files that are looked at twice a second; more of them are looked at less often."""
@@ -65,8 +74,13 @@ class WatchController:
         all."""
         self._agents = AgentFiles(core)
         self._named = CaseFiles(core.state.root)
-        self._before: dict[str, Case] = {}
+        self._before: dict[str, CaseBefore] = {}
         """The cases as they were when watching began, or when a save of them was last acted on."""
+        self._ran: set[str] = set()
+        """Those that were run, under whatever name."""
+        self._whom: AgentsNow | None = None
+        self._asking: dict[str, tuple[CaseBefore, list[str]]] = {}
+        """Those that are to be asked anew, as they were when they were answered, with the runs of that."""
         self._followed: list[str] = []
         self._held: tuple[Any, list[CaseItem]] = (None, [])
 
@@ -97,7 +111,9 @@ class WatchController:
         self._stale, self._counted = {}, (-1, 0)
         self.scope = scope
         self.watched = pointer if self.mode and scope is None else None
-        self._before = {item.case_id: case for item in self._meant() if (case := item.as_written) is not None}
+        self._whom = self._agents_now(self.state.config)
+        self._asking, self._ran = {}, set()
+        self._before = self._as_now(self._meant(), self._whom)
         if not self.mode:
             self._notices.say("watching no more")
         else:
@@ -217,6 +233,19 @@ class WatchController:
             work = partial(self._meaning, items, files, self._suites_read(), self.state.config)
             self._core.tasks.thread(work, partial(self._read_then, files, what), name="saved")
 
+    def _as_now(self, items: Iterable[CaseItem], agents: AgentsNow) -> dict[str, CaseBefore]:
+        return {
+            item.case_id: CaseBefore(case, agents.of)
+            for item in items
+            if (case := item.as_written) is not None
+        }
+
+    def _agents_now(self, config: Config | None, earlier: AgentsNow | None = None) -> AgentsNow:
+        state = self.state
+        settings = {suite.path: suite.settings for suite in state.suites}
+        trust = Trust(granted=state.trusted, agreed=state.agreed)
+        return AgentsNow(config or Config(root=state.root), settings, trust, earlier)
+
     def _read_again(self, files: list[str], then: Callable[[EditedSuite], Any]) -> None:
         """Read what was saved, then judge or run."""
         if self.state.config is not None and str(self.state.config.file) in files:
@@ -241,18 +270,27 @@ class WatchController:
 
     def _meaning(
         self, items: list[CaseItem], files: list[str], read: dict[str, list[str]], config: Config | None
-    ) -> SavedFiles:
-        """What these files are to the cases that are watched; in a thread."""
+    ) -> tuple[SavedFiles, Config | None]:
+        """What these files are to the cases that are watched, and the configuration where it is one of them; in a
+        thread."""
+        read_now = None
         if config is not None and str(config.file) in files:
             asked = {item.case_id for item in items}
+            with suppress(ConfigError):
+                read_now = load([self.state.root], self.state.config_file, root=self.state.root)
         else:
             asked = self._agents.asked_by(items, files)
-        return saved_files(files, items, self.state.root, read, asked, self._named.of(items))
+        return saved_files(files, items, self.state.root, read, asked, self._named.of(items)), read_now
 
     def _read_then(
-        self, files: list[str], what: tuple[WatchScope | None, CasePointer | None], saved: SavedFiles
+        self,
+        files: list[str],
+        what: tuple[WatchScope | None, CasePointer | None],
+        meaning: tuple[SavedFiles, Config | None],
     ) -> None:
+        saved, config = meaning
         settings = {suite.path: suite.settings for suite in self.state.suites}
+        self._ran |= {item.case_id for item in self._meant() if item.history}
 
         def then(change: EditedSuite) -> None:
             if what != (self.scope, self.watched):
@@ -269,12 +307,14 @@ class WatchController:
             elif not change.words:
                 others = {one.path for one in self.state.suites if one.settings != settings.get(one.path)}
                 now = [item for item in self._meant() if item.case_id in self.state.by_id]
-                todo = after_save(now, self._before, saved.renamed(change.renamed), others)
-                self._before |= {item.case_id: case for item in now if (case := item.as_written) is not None}
-                if self.scope is not None:
-                    self._act(todo)
-                elif self.watched is not None:
-                    self.again(self.watched, todo)
+                before = self._before | self._unanswered()
+                agents = self._whom = self._agents_now(config or self.state.config, self._whom)
+                self._before |= self._as_now(now, agents)
+                work = partial(
+                    after_save, now, before, saved.renamed(change.renamed), agents.of, others, {*self._ran}
+                )
+                act = partial(self._act, (self.scope, self.watched), before)
+                self._core.tasks.thread(work, act, name="saved")
 
         if what == (self.scope, self.watched):
             self._read_again(files, then)
@@ -286,8 +326,36 @@ class WatchController:
         if self.watched is not None and self.watched.case_id in renamed:
             self.watched = CasePointer(renamed[self.watched.case_id])
         self._before = {renamed.get(case_id, case_id): case for case_id, case in self._before.items()}
+        self._ran = {renamed.get(case_id, case_id) for case_id in self._ran}
+        self._asking = {renamed.get(case_id, case_id): one for case_id, one in self._asking.items()}
 
-    def _act(self, todo: AfterSave) -> None:
+    def _unanswered(self) -> dict[str, CaseBefore]:
+        """Of the cases that were to be asked anew, those that nobody has answered since."""
+        by_id = self.state.by_id
+        self._asking = {
+            case_id: (one, runs)
+            for case_id, (one, runs) in self._asking.items()
+            if case_id in by_id and runs == [result.run_id for result in newest_of(by_id[case_id])]
+        }
+        return {case_id: one for case_id, (one, _) in self._asking.items()}
+
+    def _act(
+        self,
+        what: tuple[WatchScope | None, CasePointer | None],
+        before: Mapping[str, CaseBefore],
+        todo: AfterSave,
+    ) -> None:
+        if what != (self.scope, self.watched):
+            return
+        by_id = self.state.by_id
+        for case_id in todo.changed.keys() & before.keys() & by_id.keys():
+            self._asking[case_id] = (before[case_id], [one.run_id for one in newest_of(by_id[case_id])])
+        if self.scope is not None:
+            self._all_again(todo)
+        elif self.watched is not None and self.watched.case_id in by_id:
+            self.again(self.watched, todo)
+
+    def _all_again(self, todo: AfterSave) -> None:
         """Judge and run what a save below a line asks for; say what is not run."""
         by_id = self.state.by_id
         self._stale |= {one: [result.run_id for result in newest_of(by_id[one])] for one in todo.stale}
@@ -295,19 +363,30 @@ class WatchController:
         self._places.show_status()
         for run_id, case_ids in todo.judge.items():
             self._runs.judge_again(self.state.run_folder(run_id), case_ids)
-        state = self.state
-        failed, changed = (
-            [row for one in ids for row in entries_of(state.by_id[one], state)]
-            for ids in (todo.failed, todo.changed)
-        )
-        entries = [*not_passed(failed), *changed]
+        failed = [row for one in todo.failed for row in entries_of(by_id[one], self.state)]
+        changed = self._rows_to_ask(todo)
+        entries = {(row.case_id, row.agent, row.model): row for row in [*not_passed(failed), *changed]}
         if entries:
-            self._runs.start(entries, show=False, in_their_columns=True)
+            self._ask(list(entries.values()))
         elif not todo.judge and todo.stale:
             count = f"{len(todo.stale):,} passed with the agent as it was"
             self._notices.say(f"saved: {count}, r on their line runs them again")
         elif not todo.judge:
             self._notices.say("saved: nothing that is watched has to be judged or run again")
+
+    def _rows_to_ask(self, todo: AfterSave) -> list[CaseRow]:
+        """Those of the columns that ask something else now, or somebody else."""
+        by_id = self.state.by_id
+        return [
+            row
+            for case_id, columns in todo.changed.items()
+            for row in entries_of(by_id[case_id], self.state)
+            if not columns or Column(row.agent, row.model or "") in columns
+        ]
+
+    def _ask(self, rows: Sequence[CaseRow]) -> None:
+        """Run these in their columns, after the questions that the keys that run ask."""
+        self._suites.before_running(partial(self._runs.start, rows, show=False, in_their_columns=True))()
 
     def again(self, pointer: CasePointer, todo: AfterSave) -> None:
         """What was saved has been read: judge or run the one case that is watched, where it is another now."""
@@ -315,9 +394,17 @@ class WatchController:
         if item.history and not (todo.judge or todo.changed or todo.failed or todo.stale):
             self._notices.say(f"saved: {self._called} is as it was")
             return
-        if self.mode == "judge":
+        rows, last = self._rows_to_ask(todo), item.last_of(pointer.agent, pointer.model)
+        if self._one_column and last is not None:
+            rows = [row for row in rows if Column(row.agent, row.model or "") == case_state.column_of(last)]
+        if self.mode == "judge" and rows:
+            self._ask(rows)
+        elif self.mode == "judge":
             self._recorded.judge_again(pointer, "", one_column=self._one_column)
-            return
+        else:
+            self._suites.before_running(partial(self._run_again, pointer))()
+
+    def _run_again(self, pointer: CasePointer) -> None:
         made = self._runs.one_attempt(pointer)
         if made is not None:
             if made[0].cells and not self._one_column:
@@ -327,6 +414,35 @@ class WatchController:
 
     def _rows_of(self, pointer: CasePointer) -> list[Any]:
         return self.state.attempts_of(CasePointer(pointer.case_id, pointer.agent, pointer.model))
+
+
+class AgentsNow:
+    """Whom cases ask by a configuration and suites' settings, found when that is asked for."""
+
+    def __init__(
+        self,
+        config: Config,
+        settings: Mapping[str, Mapping[str, Any]],
+        trust: Trust,
+        earlier: AgentsNow | None,
+    ) -> None:
+        # In a row of saves that cannot be read, the last one that could is what counts.
+        wrong = any(problem.level == "error" for problem in config.problems)
+        self._given = (config, settings, trust)
+        self._earlier = earlier if wrong else None
+        self._found: AgentsAsked | None = None
+
+    def of(self, case: Case, named: str) -> str:
+        """As `AgentsAsked.of`; for a thread."""
+        return self._asked().of(case, named)
+
+    def _asked(self) -> AgentsAsked:
+        if self._found is None:
+            from tui_eval.engine.fingerprints import AgentsAsked  # not for the first paint
+
+            earlier = self._earlier._asked() if self._earlier is not None else None
+            self._found = AgentsAsked(*self._given, earlier)
+        return self._found
 
 
 class CaseFiles:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePath
 from typing import NamedTuple
@@ -10,6 +10,7 @@ from typing import NamedTuple
 from tui_eval.guard.text import clip, visible
 from tui_eval.model import Case
 from tui_eval.store import case_state
+from tui_eval.store.case_state import Column
 from tui_eval.store.schema import CaseHistory
 from tui_eval.tui.state.app_state import CaseItem
 from tui_eval.tui.state.lists.case_tree import TreeLine
@@ -133,24 +134,41 @@ def _is_code(file: str) -> bool:
 @dataclass(frozen=True, slots=True)
 class AfterSave:
     """What is done: by run the cases whose answers are judged again; cases that did not pass, and such that are
-    asked something else now, which are run. `stale` passed with an agent that is another now: they are not run, and not
-    said to pass either."""
+    asked something else now, or of somebody else, which are run in these columns (none: in their own). `stale` passed
+    with an agent whose files are others now: they are not run, and not said to pass either."""
 
     judge: dict[str, list[str]]
     failed: list[str]
-    changed: list[str]
+    changed: dict[str, set[Column]]
     stale: list[str]
 
 
+class CaseBefore(NamedTuple):
+    """A case as it was, and whom it asked then: `agents` gives that of the case's own agent, or of one that was named
+    (`AgentsAsked.of`)."""
+
+    case: Case
+    agents: Callable[[Case, str], str]
+
+
 def after_save(
-    items: Iterable[CaseItem], before: Mapping[str, Case], saved: SavedFiles, settings: Collection[str] = ()
+    items: Iterable[CaseItem],
+    before: Mapping[str, CaseBefore],
+    saved: SavedFiles,
+    agents: Callable[[Case, str], str],
+    settings: Collection[str] = (),
+    ran: Collection[str] = (),
 ) -> AfterSave:
-    """What a save means for these cases, as they are read now; `before` are those that there were, `settings` suites
-    whose settings are others now.
+    """What a save means for these cases, as they are read now, with whom they ask now; `before` are those that there
+    were, `settings` suites whose settings are others now, `ran` those that had been run, under whatever name. For a
+    thread.
+
+    An answer counts as long as the case sends what it sent and asks whom it asked: else it is asked anew, whatever
+    came of it.
 
     Judged again is what the save has changed: cases that are defined otherwise than they were and than they were
     judged, and those that name what was saved; all of a suite only where its code was saved and no case shows what
-    that did. A case that never ran is left alone.
+    that did. A case that never ran is left alone, and so is one that only goes by another name.
     """
     items = list(items)
     edited = {
@@ -158,21 +176,36 @@ def after_save(
         for item in items
         if item.case is not None
         and (item.suite in saved.beside or item.suite in saved.own or item.case.file in saved.own)
-        and ((old := before.get(item.case_id)) is None or old.content_hash != item.case.content_hash)
+        and _edited(before.get(item.case_id), item.case)
     }
     shown = {item.suite for item in items if item.case_id in edited}
     whole = {*settings} & {*saved.beside} | {*saved.code} - shown
-    todo = AfterSave({}, [], [], [])
+    todo = AfterSave({}, [], {}, [])
     for item in items:
         case, old = item.as_written, before.get(item.case_id)
-        if case is None or not item.history:
+        if case is None:
             continue
-        newest = newest_of(item)
+        if not item.history:
+            if old is not None and item.case_id in ran and _by_another(old, CaseBefore(case, agents)):
+                todo.changed[item.case_id] = set()
+            continue
+        columns = case_state.by_column(item.history)
+        named = {column: not case_state.is_own(results) for column, results in columns.items()}
+        newest = [results[0] for results in columns.values()]
         fresh = [one for one in newest if item.case_id in edited and one.content_hash != case.content_hash]
-        asks = old is not None and fresh and _asks_otherwise(old, case)
-        if asks or item.case_id in saved.asking:
-            todo.changed.append(item.case_id)
-        elif item.case_id in saved.asked and any(
+        anew: list[CaseHistory] = []
+        if item.case_id in saved.asking or (old is not None and fresh and _sends_otherwise(old, case)):
+            anew = newest
+        elif old is not None and (fresh or item.suite in settings or item.case_id in saved.asked):
+            for one in fresh if item.case_id in edited else newest:
+                agent = one.agent if named[case_state.column_of(one)] else ""
+                anew += [one] if old.agents(old.case, agent) != agents(case, agent) else []
+        if anew:
+            todo.changed[item.case_id] = {case_state.column_of(one) for one in anew}
+            newest, fresh = ([one for one in results if one not in anew] for results in (newest, fresh))
+        if not newest:
+            continue
+        if item.case_id in saved.asked and any(
             one.outcome != "passed" or case_state.flaky(one) for one in newest
         ):
             todo.failed.append(item.case_id)
@@ -191,18 +224,16 @@ def newest_of(item: CaseItem) -> list[CaseHistory]:
     return [results[0] for results in case_state.by_column(item.history).values()]
 
 
-def _asks_otherwise(old: Case, new: Case) -> bool:
-    """Whether what is sent to the agent is another now: a variable that only assertions name is not sent."""
-    texts = [[turn.text for turn in case.turns] for case in (old, new)]
-    if texts[0] != texts[1] or old.prompt != new.prompt:
-        return True
-    if any(
-        (a.sly_data, a.chat_filter, a.continue_conversation)
-        != (b.sly_data, b.chat_filter, b.continue_conversation)
-        for a, b in zip(old.turns, new.turns, strict=True)
-    ):
-        return True
-    from tui_eval.engine.fingerprints import sent_variables  # not for the first paint
+def _by_another(old: CaseBefore, new: CaseBefore) -> bool:
+    """Whether a case sends something else, or its own agent is another."""
+    return _sends_otherwise(old, new.case) or old.agents(old.case, "") != new.agents(new.case, "")
 
-    sent = sent_variables(old) | sent_variables(new)
-    return any(old.vars.get(name) != new.vars.get(name) for name in sent)
+
+def _sends_otherwise(old: CaseBefore, case: Case) -> bool:
+    from tui_eval.engine.fingerprints import asks_otherwise  # not for the first paint
+
+    return asks_otherwise(old.case, case)
+
+
+def _edited(old: CaseBefore | None, case: Case) -> bool:
+    return old is None or old.case.content_hash != case.content_hash

@@ -91,6 +91,14 @@ def provider_options(case: Case) -> dict[str, Any]:
     return {name: value for name, value in own_options(case).items() if name not in _NOT_THE_PROVIDERS}
 
 
+def sent_around(case: Case) -> dict[str, Any]:
+    """What stands around a prompt and goes with it: what the test and the prompt itself say, the conversation it is of."""
+    given = {name: case.options.get(name) or "" for name in ("prefix", "suffix")}
+    kept = {name: beside(case, name) for name in ("promptConfig", "promptFunction", "filesFirst")}
+    heard = conversation(case) if hears(case) else None
+    return {**provider_options(case), **given, **kept, "conversation": heard and heard[0]}
+
+
 def prompt_for_scripts(case: Case, config: dict[str, Any]) -> dict[str, Any]:
     """`context.prompt` of promptfoo's own providers: the template before variables are filled in, and as its
     `config` what the prompt and the test's options say (as promptfoo 0.121 does)."""
