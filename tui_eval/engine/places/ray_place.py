@@ -564,7 +564,7 @@ def packed_project(config: Config, masker: Masker, folder: Path) -> SentFiles:
             package.writestr(info, body)
             sizes[name] = len(body)
         package.writestr(zipfile.ZipInfo(messages.MANIFEST, _EARLIEST), json.dumps(sizes))
-    said = f"ray: {len(sizes):,} files of {root} are sent ({target.stat().st_size / 2**20:.1f} MB packed), without .git, .tui-eval, .env*, environments and tui_eval.yaml"
+    said = f"ray: {len(sizes):,} {'file of' if len(sizes) == 1 else 'files of'} {root} {'is' if len(sizes) == 1 else 'are'} sent ({target.stat().st_size / 2**20:.1f} MB packed), without .git, .tui-eval, .env*, environments and tui_eval.yaml"
     if secret:
         said += f"; left out, for a secret in them: {', '.join(secret[:5])}{' …' if len(secret) > 5 else ''}"
     return SentFiles(target, said)
