@@ -90,7 +90,8 @@ async def test_a_line_that_stands_for_several_columns_judges_all_of_them(tmp_pat
     )
     alone.look_at(pointer)
     await alone.press(recorded(alone).handlers(), JUDGE)
-    assert {request.linked_to for request in alone.engine.requests} == {first.info.id, second.info.id}
+    assert {folder for folder, _ in alone.engine.rescored} == {first.folder, second.folder}
+    assert [len(request.cells or ()) for _, request in alone.engine.rescored] == [1, 1]
     alone.front_run.stop()
 
 

@@ -95,6 +95,13 @@ class RecordedController:
         of now beside others by that of before; `one_column`: the one that is pointed at alone is meant.
         """
 
+        item, others = self.state.by_id.get(pointer.case_id), self.other_columns(pointer)
+        last = item.last_of(pointer.agent, pointer.model) if item is not None else None
+        if others and last is not None and not one_column:
+            first = CasePointer(pointer.case_id, last.agent, last.model or None, pointer.run_id)
+            self._judge_rows([first, *others])
+            return
+
         def take(content: CaseContent) -> None:
             row = content.row
             if row is None or row.state != "done":
@@ -103,8 +110,6 @@ class RecordedController:
             self._runs.from_recorded(content, None, said)
 
         self.read(pointer, take)
-        for other in () if one_column else self.other_columns(pointer):
-            self.read(other, self._judge_aside)
 
     def _judge_aside(self, content: CaseContent) -> None:
         """Judge an answer that was read, where it is one; the run in front stays."""
