@@ -44,21 +44,41 @@ class Engines:
         return False
 
     async def attach(self, run: RunView) -> None:
-        """Give this run's orders to the engine that executes it, where that takes any."""
+        """Give this run's orders to the engine that executes it, where that takes any, until the run ends."""
         from tui_eval.engine.service.client import EngineClient, EngineError
 
-        client = EngineClient(self._state.root)
+        client, name = EngineClient(self._state.root), run.info.id
         try:
             await client.attach(run.folder)
         except EngineError as error:
-            self._notices.log("note", str(error))
-            self.out_of_reach.add(run.info.id)
+            if self._goes_on(run):
+                self._notices.log("note", str(error))
+                self.out_of_reach.add(name)
             return
-        self._attached[run.info.id] = client
+        before = self._attached.pop(name, None)
+        if self._goes_on(run):
+            self._attached[name] = client
+            self.out_of_reach.discard(name)
+        else:
+            await _leave(client)
+        await _leave(before)
+
+    async def leave(self, run: RunView) -> None:
+        """It has ended: an engine that waits for nobody may end, and who goes on with this run may be another."""
+        self.out_of_reach.discard(run.info.id)
+        await _leave(self._attached.pop(run.info.id, None))
 
     async def close(self) -> None:
         """Leave the engines to themselves."""
         for client in [self._own, *self._attached.values()]:
-            if client is not None:
-                with suppress(Exception):
-                    await client.close()
+            await _leave(client)
+
+    def _goes_on(self, run: RunView) -> bool:
+        """Whether it does as last heard of: it may have ended while its engine was looked for."""
+        return (self._state.find_run(run.info.id) or run).active
+
+
+async def _leave(client: EngineClient | None) -> None:
+    if client is not None:
+        with suppress(Exception):
+            await client.close()

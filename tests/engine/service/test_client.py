@@ -74,6 +74,39 @@ async def test_what_answers_in_place_of_an_engine_is_called_another_program(
         assert not client.connected
 
 
+async def test_in_place_of_an_engine_that_was_attached_to_none_is_started(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tui_eval.engine.service.client._spawn", lambda *_: pytest.fail("started another"))
+    lines: asyncio.Queue[asyncio.StreamWriter] = asyncio.Queue()
+
+    async def engine(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        lines.put_nowait(writer)
+        with contextlib.suppress(ConnectionError):
+            while line := await reader.readline():
+                writer.write(json.dumps({"id": json.loads(line)["id"], "ok": True, "cancelled": 7}).encode())
+                writer.write(b"\n")
+
+    socket = tmp_path / "s"
+    client = EngineClient(tmp_path)
+    async with await asyncio.start_unix_server(engine, str(socket)) as server:
+        (tmp_path / "engine.json").write_text(json.dumps({"socket": str(socket)}))
+        await client.attach(tmp_path)
+        (await lines.get()).close()
+        async with asyncio.timeout(20):
+            while client.connected:  # noqa: ASYNC110 - the other end's
+                await asyncio.sleep(0.001)
+        assert await client.cancel("run") == 7, "one that is there is connected to again"
+        server.close()
+        (await lines.get()).close()
+        async with asyncio.timeout(20):
+            while client.connected:  # noqa: ASYNC110 - as above
+                await asyncio.sleep(0.001)
+    with pytest.raises(EngineError, match=f"the engine of run {tmp_path.name} has ended"):
+        await client.cancel("run")
+    await client.close()
+
+
 @pytest.mark.parametrize("facts", [[], {}, {"socket": 1}, {"socket": "a\0b"}, {"socket": "/" + "x" * 300}])
 async def test_where_an_engine_is_said_to_be_can_be_anything(tmp_path: Path, facts: object) -> None:
     (tmp_path / "engine.json").write_text(json.dumps(facts))

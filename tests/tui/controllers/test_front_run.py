@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
+import tempfile
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +14,7 @@ import pytest
 from tests.support.alone import Alone, FakeTimer, on_project
 from tests.support.live_run import LiveRun
 from tui_eval.causes import NEEDS_TRUST
+from tui_eval.engine.service.process import tell_where
 from tui_eval.model import Evidence
 from tui_eval.store.schema import FOR_PERSON
 from tui_eval.store.write_thread import LEFT_OUT
@@ -356,6 +360,55 @@ async def test_an_engine_that_takes_no_orders_is_not_asked(alone: Alone) -> None
     alone.engine.troubles = {run.info.id: FULL}
     await looked(alone)
     assert not [text for _, level, text in alone.notices.lines if level == "error"]
+
+
+class ItsEngine:
+    """The engine of a run that another process executes: who is connected to it."""
+
+    def __init__(self, run: LiveRun, socket: Path) -> None:
+        self._run, self._socket = run, socket
+        self.connected = self.ever = 0
+
+    async def __aenter__(self) -> ItsEngine:
+        self._server = await asyncio.start_unix_server(self._serve, str(self._socket))
+        tell_where(self._run.folder, self._socket)
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self._server.close()
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.connected, self.ever = self.connected + 1, self.ever + 1
+        await reader.read()
+        self.connected -= 1
+        writer.close()
+
+
+@pytest.fixture
+def socket() -> Iterator[Path]:
+    with tempfile.TemporaryDirectory() as name:  # a short one: a socket's path has room for 100 letters
+        yield Path(name) / "s"
+
+
+async def test_an_engine_is_let_go_when_its_run_has_ended(alone: Alone, socket: Path) -> None:
+    run = begun(alone)
+    async with ItsEngine(run, socket) as engine:
+        for times in (1, 2):  # shown again, it is attached to once
+            alone.front_run.begin_with(run.folder)
+            await alone.until(lambda times=times: engine.ever == times and engine.connected == 1)
+        view = alone.state.find_run(run.info.id)
+        assert view is not None and alone.core.engines.of(view) is not alone.engine
+        await end(alone, run)
+        await alone.until(lambda: engine.connected == 0)
+        assert alone.core.engines.of(view) is alone.engine
+
+
+async def test_a_run_that_took_no_orders_takes_them_where_it_is_gone_on_with_here(alone: Alone) -> None:
+    run = begun(alone)
+    alone.front_run.begin_with(run.folder)
+    await alone.until(lambda: run.info.id in alone.core.engines.out_of_reach)
+    await end(alone, run)
+    assert not alone.core.engines.out_of_reach
 
 
 # -- other processes

@@ -50,6 +50,8 @@ class EngineClient:
     def __init__(self, root: Path) -> None:
         self.root = root
         self._socket: Path | None = None
+        self._attends = ""
+        """The run whose engine it is attached to; empty: it has an engine of its own."""
         self._process: subprocess.Popen[bytes] | None = None
         self._reader: asyncio.StreamReader | None = None
         self._writer: asyncio.StreamWriter | None = None
@@ -66,7 +68,7 @@ class EngineClient:
             await self._ensure()
 
     async def attach(self, run_folder: Path) -> None:
-        """Connect to the engine that executes this run, instead of one of our own.
+        """Connect to the engine that executes this run, instead of one of our own: from now on none is started.
 
         Raises:
             EngineError: no engine executes it.
@@ -79,9 +81,8 @@ class EngineClient:
         async with self._lock:
             await self._disconnect()
             self._process = None
-            self._socket = socket
-            if not await self._connect(socket):
-                raise EngineError(f"the engine of run {run_folder.name} has ended")
+            self._socket, self._attends = socket, run_folder.name
+            await self._ensure()
 
     async def run(self, request: RunRequest) -> RunStarted:
         """Start a run. Paths of the request are absolute or relative to the current folder.
@@ -144,7 +145,10 @@ class EngineClient:
     @property
     def connected(self) -> bool:
         """Whether an engine is at the other end: asking it something starts none."""
-        return self._writer is not None and not self._writer.is_closing()
+        if self._writer is None or self._writer.is_closing():
+            return False
+        ended = self._process is not None and self._process.poll() is not None
+        return not ended and self._reader is not None and not self._reader.at_eof()
 
     async def state(self) -> dict[str, Any]:
         """`{runs: [id, …], pid, troubles: {id: what the disk refuses}}` of the engine."""
@@ -212,11 +216,18 @@ class EngineClient:
         return {}
 
     async def _ensure(self) -> None:
-        ended = self._process is not None and self._process.poll() is not None
-        ended = ended or (self._reader is not None and self._reader.at_eof())
-        if self._writer is not None and not self._writer.is_closing() and not ended:
+        """Connect where that is to be done, to an engine that is started for it.
+
+        Raises:
+            EngineError: it did not come up, or the one attached to has ended.
+        """
+        if self.connected:
             return
         await self._disconnect()
+        if self._attends:
+            if self._socket is None or not await self._connect(self._socket):
+                raise EngineError(f"the engine of run {self._attends} has ended")
+            return
         self._socket = runtime_folder() / f"engine-{os.getpid()}-{os.urandom(3).hex()}.sock"
         log = self._log()
         self._process = process = await asyncio.to_thread(_spawn, self._socket, log)

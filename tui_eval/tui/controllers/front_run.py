@@ -225,6 +225,7 @@ class FrontRun:
             if row.kind == "note" and row.name == FOR_PERSON:
                 self._notices.call_person(row.text)
         if not run.active and (before or first):
+            self._core.tasks.soon(self._core.engines.leave(run))
             self._run_ended(run, rang=before)
 
     def _stays_aside(self, view: RunView) -> bool:
