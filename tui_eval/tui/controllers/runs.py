@@ -424,7 +424,7 @@ class RunController:
         if self._only_looked_at(request) and place is not None and place.kind == "suites":
             request.linked_to = None
         if in_their_columns and request.linked_to is None:
-            request.linked_to = self._part_of(entries)
+            request.linked_to = run_requests.part_of(self.state.rows, entries)
         self._where_it_ran(request, self._built_on(request.linked_to))
 
         def send() -> None:
@@ -614,30 +614,6 @@ class RunController:
             return False
         key = group.key(entry.case_id, entry.agent or None, entry.model or None)
         return key is not None and last.run_id > group.newest(key)[0].info.id
-
-    def _part_of(self, entries: Sequence[CaseRow]) -> str | None:
-        """The run that these cases were all asked in last, with others: what did not pass in it and is run again adds
-        to it, also where it is not in front."""
-        last = {
-            item.case_id: {
-                column: results[0].run_id for column, results in case_state.by_column(item.history).items()
-            }
-            for item in self.state.rows
-            if item.history
-        }
-        asked: set[str] = set()
-        for entry in entries:
-            columns = last.get(entry.case_id, {})
-            one = entry.column
-            if one is not None:
-                asked.add(columns.get(Column(one.agent, one.model or ""), ""))
-            else:
-                asked.update(columns.values() or [""])
-        run_id = asked.pop() if len(asked) == 1 else ""
-        others = len({entry.case_id for entry in entries}) < sum(
-            run_id in runs.values() for runs in last.values()
-        )
-        return run_id if run_id and others else None
 
     def _columns(self, request: RunRequest, entries: Sequence[CaseRow]) -> None:
         """Where no one else was chosen, cases are asked of those who were asked before, each in its own

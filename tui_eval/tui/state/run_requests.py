@@ -15,6 +15,10 @@ from typing import Any, NamedTuple
 from tui_eval.config.config_schema import Wrong, where
 from tui_eval.engine.request import Recorded, RequestCell, RunRequest
 from tui_eval.guard.text import REPLACEMENT, storable_text
+from tui_eval.store import case_state
+from tui_eval.store.case_state import Column
+from tui_eval.tui.state.app_state import CaseItem
+from tui_eval.tui.state.lists.case_entry import CaseRow
 from tui_eval.tui.state.runs.run_view import RunView
 
 Columns = dict[str, set[tuple[str, str]]]
@@ -329,3 +333,28 @@ def still_at_work(name: str, total: int, many: int) -> tuple[str, list[tuple[str
         ("y", "again", f"run all {total:,}, {many:,} of them a second time"),
         no,
     ]
+
+
+def part_of(rows: Iterable[CaseItem], entries: Sequence[CaseRow]) -> str | None:
+    """The run that these cases were all asked in last, with others of the suites' `rows`: what did not pass in it and is
+    run again adds to it, also where it is not in front."""
+    last = {
+        item.case_id: {
+            column: results[0].run_id for column, results in case_state.by_column(item.history).items()
+        }
+        for item in rows
+        if item.history
+    }
+    asked: set[str] = set()
+    for entry in entries:
+        columns = last.get(entry.case_id, {})
+        one = entry.column
+        if one is not None:
+            asked.add(columns.get(Column(one.agent, one.model or ""), ""))
+        else:
+            asked.update(columns.values() or [""])
+    run_id = asked.pop() if len(asked) == 1 else ""
+    others = len({entry.case_id for entry in entries}) < sum(
+        run_id in runs.values() for runs in last.values()
+    )
+    return run_id if run_id and others else None
