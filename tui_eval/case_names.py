@@ -212,11 +212,15 @@ _VALUE = 80
 
 
 def is_unnamed(case: Unnamed) -> bool:
-    """Whether a promptfoo test has only the name that is filled in for it, `Row #3`."""
+    """Whether a promptfoo test has only the name that is filled in for it, and variables to be called by."""
+    return is_filled_in(case) and bool(case.vars)
+
+
+def is_filled_in(case: Unnamed) -> bool:
+    """Whether a case has only the name of its place that promptfoo gives it, `Row #3`."""
     if not case.name.startswith("Row #"):
         return False
-    filled_in = FILLED_IN.fullmatch(case.name) is not None and case.description in ("", case.name)
-    return filled_in and bool(case.vars)
+    return FILLED_IN.fullmatch(case.name) is not None and case.description in ("", case.name)
 
 
 def which_test(case_id: str, suite: str, name: str) -> str:

@@ -84,6 +84,21 @@ def test_what_a_result_rests_on(
     assert ran(cli) == []
 
 
+def test_a_test_without_a_name_is_no_other_one_where_one_is_put_in_before_it(
+    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    head = "providers: [echo]\nprompts: ['{{q}}']\ntests:\n"
+    tests = ["- {description: first, vars: {q: x}}", "- {vars: {q: y}, assert: [{type: equals, value: y}]}"]
+    file = tmp_path / "promptfooconfig.yaml"
+    file.write_text(head + "\n".join(tests), "utf-8")
+    assert len(ran(cli)) == 2
+    file.write_text(head + "\n".join(["- {description: new, vars: {q: z}}", *tests]), "utf-8")
+    assert ran(cli) == ["new::echo::prompt1"]
+    file.write_text(head + tests[1], "utf-8")
+    assert ran(cli) == []
+
+
 def test_another_column_and_more_attempts_are_asked(cli: Cli, passing: Path) -> None:
     cli("run", ".")
     assert ran(cli, "-m", "other") == ALL

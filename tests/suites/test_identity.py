@@ -70,6 +70,12 @@ def test_content_hash_ignores_the_place_and_sees_everything_else():
         turns=[Turn("t", line=8)],
     )
     assert content_hash(same) == base and re.fullmatch("[0-9a-f]{16}", base)
+    first = case(name="Row #1", format="promptfoo")
+    for moved in (
+        case(name="Row #2", format="promptfoo"),
+        case(name="Row #3", description="Row #3", format="promptfoo"),
+    ):
+        assert content_hash(moved) == content_hash(first) != base
     changed = [
         case(name="m"), case(turns=[Turn("u")]), case(turns=[Turn("t"), Turn("t")]), case(attempts=2),
         case(assertions=[Assertion("x")]), case(turns=[Turn("t", [Assertion("x")])]), case(vars={"a": 1}),

@@ -31,6 +31,7 @@ from typing import Any
 import msgspec
 from msgspec import UNSET
 
+from tui_eval.case_names import is_filled_in
 from tui_eval.model import Assertion, Case, Suite, Turn
 
 LONGEST_VALUE = 40
@@ -173,17 +174,18 @@ def name_cases(suite: Suite, masked: Callable[[str], str]) -> None:
     for place, case in enumerate(suite.cases):
         texts = [turn.text for turn in case.turns]
         case.case_id = ids.take(_whole(case.case_id) or case_id(suite.path, case.name or None, texts=texts))
-        case.name = case.name or f"case {place + 1}"
         case.order = case.order or place
         case.content_hash = case.content_hash or content_hash(case)
+        case.name = case.name or f"case {place + 1}"
 
 
 def content_hash(case: Case) -> str:
     """16 hex digits that change when anything in the case does: inputs, assertions, settings.
 
-    Where the case stands (file, line, order) and its problems take no part.
+    Where the case stands (file, line, order, a name that is filled in for its place) and its problems take no part.
     """
-    values = _case_values(case)
+    named = msgspec.structs.replace(case, name="", description="") if is_filled_in(case) else case
+    values = _case_values(named)
     if case.beside:  # counts as older versions counted it: among the options
         options = {**case.options, **case.beside}
         values = (*values[:_OPTIONS], options, *values[_OPTIONS + 1 :])

@@ -146,6 +146,11 @@ def test_names_repeat_and_unnamed_cases_keep_their_id_while_assertions_change():
     assert changed[2].case_id == ids[2]
     assert changed[2].content_hash != read(read_start_to_agent, text).cases[2].content_hash
     assert changed[0].content_hash == read(read_start_to_agent, "\n\n" + text).cases[0].content_hash
+    moved = read(read_start_to_agent, text.replace("  - {name: a, input: x}\n", "")).cases
+    assert [moved[1].name, moved[1].content_hash] == [
+        "case 2",
+        read(read_start_to_agent, text).cases[2].content_hash,
+    ]
 
 
 @pytest.mark.parametrize(

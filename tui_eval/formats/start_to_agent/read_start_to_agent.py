@@ -133,8 +133,8 @@ def read(path: str, text: str, config: Config, trust: Trust) -> Suite:
         case.case_id = ids.take(
             identity.case_id(path, case.name, texts=[turn.text for turn in case.turns]),
         )
-        case.name = case.name or f"case {number + 1}"
         case.content_hash = identity.content_hash(case)
+        case.name = case.name or f"case {number + 1}"
         cases.append(case)
         under["test_cases", number] = case
     suite.cases = cases

@@ -63,6 +63,20 @@ def test_ids_stay_when_assertions_change(make: Make) -> None:
     assert before.cases[0].case_id.endswith("[q=a]::echo::prompt1")
 
 
+@pytest.mark.parametrize("tests", ["- vars: {q: %s}\n", "- 'file://t.csv'\n"])
+def test_a_name_that_is_made_of_the_place_is_no_content(make: Make, tmp_path: Path, tests: str) -> None:
+    """A test without a description is the same one wherever it stands; what its suite calls it is content."""
+
+    def hashes(*asked: str) -> list[str]:
+        (tmp_path / "t.csv").write_text("q\n" + "\n".join(asked), "utf-8")
+        listed = tests if "file://" in tests else "".join(tests % one for one in asked)
+        return [case.content_hash for case in make(f"{HEAD}tests:\n{listed}").cases]
+
+    assert hashes("new", "a", "b")[1:] == hashes("a", "b") and len(set(hashes("a", "b"))) == 2
+    named = make(HEAD + "tests:\n- {description: x, vars: {q: a}}\n- {description: y, vars: {q: a}}\n").cases
+    assert named[0].content_hash != named[1].content_hash
+
+
 def test_order_is_test_combination_provider_prompt(make: Make) -> None:
     suite = make(
         """
