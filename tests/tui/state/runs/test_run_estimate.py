@@ -191,17 +191,55 @@ def test_what_is_left_of_a_run_is_what_those_at_work_need(
     assert found == (left if left is None else pytest.approx(left))
 
 
-def test_where_attempts_wait_the_pace_counts_and_those_at_work_too() -> None:
+def test_where_attempts_wait_the_pace_counts_in_what_they_took_before() -> None:
     view = at_work(slow=61.0)
     view.apply_attempts([running(10 + number, 2, "waiting") for number in range(8)])
-    assert view.seconds_left(102.0) == pytest.approx(60.0)
-    assert view.seconds_left(120.0) == pytest.approx(20.0 * 9)
-    view.took_before = lambda _: (
-        None
-    )  # it runs longer than any did, and the others will not have ended before
+    assert view.seconds_left(102.0) == pytest.approx(60.0 + 8 * 61.0)  # one at a time
+    assert view.seconds_left(120.0) == pytest.approx(42.0 + 8 * 61.0)
+    view.took_before = lambda _: None  # it runs longer than any did: the others will not have ended before
     assert view.seconds_left(120.0) == pytest.approx(20.0 * 9)
     view.apply_attempts([ended(10 + number, 2, 0.1) for number in range(7)])
     assert view.seconds_left(120.0) is None
+
+
+@pytest.mark.parametrize(("lanes", "truth"), [(1, 60.0), (3, 20.0), (6, 15.0)])
+def test_slow_cases_that_wait_are_not_taken_for_quick_ones(lanes: int, truth: float) -> None:
+    """Twelve of a second each are done and five of twelve seconds each wait; what runs meanwhile is done anew."""
+    view = RunView(RunInfo("r", "running", started_at=100.0), Path("r"))
+    view.apply_cases(
+        StoredCase(ref, f"s::{ref}", "s", f"{ref}", "nao", "bot", None, "h", 1, 1) for ref in range(1, 18)
+    )
+    view.took_before = lambda case: 1.0 if case.id <= 12 else 12.0
+    view.apply_attempts([*(ended(ref, ref, 1.0) for ref in range(1, 13))])
+    view.apply_attempts([running(ref, ref, "waiting") for ref in range(13, 18)])
+    found = view.seconds_left(100.0 + 12 / lanes)
+    assert found is not None and found == pytest.approx(truth, rel=0.35)
+
+
+def test_what_the_cache_answers_is_not_waited_for_as_if_it_was_asked() -> None:
+    view = at_work(slow=61.0)
+    rows = [msgspec.structs.replace(ended(10 + number, 2, 0.01), cached=1) for number in range(10)]
+    view.apply_attempts([msgspec.structs.replace(ended(2, 2, 0.01), cached=1, changed=3), *rows])
+    view.apply_attempts([running(30 + number, 2, "waiting") for number in range(10)])
+    left = view.seconds_left(102.0)
+    assert left is not None and left < 5
+
+
+def test_of_a_large_run_some_are_looked_at_and_all_agents_are_among_them() -> None:
+    view = RunView(RunInfo("r", "running", started_at=100.0), Path("r"))
+    number = 20_000
+    view.apply_cases(
+        StoredCase(ref, f"s::{ref}", "s", f"{ref}", "nao", f"a{ref % 8}", None, "h", 1, 1)
+        for ref in range(1, number + 1)
+    )
+    view.took_before = lambda case: 9.0 if case.agent == "a0" else 1.0
+    half = number // 2
+    view.apply_attempts([*(ended(ref, ref, 1.0) for ref in range(1, half + 1))])
+    view.apply_attempts([running(ref, ref, "waiting") for ref in range(half + 1, number + 1)])
+    left, calls = calls_of(lambda: view.seconds_left(400.0))
+    assert left == pytest.approx(300.0, rel=0.25) and calls < number
+    _, calls = calls_of(lambda: view.seconds_left(400.1))
+    assert calls < 100
 
 
 def test_a_limit_ends_what_would_take_longer() -> None:

@@ -9,6 +9,9 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
+from random import Random
+from statistics import fmean
+from typing import NamedTuple
 
 import msgspec
 
@@ -24,6 +27,8 @@ LIVE_LIMIT = 200_000
 CHARACTERS_PER_TOKEN = 4.0
 """Rule of thumb for tokens/s while an agent has not reported its usage yet."""
 
+_LOOKED_AT = 1000
+"""Attempts that are looked at for what they take, at most."""
 _ANSWERED = ("passed", "failed")
 """What became of attempts that say how long one takes: an error may have cut it off."""
 NOT_RUN = "not-run"
@@ -81,6 +86,15 @@ class RunCounts:
     judge_saved: float | None = None
 
 
+class _Took(NamedTuple):
+    """The seconds that attempts take by what is known of them: on average those that are done, and those that wait, of
+    which the longest."""
+
+    done: float
+    waiting: float
+    longest: float
+
+
 def standing(row: AttemptRow) -> AttemptRow:
     """An attempt whose engine has ended before it did."""
     return msgspec.structs.replace(row, state="waiting", started_at=None, detail=INTERRUPTED)
@@ -112,6 +126,8 @@ class RunView:
         self._counted: dict[int, str] = {}
         self._working: set[int] = set()
         self._arrivals: deque[tuple[float, int]] = deque()
+        self._looked: tuple[float, _Took | None] = (0.0, None)
+        """When attempts were looked at for what they take, and what was found."""
         self._rules: tuple[RunInfo, Callable[[str], str]] | None = None
 
     def compat(self, suite: str) -> str:
@@ -278,13 +294,16 @@ class RunView:
         return sum(count for _, count in self._arrivals) / CHARACTERS_PER_TOKEN / span
 
     def seconds_left(self, now: float) -> float | None:
-        """A guess from the pace so far, and never less than what those at work will probably still need, by what such
-        attempts took before. None before anything is done, when nothing is left, and where it hangs on attempts that
-        have taken longer already than any before them."""
+        """A guess from the pace so far, in what such attempts took before instead of in attempts (the slow ones may be
+        those that wait), and never less than what any of them will probably still need. None before anything is done,
+        when nothing is left, and where it hangs on attempts that have taken longer already than any before them."""
         counts = self.counts
         if not counts.done or counts.done >= counts.total or not self.info.started_at:
             return None
-        needed, overdue, unknown = 0.0, 0.0, False
+        waiting = counts.total - counts.done - len(self._working)
+        took = self._took_on_average(now) if waiting > 0 else _Took(1.0, 1.0, 0.0)
+        worked, ahead = took.done * counts.done, took.waiting * waiting
+        needed, overdue, unknown = took.longest, 0.0, False
         for row in (self.attempts[ref] for ref in self._working):
             ran = max(0.0, now - row.started_at) if row.started_at else 0.0
             known = list(self._usual(row))
@@ -292,13 +311,45 @@ class RunView:
             usual = next((seconds for seconds in known if seconds > ran), None)
             if usual is None:
                 overdue = max(overdue, ran)
+                ahead += (
+                    known[0] if known else took.waiting
+                )  # what it has taken says nothing of how far it is
             else:
                 limit = row.ends_at - now if row.ends_at is not None else usual
                 needed = max(needed, min(usual - ran, limit))
-        if counts.done + len(self._working) >= counts.total:  # none waits: it is all up to these
+                worked, ahead = worked + ran, ahead + usual - ran
+        if waiting <= 0:  # it is all up to those at work
             return needed if needed > overdue and not unknown else None
-        left = max(needed, self.info.elapsed(now) / counts.done * (counts.total - counts.done))
+        left = max(needed, self.info.elapsed(now) * ahead / worked)
         return left if left > overdue else None  # as long again is as good a guess as any
+
+    def _took_on_average(self, now: float) -> _Took:
+        """What is known of those that are done and those that wait. Of a large run some are looked at, every other second."""
+        at, found = self._looked
+        large = len(self.attempts) > _LOOKED_AT
+        if found is not None and large and 0 <= now - at < 2:
+            return found
+        rows: Iterable[AttemptRow] = list(self.attempts.values())
+        if large:
+            rows = Random(0).sample(rows, _LOOKED_AT)
+        done: list[float] = []
+        waiting: list[float] = []
+        for row in rows:
+            case = self.cases.get(row.case_ref)
+            if row.id in self._working or case is None:
+                continue
+            # Before: were it as long in this run, all goes as then; that it is not shows in the pace.
+            seconds = self.took_before(case) or next(iter(self._usual(row)), None)
+            if seconds is not None:
+                (done if row.state == "done" else waiting).append(seconds)
+        known = [*done, *waiting] or [1.0]  # nothing is known: each is as good as another
+        found = _Took(
+            fmean(done or known),
+            fmean(waiting or known),
+            max(waiting, default=0.0) if not self.counts.cached else 0.0,  # they may be in the cache, too
+        )
+        self._looked = now, found
+        return found
 
     def _usual(self, row: AttemptRow) -> Iterable[float]:
         """What an attempt takes by those of its case before it, else by its agent's, and the longest of all these."""
