@@ -366,21 +366,22 @@ def _values(case: Unnamed) -> list[Any]:
     return [case.vars[case.named_by], *(value for name, value in case.vars.items() if name != case.named_by)]
 
 
-def matrix_name(values: Mapping[str, Any]) -> str:
-    """A combination of variables: `language=de tone=dry`, long values cut."""
-    parts = ((str(key), " ".join(str(value).split())) for key, value in values.items())
+def matrix_name(values: Mapping[str, Any], hide: Callable[[str], str] = str) -> str:
+    """A combination of variables: `language=de tone=dry`, long values cut; `hide` masks the secrets of each before."""
+    parts = ((hide(str(key)), " ".join(hide(str(value)).split())) for key, value in values.items())
     return " ".join(f"{key}={value if len(value) <= 24 else f'{value[:23]}…'}" for key, value in parts)
 
 
-def short_prompts(labels: Sequence[str]) -> list[str]:
+def short_prompts(labels: Sequence[str], hide: Callable[[str], str] = str) -> list[str]:
     """Short names of a suite's prompts, different where the labels are: of files, all or some of them, without the folder
     that all of these have, and without endings where these tell nothing apart; of texts the beginning, without what all
-    begin with."""
+    begin with. `hide` masks the secrets of each before it is cut."""
+    given, labels = labels, [hide(label) for label in labels]
     files = {label: found[1] for label in labels if (found := _FILE.match(label))}
     short = dict(zip(files, _bare(list(files.values())), strict=True)) if files else {}
     if not _differ(list(short.values()), list(files)):
         short = {}
-    if short and len(files) == len(set(labels)):
+    if short and len(files) == len(set(labels)) == len(set(given)):
         return [short[label] for label in labels]
     names = [
         short.get(label) or (found[1] if (found := _NUMBERED.match(label)) else " ".join(label.split()))
@@ -393,7 +394,7 @@ def short_prompts(labels: Sequence[str]) -> list[str]:
     if len(shared) >= _SHARED and at and all(name[at:] for name in names):
         names = [f"…{name[at:]}" for name in names]
     names = [name if len(name) <= LONGEST else f"{name[: LONGEST - 1].rstrip()}…" for name in names]
-    if _differ(names, labels):
+    if _differ(names, given):
         return names
     return [f"prompt{number}" for number in range(1, len(labels) + 1)]
 

@@ -91,7 +91,7 @@ def words_of(verdict: Verdict) -> str:
     """Why a verdict is not a pass, in few words; its prose where it has no evidence that says so."""
     words = words_of_pieces(verdict.evidence or ())
     if not words:
-        return " ".join(verdict.reason[:_LOOKED_AT].split())[:LONGEST]
+        return line(verdict.reason[:_LOOKED_AT], LONGEST)
     part, _, below = verdict.target.partition(".")
     about = "" if part not in ("sly_data", "structure") else below.rpartition(".")[2] or part
     return f"{about}: {words}" if about and about not in words else words

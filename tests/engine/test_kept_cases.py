@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from msgspec import structs
 
 from tests.agents.promptfoo.test_promptfoo_providers import AnyServer
 from tests.servers.base import Planned
@@ -160,6 +161,8 @@ def test_templates_and_cases_without_secrets_stay() -> None:
     plain = case(config={"apiKey": "{{ env.THE_KEY }}", "auth": {"value": "{{ my_api_key }}"}})
     assert KeptCases(masker).kept(plain) is plain
     assert not masker and not is_masked(plain)
+    # What lists call a case is no record of a secret: today's case has it masked as well, and is whole.
+    assert not is_masked(structs.replace(plain, case_id=MASK, variant=MASK, prompt=f"long.md: {MASK}"))
 
 
 GRADED = """

@@ -129,6 +129,40 @@ def test_longest_first_and_short_ones_left_out() -> None:
     assert not Masker() and Masker(["abcdefgh"])
 
 
+@pytest.mark.parametrize(
+    ("cut", "shown"),
+    [
+        ("token=sk-live-01…", f"token={MASK}…"),
+        ("q=sk-live-0123456… and so on", f"q={MASK}… and so on"),
+        ("…ef/+= is the end", f"…{MASK} is the end"),
+        ("…3456789abcdef/+= … sk-l…", f"…{MASK} … {MASK}…"),
+        ("sk-live-sk-live-01…", f"sk-live-{MASK}…"),
+        ("no sk… of it, asked…", "no sk… of it, asked…"),
+        ("sk-live- is a beginning that everybody has, …", "sk-live- is a beginning that everybody has, …"),
+    ],
+)
+def test_what_is_left_of_a_secret_beside_a_cut_is_masked(cut: str, shown: str) -> None:
+    masker = Masker(["sk-live-0123456789abcdef/+="])
+    assert masker.text(cut) == shown
+    assert masker.text(shown) == shown
+
+
+@given(st.text('ab… "', max_size=12), st.integers(4, 19), st.text('ab… "', max_size=12))
+def test_a_text_that_is_cut_anywhere_in_a_secret_keeps_four_characters_at_most(
+    before: str, at: int, after: str
+) -> None:
+    secret = "tok_9f8e7d6c5b4a3210"
+    for told in (f"{before}{secret[:at]}…{after}", f"{before}…{secret[-at:]}{after}"):
+        masked = Masker([secret]).text(told)
+        assert not any(secret[n : n + 4] in masked for n in range(len(secret) - 3))
+
+
+def test_what_stands_before_a_short_secret_is_no_part_of_it() -> None:
+    masker = Masker()
+    masker.add_typed({"password": "abc"})
+    assert masker.text("the password: …") == "the password: …"
+
+
 def test_values_of_any_shape() -> None:
     masker = Masker(["sk-12345678"])
     attempt = Attempt(

@@ -15,6 +15,7 @@ import msgspec
 
 from tui_eval.config.project import AgentSpec
 from tui_eval.events import Event
+from tui_eval.guard.text import clip
 from tui_eval.guard.trust import Trust
 from tui_eval.model import Entry, Evidence, Reply
 
@@ -86,9 +87,16 @@ class AgentError(Exception):
         self.status = status
         self.answer = answer
         said = message if said is None else said
-        found = traceback[-_LONGEST_TRACEBACK:] or status
+        found = (
+            traceback if len(traceback) <= _LONGEST_TRACEBACK else f"…{traceback[-_LONGEST_TRACEBACK:]}"
+        ) or status
         self.evidence = Evidence(
-            "agent", code or _code_of(status), text=said[:_LONGEST], path=place, expected=limit, actual=found
+            "agent",
+            code or _code_of(status),
+            text=clip(said, _LONGEST),
+            path=place,
+            expected=limit,
+            actual=found,
         )
         if like is not None:
             self.evidence = like.evidence

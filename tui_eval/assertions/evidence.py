@@ -13,6 +13,7 @@ from typing import Any, Literal
 import msgspec
 
 from tui_eval.causes import NEEDS_TRUST
+from tui_eval.guard.text import clip
 from tui_eval.guard.trust import NeedsTrust
 from tui_eval.javascript.operators import deeply_equal
 from tui_eval.model import UNSET, Evidence
@@ -256,7 +257,7 @@ def names(
 
 def cut(text: str) -> str:
     """A text as evidence keeps it."""
-    return text if len(text) <= LONGEST else text[:LONGEST]
+    return clip(text, LONGEST)
 
 
 def small(value: Any) -> Any:

@@ -108,8 +108,8 @@ def _without_number(case_id: str) -> str:
 
 
 def is_masked(case: Case) -> bool:
-    """Whether something is masked in a case, its id apart, which never holds a secret."""
-    return MASK.encode() in encode_json(msgspec.structs.replace(case, case_id=""))
+    """Whether something is masked in a case, apart from its id and what lists call it, which never hold a secret."""
+    return MASK.encode() in encode_json(msgspec.structs.replace(case, case_id="", variant="", prompt=None))
 
 
 def restored(case: Case, today: Case, masker: Masker) -> Case:

@@ -17,6 +17,7 @@ from tui_eval.frames.numbers import read_number, shortest_text
 from tui_eval.frames.pairs import ColumnPair
 from tui_eval.frames.typed_columns import declared_text
 from tui_eval.frames.value_texts import instant, nested_text, plain
+from tui_eval.guard.text import clip
 
 Status = Literal["same", "different", "missing", "extra"]
 _SHOWN = 60
@@ -268,7 +269,7 @@ def _inside(expected: Any, actual: Any, path: str) -> str:
         for name in [*expected, *(name for name in actual if name not in expected)]:
             place = f"{path}.{name}" if path else str(name)
             if name not in actual or name not in expected:
-                return f"{place[:_SHOWN]} is {'missing' if name in expected else 'too many'}"
+                return f"{clip(place, _SHOWN)} is {'missing' if name in expected else 'too many'}"
             found = _inside(expected[name], actual[name], place)
             if found:
                 return found
@@ -277,12 +278,12 @@ def _inside(expected: Any, actual: Any, path: str) -> str:
         for number in range(max(len(expected), len(actual))):
             place = f"{path}[{number}]"
             if number >= len(actual) or number >= len(expected):
-                return f"{place[:_SHOWN]} is {'missing' if number < len(expected) else 'too many'}"
+                return f"{clip(place, _SHOWN)} is {'missing' if number < len(expected) else 'too many'}"
             found = _inside(expected[number], actual[number], place)
             if found:
                 return found
         return ""
     if expected == actual and isinstance(expected, bool) == isinstance(actual, bool):
         return ""
-    e, a = cell_text(expected)[:_SHOWN], cell_text(actual)[:_SHOWN]
-    return f"{path[:_SHOWN]}: expected {e}, actual {a}" if path else "type"
+    e, a = clip(cell_text(expected), _SHOWN), clip(cell_text(actual), _SHOWN)
+    return f"{clip(path, _SHOWN)}: expected {e}, actual {a}" if path else "type"

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from tui_eval.frames.comparison_rules import ComparisonSettings
+from tui_eval.guard.text import clip
 
 if TYPE_CHECKING:
     import polars as pl
@@ -69,7 +70,7 @@ def compare(
 
 def _unjudged(problem: BaseException) -> FrameComparison:
     text = " ".join(str(problem).split()) or type(problem).__name__
-    return FrameComparison(None, f"the rows could not be compared: {text[:300]}")
+    return FrameComparison(None, f"the rows could not be compared: {clip(text, 300)}")
 
 
 def _compare(

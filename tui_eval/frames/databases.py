@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tui_eval.config.project import DatabaseSpec
+from tui_eval.guard.text import clip
 
 if TYPE_CHECKING:
     import duckdb
@@ -66,7 +67,7 @@ class TooLate(SqlError):
 def one_line(problem: BaseException | str) -> str:
     """The first line of a database's error, without the picture of where it happened."""
     lines = [line.strip() for line in str(problem).strip().splitlines() if line.strip()]
-    return (lines[0] if lines else type(problem).__name__)[:500]
+    return clip(lines[0] if lines else type(problem).__name__, 500)
 
 
 @contextlib.contextmanager

@@ -17,6 +17,10 @@ MASK = "•••"
 SHORTEST = 8
 """Characters that a value must have to be masked: shorter ones would mask ordinary words."""
 
+CUT = "…"
+"""What stands where a text was cut, and where a secret may have been."""
+_SHORTEST_PART = 4
+"""Characters of a secret, beside where it was cut, from which on they are masked."""
 _SHORTEST_TYPED = 6
 _NO_WORD = re.compile(r"(?=.*[^\W\d_])(?=.*(?:\d|[^\w\s.-]))", re.DOTALL)
 """Of a secret that was typed: from so many characters on, and with more than letters, it is looked for in texts."""
@@ -238,6 +242,7 @@ class Masker:
     def __init__(self, values: Iterable[str] = ()) -> None:
         self._forms: set[str] = set()
         self._ordered: tuple[str, ...] = ()
+        self._parts: _Parts | None = None
         self._pattern: re.Pattern[str] | None = None
         self._named: dict[str, str] = {}
         self._beside: dict[str, str] = {}
@@ -284,15 +289,22 @@ class Masker:
         ordered = tuple(sorted(self._forms, key=lambda form: (-len(form), form)))
         self._pattern = re.compile("|".join(map(re.escape, ordered)))
         self._ordered = ordered
+        self._parts = None
 
     def text(self, text: str) -> str:
-        """The text with every secret masked."""
+        """The text with every secret masked, and what is left of one beside a place where the text was cut (`…`)."""
         # One search per form beats the alternation, which tries all of them at every character.
         for form in self._ordered:
             if form in text:
                 assert self._pattern is not None
-                return self._pattern.sub(self._mask, text)
-        return text
+                text = self._pattern.sub(self._mask, text)
+                break
+        if CUT not in text or not self._ordered:
+            return text
+        if self._parts is None:
+            # What stands before a short secret is no part of it.
+            self._parts = _Parts(form for form in self._ordered if form not in self._beside)
+        return self._parts.masked(text)
 
     def _mask(self, found: re.Match[str]) -> str:
         return self._beside.get(found[0], MASK)
@@ -343,6 +355,47 @@ class Masker:
     def stream(self) -> MaskedStream:
         """A masker for text that arrives in pieces."""
         return MaskedStream(self)
+
+
+class _Parts:
+    """Finds what is left of secrets that were cut: the beginning before a `…`, the end after one."""
+
+    def __init__(self, secrets: Iterable[str]) -> None:
+        self._heads: dict[str, list[str]] = {}
+        self._tails: dict[str, list[str]] = {}
+        for one in secrets:
+            self._heads.setdefault(one[:_SHORTEST_PART], []).append(one)
+            self._tails.setdefault(one[-_SHORTEST_PART:], []).append(one)
+
+    def masked(self, text: str) -> str:
+        first, *rest = text.split(CUT)
+        pieces = [self._without_head(first)]
+        for piece in rest[:-1]:
+            pieces.append(self._without_head(self._without_tail(piece)))
+        pieces.append(self._without_tail(rest[-1]))
+        return CUT.join(pieces)
+
+    def _without_head(self, piece: str) -> str:
+        """The piece, which ends where it was cut, without the beginning of a secret at its end."""
+        found = len(piece)
+        for head, secrets in self._heads.items():
+            at = piece.find(head, max(0, len(piece) - max(map(len, secrets))))
+            while -1 < at < found:
+                if any(one.startswith(piece[at:]) for one in secrets):
+                    found = at
+                at = piece.find(head, at + 1)
+        return piece if found == len(piece) else piece[:found] + MASK
+
+    def _without_tail(self, piece: str) -> str:
+        """The piece, which begins where it was cut, without the end of a secret at its beginning."""
+        found = 0
+        for tail, secrets in self._tails.items():
+            at = piece.rfind(tail, 0, max(map(len, secrets)))
+            while at > -1 and (end := at + len(tail)) > found:
+                if any(one.endswith(piece[:end]) for one in secrets):
+                    found = end
+                at = piece.rfind(tail, 0, end - 1)
+        return MASK + piece[found:] if found else piece
 
 
 def _before(name: str) -> list[str]:

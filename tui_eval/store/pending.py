@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from tui_eval import causes
-from tui_eval.guard.text import storable_text
+from tui_eval.guard.text import clip, storable_text
 from tui_eval.model import Attempt, Entry, Evidence
 from tui_eval.store.encoding import pack, unpack
 from tui_eval.store.schema import COMPARED_LATER
@@ -42,7 +42,7 @@ def own_fault(error: Exception) -> bool:
 def unkept(attempt: Attempt, error: Exception, whole: bool = False) -> Attempt:
     """What stands for an attempt that cannot be kept as it is: an error that says why; with what was said
     where that can be kept (`whole`)."""
-    why = f"its result could not be kept: {type(error).__name__}: {' '.join(str(error).split())[:300]}"
+    why = f"its result could not be kept: {type(error).__name__}: {clip(' '.join(str(error).split()), 300)}"
     evidence = [Evidence("agent", "not-kept", text=why)]
     if whole:
         return msgspec.structs.replace(

@@ -400,7 +400,7 @@ class HttpCall:
             return AgentError(
                 text, answer=answer, code="broke-off", said="ended before it was complete", place=place
             )
-        said = one_line(b"".join(self._received)[:200].decode("utf-8", "replace"))
+        said = one_line(b"".join(self._received)[:1000].decode("utf-8", "replace"), 200)
         if not said:
             return AgentError(
                 f"the answer of {self.url} is empty", answer=answer, code="empty-answer", place=place
@@ -440,13 +440,13 @@ class HttpCall:
         """What came of an answer that broke off, clipped; of another one nothing."""
         if not self._broken:
             return ""
-        return b"".join(self._received)[:KEPT].decode("utf-8", "replace")
+        return _clipped(b"".join(self._received), self._kept)
 
     def exchanged(self, note: str = "") -> Exchanged:
         """This request and what came back so far, clipped, without credentials."""
         self._reported = True
-        body = (self.body or b"")[:KEPT].decode("utf-8", "replace")
-        received = b"".join(self._received)[:KEPT].decode("utf-8", "replace")
+        body = _clipped(self.body or b"", len(self.body or b""))
+        received = _clipped(b"".join(self._received), self._kept)
         clipped = f"cut at {KEPT // 1000} kB of {self._kept // 1000} kB" if self._kept > KEPT else ""
         return Exchanged(
             Exchange(
@@ -531,3 +531,8 @@ class HttpClient(Connections):
         """A request that is sent when its `open` is iterated. With `any_status` a 404 is an answer
         like another."""
         return HttpCall(self, method, url, body, headers, turn, any_status)
+
+
+def _clipped(data: bytes, whole: int) -> str:
+    """The beginning of what was `whole` bytes, with the sign of a cut."""
+    return data[:KEPT].decode("utf-8", "replace") + ("…" if whole > KEPT else "")

@@ -225,7 +225,7 @@ class AnthropicAnswer:
         except ValueError:
             value = None
         if not isinstance(value, dict):
-            said = one_line(item[:200] if isinstance(item, str) else item[:200].decode("utf-8", "replace"))
+            said = one_line(item if isinstance(item, str) else item[:1000].decode("utf-8", "replace"), 200)
             raise AgentError(
                 f"{url} sent something that is not JSON: {said}",
                 answer=self.text,

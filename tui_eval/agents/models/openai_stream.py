@@ -271,9 +271,9 @@ class Completion:
             value = decode(body)
         except ValueError:
             raise AgentError(
-                f"the answer of {url} is not JSON: {one_line(body[:200].decode('utf-8', 'replace'))}",
+                f"the answer of {url} is not JSON: {one_line(body[:1000].decode('utf-8', 'replace'), 200)}",
                 code="unreadable",
-                said=f"no JSON: {one_line(body[:200].decode('utf-8', 'replace'))}",
+                said=f"no JSON: {one_line(body[:1000].decode('utf-8', 'replace'), 200)}",
                 place=place_of(url),
             ) from None
         choices = value.get("choices") if isinstance(value, dict) else None

@@ -186,10 +186,10 @@ class Stream:
             value = None
         if not isinstance(value, dict):
             raise AgentError(
-                f"nao sent something that is not JSON: {one_line(data[:200])}",
+                f"nao sent something that is not JSON: {one_line(data, 200)}",
                 answer=self.text,
                 code="unreadable",
-                said=f"no JSON: {one_line(data[:200])}",
+                said=f"no JSON: {one_line(data, 200)}",
             )
         kind = text_of(value.get("type"))
         if kind == "text-delta":
@@ -457,7 +457,7 @@ class NaoSession(Session):
         except ValueError:
             value = None
         if not isinstance(value, dict):
-            said = one_line(body[:200].decode("utf-8", "replace"))
+            said = one_line(body[:1000].decode("utf-8", "replace"), 200)
             raise AgentError(
                 f"{self.agent.url} answered something that is not nao's: {said}",
                 code="unreadable",

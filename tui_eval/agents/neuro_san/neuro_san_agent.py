@@ -25,6 +25,7 @@ from tui_eval.agents.neuro_san.neuro_san_stream import NeuroSanStream
 from tui_eval.agents.neuro_san.sly_data import HELD_BACK
 from tui_eval.config.project import NEURO_SAN_URL, AgentSpec
 from tui_eval.events import Event, Exchanged, Finished, Note
+from tui_eval.guard.text import clip
 from tui_eval.model import Entry, Exchange, Reply
 from tui_eval.scripting.script_host import ScriptError
 
@@ -85,9 +86,9 @@ class OverHttp:
             value = decode(line)
         except ValueError:
             raise AgentError(
-                f"{self.url} sent a line that is not JSON: {one_line(line[:120])}",
+                f"{self.url} sent a line that is not JSON: {one_line(line, 120)}",
                 code="unreadable",
-                said=f"no JSON: {one_line(line[:120])}",
+                said=f"no JSON: {one_line(line, 120)}",
                 place=place_of(self.url),
             ) from None
         kept.append(_public(value))
@@ -129,8 +130,8 @@ class Direct:
         said = _public(body)
         exchange = Exchange(
             turn=reader.turn,
-            request=f"direct: {network} with {self._conversation.library.python}\n\n{said[:KEPT]}",
-            response="\n".join(kept)[:KEPT],
+            request=f"direct: {network} with {self._conversation.library.python}\n\n{clip(said, KEPT)}",
+            response=clip("\n".join(kept), KEPT),
             started_at=started,
             duration_ms=round((time.monotonic() - clock) * 1000, 1),
             note=note,
@@ -163,9 +164,9 @@ def _public(value: Any) -> str:
 def _told(event: Exchanged, body: dict[str, Any], kept: list[str]) -> Exchanged:
     """The exchange with its bodies as kept."""
     exchange = event.exchange
-    exchange.request = f"{exchange.request.partition(BLANK)[0]}{BLANK}{_public(body)[:KEPT]}"
+    exchange.request = f"{exchange.request.partition(BLANK)[0]}{BLANK}{clip(_public(body), KEPT)}"
     if kept:
-        said = "\n".join(kept)[:KEPT]
+        said = clip("\n".join(kept), KEPT)
         exchange.response = f"{exchange.response.partition(BLANK)[0]}{BLANK}{said}"
     return event
 

@@ -33,6 +33,7 @@ from tui_eval.agents.promptfoo.provider_response import call_context, prompt_of,
 from tui_eval.config.project import AgentSpec
 from tui_eval.events import Event, Exchanged, Finished, Note, TextDelta
 from tui_eval.guard.fair_share import Share
+from tui_eval.guard.text import clip
 from tui_eval.guard.trust import agent_code
 from tui_eval.model import Exchange, Reply
 from tui_eval.scripting import memory_limit
@@ -274,7 +275,7 @@ class CommandSession(RememberingSession):
                 f"{agent.command[0]}: {how}: {last}", answer=text, code="exit", said=last, place=how
             )
         if said:
-            yield Note(f"printed: {said[:10_000]}")
+            yield Note(f"printed: {clip(said, 10_000)}")
         events, reply = self._read(text, request)
         for event in events:
             yield event
@@ -331,7 +332,7 @@ def turn_body(request: Request, context: SessionContext, messages: list[dict[str
 
 
 def _kept(data: bytes) -> str:
-    return without_sly_data(data[:KEPT].decode("utf-8", "replace"))
+    return without_sly_data(clip(data[: 4 * KEPT].decode("utf-8", "replace"), KEPT))
 
 
 def _words(options: Options, value: Any) -> list[str]:

@@ -19,6 +19,7 @@ from tui_eval.agents.promptfoo.provider_response import (
 )
 from tui_eval.config.project import AgentSpec
 from tui_eval.events import Event, Finished, Note
+from tui_eval.guard.text import clip
 from tui_eval.guard.trust import script
 from tui_eval.javascript.node_host import NodeHost, ScriptError
 
@@ -68,7 +69,7 @@ class JavaScriptSession(Session):
             )  # fmt: skip
         except ScriptError as error:
             if error.stdout:
-                yield Note(f"printed: {error.stdout.rstrip()[:PRINTED]}")
+                yield Note(f"printed: {clip(error.stdout.rstrip(), PRINTED)}")
             raise AgentError(
                 f"{_place(agent.file, error.raised_at)}: {one_line(str(error))}",
                 code=error.code,
@@ -76,7 +77,7 @@ class JavaScriptSession(Session):
                 traceback=error.traceback,
             ) from None
         if result.stdout:
-            yield Note(f"printed: {result.stdout.rstrip()[:PRINTED]}")
+            yield Note(f"printed: {clip(result.stdout.rstrip(), PRINTED)}")
         value = result.value if not isinstance(result.value, str) else {"output": result.value}
         events, reply = read_response(value, request.turn)
         for event in events:

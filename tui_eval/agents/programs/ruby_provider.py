@@ -22,6 +22,7 @@ from tui_eval.agents.promptfoo.provider_response import (
 )
 from tui_eval.config.project import AgentSpec, ConfigError
 from tui_eval.events import Event, Finished, Note
+from tui_eval.guard.text import clip
 from tui_eval.guard.trust import script
 
 PRINTED = 10_000
@@ -94,7 +95,7 @@ class RubySession(Session):
             )
             answer = result.read_bytes() if code == 0 and result.is_file() else b""
         if said := (out + err if code == 0 else out).decode("utf-8", "replace").strip():
-            yield Note(f"printed: {said[:PRINTED]}")
+            yield Note(f"printed: {clip(said, PRINTED)}")
         if code != 0:
             why = err.decode("utf-8", "replace").strip().partition("\n")[0]
             raise AgentError(

@@ -20,6 +20,7 @@ from tui_eval.agents.promptfoo.provider_response import call_context, prompt_of,
 from tui_eval.config.project import AgentSpec, ConfigError
 from tui_eval.events import Event, Exchanged, Finished, TextDelta
 from tui_eval.guard.secrets import in_addresses
+from tui_eval.guard.text import clip
 from tui_eval.model import Exchange, Reply
 
 SECONDS = 300.0
@@ -96,8 +97,8 @@ class WebSocketSession(Session):
         yield Exchanged(
             Exchange(
                 turn=request.turn,
-                request=f"{in_addresses(url)}\n\n{message[:KEPT]}",
-                response="\n".join(self._heard)[:KEPT],
+                request=f"{in_addresses(url)}\n\n{clip(message, KEPT)}",
+                response=clip("\n".join(self._heard), KEPT),
                 started_at=started_at,
                 duration_ms=round((time.monotonic() - began) * 1000, 1),
                 note="failed" if problem is not None else "",

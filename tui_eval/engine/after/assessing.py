@@ -67,7 +67,7 @@ async def _name(
         answer = await ask(SYSTEM, question(mode, reader), None)
     if on_answer is not None:
         on_answer()
-    return " ".join(answer.text.split())[:300]
+    return clip(" ".join(answer.text.split()), 300)
 
 
 def question(mode: FailureMode, reader: RunReader) -> str:

@@ -21,6 +21,7 @@ from tui_eval.engine.attempt.extraction import Ask, extract, verified
 from tui_eval.engine.attempt.turn_requests import Conversation
 from tui_eval.engine.plan import Job
 from tui_eval.engine.run_context import RunContext
+from tui_eval.guard.text import clip
 from tui_eval.model import Case, Compat, Evidence, Reply, Trace, Verdict
 
 _NEVER_VERIFY = frozenset(
@@ -169,7 +170,7 @@ def _with_problems(judgement: Judgement, case: Case, compat: Compat) -> Judgemen
                 target=problem.key,
                 reason=str(problem),
                 line=problem.line,
-                evidence=[Evidence("rule", "in-file", text=problem.message[:500], row=problem.line)],
+                evidence=[Evidence("rule", "in-file", text=clip(problem.message, 500), row=problem.line)],
             )
         )
         if judgement.outcome == "passed":

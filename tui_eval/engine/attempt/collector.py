@@ -12,6 +12,7 @@ from tui_eval.agents.models.finish_reasons import cut_off
 from tui_eval.engine.places.attempt_place import AttemptLog
 from tui_eval.guard import figures
 from tui_eval.guard.secrets import MaskedStream, Masker
+from tui_eval.guard.text import clip
 from tui_eval.model import Entry, EntryKind, Exchange, JudgeUse, Reply, Usage
 from tui_eval.store.encoding import encode_json
 from tui_eval.store.schema import FOR_PERSON
@@ -402,4 +403,4 @@ def _shown(value: Any) -> str:
     if value is None:
         return ""
     text = value if isinstance(value, str) else encode_json(value).decode()
-    return text[:_LIVE_VALUE]
+    return clip(text, _LIVE_VALUE)

@@ -19,6 +19,7 @@ from tui_eval.config.project import AgentSpec, ConfigError
 from tui_eval.engine.otlp.listener import Arriving, ListenerError, SpanListener, listeners
 from tui_eval.formats import format_of
 from tui_eval.guard.secrets import MASK, Masker, secret_name, secret_values
+from tui_eval.guard.text import clip
 from tui_eval.guard.trust import Trust
 from tui_eval.model import Assertion, Case, Reply, Trace, TraceSpan
 
@@ -334,8 +335,10 @@ class Tracer:
 
 def _kept(span: TraceSpan) -> TraceSpan:
     attributes = {str(key)[:KEPT_TEXT]: _shown(str(key), value, 0) for key, value in span.attributes.items()}
-    message = span.message[:KEPT_TEXT] if span.message else span.message
-    return msgspec.structs.replace(span, name=span.name[:KEPT_TEXT], message=message, attributes=attributes)
+    message = clip(span.message, KEPT_TEXT) if span.message else span.message
+    return msgspec.structs.replace(
+        span, name=clip(span.name, KEPT_TEXT), message=message, attributes=attributes
+    )
 
 
 def _shown(name: str, value: Any, depth: int) -> Any:

@@ -28,6 +28,7 @@ from tui_eval.engine.places.ray_messages import (
     WorkerDown,
     WorkerUp,
 )
+from tui_eval.guard.text import clip
 
 _LOOK = 1.0
 """Seconds between two looks at the cluster."""
@@ -210,7 +211,7 @@ def _line(error: BaseException) -> str:
     if not lines:
         return type(cause).__name__
     said = f"{lines[0]} {lines[-1]}" if lines[0].endswith(":") and len(lines) > 1 else lines[0]
-    return f"{type(cause).__name__}: {said[:300]}"
+    return f"{type(cause).__name__}: {clip(said, 300)}"
 
 
 def _connected(asked: Connect, say: Callable[[ToEngine], None]) -> Any:

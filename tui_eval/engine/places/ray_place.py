@@ -33,6 +33,7 @@ from tui_eval.formats import format_of
 from tui_eval.guard import private
 from tui_eval.guard.fair_share import in_turn
 from tui_eval.guard.secrets import Masker
+from tui_eval.guard.text import clip
 from tui_eval.model import Attempt
 from tui_eval.slow_imports import hide_in
 from tui_eval.store.encoding import unpack
@@ -498,7 +499,7 @@ def _last_line(log: Path) -> str:
         lines = [line.strip() for line in log.read_text("utf-8", "replace").splitlines() if line.strip()]
         if lines:
             said = _STAMP.sub("", lines[-1]).partition(" See https://")[0]
-            return f": {said[:300]}"
+            return f": {clip(said, 300)}"
     return ""
 
 

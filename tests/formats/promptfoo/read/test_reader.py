@@ -10,10 +10,12 @@ from msgspec import UNSET, structs
 
 from tests.support.promptfoo_files import Make, errors, texts
 from tui_eval.agents.programs import command
+from tui_eval.case_names import short_prompts
 from tui_eval.config.project import Config
 from tui_eval.formats.promptfoo import read
 from tui_eval.formats.promptfoo.promptfoo_format import PROMPTFOO
 from tui_eval.formats.promptfoo.read.render import RenderError, render_case, resolve_case
+from tui_eval.guard.secrets import MASK
 from tui_eval.guard.trust import Trust
 from tui_eval.model import Suite
 from tui_eval.scripting.python.python_host import PythonHost
@@ -53,6 +55,38 @@ def test_inline_tests_of_the_seed(make: Make) -> None:
     assert (second.line, second.order, second.turns[0].text) == (9, 1, "{{q}}")
     assert first.case_id.startswith("promptfooconfig.yaml::vars-")
     assert not errors(suite)
+
+
+def test_secrets_are_masked_before_what_lists_call_a_case_is_cut(
+    make: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TENANT_TOKEN", "tok_9f8e7d6c5b4a")
+    monkeypatch.setenv("LONG_TOKEN", f"lt-{'0123456789' * 5}")
+    suite = make(
+        """providers: [echo]
+prompts: ["Use key {{env.LONG_TOKEN}} to ECHO {{q}}", "Please do ECHO {{q}}", "file://long.md"]
+tests:
+- description: matrix var
+  vars: {q: ["ECHO one {{env.TENANT_TOKEN}}a", "ECHO two {{env.TENANT_TOKEN}}b"]}
+""",
+        trusted=True,
+        long__md="Now {{q}} with the key of ours, lt-" + "0123456789" * 5,
+    )
+    assert [case.variant for case in suite.cases[:2]] == [
+        f"Use key {MASK} to ECHO {{{{q}}}} q=ECHO one {MASK}a",
+        f"Please do ECHO {{{{q}}}} q=ECHO one {MASK}a",
+    ]
+    assert not any(
+        "lt-0" in f"{case.variant} {case.prompt}" for case in suite.cases if ".md" in str(case.prompt)
+    )
+
+
+def test_prompts_that_a_secret_alone_tells_apart_are_numbered() -> None:
+    def hide(text: str) -> str:
+        return text.replace("one-secret", MASK).replace("two-secret", MASK)
+
+    assert short_prompts(["say one-secret", "say two-secret"], hide) == ["prompt1", "prompt2"]
+    assert short_prompts(["one-secret.txt", "two-secret.txt"], hide) == ["prompt1", "prompt2"]
 
 
 def test_ids_stay_when_assertions_change(make: Make) -> None:

@@ -20,6 +20,7 @@ from tui_eval.assertions.judging import assertions_of, message_of
 from tui_eval.formats.promptfoo.judge import expected_values, judges, registry
 from tui_eval.formats.promptfoo.judge.assertion_call import AssertionCall
 from tui_eval.formats.promptfoo.judge.judges import NUMBER, TEXT, GraderReply, schema_of, tagged
+from tui_eval.guard.text import clip
 from tui_eval.guard.trust import NeedsTrust
 from tui_eval.javascript import values as js
 from tui_eval.model import Assertion, Attempt, Case, Compat, Reply, Verdict
@@ -188,7 +189,7 @@ async def _best(
         winner = _winner(answer, text, len(outputs))
     if winner is None:
         raise CannotJudge(
-            f"select-best: the judge named none of the outputs: {' '.join(text.split())[:200]}",
+            f"select-best: the judge named none of the outputs: {clip(' '.join(text.split()), 200)}",
             "judge-unreadable",
         )
     why = f" ({answer['reason']})" if answer.get("reason") else ""

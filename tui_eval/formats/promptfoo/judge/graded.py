@@ -16,6 +16,7 @@ from tui_eval.formats.promptfoo.judge.json_objects import placed_objects
 from tui_eval.formats.promptfoo.judge.judges import NUMBER, TEXT, TRUTH, GraderReply, schema_of, tagged
 from tui_eval.formats.promptfoo.judge.spans import trace_of
 from tui_eval.formats.promptfoo.judge.steps import steps_of
+from tui_eval.guard.text import clip
 from tui_eval.javascript import values as js
 from tui_eval.model import Evidence
 from tui_eval.model_ids import provider_name
@@ -255,9 +256,9 @@ def judged(call: AssertionCall, passed: bool, reason: str, score: float) -> list
 
 def unreadable(call: AssertionCall, said: GraderReply, text: str) -> Result:
     """The judge did not answer as asked: not a verdict (promptfoo counts it as a failure)."""
-    reason = f"Could not extract JSON from {call.kind} response: " + " ".join(text.split())[:200]
+    reason = f"Could not extract JSON from {call.kind} response: " + clip(" ".join(text.split()), 200)
     passed = False if call.evidence.reference else None
-    told = [seen.rule("judge-unreadable", " ".join(text.split())[:200])]
+    told = [seen.rule("judge-unreadable", clip(" ".join(text.split()), 200))]
     return Result(passed, 0.0, reason, actual=call.text, judge=said.judge, evidence=told)
 
 

@@ -16,6 +16,7 @@ from tui_eval.formats.promptfoo.judge.assertion_call import PASSED, AssertionCal
 from tui_eval.formats.promptfoo.judge.code import ScriptFailed, ScriptLost, context_of
 from tui_eval.formats.promptfoo.judge.script_results import script_failed, verdict_of_value
 from tui_eval.guard import figures
+from tui_eval.guard.text import clip
 from tui_eval.guard.trust import inline
 from tui_eval.javascript import values as js
 
@@ -61,7 +62,7 @@ async def webhook(call: AssertionCall) -> Result:
     except (httpx.HTTPError, httpx.InvalidURL, ValueError, RecursionError) as error:
         return _failed(call, f"Webhook error: {' '.join(str(error).split()) or type(error).__name__}")
     if not isinstance(said, dict):
-        return _failed(call, f"Webhook error: it answered {js.json_text(said)[:100]}, not an object")
+        return _failed(call, f"Webhook error: it answered {clip(js.json_text(said), 100)}, not an object")
     holds = bool(said.get("pass")) != call.inverse
     score = said.get("score")
     if isinstance(score, bool) or not figures.is_finite(score):

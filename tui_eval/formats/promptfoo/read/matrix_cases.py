@@ -7,7 +7,7 @@ import itertools
 import os
 import re
 import uuid
-from collections.abc import Coroutine, Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -179,9 +179,13 @@ class PromptColumn(msgspec.Struct):
 
 
 def columns(
-    providers: list[Provider], prompts: list[PromptTemplate], *, reference: bool = False
+    providers: list[Provider],
+    prompts: list[PromptTemplate],
+    hide: Callable[[str], str] = str,
+    *,
+    reference: bool = False,
 ) -> list[PromptColumn]:
-    """Provider by provider, the prompts that each takes. With `reference`, a later provider of the same id
+    """Provider by provider, the prompts that each takes; `hide` masks secrets in what lists call them. With `reference`, a later provider of the same id
     or label says which prompts an earlier one takes, as in the tool."""
     taken: dict[str, list[str] | None] = {}
     for provider in providers:
@@ -189,7 +193,8 @@ def columns(
         if provider.label and not provider.keyed:
             taken[provider.label] = provider.prompts
     named = [(prompt, prompt.given or prompt.id or f"prompt{n}") for n, prompt in enumerate(prompts, 1)]
-    short = short_prompts([prompt.given or prompt.label for prompt in prompts]) if len(prompts) > 1 else [""]
+    labels = [prompt.given or prompt.label for prompt in prompts]
+    short = short_prompts(labels, hide) if len(prompts) > 1 else [""]
     who = short_providers([provider.name for provider in providers]) if len(providers) > 1 else [""]
     result: list[PromptColumn] = []
     for provider, brief_provider in zip(providers or [None], who, strict=True):
@@ -238,7 +243,7 @@ class CaseMaker:
                     wanted = self.wanted(test, own.vars or test.vars, column, matrix)
                     case = self.case(base, test, column, values, wanted, self.combination)
                     if matrix:
-                        case.variant = f"{case.variant} {matrix_name(matrix)}".strip()
+                        case.variant = f"{case.variant} {matrix_name(matrix, self.reading.masked)}".strip()
                     yield case
         except (TooMany, Missing) as error:
             self.reading.problem(test.path, test.line, "vars", str(error))

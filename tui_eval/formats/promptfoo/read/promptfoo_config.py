@@ -398,7 +398,8 @@ class ConfigReader:
             default = default or PromptfooTest(reading.name, 0)
             default.problems = list(dict.fromkeys(self.of_all))
         self._without_prompts(found, asked)
-        maker = CaseMaker(reading, columns(found, asked, reference=reading.reference), self.suite.settings)
+        cols = columns(found, asked, reading.masked, reference=reading.reference)
+        maker = CaseMaker(reading, cols, self.suite.settings)
         return maker, chunks, default
 
     def _without_prompts(

@@ -29,6 +29,7 @@ from tui_eval.formats.promptfoo.read.variables import (
     with_code,
 )
 from tui_eval.guard.paths import confine
+from tui_eval.guard.text import clip
 from tui_eval.guard.trust import Trust, script
 from tui_eval.guard.trust import command as command_name
 from tui_eval.guard.trust import script as script_name
@@ -408,7 +409,7 @@ async def _run(made: PromptFunction) -> str:
     text = _ESCAPES.sub("", output[:MOST_OUTPUT].decode("utf-8", "replace")).strip()
     said = " ".join(_ESCAPES.sub("", complaint[:10_000].decode("utf-8", "replace")).split())
     if code:
-        raise RenderError(f"{shown} ended with exit code {code}" + (f": {said[:500]}" if said else ""))
+        raise RenderError(f"{shown} ended with exit code {code}" + (f": {clip(said, 500)}" if said else ""))
     if said and not text:
-        raise RenderError(f"{shown}: {said[:500]}")
+        raise RenderError(f"{shown}: {clip(said, 500)}")
     return text

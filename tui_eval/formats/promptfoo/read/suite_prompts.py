@@ -198,7 +198,7 @@ def _file(
             whole = f"{label}: {shown}: {raw}" if kind == "txt" else mine
             result.append(PromptTemplate(raw, whole, mine, own, config))
         else:
-            mine = label_of(shown, kind, raw, index, alone=alone)
+            mine = label_of(shown, kind, reading.masked(raw), index, alone=alone)
             result.append(PromptTemplate(raw, mine, own, own, config))
     return result
 

@@ -30,6 +30,7 @@ from tui_eval.formats.promptfoo.read.suite_file import (
 )
 from tui_eval.formats.promptfoo.read.suite_tests import PromptfooTest, TestReader
 from tui_eval.formats.promptfoo.read.test_rows import CsvError, records
+from tui_eval.guard.text import clip
 from tui_eval.guard.trust import NeedsTrust, script
 from tui_eval.suites.functions import function_line
 from tui_eval.yaml import yaml_lines
@@ -413,7 +414,9 @@ def workbook(reading: SuiteReading, path: Path, sheet: str | None) -> Sequence[P
     except BaseException as error:  # its reader can panic, which is no Exception
         if isinstance(error, (KeyboardInterrupt, SystemExit)):
             raise
-        raise Missing(f"{name} cannot be read as a workbook: {' '.join(str(error).split())[:300]}") from None
+        raise Missing(
+            f"{name} cannot be read as a workbook: {clip(' '.join(str(error).split()), 300)}"
+        ) from None
     found = [["" if cell is None else str(cell) for cell in row] for row in frame.iter_rows()]
     found = [row for row in found if any(row)]
     if len(found) < 2:
