@@ -87,15 +87,16 @@ class Assertion(msgspec.Struct, omit_defaults=True, gc=False):
     `sly_data.equals`, `structure.answer`, `rows`, `tools`, `metadata.escalated`,
     `usage.output_tokens`), `turn` counts from 1 (None: the whole conversation). Members of an
     assert-set follow their set's own entry and carry its index within the list in `set`.
-    `extra` holds keys that only this type reads (`rubricPrompt`, `contextTransform`, `alpha`).
+    `extra` holds keys that only this type reads (`rubricPrompt`, `contextTransform`, `alpha`). A whole number stays one
+    where it is recorded: `20000`, not `20000.0`.
     """
 
     type: str
     value: Any | UnsetType = UNSET
     target: str = "text"
     turn: int | None = None
-    threshold: float | None = None
-    weight: float | None = None
+    threshold: int | float | None = None
+    weight: int | float | None = None
     metric: str | None = None
     transform: str | None = None
     provider: Any = None
@@ -162,7 +163,7 @@ class Case(msgspec.Struct, omit_defaults=True, gc=False):
     turns: list[Turn] = []
     vars: dict[str, Any] = {}
     metadata: dict[str, Any] = {}
-    threshold: float | None = None
+    threshold: int | float | None = None
     options: dict[str, Any] = {}
     provider: Any = None
     provider_output: Any = None

@@ -37,5 +37,7 @@ def test_one_that_would_come_back_as_another_is_held_as_it_is(value: Any) -> Non
 
 
 def test_a_whole_number_where_any_may_stand_stays_one() -> None:
-    case = Case("s::c", "c", "s", "promptfoo", assertions=[Assertion("latency", threshold=2000)])
-    assert repr(case_of(held(case))) == repr(case)
+    asserted = [Assertion("latency", threshold=2000, weight=2), Assertion("cost", threshold=0.5)]
+    case = Case("s::c", "c", "s", "promptfoo", assertions=asserted, threshold=1)
+    kept = held(case)
+    assert isinstance(kept, bytes) and repr(case_of(kept)) == repr(case)  # and as a run that goes on reads it

@@ -21,7 +21,7 @@ _AT_ONCE = 500
 
 def held(case: Case) -> Case | bytes:
     """A case as a large plan holds it: packed, in a fourth of the memory; as it is where it would come back as another
-    one (a date, a number that is none, `threshold: 2000` as 2000.0)."""
+    one (a date, a number that is none)."""
     body = pack(case)
     try:
         again = unpack(body, Case)
