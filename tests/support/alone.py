@@ -381,6 +381,10 @@ class FakeSuites:
     def first(self) -> None:
         self.asked_first += 1
 
+    def trusted_first(self, request: RunRequest, run: Callable[[], Any]) -> None:
+        """There is nothing to be asked before."""
+        run()
+
     def before_running(self, run: Callable[[], Any]) -> Callable[[], Any]:
         """There is nothing to be asked before."""
         return run

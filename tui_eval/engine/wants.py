@@ -90,6 +90,19 @@ def wants(suites: Iterable[Suite], config: Config, trust: Trust) -> list[str]:
     return [what for what in found.all if not trust.covers(what)]
 
 
+def wants_of_agents(request: RunRequest, config: Config, trust: Trust) -> list[str]:
+    """As `wants`, for the agents that a request names, which may be none of a suite: chosen for it, or asked before."""
+    if trust.granted:
+        return []
+    found = _Wants(config, trust)
+    asked = [cell.agent for cell in request.cells or () if cell.agent and cell.agent not in request.agents]
+    for find, names in ((agents.from_argument, request.agents), (agents.from_file, asked)):
+        for name in dict.fromkeys(names):
+            with suppress(ConfigError):  # that there is none is said when it is run
+                found.agent(find(name, config))
+    return [what for what in found.all if not trust.covers(what)]
+
+
 def wants_of_jobs(
     jobs: Sequence[Job],
     config: Config,

@@ -16,6 +16,7 @@ from textual.screen import Screen
 from textual.theme import Theme
 from textual.widget import Widget
 
+from tui_eval.engine.request import RunRequest
 from tui_eval.store.notes import HumanNote
 from tui_eval.tui.background import Tasks
 from tui_eval.tui.engines import Engines
@@ -187,6 +188,10 @@ class Suites(Protocol):
     def reload(self, paths: Iterable[str | Path], then: str | Callable[[EditedSuite], Any] = "") -> bool:
         """Read those suites again that these files belong to; False where there is none. `then` is said where
         nothing is wrong with them, or called with what the edit did."""
+        ...
+
+    def trusted_first(self, request: RunRequest, run: Callable[[], Any]) -> None:
+        """Before it is run, ask what the agents that it names want beside what the suites do."""
         ...
 
     def first(self) -> None:

@@ -11,6 +11,7 @@ import pytest
 from tests.support.alone import Alone, FakeList
 from tests.support.live_run import SUITE as TEXT
 from tests.support.live_run import project
+from tui_eval.engine.request import Recorded, RequestCell, RunRequest
 from tui_eval.guard import trust_store
 from tui_eval.model import Problem
 from tui_eval.tui.controllers.suites import LONGEST, SuiteController
@@ -335,6 +336,57 @@ async def test_before_a_run_all_is_asked_about_that_has_no_answer_yet(tmp_path: 
     await one.alone.answer(None)
     run()
     assert not ran and sorted(one.alone.dialog.arguments[3]) == ["run a.py", "run b.py", "run c.py"]
+
+
+@pytest.mark.parametrize("named", ["chosen", "asked before"])
+async def test_what_an_agent_wants_that_no_suite_names_is_asked_before_it_is_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, named: str
+) -> None:
+    """The run ended as errors before the question came."""
+    monkeypatch.setenv("LAB_KEY", "k")
+    one, ran = Suites(tmp_path), []
+    keyed = "  keyed: {type: openai, base_url: 'http://127.0.0.1:9/v1', model: m, api_key: '${LAB_KEY}'}\n"
+    file = one.alone.root / "tui_eval.yaml"
+    file.write_text(file.read_text() + keyed)
+    await one.load()
+    assert one.alone.window.screen is one.alone.list, "no suite names it"
+    chosen = (
+        RunRequest(agents=["keyed"])
+        if named == "chosen"
+        else RunRequest(cells=[RequestCell("s::a", "keyed")])
+    )
+    run = one.suites.before_running(
+        lambda: one.suites.trusted_first(chosen, lambda: ran.append(one.alone.state.agreed))
+    )
+    run()
+    run()
+    assert one.alone.said == "a run is being started"
+    await one.alone.settle()
+    (asked,) = one.alone.dialog.arguments[3]
+    assert "LAB_KEY" in asked and not ran
+    await one.alone.answer("once")
+    await one.alone.settle()
+    assert ran == [{asked}] and one.alone.window.screen is one.alone.list
+    run()
+    await one.alone.settle()
+    assert len(ran) == 2
+
+
+async def test_what_only_judges_recorded_answers_asks_nothing_about_who_gave_them(tmp_path: Path) -> None:
+    one, ran = Suites(tmp_path), []
+    file = one.alone.root / "tui_eval.yaml"
+    file.write_text(file.read_text() + "  code: {type: python, function: 'own.py:f'}\n")
+    await one.load()
+    cells = [RequestCell("s::a", "code")]
+    one.suites.trusted_first(
+        RunRequest(cells=cells, continue_from=Recorded("r", 1, None)), lambda: ran.append(1)
+    )
+    assert ran
+    one.suites.trusted_first(
+        RunRequest(cells=cells, continue_from=Recorded("r", 1, 2)), lambda: ran.append(2)
+    )
+    await one.alone.settle()
+    assert ran == [1] and "own.py" in one.alone.dialog.arguments[3][0]
 
 
 @pytest.mark.parametrize(("answer", "kept"), [("always", {"run a.py"}), ("once", set())])

@@ -84,7 +84,7 @@ class RunController:
     """Turns choices into requests to the engine and follows what was started."""
 
     def __init__(self, core: Core, places: PlaceController, suites: Suites, front: FrontRun) -> None:
-        self._core, self._places, self._front_run = core, places, front
+        self._core, self._places, self._suites, self._front_run = core, places, suites, front
         self.state, self._notices = core.state, core.notices
         self.choice = RunChoice()
         self._asked = False
@@ -640,9 +640,14 @@ class RunController:
         if self._only_looked_at(request):
             self._notices.say(LOOKED_AT)
             return
-        sent = _Sent(run_requests.columns_of(request))
-        self._sent.append(sent)  # already now: the next key may be handled before the engine is asked
-        self._core.tasks.soon(self._send(request, show, said, aside, sent), opens=show)
+
+        def go() -> None:
+            request.agreed = list(self.project.agreed)
+            sent = _Sent(run_requests.columns_of(request))
+            self._sent.append(sent)  # already now: the next key may be handled before the engine is asked
+            self._core.tasks.soon(self._send(request, show, said, aside, sent), opens=show)
+
+        self._suites.trusted_first(request, go)
 
     async def _send(
         self, request: RunRequest, show: bool, said: str | None, aside: bool, sent: _Sent

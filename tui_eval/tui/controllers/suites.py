@@ -10,10 +10,11 @@ from typing import Any, NamedTuple, cast
 
 from textual.screen import Screen
 
+from tui_eval.engine.request import RunRequest
 from tui_eval.guard import trust_store
 from tui_eval.guard.spelling import some_of
 from tui_eval.guard.text import clip, visible
-from tui_eval.guard.trust import in_order, unbroken
+from tui_eval.guard.trust import Trust, in_order, unbroken
 from tui_eval.model import Suite
 from tui_eval.tui.background import stands
 from tui_eval.tui.controllers.first_steps import FirstSuiteQuestion
@@ -71,6 +72,8 @@ class SuiteController:
         """What the suites as they were read would do that needs trust."""
         self._read_to, self._needed = 0, 1
         """The reading that was taken to its end last, and the one without which nothing is run."""
+        self._looking = False
+        """Whether it is being looked at what the agents of a run want."""
         self._kept: _Kept | None = None
         """The key that waits for that one."""
         self.on_read: list[Callable[[Loaded], Any]] = []
@@ -246,6 +249,8 @@ class SuiteController:
         under the cursor."""
 
         def when_read() -> Any:
+            if self._looking:
+                return self._core.notices.say("a run is being started")
             if self._read_to >= self._needed:
                 return self._ask_first(run)
             front = self._looked_at
@@ -263,13 +268,39 @@ class SuiteController:
         """The place in front, below any question."""
         return next((one for one in reversed(self._places.stack) if isinstance(one, Front)), None)
 
-    def _ask_first(self, run: Handler) -> Any:
+    def trusted_first(self, request: RunRequest, run: Handler) -> None:
+        """Before it is run, ask what the agents that it names want beside what the suites do; where that is put off,
+        nothing runs."""
+        state = self.state
+        config, agreed = state.config, state.agreed
+        only_judged = request.continue_from is not None and request.continue_from.turn is None
+        named = request.agents or any(cell.agent for cell in request.cells or ())
+        if state.trusted or config is None or only_judged or not named:
+            run()
+            return
+
+        def look() -> list[str]:
+            from tui_eval.engine.wants import wants_of_agents
+
+            return wants_of_agents(request, config, Trust(agreed=agreed))
+
+        def found(wanted: list[str]) -> None:
+            self._looking = False
+            self._ask_first(run, wanted)
+
+        self._looking = True
+        # What cannot be found out is refused when it is wanted.
+        self._core.tasks.thread(look, found, lambda _: found([]), name="trust")
+
+    def _ask_first(self, run: Handler, wanted: Iterable[str] = ()) -> Any:
         answered = self.state.agreed | (self.declined - self._put_off)
-        unanswered = [what for what in [*self._wanted, *sorted(self._put_off)] if what not in answered]
+        unanswered = dict.fromkeys(
+            what for what in [*self._wanted, *wanted, *sorted(self._put_off)] if what not in answered
+        )
         if not unanswered or self.state.trusted:
             return run()
         self.declined -= frozenset(unanswered)
-        self.ask_trust(unanswered, run)
+        self.ask_trust([*unanswered], run)
         return None
 
     def _do_what_waited(self) -> bool:
