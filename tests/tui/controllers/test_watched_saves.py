@@ -4,7 +4,9 @@ file, with files that cannot be read for a while, with agents of several modules
 from __future__ import annotations
 
 import os
+import queue
 import subprocess
+import time
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -15,6 +17,7 @@ from tests.support.app_host import running_app, screen_text, until
 from tui_eval.engine.agent_files import Imports
 from tui_eval.engine.service.client import EngineClient, EngineError
 from tui_eval.tui.state.app_state import CasePointer
+from tui_eval.tui.watching import Watcher, stamps
 
 SUITE = """\
 agent: helper
@@ -129,6 +132,43 @@ async def test_a_renamed_case_is_watched_on(tmp_path: Path) -> None:
         (tmp_path / "suite.yaml").write_text(SUITE.replace("greets", "says hello"))
         await after(app, pilot, first)
         assert [row.case_id for row in app.state.run.cases.values()] == ["suite.yaml::says hello"]
+
+
+def test_a_save_that_changes_no_bytes_is_none(tmp_path: Path) -> None:
+    files = [tmp_path / name for name in ("one", "two", "late")]
+    for file in files[:2]:
+        file.write_text("a")
+    followed, told = list(map(str, files[:2])), queue.Queue[list[str]]()
+    seen = stamps(followed)
+    in_place(files[1], "b")  # after the key was pressed, before it is looked into
+    watcher = Watcher(lambda: followed, told.put, 0.01, seen, by_content=True)
+    watcher.start()
+    try:
+        assert told.get(timeout=20) == [str(files[1])]
+        for save in (in_place, renamed_over, away_and_back):
+            save(files[0], "a")
+            assert told.get(timeout=20) == []
+        in_place(files[0], "ab")
+        assert told.get(timeout=20) == [str(files[0])]
+        files[2].write_text("c")
+        followed.append(str(files[2]))
+        while watcher.count < 3:
+            time.sleep(0.001)
+        time.sleep(0.1)
+        os.utime(files[2], ns=(1, 1))
+        assert told.get(timeout=20) == []
+    finally:
+        watcher.stop()
+
+
+async def test_an_agents_file_that_is_saved_as_it_was_runs_nothing(tmp_path: Path) -> None:
+    async with folder_on(tmp_path) as (app, pilot):
+        await watch_line(app, pilot, "shop/")
+        runs = len(list((tmp_path / ".tui-eval" / "runs").iterdir()))
+        await until(lambda: str(tmp_path / "words.py") in app.watching.followed(), pilot)
+        in_place(tmp_path / "words.py", WORDS)
+        await until(lambda: app.notices.lines[-1][2].endswith("is otherwise than it was"), pilot)
+        assert len(list((tmp_path / ".tui-eval" / "runs").iterdir())) == runs
 
 
 def test_imports_are_found_without_running_anything(tmp_path: Path) -> None:

@@ -126,7 +126,7 @@ class WatchController:
     def _watcher(self, seen: Any) -> Watcher:
         """In a thread."""
         interval = INTERVAL * max(1.0, len(self.files()) / AT_ONCE)
-        return Watcher(self.files, self.saved, interval, seen=seen)
+        return Watcher(self.files, self.saved, interval, seen=seen, by_content=True)
 
     def _began_watching(
         self, what: tuple[CasePointer | None, WatchScope | None, str], watcher: Watcher
@@ -222,11 +222,13 @@ class WatchController:
     # -- a save
 
     def saved(self, files: list[str]) -> None:
-        """These files were saved; called in the watcher's thread."""
+        """These files were saved, and hold something else; called in the watcher's thread."""
         self._core.tasks.later(self._on_save, files)
 
     def _on_save(self, files: list[str]) -> None:
-        if self._busy():
+        if not files:
+            self._notices.say("saved: nothing that is watched is otherwise than it was")
+        elif self._busy():
             self._core.tasks.after(0.5, partial(self._on_save, files))
         elif items := self._meant():
             what = (self.scope, self.watched)
