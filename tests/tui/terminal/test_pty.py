@@ -404,7 +404,7 @@ def test_a_storm_of_resizes_down_to_nearly_nothing_and_back(terminal, tmp_path):
     app.send("\x1b")
     app.until("refund is approved")
     app.quiet()
-    assert app.text.splitlines()[29].startswith(" enter open")
+    assert app.text.splitlines()[29].startswith(" enter fold")
     for columns, lines in [(20, 5), (30, 8)]:
         app.screen.resize(lines, columns)
         fcntl.ioctl(app.handle, termios.TIOCSWINSZ, struct.pack("HHHH", lines, columns, 0, 0))
