@@ -182,6 +182,22 @@ async def test_the_answer_of_an_old_attempt_is_read_when_it_is_looked_at(
             await sees(pilot, "the answer in the old run")
 
 
+def test_the_history_goes_by_when_attempts_began_not_by_their_runs(tmp_path: Path) -> None:
+    """A merged run is younger than what it is merged of, and a run that went on has newer ones than one between."""
+    for run_id, began in {
+        "20260601-120000-aaaa": 300.0,
+        "20260601-130000-bbbb": 200.0,
+        "20260601-140000-cccc": 100.0,
+        "20260601-150000-dddd": 0.0,
+        "20260601-160000-eeee": 400.0,
+    }.items():
+        attempt = text_failure()
+        attempt.started_at = began and START + began  # not every results file says when
+        add_run(tmp_path, attempt, linked=None, run_id=run_id)
+    past = load_past(tmp_path, text_failure().case_id)
+    assert "".join(one.run_id[-1] for one in past.attempts) == "cdbae"
+
+
 def test_notes_in_words() -> None:
     note = HumanNote("r", 1, "c", "wrong", "too long", True)
     assert note_words(note) == "★ wrong: too long" and note_words(None) == ""

@@ -6,6 +6,7 @@ import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
+from itertools import accumulate
 from pathlib import Path
 
 from tui_eval.model import Case, Verdict
@@ -160,8 +161,8 @@ ANSWERS = 60
 
 
 def load_past(root: Path, case_id: str, agent: str | None = None, model: str | None = None) -> CasePast:
-    """The case's attempts in the newest runs (with this agent and model, where given) and how often
-    people agree with judges. Runs that cannot be read are left out."""
+    """The case's attempts in the newest runs (with this agent and model, where given), in the order in which they
+    began, and how often people agree with judges. Runs that cannot be read are left out."""
     store = Store(root)
     runs = sorted({*GUESTS, *(one.run_id for one in Index(root).history(case_id))})[-RUNS:]
     notes = Notes(root)
@@ -176,7 +177,11 @@ def load_past(root: Path, case_id: str, agent: str | None = None, model: str | N
         for one in of_run:
             one.note = by_place.get((run_id, one.row.id))
         found = [*of_run, *found]
-    return CasePast(found, agreements(_judged(store, notes.verdicts())))
+    # Not that of their runs: a merged run, or one that went on, has attempts from before others'. Those without a
+    # time stay behind the one before them.
+    began = accumulate((one.row.started_at or 0.0 for one in found), lambda before, own: own or before)
+    in_time = sorted(zip(began, found, strict=True), key=lambda one: one[0])
+    return CasePast([one for _, one in in_time], agreements(_judged(store, notes.verdicts())))
 
 
 def read_answers(root: Path, attempts: Sequence[PastAttempt]) -> None:
