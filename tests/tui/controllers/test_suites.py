@@ -372,6 +372,24 @@ async def test_what_an_agent_wants_that_no_suite_names_is_asked_before_it_is_run
     assert len(ran) == 2
 
 
+@pytest.mark.parametrize(("answer", "runs"), [("once", ["a", "b"]), ("no", ["a", "b"]), (None, [])])
+async def test_several_runs_of_one_key_wait_for_the_one_question(
+    tmp_path: Path, answer: str | None, runs: list[str]
+) -> None:
+    one, ran = Suites(tmp_path), []
+    file = one.alone.root / "tui_eval.yaml"
+    file.write_text(file.read_text() + "  code: {type: python, function: 'own.py:f'}\n")
+    await one.load()
+    for name in ("a", "b"):
+        request = RunRequest(cells=[RequestCell(f"s::{name}", "code")])
+        one.suites.trusted_first(request, lambda name=name: ran.append(name))
+    await one.alone.settle()
+    assert not ran
+    await one.alone.answer(answer)
+    await one.alone.settle()
+    assert ran == runs and one.alone.window.screen is one.alone.list
+
+
 async def test_what_only_judges_recorded_answers_asks_nothing_about_who_gave_them(tmp_path: Path) -> None:
     one, ran = Suites(tmp_path), []
     file = one.alone.root / "tui_eval.yaml"

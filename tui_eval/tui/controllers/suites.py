@@ -74,6 +74,10 @@ class SuiteController:
         """The reading that was taken to its end last, and the one without which nothing is run."""
         self._looking = False
         """Whether it is being looked at what the agents of a run want."""
+        self._asking: frozenset[str] = frozenset()
+        """What the question in sight asks about."""
+        self._wait: list[Handler] = []
+        """What waits for its answer, beside what it was asked for: one key may start several runs."""
         self._kept: _Kept | None = None
         """The key that waits for that one."""
         self.on_read: list[Callable[[Loaded], Any]] = []
@@ -286,11 +290,14 @@ class SuiteController:
 
         def found(wanted: list[str]) -> None:
             self._looking = False
-            self._ask_first(run, wanted)
+            if self._asking.intersection(wanted):
+                self._wait.append(run)
+            else:
+                self._ask_first(run, wanted)
 
         self._looking = True
         # What cannot be found out is refused when it is wanted.
-        self._core.tasks.thread(look, found, lambda _: found([]), name="trust")
+        self._core.tasks.thread(look, found, lambda _: found([]), name="trust", queue="trust")
 
     def _ask_first(self, run: Handler, wanted: Iterable[str] = ()) -> Any:
         answered = self.state.agreed | (self.declined - self._put_off)
@@ -342,6 +349,8 @@ class SuiteController:
             for listener in self.on_answered:
                 listener()
             asked = frozenset(fresh)
+            waited, self._wait, self._asking = self._wait, [], frozenset()
+            runs = [*([then] if then is not None else ()), *waited]
             self._put_off = self._put_off - asked if value else self._put_off | asked
             if value in ("always", "once"):
                 how = "always" if value == "always" else "this time"
@@ -357,16 +366,17 @@ class SuiteController:
                 self.loader.load()
                 self._needed = self.loader.generation
             elif value is None:
-                what = "not answered" if then is None else "nothing was run"
+                what = "not answered" if not runs else "nothing was run"
                 self._core.notices.say(f"{what}: asked again before the next run (n: no)")
             else:
                 self._core.notices.say(
                     "not trusted: cases that need it are errors until tui-eval starts anew"
                 )
-            if value is not None and then is not None:
+            if value is not None and runs:
                 # What may be done now may make other cases of the suites.
-                self.before_running(then)()
+                self.before_running(lambda: [run() for run in runs])()
 
+        self._asking = frozenset(fresh)
         self._places.ask(
             f"Do you trust {state.shown_root} with this?",
             [
