@@ -70,6 +70,9 @@ async def watching(tmp_path: Path):
     (tmp_path / "tui_eval.yaml").write_text(CONFIG)
     alone.state.trusted = True
     await alone.read()
+    for item in alone.state.rows:  # they ask what the recorded run asked
+        assert item.case is not None
+        item.case = replace(item.case, turns=[replace(item.case.turns[0], text="hello")])
     one = Watching(alone)
     yield one
     one.end()

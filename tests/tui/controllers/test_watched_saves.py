@@ -298,8 +298,9 @@ JUDGE = "import wanted\n\n\ndef get_assert(output, context):\n    return wanted.
 WANTED = "def of(output):\n    return 'apples' in output\n"
 
 
-async def test_one_saved_prompt_is_asked_and_a_saved_script_judges_what_names_it(tmp_path: Path) -> None:
-    """Rows that the save does not touch are neither judged nor run: there is no run for nothing."""
+@asynccontextmanager
+async def prompts_on(root: Path):
+    """A suite of two prompts and two tests, of which one is judged by a script, that ran once."""
     files = {
         "promptfooconfig.yaml": PROMPTS,
         "tui_eval.yaml": "{}",
@@ -307,32 +308,51 @@ async def test_one_saved_prompt_is_asked_and_a_saved_script_judges_what_names_it
         "long.txt": "what of {{q}}?",
     }
     for name, text in (files | {"judge.py": JUDGE, "wanted.py": WANTED}).items():
-        (tmp_path / name).write_text(text)
-    client = EngineClient(tmp_path)
+        (root / name).write_text(text)
+    client = EngineClient(root)
     try:
-        async with running_app(tmp_path, engine=client, trust=True) as (app, pilot):
+        async with running_app(root, engine=client, trust=True) as (app, pilot):
             await until(lambda: app.state.rows and not app.state.loading, pilot)
             await pilot.press("a")
             await until(lambda: app.state.run is not None and not app.state.run.active, pilot)
             await until(lambda: all(item.history for item in app.state.rows), pilot)
             await pilot.press("U")
-            await watch_line(app, pilot, "promptfooconfig.yaml")
-            await until(lambda: str(tmp_path / "wanted.py") in app.watching.followed(), pilot)
-            (tmp_path / "terse.txt").write_text("only {{q}}?")
-
-            def results() -> list[int]:
-                return [len(item.history) for item in app.state.rows]
-
-            await until(lambda: results() == [2, 1, 2, 1], pilot)
-            (tmp_path / "wanted.py").write_text(WANTED.replace("apples", "peaches"))
-            await until(lambda: results() == [3, 2, 2, 1], pilot)
-            assert [item.history[0].outcome for item in app.state.rows] == ["failed"] * 2 + ["passed"] * 2
-            # Each row is of one run more: that of the prompt's, and of those two runs' judgements.
-            assert len(list((tmp_path / ".tui-eval" / "runs").iterdir())) == 4
+            yield app, pilot
     finally:
         with suppress(EngineError):
             await client.shutdown()
         await client.close()
+
+
+async def test_one_saved_prompt_is_asked_and_a_saved_script_judges_what_names_it(tmp_path: Path) -> None:
+    """Rows that the save does not touch are neither judged nor run: there is no run for nothing."""
+    async with prompts_on(tmp_path) as (app, pilot):
+        await watch_line(app, pilot, "promptfooconfig.yaml")
+        await until(lambda: str(tmp_path / "wanted.py") in app.watching.followed(), pilot)
+        (tmp_path / "terse.txt").write_text("only {{q}}?")
+
+        def results() -> list[int]:
+            return [len(item.history) for item in app.state.rows]
+
+        await until(lambda: results() == [2, 1, 2, 1], pilot)
+        (tmp_path / "wanted.py").write_text(WANTED.replace("apples", "peaches"))
+        await until(lambda: results() == [3, 2, 2, 1], pilot)
+        assert [item.history[0].outcome for item in app.state.rows] == ["failed"] * 2 + ["passed"] * 2
+        # Each row is of one run more: that of the prompt's, and of those two runs' judgements.
+        assert len(list((tmp_path / ".tui-eval" / "runs").iterdir())) == 4
+
+
+async def test_what_was_answered_to_another_prompt_is_asked_where_a_script_is_saved(tmp_path: Path) -> None:
+    """The prompt was edited before anybody watched: its answer cannot be judged, and was an error until it ran."""
+    async with prompts_on(tmp_path) as (app, pilot):
+        first = app.state.rows[0].as_written.content_hash
+        (tmp_path / "terse.txt").write_text("only {{q}}?")
+        await until(lambda: app.state.rows[0].as_written.content_hash != first, pilot)
+        await watch_line(app, pilot, "promptfooconfig.yaml")
+        await until(lambda: str(tmp_path / "wanted.py") in app.watching.followed(), pilot)
+        (tmp_path / "wanted.py").write_text(WANTED.replace("apples", "only"))
+        await until(lambda: answers(app) == [[False, False], [True, False], [False], [False]], pilot)
+        assert [item.history[0].outcome for item in app.state.rows[:2]] == ["passed", "failed"]
 
 
 PROVIDERS = """\

@@ -11,10 +11,16 @@ from typing import TYPE_CHECKING, Any
 
 from tui_eval.config.project import Config, ConfigError, load
 from tui_eval.engine.agent_files import Imports
+from tui_eval.guard.secrets import MASK
 from tui_eval.guard.trust import Trust
 from tui_eval.model import Case
 from tui_eval.store import case_state
 from tui_eval.store.case_state import Column
+from tui_eval.store.encoding import encode_json
+from tui_eval.store.imported.results_entries import FROM_FILE
+from tui_eval.store.reader import RunReader
+from tui_eval.store.run_folders import StoreError
+from tui_eval.store.schema import CaseHistory
 from tui_eval.tui.controllers.places import PlaceController
 from tui_eval.tui.controllers.recorded import RecordedController
 from tui_eval.tui.controllers.runs import RunController
@@ -312,9 +318,12 @@ class WatchController:
                 before = self._before | self._unanswered()
                 agents = self._whom = self._agents_now(config or self.state.config, self._whom)
                 self._before |= self._as_now(now, agents)
-                work = partial(
-                    after_save, now, before, saved.renamed(change.renamed), agents.of, others, {*self._ran}
-                )
+                meant = (now, before, saved.renamed(change.renamed), agents.of, others, {*self._ran})
+
+                def work() -> AfterSave:
+                    with AnsweredCases(self.state.run_folder) as answered:
+                        return after_save(*meant, answered.of)
+
                 act = partial(self._act, (self.scope, self.watched), before)
                 self._core.tasks.thread(work, act, name="saved")
 
@@ -445,6 +454,39 @@ class AgentsNow:
             earlier = self._earlier._asked() if self._earlier is not None else None
             self._found = AgentsAsked(*self._given, earlier)
         return self._found
+
+
+class AnsweredCases:
+    """Cases as they were when recorded answers were given, as far as that is known. For one thread."""
+
+    def __init__(self, folder_of: Callable[[str], Path]) -> None:
+        self._folder_of = folder_of
+        self._readers: dict[str, RunReader | None] = {}
+
+    def __enter__(self) -> AnsweredCases:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for reader in self._readers.values():
+            if reader is not None:
+                reader.close()
+
+    def of(self, result: CaseHistory) -> Case | None:
+        """What was asked for a result; None where its run is gone, has only what was said, or has a secret in it."""
+        run_id = result.judges or result.run_id
+        if run_id not in self._readers:
+            self._readers[run_id] = None
+            with suppress(StoreError, OSError):
+                self._readers[run_id] = RunReader(self._folder_of(run_id))
+        reader = self._readers[run_id]
+        with suppress(StoreError, OSError):
+            for row in reader.cases_of(result.case_id) if reader is not None else ():
+                if (row.agent, row.model) == (result.agent, result.model):
+                    case = reader.case(row.id) if reader is not None else None
+                    if case is None or case.content_hash.startswith(FROM_FILE):
+                        return None
+                    return None if MASK in encode_json(case).decode() else case
+        return None
 
 
 class CaseFiles:

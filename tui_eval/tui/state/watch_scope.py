@@ -7,6 +7,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path, PurePath
 from typing import NamedTuple
 
+from msgspec import structs
+
 from tui_eval.guard.text import clip, visible
 from tui_eval.model import Case
 from tui_eval.store import case_state
@@ -158,10 +160,11 @@ def after_save(
     agents: Callable[[Case, str], str],
     settings: Collection[str] = (),
     ran: Collection[str] = (),
+    answered: Callable[[CaseHistory], Case | None] = lambda _: None,
 ) -> AfterSave:
     """What a save means for these cases, as they are read now, with whom they ask now; `before` are those that there
-    were, `settings` suites whose settings are others now, `ran` those that had been run, under whatever name. For a
-    thread.
+    were, `settings` suites whose settings are others now, `ran` those that had been run, under whatever name; `answered` gives
+    the case as it was when a result's answer was given, where that is known. For a thread.
 
     An answer counts as long as the case sends what it sent and asks whom it asked: else it is asked anew, whatever
     came of it.
@@ -200,6 +203,15 @@ def after_save(
             for one in fresh if item.case_id in edited else newest:
                 agent = one.agent if named[case_state.column_of(one)] else ""
                 anew += [one] if old.agents(old.case, agent) != agents(case, agent) else []
+        everywhere = item.suite in whole or item.case_id in saved.judging
+        anew += [
+            one
+            for one in (newest if everywhere else fresh)
+            if one not in anew
+            and (one.content_hash != case.content_hash or (one.judges and one.outcome == "error"))
+            and (then := answered(one)) is not None
+            and _asks_otherwise(then, case)
+        ]
         if anew:
             todo.changed[item.case_id] = {case_state.column_of(one) for one in anew}
             newest, fresh = ([one for one in results if one not in anew] for results in (newest, fresh))
@@ -212,7 +224,6 @@ def after_save(
         else:
             if item.case_id in saved.asked:
                 todo.stale.append(item.case_id)
-            everywhere = item.suite in whole or item.case_id in saved.judging
             for one in newest if everywhere else fresh:
                 cases = todo.judge.setdefault(one.run_id, [])
                 cases += [] if item.case_id in cases[-1:] else [item.case_id]
@@ -227,6 +238,12 @@ def newest_of(item: CaseItem) -> list[CaseHistory]:
 def _by_another(old: CaseBefore, new: CaseBefore) -> bool:
     """Whether a case sends something else, or its own agent is another."""
     return _sends_otherwise(old, new.case) or old.agents(old.case, "") != new.agents(new.case, "")
+
+
+def _asks_otherwise(then: Case, case: Case) -> bool:
+    """As `_sends_otherwise`, whomever it asked in its column."""
+    whom = {"agent": case.agent, "model": case.model, "connection": case.connection}
+    return _sends_otherwise(CaseBefore(structs.replace(then, **whom), lambda *_: ""), case)
 
 
 def _sends_otherwise(old: CaseBefore, case: Case) -> bool:
