@@ -53,7 +53,7 @@ async def test_a_runs_all_shown_and_shows_the_run(tmp_path):
         await pilot.press("a")
         await until(lambda: isinstance(app.screen, RunScreen) and app.state.run is not None, pilot)
         (request,) = app.services.engines.own.requests
-        assert len(request.case_ids) == 3 and request.paths == [str(tmp_path / "suites/support.yaml")]
+        assert len(request.case_ids) == 3 and request.paths == [str(tmp_path)]
         run = app.services.engines.own.live
         run.start(0)
         run.writer.live(run.refs[0][0], "assistant", "Your refund is on its way")

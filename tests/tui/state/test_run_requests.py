@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from tui_eval.engine.request import Recorded, RequestCell, RunRequest
+from tui_eval.model import Case, Suite
+from tui_eval.tui.state.app_state import AppState, Items
 from tui_eval.tui.state.run_requests import (
     Project,
     Run,
@@ -47,6 +50,28 @@ def test_a_file_whose_name_is_no_text_is_sent_by_its_folder() -> None:
     ]
     paths = chosen(PROJECT, cases, NOTHING).paths
     assert paths == ["/project/x", "/project/x/é.yaml", "/project/y"] and "".join(paths).encode()
+
+
+def test_the_whole_project_is_asked_for_by_its_folder() -> None:
+    request = chosen(PROJECT, [CASE], NOTHING, whole=True)
+    assert (request.paths, request.case_ids) == ([str(ROOT)], [CASE.case_id])
+
+
+def test_all_cases_of_the_project_are_it_where_all_of_it_was_read() -> None:
+    suites = [
+        Suite(name, "promptfoo", cases=[Case(f"{name}::c", "c", name, "promptfoo")])
+        for name in ("a.yaml", "b.yaml")
+    ]
+    state = AppState(ROOT, suites=suites, loading=False, of_root=True)
+    state.rows = Items(suites, {}).rows
+    ids = ["a.yaml::c", "b.yaml::c"]
+    assert state.is_whole(ids) and not state.is_whole(ids[:1])
+    for other in (
+        {"of_root": False},
+        {"loading": True},
+        {"suites": [*suites, Suite("broken.yaml", "promptfoo")]},
+    ):
+        assert not replace(state, **other).is_whole(ids)
 
 
 @pytest.mark.parametrize(

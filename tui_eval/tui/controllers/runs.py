@@ -369,7 +369,8 @@ class RunController:
             ValueError: a number is none; one line that names the field.
         """
         asked = [run_requests.RunAsked(entry.case_id, entry.suite) for entry in self.chosen(entries, choice)]
-        return run_requests.chosen(self.project, asked, choice)
+        whole = self.state.is_whole([case.case_id for case in asked])
+        return run_requests.chosen(self.project, asked, choice, whole=whole)
 
     @property
     def project(self) -> run_requests.Project:

@@ -59,6 +59,7 @@ class SuiteController:
         self.state = core.state
         chosen = list(paths)
         self._selection = sorted({str(path.absolute()) for path in chosen})
+        core.state.of_root = self._selection == [str(core.state.root)]
         self.loader = Loader(core.state, core.tasks, self, chosen)
         self._beginning = FirstSuiteQuestion(core, places, self.load)
         self._all_read = False

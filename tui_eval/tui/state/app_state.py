@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
@@ -137,6 +137,8 @@ class AppState:
     """The run that was begun last while another place than the run's list was looked at; empty once the list has put
     its cursor there."""
     problems: list[Problem] = field(default_factory=list)
+    of_root: bool = False
+    """Whether suites are looked for in the whole project, rather than in a part of it."""
     loading: bool = True
     version: int = 0
     """Grows with the suites and their past."""
@@ -156,6 +158,11 @@ class AppState:
             self.version,
             tuple((run.info.id, run.info.state, run.version, len(run.cases)) for run in runs),
         )
+
+    def is_whole(self, case_ids: Collection[str]) -> bool:
+        """Whether these are all cases of the project, every file of which could be read."""
+        read = self.of_root and not self.loading and all(suite.cases for suite in self.suites)
+        return read and {item.case_id for item in self.rows if item.case is not None} <= set(case_ids)
 
     @property
     def active(self) -> list[RunView]:

@@ -83,14 +83,17 @@ class Run:
         )
 
 
-def chosen(project: Project, cases: Sequence[RunAsked], choice: RunChoice) -> RunRequest:
-    """These cases with what was chosen.
+def chosen(
+    project: Project, cases: Sequence[RunAsked], choice: RunChoice, *, whole: bool = False
+) -> RunRequest:
+    """These cases with what was chosen. Where they are the `whole` project's, it is asked for by its folder, as on the
+    command line, and goes by one name.
 
     Raises:
         ValueError: a number is none; one line that names the field.
     """
     return RunRequest(
-        paths=_files(project, cases),
+        paths=[str(project.root)] if whole else _files(project, cases),
         case_ids=list(dict.fromkeys(case.case_id for case in cases)),
         agents=_names(choice.agents),
         models=_names(choice.models),
