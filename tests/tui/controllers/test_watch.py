@@ -253,13 +253,14 @@ async def test_a_save_while_a_case_below_the_line_runs_waits_for_its_end(watchin
     run.writer.flush()
     alone.show_run(run.folder)
     await watching.save(SUITE)
+    await watching.save("words.py")  # what is saved meanwhile is one save
     assert not alone.suites.reloads and [timer.seconds for timer in alone.window.timers] == [0.5]
     run.done(0)
     run.finish()
     alone.show_run(run.folder)
     alone.window.timers[0].ring()
     await alone.settle()
-    assert alone.suites.reloads == [["support.yaml"]]
+    assert alone.suites.reloads == [["support.yaml", "words.py"]]
 
 
 async def test_a_save_right_after_the_key_is_seen_although_watching_has_not_begun(

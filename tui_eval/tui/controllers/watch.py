@@ -88,6 +88,8 @@ class WatchController:
         self._asking: dict[str, tuple[CaseBefore, list[str]]] = {}
         """Those that are to be asked anew, as they were when they were answered, with the runs of that."""
         self._followed: list[str] = []
+        self._unread: set[str] = set()
+        """Files that were saved while what is watched was being run."""
         self._held: tuple[Any, list[CaseItem]] = (None, [])
 
         self._stale: dict[str, list[str]] = {}
@@ -119,6 +121,7 @@ class WatchController:
         self.watched = pointer if self.mode and scope is None else None
         self._whom = self._agents_now(self.state.config)
         self._asking, self._ran = {}, set()
+        self._unread = self._unread if self.mode else set()
         self._before = self._as_now(self._meant(), self._whom)
         if not self.mode:
             self._notices.say("watching no more")
@@ -234,9 +237,20 @@ class WatchController:
     def _on_save(self, files: list[str]) -> None:
         if not files:
             self._notices.say("saved: nothing that is watched is otherwise than it was")
-        elif self._busy():
-            self._core.tasks.after(0.5, partial(self._on_save, files))
-        elif items := self._meant():
+            return
+        waits = bool(self._unread)
+        self._unread |= {*files}
+        if not waits:
+            self._when_free()
+
+    def _when_free(self) -> None:
+        """Read what was saved once nothing of what is watched is being run: all that was saved until then, at once."""
+        if self._busy():
+            self._core.tasks.after(0.5, self._when_free)
+            return
+        files, self._unread = sorted(self._unread), set()
+        items = self._meant()
+        if files and items:
             what = (self.scope, self.watched)
             work = partial(self._meaning, items, files, self._suites_read(), self.state.config)
             self._core.tasks.thread(work, partial(self._read_then, files, what), name="saved")
