@@ -12,11 +12,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import uvloop
 
 from tests.servers import JsonServer, OpenAIServer, Planned
 from tests.support.agents import agent, context, kinds, of, services, talk
 from tests.support.waiting import until
 from tui_eval.agents import AgentError, Request, create
+from tui_eval.agents.programs import command
 from tui_eval.config.project import AgentSpec, ConfigError
 from tui_eval.events import Finished, Note, TextDelta, ToolCall, ToolResult, UsageReport
 from tui_eval.guard.trust import NeedsTrust
@@ -502,3 +504,17 @@ async def test_an_answer_is_read_in_the_encoding_that_it_declares(kind: str, tmp
     with JsonServer(Planned(raw=text.encode("latin-1"), headers=headers), unknown) as server:
         it = agent("http", tmp_path, url=server.url)
         assert [(await talk(it, "hi"))[1][0].text for _ in range(2)] == ["sésame", "sésame"]
+
+
+def test_a_program_that_has_ended_before_it_is_written_to_is_no_internal_error(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    start = asyncio.create_subprocess_exec
+
+    async def ended(*words: str, **options: Any) -> asyncio.subprocess.Process:
+        process = await start(*words, **options)
+        await asyncio.sleep(0.1)
+        return process
+
+    monkeypatch.setattr(asyncio, "create_subprocess_exec", ended)
+    assert uvloop.run(command.run_program(["true"], b"question", "/", {})) == (0, b"", b"")

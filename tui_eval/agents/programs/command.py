@@ -186,6 +186,8 @@ class _Output:
 
 
 async def _write(stream: asyncio.StreamWriter, data: bytes) -> None:
+    if stream.is_closing():  # the program ended without reading, and uvloop takes no more for it
+        return
     with suppress(BrokenPipeError, ConnectionResetError):
         stream.write(data)
         await stream.drain()
@@ -263,7 +265,9 @@ class CommandSession(RememberingSession):
                 status=code,
                 started_at=started_at,
                 duration_ms=spent,
-                note=one_line(err[-2000:].decode("utf-8", "replace"), 1000),
+                note=one_line(
+                    ("…" if len(err) > 2000 else "") + err[-2000:].decode("utf-8", "replace"), 1000
+                ),
             )
         )
         text = out.decode("utf-8", "replace")
