@@ -214,8 +214,9 @@ class RayPlace:
         return WorkerStart(config, context.trust, context.run_id, context.typed_judge, environ, self._shared)
 
     def _send(self, message: messages.FromEngine) -> None:
-        if self._process is not None and self._process.stdin is not None:
-            self._process.stdin.write(messages.frame(message))
+        pipe = self._process.stdin if self._process is not None else None
+        if pipe is not None and not pipe.is_closing():  # uvloop takes nothing for one that is closed
+            pipe.write(messages.frame(message))
 
     # Attempts
 
