@@ -201,6 +201,9 @@ class Cluster:
         self._asked = asyncio.StreamReader()
         self._tasks = [asyncio.ensure_future(self._answer())]
 
+    def is_closing(self) -> bool:
+        return self.returncode is not None
+
     def write(self, data: bytes) -> None:
         self._asked.feed_data(data)
 
