@@ -43,8 +43,8 @@ async def ended(alone: Alone, *outcomes: Outcome) -> None:
     run = alone.engine.live
     assert run is not None
     run.all_done([*outcomes])
+    await alone.until(lambda: not alone.runs.starting)  # only then it has been seen at all
     await alone.until(lambda: (seen := alone.state.find_run(run.info.id)) is None or not seen.active)
-    await alone.until(lambda: not alone.runs.starting)
 
 
 # -- a: all that is shown
