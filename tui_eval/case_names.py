@@ -205,7 +205,7 @@ class NamesSeen:
 FILLED_IN = re.compile(r"Row #\d+")
 """The description that promptfoo gives a test of a file that has none."""
 _HASHED = re.compile(r"vars-[0-9a-f]{8}")
-_REPEATED = re.compile(r"#\d+\Z")
+_REPEATED = re.compile(r"#\d+\Z", re.ASCII)
 _SECRET_VALUE = re.compile(rf"\[[^\[\]]*={MASK}[^\[\]]*\]")
 _VALUE = 80
 """Characters of a value that stands for a name."""
@@ -235,6 +235,11 @@ def number_of_test(case_id: str, suite: str, name: str) -> str:
     """Which of the tests of its suite with one name a case is of, as far as its id says it: `#2`; empty of the first."""
     found = _repeated(case_id.removeprefix(f"{suite}::").removeprefix(name))
     return found[0] if found else ""
+
+
+def without_number(case_id: str) -> str:
+    """An id without what tells it from that of a case before (`suites.identity`)."""
+    return _REPEATED.sub("", case_id)
 
 
 def _repeated(case_id: str) -> re.Match[str] | None:
@@ -270,7 +275,7 @@ def _number(cases: Sequence[Case], numbers: Sequence[int], tests: list[str]) -> 
         for number in here:
             name = cases[number].case_id
             if _repeated(name):
-                name = _REPEATED.sub("", name)
+                name = without_number(name)
             wanted[name] = wanted.get(name, 0) + 1
             if (at := before + wanted[name]) > 1:
                 tests[number] = f"{tests[number]}#{at}"

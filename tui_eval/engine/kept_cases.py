@@ -11,6 +11,7 @@ from typing import Any
 
 import msgspec
 
+from tui_eval.case_names import without_number
 from tui_eval.engine.plan import Job
 from tui_eval.formats import format_of
 from tui_eval.guard.secrets import MASK, Masker
@@ -18,7 +19,6 @@ from tui_eval.model import Case
 from tui_eval.store.encoding import encode_json
 from tui_eval.store.planned_cases import held
 from tui_eval.store.schema import StoredCase
-from tui_eval.suites import identity
 
 _AT_ONCE = 256
 """Cases that are looked through together."""
@@ -104,7 +104,7 @@ def of_today(recorded: Iterable[Case | StoredCase], today: Iterable[Case]) -> di
 
 
 def _without_number(case_id: str) -> str:
-    return identity.without_number(case_id) if MASK in case_id else case_id
+    return without_number(case_id) if MASK in case_id else case_id
 
 
 def is_masked(case: Case) -> bool:

@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
+from tui_eval.case_names import without_number
 from tui_eval.engine.selection import SelectionError
 from tui_eval.formats import format_of
 from tui_eval.model import Case
@@ -49,7 +50,7 @@ def read_shard(text: str) -> Shard:
 def shard_key(case: Case) -> str:
     """What of a case decides on its shard: its id without its column (its provider and prompt, its
     connection), so that columns that are compared stay together. Repeated cases stay with the first of them."""
-    name = identity.without_number(case.case_id)
+    name = without_number(case.case_id)
     if in_columns(case):
         return _without_column(name, case.column or case.agent or "agent", case.prompt)
     if case.connection is not None:

@@ -7,11 +7,11 @@ nothing hangs on which column ran last.
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeVar
 
+from tui_eval.case_names import without_number
 from tui_eval.guard.secrets import MASK
 from tui_eval.model import Case
 from tui_eval.model_ids import names_model
@@ -47,11 +47,11 @@ def by_content(
     today: dict[str, list[Case]] = {}
     for case in cases:
         if MASK in case.case_id:
-            today.setdefault(_unnumbered(case.case_id), []).append(case)
+            today.setdefault(without_number(case.case_id), []).append(case)
     known: dict[str, list[CaseHistory]] = {}
     for case_id, results in found.items():
         if MASK in case_id:
-            known.setdefault(_unnumbered(case_id), []).extend(results)
+            known.setdefault(without_number(case_id), []).extend(results)
     own = dict(found)
     for name, those in today.items():
         results = sorted(known.get(name, ()), key=lambda one: (one.finished_at, one.run_id), reverse=True)
@@ -71,10 +71,6 @@ def by_content(
                 or (one.case_id == case.case_id and one.content_hash not in count and not moved)
             ]
     return own
-
-
-def _unnumbered(case_id: str) -> str:
-    return re.sub(r"#\d+\Z", "", case_id)
 
 
 def column_of(result: CaseHistory) -> Column:

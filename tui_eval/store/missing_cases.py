@@ -4,13 +4,13 @@ counts or lists cases says that they are missing. And the files that could not b
 from __future__ import annotations
 
 import contextlib
-import re
 import sqlite3
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
+from tui_eval.case_names import without_number
 from tui_eval.guard.spelling import some_of
 from tui_eval.guard.text import clip, visible
 from tui_eval.model import Case, Problem
@@ -97,11 +97,8 @@ class _Suite:
 
 def _ending(case_id: str) -> str:
     """What an id ends with behind its suite and its test: provider and prompt (`suites.identity`)."""
-    parts = _REPEATED.sub("", case_id).split("::")
+    parts = without_number(case_id).split("::")
     return "::".join(parts[max(2, len(parts) - 2) :])
-
-
-_REPEATED = re.compile(r"#\d+\Z", re.ASCII)
 
 
 def _of_all(rows: Sequence[StoredCase], suites: Mapping[str, _Suite]) -> _Counts:

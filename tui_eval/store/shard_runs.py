@@ -16,8 +16,19 @@ from tui_eval.store.schema import RunInfo
 
 KEY = "shard"
 """Under which it stands in a run's provenance."""
+MERGED = "merged"
+"""Under which a run's provenance has the runs that it was merged of."""
+GAP = "merged_gap"
+"""Under which it has the words of its note that say what it lacks."""
+ASKED = "asked"
+"""Under which a results file's provenance has what the run was asked with."""
 _NAMED = 4
 """Runs that a run was merged of, that are named."""
+_NAME = re.compile(r"(\d{1,9})/(\d{1,9})", re.ASCII)
+_MOST = 10_000
+"""Shards that are looked through for those that are missing."""
+LOOKED_AT = "these are shards that are looked at: run it again where they run, or merge them (tui-eval merge) and run it there"
+"""Why nothing is added to a run that is only looked at."""
 
 
 def looked_at_home() -> Path:
@@ -28,14 +39,6 @@ def looked_at_home() -> Path:
 def is_looked_at(folder: Path) -> bool:
     """Whether a run's folder is that of shards which are only looked at: nothing can be added to it."""
     return looked_at_home() in folder.parents
-
-
-GAP = "merged_gap"
-"""The same of what it lacks, the words of its note that say it."""
-_NAME = re.compile(r"(\d{1,9})/(\d{1,9})", re.ASCII)
-_MOST = 10_000
-LOOKED_AT = "these are shards that are looked at: run it again where they run, or merge them (tui-eval merge) and run it there"
-"""Why nothing is added to such a run."""
 
 
 class PlannedShard(msgspec.Struct, omit_defaults=True):
@@ -86,10 +89,6 @@ def asked_of(options: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-ASKED = "asked"
-"""Under which it stands in a results file's provenance."""
-
-
 def asked_in(info: RunInfo) -> dict[str, Any] | None:
     """What a run was asked with (`asked_of`): also one that is known from a results file, where that says it (None: it
     does not)."""
@@ -109,10 +108,6 @@ def options_in(info: RunInfo) -> dict[str, Any]:
         for name, value in numbers.items()
         if isinstance(value, int | float) and not isinstance(value, bool)
     }
-
-
-MERGED = "merged"
-"""Under which a run's provenance has the runs that it was merged of."""
 
 
 def merged_of(provenance: Mapping[str, Any]) -> list[tuple[str, str]]:

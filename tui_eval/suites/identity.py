@@ -23,7 +23,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import re
 from collections.abc import Callable, Iterable, Mapping
 from operator import attrgetter
 from typing import Any
@@ -124,14 +123,6 @@ def case_id(
 def ending(provider: str, prompt: str | None) -> str:
     """The end of a promptfoo case's id: what it calls the provider and the prompt."""
     return f"::{_one_line(provider)}" + (f"::{_one_line(prompt)}" if prompt is not None else "")
-
-
-def without_number(case_id: str) -> str:
-    """An id without what tells it from that of a case before."""
-    return _REPEATED.sub("", case_id)
-
-
-_REPEATED = re.compile(r"#\d+\Z", re.ASCII)
 
 
 class Ids:

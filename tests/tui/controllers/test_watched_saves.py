@@ -299,15 +299,9 @@ WANTED = "def of(output):\n    return 'apples' in output\n"
 
 
 @asynccontextmanager
-async def prompts_on(root: Path):
-    """A suite of two prompts and two tests, of which one is judged by a script, that ran once."""
-    files = {
-        "promptfooconfig.yaml": PROMPTS,
-        "tui_eval.yaml": "{}",
-        "terse.txt": "{{q}}?",
-        "long.txt": "what of {{q}}?",
-    }
-    for name, text in (files | {"judge.py": JUDGE, "wanted.py": WANTED}).items():
+async def ran_once(root: Path, files: dict[str, str]):
+    """An app on a project of these files, whose cases have run, with the list of suites in front."""
+    for name, text in files.items():
         (root / name).write_text(text)
     client = EngineClient(root)
     try:
@@ -322,6 +316,19 @@ async def prompts_on(root: Path):
         with suppress(EngineError):
             await client.shutdown()
         await client.close()
+
+
+@asynccontextmanager
+async def prompts_on(root: Path):
+    """A suite of two prompts and two tests, of which one is judged by a script, that ran once."""
+    files = {
+        "promptfooconfig.yaml": PROMPTS,
+        "tui_eval.yaml": "{}",
+        "terse.txt": "{{q}}?",
+        "long.txt": "what of {{q}}?",
+    }
+    async with ran_once(root, files | {"judge.py": JUDGE, "wanted.py": WANTED}) as started:
+        yield started
 
 
 async def test_one_saved_prompt_is_asked_and_a_saved_script_judges_what_names_it(tmp_path: Path) -> None:
@@ -372,21 +379,8 @@ PROVIDER = (
 async def providers_on(root: Path):
     """A suite of two columns, labelled and by its id, that ran once."""
     files = {"promptfooconfig.yaml": PROVIDERS, "tui_eval.yaml": "{}", "one.py": PROVIDER, "two.py": PROVIDER}
-    for name, text in files.items():
-        (root / name).write_text(text)
-    client = EngineClient(root)
-    try:
-        async with running_app(root, engine=client, trust=True) as (app, pilot):
-            await until(lambda: app.state.rows and not app.state.loading, pilot)
-            await pilot.press("a")
-            await until(lambda: app.state.run is not None and not app.state.run.active, pilot)
-            await until(lambda: all(item.history for item in app.state.rows), pilot)
-            await pilot.press("U")
-            yield app, pilot
-    finally:
-        with suppress(EngineError):
-            await client.shutdown()
-        await client.close()
+    async with ran_once(root, files) as started:
+        yield started
 
 
 def answers(app: Any) -> list[list[bool]]:
