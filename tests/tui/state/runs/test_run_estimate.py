@@ -178,7 +178,7 @@ def ended(ref: int, case: int, seconds: float) -> AttemptRow:
         ({"slow": 61.0, "quick": 2.0}, 102.0, 60.0),
         ({"slow": 61.0}, 161.0, 1.0),
         ({"slow": 61.0}, 163.0, None),  # longer than ever before: nobody knows
-        ({"new": 0.0}, 101.4, 0.6),  # as its agent's others
+        ({"new": 0.0}, 101.4, None),  # 0.6, as its agent's others: no figure, and not `~0s left`
         ({"new": 0.0}, 103.0, None),
         ({"other": 0.0}, 101.1, None),  # nothing is known of its agent
         ({"other": 8.0}, 103.0, 6.0),

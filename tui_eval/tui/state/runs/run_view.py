@@ -296,7 +296,12 @@ class RunView:
     def seconds_left(self, now: float) -> float | None:
         """A guess from the pace so far, in what such attempts took before instead of in attempts (the slow ones may be
         those that wait), and never less than what any of them will probably still need. None before anything is done,
-        when nothing is left, and where it hangs on attempts that have taken longer already than any before them."""
+        when nothing is left, where it hangs on attempts that have taken longer already than any before them, and below a
+        second: `0s` beside what still runs reads as wrong."""
+        guess = self._seconds_left(now)
+        return guess if guess is not None and guess >= 1.0 else None
+
+    def _seconds_left(self, now: float) -> float | None:
         counts = self.counts
         if not counts.done or counts.done >= counts.total or not self.info.started_at:
             return None
