@@ -25,6 +25,7 @@ from tui_eval.engine.fingerprints import (
     MOST_FILES,
     Fingerprints,
     digest,
+    otherwise,
     without_secrets,
 )
 from tui_eval.engine.plan import Job, databases_of
@@ -145,10 +146,8 @@ def changed_since(
     agents = _mapping(provenance, "agents")
     for name, spec in {job.agent: job.spec for job in asked}.items():
         before = _mapping(agents, name)
-        now = marks.agent(spec) if spec is not None and before else {}
-        if now and now != before:
-            same = all(now[part] == before.get(part) for part in ("type", "config"))
-            found.append(f"agent {name} ({'its files' if same else 'its configuration'})")
+        if spec is not None and before and (what := otherwise(before, marks.agent(spec))):
+            found.append(f"agent {name} ({what})")
     for path, mark in _mapping(provenance, "files").items():
         if marks.of(marks.root / path) != mark:
             found.append(str(path))

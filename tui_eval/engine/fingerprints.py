@@ -205,6 +205,14 @@ class AgentsAsked:
         return digest([self._known[id(spec)], env]) if sent else self._known[id(spec)]
 
 
+def otherwise(before: Mapping[str, Any], now: Mapping[str, str]) -> str:
+    """What of an agent is another than `Fingerprints.agent` said before, for a person; empty: nothing."""
+    if now == before:
+        return ""
+    same = all(now.get(part) == before.get(part) for part in ("type", "config"))
+    return "its files" if same else "its configuration"
+
+
 def asks_otherwise(old: Case, new: Case) -> bool:
     """Whether what a case sends is another than it was, so that an answer of before proves nothing: not what is done
     with the answer, nor a variable that only assertions name. Whom it asks is `AgentsAsked`."""

@@ -229,6 +229,7 @@ def prepare(
         if not jobs:
             raise NothingToRun(_unchanged(of_all), problems)
     judged: list[Judged] = []
+    former = ""
     if request.continue_from is not None and request.continue_from.turn is None:
         from tui_eval.engine.after.judging_again import answers_beside, judged_by  # late, as below
 
@@ -257,14 +258,15 @@ def prepare(
         writer.update_info()
     references: list[list[int]] | None = None
     if judged:
-        from tui_eval.engine.after.judging_again import planned  # late, as below
+        from tui_eval.engine.after.judging_again import of_former_agents, planned  # late, as below
 
+        former = of_former_agents(judged, Fingerprints(config, trust))
         jobs, references = planned(writer, environment, judged)
     active = ActiveRun(config, request, jobs, environment, writer, problems, on_start, on_done)
     runner = active.runner
     active.tickets = runner.plan() if references is None else runner.tickets(references)
     runner.earlier = kept_beside(writer, stored, active.tickets)
-    active.note = _asked_with_it(added)
+    active.note = former or _asked_with_it(added)
     active.unseen = unlisted_data(jobs) if environment.answers is not None else ""
     writer.flush()  # who opens the run now sees what it will execute
     return active

@@ -190,6 +190,10 @@ class Suites(Protocol):
         nothing is wrong with them, or called with what the edit did."""
         ...
 
+    def before_running(self, run: Callable[[], Any]) -> Callable[[], Any]:
+        """What a key does that runs cases: first all is asked about that the suites would do and has no answer yet."""
+        ...
+
     def trusted_first(self, request: RunRequest, run: Callable[[], Any]) -> None:
         """Before it is run, ask what the agents that it names want beside what the suites do."""
         ...

@@ -78,6 +78,29 @@ def facts(one: CaseSummary) -> tuple[object, ...]:
     return one.outcome, one.passed, one.attempts, one.flaky, one.tokens, round(one.cost or 0.0, 9)
 
 
+@pytest.mark.parametrize("again", ["judge", "rescore"])
+async def test_that_answers_are_of_an_agent_which_is_another_by_now_is_said_and_kept(
+    project, again: str
+) -> None:
+    root = project(suite=PASSES, script=SCRIPT)
+    first = await run(root)
+
+    async def note() -> str:
+        folder = await judge(root, first) if again == "judge" else await rescored(first)
+        with closing(RunReader(folder)) as reader:
+            return reader.info().note
+
+    assert await note() == ""
+    (root / "agent.script.yaml").write_text(SCRIPT + "# edited\n")
+    assert await note() == (
+        "changed since these answers were given: agent helper (its files); run the cases to ask anew"
+    )
+    config = root / "tui_eval.yaml"
+    config.write_text(config.read_text().replace("type: scripted", "type: scripted, model: other"))
+    # A judgement of before it asked nobody: what counts is the run that did.
+    assert "agent helper (its configuration)" in await note()
+
+
 async def test_some_cases_of_a_run_are_judged_with_all_attempts_that_count(project) -> None:
     """What the app asks for when a suite is saved that it watches."""
     more = PASSES + "  - {name: two, input: hello, expected: {should_contain: ['hi']}}\n"

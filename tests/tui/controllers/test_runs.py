@@ -11,6 +11,7 @@ import pytest
 from tests.support.alone import Alone, FakeList, on_project
 from tests.support.live_run import SUITE, FakeEngine, LiveRun, project
 from tui_eval.engine.request import RequestCell, RunRequest
+from tui_eval.engine.service.client import RunStarted
 from tui_eval.model import Outcome
 from tui_eval.tui.controllers.front_run import waiting_step
 from tui_eval.tui.controllers.runs import MOST_ROWS
@@ -881,6 +882,21 @@ async def test_recorded_answers_of_several_cases_are_judged_again_as_one_run_bes
     ((folder, request),) = alone.engine.rescored
     assert folder == run.folder and request.case_ids == ids
     assert alone.said == "judging 2 recorded answers again" and not alone.engine.requests
+    alone.front_run.stop()
+
+
+async def test_what_the_engine_says_of_answers_that_are_judged_again_is_shown(tmp_path: Path) -> None:
+    class Says(FakeEngine):
+        async def rescore(self, folder, request):
+            started = await super().rescore(folder, request)
+            return RunStarted(started.run_id, started.folder, started.attempts, [], "bot is another by now")
+
+    alone = await on_project(tmp_path, "failed", "failed", engine=Says(tmp_path))
+    run = alone.state.run
+    assert run is not None
+    alone.runs.judge_again(run.folder, [row.case_id for row in run.cases.values()])
+    await alone.settle()
+    assert alone.said == "judging 2 recorded answers again; bot is another by now"
     alone.front_run.stop()
 
 

@@ -228,6 +228,49 @@ async def test_what_goes_on_in_the_session_that_typed_its_agents_has_them_still(
         assert app.services.engines.own.agents == ["bot.py:answer"]
 
 
+KEYED = "  keyed: {type: openai, base_url: 'http://127.0.0.1:9/v1', model: m, api_key: '${LAB_KEY}'}\n"
+
+
+async def test_what_the_agents_of_a_run_want_is_asked_before_it_goes_on(tmp_path, monkeypatch):
+    """It went on, its attempts ended as errors that need trust, and the question came after them."""
+    monkeypatch.setenv("LAB_KEY", "k")
+    root = project(tmp_path)
+    file = root / "tui_eval.yaml"
+    file.write_text(file.read_text() + KEYED)
+    run = LiveRun(root, NAMES, agent="keyed")
+    run.start(0)
+    run.writer.close()
+    async with running_app(root, engine=FakeEngine(root)) as (app, pilot):
+        await to_runs(app, pilot)
+        await sees(app, pilot, "interrupted")
+        await pilot.press("u")
+        await sees(app, pilot, "LAB_KEY", "Do you trust")
+        assert not app.services.engines.own.resumed
+        await pilot.press("o")
+        await until(lambda: app.services.engines.own.resumed, pilot)
+        ((folder, request),) = app.services.engines.own.resumed
+        assert folder == run.folder and ["LAB_KEY" in what for what in request.agreed] == [True]
+
+
+async def test_what_an_agent_wants_is_asked_before_a_case_is_stepped_through(tmp_path, monkeypatch):
+    monkeypatch.setenv("LAB_KEY", "k")
+    root = project(tmp_path)
+    file = root / "tui_eval.yaml"
+    file.write_text(file.read_text() + KEYED)
+    LiveRun(root, NAMES, options={"agents": ["keyed"]}, agent="keyed").all_done(["failed"] * 3)
+    async with running_app(root, engine=FakeEngine(root)) as (app, pilot):
+        await to_runs(app, pilot)
+        await pilot.press("enter")
+        await until(lambda: isinstance(app.screen, RunScreen) and app.screen.shown_entries(), pilot)
+        await pilot.press("G", "b")
+        await sees(app, pilot, "LAB_KEY", "Do you trust")
+        assert not app.services.engines.own.requests
+        await pilot.press("o")
+        await until(lambda: app.services.engines.own.requests, pilot)
+        (request,) = app.services.engines.own.requests
+        assert request.step and ["LAB_KEY" in what for what in request.agreed] == [True]
+
+
 @SIZES
 async def test_two_marked_runs_are_compared_and_transcripts_stand_side_by_side(tmp_path, size):
     root = project(tmp_path)

@@ -7,19 +7,21 @@ judgement names it (`AttemptRow.judges`): that one answer is never counted twice
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import closing, suppress
 from math import ceil
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 
+from tui_eval.engine.fingerprints import Fingerprints, otherwise
 from tui_eval.engine.kept_cases import KeptCases
 from tui_eval.engine.plan import Job
 from tui_eval.engine.request import Recorded
 from tui_eval.engine.run_context import RunContext
 from tui_eval.engine.selection import SelectionError
+from tui_eval.guard.spelling import some_of
 from tui_eval.model import Attempt, Case
 from tui_eval.store.index import Index
 from tui_eval.store.linked import Placed, answer_name, family, generations, replaced_by
@@ -29,17 +31,20 @@ from tui_eval.store.schema import AttemptRow, RunInfo, StoredCase
 from tui_eval.store.writer import PlannedCase, RunWriter
 
 _NO_RESULT = ("cancelled", "skipped")
+_NAMED = 3
+"""Of agents that changed, those that are named."""
 _CHAIN = 20  # judgements of judgements, as earlier versions made them
 
 
 class RecordedAnswer(NamedTuple):
     """A recorded answer: its name (`RUN/ATTEMPT`), the number of its attempt, what was first recorded, and the case as
-    it was then."""
+    it was then; what its run says its agents were, where that is known."""
 
     name: str
     number: int
     attempt: Attempt
     case: Case
+    asked: Mapping[str, Any]
 
 
 class AnsweredAttempt(NamedTuple):
@@ -193,21 +198,23 @@ def _answers(store: Store, placed: Iterable[tuple[Path, RunInfo, AttemptRow]]) -
             case = reader.case(row.case_ref)
         if attempt is None:
             continue
-        name, first, asked = _first(store, folder, info, row, attempt, case)
-        found.setdefault(name, RecordedAnswer(name, row.attempt, first, asked))
+        name, first, asked, given_in = _first(store, folder, info, row, attempt, case)
+        agents = given_in.provenance.get("agents") if given_in is not None else None
+        known = agents if isinstance(agents, dict) else {}
+        found.setdefault(name, RecordedAnswer(name, row.attempt, first, asked, known))
     return list(found.values())
 
 
 def _first(
     store: Store, folder: Path, info: RunInfo, row: AttemptRow, attempt: Attempt, case: Case
-) -> tuple[str, Attempt, Case]:
-    """An answer's name, what was first recorded of it, and the case that was asked; where that run is gone, what the
+) -> tuple[str, Attempt, Case, RunInfo | None]:
+    """An answer's name, what was first recorded of it, the case that was asked, and the run; where that is gone, what the
     judgement kept."""
     name = answer_name(folder.name, row.id)
     for _ in range(_CHAIN):
         judged = _judged(info, row)
         if judged is None:
-            break
+            return name, attempt, case, info
         name = judged
         run, _, number = judged.rpartition("/")
         folder = store.runs_folder / Path(run).name
@@ -222,7 +229,7 @@ def _first(
         if found is None or not rows or found.case_id != attempt.case_id:
             break
         attempt, row, case = found, rows[0], asked
-    return name, attempt, case
+    return name, attempt, case, None
 
 
 def _judged(info: RunInfo, row: AttemptRow) -> str | None:
@@ -254,6 +261,22 @@ def judged_by(jobs: Sequence[Job], answered: AnsweredAttempt, run: str) -> Judge
         job = msgspec.structs.replace(job, model=row.model)
     share = row.required / row.attempts if row.attempts else 1.0
     return Judged(job, ceil(round(share * len(answered.answers), 9)), answered.answers)
+
+
+def of_former_agents(judged: Iterable[Judged], marks: Fingerprints) -> str:
+    """That answers are of agents which are others by now, for a person; empty: of none that is known. Blocking: it reads
+    the agents' files."""
+    changed: dict[str, str] = {}
+    for job, _, answers in judged:
+        if job.spec is None or changed.get(job.agent):
+            continue
+        known = [one.asked[job.agent] for one in answers if isinstance(one.asked.get(job.agent), dict)]
+        now = marks.agent(job.spec) if known else {}
+        changed[job.agent] = next(filter(None, (otherwise(before, now) for before in known)), "")
+    named = [f"agent {name} ({what})" for name, what in changed.items() if what]
+    if not named:
+        return ""
+    return f"changed since these answers were given: {some_of(named, _NAMED)}; run the cases to ask anew"
 
 
 def planned(

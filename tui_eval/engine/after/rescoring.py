@@ -18,10 +18,12 @@ from tui_eval.engine.after.judging_again import (
     answers_of_run,
     judged_by,
     never_ran,
+    of_former_agents,
     planned,
 )
 from tui_eval.engine.after.resuming import root_of
 from tui_eval.engine.after.row_comparison import compares, test_mark
+from tui_eval.engine.fingerprints import Fingerprints
 from tui_eval.engine.kept_cases import of_today
 from tui_eval.engine.plan import Job, plan
 from tui_eval.engine.prepare import NothingToRun, check_judge, new_writer
@@ -109,9 +111,13 @@ def rescore(
     jobs, references = planned(writer, environment, judged)
     active = ActiveRun(config, request, jobs, environment, writer, problems, on_start, on_done)
     active.tickets = active.runner.tickets(references)
+    notes = [of_former_agents(judged, Fingerprints(config, trust))]
     if left := never_ran(folder):
         what = "attempt of it was" if left == 1 else "attempts of it were"
-        active.note = f"judges the answers of run {info.id} again; {left:,} {what} never run, and have none"
+        notes.insert(
+            0, f"judges the answers of run {info.id} again; {left:,} {what} never run, and have none"
+        )
+    active.note = "; ".join(filter(None, notes))
     writer.flush()
     return active
 

@@ -7,14 +7,11 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
 
 from tui_eval.engine.request import RequestCell, RunRequest
 from tui_eval.guard.spelling import some_of
-from tui_eval.store import case_state
-from tui_eval.store.case_state import Column
 from tui_eval.store.run_folders import Store
 from tui_eval.store.shard_runs import LOOKED_AT, is_looked_at
 from tui_eval.tui.controllers.failure_names import FailureNames
@@ -23,6 +20,7 @@ from tui_eval.tui.controllers.front_run import FrontRun, waiting_step
 from tui_eval.tui.controllers.places import PlaceController
 from tui_eval.tui.front import CaseListFront, Question
 from tui_eval.tui.handlers import Handler
+from tui_eval.tui.loaders.follower import columns_left
 from tui_eval.tui.services import Core, Suites
 from tui_eval.tui.state import run_requests
 from tui_eval.tui.state.app_state import CasePointer
@@ -317,8 +315,17 @@ class RunController:
         self._front_run.open(folder)
 
     def take_up(self, folder: Path) -> None:
-        """Go on with a run that was cut off, and show it."""
-        self._core.tasks.soon(self._take_up(folder), opens=True)
+        """Go on with a run that was cut off, and show it; what its agents want, whom no suite need name, is asked before."""
+
+        def ask(cells: list[RequestCell]) -> None:
+            asked = run_requests.gone_on_with(self.project, self.typed.get(folder.name, []))
+            asked.cells = cells
+            self._suites.trusted_first(
+                asked, lambda: self._core.tasks.soon(self._take_up(folder), opens=True)
+            )
+
+        look = partial(self._core.tasks.thread, partial(columns_left, folder), ask, name="trust", opens=True)
+        self._suites.before_running(look)()
 
     async def _take_up(self, folder: Path) -> None:
         typed, run = self.typed.get(folder.name, []), self.state.find_run(folder.name)
@@ -452,7 +459,7 @@ class RunController:
                 row
                 for row in rows
                 if row.case_id not in asked
-                or not run_requests.meet(self._asked_in(row, request), asked[row.case_id])
+                or not run_requests.meet(run_requests.asked_in(self.state, row, request), asked[row.case_id])
             ]
 
         for one in self._sent if self.starting else ():
@@ -484,12 +491,6 @@ class RunController:
 
         first = asked()
         self._places.ask(first.question, first.answers, answer, first.details, renewed=asked)
-
-    def _asked_in(self, entry: CaseRow, request: RunRequest) -> Iterable[tuple[str, str]]:
-        """The columns, agent and model, in which a request asks a row's case."""
-        if request.cells is not None:
-            return [(cell.agent, cell.model or "") for cell in self._cells(entry)]
-        return product(request.agents or [""], request.models or [""])
 
     def _unless_dear(self, entries: Sequence[CaseRow], request: RunRequest, send: Callable[[], Any]) -> None:
         """Send it; once, ask before, where history says that it will cost much."""
@@ -542,7 +543,7 @@ class RunController:
             raise _NotNow("no such case here")
         if row is not None:  # beside those there are: in their column, whatever was chosen last
             pointer = CasePointer(row.case_id, row.agent, row.model, pointer.run_id)
-        case, cell = run_requests.RunAsked(pointer.case_id, suite), self.cell(pointer)
+        case, cell = run_requests.RunAsked(pointer.case_id, suite), run_requests.cell(self.state, pointer)
         column = (cell.agent, cell.model or "") if cell is not None else ("", "")
         for one in self._sent if self.starting else ():
             if run_requests.meet([column], one.columns.get(pointer.case_id, ())):
@@ -560,22 +561,6 @@ class RunController:
             return _OneMore(case, cell, run, 1 + (last.attempts if last else 0))
         return _OneMore(case, cell)
 
-    def cell(self, pointer: CasePointer) -> RequestCell | None:
-        """The column that a pointer means; None where it names no agent."""
-        if not pointer.agent:
-            return None
-        state = self.state
-        item, group = state.by_id.get(pointer.case_id), state.group
-        column = Column(pointer.agent, pointer.model or "")
-        past = [one for one in item.history if case_state.column_of(one) == column] if item else []
-        one = state.find_run(pointer.run_id)
-        in_front = group is not None and (one is None or group.find_run(one.info.id) is not None)
-        runs = group.runs if group is not None and in_front else [one] if one is not None else []
-        named = any(case_state.arguments(pointer.case_id, column, run.info.options) for run in runs)
-        return RequestCell(
-            pointer.case_id, pointer.agent, pointer.model, not named and case_state.is_own(past)
-        )
-
     def choice_for_one(self) -> RunChoice:
         """The last choice of agents, models and a place, for a single attempt."""
         return RunChoice(agents=self.choice.agents, models=self.choice.models, on=self.choice.on)
@@ -591,49 +576,13 @@ class RunController:
         own = pointer is not None and pointer.case_id == entries[0].case_id
         if pointer is not None and own and group.find_run(pointer.run_id) is None:
             return None  # the run in front may be the one that this is measured by: its answers stay
-        options = front.info.options
-        same = all(
-            not chosen or chosen == [str(name) for name in options.get(name) or []]
-            for name, chosen in (("agents", request.agents), ("models", request.models))
-        )
-        if any(self._asked_later(entry) for entry in entries):
-            return None  # what is run again, and stands before the person, is another run's
-        of_the_run = all(entry.key in group.cases for entry in entries)
-        if not same and not (of_the_run and len(entries) == 1):
-            return None
-        if request.cells is not None and not of_the_run:
-            wanted = [(cell.case_id, cell.agent, cell.model) for cell in request.cells]
-        else:
-            wanted = [(entry.case_id, None, None) for entry in entries]
-        return None if any(group.key(*column) is None for column in wanted) else front.info.id
-
-    def _asked_later(self, entry: CaseRow) -> bool:
-        """Whether the newest result of a row is of a run begun after the one in front, and not of that."""
-        group, item = self.state.group, self.state.by_id.get(entry.case_id)
-        last = item.last_of(entry.agent or None, entry.model or None) if item is not None else None
-        if group is None or last is None or group.find_run(entry.run_id) or group.find_run(last.run_id):
-            return False
-        key = group.key(entry.case_id, entry.agent or None, entry.model or None)
-        return key is not None and last.run_id > group.newest(key)[0].info.id
+        return run_requests.part_of_front(self.state, request, entries)
 
     def _columns(self, request: RunRequest, entries: Sequence[CaseRow]) -> None:
         """Where no one else was chosen, cases are asked of those who were asked before, each in its own
         columns."""
-        cells = [cell for entry in entries for cell in self._cells(entry)]
+        cells = [cell for entry in entries for cell in run_requests.cells_of(self.state, entry)]
         run_requests.in_columns(request, cells, self._front())
-
-    def _cells(self, entry: CaseRow) -> list[RequestCell]:
-        """The column that a row is of."""
-        one = entry.column
-        if one is not None:
-            return [RequestCell(entry.case_id, one.agent, one.model or None, one.own)]
-        if entry.key == entry.case_id:  # of the suites, which ask their own agent
-            return [RequestCell(entry.case_id, "", None, True)]
-        if entry.case_ref is None:
-            return []
-        # Of the run in front.
-        cell = self.cell(CasePointer(entry.case_id, entry.agent, entry.model or None, entry.run_id))
-        return [cell] if cell is not None else []
 
     def send(self, request: RunRequest, show: bool, said: str | None = None, *, aside: bool = False) -> None:
         """Ask the engine, then follow the run; `said` is shown instead of how many attempts that is. `aside`: it
@@ -704,7 +653,8 @@ class RunController:
         for problem in started.problems:
             self._notices.log("error", problem)
         self._front_run.follow(started.folder, aside=True)
-        self._notices.say(f"judging {started.attempts} recorded answer{'s' * (started.attempts != 1)} again")
+        words = f"judging {started.attempts} recorded answer{'s' * (started.attempts != 1)} again"
+        self._notices.say("; ".join(filter(None, [words, started.note])))
 
     def cancel(self, refs: list[int] | None, run_id: str | None = None) -> None:
         """Cancel attempts, or the whole run (in front, or of this id)."""
@@ -743,7 +693,12 @@ class RunController:
             if self._only_looked_at(request):
                 self._notices.say(LOOKED_AT)
                 return
-            self._core.tasks.soon(self._begin_step(request, pointer, entry.name), opens=True)
+
+            def go() -> None:
+                request.agreed = list(self.project.agreed)
+                self._core.tasks.soon(self._begin_step(request, pointer, entry.name), opens=True)
+
+            self._suites.trusted_first(request, go)
 
     def _stepped(self, pointer: CasePointer) -> str | None:
         """The run in which the case is being stepped through already."""
@@ -777,7 +732,9 @@ class RunController:
             model=pointer.model or "", run_id=pointer.run_id or "",
         )  # fmt: skip
         case = run_requests.RunAsked(pointer.case_id, item.suite)
-        request = run_requests.one_attempt(self.project, case, self.choice_for_one(), self.cell(pointer))
+        request = run_requests.one_attempt(
+            self.project, case, self.choice_for_one(), run_requests.cell(self.state, pointer)
+        )
         request.linked_to = self.belongs(request, [entry])
         return request, entry
 

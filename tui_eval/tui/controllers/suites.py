@@ -298,7 +298,7 @@ class SuiteController:
 
         self._looking = True
         # What cannot be found out is refused when it is wanted.
-        self._core.tasks.thread(look, found, lambda _: found([]), name="trust", queue="trust")
+        self._core.tasks.thread(look, found, lambda _: found([]), name="trust", opens=True, queue="trust")
 
     def _ask_first(self, run: Handler, wanted: Iterable[str] = ()) -> Any:
         answered = self.state.agreed | (self.declined - self._put_off)

@@ -27,6 +27,7 @@ from tui_eval.tui.controllers.runs import RunController
 from tui_eval.tui.controllers.suites import SuiteController
 from tui_eval.tui.handlers import Handler
 from tui_eval.tui.services import Core
+from tui_eval.tui.state import run_requests
 from tui_eval.tui.state.app_state import CaseItem, CasePointer
 from tui_eval.tui.state.case_agent import all_files_of_agent, files_of_agent
 from tui_eval.tui.state.lists.case_entry import CaseRow
@@ -433,7 +434,7 @@ class WatchController:
         made = self._runs.one_attempt(pointer)
         if made is not None:
             if made[0].cells and not self._one_column:
-                others = map(self._runs.cell, self._recorded.other_columns(pointer))
+                others = (run_requests.cell(self.state, one) for one in self._recorded.other_columns(pointer))
                 made[0].cells = [*made[0].cells, *(cell for cell in others if cell is not None)]
             self._runs.send(made[0], show=False, said="")
 

@@ -19,6 +19,7 @@ from typing import Protocol
 import msgspec
 
 from tui_eval.causes import NEEDS_TRUST
+from tui_eval.engine.request import RequestCell
 from tui_eval.model import Evidence, Verdict, decoded
 from tui_eval.store.linked import counting_folders
 from tui_eval.store.reader import RunReader
@@ -221,6 +222,14 @@ def trust_wanted(folder: Path, refs: Sequence[int]) -> list[str]:
                     if piece.code == NEEDS_TRUST:
                         found[piece.text] = None
     return list(found)
+
+
+def columns_left(folder: Path) -> list[RequestCell]:
+    """The columns in which a run's cases have not all been answered, by what its record says. Blocks."""
+    with suppress(StoreError, OSError), closing(RunReader(folder)) as reader:
+        left = {row.case_ref for row in reader.attempts() if row.state != "done"}
+        return [RequestCell(one.case_id, one.agent, one.model) for one in reader.cases() if one.id in left]
+    return []  # that it cannot be read is said by whoever goes on with it
 
 
 class _Rests(msgspec.Struct):

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
+from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -17,7 +18,7 @@ from tui_eval.engine.request import Recorded, RequestCell, RunRequest
 from tui_eval.guard.text import REPLACEMENT, storable_text
 from tui_eval.store import case_state
 from tui_eval.store.case_state import Column
-from tui_eval.tui.state.app_state import CaseItem
+from tui_eval.tui.state.app_state import AppState, CaseItem, CasePointer
 from tui_eval.tui.state.lists.case_entry import CaseRow
 from tui_eval.tui.state.runs.run_view import RunView
 
@@ -214,6 +215,75 @@ def gone_on_with(project: Project, typed: Sequence[str], on: str = "") -> RunReq
     what another's record says is not (`engine.after.resuming`). `on` is the place that was chosen since."""
     agreed = list(project.agreed)
     return RunRequest(trust=project.trusted, agreed=agreed, agents=list(typed), on=_on(on))
+
+
+# -- the columns that cases are asked in
+
+
+def cell(state: AppState, pointer: CasePointer) -> RequestCell | None:
+    """The column that a pointer means; None where it names no agent."""
+    if not pointer.agent:
+        return None
+    item, group = state.by_id.get(pointer.case_id), state.group
+    column = Column(pointer.agent, pointer.model or "")
+    past = [one for one in item.history if case_state.column_of(one) == column] if item else []
+    one = state.find_run(pointer.run_id)
+    in_front = group is not None and (one is None or group.find_run(one.info.id) is not None)
+    runs = group.runs if group is not None and in_front else [one] if one is not None else []
+    named = any(case_state.arguments(pointer.case_id, column, run.info.options) for run in runs)
+    return RequestCell(pointer.case_id, pointer.agent, pointer.model, not named and case_state.is_own(past))
+
+
+def cells_of(state: AppState, entry: CaseRow) -> list[RequestCell]:
+    """The column that a row is of."""
+    one = entry.column
+    if one is not None:
+        return [RequestCell(entry.case_id, one.agent, one.model or None, one.own)]
+    if entry.key == entry.case_id:  # of the suites, which ask their own agent
+        return [RequestCell(entry.case_id, "", None, True)]
+    if entry.case_ref is None:
+        return []
+    # Of the run in front.
+    of_run = cell(state, CasePointer(entry.case_id, entry.agent, entry.model or None, entry.run_id))
+    return [of_run] if of_run is not None else []
+
+
+def asked_in(state: AppState, entry: CaseRow, request: RunRequest) -> Iterable[tuple[str, str]]:
+    """The columns, agent and model, in which a request asks a row's case."""
+    if request.cells is not None:
+        return [(cell.agent, cell.model or "") for cell in cells_of(state, entry)]
+    return product(request.agents or [""], request.models or [""])
+
+
+def part_of_front(state: AppState, request: RunRequest, entries: Sequence[CaseRow]) -> str | None:
+    """The run in front, where these cases are some of its and would be asked of the same agents."""
+    group, front = state.group, state.run
+    if group is None or front is None or len(entries) >= len(group.cases):
+        return None
+    same = all(
+        not chosen or chosen == [str(name) for name in front.info.options.get(name) or []]
+        for name, chosen in (("agents", request.agents), ("models", request.models))
+    )
+    if any(_asked_later(state, entry) for entry in entries):
+        return None  # what is run again, and stands before the person, is another run's
+    of_the_run = all(entry.key in group.cases for entry in entries)
+    if not same and not (of_the_run and len(entries) == 1):
+        return None
+    if request.cells is not None and not of_the_run:
+        wanted = [(cell.case_id, cell.agent, cell.model) for cell in request.cells]
+    else:
+        wanted = [(entry.case_id, None, None) for entry in entries]
+    return None if any(group.key(*column) is None for column in wanted) else front.info.id
+
+
+def _asked_later(state: AppState, entry: CaseRow) -> bool:
+    """Whether the newest result of a row is of a run begun after the one in front, and not of that."""
+    group, item = state.group, state.by_id.get(entry.case_id)
+    last = item.last_of(entry.agent or None, entry.model or None) if item is not None else None
+    if group is None or last is None or group.find_run(entry.run_id) or group.find_run(last.run_id):
+        return False
+    key = group.key(entry.case_id, entry.agent or None, entry.model or None)
+    return key is not None and last.run_id > group.newest(key)[0].info.id
 
 
 # -- what is at work already
