@@ -78,11 +78,17 @@ def in_any_column(case_id: str, agent: str) -> str:
     return before + after if mark and "::" in before and after[:1] in ("", ":", "#") else case_id
 
 
-def variant_of(case: Case, agent: str | None = None) -> str:
+def variant_of(case: Case, agent: str | None = None, *, named: bool = False) -> str:
     """What tells a case from others of its name in its suite; the provider's part only where it was run with
-    that provider (`--agent` replaces all of them)."""
-    own = case.column_name if agent in (None, "", case.agent) else ""
+    that provider (`--agent` replaces all of them: then it is `named`, and may be the one that the test has of its own)."""
+    own = case.column_name if agent in (None, "", case.agent) and not (named and case.column) else ""
     return f"{own} {case.variant}".strip()
+
+
+def variant_beside(case: Case) -> str:
+    """As `variant_of`, where the agent's name stands beside it: the column's too only of a case that has an agent of its
+    own there, which its columns share."""
+    return variant_of(case) if case.column else case.variant
 
 
 def shared_variant(one: str, other: str) -> str:

@@ -264,3 +264,52 @@ def test_a_model_that_a_variable_names_is_asked_priced_and_named(
         assert "needs trust: read the environment variable MODEL" in refused.out and len(server.requests) == 3
     Path("tui_eval.yaml").write_text("suites: [{path: '**', model: '${MODEL}'}]\n")
     assert "suites.0.model: variables are not filled in here" in cli("check", ".").out
+
+
+OWN_PROVIDER = """\
+prompts: ["Say {{word}}"]
+providers: [{id: echo, label: left}, {id: echo, label: right}]
+tests:
+  - {description: plain, vars: {word: hello}, assert: [{type: contains, value: hello, metric: m}]}
+  - {description: own, vars: {word: bye}, provider: echo, assert: [{type: contains, value: hello, metric: m}]}
+"""
+
+
+def columns_in(path: Path) -> tuple[list[str], list[tuple[str, float]]]:
+    """The names of a results file's cases in its table, and its columns with their scores."""
+    results = json.loads(path.read_text("utf-8"))
+    return [row["name"] for row in results["results"]], [
+        (row["agent"], row["score"]) for row in results["metrics"]
+    ]
+
+
+def test_an_agent_that_is_named_is_one_column_also_where_a_test_has_it_of_its_own(
+    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """That test stood in the column that the agent had replaced."""
+    (tmp_path / "promptfooconfig.yaml").write_text(OWN_PROVIDER, "utf-8")
+    monkeypatch.chdir(tmp_path)
+    told = cli("run", ".", "-o", "own.json")
+    assert "own [left]" in told.out and "own [right]" in told.out
+    assert columns_in(tmp_path / "own.json")[1] == [("left", 1.0), ("right", 1.0)]
+    told = cli("run", ".", "--agent", "echo", "-o", "named.json")
+    assert "left" not in told.out.replace("::own::left", "")
+    one_column = [("echo", 1.0)]
+    assert columns_in(tmp_path / "named.json")[1] == one_column
+    # Judged again, and run again, it stays there.
+    cli("rescore", "-o", "judged.json")
+    assert columns_in(tmp_path / "judged.json")[1] == one_column
+    told = cli("run", ".", "--failed", "-o", "failed.json")
+    assert columns_in(tmp_path / "failed.json")[1] == [("echo", 0.0), ("right", 0.0)]
+    assert "own [left]" not in told.out and "own [right]" in told.out
+
+
+def test_no_two_lines_are_alike_where_a_test_has_its_own_provider_in_several_columns(
+    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "promptfooconfig.yaml").write_text(OWN_PROVIDER, "utf-8")
+    monkeypatch.chdir(tmp_path)
+    wanted = ["own · left  [echo]", "own · right  [echo]", "plain  [left]", "plain  [right]"]
+    assert sorted(line.strip() for line in cli("list", ".").out.splitlines() if "[" in line) == wanted
+    told = cli("run", ".").err
+    assert "own · left [echo]" in told and "own · right [echo]" in told and "plain [left]" in told

@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from tui_eval.case_names import called, full_name, which_tests
+from tui_eval.case_names import called, full_name, variant_beside, which_tests
 from tui_eval.commands.output import (
     EXIT_NOTHING,
     EXIT_OK,
@@ -75,7 +75,7 @@ def list_cases(
             idle = asserts_nothing(case)
             extra += "  (asserts nothing)" if idle else ""
             nothing += idle
-            line = hide.text(f"  {full_name(name, case.variant)}{agent}{extra}")
+            line = hide.text(f"  {full_name(name, variant_beside(case))}{agent}{extra}")
             say(visible(line, newlines=False))
         total = f"{counted(len(cases), 'case')} in {counted(len({case.suite for case in cases}), 'suite')}"
         say(f"{total}, {nothing} {'assert' if nothing > 1 else 'asserts'} nothing" if nothing else total)

@@ -8,7 +8,15 @@ import time
 from collections.abc import Sequence
 
 from tui_eval import causes
-from tui_eval.case_names import called, full_name, is_unnamed, names_by_values, suites_apart, which_tests
+from tui_eval.case_names import (
+    called,
+    full_name,
+    is_unnamed,
+    names_by_values,
+    suites_apart,
+    variant_beside,
+    which_tests,
+)
 from tui_eval.commands.output import say, warn
 from tui_eval.engine.kept_cases import KeptCases
 from tui_eval.engine.plan import Job
@@ -66,7 +74,7 @@ class Progress:
             every
         )  # names that a secret alone tells apart are told apart otherwise
         names = called(cases, which_tests(cases))
-        shown = [(name, case.variant, case.suite) for case, name in zip(cases, names, strict=True)]
+        shown = [(name, variant_beside(case), case.suite) for case, name in zip(cases, names, strict=True)]
         ids = [case.case_id for case in cases]
         self._names = dict(zip(ids, names, strict=True))
         self._beside = dict(zip(ids, suites_apart(shown), strict=True))
@@ -95,7 +103,7 @@ class Progress:
                 names_by_values([case])[0] if is_unnamed(case) else case.name
             )
             suite = self._beside.get(case.case_id) or self._beside.get(case.suite, "")
-            name = visible(full_name(own, f"{case.variant} {suite}".strip()), newlines=False)
+            name = visible(full_name(own, f"{variant_beside(case)} {suite}".strip()), newlines=False)
             seconds = (attempt.duration_ms or 0) / 1000
             which += " cached" if attempt.cached else ""
             who = f"{job.agent} · {job.model}" if job.agent in self._several and job.model else job.agent

@@ -194,6 +194,7 @@ def plan(
             found = _of_cells(cells.get(case.case_id, []), jobs_of(own), typed, config, resolved, jobs_of)
         else:
             found = jobs_of([(spec, "") for spec in typed] or own, request.models)
+            found = [*map(_in_named_column, found)] if typed else found
             if history is not None and not format_of(case.format).compares_outputs(case):
                 past = history.get(case.case_id, ())
                 found = [job for job in found if runs_again(past, Column(job.agent, job.model or ""))]
@@ -234,8 +235,18 @@ def _of_cells(
                 # Who else was asked in its place would hide that this column is still red.
                 gone = jobs_of([(None, _gone(cell.agent))], [cell.model])
                 jobs = [msgspec.structs.replace(job, agent=cell.agent) for job in gone]
+        jobs = jobs if cell.own else [*map(_in_named_column, jobs)]
         found.update(((job.agent, job.model or ""), job) for job in jobs or own)
     return list(found.values()) or own
+
+
+def _in_named_column(job: Job) -> Job:
+    """The job in the column of who was named to be asked, which may be the very provider that its test has of its own
+    (promptfoo): then, too, it stands in that column as the others do, and not in the one that this replaces."""
+    case = job.case
+    if not case.column:
+        return job
+    return msgspec.structs.replace(job, held=msgspec.structs.replace(case, agent=case.column, column=""))
 
 
 def _column_models(models: Sequence[str | None], spec: AgentSpec | None) -> list[str | None]:
@@ -273,7 +284,7 @@ def named_agent(
     return resolved[key][0]
 
 
-def _refused(case: Case) -> str:
+def refused(case: Case) -> str:
     """Why nothing of the case is sent, as the format's own tool sends nothing."""
     return next((str(problem) for problem in case.problems if problem.tool == "refuses"), "")
 
@@ -305,7 +316,7 @@ def _job(
         comparison=_comparison(case, rule, config, compat),
         database=database,
         judge=request.judge or (rule.judge if rule else None),
-        problem=problem or _refused(case),
+        problem=problem or refused(case),
         first_attempt=request.first_attempt,
         deadline_all=deadline_all,
     )

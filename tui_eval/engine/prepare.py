@@ -211,7 +211,12 @@ def prepare(
             planned_shard.asked = shard_runs.asked_of(environment.masker.value(msgspec.to_builtins(request)))
         if hooked:
             cases, settings = with_hooks(cases, settings, environment)
-        jobs = plan(cases, config, request, latest, settings, chosen=chooses, trust=trust)
+        planned_as = request
+        if request.continue_from is not None and request.continue_from.turn is None and request.cells:
+            # Whoever answered then, and not whom the suite names by now.
+            cells = [msgspec.structs.replace(cell, own=False) for cell in request.cells]
+            planned_as = msgspec.structs.replace(request, cells=cells)
+        jobs = plan(cases, config, planned_as, latest, settings, chosen=chooses, trust=trust)
         if hooked:
             mark_failed(jobs, environment)
     except NothingLeft as error:

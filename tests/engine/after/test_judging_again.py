@@ -13,7 +13,9 @@ import duckdb
 import msgspec
 import pytest
 
+from tui_eval.assertions.judge_input import Reports
 from tui_eval.engine.after.rescoring import rescore
+from tui_eval.engine.attempt.attempt_judging import seen_in
 from tui_eval.engine.prepare import prepare
 from tui_eval.engine.request import Recorded, RequestCell, RunRequest
 from tui_eval.engine.run_context import RunContext
@@ -99,6 +101,35 @@ async def test_that_answers_are_of_an_agent_which_is_another_by_now_is_said_and_
     config.write_text(config.read_text().replace("type: scripted", "type: scripted, model: other"))
     # A judgement of before it asked nobody: what counts is the run that did.
     assert "agent helper (its configuration)" in await note()
+
+
+@pytest.mark.parametrize("again", ["judge", "rescore"])
+@pytest.mark.parametrize("named", ["helper", "other"])
+async def test_answers_of_an_agent_that_is_configured_no_more_are_judged(
+    project, again: str, named: str
+) -> None:
+    """Nobody is asked: it was an error, as if somebody had to be."""
+    root = project(suite=PASSES, script=SCRIPT)
+    first = await run(root)
+    (root / "tui_eval.yaml").write_text("agents:\n  other: {type: echo}\n")
+    (root / "suite.yaml").write_text(FAILS.replace("agent: helper", f"agent: {named}"))
+    cells = [RequestCell("suite.yaml::one", "helper", None, True)]
+    if again == "judge":
+        judged = await run(root, linked_to=first.name, continue_from=Recorded(first.name, 1), cells=cells)
+    else:
+        judged = await rescored(first)
+    assert [(row.outcome, row.judges) for row in rows_of(judged)] == [("failed", f"{first.name}/1")]
+    with closing(RunReader(judged)) as reader:
+        assert "agent helper (no longer configured)" in reader.info().note
+        assert [row.agent for row in reader.cases()] == ["helper"]
+
+
+async def test_what_an_agent_that_is_gone_did_not_report_it_may_never_report(project) -> None:
+    """What is missing would count as 0, or as false, and could pass."""
+    (answer,) = attempts_of(await run(project(suite=PASSES, script=SCRIPT)))
+    assert seen_in(answer) == Reports(tokens=True)
+    answer.replies[0].usage, answer.replies[0].metadata = None, {}
+    assert seen_in(answer) == Reports(metadata=True)
 
 
 async def test_some_cases_of_a_run_are_judged_with_all_attempts_that_count(project) -> None:

@@ -388,6 +388,24 @@ def answers(app: Any) -> list[list[bool]]:
     return [[bool(one.judges) for one in item.history] for item in app.state.rows]
 
 
+async def test_a_test_whose_own_provider_is_called_otherwise_is_asked_in_its_new_column(
+    tmp_path: Path,
+) -> None:
+    """Its answer was judged again under the name that is no more, and was an error."""
+    text = PROVIDERS.replace(
+        "vars: {q: apples}", 'provider: {id: "python:two.py", label: mine}, vars: {q: apples}'
+    )
+    files = {"promptfooconfig.yaml": text, "tui_eval.yaml": "{}", "one.py": PROVIDER, "two.py": PROVIDER}
+    async with ran_once(tmp_path, files) as (app, pilot):
+        assert [item.history[0].agent for item in app.state.rows] == ["mine", "mine"]
+        await watch_line(app, pilot, "promptfooconfig.yaml")
+        (tmp_path / "promptfooconfig.yaml").write_text(text.replace("label: mine", "label: yours"))
+        await until(lambda: answers(app) == [[False, False], [False, False]], pilot)
+        assert [(item.agent, item.history[0].agent, item.history[0].outcome) for item in app.state.rows] == [
+            ("yours", "yours", "passed")
+        ] * 2
+
+
 async def test_an_edited_provider_is_asked_anew_and_another_assertion_judged(tmp_path: Path) -> None:
     """Also what passed: its answer is that of somebody else by now."""
     suite = tmp_path / "promptfooconfig.yaml"

@@ -17,7 +17,7 @@ import msgspec
 
 from tui_eval.engine.fingerprints import Fingerprints, otherwise
 from tui_eval.engine.kept_cases import KeptCases
-from tui_eval.engine.plan import Job
+from tui_eval.engine.plan import Job, refused
 from tui_eval.engine.request import Recorded
 from tui_eval.engine.run_context import RunContext
 from tui_eval.engine.selection import SelectionError
@@ -244,7 +244,8 @@ def _judged(info: RunInfo, row: AttemptRow) -> str | None:
 
 
 def judged_by(jobs: Sequence[Job], answered: AnsweredAttempt, run: str) -> Judged:
-    """The job of the answers' own column, among those that today's files and configuration make of its case.
+    """The job of the answers' own column, among those that today's files and configuration make of its case. Who gave
+    them may be configured no more: nobody is asked.
 
     Raises:
         SelectionError: there is none.
@@ -257,8 +258,13 @@ def judged_by(jobs: Sequence[Job], answered: AnsweredAttempt, run: str) -> Judge
     if job is None:
         job = next((job for job in own if job.agent == row.agent), None)
         if job is None:
-            raise SelectionError(f"run {run}: its agent {row.agent} is no longer configured")
+            job = msgspec.structs.replace(own[0], agent=row.agent, spec=None)
         job = msgspec.structs.replace(job, model=row.model)
+    if job.spec is None:
+        job = msgspec.structs.replace(job, problem=refused(job.case))
+    if answered.case.column:  # it is judged in the column that it was answered in
+        column = {"agent": answered.case.agent, "column": answered.case.column}
+        job = msgspec.structs.replace(job, held=msgspec.structs.replace(job.case, **column))
     share = row.required / row.attempts if row.attempts else 1.0
     return Judged(job, ceil(round(share * len(answered.answers), 9)), answered.answers)
 
@@ -268,6 +274,8 @@ def of_former_agents(judged: Iterable[Judged], marks: Fingerprints) -> str:
     the agents' files."""
     changed: dict[str, str] = {}
     for job, _, answers in judged:
+        if job.spec is None:
+            changed[job.agent] = "no longer configured"
         if job.spec is None or changed.get(job.agent):
             continue
         known = [one.asked[job.agent] for one in answers if isinstance(one.asked.get(job.agent), dict)]

@@ -63,7 +63,7 @@ async def execute(
     cancelled = False
     failed: Exception | None = None
     try:
-        if job.problem or job.spec is None:
+        if job.problem or (job.spec is None and not job.judges_only):
             raise AttemptFailed(job.problem or "no agent", "no-agent")
         asked = None if job.judges_only else job.model
         for what in format_of(job.format).withheld(asked, environment.config):

@@ -22,7 +22,7 @@ from tui_eval.engine.attempt.turn_requests import Conversation
 from tui_eval.engine.plan import Job
 from tui_eval.engine.run_context import RunContext
 from tui_eval.guard.text import clip
-from tui_eval.model import Case, Compat, Evidence, Reply, Trace, Verdict
+from tui_eval.model import Attempt, Case, Compat, Evidence, Reply, Trace, Verdict
 
 _NEVER_VERIFY = frozenset(
     (
@@ -54,6 +54,18 @@ EVERYTHING = Reports(True, True, True, True, True, calls_in_metadata=True)
 def reports_of(flags: Capabilities) -> Reports:
     """What an agent can report, as the assertions want to know it."""
     return Reports(**{name: getattr(flags, name) for name in Reports.__struct_fields__})
+
+
+def seen_in(answer: Attempt) -> Reports:
+    """What an agent that is no longer configured reported of an answer: what is not there it may never report."""
+    replies = answer.replies
+    return Reports(
+        tokens=any(reply.usage is not None for reply in replies),
+        tools=any(entry.kind == "tool_call" for entry in answer.transcript),
+        metadata=any(reply.metadata is not None for reply in replies),
+        sly_data=any(reply.sly_data is not None for reply in replies),
+        structure=any(reply.structure is not None for reply in replies),
+    )
 
 
 async def judged(

@@ -26,6 +26,7 @@ from tui_eval.engine.attempt.attempt_judging import (
     judged,
     known_before,
     reports_of,
+    seen_in,
 )
 from tui_eval.engine.attempt.by_hand import ByHand
 from tui_eval.engine.attempt.collector import Collector
@@ -278,6 +279,8 @@ class Running:
         if case.provider_output not in (None, ""):
             self._recorded_output(conversation)
             return await self._judge(conversation, EVERYTHING)
+        if job.recorded is not None and job.judges_only and job.spec is None:
+            return await self._judge_again(job.recorded, conversation, seen_in(job.recorded))
         spec = spec_for(job, conversation.config, self.environment.config)
         if job.recorded is not None and job.judges_only:
             return await self._judge_again(job.recorded, conversation, self._reports(spec))

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 from textual.timer import Timer
 
-from tui_eval.case_names import full_name, variant_of
+from tui_eval.case_names import full_name
 from tui_eval.store.linked import replaced_by
 from tui_eval.tui.front import RunChanged
 from tui_eval.tui.loaders.case_loader import load, load_past, where_is
@@ -106,7 +106,7 @@ class CaseReader:
             self._runs_seen.add(state.run.info.id)
         item = state.by_id.get(pointer.case_id)
         case = item.case if item is not None else None
-        name = full_name(item.name, variant_of(case, pointer.agent)) if item and case else ""
+        name = full_name(item.name, item.variant(pointer.agent)) if item and case else ""
         last = item.last_of(pointer.agent, pointer.model) if item is not None else None
         self.content = foreseen(pointer, state.attempts_of(pointer), last, name)
 

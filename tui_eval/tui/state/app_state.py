@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
 
-from tui_eval.case_names import called, which_tests
+from tui_eval.case_names import called, variant_of, which_tests
 from tui_eval.config.project import Config
 from tui_eval.guard.text import clip
 from tui_eval.model import Case, Problem, Suite
@@ -60,6 +60,11 @@ class CaseItem:
     def as_written(self) -> Case | None:
         """The case as its file has it, secrets included: for what writes files or compares, not for the screen."""
         return self.with_secrets or self.case
+
+    def variant(self, agent: str | None) -> str:
+        """What tells it from others of its name, in the column of this agent."""
+        named = any(one.agent == agent and one.asked == "named" for one in self.history)
+        return variant_of(self.case, agent, named=named) if self.case is not None else ""
 
     @property
     def last(self) -> CaseHistory | None:

@@ -202,7 +202,9 @@ def after_save(
         elif old is not None and (fresh or item.suite in settings or item.case_id in saved.asked):
             for one in fresh if item.case_id in edited else newest:
                 agent = one.agent if named[case_state.column_of(one)] else ""
-                anew += [one] if old.agents(old.case, agent) != agents(case, agent) else []
+                # A label alone names another column: the answer stays with the one that it was given in.
+                other = not agent and old.case.agent != case.agent
+                anew += [one] if other or old.agents(old.case, agent) != agents(case, agent) else []
         everywhere = item.suite in whole or item.case_id in saved.judging
         anew += [
             one

@@ -169,13 +169,13 @@ def named_among(item: CaseItem | None, agent: str | None, items: Iterable[CaseIt
     suite with it where one of another suite is called the same."""
     if item is None or item.case is None:
         return None
-    name, variant = one_line(item.name), one_line(variant_of(item.case, agent))
+    name, variant = one_line(item.name), one_line(item.variant(agent))
     names: set[str] = set()
     alike = [(name, variant, item.suite)]
     for other in items:
         names.add(one_line(other.name))
         if other is not item and other.name == item.name and other.case is not None:
-            named = (variant_of(other.case, agent), variant_of(other.case))
+            named = (other.variant(agent), variant_of(other.case))
             alike += [(name, one_line(one), other.suite) for one in dict.fromkeys(named)]
     told = [f"{one} {end}".strip() for (_, one, _), end in zip(alike, suites_apart(alike), strict=True)]
     return RowName(name, told[0], apart_from(name, names), apart_from(told[0], told), KEPT_OF_NAME)

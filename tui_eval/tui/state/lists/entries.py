@@ -71,7 +71,7 @@ def entries_of(item: CaseItem, state: AppState) -> list[CaseRow]:
     entries = _in_columns(found, past) if found else [_blank(item, state)]
     if item.case is not None:
         for entry in entries:
-            entry.variant = f"{variant_of(item.case, entry.agent)} {entry.variant}".strip()
+            entry.variant = f"{item.variant(entry.agent)} {entry.variant}".strip()
     return entries
 
 
@@ -141,9 +141,14 @@ def run_entries(group: RunGroup, state: AppState) -> list[CaseRow]:
 
 def run_entry(group: RunGroup, key: str, state: AppState) -> CaseRow:
     """The entry of one case of the runs in front as it stands now."""
-    _, row = group.newest(key)
+    run, row = group.newest(key)
     item = state.by_id.get(row.case_id)
     case = item.case if item else None
+    named = bool(
+        case_state.arguments(row.case_id, Column(row.agent, row.model or ""), run.info.options)
+        if case is not None and case.column
+        else ()
+    )
     entry = CaseRow(
         key,
         row.case_id,
@@ -153,7 +158,7 @@ def run_entry(group: RunGroup, key: str, state: AppState) -> CaseRow:
         agent=row.agent,
         model=row.model or "",
         case=case,
-        variant=row.variant or (variant_of(case, row.agent) if case is not None else ""),
+        variant=row.variant or (variant_of(case, row.agent, named=named) if case is not None else ""),
         test=item.test if item is not None else which_test(row.case_id, row.suite, row.name),
     )
     _from_group(entry, group, key)
