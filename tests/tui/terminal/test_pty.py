@@ -67,6 +67,19 @@ def test_first_paint_then_silence_then_quit(terminal):
     assert app.wait() == 0 and restored(app)
 
 
+def test_what_is_painted_first_is_whole(terminal):
+    """Not a bar without its words, nor a list as wide as the screen, to be painted over by what belongs there."""
+    app = terminal(size=(120, 40))
+    app.until("refund is approved")
+    frame, words = app.output.index(b"\x1b[2;"), app.output.index(b"reading suites")
+    assert words < frame, app.output[:words]
+    top = app.output[:words]
+    assert b"\x1b[1;" in top and top.count(b"tui-eval") == 1
+    # The ground of the list and, as wide as it is in the end, that of the pane beside it.
+    second = app.output[frame : app.output.index(b"\x1b[3;", frame)]
+    assert len(re.findall(rb"\x1b\[48;2;[\d;]+m", second)) == 2, second
+
+
 @pytest.mark.parametrize(
     ("number", "code"), [(signal.SIGTERM, 143), (signal.SIGHUP, 129), (signal.SIGINT, 130)]
 )

@@ -147,8 +147,6 @@ class CaseScreen(Place, inherit_bindings=False):
         self._active = min(max(tab if isinstance(tab, int) else 0, 0), len(self._tabs) - 1)
         self._to_front()
         self.tab.set_class(bool(seen.get("zoomed")), "-zoomed")
-        # Textual's own breakpoints come with the first resize: a frame too late
-        self.set_class(self.app.size.width < WIDE, "-narrow")
         self.reader.foresee()
         self.show_head()
         self.tab.main.focus()

@@ -53,6 +53,15 @@ class Place(Screen[Any]):
         """What its keys do, by their ids, besides what its widgets and its own actions do."""
         return {}
 
+    def on_compose(self) -> None:
+        """The classes of its size, which Textual gives it with the first word of that: after the first frame."""
+        size = self.app.size
+        for length, points in (
+            (size.width, self.HORIZONTAL_BREAKPOINTS),
+            (size.height, self.VERTICAL_BREAKPOINTS),
+        ):
+            self.add_class(*self._get_breakpoint_classes(length, points or []))
+
     def focus_home(self) -> None:
         """Give the keys to what has them when nothing else is asked or looked at."""
 

@@ -38,6 +38,7 @@ class FactsBar(RowView, can_focus=False):
         self.styles.height = lines
         self._lines: list[Line] = [()] * lines
         self._made: Callable[[int], Sequence[Sequence[Part]]] | None = None
+        self._made_for = 0
 
     @property
     def row_count(self) -> int:
@@ -56,18 +57,28 @@ class FactsBar(RowView, can_focus=False):
 
     def relayout(self) -> None:
         """The width is another, or what is made of it."""
-        if self._made is not None and self.size.width:
-            self._show(self._made(self.size.width))
+        self._show(self._fitted())
+
+    def _fitted(self) -> Sequence[Sequence[Part]]:
+        self._made_for = self.size.width
+        return self._made(self._made_for) if self._made is not None and self._made_for else ()
 
     def _show(self, lines: Sequence[Sequence[Part]]) -> None:
         """What looks as before is not painted again."""
+        self.repaint(self._take(lines))
+
+    def _take(self, lines: Sequence[Sequence[Part]]) -> list[int]:
+        """Keep these; those that look different."""
         fresh = [line_of(Span(text, word) for word, text in parts) for parts in lines[: len(self._lines)]]
         changed = [y for y, line in enumerate(fresh) if line != self._lines[y]]
         self._lines[: len(fresh)] = fresh
-        self.repaint(changed)
+        return changed
 
     def row_line(self, row: int) -> Line:
-        """One line; a sign at its end where there is no room for all of it."""
+        """One line; a sign at its end where there is no room for all of it. A frame that comes before word of the width
+        is fitted to it too."""
+        if self._made is not None and self._made_for != self.size.width:
+            self._take(self._fitted())
         return fit(self._lines[row], self.text_width)
 
 

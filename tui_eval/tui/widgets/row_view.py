@@ -218,8 +218,11 @@ class RowView(ScrollView, can_focus=True, inherit_bindings=False):
 
     def on_resize(self, event: Resize) -> None:
         """Rows may depend on the width; the cursor stays in sight. One that comes back as wide as it was is not
-        made twice."""
-        self._painted.clear()
+        made twice; what was painted since has this size already."""
+        width, height = self.size
+        self._painted = {
+            y: strip for y, strip in self._painted.items() if y < height and strip.cell_length == width
+        }
         if self.text_width != self._laid_out_to:
             self._laid_out_to = self.text_width
             self.relayout()
