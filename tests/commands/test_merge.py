@@ -523,3 +523,43 @@ def test_connections_are_named_alike_in_a_run_and_in_its_results_file(cli: Cli, 
     said = cli("run", "one.hocon", "--agent", "helper", "-o", "one.json").out
     assert "http" in said and "connection=" not in said
     assert "connection=" not in cli("show", "one.json").out
+
+
+@pytest.mark.parametrize("kind", ["folders", "files", "exported"])
+def test_what_had_passed_and_is_in_a_missing_shard_is_no_success_also_of_a_suite_that_no_part_has(
+    cli: Cli, project: Path, kind: str
+) -> None:
+    """Its format and agent stood there as those of another suite's cases, and `compare` called it gone (0)."""
+    (project / "suite.yaml").write_text(
+        "agent: helper\ntest_cases:\n"
+        + "".join(f"  - {{name: c{n}, input: hello, expected: {{should_contain: [hi]}}}}\n" for n in range(3))
+    )
+    (project / "one.hocon").write_text(
+        'agent = other\ninteractions = [{text = hello, response = {text = {keywords = ["hi"]}}}]\n'
+    )
+    with open(project / "tui_eval.yaml", "a", encoding="utf-8") as config:
+        config.write("  other: {type: scripted, script: agent.script.yaml}\n")
+    assert cli("run", ".", "-o", "full.json").code == 0
+    full = Store(project).find("last").name
+    parts: list[object] = []
+    for number in range(1, 7):
+        if cli("run", ".", "--shard", f"{number}/6", "-o", f"r{number}.json").code == 5:
+            continue
+        folder = Store(project).find("last")
+        with closing(RunReader(folder)) as reader:
+            if any(case.format == "neuro_san" for case in reader.cases()):
+                assert {case.format for case in reader.cases()} == {"neuro_san"}, "choose other names"
+                continue
+        parts.append(f"r{number}.json" if kind == "files" else folder)
+    merged = cli("merge", *parts, "-o", "merged.json", "-o", "merged.junit.xml")
+    assert merged.code == 1 and "1 not run, 4 total" in merged.out
+    sides = ("full.json", "merged.json") if kind == "exported" else (full, "last")
+    compared = cli("compare", *sides)
+    assert compared.code == 1 and "not run: 1" in compared.out and "gone" not in compared.out
+    (row,) = json.loads((project / "merged.json").read_text())["not_run"]
+    if kind != "files":  # these name the cases of their own shard alone
+        assert row["suite"] == "one.hocon"
+        assert (row["format"], row["agent"]) == ("unknown", "")
+        named = [one for one in ElementTree.parse(project / "merged.junit.xml").iter("testcase")
+                 if "one.hocon" in one.get("classname", "") + one.get("name", "")]  # fmt: skip
+        assert len(named) == 1 and "helper" not in ElementTree.tostring(named[0], "unicode")

@@ -70,6 +70,18 @@ def test_a_case_that_passed_and_never_ran_in_the_second_run_is_not_gone_from_it(
     assert result.unknown == 1  # three had failed
 
 
+def test_what_the_second_lacks_without_a_name_or_an_agent_may_be_each_that_it_has_not() -> None:
+    before = [case("one", 1), case("two", 1, agent="b"), case("three", 1, agent="c")]
+    lacks = msgspec.structs.replace(case("two", 0), outcome=None)
+    for agent in ("", "unknown"):
+        after = [case("one", 1), msgspec.structs.replace(lacks, agent=agent)]
+        changes = {item.name: item.change for item in compare(before, after).cases}
+        assert changes == {"one": "unchanged", "two": "not run", "three": "gone"}
+    some = msgspec.structs.replace(lacks, case_id="shard 2::x", name="case 1 of 1 that no part has")
+    found = compare(before, [case("one", 1), some])
+    assert (found.count("not run"), found.unknown, found.count("gone")) == (2, 2, 0)
+
+
 def test_an_agent_against_another_is_joined_by_case() -> None:
     result = compare([case("x", 1, agent="old")], [case("x", 0, agent="new")])
     assert [item.change for item in result.cases] == ["regressed"]

@@ -13,7 +13,8 @@ from typing import Any, Literal, get_args
 import msgspec
 
 from tui_eval.case_names import in_any_column, shared_variant, told_apart
-from tui_eval.store.imported.results_entries import case_edited
+from tui_eval.store.imported.results_entries import UNNAMED, case_edited
+from tui_eval.store.missing_cases import is_numbered
 from tui_eval.store.summary import OF_TURNS, CaseSummary, per_known, wilson
 
 Change = Literal[
@@ -33,7 +34,7 @@ WORDS: dict[Change, str] = {
     "fixed": "passes now",
     "an error no more": "an error before, fails now",
     "flaky": "the same outcome, but passes only sometimes",
-    "not run": "in the second, too, but without an outcome there: it was not run to its end",
+    "not run": "in the second, too, but without an outcome there: it was not run to its end, or may be what that lacks",
     "new": "only in the second",
     "gone": "only in the first",
     "unchanged": "the same outcome",
@@ -208,9 +209,10 @@ def compare(before: Sequence[CaseSummary], after: Sequence[CaseSummary]) -> RunC
     where only one agent each is left, by case id alone (an agent against another), without the agent that an id says."""
     key_of = _joined_by(before, after)
     old, new = ({key_of(item): item for item in side if _ran(item)} for side in (before, after))
-    open_there = {key_of(item) for item in after if not _ran(item)}
+    waits = _waiting([item for item in after if not _ran(item)], key_of)
     cases = [
-        _change(old.get(key), new.get(key), waits=key in open_there) for key in dict.fromkeys([*new, *old])
+        _change(old.get(key), new.get(key), waits=key in old and waits(old[key]))
+        for key in dict.fromkeys([*new, *old])
     ]
     _tell_apart(cases)
     cases.sort(key=lambda case: (CHANGES.index(case.change), not case.only_the_answer, -_distance(case)))
@@ -225,6 +227,17 @@ def compare(before: Sequence[CaseSummary], after: Sequence[CaseSummary]) -> RunC
         rules_differ=_rules_differ(both),
         cached=(_cached(case.before for case in both), _cached(case.after for case in both)),
     )
+
+
+def _waiting(
+    items: Sequence[CaseSummary], key_of: Callable[[CaseSummary], tuple[str, ...]]
+) -> Callable[[CaseSummary], bool]:
+    """Whether a result of the other side has none on this one, where it was to have one: by what has not run here. Of what
+    a merged run lacks it may not know the agents, nor even which cases these are: then it may be each that it has not."""
+    keys = {key_of(item) for item in items}
+    of_anybody = {item.case_id for item in items if item.agent in ("", UNNAMED)}
+    any_of_them = any(is_numbered(item.name) for item in items)
+    return lambda item: any_of_them or key_of(item) in keys or item.case_id in of_anybody
 
 
 def _rules_differ(cases: Sequence[CaseChange]) -> str:

@@ -4,6 +4,7 @@ counts or lists cases says that they are missing. And the files that could not b
 from __future__ import annotations
 
 import contextlib
+import re
 import sqlite3
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -40,13 +41,21 @@ def is_only_named(case: StoredCase) -> bool:
     return case.content_hash.startswith(FROM_FILE)
 
 
+_NUMBERED = re.compile(r"case [\d,]+ of [\d,]+ that no part has", re.ASCII)
+
+
+def is_numbered(name: str) -> bool:
+    """Whether the name of a case stands for one of which only the number is known: it may be any."""
+    return _NUMBERED.fullmatch(name) is not None
+
+
 _Counts = dict[tuple[str, str | None], tuple[int, int]]
 """Attempts, and how many of them have to pass, by agent and model."""
 
 
 def missing_cases(whole: Whole) -> list[MissingCase]:
     """What no part has. Where the parts know its ids, in the columns in which the other cases of its suite were
-    asked; else as many as are missing, by their number."""
+    asked; of a suite that no part has nobody knows them, nor its format. Else as many as are missing, by their number."""
     in_columns: set[str] = set()
     for part in whole.parts:
         with contextlib.suppress(StoreError):
@@ -62,7 +71,9 @@ def missing_cases(whole: Whole) -> list[MissingCase]:
         found += _named(case_id, suites)
     numbers = ", ".join(map(str, whole.missing_shards))
     place = f"shard{'s' * (len(whole.missing_shards) > 1)} {numbers}" if numbers else "no shard"
-    kind, columns = (rows[0].format, _of_all(rows, suites)) if rows else (UNNAMED, _NOBODY)
+    kinds = {row.format for row in rows}
+    kind = kinds.pop() if len(kinds) == 1 else UNNAMED
+    columns = _of_all(rows, suites) if rows else _NOBODY
     for number in range(1, whole.missing - len(names) + 1):
         name = f"case {number} of {whole.missing:,} that no part has"
         case = Case(f"{place}::{name}", name, place, kind, content_hash=f"{FROM_FILE}missing")
@@ -90,7 +101,7 @@ class _Suite:
             self._by_ending.setdefault(ending, {})[column] = counts
 
     def of(self, case_id: str) -> _Counts:
-        """The columns of a case of it, or of a suite like it."""
+        """The columns of a case of it."""
         own = self._by_ending.get(_ending(case_id)) if self.in_columns else None
         return own or self.columns
 
@@ -102,12 +113,12 @@ def _ending(case_id: str) -> str:
 
 
 def _of_all(rows: Sequence[StoredCase], suites: Mapping[str, _Suite]) -> _Counts:
-    """The columns that a case of which only the number is known has, too: those that all suites were asked in. One where
-    these differ; those of one case where each column is a case of its own."""
+    """The columns that a case of which only the number is known has, too: those that all suites were asked in. Nobody
+    where these differ; those of one case where each column is a case of its own."""
     first, *others = suites.values()
     one = rows[0]
     if any(other.columns.keys() != first.columns.keys() for other in others):
-        return {(one.agent, one.model): (one.attempts, one.required)}
+        return {("", None): (one.attempts, one.required)}
     if any(suite.in_columns for suite in suites.values()):
         return {
             (row.agent, row.model): (row.attempts, row.required) for row in rows if row.case_id == one.case_id
@@ -117,18 +128,12 @@ def _of_all(rows: Sequence[StoredCase], suites: Mapping[str, _Suite]) -> _Counts
 
 def _named(case_id: str, suites: Mapping[str, _Suite]) -> list[MissingCase]:
     suite, _, rest = case_id.partition("::")
-    kind, in_columns, columns = UNNAMED, False, _NOBODY
+    kind, name, columns = UNNAMED, rest or case_id, _NOBODY
     if (own := suites.get(suite)) is not None:
-        kind, in_columns, columns = own.kind, own.in_columns, own.of(case_id)
-    elif suites:  # of no suite that is known: as in those of its kind, where all were asked of one
-        extension = suite.rpartition(".")[2]
-        like = [one for name, one in suites.items() if name.rpartition(".")[2] == extension]
-        like = like or list(suites.values())
-        kind, in_columns = like[0].kind, any(one.in_columns for one in like)
-        columns = {column: counts for one in like for column, counts in one.of(case_id).items()}
-        if len(columns) > 1:
-            columns = {("", None): next(iter(columns.values()))}
-    name = (rest.rsplit("::", 2)[0] if in_columns else rest) or case_id
+        kind, columns = own.kind, own.of(case_id)
+        name = (rest.rsplit("::", 2)[0] if own.in_columns else rest) or case_id
+    elif suites:  # of no suite that is known: nothing but how often others are asked
+        columns = {("", None): next(iter(next(iter(suites.values())).columns.values()))}
     case = Case(case_id, name, suite, kind, content_hash=f"{FROM_FILE}missing")
     return [MissingCase(case, *column, *counts) for column, counts in columns.items()]
 
