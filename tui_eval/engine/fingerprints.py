@@ -32,6 +32,8 @@ SCRIPTS = frozenset({"python", "javascript", "ruby", "command"})
 """Types of agents that are people's code, and see the whole test."""
 _FILE_LIMIT = 200  # files of one agent that are hashed; more are known by their size and time
 _SIZE_LIMIT = 16 * 1024 * 1024  # bytes of one of them; a larger one is known by its size and time
+_LOOKED_AT = 4096
+"""Characters of a text that may name files."""
 _CODE = frozenset({".py", ".js", ".cjs", ".mjs", ".ts", ".rb", ".sh"})
 _PREFIXED = re.compile(r"file://([^\s:*?\"<>|]+)")
 _WORD = re.compile(r"(?<![\w./-])[\w.-][\w./-]*\.\w{1,5}(?=$|[\s:])")
@@ -372,7 +374,8 @@ def _named(value: Any, base: Path, *, plain: bool) -> Iterator[Path]:
     if isinstance(value, list | tuple):
         for one in value:
             yield from _named(one, base, plain=plain)
-    elif isinstance(value, str) and len(value) < 4096:
+    elif isinstance(value, str) and (len(value) < _LOOKED_AT or value.startswith("file://")):
+        value = value[:_LOOKED_AT]  # what a generator made of a long config is called by it, after its file
         names = _PREFIXED.findall(value)
         if plain and not names:
             names = [value, *_WORD.findall(value)]

@@ -12,7 +12,7 @@ const MOST_PRINTED = 100_000;
 const MOST_WATCHED = 500;
 const JAVASCRIPT = /\.(?:[cm]?[jt]s|json)$/;
 const REFERENCE = /^__fn_(?:([\w$]+)_)?(?:(%5B.*%5D)_)?(\d+)$/;
-const LONGEST_CONFIG = 2_000; // characters of one that stands in the names of functions
+const LONGEST_NAMES = 4_000_000; // characters of a config in the names of all functions that are made with it
 
 const channel = new net.Socket({ fd: Number(process.argv[2]), readable: true, writable: true });
 const running = new AsyncLocalStorage();
@@ -115,9 +115,11 @@ async function valueOf(request) {
   const given = request.args.length > 0 ? encoded(JSON.stringify(request.args)) : '';
   const start = `${request.reference ?? request.file}:__fn_${maker}${given && `${given}_`}`;
   const result = plain(value, functions, start, new Set());
-  if (functions.length > 0 && (given.length > LONGEST_CONFIG || /[^\w$]/.test(maker))) {
-    const why = given.length > LONGEST_CONFIG ? 'made with so long a config' : `made by ${request.function}`;
-    throw new Error(`functions within what is ${why} cannot be called later; name them: file://FILE.js:NAME`);
+  const tooLong = given.length * functions.length > LONGEST_NAMES;
+  if (functions.length > 0 && (tooLong || /[^\w$]/.test(maker))) {
+    const config = `${functions.length} functions with a config of ${given.length} characters`;
+    const why = tooLong ? `${config} cannot be kept` : `functions within what ${request.function} makes cannot be called later`;
+    throw new Error(`${why}; name them: file://FILE.js:NAME`);
   }
   named.set(`${request.file}\n${request.function ?? ''}\n${given}`, functions);
   return result;

@@ -9,6 +9,7 @@ import pytest
 
 from tests.formats.promptfoo.run.test_runtime import run, suite
 from tui_eval.config.project import load
+from tui_eval.engine.fingerprints import verdict_files
 from tui_eval.formats import reading
 from tui_eval.guard.trust import Trust
 
@@ -54,10 +55,26 @@ async def test_functions_of_what_a_config_makes_are_made_with_it_again(tmp_path:
     assert not [one for attempt in found for one in attempt.verdicts if one.passed is None]
 
 
+async def test_a_long_config_is_as_good_and_stands_in_no_verdict(tmp_path: Path) -> None:
+    """Of more than 2,000 characters it was an error of the whole suite."""
+    tests = f"{{path: 'file://tests.js:make', config: {{words: [say], more: {'x' * 9000}}}}}"
+    root = suite(tmp_path, config(tests), tests_js=CONFIGURED)
+    (root / "tui_eval.yaml").write_text("")
+    ((one,), _) = await run(root)
+    verdicts = one.verdicts
+    assert [verdict.passed for verdict in verdicts] == [False, False]
+    assert verdicts[1].reason == "Custom function returned false\nfile://tests.js:__fn_make_…_1"
+    loaded = load([root])
+    (read,) = reading.load_all([root], loaded, Trust(True))
+    assert root / "tests.js" in verdict_files(read.cases[0], root, root), "its edits count for --changed"
+
+
 def test_functions_of_what_too_long_a_config_makes_are_said(tmp_path: Path) -> None:
-    many = f"{{path: 'file://tests.js:make', config: {{words: [{'x' * 3000}]}}}}"
+    words = ", ".join(["x"] * 500)
+    many = f"{{path: 'file://tests.js:make', config: {{words: [{words}], more: {'x' * 9000}}}}}"
     root = suite(tmp_path, config(many), tests_js=CONFIGURED)
     (root / "tui_eval.yaml").write_text("")
     (loaded,) = reading.load_all([root], load([root]), Trust(True))
     (problem,) = [problem for problem in loaded.problems if problem.level == "error"]
-    assert "functions within what is made with so long a config cannot be called later" in problem.message
+    assert "1000 functions with a config of" in problem.message
+    assert "cannot be kept; name them: file://FILE.js:NAME" in problem.message

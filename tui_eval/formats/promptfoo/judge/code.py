@@ -159,6 +159,8 @@ def _output_of(reply: Reply, evidence: JudgeInput) -> Any:
 
 
 _JS_SHAPE = "Custom function must return a boolean, number, or GradingResult object. Got type"
+_MADE_WITH = re.compile(r"(?s)^(file://.*:__fn_(?:[\w$]+_)?)%5B.*%5D(_\d+)$")
+"""A function that a generator made (`NodeHost.value_sync`): the config that it was made with stands in its name."""
 _PYTHON_SECONDS = 300.0
 
 
@@ -182,6 +184,8 @@ async def javascript(call: AssertionCall) -> Result:
             _add_raised_inline(failed.evidence or [], error, call.value)
             return failed
     shown = call.value if isinstance(call.value, str) and not call.from_script else call.assertion.value
+    if isinstance(shown, str):
+        shown = _MADE_WITH.sub(r"\1…\2", shown)
     if isinstance(value, bool | int | float):
         result = simple(call, value, "Custom function", shown)
         if value is False and not result.passed and not call.from_script:
