@@ -90,11 +90,14 @@ def wants(suites: Iterable[Suite], config: Config, trust: Trust) -> list[str]:
     return [what for what in found.all if not trust.covers(what)]
 
 
-def wants_of_agents(request: RunRequest, config: Config, trust: Trust) -> list[str]:
-    """As `wants`, for the agents that a request names, which may be none of a suite: chosen for it, or asked before."""
+def wants_of_request(request: RunRequest, config: Config, trust: Trust) -> list[str]:
+    """As `wants`, for what a request names beside suites: agents that may be none of theirs, chosen for it or asked before,
+    and a cluster that only the record of a run names."""
     if trust.granted:
         return []
     found = _Wants(config, trust)
+    if request.on_recorded and (cluster := place_wanted(request.on or "here")) is not None:
+        found.add(cluster)
     asked = [cell.agent for cell in request.cells or () if cell.agent and cell.agent not in request.agents]
     for find, names in ((agents.from_argument, request.agents), (agents.from_file, asked)):
         for name in dict.fromkeys(names):

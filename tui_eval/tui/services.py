@@ -195,7 +195,8 @@ class Suites(Protocol):
         ...
 
     def trusted_first(self, request: RunRequest, run: Callable[[], Any]) -> None:
-        """Before it is run, ask what the agents that it names want beside what the suites do."""
+        """Before it is run, ask what the agents that it names, and a cluster that a record names, want beside what the
+        suites do."""
         ...
 
     def first(self) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import pickle
 import shutil
@@ -282,12 +283,50 @@ async def test_attempts_that_begin_anew_since_their_worker_was_lost_are_told(
 
 
 @pytest.mark.parametrize(
+    ("error", "told"),
+    [
+        (ConnectionError("ray client connection timeout"), "went away while the connection to it was made"),
+        (json.JSONDecodeError("Expecting value", "", 0), "does not speak as Ray does"),
+    ],
+)
+def test_a_cluster_that_goes_away_while_the_connection_is_made_is_told_in_a_persons_words(
+    error: Exception, told: str
+) -> None:
+    """Ray's own came to the terminal."""
+
+    def fails() -> None:
+        raise error
+
+    with pytest.raises(NoCluster, match=f"10.0.0.4:6379 {told}") as failed:
+        ray_driver.attach("10.0.0.4:6379", fails)
+    assert str(error) not in str(failed.value)
+
+
+def test_a_server_of_a_cluster_that_was_too_slow_is_asked_once_more() -> None:
+    why = [ConnectionAbortedError("initialization failure"), ConnectionAbortedError("no such package")]
+
+    def slow() -> None:
+        if why:
+            raise why.pop(0)
+
+    with pytest.raises(ConnectionAbortedError, match="no such package"):
+        ray_driver.attach("ray://head:10001", slow)
+    ray_driver.attach("ray://head:10001", slow)
+
+
+@pytest.mark.parametrize(
     ("address", "nodes", "code", "told"),
     [
         ("10.0.0.4:6379", 2, 1, "the cluster at 10.0.0.4:6379 is gone"),
         ("", 1, 1, "Ray on this machine has ended"),
         ("10.0.0.4:6379", 2, -9, "the connection has ended (code -9)"),
-        ("10.0.0.4:6379", 0, 1, "there is no connection (code 1): Failed to connect to GCS within 60 s."),
+        (
+            "10.0.0.4:6379",
+            0,
+            1,
+            "there is no connection: the cluster at 10.0.0.4:6379 went away while it was made (code 1)",
+        ),
+        ("", 0, 1, "Ray has ended on this machine before there was a connection (code 1)"),
     ],
 )
 def test_a_connection_that_ends_is_told_in_a_persons_words(
@@ -300,6 +339,17 @@ def test_a_connection_that_ends_is_told_in_a_persons_words(
         "See https://docs.ray.io/en/master/ray-observability\n"
     )
     assert ray_place.why_ended(code, address, bool(nodes), log) == told
+    if not nodes:
+        with log.open("a") as more:
+            more.write(
+                "*** StackTrace Information ***\n/x/_raylet.so(+0x129) [0x7f] ray::RayLog::~RayLog()\n"
+            )
+        assert ray_place.why_ended(code, address, False, log) == told
+        log.write_text(
+            "Traceback (most recent call last):\n  File 'x'\nModuleNotFoundError: No module named 'ray'\n"
+        )
+        raised = "there is no connection: ModuleNotFoundError: No module named 'ray'"
+        assert ray_place.why_ended(code, address, False, log) == raised
 
 
 @pytest.mark.parametrize("on", ["ray:10", "here:2", "host:0", "ray://host:99999"])

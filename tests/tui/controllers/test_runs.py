@@ -368,10 +368,9 @@ async def test_cases_of_a_run_go_where_it_went_unless_the_dialog_says_otherwise(
 async def test_a_run_is_gone_on_with_where_it_went_unless_the_dialog_says_otherwise(
     tmp_path: Path, chosen: str, on: str, recorded: bool
 ) -> None:
-    alone = await on_project(tmp_path, "failed", "failed")
-    run = alone.state.run
-    assert run is not None
-    run.info.options["on"] = CLUSTER
+    alone = await on_project(tmp_path)
+    run = LiveRun(alone.root, [REFUND, GREETS], options={"on": CLUSTER})
+    run.start(0)
     alone.runs.choice = RunChoice(on=chosen)
     alone.runs.take_up(run.folder)
     await alone.settle()

@@ -338,6 +338,25 @@ async def test_before_a_run_all_is_asked_about_that_has_no_answer_yet(tmp_path: 
     assert not ran and sorted(one.alone.dialog.arguments[3]) == ["run a.py", "run b.py", "run c.py"]
 
 
+async def test_a_cluster_that_only_a_record_names_is_asked_about_before_anything_is_sent_to_it(
+    tmp_path: Path,
+) -> None:
+    """It was refused, with options of the command line."""
+    one, ran = Suites(tmp_path), []
+    await one.load()
+    typed = RunRequest(on="10.0.0.4:6379")
+    one.suites.trusted_first(typed, lambda: ran.append("typed"))
+    assert ran == ["typed"]
+    recorded = RunRequest(on="10.0.0.4:6379", on_recorded=True)
+    one.suites.trusted_first(recorded, lambda: ran.append("recorded"))
+    await one.alone.settle()
+    (asked,) = one.alone.dialog.arguments[3]
+    assert "cluster 10.0.0.4:6379" in asked and ran == ["typed"]
+    await one.alone.answer("once")
+    await one.alone.settle()
+    assert ran == ["typed", "recorded"] and asked in one.alone.state.agreed
+
+
 @pytest.mark.parametrize("named", ["chosen", "asked before"])
 async def test_what_an_agent_wants_that_no_suite_names_is_asked_before_it_is_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, named: str

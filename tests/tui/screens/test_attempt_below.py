@@ -91,6 +91,25 @@ async def test_runs_show_an_attempt_that_failed_and_one_key_hides_it(
         await until(lambda: " says failed" in screen_text(app), pilot)
 
 
+@pytest.mark.parametrize("place", ["U", "L"])
+@pytest.mark.parametrize(("height", "lines"), [(16, 4), (14, 4), (13, 0)])
+async def test_a_small_window_shows_a_few_lines_of_it_until_they_would_leave_no_list(
+    tmp_path: Path, place: str, height: int, lines: int
+) -> None:
+    """What is under the cursor is shown, and one key is not needed to see it."""
+    root = project(tmp_path)
+    folder = run_of_agents(root, {"a": ["failed", "failed", "failed"]})
+    async with running_app(root, (60, height), open_run=folder) as (app, pilot):
+        await until(lambda: app.state.run is not None and app.state.rows, pilot)
+        await pilot.press(place, "j", "j")
+        await until(lambda: not lines or "says" in screen_text(app), pilot)
+        pane, cases = app.screen.beside, app.screen.case_list
+        assert (pane.content_size.height if pane.is_on_screen else 0) == lines
+        assert cases.size.height >= 5
+        await pilot.press("V")
+        await until(lambda: app.screen.beside.content_size.height > lines, pilot)
+
+
 async def test_the_attempts_around_the_cursor_are_read_ahead(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

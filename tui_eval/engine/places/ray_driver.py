@@ -4,6 +4,7 @@ gives, and hands back what happens. It ends with the engine."""
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import shutil
 import socket
@@ -226,12 +227,30 @@ def _connected(asked: Connect, say: Callable[[ToEngine], None]) -> Any:
         own = {"_node_ip_address": "127.0.0.1", "include_dashboard": False, "object_store_memory": _STORE}
         patiently(lambda: ray.init(address="local", **own, **quiet), ray.shutdown)
     else:
+        attach(asked.address, lambda: ray.init(address=asked.address, **quiet))
+    return ray
+
+
+def attach(address: str, connect: Callable[[], Any]) -> None:
+    """Connect to a cluster that has answered at an address.
+
+    Raises:
+        NoCluster: it went away meanwhile, or is none.
+    """
+    try:
         try:
-            ray.init(address=asked.address, **quiet)
+            connect()
         except ConnectionAbortedError:  # the server that `ray://` starts for each client has 30 s, too
             traceback.print_exc()
-            ray.init(address=asked.address, **quiet)
-    return ray
+            connect()
+    except ConnectionAbortedError:
+        raise  # it says why, in the cluster's own words
+    except ConnectionError:
+        traceback.print_exc()
+        raise NoCluster(f"the cluster at {address} went away while the connection to it was made") from None
+    except json.JSONDecodeError:
+        traceback.print_exc()
+        raise NoCluster(f"what answers at {address} does not speak as Ray does") from None
 
 
 def patiently(start: Callable[[], Any], shutdown: Callable[[], Any]) -> None:

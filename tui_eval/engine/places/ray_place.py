@@ -57,7 +57,7 @@ _PATIENCE = 30.0
 """Seconds without a first worker after which that is said."""
 _LARGE = 1 << 20
 _FRAME = re.compile(rf"{FOLDER}/(\d+)-(?:expected|actual)\.parquet")
-_STAMP = re.compile(r"^\[[^\]]*\]\s*(?:\([^)]*\)\s*)?(?:[\w.]+:\d+:\s*)?")
+_RAISED = re.compile(r"[A-Za-z_][\w.]*(?:Error|Exception|Exit|Interrupt)\b")
 _TOLD = frozenset({"started", "limit", "turn", "retrying", "waits", "running_again", "progress", "live"})
 _OF_THE_MACHINE = frozenset(
     ("PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "TZ", "TMPDIR", "TEMP", "TMP", "PWD", "OLDPWD", "SHLVL", "_",
@@ -491,16 +491,20 @@ def why_ended(code: int, address: str, connected: bool, log: Path) -> str:
         return f"the connection has ended (code {code})"
     if connected:
         return f"the cluster at {address} is gone" if address else "Ray on this machine has ended"
-    return f"there is no connection (code {code}){_last_line(log)}"
+    if said := _raised(log):
+        return f"there is no connection: {said}"
+    if address:
+        return f"there is no connection: the cluster at {address} went away while it was made (code {code})"
+    return f"Ray has ended on this machine before there was a connection (code {code})"
 
 
-def _last_line(log: Path) -> str:
-    """What Ray wrote last, where it ended before it was connected; without when and where in its sources."""
+def _raised(log: Path) -> str:
+    """What Python raised where the process ended by that. Ray's own lines, and the frames of its crashes, tell a person
+    nothing."""
     with contextlib.suppress(OSError):
-        lines = [line.strip() for line in log.read_text("utf-8", "replace").splitlines() if line.strip()]
-        if lines:
-            said = _STAMP.sub("", lines[-1]).partition(" See https://")[0]
-            return f": {clip(said, 300)}"
+        lines = [line for line in log.read_text("utf-8", "replace").splitlines() if line.strip()]
+        if lines and _RAISED.match(lines[-1]):
+            return clip(lines[-1].partition(" See https://")[0], 300)
     return ""
 
 

@@ -10,6 +10,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
 
+import msgspec
+
 from tui_eval.engine.request import RequestCell, RunRequest
 from tui_eval.guard.spelling import some_of
 from tui_eval.store.run_folders import Store
@@ -20,7 +22,7 @@ from tui_eval.tui.controllers.front_run import FrontRun, waiting_step
 from tui_eval.tui.controllers.places import PlaceController
 from tui_eval.tui.front import CaseListFront, Question
 from tui_eval.tui.handlers import Handler
-from tui_eval.tui.loaders.follower import columns_left
+from tui_eval.tui.loaders.follower import left_of
 from tui_eval.tui.services import Core, Suites
 from tui_eval.tui.state import run_requests
 from tui_eval.tui.state.app_state import CasePointer
@@ -315,23 +317,25 @@ class RunController:
         self._front_run.open(folder)
 
     def take_up(self, folder: Path) -> None:
-        """Go on with a run that was cut off, and show it; what its agents want, whom no suite need name, is asked before."""
+        """Go on with a run that was cut off, and show it; what its agents and its cluster want, which no suite need name,
+        is asked before."""
 
-        def ask(cells: list[RequestCell]) -> None:
-            asked = run_requests.gone_on_with(self.project, self.typed.get(folder.name, []))
-            asked.cells = cells
+        def ask(left: tuple[dict[str, Any], list[RequestCell]]) -> None:
+            options, cells = left
             self._suites.trusted_first(
-                asked, lambda: self._core.tasks.soon(self._take_up(folder), opens=True)
+                msgspec.structs.replace(self._gone_on_with(folder, options), cells=cells),
+                lambda: self._core.tasks.soon(self._take_up(folder, options), opens=True),
             )
 
-        look = partial(self._core.tasks.thread, partial(columns_left, folder), ask, name="trust", opens=True)
+        look = partial(self._core.tasks.thread, partial(left_of, folder), ask, name="trust", opens=True)
         self._suites.before_running(look)()
 
-    async def _take_up(self, folder: Path) -> None:
-        typed, run = self.typed.get(folder.name, []), self.state.find_run(folder.name)
-        request = run_requests.gone_on_with(self.project, typed, self.choice.on)
-        if run is not None:
-            self._where_it_ran(request, self.known(folder.name, folder, run.info.options))
+    def _gone_on_with(self, folder: Path, options: dict[str, Any]) -> RunRequest:
+        request = run_requests.gone_on_with(self.project, self.typed.get(folder.name, []), self.choice.on)
+        return self._where_it_ran(request, self.known(folder.name, folder, options))
+
+    async def _take_up(self, folder: Path, options: dict[str, Any]) -> None:
+        request = self._gone_on_with(folder, options)
         started: Any = await self._core.engines.own.resume_run(folder, request)
         for problem in started.problems:
             self._notices.log("error", problem)

@@ -274,20 +274,20 @@ class SuiteController:
         return next((one for one in reversed(self._places.stack) if isinstance(one, Front)), None)
 
     def trusted_first(self, request: RunRequest, run: Handler) -> None:
-        """Before it is run, ask what the agents that it names want beside what the suites do; where that is put off,
-        nothing runs."""
+        """Before it is run, ask what the agents that it names, and a cluster that a record names, want beside what the
+        suites do; where that is put off, nothing runs."""
         state = self.state
         config, agreed = state.config, state.agreed
         only_judged = request.continue_from is not None and request.continue_from.turn is None
-        named = request.agents or any(cell.agent for cell in request.cells or ())
+        named = request.on_recorded or request.agents or any(cell.agent for cell in request.cells or ())
         if state.trusted or config is None or only_judged or not named:
             run()
             return
 
         def look() -> list[str]:
-            from tui_eval.engine.wants import wants_of_agents
+            from tui_eval.engine.wants import wants_of_request
 
-            return wants_of_agents(request, config, Trust(agreed=agreed))
+            return wants_of_request(request, config, Trust(agreed=agreed))
 
         def found(wanted: list[str]) -> None:
             self._looking = False

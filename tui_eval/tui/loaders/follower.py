@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 import msgspec
 
@@ -224,12 +224,13 @@ def trust_wanted(folder: Path, refs: Sequence[int]) -> list[str]:
     return list(found)
 
 
-def columns_left(folder: Path) -> list[RequestCell]:
-    """The columns in which a run's cases have not all been answered, by what its record says. Blocks."""
+def left_of(folder: Path) -> tuple[dict[str, Any], list[RequestCell]]:
+    """What a run was started with, and the columns in which its cases have not all been answered, by its record. Blocks."""
     with suppress(StoreError, OSError), closing(RunReader(folder)) as reader:
         left = {row.case_ref for row in reader.attempts() if row.state != "done"}
-        return [RequestCell(one.case_id, one.agent, one.model) for one in reader.cases() if one.id in left]
-    return []  # that it cannot be read is said by whoever goes on with it
+        cells = [RequestCell(one.case_id, one.agent, one.model) for one in reader.cases() if one.id in left]
+        return reader.info().options, cells
+    return {}, []  # that it cannot be read is said by whoever goes on with it
 
 
 class _Rests(msgspec.Struct):

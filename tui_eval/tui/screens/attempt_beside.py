@@ -297,8 +297,8 @@ class AttemptBeside:
         self._screen.beside.show(self._described(line))
 
 
-BREAKPOINTS = [(0, "-short"), (20, "-tall"), (30, "-roomy")]
-"""Lines of a screen from which on the pane is there, and is large."""
+BREAKPOINTS = [(0, "-short"), (14, "-low"), (20, "-tall"), (30, "-roomy")]
+"""Lines of a screen from which on the pane is there below a list with a few lines, below a table too, and is large."""
 REST = 0.12
 """Seconds the cursor rests before the pane follows it, so that a held key stays cheap."""
 

@@ -16,7 +16,7 @@ from tui_eval.store.notes import HumanNote
 from tui_eval.tui.handlers import Handler
 from tui_eval.tui.keys import KEYS, Key, bindings
 from tui_eval.tui.loaders.case_loader import Where, load, where_is
-from tui_eval.tui.screens.attempt_beside import WIDE, AttemptBeside
+from tui_eval.tui.screens.attempt_beside import BREAKPOINTS, WIDE, AttemptBeside
 from tui_eval.tui.screens.list_arrangement import ListArrangement
 from tui_eval.tui.screens.list_finder import ListFinder
 from tui_eval.tui.screens.place import Place, keys_of, labelled
@@ -57,7 +57,7 @@ class ListPlace(Place, inherit_bindings=False):
     BINDINGS = [*bindings("screen"), *OPENS]
     lists_cases = True
     HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (WIDE, "-wide")]
-    VERTICAL_BREAKPOINTS = [(0, "-short"), (20, "-tall")]
+    VERTICAL_BREAKPOINTS = BREAKPOINTS
 
     def __init__(self, source: CaseSource, *, floats: bool = False) -> None:
         """`source`: the cases listed; `floats`: see `ListArrangement`."""

@@ -100,6 +100,7 @@ class RunScreen(ListPlace, inherit_bindings=False):
     RunScreen.-wide.-zoomed CaseList { display: none; }
     RunScreen.-narrow .body { layout: vertical; }
     RunScreen.-narrow .right { height: 8; border-top: solid $surface-lighten-2; }
+    RunScreen.-narrow.-low .right { height: 5; }
     RunScreen.-narrow.-large .right { height: 70%; }
     RunScreen.-narrow.-short .right { display: none; }
     RunScreen.-narrow.-short.-large .right { display: block; }

@@ -90,6 +90,8 @@ class RunsScreen(Place, inherit_bindings=False):
     RunsScreen.-narrow .side { width: 100%; height: 8; }
     RunsScreen.-narrow AttemptPane { height: 1fr; }
     RunsScreen.-narrow .detail { display: none; }
+    RunsScreen.-narrow.-low .side { height: 5; }
+    RunsScreen.-narrow.-low AttemptPane { display: block; }
     RunsScreen.-narrow.-roomy .side { height: 40%; }
     RunsScreen.-narrow.-large .side { height: 70%; }
     RunsScreen.-narrow.-hidden .side, RunsScreen.-narrow.-short .side { display: none; }
@@ -98,8 +100,10 @@ class RunsScreen(Place, inherit_bindings=False):
     RunsScreen.-narrow.-hidden.-detail .side, RunsScreen.-narrow.-hidden.-plots .side { display: block; }
     RunsScreen.-narrow.-detail .list, RunsScreen.-plots .list { display: none; }
     RunsScreen.-narrow.-detail .side, RunsScreen.-plots .side { display: block; width: 100%; height: 1fr; }
+    RunsScreen.-narrow.-plots .side { height: 1fr; }
     RunsScreen.-narrow.-detail .detail, RunsScreen.-plots .detail { display: block; }
     RunsScreen.-narrow.-detail AttemptPane, RunsScreen.-plots AttemptPane { display: none; }
+    RunsScreen.-narrow.-plots AttemptPane { display: none; }
     """
 
     def __init__(self) -> None:

@@ -179,6 +179,7 @@ class SuitesScreen(ListPlace):
     SuitesScreen.-wide.-hidden CaseList { width: 100%; }
     SuitesScreen.-narrow .body { layout: vertical; }
     SuitesScreen.-narrow LinesPane { height: 8; border-top: solid $surface-lighten-2; }
+    SuitesScreen.-narrow.-low LinesPane { height: 5; }
     SuitesScreen.-narrow.-large LinesPane { height: 70%; }
     SuitesScreen.-narrow.-short LinesPane { display: none; }
     SuitesScreen.-narrow.-short.-large LinesPane { display: block; }

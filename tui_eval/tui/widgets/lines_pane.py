@@ -114,13 +114,13 @@ class LinesPane(RowView):
 
 class AttemptPane(LinesPane):
     """The attempt under the cursor below a table: more of it (`-large`), nothing (`-hidden`), nothing by itself on a
-    screen of few lines (`-short`)."""
+    screen of few lines (`-low`, `-short`): they are the table's."""
 
     SCOPED_CSS = False
     DEFAULT_CSS = """
     AttemptPane { height: 8; border-top: solid $surface-lighten-2; background: $surface; }
     .-roomy AttemptPane { height: 40%; }
-    .-short AttemptPane { display: none; }
+    .-low AttemptPane, .-short AttemptPane { display: none; }
     .-large AttemptPane { display: block; height: 70%; }
     .-hidden AttemptPane { display: none; }
     """
