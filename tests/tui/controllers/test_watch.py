@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+from dataclasses import replace as pointer_replace
 from pathlib import Path
 from typing import cast
 
@@ -31,7 +33,12 @@ class Watching:
         self.alone = alone
         recorded = RecordedController(alone.core, alone.places, alone.runs)
         self.watch = WatchController(
-            alone.core, alone.places, cast(SuiteController, alone.suites), alone.runs, recorded
+            alone.core,
+            alone.places,
+            cast(SuiteController, alone.suites),
+            alone.runs,
+            recorded,
+            alone.front_run,
         )
 
     async def press(self) -> None:
@@ -76,6 +83,14 @@ async def watching(tmp_path: Path):
     one = Watching(alone)
     yield one
     one.end()
+
+
+def never_ran(alone: Alone) -> None:
+    assert alone.state.run is not None
+    shutil.rmtree(alone.state.run.folder)
+    alone.state.run = alone.state.group = None
+    for item in alone.state.rows:
+        item.history = []
 
 
 def folder_line() -> TreeLine:
@@ -213,6 +228,47 @@ async def test_a_save_while_the_case_runs_waits_for_its_end(watching: Watching) 
     assert alone.suites.reloads == [["support.yaml"]]
 
 
+async def test_a_save_right_after_a_run_judges_its_answer_wherever_the_cursor_was(watching: Watching) -> None:
+    """That a run has ended is seen before its answers are read into the past of cases; and watching began on the
+    answer before."""
+    alone = watching.alone
+    before = alone.state.run
+    assert before is not None and alone.go_to(REFUND).run_id in (None, before.info.id)
+    await watching.press()
+    assert watching.watch.watched is not None
+    watching.watch.watched = pointer_replace(watching.watch.watched, run_id=before.info.id)
+    run = LiveRun(alone.root, [REFUND])
+    run.all_done(["failed"])
+    watching.edit(REFUND)
+    await watching.save(SUITE)
+    given = alone.request.continue_from
+    assert given is not None and given.run == str(run.folder) and given.turn is None
+
+
+async def test_a_save_right_after_a_run_below_the_line_judges_its_answers(watching: Watching) -> None:
+    alone = watching.alone
+    alone.list.line = folder_line()
+    await watching.press()
+    run = LiveRun(alone.root, [REFUND, GREETS])
+    run.start(0)
+    run.done(0, "failed", "no")
+    run.writer.flush()
+    alone.show_run(run.folder)
+    watching.edit(REFUND)
+    await watching.save(SUITE)  # the other is asked yet: nothing of this run can be judged
+    assert not alone.suites.reloads
+    assert alone.said == "saved: judged or run when what is watched has been run"
+    run.start(1)
+    run.done(1)
+    run.finish()
+    alone.show_run(run.folder)
+    alone.window.timers[0].ring()
+    await alone.settle()
+    alone.suites.then(EditedSuite())
+    await alone.settle()
+    assert [folder for folder, _ in alone.engine.rescored] == [run.folder]
+
+
 async def test_a_save_that_comes_after_watching_has_ended_does_nothing(watching: Watching) -> None:
     alone = watching.alone
     alone.go_to(REFUND)
@@ -292,9 +348,8 @@ async def test_a_saved_agent_runs_what_did_not_pass_below_the_line(watching: Wat
 
 async def test_where_all_passed_a_saved_agent_is_said_to_have_been_another(watching: Watching) -> None:
     alone = watching.alone
-    alone.state.run = alone.state.group = None
+    never_ran(alone)
     for item in alone.state.rows:
-        item.history = []
         alone.past(item.name, "passed")
     alone.list.line = folder_line()
     await watching.press()
@@ -330,9 +385,7 @@ async def test_a_saved_suite_judges_its_recorded_answers_below_the_line_as_one_r
 
 async def test_a_save_that_means_nothing_says_so(watching: Watching) -> None:
     alone = watching.alone
-    alone.state.run = alone.state.group = None
-    for item in alone.state.rows:
-        item.history = []
+    never_ran(alone)
     alone.list.line = folder_line()
     await watching.press()
     alone.suites.belongs = False

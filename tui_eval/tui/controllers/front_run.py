@@ -354,8 +354,10 @@ class FrontRun:
             work, ended, lambda error: self._notices.log("error", f"notify: {error}"), name="notify"
         )
 
-    def refresh_history(self, case_ids: list[str] | None = None) -> None:
-        """Read anew what became of these cases in all runs; None: of every case."""
+    def refresh_history(
+        self, case_ids: list[str] | None = None, then: Callable[[], Any] = lambda: None
+    ) -> None:
+        """Read anew what became of these cases in all runs (None: of every case), then do what needs to know."""
         root = self.state.root
         wanted = case_ids if case_ids is not None and len(case_ids) <= 500 else None
         self.history_read_at = time.monotonic()
@@ -375,6 +377,7 @@ class FrontRun:
             self.state.set_history(latest)
             self._put_away()
             self._places.post(SuitesChanged(wanted))
+            then()
 
         self._core.tasks.thread(read, take, name="history", queue="history")
 

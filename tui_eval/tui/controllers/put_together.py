@@ -55,7 +55,7 @@ class Controllers:
         self.other_engines = OtherEngines(core, self.front_run)
         self.runs = RunController(core, places, self.suites, self.front_run)
         recorded = RecordedController(core, places, self.runs)
-        self.watching = WatchController(core, places, self.suites, self.runs, recorded)
+        self.watching = WatchController(core, places, self.suites, self.runs, recorded, self.front_run)
         self.services = services = AppServices(
             **vars(core),
             ask=places.ask,

@@ -5,9 +5,12 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from textual.timer import Timer
 
 from tui_eval.config.project import Config, ConfigError, load
 from tui_eval.engine.agent_files import Imports
@@ -19,8 +22,9 @@ from tui_eval.store.case_state import Column
 from tui_eval.store.encoding import encode_json
 from tui_eval.store.imported.results_entries import FROM_FILE
 from tui_eval.store.reader import RunReader
-from tui_eval.store.run_folders import StoreError
+from tui_eval.store.run_folders import StoreError, is_alive
 from tui_eval.store.schema import CaseHistory
+from tui_eval.tui.controllers.front_run import FrontRun
 from tui_eval.tui.controllers.places import PlaceController
 from tui_eval.tui.controllers.recorded import RecordedController
 from tui_eval.tui.controllers.runs import RunController
@@ -66,9 +70,10 @@ class WatchController:
         suites: SuiteController,
         runs: RunController,
         recorded: RecordedController,
+        front_run: FrontRun,
     ) -> None:
         self._core, self._places, self._suites = core, places, suites
-        self._runs, self._recorded = runs, recorded
+        self._runs, self._recorded, self._front_run = runs, recorded, front_run
         self.state, self._notices = core.state, core.notices
         self.mode = ""
         """`judge` or `rerun` of one case, `all` of what is below a line, or empty."""
@@ -90,7 +95,9 @@ class WatchController:
         """Those that are to be asked anew, as they were when they were answered, with the runs of that."""
         self._followed: list[str] = []
         self._unread: set[str] = set()
-        """Files that were saved while what is watched was being run."""
+        """Files that were saved and have not been read since."""
+        self._waits: Timer | None = None
+        """Until what is watched has been run."""
         self._held: tuple[Any, list[CaseItem]] = (None, [])
 
         self._stale: dict[str, list[str]] = {}
@@ -239,15 +246,24 @@ class WatchController:
         if not files:
             self._notices.say("saved: nothing that is watched is otherwise than it was")
             return
-        waits = bool(self._unread)
         self._unread |= {*files}
-        if not waits:
+        if self._waits is None:
             self._when_free()
+        if self._waits is not None:
+            self._notices.say("saved: judged or run when what is watched has been run")
 
     def _when_free(self) -> None:
         """Read what was saved once nothing of what is watched is being run: all that was saved until then, at once."""
+        busy = self._busy()
+        self._waits = self._core.tasks.after(0.5, self._when_free) if busy else None
+        if not busy:  # that a run has ended is seen before its answers are part of the past
+            ids = [item.case_id for item in self._meant()]
+            self._front_run.refresh_history(ids, then=self._read_saved)
+
+    def _read_saved(self) -> None:
+        """The past is what it is now, but a run may have begun while it was read."""
         if self._busy():
-            self._core.tasks.after(0.5, self._when_free)
+            self._when_free()
             return
         files, self._unread = sorted(self._unread), set()
         items = self._meant()
@@ -278,17 +294,17 @@ class WatchController:
             then(EditedSuite())  # the agent's alone
 
     def _busy(self) -> bool:
-        """Whether what is watched is being run, or is about to be."""
+        """Whether what is watched is being run, or is about to be. Answers of many cases are judged together: not while
+        their run has others to ask, or its engine to let go of it."""
         if self._runs.starting:
             return True
         if self.watched is not None:
             return any(row.state != "done" for row in self._rows_of(self.watched))
         ids = {item.case_id for item in self._items(self.scope)} if self.scope is not None else set()
+        group = self.state.group
         return any(
-            row.state != "done" and run.cases[row.case_ref].case_id in ids
-            for run in self.state.active
-            for row in run.attempts.values()
-            if row.case_ref in run.cases
+            (run.active or is_alive(run.folder)) and any(case.case_id in ids for case in run.cases.values())
+            for run in (*(group.runs if group is not None else ()), *self.state.aside.runs)
         )
 
     def _meaning(
@@ -426,7 +442,9 @@ class WatchController:
         if self.mode == "judge" and rows:
             self._ask(rows)
         elif self.mode == "judge":
-            self._recorded.judge_again(pointer, "", one_column=self._one_column)
+            # Where the cursor was when watching began, the answers of then were looked at.
+            newest = replace(pointer, run_id=last.run_id if last is not None else None, attempt_ref=None)
+            self._recorded.judge_again(newest, "", one_column=self._one_column)
         else:
             self._suites.before_running(partial(self._run_again, pointer))()
 
