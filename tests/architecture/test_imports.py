@@ -45,6 +45,29 @@ def test_start_imports_nothing_heavy(module: str) -> None:
     assert not loaded & HEAVY
 
 
+FIRST_FRAME = ("tui_eval.commands.open_app", "tui_eval.tui.app", "tui_eval.tui.screens.suites_screen")
+"""What the app's first frame is made of."""
+AFTER_IT = (
+    "importlib.metadata",
+    "importlib.resources",
+    "tui_eval.store.gathering",
+    "tui_eval.tui.loaders.case_loader",
+    "tui_eval.tui.state.case.case_details",
+    "tui_eval.tui.state.case.transcript_view",
+    "tui_eval.tui.state.text.meaning",
+    "tui_eval.tui.widgets.text_pane",
+)
+"""What comes with the first attempt that is shown, with a crash, a page of help, a folder of shards."""
+
+
+def test_the_first_frame_waits_for_nothing_that_it_does_not_show() -> None:
+    code = f"import sys, {', '.join(FIRST_FRAME)}; print(*({set(AFTER_IT)!r} & sys.modules.keys()))"
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True
+    )
+    assert done.stdout == "\n"
+
+
 LATE = (
     "tui_eval.engine.after.failure_naming",
     "tui_eval.engine.after.resuming",

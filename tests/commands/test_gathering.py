@@ -15,9 +15,9 @@ import pytest
 from tests.commands.conftest import Cli
 from tui_eval.model import Attempt, Case
 from tui_eval.store import gathering
-from tui_eval.store.gathering import Gathering, holds_runs
+from tui_eval.store.gathering import Gathering
 from tui_eval.store.reader import RunReader
-from tui_eval.store.run_folders import Store, StoreError
+from tui_eval.store.run_folders import Store, StoreError, holds_runs
 from tui_eval.store.schema import RunInfo
 from tui_eval.store.writer import PlannedCase, RunWriter
 

@@ -15,7 +15,7 @@ from typing import Any
 
 from tui_eval.commands.output import CommandError
 from tui_eval.store.printed_commands import shell_line
-from tui_eval.store.run_folders import DATABASE, StoreError
+from tui_eval.store.run_folders import DATABASE, StoreError, holds_runs
 
 
 def open_app(paths: Sequence[str], *, config_file: str | None, trust: bool, local: bool) -> int:
@@ -46,11 +46,8 @@ def open_app(paths: Sequence[str], *, config_file: str | None, trust: bool, loca
 
         if is_results(Path(paths[0])):
             return _show(open_results(Path(paths[0])), config_file=config_file, trust=trust, local=local)
-    if len(paths) == 1 and Path(paths[0]).is_dir():
-        from tui_eval.store.gathering import holds_runs
-
-        if holds_runs(Path(paths[0])):
-            return _show_shards(Path(paths[0]), config_file, trust=trust, local=local)
+    if len(paths) == 1 and Path(paths[0]).is_dir() and holds_runs(Path(paths[0])):
+        return _show_shards(Path(paths[0]), config_file, trust=trust, local=local)
     if not _terminal():
         from tui_eval.commands.output import warn
         from tui_eval.commands.run_suites import run

@@ -48,7 +48,7 @@ from tui_eval.reports.export import ExportError, check_writable, export
 from tui_eval.store.missing_cases import is_only_named, unread_errors_of, unread_words_of
 from tui_eval.store.printed_commands import rescore_command, resume_command
 from tui_eval.store.reader import RunReader
-from tui_eval.store.run_folders import DATABASE, Store, StoreError
+from tui_eval.store.run_folders import DATABASE, Store, StoreError, holds_runs
 from tui_eval.store.schema import AttemptRow, RunInfo
 from tui_eval.store.shard_runs import LOOKED_AT, is_looked_at, mending, shard_words
 from tui_eval.store.summary import summarise
@@ -168,7 +168,7 @@ def find_run(reference: str) -> Path:
         return open_results(Path(reference))
     place = Path(reference)
     if reference not in ("", "last") and place.is_dir() and not (place / DATABASE).is_file():
-        from tui_eval.store.gathering import gathered, holds_runs
+        from tui_eval.store.gathering import gathered
         from tui_eval.store.merging import NO_RUN, runs_under
 
         own = place.resolve() == find_root([Path.cwd()])[0].resolve()

@@ -10,7 +10,6 @@ import platform
 import sys
 import traceback
 from contextlib import suppress
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from tui_eval.guard.text import clip, visible
@@ -74,6 +73,8 @@ def _shown(path: Path) -> str:
 
 
 def _version(package: str) -> str:
+    from importlib.metadata import PackageNotFoundError, version  # imported late: it reads mail headers
+
     try:
         return version(package)
     except PackageNotFoundError:

@@ -5,13 +5,16 @@ May not: hold code but for finding pages.
 
 from __future__ import annotations
 
-from importlib import resources
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from importlib.resources.abc import Traversable
 
 
 def pages() -> dict[str, str]:
     """Page name (file stem) to its title line."""
     found: dict[str, str] = {}
-    for entry in sorted(resources.files(__name__).iterdir(), key=lambda item: item.name):
+    for entry in sorted(_here().iterdir(), key=lambda item: item.name):
         if entry.name.endswith(".md"):
             first = entry.read_text(encoding="utf-8").partition("\n")[0]
             found[entry.name.removesuffix(".md")] = first.lstrip("# ")
@@ -24,7 +27,7 @@ def page(name: str) -> str:
     Raises:
         FileNotFoundError: there is no such page.
     """
-    text = (resources.files(__name__) / f"{name}.md").read_text(encoding="utf-8")
+    text = (_here() / f"{name}.md").read_text(encoding="utf-8")
     kept: list[str] = []
     for line in text.splitlines():
         if line.startswith("!["):
@@ -33,3 +36,9 @@ def page(name: str) -> str:
             continue
         kept.append(line)
     return "\n".join(kept) + "\n"
+
+
+def _here() -> Traversable:
+    from importlib import resources  # imported late: no page is read at the app's start
+
+    return resources.files(__name__)

@@ -5,14 +5,11 @@ from __future__ import annotations
 
 import atexit
 import contextlib
-import os
 import shutil
 import sqlite3
 import tempfile
 import threading
 import time
-from collections.abc import Iterator
-from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
@@ -33,9 +30,7 @@ SECONDS = 0.5
 """Between two looks at the shards."""
 _AGAIN_SECONDS = 2.0
 """After which a run that was left out is looked at again, where something else was written there."""
-_LOOKED_AT = 200
 _STATE = ".tui-eval"
-_REPORTS = frozenset({".json", ".jsonl", ".html", ".md", ".xml", ".csv", ".parquet", ".txt", ".log"})
 _AT_ONCE = 500  # columns
 _ROWS = (
     "INSERT OR REPLACE INTO attempts (id, case_ref, attempt, state, outcome, score, message, started_at, duration_ms,"
@@ -44,36 +39,6 @@ _ROWS = (
     f" judge_cost, judge_cached, judge_saved) VALUES ({','.join('?' * 30)})"
 )
 _Key = tuple[str, str, str | None]
-
-
-def holds_runs(folder: Path) -> bool:
-    """Whether a folder is one of runs (it, or the folders in it, have some), by a short look."""
-    found = any((one / DATABASE).is_file() for child in _folders(folder) for one in (child, *_folders(child)))
-    return found or _is_artifact(folder) or _holds_artifacts(folder)
-
-
-def _holds_artifacts(folder: Path) -> bool:
-    children = list(_folders(folder))
-    return bool(children) and all(map(_is_artifact, children))
-
-
-def _is_artifact(folder: Path) -> bool:
-    """Whether a folder holds a project's runs and files of results, and nothing else: what a CI keeps of a job."""
-    if not any((one / DATABASE).is_file() for one in _folders(folder / _STATE / "runs")):
-        return False
-    with contextlib.suppress(OSError), os.scandir(folder) as entries:
-        others = islice((one for one in entries if one.name != _STATE), _LOOKED_AT)
-        return all(one.is_file() and Path(one.name).suffix in _REPORTS for one in others)
-    return False
-
-
-def _folders(folder: Path) -> Iterator[Path]:
-    with contextlib.suppress(OSError), os.scandir(folder) as entries:
-        for number, one in enumerate(entries):
-            if number >= _LOOKED_AT:
-                return
-            if not one.name.startswith(".") and one.is_dir(follow_symlinks=False):
-                yield Path(one.path)
 
 
 class _Source:

@@ -12,6 +12,7 @@ import threading
 import time
 from collections.abc import Iterator
 from datetime import datetime, timedelta
+from itertools import islice
 from pathlib import Path
 
 from tui_eval.config.project import state_dir
@@ -26,6 +27,11 @@ _LOOKING_SECONDS = 5.0
 _SET_BACK_MS = 60_000
 SET_BACK_MOST = 2 * 86_400
 """Seconds by which a run may be ahead of the clock and still be thought to have been before it."""
+_STATE = ".tui-eval"
+_LOOKED_AT = 200
+"""Entries of a folder that are looked at for whether it is one of runs."""
+_REPORTS = frozenset({".json", ".jsonl", ".html", ".md", ".xml", ".csv", ".parquet", ".txt", ".log"})
+"""Endings of what a CI keeps beside a project's runs."""
 _ID = re.compile(r"\d{8}-\d{6}-\d{3}[0-9a-f]{2}")
 _id_lock = threading.Lock()
 _newest_id = [0]
@@ -325,3 +331,33 @@ def project_of_run(run: Path) -> Path | None:
     if len(parents) < 3 or parents[1].name != ".tui-eval" or parents[2].is_relative_to(cache_home()):
         return None
     return parents[2]
+
+
+def holds_runs(folder: Path) -> bool:
+    """Whether a folder is one of runs (it, or the folders in it, have some), by a short look."""
+    found = any((one / DATABASE).is_file() for child in _folders(folder) for one in (child, *_folders(child)))
+    return found or _is_artifact(folder) or _holds_artifacts(folder)
+
+
+def _holds_artifacts(folder: Path) -> bool:
+    children = list(_folders(folder))
+    return bool(children) and all(map(_is_artifact, children))
+
+
+def _is_artifact(folder: Path) -> bool:
+    """Whether a folder holds a project's runs and files of results, and nothing else: what a CI keeps of a job."""
+    if not any((one / DATABASE).is_file() for one in _folders(folder / _STATE / "runs")):
+        return False
+    with contextlib.suppress(OSError), os.scandir(folder) as entries:
+        others = islice((one for one in entries if one.name != _STATE), _LOOKED_AT)
+        return all(one.is_file() and Path(one.name).suffix in _REPORTS for one in others)
+    return False
+
+
+def _folders(folder: Path) -> Iterator[Path]:
+    with contextlib.suppress(OSError), os.scandir(folder) as entries:
+        for number, one in enumerate(entries):
+            if number >= _LOOKED_AT:
+                return
+            if not one.name.startswith(".") and one.is_dir(follow_symlinks=False):
+                yield Path(one.path)

@@ -10,8 +10,8 @@ import pytest
 from tests.support.app_host import running_app, screen_text, until
 from tests.support.live_run import project
 from tests.tui.screens.test_compare_screen import run_of_agents
+from tui_eval.tui.loaders import case_loader
 from tui_eval.tui.loaders.compare_loader import Half
-from tui_eval.tui.screens import attempt_beside
 from tui_eval.tui.screens.compare_screen import CompareScreen
 from tui_eval.tui.screens.grid import GridScreen
 from tui_eval.tui.screens.runs_screen import RunsScreen
@@ -115,13 +115,13 @@ async def test_the_attempts_around_the_cursor_are_read_ahead(
 ) -> None:
     """So that the key that goes to one paints it with the cursor."""
     read: list[str] = []
-    load = attempt_beside.load
+    load = case_loader.load
 
     def counted(where: Any) -> Any:
         read.append(where.pointer.case_id)
         return load(where)
 
-    monkeypatch.setattr(attempt_beside, "load", counted)
+    monkeypatch.setattr(case_loader, "load", counted)
     root = project(tmp_path)
     folder = run_of_agents(root, {"a": ["failed", "failed", "failed"]})
     async with running_app(root, (80, 24), open_run=folder) as (app, pilot):

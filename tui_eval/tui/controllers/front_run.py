@@ -33,8 +33,7 @@ from tui_eval.tui.services import Core, Window
 from tui_eval.tui.state.runs.run_estimate import took_before
 from tui_eval.tui.state.runs.run_facts import status_words, summary
 from tui_eval.tui.state.runs.run_group import RunGroup
-from tui_eval.tui.state.runs.run_view import RunView
-from tui_eval.tui.state.runs.step_view import WAITS
+from tui_eval.tui.state.runs.run_view import WAITS, RunView
 from tui_eval.tui.state.text.fitting import shorten
 from tui_eval.tui.watching import Watcher
 

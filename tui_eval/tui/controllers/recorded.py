@@ -131,7 +131,8 @@ class RecordedController:
 
     def read(self, pointer: CasePointer, take: Callable[[CaseContent], Any]) -> None:
         """Read the attempt that a pointer means (its last one where it names none) in a thread."""
-        from tui_eval.tui.loaders.case_loader import Where, load
+        from tui_eval.tui.loaders.case_loader import load
+        from tui_eval.tui.state.app_state import Where
 
         item = self.state.by_id.get(pointer.case_id)
         run_id = self._run_of(pointer)

@@ -5,59 +5,25 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import closing
-from dataclasses import dataclass
 from itertools import accumulate
 from pathlib import Path
 
-from tui_eval.model import Case, Verdict
+from tui_eval.model import Verdict
 from tui_eval.store.index import Index
 from tui_eval.store.judged_under import compat_of
 from tui_eval.store.linked import Placed, family, replaced_by
 from tui_eval.store.notes import HumanNote, Notes
 from tui_eval.store.reader import RunReader
 from tui_eval.store.run_folders import GUESTS, Store, StoreError
-from tui_eval.tui.state.app_state import AppState, CasePointer
+from tui_eval.tui.state.app_state import Where
 from tui_eval.tui.state.case.case_content import CaseContent, choose
 from tui_eval.tui.state.case.case_history import CasePast, PastAttempt, agreements
+from tui_eval.tui.state.case.copying import text_of
 from tui_eval.tui.state.case.expectation_marks import listed_by
 from tui_eval.tui.state.case.explain import explanations
-from tui_eval.tui.state.case.transcript_view import prepared
+from tui_eval.tui.state.case.transcript_view import build, prepared
 from tui_eval.tui.state.runs.run_view import standing
-
-
-@dataclass(frozen=True, slots=True)
-class Where:
-    """Where a pointer leads: the run's folder (None: it never ran) and what the app knows already.
-
-    `case_ref` is the case's row in that run, `case` the case as the suite's file has it now with those `beside` it, `root`
-    the project whose other runs and notes are looked at (None: none).
-    """
-
-    pointer: CasePointer
-    folder: Path | None = None
-    case_ref: int | None = None
-    case: Case | None = None
-    root: Path | None = None
-    beside: Sequence[Case] = ()
-
-
-def where_is(state: AppState, pointer: CasePointer, *, family: bool = True) -> Where:
-    """Where a pointer leads: into the run in front, into another run, or only to the suite's file. `family`: whether
-    the runs that belong to it and people's notes are looked at too."""
-    item = state.by_id.get(pointer.case_id)
-    case = item.case if item is not None else None
-    root = state.root if family else None
-    run = state.run
-    beside = next(
-        (suite.cases for suite in state.suites if case is not None and suite.path == case.suite), ()
-    )
-    if run is not None and pointer.run_id in (None, run.info.id):
-        ref = run.find(pointer.case_id, pointer.agent, pointer.model)
-        if ref is not None:
-            return Where(pointer, run.folder, ref, case, root, beside)
-    if pointer.run_id is None:
-        return Where(pointer, None, None, case, root)
-    return Where(pointer, Store(state.root).folder_of(pointer.run_id), None, case, root, beside)
+from tui_eval.tui.state.text.blocks import whole_text
 
 
 def load(where: Where) -> CaseContent:
@@ -80,6 +46,14 @@ def load(where: Where) -> CaseContent:
     except (StoreError, OSError) as error:
         content.problem = str(error)
     return content
+
+
+def read_text(where: Where, choice: str) -> str:
+    """What a key of `COPY_CHOICES` copies of a case."""
+    content = load(where)
+    spoken = content.attempt if choice == "t" else None
+    transcript = whole_text(build(spoken).blocks) if spoken is not None else ""
+    return text_of(content, choice, transcript=transcript)
 
 
 def _read(reader: RunReader, where: Where, content: CaseContent) -> None:

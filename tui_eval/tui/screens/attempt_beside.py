@@ -1,5 +1,8 @@
 """What stands beside (or below) a list: the attempt under the cursor; of a list of cases also those of all rows of its
-test, or how its case is defined; of a table of a comparison, a search, a grid, a run what its cursor stands for."""
+test, or how its case is defined; of a table of a comparison, a search, a grid, a run what its cursor stands for.
+
+What reads an attempt and draws it is imported when the first one is to be shown: the app's first frame has none, and
+would wait for a twelfth of its time."""
 
 from __future__ import annotations
 
@@ -13,11 +16,8 @@ from textual.timer import Timer
 
 from tui_eval.guard.text import visible
 from tui_eval.tui.handlers import Handler
-from tui_eval.tui.loaders.case_loader import Where, load, where_is
 from tui_eval.tui.services import AppServices
-from tui_eval.tui.state.app_state import CasePointer
-from tui_eval.tui.state.case.attempt_preview import answers_lines, brief_answers, brief_lines, preview_lines
-from tui_eval.tui.state.case.case_details import describe, entry_head
+from tui_eval.tui.state.app_state import CasePointer, Where, where_is
 from tui_eval.tui.state.lists.case_entry import CaseRow
 from tui_eval.tui.state.lists.case_tree import TreeLine
 from tui_eval.tui.state.text.lines import Line
@@ -45,8 +45,19 @@ class Told(NamedTuple):
 
 
 def _told(where: Where, turn: int | None = None) -> Told:
+    from tui_eval.tui.loaders.case_loader import load
+    from tui_eval.tui.state.case.attempt_preview import brief_lines, preview_lines
+
     content = load(where)
     return Told(preview_lines(content, turn=turn), brief_lines(content, turn=turn))
+
+
+def _answers(places: Sequence[tuple[str, Where]]) -> Told:
+    from tui_eval.tui.loaders.case_loader import load
+    from tui_eval.tui.state.case.attempt_preview import answers_lines, brief_answers
+
+    answers = [(label, load(where)) for label, where in places]
+    return Told(answers_lines(answers), brief_answers(answers))
 
 
 class PaneScreen(Protocol):
@@ -151,12 +162,7 @@ class ShownAttempts:
             return
         self._wanted = key
 
-        def read() -> Told:
-            if len(places) == 1:
-                return _told(places[0][1], turn)
-            answers = [(label, load(where)) for label, where in places]
-            return Told(answers_lines(answers), brief_answers(answers))
-
+        read = partial(_told, places[0][1], turn) if len(places) == 1 else partial(_answers, list(places))
         take = partial(self._read, key, list(head), otherwise)
         self._services.tasks.thread(read, take, name="attempt")
         self._screen.set_timer(PATIENCE, partial(self._late, key, otherwise))
@@ -279,6 +285,8 @@ class AttemptBeside:
         return [one for one in rows if one.status in ENDED][:MOST_ANSWERS] or [entry]
 
     def _head(self, entry: CaseRow, rows: Sequence[CaseRow]) -> list[tuple[str, str]]:
+        from tui_eval.tui.state.case.case_details import entry_head
+
         if len(rows) == 1:
             head = entry_head(rows[0], self._services.symbols)
             line = self._screen.case_list.current_line
@@ -290,6 +298,8 @@ class AttemptBeside:
         return [("title", visible(entry.name, newlines=False))]
 
     def _described(self, line: TreeLine) -> list[tuple[str, str]]:
+        from tui_eval.tui.state.case.case_details import describe
+
         below = partial(self._screen.case_list.below, line)
         return describe(line, self._services.symbols, self._now(), below)
 

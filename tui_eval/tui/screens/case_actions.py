@@ -27,9 +27,10 @@ from tui_eval.tui.state.case.copying import COPY_CHOICES, text_of
 from tui_eval.tui.state.case.transcript_view import build
 from tui_eval.tui.state.data.data_export import ExportEnded
 from tui_eval.tui.state.text.block_layout import MOST_HITS
+from tui_eval.tui.state.text.blocks import whole_text
 from tui_eval.tui.terminal import clipboard
 from tui_eval.tui.widgets.bars import CopyBar
-from tui_eval.tui.widgets.text_pane import SEARCHING, TELL, TextPane, whole_text
+from tui_eval.tui.widgets.text_pane import SEARCHING, TELL, TextPane
 
 
 class CaseFront(Protocol):

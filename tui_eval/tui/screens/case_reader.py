@@ -12,9 +12,9 @@ from textual.timer import Timer
 from tui_eval.case_names import full_name
 from tui_eval.store.linked import replaced_by
 from tui_eval.tui.front import RunChanged
-from tui_eval.tui.loaders.case_loader import load, load_past, where_is
+from tui_eval.tui.loaders.case_loader import load, load_past
 from tui_eval.tui.services import AppServices
-from tui_eval.tui.state.app_state import CasePointer
+from tui_eval.tui.state.app_state import CasePointer, where_is
 from tui_eval.tui.state.case.case_content import CaseContent, foreseen, named_among
 from tui_eval.tui.state.case.case_history import CasePast
 from tui_eval.tui.state.data.data_view import fault_of

@@ -16,7 +16,6 @@ from tui_eval.tui.background import run_in_thread, stands
 from tui_eval.tui.front import RunChanged
 from tui_eval.tui.handlers import Handler
 from tui_eval.tui.keys import COMPARE_KEYS, COMPARE_OPEN_KEYS, PANE_KEYS, Key, bindings
-from tui_eval.tui.loaders.case_loader import Where
 from tui_eval.tui.loaders.compare_loader import (
     Compared,
     Half,
@@ -30,7 +29,7 @@ from tui_eval.tui.notices import Notices
 from tui_eval.tui.screens.attempt_beside import BREAKPOINTS, AttemptBelow, LookedAt
 from tui_eval.tui.screens.place import Place, keys_in, keys_of
 from tui_eval.tui.screens.prompt import Prompt, Prompts
-from tui_eval.tui.state.app_state import CasePointer
+from tui_eval.tui.state.app_state import CasePointer, Where
 from tui_eval.tui.state.compare.compare_view import (
     CompareNews,
     CompareRow,

@@ -14,11 +14,10 @@ from tui_eval.guard.text import clip, visible
 from tui_eval.tui.front import RunChanged, SuitesChanged
 from tui_eval.tui.handlers import Handler
 from tui_eval.tui.keys import FILTER_KEYS, GRID_KEYS, GRID_OPEN_KEYS, PANE_KEYS, Key, bindings
-from tui_eval.tui.loaders.case_loader import where_is
 from tui_eval.tui.screens.attempt_beside import BREAKPOINTS, ENDED, AttemptBelow, LookedAt
 from tui_eval.tui.screens.list_place import ListPlace, now
 from tui_eval.tui.screens.place import Place, keys_in, keys_of
-from tui_eval.tui.state.app_state import CasePointer
+from tui_eval.tui.state.app_state import CasePointer, where_is
 from tui_eval.tui.state.case.case_details import describe_entry, entry_head
 from tui_eval.tui.state.compare.grid_view import (
     Column,

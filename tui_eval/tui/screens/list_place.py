@@ -15,15 +15,12 @@ from textual.timer import Timer
 from tui_eval.store.notes import HumanNote
 from tui_eval.tui.handlers import Handler
 from tui_eval.tui.keys import KEYS, Key, bindings
-from tui_eval.tui.loaders.case_loader import Where, load, where_is
 from tui_eval.tui.screens.attempt_beside import BREAKPOINTS, WIDE, AttemptBeside
 from tui_eval.tui.screens.list_arrangement import ListArrangement
 from tui_eval.tui.screens.list_finder import ListFinder
 from tui_eval.tui.screens.place import Place, keys_of, labelled
 from tui_eval.tui.screens.prompt import Prompt
-from tui_eval.tui.state.app_state import CasePointer
-from tui_eval.tui.state.case.copying import COPY_CHOICES, text_of
-from tui_eval.tui.state.case.transcript_view import build
+from tui_eval.tui.state.app_state import CasePointer, where_is
 from tui_eval.tui.state.lists.case_entry import CaseRow
 from tui_eval.tui.state.lists.case_sources import CaseSource
 from tui_eval.tui.state.lists.case_tree import Tree, TreeLine, View
@@ -33,18 +30,9 @@ from tui_eval.tui.widgets.bars import KeyHints
 from tui_eval.tui.widgets.case_list import CaseList
 from tui_eval.tui.widgets.lines_pane import LinesPane
 from tui_eval.tui.widgets.row_view import RowView
-from tui_eval.tui.widgets.text_pane import whole_text
 
 REST = 0.12
 """Seconds the cursor rests before the right side follows it, so that a held key stays cheap."""
-
-
-def read_text(where: Where, choice: str) -> str:
-    """In a thread: what a key of `COPY_CHOICES` copies of a case."""
-    content = load(where)
-    spoken = content.attempt if choice == "t" else None
-    transcript = whole_text(build(spoken).blocks) if spoken is not None else ""
-    return text_of(content, choice, transcript=transcript)
 
 
 OPENS = bindings("list", tuple(key for key in KEYS if key.id == "list.open"))
@@ -368,6 +356,10 @@ class ListPlace(Place, inherit_bindings=False):
 
     def copy(self) -> None:
         """Ask what to copy of the case under the cursor: as in the case, and `y a` runs nothing here."""
+        # Imported late, as all that reads attempts: at the start there is none to be read (`attempt_beside`).
+        from tui_eval.tui.loaders.case_loader import read_text
+        from tui_eval.tui.state.case.copying import COPY_CHOICES
+
         services, pointer = self.services, self.current()
         if pointer is None:
             services.notices.say("put the cursor on a case first")
@@ -377,14 +369,15 @@ class ListPlace(Place, inherit_bindings=False):
         def chosen(choice: str | None) -> None:
             if choice is not None:
                 services.tasks.thread(
-                    lambda: read_text(where, choice), lambda text: self._copied(choice, text), name="copy"
+                    lambda: read_text(where, choice),
+                    lambda text: self._copied(COPY_CHOICES[choice], text),
+                    name="copy",
                 )
 
         answers = [(key, key, words) for key, words in COPY_CHOICES.items()]
         services.places.show("ask", "Copy of this case:", answers, answer=chosen)
 
-    def _copied(self, choice: str, text: str) -> None:
-        what = COPY_CHOICES[choice]
+    def _copied(self, what: str, text: str) -> None:
         words = clipboard.copied(self.app, text, what) if text else f"there is no {what} to copy"
         self.services.notices.say(words)
 

@@ -19,7 +19,6 @@ from tui_eval.tui.background import run_in_thread, stands
 from tui_eval.tui.front import RunChanged, RunsMeant, SuitesChanged
 from tui_eval.tui.handlers import Handler
 from tui_eval.tui.keys import KEYS, PANE_KEYS, RUNS_KEYS, RUNS_OPEN_KEYS, Key, bindings
-from tui_eval.tui.loaders.case_loader import Where
 from tui_eval.tui.loaders.runs_loader import load_facts, load_runs
 from tui_eval.tui.screens.attempt_beside import BREAKPOINTS, AttemptBelow, LookedAt
 from tui_eval.tui.screens.list_place import now
@@ -27,7 +26,7 @@ from tui_eval.tui.screens.place import Place, keys_in, keys_of, labelled
 from tui_eval.tui.screens.prompt import Prompt
 from tui_eval.tui.screens.run_deletion import RunDeletion
 from tui_eval.tui.screens.run_plots import RunPlots
-from tui_eval.tui.state.app_state import CasePointer
+from tui_eval.tui.state.app_state import CasePointer, Where
 from tui_eval.tui.state.lists.run_line import (
     RunLine,
     RunName,

@@ -17,12 +17,11 @@ from tui_eval.guard.text import visible
 from tui_eval.tui.background import run_in_thread, stands
 from tui_eval.tui.handlers import Handler
 from tui_eval.tui.keys import OPEN_KEYS, PANE_KEYS, SEARCH_KEYS, Key, bindings
-from tui_eval.tui.loaders.case_loader import where_is
 from tui_eval.tui.loaders.runs_loader import Everywhere, find, find_everywhere
 from tui_eval.tui.screens.attempt_beside import BREAKPOINTS, AttemptBelow, LookedAt
 from tui_eval.tui.screens.place import Place, keys_in, keys_of
 from tui_eval.tui.screens.prompt import Prompt
-from tui_eval.tui.state.app_state import CasePointer
+from tui_eval.tui.state.app_state import CasePointer, where_is
 from tui_eval.tui.state.lists.telling_apart import RowName
 from tui_eval.tui.state.runs.search_view import (
     HINT,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
@@ -275,3 +275,38 @@ class AppState:
             item = self.by_id.get(case_id) or self.gone.get(case_id)
             if item is not None:
                 item.history = history
+
+
+@dataclass(frozen=True, slots=True)
+class Where:
+    """Where a pointer leads: the run's folder (None: it never ran) and what the app knows already.
+
+    `case_ref` is the case's row in that run, `case` the case as the suite's file has it now with those `beside` it, `root`
+    the project whose other runs and notes are looked at (None: none).
+    """
+
+    pointer: CasePointer
+    folder: Path | None = None
+    case_ref: int | None = None
+    case: Case | None = None
+    root: Path | None = None
+    beside: Sequence[Case] = ()
+
+
+def where_is(state: AppState, pointer: CasePointer, *, family: bool = True) -> Where:
+    """Where a pointer leads: into the run in front, into another run, or only to the suite's file. `family`: whether
+    the runs that belong to it and people's notes are looked at too."""
+    item = state.by_id.get(pointer.case_id)
+    case = item.case if item is not None else None
+    root = state.root if family else None
+    run = state.run
+    beside = next(
+        (suite.cases for suite in state.suites if case is not None and suite.path == case.suite), ()
+    )
+    if run is not None and pointer.run_id in (None, run.info.id):
+        ref = run.find(pointer.case_id, pointer.agent, pointer.model)
+        if ref is not None:
+            return Where(pointer, run.folder, ref, case, root, beside)
+    if pointer.run_id is None:
+        return Where(pointer, None, None, case, root)
+    return Where(pointer, Store(state.root).folder_of(pointer.run_id), None, case, root, beside)

@@ -22,7 +22,7 @@ from tui_eval.tui.state.text.block_layout import (
     weight,
     with_marks,
 )
-from tui_eval.tui.state.text.blocks import Block, Reached
+from tui_eval.tui.state.text.blocks import Block, Reached, whole_text
 from tui_eval.tui.state.text.lines import Line, Mark, Span, fit, pattern
 from tui_eval.tui.widgets.line_pane import LinePane
 
@@ -509,16 +509,3 @@ class TextPane(BlockPane):
 def reached(block: Block, line: int) -> Reached | None:
     """What a block is to show so that a line of it is shown; None where it is shown already."""
     return None if block.shows(line) else block.about(line)
-
-
-def whole_text(blocks: Sequence[Block]) -> str:
-    """Blocks as plain text: a rule per turn, the role in brackets above each part."""
-    parts: list[str] = []
-    for block in blocks:
-        text = "\n".join(block.text()).rstrip()
-        if block.kind == "turn":
-            parts.append(f"── {block.label} {text}".rstrip())
-        else:
-            label = block.label.strip()
-            parts.append((f"[{label}]\n" if label else "") + text)
-    return "\n\n".join(parts) + "\n"

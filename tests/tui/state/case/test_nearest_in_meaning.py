@@ -12,8 +12,8 @@ from tests.tui.state.case.test_case_why import said, styled
 from tui_eval.engine.prepare import prepare
 from tui_eval.engine.request import RunRequest
 from tui_eval.model import Attempt, Entry, Evidence, Reply, Verdict
-from tui_eval.tui.loaders.case_loader import load, where_is
-from tui_eval.tui.state.app_state import CasePointer
+from tui_eval.tui.loaders.case_loader import load
+from tui_eval.tui.state.app_state import CasePointer, where_is
 from tui_eval.tui.state.case import assertions_view, transcript_view
 from tui_eval.tui.state.case.attempt_preview import preview_lines
 from tui_eval.tui.state.case.case_content import CaseContent

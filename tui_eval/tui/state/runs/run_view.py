@@ -33,6 +33,8 @@ _ANSWERED = ("passed", "failed")
 """What became of attempts that say how long one takes: an error may have cut it off."""
 NOT_RUN = "not-run"
 """The status of a case whose run has ended before all of its attempts had begun or ended."""
+WAITS = "step:"
+"""What an attempt's detail begins with while a turn waits for the person."""
 INTERRUPTED = "interrupted: r runs it, u in Runs (H) goes on with the run"
 
 

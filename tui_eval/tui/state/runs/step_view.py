@@ -15,10 +15,9 @@ from tui_eval.tui.state.case.agent_tree import reading_order, short_name
 from tui_eval.tui.state.case.case_details import assertion_text, message_paragraphs
 from tui_eval.tui.state.case.live_transcript import entry_of
 from tui_eval.tui.state.case.verdict_lines import reason_of, title
-from tui_eval.tui.state.runs.run_view import LiveAttempt, LivePiece
+from tui_eval.tui.state.runs.run_view import WAITS, LiveAttempt, LivePiece
 from tui_eval.tui.state.text.stream_text import DEEPEST, pieces_of, so_far
 
-WAITS = "step:"
 LONGEST = 20_000
 MOST = 60_000
 """Characters of the conversation that are shown, the last ones."""

@@ -207,3 +207,16 @@ def with_heads(make: Callable[[], list[Block]]) -> list[Block]:
     for block in blocks:
         block.head()
     return blocks
+
+
+def whole_text(blocks: Sequence[Block]) -> str:
+    """Blocks as plain text: a rule per turn, the role in brackets above each part."""
+    parts: list[str] = []
+    for block in blocks:
+        text = "\n".join(block.text()).rstrip()
+        if block.kind == "turn":
+            parts.append(f"── {block.label} {text}".rstrip())
+        else:
+            label = block.label.strip()
+            parts.append((f"[{label}]\n" if label else "") + text)
+    return "\n\n".join(parts) + "\n"
