@@ -423,6 +423,37 @@ async def test_a_run_that_will_cost_much_is_asked_about_once(tmp_path: Path) -> 
     alone.front_run.stop()
 
 
+TWO_AGENTS = "agent: {0}\ntest_cases:\n  - {{name: {0} {1}, input: hi, expected: {{should_contain: [x]}}}}\n"
+
+
+async def test_what_one_agent_costs_is_not_said_of_another_that_never_reported_a_cost(tmp_path: Path) -> None:
+    suites = {"a/s.yaml": TWO_AGENTS.format("dear", "one"), "b/s.yaml": TWO_AGENTS.format("mute", "two")}
+    alone = await on_project(tmp_path, suites=suites)
+    (tmp_path / "tui_eval.yaml").write_text(
+        "agents:\n  dear: {type: openai, model: gpt-4.1, api_key: x}\n  mute: {type: http, url: 'http://127.0.0.1:1'}\n"
+    )
+    await alone.read()
+    alone.past("dear one", "passed", agent="dear", model="gpt-4.1", cost=0.8)
+    alone.past("mute two", "passed", agent="mute")
+    handlers = alone.runs.handlers()
+    entries = alone.list.all_entries()
+    words = "2 cases, 2 attempts, at least $0.80 (1 of unknown cost)"
+    assert alone.runs.estimate(entries, RunChoice())[0] == words  # the dialog's
+    await alone.press(handlers, "run.all")
+    assert len(alone.engine.requests) == 1  # below what is asked about
+    alone.front_run.stop()
+
+
+async def test_a_cost_that_is_not_wholly_known_is_asked_about_in_the_dialogs_words(tmp_path: Path) -> None:
+    suites = {"a/s.yaml": TWO_AGENTS.format("dear", "one"), "b/s.yaml": TWO_AGENTS.format("mute", "two")}
+    alone = await on_project(tmp_path, suites=suites)
+    alone.past("dear one", "passed", agent="dear", cost=1.6)
+    alone.past("mute two", "passed", agent="mute")
+    await alone.press(alone.runs.handlers(), "run.all")
+    assert alone.question == "This will cost at least $1.60 (1 of unknown cost). Run it?"
+    alone.front_run.stop()
+
+
 async def test_an_agent_that_is_nowhere_is_asked_for_before_anything_runs(tmp_path: Path) -> None:
     suite = "agent: helper\ntest_cases:\n  - {name: one, input: hi, expected: {should_contain: [x]}}\n"
     alone = await on_project(tmp_path, suites={"s.yaml": suite})

@@ -32,7 +32,6 @@ from tui_eval.tui.state.lists.entries import meant, not_passed, subject
 from tui_eval.tui.state.run_requests import RunChoice
 from tui_eval.tui.state.runs.run_estimate import agent_of, expected
 from tui_eval.tui.state.runs.run_facts import progress_words
-from tui_eval.tui.state.text import formatting
 
 if TYPE_CHECKING:
     from tui_eval.tui.state.case.case_content import CaseContent
@@ -498,8 +497,8 @@ class RunController:
 
     def _unless_dear(self, entries: Sequence[CaseRow], request: RunRequest, send: Callable[[], Any]) -> None:
         """Send it; once, ask before, where history says that it will cost much."""
-        cost = expected(self.state, entries, request).cost
-        if cost is not None and cost > ASK_ABOVE_USD and not self._asked:
+        would = expected(self.state, entries, request)
+        if would.cost is not None and would.cost > ASK_ABOVE_USD and not self._asked:
 
             def answer(value: str | None) -> None:
                 if value == "run":
@@ -507,7 +506,7 @@ class RunController:
                     send()
 
             self._places.ask(
-                f"This will cost about {formatting.about(cost)}. Run it?",
+                f"This will cost {would.price}. Run it?",
                 [("y", "run", "run it; do not ask again until the app is closed"), ("n", "no", "no")],
                 answer,
             )

@@ -49,6 +49,12 @@ class Estimate(NamedTuple):
     seconds: float | None = None
 
     @property
+    def price(self) -> str:
+        """`about $0.42`, or `at least $0.42 (8 of unknown cost)`."""
+        amount = formatting.about(self.cost or 0.0)
+        return f"at least {amount} ({self.unknown:,} of unknown cost)" if self.unknown else f"about {amount}"
+
+    @property
     def words(self) -> str:
         """`12 cases, 36 attempts, about $0.42 and 1:20`."""
         text = f"{self.cases:,} case{'s' if self.cases != 1 else ''}, "
@@ -57,10 +63,8 @@ class Estimate(NamedTuple):
             text += ", costs nothing"
         elif self.cost is None:
             text += ", cost not known"
-        elif self.unknown:
-            text += f", at least {formatting.about(self.cost)} ({self.unknown:,} of unknown cost)"
-        elif self.cost:
-            text += f", about {formatting.about(self.cost)}"
+        elif self.cost or self.unknown:
+            text += f", {self.price}"
         if self.seconds is not None and self.seconds >= 1:
             text += f"{' and' if ', a' in text else ', about'} {formatting.clock(self.seconds)}"
         return text
@@ -116,29 +120,40 @@ def expected(state: AppState, entries: Sequence[CaseRow], request: RunRequest) -
     agents: dict[tuple[str, str | None], list[Who]] = {}
     planned: list[Planned] = []
     new: dict[tuple[str, str | None], int] = {}
-    asked: dict[str, list[Who]] = {}
+    asked: dict[str, list[Who | None]] = {}
+    """Those of each case's columns; None: its own."""
     for cell in request.cells or ():
-        who = _who(state, cell.agent or None, cell.model)
+        who = _who(state, cell.agent, cell.model) if cell.agent or cell.model else None
         if who not in asked.setdefault(cell.case_id, []):
             asked[cell.case_id].append(who)
+
+    # In cells the agents of a request are but those that may be asked unasked.
+    names = request.agents if request.cells is None else []
+
+    def whom(entry: CaseRow, agent: str | None) -> list[Who]:
+        """Who was chosen, else whom the suite asks: what one of them costs says nothing of another."""
+        kind = (entry.suite, agent)
+        if kind not in agents:
+            given = names or [agent_of(state, entry)]
+            agents[kind] = [_who(state, name, model) for name in given for model in models]
+        return agents[kind]
+
     cases = {entry.case_id: entry for entry in entries}
     for entry in cases.values():
         item = items.get(entry.case_id)
+        kind = (entry.suite, item.agent if item is not None else entry.agent)
+        attempts = request.attempts or (entry.case.attempts if entry.case else 1)
         if entry.case_id in asked:  # in all its columns
-            whom = asked.pop(entry.case_id)
-            attempts = request.attempts or (entry.case.attempts if entry.case else 1)
-            planned.append(Planned(item.history if item is not None else (), attempts, whom))
+            columns = asked.pop(entry.case_id)
+            who = [each for one in columns for each in ([one] if one is not None else whom(entry, kind[1]))]
+            planned.append(Planned(item.history if item is not None else (), attempts, who))
             continue
         if request.cells:
             continue
-        kind = (entry.suite, item.agent if item is not None else entry.agent)
-        if kind not in agents:
-            names = request.agents or [agent_of(state, entry)]
-            agents[kind] = [_who(state, name, model) for name in names for model in models]
-        attempts = request.attempts or (entry.case.attempts if entry.case else 1)
         if item is not None and item.history:
-            planned.append(Planned(item.history, attempts, agents[kind]))
+            planned.append(Planned(item.history, attempts, whom(entry, kind[1])))
         else:
+            whom(entry, kind[1])
             new[kind] = new.get(kind, 0) + attempts
     # Cases that never ran take what the others take: they need not be looked at one by one.
     planned += [Planned((), attempts, agents[kind]) for kind, attempts in new.items()]
