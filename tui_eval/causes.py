@@ -482,6 +482,7 @@ WORDS: dict[str, Callable[[Sequence[Evidence]], str]] = {
     "transform": _says("transform"),
     "no-host": _says(""),
     "cannot-judge": _says(""),
+    "not-in-time": _says(""),
     "crashed": _says("judging failed"),
     "in-file": _says("file"),
     "columns": _says(""),

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import AbstractAsyncContextManager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -114,7 +115,8 @@ class JudgeServices(msgspec.Struct):
     in force (rtol, atol, decimals, ordered, key, and whatever `reference` needs). `env` are
     variables that templates may read. `compares_columns` says that whoever asks will compare the
     columns of a test itself when all have run (promptfoo's select-best, max-score), in `compare_seconds` (None: as
-    long as it takes).
+    long as it takes). `in_time(what)` is entered around the judging of an assertion, and raises `CannotJudge`
+    where that does not end.
     """
 
     ask_judge: Callable[[str | None, str, dict[str, Any] | None], Awaitable[JudgeAnswer]] | None = None
@@ -142,6 +144,7 @@ class JudgeServices(msgspec.Struct):
     env: Mapping[str, str] = {}
     compares_columns: bool = False
     compare_seconds: float | None = None
+    in_time: Callable[[str], AbstractAsyncContextManager[Any]] = nullcontext
 
 
 class JudgeInput(msgspec.Struct):

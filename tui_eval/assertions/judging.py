@@ -133,7 +133,10 @@ async def judge_one(
         if handler is None:
             raise CannotJudge(f"{assertion.type}: unknown assertion", "unknown-type")
         verdict = handler(assertion, evidence, judgement)
-        return await verdict if not isinstance(verdict, Verdict) and isawaitable(verdict) else verdict
+        if isinstance(verdict, Verdict) or not isawaitable(verdict):
+            return verdict
+        async with evidence.services.in_time(assertion.type):
+            return await verdict
     except (CannotJudge, NeedsTrust) as error:
         return error_verdict(assertion, str(error), [seen.error(error)])
     except (asyncio.CancelledError, KeyboardInterrupt, SystemExit, GeneratorExit):

@@ -138,6 +138,10 @@ SAMPLES = {
     "not-signed-in": (Evidence("agent", "not-signed-in", text="refused"), "not signed in: refused"),
     "script-time-limit": (Evidence("agent", "script-time-limit", text="bot.py"), "script too slow: bot.py"),
     "script-memory-limit": (Evidence("agent", "script-memory-limit", text="bot.py"), "out of memory: bot.py"),
+    "not-in-time": (
+        Evidence("rule", "not-in-time", text="python did not end within 10 s"),
+        "python did not end within 10 s",
+    ),
     "not-recorded": (Evidence("agent", "not-recorded", text="no earlier run"), "no earlier run"),
     "cannot-continue": (Evidence("agent", "cannot-continue", text="other turns"), "other turns"),
     "stopped": (Evidence("agent", "stopped", text="stopped by hand"), "stopped by hand"),

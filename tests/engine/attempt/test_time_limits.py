@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.engine.conftest import WriteProject
+from tui_eval.assertions.judge_input import CannotJudge
+from tui_eval.engine.attempt import time_limits
 from tui_eval.engine.attempt.collector import Collector
 from tui_eval.engine.attempt.finished import AttemptFailed
 from tui_eval.engine.attempt.time_limits import TimeLimits
 from tui_eval.engine.plan import Job
+from tui_eval.engine.prepare import prepare
+from tui_eval.engine.request import RunRequest
 from tui_eval.engine.service.process import run_engine
 from tui_eval.guard.secrets import Masker
-from tui_eval.model import Case
+from tui_eval.model import Attempt, Case
+from tui_eval.store.reader import RunReader
 
 
 def a_job(timeout: float = 120.0, **values: Any) -> Job:
@@ -103,3 +109,103 @@ def test_what_does_not_count_is_measured_finer_than_a_loop_tells_time() -> None:
         return waited
 
     assert any(abs(ms - round(ms)) > 1e-3 for ms in run_engine(whole()))
+
+
+SILENT_JUDGE = "rate: 2000\ndefault: {steps: [{say: a}, {wait: 600}]}\n"
+FAILS = "{type: contains, value: NOTTHERE}"
+
+
+@pytest.fixture
+async def silent() -> AsyncIterator[str]:
+    """The URL of a server that takes requests and never answers."""
+
+    async def taken(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.read()  # until the other side goes
+        writer.close()
+
+    async with await asyncio.start_server(taken, "127.0.0.1", 0) as server:
+        yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/"
+
+
+async def judged(project: WriteProject, test: str) -> Attempt:
+    root = project(
+        config="judge: {type: scripted, script: judge.script.yaml}\n",
+        **{
+            "judge.script.yaml": SILENT_JUDGE,
+            "promptfooconfig.yaml": f"prompts: ['{{{{q}}}}']\nproviders: [echo]\ntests: [{test}]\n",
+        },
+    )
+    request = RunRequest(paths=[str(root / "promptfooconfig.yaml")], timeout=1.0, trust=True)
+    active = await asyncio.to_thread(prepare, request)
+    async with asyncio.timeout(30):
+        await active.execute()
+    assert active.writer is not None
+    reader = RunReader(active.writer.folder)
+    attempt = reader.attempt(reader.attempts()[0].id)
+    assert attempt is not None
+    return attempt
+
+
+@pytest.mark.parametrize("kind", ["python", "llm-rubric", "webhook"])
+async def test_an_assertion_that_hangs_is_its_own_error_and_hides_no_other(
+    project: WriteProject, silent: str, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was "no answer", with the answer there, and what the others had said of it was lost."""
+    monkeypatch.setattr(time_limits, "AT_LEAST", 0.5)
+    value = {"python": "'all(True for _ in iter(int, 1))'", "llm-rubric": "kind", "webhook": silent}[kind]
+    asserted = f"[{FAILS}, {{type: {kind}, value: {value}}}, {{type: equals, value: hi}}]"
+    attempt = await judged(project, f"{{vars: {{q: hi}}, assert: {asserted}}}")
+    assert [(one.type, one.passed) for one in attempt.verdicts] == [
+        ("contains", False), (kind, None), ("equals", True),
+    ]  # fmt: skip
+    assert attempt.outcome == "failed" and attempt.error is None and attempt.response_text == "hi"
+    late = attempt.verdicts[1]
+    assert late.reason.startswith(f"{kind}: did not end within ")
+    assert late.reason.endswith("(the attempt's time limit is 1 s)")
+    assert [one.code for one in late.evidence or []] == ["not-in-time"]
+
+
+@pytest.mark.parametrize(
+    ("test", "what"),
+    [
+        ("options: {transform: 'file://slow.py'}, assert: [{type: equals, value: hi}]", "transform"),
+        (
+            "assertScoringFunction: 'file://slow.py', assert: [{type: equals, value: hi}]",
+            "assertScoringFunction",
+        ),
+    ],
+)
+async def test_code_beside_the_assertions_that_hangs_is_named_too(
+    project: WriteProject, test: str, what: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(time_limits, "AT_LEAST", 0.5)
+    slow = "import time\ndef get_transform(*_):\n    time.sleep(600)\nfunc = get_transform\n"
+    project(**{"slow.py": slow})
+    attempt = await judged(project, f"{{vars: {{q: hi}}, {test}}}")
+    assert attempt.outcome == "error" and attempt.message.startswith(f"{what}: did not end within ")
+    assert attempt.response_text == "hi" and len(attempt.verdicts) == 1
+
+
+async def test_many_assertions_that_hang_do_not_take_their_seconds_each() -> None:
+    limits = TimeLimits(a_job(0.05), None, False, Collector(None, 1, Masker()))
+    took: list[float] = []
+
+    async def whole() -> None:
+        loop = asyncio.get_running_loop()
+        for _ in range(3):
+            now = loop.time()
+            with pytest.raises(CannotJudge):
+                async with limits.judging("python"):
+                    left = limits.left()
+                    assert left is not None
+                    took.append(round(left + loop.time() - now, 1))
+                    raise_at_once(limits)
+                    await asyncio.Event().wait()
+
+    await limits.attempt(whole)
+    assert took == [10.0, 5.0, 2.5]
+
+
+def raise_at_once(limits: TimeLimits) -> None:
+    """Let the innermost limit be over now."""
+    limits._running[-1].reschedule(asyncio.get_running_loop().time())

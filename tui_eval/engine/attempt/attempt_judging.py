@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager, nullcontext
 from functools import lru_cache
+from typing import Any
 
 from tui_eval import causes, formats
 from tui_eval.agents import with_env
@@ -78,13 +81,14 @@ async def judged(
     spent_ms: float,
     trace: Trace | None,
     ask: Ask | None,
+    in_time: Callable[[str], AbstractAsyncContextManager[Any]] = nullcontext,
 ) -> Judgement:
     """What the assertions say of what was gathered. `ask` sends the agent one more turn, for its rows; None
-    where it cannot be asked. `spent_ms` is what the conversation took."""
+    where it cannot be asked. `spent_ms` is what the conversation took, `in_time` limits each assertion."""
     collector.close()
     usage, cost = collector.usage()
     rows = _Rows(job, list(collector.replies), ask)
-    services.rows = rows.of
+    services.rows, services.in_time = rows.of, in_time
     evidence = JudgeInput(
         case=job.case,
         replies=rows.replies,
@@ -105,7 +109,10 @@ async def judged(
     try:
         judgement = await formats.judge(evidence)
     finally:
-        services.rows = None  # else the attempt would hold itself, until the collector comes by
+        services.rows, services.in_time = (
+            None,
+            nullcontext,
+        )  # else the attempt would hold itself, until the collector comes by
     if conversation.context:
         for verdict in judgement.verdicts:
             verdict.turn = conversation.requests[-1].turn

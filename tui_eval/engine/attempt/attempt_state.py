@@ -317,6 +317,7 @@ class Running:
             spent_ms=self._spent_ms,
             trace=self.trace,
             ask=ask,
+            in_time=self.limits.judging,
         )
 
     def _reports(self, spec: AgentSpec) -> Reports:

@@ -1,4 +1,4 @@
-"""How long an attempt and each of its turns may take. Time that an agent's `rate` holds a request, or that it
+"""How long an attempt, each of its turns and each of its assertions may take. Time that an agent's `rate` holds a request, or that it
 waits for a worker which others hold, does not count, save against limits that cover more than one attempt."""
 
 from __future__ import annotations
@@ -16,12 +16,18 @@ from contextlib import (
 from typing import TypeVar
 
 from tui_eval.assertions import evidence as seen
+from tui_eval.assertions.judge_input import CannotJudge
 from tui_eval.engine.attempt.collector import Collector
 from tui_eval.engine.attempt.finished import AttemptFailed
 from tui_eval.engine.plan import Job
 from tui_eval.guard import fair_share
 
 T = TypeVar("T")
+
+AT_LEAST = 10.0
+"""Seconds that an assertion has, however late the answer came: as many as JavaScript."""
+LEAST = 1.0
+"""The same once others of the attempt did not end: each of those halves it."""
 
 
 class TimeLimits:
@@ -41,6 +47,7 @@ class TimeLimits:
         self._stops = 0
         self._stopped_at = 0.0
         self._ends: dict[asyncio.Timeout, float] = {}
+        self._not_ended = 0
         self.waited_ms = 0.0
         """Time that it waited for workers that others held."""
 
@@ -91,6 +98,43 @@ class TimeLimits:
             raise self._cut_off(failure) from None
         finally:
             self._end(scope)
+
+    @asynccontextmanager
+    async def judging(self, what: str) -> AsyncIterator[None]:
+        """An assertion is judged inside, in what is left of the attempt's time, and a few seconds at least: the answer
+        is there, and what others said of it stays.
+
+        Raises:
+            CannotJudge: it took too long.
+        """
+        whole = self._whole
+        if whole is None or whole.when() is None:
+            yield
+            return
+        loop = asyncio.get_running_loop()
+        began, waited = loop.time(), self.waited_ms
+        scope = asyncio.timeout_at(self._until(began))
+        _move(whole, None)
+        self._begin(scope)
+        try:
+            async with scope:
+                yield
+        except TimeoutError:
+            if not scope.expired():
+                raise
+            self._not_ended += 1
+            seconds = max(loop.time() - began - (self.waited_ms - waited) / 1000, 0.0)
+            said = f"did not end within {round(seconds, 1):g} s"
+            reason = f"{what}: {said} (the attempt's time limit is {self._job.timeout:g} s)"
+            raise CannotJudge(reason, "not-in-time", f"{what} {said}") from None
+        finally:
+            _move(whole, self._until(loop.time()))
+            self._end(scope)
+
+    def _until(self, now: float) -> float:
+        """When what judges the answer has to end that begins now."""
+        end = self._own if self._deadline is None else min(self._own, self._deadline)
+        return max(end, now + max(LEAST, AT_LEAST / 2**self._not_ended))
 
     def hold(self, seconds: float) -> None:
         """A request waits that long for the agent's rate: what runs may take longer."""

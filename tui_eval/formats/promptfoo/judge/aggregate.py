@@ -191,7 +191,8 @@ async def judge_case(evidence: JudgeInput) -> Judgement:
     assertions = list(assertions_of(evidence.case))
     judgement = Judgement()
     try:
-        output = await case_output(evidence)
+        async with evidence.services.in_time("transform"):
+            output = await case_output(evidence)
     except (CannotJudge, NeedsTrust) as error:
         return _not_judged(assertions, judgement, str(error), seen.error(error))
     reply = evidence.reply()
@@ -245,8 +246,9 @@ async def _own_score(judgement: Judgement, evidence: JudgeInput) -> None:
     if judgement.outcome == "error":
         return
     try:
-        own = await own_score(evidence, judgement.named_scores, judgement.verdicts)
-    except (NeedsTrust, ScriptLost) as error:
+        async with evidence.services.in_time("assertScoringFunction"):
+            own = await own_score(evidence, judgement.named_scores, judgement.verdicts)
+    except (NeedsTrust, ScriptLost, CannotJudge) as error:
         judgement.outcome, judgement.score, judgement.message = "error", 0.0, str(error)
         judgement.evidence = [seen.error(error)]
         return
