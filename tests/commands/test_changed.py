@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import sqlite3
 from collections.abc import Callable
 from pathlib import Path
@@ -10,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.commands.conftest import SUITE, Cli, fast_samples
+from tui_eval.store.run_folders import Store
 
 
 def ran(cli: Cli, *arguments: str) -> list[str]:
@@ -317,3 +319,33 @@ def test_what_variables_lead_to_counts(cli: Cli, ruled: Path, monkeypatch: pytes
         database.execute("insert into amounts values (1)")
     database.close()
     assert [name.partition("::")[0] for name in ran(cli, "--trust")] == ["total"]
+
+
+def test_what_shards_of_suites_with_other_settings_passed_is_left_out_after_they_were_merged(
+    cli: Cli, ruled: Path
+) -> None:
+    """Each part lists the exceptions among its own suites: as soon as these differed nothing was known of any."""
+    (ruled / "plain.yaml").write_text(
+        "agent: bot\ntest_cases:\n"
+        + "".join(
+            f"  - {{name: p{n}, input: hello, expected: {{should_contain: [hi]}}}}\n" for n in range(3)
+        ),
+        "utf-8",
+    )
+    assert cli("run", ".", "--trust", "-o", "all.json").code == 0
+    every = len(json.loads((ruled / "all.json").read_text())["results"])
+    folders: list[str] = []
+    for number in range(1, 7):
+        if cli("run", ".", "--shard", f"{number}/6", "--trust").code != 5:
+            folders.append(Store(Path.cwd()).find("last").name)
+    for folder in Store(Path.cwd()).run_folders():
+        if folder.name not in folders:
+            shutil.rmtree(folder)
+    merged = cli("merge", *folders)
+    assert merged.code == 0 and f"All {every} cases passed" in merged.out, merged
+    for name in folders:
+        shutil.rmtree(Store(Path.cwd()).folder_of(name))
+    nothing = cli("run", ".", "--changed", "--trust")
+    assert nothing.code == 5 and f"{every} passed last time" in nothing.err
+    edit("tui_eval.yaml", "rtol: 0.5", "rtol: 0.6")(ruled)
+    assert 0 < len(ran(cli, "--trust")) < every

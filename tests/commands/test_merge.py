@@ -6,6 +6,7 @@ import json
 import re
 import shlex
 import shutil
+import subprocess
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -563,3 +564,45 @@ def test_what_had_passed_and_is_in_a_missing_shard_is_no_success_also_of_a_suite
         named = [one for one in ElementTree.parse(project / "merged.junit.xml").iter("testcase")
                  if "one.hocon" in one.get("classname", "") + one.get("name", "")]  # fmt: skip
         assert len(named) == 1 and "helper" not in ElementTree.tostring(named[0], "unicode")
+
+
+def test_a_merged_run_says_of_which_commits_and_batches_its_parts_are(cli: Cli, many: Path) -> None:
+    """It claimed the commit of its first part, and nobody saw that a shard was of a run before."""
+    git = ["git", "-c", "user.name=a", "-c", "user.email=a@b.c"]
+    (many / ".gitignore").write_text(".tui-eval\n*.json\n*.md\n*.html\n", "utf-8")
+    for words in (["init", "-q"], ["add", "-A"], ["commit", "-qm", "one"]):
+        subprocess.run([*git, *words], check=True, capture_output=True)
+    first = shard(cli, 1, 2)
+    assert "commits" not in cli("merge", first, shard(cli, 2, 2)).out
+    (many / "notes.txt").write_text("more", "utf-8")
+    for words in (["add", "-A"], ["commit", "-qm", "two"]):
+        subprocess.run([*git, *words], check=True, capture_output=True)
+    merged = cli("merge", first, shard(cli, 2, 2), "-o", "m.json", "-o", "m.html")
+    assert "the parts are of different commits (" in merged.out
+    run = json.loads(Path("m.json").read_text())["run"]
+    found = run["provenance"]["git"]
+    assert found["commit"] is None and len(found["commits"]) == 2 and "different commits" in run["note"]
+    assert all(one[:12] in Path("m.html").read_text() for one in found["commits"])
+    again = cli("merge", first, shard(cli, 2, 2), shard(cli, 2, 2))
+    assert "shard 1 ended before shard 2 had ended and was run again: an older batch?" in again.out
+    assert cli("show", "last").out.splitlines()[0].endswith(", of 2 shards")
+
+
+def test_the_reason_beside_each_case_that_no_part_has_is_short(cli: Cli, many: Path) -> None:
+    """Each repeated all that there is to say of the run."""
+    first = shard(cli, 1, 3, "--fail-fast", "-j", "1")
+    cli("merge", first, shard(cli, 2, 3), "-o", "m.json", "-o", "m.junit.xml", "-o", "m.csv")
+    document = json.loads(Path("m.json").read_text())
+    said = {one["message"] for one in document["not_run"]}
+    assert "not run (no part has it)" in said and all(len(one) < 200 for one in said)
+    skipped = [one.get("message", "") for one in ElementTree.parse("m.junit.xml").iter("skipped")]
+    assert skipped and all("missing" not in one for one in skipped)
+    assert "shard 3 missing: " in document["run"]["note"]
+
+
+@pytest.mark.parametrize("kind", ["folders", "files"])
+def test_what_a_cost_limit_did_not_count_is_added_up(cli: Cli, many: Path, kind: str) -> None:
+    folders = [shard(cli, n, 4, "--max-cost", "3", "-o", f"r{n}.json") for n in range(1, 5)]
+    merged = cli("merge", *(folders if kind == "folders" else [f"r{n}.json" for n in range(1, 5)]))
+    assert merged.out.count("the cost limit of 3 USD did not count that") == 1
+    assert f"the cost of {CASES} answers is unknown" in merged.out

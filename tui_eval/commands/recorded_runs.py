@@ -46,12 +46,11 @@ from tui_eval.reports.rows_shown import rows_shown, table_lines
 from tui_eval.store.encoding import encode_json
 from tui_eval.store.index import Index
 from tui_eval.store.judged_under import compat_of
-from tui_eval.store.merging import without_gap
 from tui_eval.store.printed_commands import resume_command
 from tui_eval.store.reader import RunReader
 from tui_eval.store.run_folders import Store, StoreError
 from tui_eval.store.schema import RunSummary, StoredCase
-from tui_eval.store.shard_runs import merged_of, shard_words
+from tui_eval.store.shard_runs import merged_of, shard_words, without_gap
 from tui_eval.store.summary import cached_of, judges_of
 from tui_eval.store.usual import Kind, past_tokens, usual_text, usual_tokens
 

@@ -7,6 +7,8 @@ import shutil
 from collections.abc import Callable
 from typing import Any
 
+import msgspec
+
 from tui_eval.config.project import Config
 from tui_eval.engine.after import derived_columns
 from tui_eval.engine.places.chosen_place import place_name, place_of
@@ -24,10 +26,9 @@ from tui_eval.store.index import Index
 from tui_eval.store.reader import RunReader
 from tui_eval.store.run_folders import Store, StoreError
 from tui_eval.store.schema import RunState
+from tui_eval.store.shard_runs import COST_LIMIT, UNFINISHED_COST, CostLimit
 from tui_eval.store.writer import RunWriter
 
-UNFINISHED_COST = "unfinished_cost"
-"""The part of a run's provenance that says what went into attempts which an interruption put back (USD)."""
 _NAMED = 3
 """Columns that are named where others came to something else by a comparison."""
 _MOMENT = 1.0
@@ -117,6 +118,10 @@ class ActiveRun:
             if self.writer is not None:
                 self.writer.info.provenance = {**(await self._found(facts)), **self.writer.info.provenance}
                 await self._look_again()
+                limit = self._cost_limit()
+                self.writer.info.provenance.pop(COST_LIMIT, None)
+                if limit is not None:
+                    self.writer.info.provenance[COST_LIMIT] = msgspec.to_builtins(limit)
                 self.note = "; ".join(
                     filter(
                         None,
@@ -125,7 +130,7 @@ class ActiveRun:
                             self.runner.note,
                             self.runner.place.note,
                             *self._compared_anew(),
-                            self._uncounted(),
+                            limit.uncounted if limit is not None else "",
                         ],
                     )
                 )
@@ -160,13 +165,15 @@ class ActiveRun:
             return []
         return [f"by the new comparison: {some_of(found, _NAMED)}"]
 
-    def _uncounted(self) -> str:
-        """What a cost limit did not count, in words."""
-        counts = (self.runner.without_cost, ""), (self.runner.judges_without_cost, " of judges")
-        if self.runner.limits.max_cost is None or not any(count for count, _ in counts):
-            return ""
-        told = [f"{count:,} answer{'s' * (count > 1)}{whose}" for count, whose in counts if count]
-        return f"the cost of {' and '.join(told)} is unknown: the cost limit of {self.runner.limits.max_cost:g} USD did not count that"
+    def _cost_limit(self) -> CostLimit | None:
+        """What is known of the run's cost limit at its end; None where there is none, or nothing to say of it."""
+        usd, runner = self.runner.limits.max_cost, self.runner
+        if usd is None:
+            return None
+        limit = CostLimit(usd, runner.spent_at_limit, runner.without_cost, runner.judges_without_cost)
+        reached = (runner.stopped_because or runner.note) if limit.spent is not None else ""
+        limit.said = list(filter(None, (reached, limit.uncounted)))
+        return limit if limit.said else None
 
     async def _assess(self) -> None:
         """Failure modes of the run, kept with it, where they were asked for."""

@@ -6,7 +6,6 @@ import contextlib
 import functools
 import os
 import re
-from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
@@ -44,8 +43,6 @@ Provenance = Mapping[str, Any]
 _PASSWORD = re.compile(r"(?<=://)([^/@:\s]*):[^@\s]*@|\bpassword=[^\s&]*", re.IGNORECASE)
 _CODE = frozenset({"javascript", "python", "ruby"})
 """Assertions whose code is handed what the answer cost."""
-_OTHERS = ""
-"""Stands for the suites that are judged as most are."""
 
 
 def changed(
@@ -184,20 +181,17 @@ class VerdictSettings:
             graders.update(self._named(job))
         if not suites:
             return {}
-        most = list(Counter(map(tuple, suites.values())).most_common(1)[0][0])
-        others = {suite: one for suite, one in suites.items() if one != most}
-        if len(others) + len(databases) + len(graders) > MOST_FILES:
+        once = judged_under.most_once(suites)
+        if len(once) + len(databases) + len(graders) > MOST_FILES:
             return {}
-        return {
-            "suites": {_OTHERS: most, **others}, "databases": databases, "graders": graders, "prices": prices,
-        }  # fmt: skip
+        return {"suites": once, "databases": databases, "graders": graders, "prices": prices}
 
     def same(self, job: Job, kept: Any) -> bool:
         """Whether a job would be judged as in the run that kept this."""
         suites, databases, graders, prices = (
             _mapping(kept, name) for name in ("suites", "databases", "graders", "prices")
         )
-        known = suites.get(job.suite, suites.get(_OTHERS))
+        known = suites.get(job.suite, suites.get(judged_under.OTHERS))
         if not isinstance(known, list) or len(known) != 2:
             return False
         rules, judge = self._suite(job)

@@ -23,6 +23,7 @@ from tui_eval.guard.fair_share import in_turn
 from tui_eval.model import Attempt, JudgeUse
 from tui_eval.store.long_texts import has_long
 from tui_eval.store.schema import RunState
+from tui_eval.store.shard_runs import CostLimit
 from tui_eval.store.writer import Packed, PlannedCase, RunWriter
 
 _LOOK_AGAIN = 0.002
@@ -88,6 +89,8 @@ class Runner:
         self.judges_without_cost = 0
         """The same of judges' answers."""
         self._limit_reached: str | None = None
+        self.spent_at_limit: float | None = None
+        """USD, where the run was stopped by its cost limit, or would have been."""
         self._deadlines: dict[int | str, float] = {}
         self._schedule: Schedule | None = None
         self.earlier: list[Ended] = []
@@ -331,13 +334,14 @@ class Runner:
         if self.on_done is not None:
             self.on_done(ticket.job, ticket.number, attempt)
         if self.limits.fail_fast and attempt.outcome in ("failed", "error"):
-            reached = f"--fail-fast: {attempt.case_id} {attempt.outcome}"
+            reached, spent = f"--fail-fast: {attempt.case_id} {attempt.outcome}", None
         elif self.limits.max_cost is not None and self._cost >= self.limits.max_cost:
-            reached = f"the cost limit of {self.limits.max_cost:g} USD is reached ({self._cost:.4f})"
+            reached, spent = CostLimit(self.limits.max_cost, self._cost).reached, self._cost
         else:
             return
         if self.stopped_because in (None, self._limit_reached):
             self.stopped_because = self._limit_reached = reached
+            self.spent_at_limit = spent
 
     def _deadline(self, job: Job) -> float | None:
         """A neuro-san case's limit covers all its attempts from the first one's start, promptfoo's

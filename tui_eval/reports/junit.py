@@ -12,7 +12,7 @@ import msgspec
 
 from tui_eval.guard.text import clip, visible
 from tui_eval.model import Attempt, Outcome
-from tui_eval.store.missing_cases import unread_errors_of, unread_listed_of, unread_report
+from tui_eval.store.missing_cases import unread_errors_of, unread_listed_of, unread_report, why_not_run
 from tui_eval.store.reader import RunReader
 from tui_eval.store.schema import AttemptRow, RunInfo, StoredCase
 from tui_eval.store.shard_runs import shard_words
@@ -131,8 +131,9 @@ def _case(
         _property(element, "cached", str(item.cached))
     kind = _KINDS.get(item.outcome)
     if kind == "skipped":
-        why = item.outcome or (f"not run ({info.note})" if info.note else "not run")
-        ElementTree.SubElement(element, kind, message=_plain(why))
+        why = why_not_run(case, info)
+        told = item.outcome or (f"not run ({why})" if why else "not run")
+        ElementTree.SubElement(element, kind, message=_plain(told))
     elif kind is not None:
         bad = why_not(attempts).telling
         attempt = reader.attempt(bad.id) if bad is not None else None

@@ -21,7 +21,7 @@ from tui_eval.store.failure_modes import classified
 from tui_eval.store.missing_cases import unread_listed_of, unread_report
 from tui_eval.store.reader import RunReader
 from tui_eval.store.schema import RunInfo
-from tui_eval.store.shard_runs import merged_words, shard_words
+from tui_eval.store.shard_runs import commit_words, merged_words, shard_words
 from tui_eval.store.summary import CaseSummary, RunSums, share, summarise, wilson
 
 if TYPE_CHECKING:
@@ -164,10 +164,6 @@ def _facts(info: RunInfo, counted: _Counted) -> list[tuple[str, str]]:
     tokens = figures.total([counted.tokens], "tokens of all attempts")
     when = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(info.started_at))
     took = f", took {info.elapsed(info.finished_at):,.0f} s" if info.finished_at else ""
-    git = info.provenance.get("git")
-    commit = ""
-    if isinstance(git, dict) and git.get("commit"):
-        commit = f"{str(git['commit'])[:12]}{' with changes' if git.get('dirty') else ''}"
     return [
         ("Cases", ", ".join(counts)),
         ("Pass rate", f"{share(passed / ended)} ({share(low)} to {share(high)} at 95 %)" if ended else ""),
@@ -179,7 +175,7 @@ def _facts(info: RunInfo, counted: _Counted) -> list[tuple[str, str]]:
         ("Merged of", merged_words(info.provenance)),
         ("Agents", ", ".join(info.agents) + (" (scripted)" if info.scripted else "")),
         ("Command", str(info.provenance.get("command") or "")),
-        ("Commit", commit),
+        ("Commit", commit_words(info.provenance)),
         ("Adds to", info.linked_to or ""),
         ("Note", info.note),
     ]  # fmt: skip

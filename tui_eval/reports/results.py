@@ -18,7 +18,7 @@ from tui_eval.guard.text import storable
 from tui_eval.model import Attempt, Case, Entry, JudgeUse, Usage, Verdict
 from tui_eval.store import column_names
 from tui_eval.store.imported.results_entries import own_content
-from tui_eval.store.missing_cases import unread_errors_of, unread_listed_of, unread_report
+from tui_eval.store.missing_cases import unread_errors_of, unread_listed_of, unread_report, why_not_run
 from tui_eval.store.notes import HumanNote, Notes
 from tui_eval.store.reader import RunReader
 from tui_eval.store.schema import AttemptRow, RunInfo, StoredCase
@@ -339,8 +339,9 @@ def write_lines(reader: RunReader, path: Path) -> None:
 def not_run(reader: RunReader) -> Iterator[dict[str, Any]]:
     """What was asked for and has no result (`--fail-fast`, a cost limit, an interruption): each attempt with its
     case and column, its outcome `not run`, and why where the run says why."""
-    note = reader.info().note
+    info = reader.info()
     for case, attempts in reader.by_case():
+        why = why_not_run(case, info)
         for row in attempts:
             if row.state != "done":
                 yield {
@@ -353,7 +354,7 @@ def not_run(reader: RunReader) -> Iterator[dict[str, Any]]:
                     "attempt": row.attempt,
                     "outcome": "not run",
                     "passed": None,
-                    "message": f"not run ({note})" if note else "not run",
+                    "message": f"not run ({why})" if why else "not run",
                 }
 
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
+from tui_eval.store.encoding import encode_json
 from tui_eval.store.schema import RunInfo
 
 KEY = "compat"
@@ -12,6 +14,9 @@ KEY = "compat"
 
 SETTINGS = "verdict_settings"
 """Under which hashes of all that its verdicts rest on stand there (`engine.changed`)."""
+
+OTHERS = ""
+"""Stands there for the suites that are judged as most are."""
 
 
 def remembered(compat_by_suite: Iterable[tuple[str, str]]) -> str | list[str]:
@@ -44,19 +49,31 @@ def other_rules(info: RunInfo) -> str:
     return "reference" if given == "reference" else ""
 
 
-def settings_of_parts(parts: Sequence[RunInfo]) -> dict[str, Any]:
-    """What a run that is put together keeps of its parts' `SETTINGS`; empty where their suites were judged by
-    different ones, so that nothing is taken for unchanged."""
-    given = [part.provenance.get(SETTINGS) for part in parts]
-    known = [one for one in given if isinstance(one, dict) and one.get("suites")]
-    if len(known) < len(parts) or any(one["suites"] != known[0]["suites"] for one in known):
+def settings_of_parts(parts: Iterable[tuple[RunInfo, Iterable[str]]]) -> dict[str, Any]:
+    """What a run that is put together keeps of its parts' `SETTINGS`, each with the suites that it has cases of; empty
+    where a suite was judged by different ones, so that nothing is taken for unchanged."""
+    suites: dict[str, Any] = {}
+    marks: dict[str, dict[str, Any]] = {"databases": {}, "graders": {}, "prices": {}}
+    for info, own in parts:
+        given = info.provenance.get(SETTINGS)
+        kept = given.get("suites") if isinstance(given, dict) else None
+        if not isinstance(given, dict) or not isinstance(kept, dict) or not kept:
+            return {}
+        # Of each part those that most of its suites have stand once, under no name: most are others in another part.
+        found = [(suites, suite, kept.get(suite, kept.get(OTHERS))) for suite in own]
+        for name, joined in marks.items():
+            these = given.get(name)
+            found += [(joined, key, mark) for key, mark in (these if isinstance(these, dict) else {}).items()]
+        for joined, key, mark in found:
+            if mark is None or joined.setdefault(key, mark) != mark:
+                return {}
+    return {"suites": most_once(suites), **marks}
+
+
+def most_once(suites: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings of suites, those that most of them have once, under no name (`OTHERS`)."""
+    if not suites:
         return {}
-    joined: dict[str, Any] = {"suites": known[0]["suites"]}
-    for name in ("databases", "graders", "prices"):
-        marks: dict[str, Any] = {}
-        for one in known:
-            for key, mark in one.get(name, {}).items():
-                if marks.setdefault(key, mark) != mark:
-                    return {}
-        joined[name] = marks
-    return joined
+    (most, _), *_ = Counter(map(encode_json, suites.values())).most_common(1)
+    first = next(one for one in suites.values() if encode_json(one) == most)
+    return {OTHERS: first, **{suite: one for suite, one in suites.items() if one != first}}

@@ -400,8 +400,10 @@ def facts(whole: Whole, run_id: str, version: str) -> RunInfo:
     provenance = {
         name: value
         for name, value in infos[0].provenance.items()
-        if name not in (shard_runs.KEY, shard_runs.GAP, UNREAD, PROBLEMS, "agents", "command", "missing")
-    }
+        if name not in (
+            shard_runs.KEY, shard_runs.GAP, shard_runs.COST_LIMIT, UNREAD, PROBLEMS, "command", "missing",
+        )
+    } | shard_runs.provenance_of_parts(infos)  # fmt: skip
     most = max(infos, key=unread_errors_of)  # of one plan: the same files
     if unread_errors_of(most):
         provenance |= unread_kept(most)
@@ -411,18 +413,18 @@ def facts(whole: Whole, run_id: str, version: str) -> RunInfo:
         }
         if all(judged.values()):
             provenance[judged_under.KEY] = judged_under.remembered(judged.items())
-    provenance[judged_under.SETTINGS] = judged_under.settings_of_parts(infos)
-    agents: dict[str, Any] = {}
-    files: dict[str, Any] = {}
-    for info in infos:
-        agents.update(given if isinstance(given := info.provenance.get("agents"), dict) else {})
-        files.update(given if isinstance(given := info.provenance.get("files"), dict) else {})
+    provenance[judged_under.SETTINGS] = judged_under.settings_of_parts(
+        (part.info, {case.suite for case in part.cases}) for part in whole.parts
+    )
     merged = [{"id": part.info.id, "shard": part.shard.name if part.shard else None} for part in whole.parts]
     missing_cases = {"missing": whole.missing} if whole.missing else {}
     left_out = ("shard", "select", "case_ids", "cells", "failed_only", "changed_only")
     gap = {} if whole.complete else {shard_runs.GAP: missing_line(whole)}
+    names = [(part.shard.name if part.shard else part.label, part.info) for part in whole.parts]
     # What a part says that it lacks, this one has, or says itself.
-    notes = sorted({without_gap(info) for info in infos})
+    notes = [
+        shard_runs.of_an_older_batch(infos), shard_runs.commits_differ(names), *shard_runs.notes_of_parts(infos),
+    ]  # fmt: skip
     return RunInfo(
         id=run_id,
         state=state,
@@ -438,19 +440,11 @@ def facts(whole: Whole, run_id: str, version: str) -> RunInfo:
         scripted=any(info.scripted for info in infos),
         provenance={
             **provenance,
-            "agents": agents,
-            "files": files,
             shard_runs.MERGED: merged,
             **missing_cases,
             **gap,
         },
     )
-
-
-def without_gap(info: RunInfo) -> str:
-    """What a run's note says beside what a merged run lacks."""
-    gap = str(info.provenance.get(shard_runs.GAP, ""))[:1000]
-    return info.note.removeprefix(gap).removeprefix("; ") if gap else info.note
 
 
 def missing_line(whole: Whole) -> str:

@@ -21,6 +21,7 @@ from tui_eval.store.imported.results_entries import FROM_FILE, UNNAMED
 from tui_eval.store.pending import storable_rows
 from tui_eval.store.run_folders import StoreError
 from tui_eval.store.schema import UNREAD, RunInfo, StoredCase
+from tui_eval.store.shard_runs import without_gap
 
 if TYPE_CHECKING:
     from tui_eval.store.merging import Whole
@@ -47,6 +48,18 @@ _NUMBERED = re.compile(r"case [\d,]+ of [\d,]+ that no part has", re.ASCII)
 def is_numbered(name: str) -> bool:
     """Whether the name of a case stands for one of which only the number is known: it may be any."""
     return _NUMBERED.fullmatch(name) is not None
+
+
+_MISSING = f"{FROM_FILE}missing"
+_REASON = 160
+"""Characters of a run's note that stand beside each case that has not run."""
+
+
+def why_not_run(case: StoredCase, info: RunInfo) -> str:
+    """Why a case of a run has not run, shortly, since it stands beside each of them; empty where nothing says it."""
+    if case.content_hash == _MISSING:
+        return "no part has it"
+    return clip(without_gap(info), _REASON)
 
 
 _Counts = dict[tuple[str, str | None], tuple[int, int]]
@@ -76,7 +89,7 @@ def missing_cases(whole: Whole) -> list[MissingCase]:
     columns = _of_all(rows, suites) if rows else _NOBODY
     for number in range(1, whole.missing - len(names) + 1):
         name = f"case {number} of {whole.missing:,} that no part has"
-        case = Case(f"{place}::{name}", name, place, kind, content_hash=f"{FROM_FILE}missing")
+        case = Case(f"{place}::{name}", name, place, kind, content_hash=_MISSING)
         found += [MissingCase(case, *column, *counts) for column, counts in columns.items()]
     return found
 
@@ -134,7 +147,7 @@ def _named(case_id: str, suites: Mapping[str, _Suite]) -> list[MissingCase]:
         name = (rest.rsplit("::", 2)[0] if own.in_columns else rest) or case_id
     elif suites:  # of no suite that is known: nothing but how often others are asked
         columns = {("", None): next(iter(next(iter(suites.values())).columns.values()))}
-    case = Case(case_id, name, suite, kind, content_hash=f"{FROM_FILE}missing")
+    case = Case(case_id, name, suite, kind, content_hash=_MISSING)
     return [MissingCase(case, *column, *counts) for column, counts in columns.items()]
 
 

@@ -1,15 +1,16 @@
-"""What the run of a shard remembers of the whole that it is a part of (`--shard 3/20`)."""
+"""What the run of a shard remembers of the whole that it is a part of (`--shard 3/20`), and what a run of several says of
+its parts."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from tui_eval.guard import private
+from tui_eval.guard import figures, private
 from tui_eval.guard.spelling import some_of
 from tui_eval.model import decoded
 from tui_eval.store.schema import RunInfo
@@ -22,8 +23,16 @@ GAP = "merged_gap"
 """Under which it has the words of its note that say what it lacks."""
 ASKED = "asked"
 """Under which a results file's provenance has what the run was asked with."""
+GIT = "git"
+"""Under which it has the commit that it was of, and whether files were changed since."""
+COST_LIMIT = "cost_limit"
+"""Under which it has what is known of its cost limit (`CostLimit`)."""
+UNFINISHED_COST = "unfinished_cost"
+"""Under which it has what went into attempts that an interruption put back (USD)."""
 _NAMED = 4
 """Runs that a run was merged of, that are named."""
+_OLD_HOURS = 6.0
+"""Without any shard at work, after which those before are thought to be of another batch."""
 _NAME = re.compile(r"(\d{1,9})/(\d{1,9})", re.ASCII)
 _MOST = 10_000
 """Shards that are looked through for those that are missing."""
@@ -141,13 +150,194 @@ def mending(info: RunInfo) -> str:
 def shard_words(provenance: Mapping[str, Any]) -> str:
     """`shard 3/20` of a run that is one, `of 8 shards` of one that these were put together to; empty for any other."""
     if parts := merged_of(provenance):
-        kind = "shard" if all(part for _, part in parts) else "run"
-        return f"of {len(parts):,} {kind}{'s' * (len(parts) > 1)}"
+        shards = [part for _, part in parts if part]
+        count = len(set(shards)) if len(shards) == len(parts) else len(parts)
+        return f"of {count:,} {'shard' if len(shards) == len(parts) else 'run'}{'s' * (count > 1)}"
     given = provenance.get(KEY)
     if not isinstance(given, dict):
         return ""
     number, of = given.get("number"), given.get("of")
     return f"shard {number}/{of}" if isinstance(number, int) and isinstance(of, int) else ""
+
+
+def without_gap(info: RunInfo) -> str:
+    """What a run's note says beside what a merged run lacks."""
+    gap = str(info.provenance.get(GAP, ""))[:1000]
+    return info.note.removeprefix(gap).removeprefix("; ") if gap else info.note
+
+
+# -- What the runs of shards say of themselves, of all of them.
+
+
+class CostLimit(msgspec.Struct, omit_defaults=True):
+    """A run's cost limit of `usd`: `spent` where it was reached (USD), of how many answers, and of how many of judges, no
+    cost is known; `said` is what the run's note says of that."""
+
+    usd: float
+    spent: float | None = None
+    answers: int = 0
+    judges: int = 0
+    said: list[str] = []
+
+    @property
+    def reached(self) -> str:
+        """That it was reached, in words; empty where it was not."""
+        return (
+            "" if self.spent is None else f"the cost limit of {self.usd:g} USD is reached ({self.spent:.4f})"
+        )
+
+    @property
+    def uncounted(self) -> str:
+        """What it did not count, in words."""
+        counts = (self.answers, ""), (self.judges, " of judges")
+        told = [f"{count:,} answer{'s' * (count > 1)}{whose}" for count, whose in counts if count]
+        if not told:
+            return ""
+        return f"the cost of {' and '.join(told)} is unknown: the cost limit of {self.usd:g} USD did not count that"
+
+
+def _cost_limit(info: RunInfo) -> CostLimit | None:
+    try:
+        return msgspec.convert(info.provenance.get(COST_LIMIT), CostLimit)
+    except msgspec.ValidationError:
+        return None
+
+
+def notes_of_parts(infos: Sequence[RunInfo]) -> list[str]:
+    """What the notes of runs say, beside what a merged one of them lacks: what several say stands once, with how many
+    do; of their cost limits the sums."""
+    counts: dict[str, int] = {}
+    limits: dict[float, list[CostLimit]] = {}
+    for info in infos:
+        note = without_gap(info)
+        if (limit := _cost_limit(info)) is not None:
+            limits.setdefault(limit.usd, []).append(limit)
+            for said in limit.said:
+                note = "; ".join(filter(None, (one.strip("; ") for one in note.split(said) if said)))
+        if note:
+            counts[note] = counts.get(note, 0) + 1
+    notes = [f"{note} ({count:,} parts)" if count > 1 else note for note, count in sorted(counts.items())]
+    for usd, own in sorted(limits.items()):
+        ended = [one for one in own if one.spent is not None]
+        if len(own) > 1 and ended:
+            spent = figures.total_amount([one.spent for one in ended], "cost of the parts") or 0.0
+            which = (
+                "each part"
+                if len(ended) == len(own) == len(infos)
+                else f"{len(ended):,} of {len(infos):,} parts"
+            )
+            notes.append(f"the cost limit of {usd:g} USD is reached in {which} ({spent:.4f})")
+        notes += filter(None, [*(one.reached for one in ended if len(own) == 1), _sum_of(usd, own).uncounted])
+    return notes
+
+
+def _sum_of(usd: float, limits: Iterable[CostLimit]) -> CostLimit:
+    both = CostLimit(usd)
+    for one in limits:
+        both.answers, both.judges = both.answers + one.answers, both.judges + one.judges
+    return both
+
+
+def provenance_of_parts(infos: Sequence[RunInfo]) -> dict[str, Any]:
+    """Where the results of several runs come from, as far as one run can say it: with what they differ in. A file or an
+    agent that was another one in another part is none that is known."""
+    found: dict[str, Any] = {}
+    for name in ("tui_eval", "python", "platform"):
+        if words := list(dict.fromkeys(str(one.provenance[name]) for one in infos if name in one.provenance)):
+            found[name] = ", ".join(words)
+    for name, other in (("agents", None), ("files", "")):
+        joined: dict[str, Any] = {}
+        for key, mark in (item for info in infos for item in _mapping(info, name).items()):
+            joined[key] = mark if joined.get(key, mark) == mark else other
+        found[name] = {key: mark for key, mark in joined.items() if mark is not None}
+    if any(info.provenance.get("too_many_files") for info in infos):
+        found["too_many_files"] = True
+    if unfinished := figures.total_amount(
+        [figures.amount(info.provenance.get(UNFINISHED_COST), "cost") for info in infos], "cost of the parts"
+    ):
+        found[UNFINISHED_COST] = unfinished
+    states = [_mapping(info, GIT) for info in infos]
+    commits = {str(one.get("commit") or "") for one in states}
+    if commits == {""}:
+        return {**found, GIT: None}
+    changes = {one.get("dirty") for one in states}
+    dirty = True if True in changes else None if None in changes else False
+    if len(commits) == 1:
+        return {**found, GIT: {"commit": commits.pop(), "dirty": dirty}}
+    return {**found, GIT: {"commit": None, "dirty": dirty, "commits": sorted(filter(None, commits))}}
+
+
+def _mapping(info: RunInfo, name: str) -> Mapping[str, Any]:
+    given = info.provenance.get(name)
+    return given if isinstance(given, dict) else {}
+
+
+def commit_words(provenance: Mapping[str, Any]) -> str:
+    """The commit that a run was of, and whether files were changed since; those of its parts. Empty: nothing is known."""
+    git = provenance.get(GIT)
+    if not isinstance(git, dict):
+        return ""
+    commits = git.get("commits")
+    names = [git.get("commit"), *(commits if isinstance(commits, list) else [])]
+    shown = some_of([str(one)[:12] for one in names if one], _NAMED)
+    return f"{shown}{' with changes' if git.get('dirty') else ''}" if shown else ""
+
+
+def commits_differ(infos: Iterable[tuple[str, RunInfo]]) -> str:
+    """That parts, by their names, are of other commits, or of files that were changed since, in words; empty: they are not."""
+    states: dict[str, list[str]] = {}
+    for name, info in infos:
+        words = commit_words(info.provenance) or "none that is known"
+        states.setdefault(words, []).append(name)
+    if len(states) < 2:
+        return ""
+    told = "; ".join(f"{words}: {some_of(names, _NAMED)}" for words, names in list(states.items())[:_NAMED])
+    return f"the parts are of different commits ({told})"
+
+
+def of_an_older_batch(infos: Iterable[RunInfo]) -> str:
+    """That some shards were run long before others, or before others that had ended were run again, in words; empty
+    where they seem to be of one batch. A shard that was started again since it had not ended is none of that."""
+    newest: dict[int, RunInfo] = {}
+    again: list[tuple[int, RunInfo]] = []
+    of: dict[int, list[RunInfo]] = {}
+    for info in sorted(infos, key=lambda one: one.started_at):
+        if (shard := shard_of(info)) is not None:
+            newest[shard.number] = info
+            of.setdefault(shard.number, []).append(info)
+    for number, runs in of.items():
+        if any(
+            _ended(one) and one.state == "finished" and _ended(one) <= runs[-1].started_at
+            for one in runs[:-1]
+        ):
+            again.append((number, runs[-1]))
+    if again:
+        began = min(info.started_at for _, info in again)
+        old = [number for number, info in newest.items() if _ended(info) and _ended(info) <= began]
+        if old:
+            others = _shards([number for number, _ in again])
+            return (
+                f"{_shards(old)} ended before {others} had ended and was run again: an older batch? Merge each batch's "
+                "shards alone"
+            )
+    by_time = sorted(newest.items(), key=lambda one: one[1].started_at)
+    last = 0.0
+    for place, (_, info) in enumerate(by_time):
+        hours = (info.started_at - last) / 3600
+        if place and last and hours > _OLD_HOURS:
+            old = [number for number, _ in by_time[:place]]
+            return f"{_shards(old)} ended {hours:,.0f} hours before the others began: an older batch?"
+        last = max(last, _ended(info) or info.started_at)
+    return ""
+
+
+def _ended(info: RunInfo) -> float:
+    return info.finished_at or 0.0
+
+
+def _shards(numbers: Iterable[int]) -> str:
+    told = [str(number) for number in sorted(numbers)]
+    return f"shard{'s' * (len(told) > 1)} {some_of(told, 10)}"
 
 
 decoded(PlannedShard)

@@ -11,7 +11,7 @@ import msgspec
 
 from tui_eval.assertions.judging import OPEN
 from tui_eval.config.project import Config, find_root, load, read_withheld
-from tui_eval.engine.active_run import UNFINISHED_COST, ActiveRun, cost_limit
+from tui_eval.engine.active_run import ActiveRun, cost_limit
 from tui_eval.engine.attempt.continuing import place
 from tui_eval.engine.changed import changed_since
 from tui_eval.engine.fingerprints import Fingerprints
@@ -48,7 +48,7 @@ from tui_eval.store.reader import RunReader
 from tui_eval.store.rescued import bring_back
 from tui_eval.store.run_folders import SET_BACK_MOST, Store, StoreError, is_alive
 from tui_eval.store.schema import AttemptRow, RunInfo, StoredCase
-from tui_eval.store.shard_runs import LOOKED_AT, is_looked_at
+from tui_eval.store.shard_runs import COST_LIMIT, LOOKED_AT, UNFINISHED_COST, is_looked_at
 from tui_eval.store.writer import RunWriter
 
 
@@ -250,6 +250,7 @@ def _asked_for_now(info: RunInfo, overrides: RunRequest) -> tuple[RunRequest, li
     request.trust = overrides.trust
     before, request.agreed = request.agreed, overrides.agreed
     info.note = ""  # why it was interrupted; that is over
+    info.provenance.pop(COST_LIMIT, None)
     # The commands printed from now on need what this time needed.
     if overrides.trust:
         info.options["trust"] = True

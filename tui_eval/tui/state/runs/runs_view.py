@@ -11,6 +11,7 @@ import msgspec
 from tui_eval.store.failure_modes import Assessment, FailedAttempt, FailureMode, classified
 from tui_eval.store.missing_cases import unread_report
 from tui_eval.store.schema import RunInfo
+from tui_eval.store.shard_runs import commit_words
 from tui_eval.store.summary import cached_of, judges_of, share, wilson
 from tui_eval.tui.state.lists.run_line import RunLine, outcome_sign
 from tui_eval.tui.state.runs.trends import Point, distribution_lines, shown, trend_lines
@@ -160,10 +161,8 @@ def _head(one: RunLine, facts: RunFacts | None, width: int, ours: Collection[str
         lines.append((Span(one_line(unread), "failed"),))
     if info is not None and info.note:
         lines.append((Span(one_line(info.note), "note"),))
-    git = info.provenance.get("git") if info is not None else None
-    if isinstance(git, dict) and git.get("commit"):
-        dirty = " with changes" if git.get("dirty") else ""
-        lines.append((Span(f"commit {one_line(git['commit'])[:12]}{dirty}", "muted"),))
+    if info is not None and (commit := commit_words(info.provenance)):
+        lines.append((Span(f"commit {one_line(commit)}", "muted"),))
     lines.append((Span(action_of(one, ours), "label"),))
     return [piece for line in lines for piece in _wrapped(line, width)]
 
