@@ -364,7 +364,30 @@ def test_of_a_run_that_goes_on_that_is_said_before_what_it_may_need(cli: Cli, pr
             assert len(told.err.strip().splitlines()) == 1 and "--trust" not in told.err
     finally:
         lock.release()
-    assert "was started with --trust" in cli("resume").err
+    assert cli("resume").code == 1, "nothing of it needs trust: it goes on"
+
+
+def test_a_run_that_was_started_with_all_trust_goes_on_with_what_it_needs_of_it(
+    cli: Cli, project: Path
+) -> None:
+    """In the app, where that is asked and agreed to, it was refused with an option of the command line."""
+    (project / "own.py").write_text("def answer(message):\n    return message\n")
+    (project / "tui_eval.yaml").write_text("agents: {helper: {type: python, function: 'own.py:answer'}}\n")
+    (project / "suite.yaml").write_text(
+        "agent: helper\ntest_cases:\n  - {name: a, input: hi, expected: {should_contain: [hi]}}\n"
+    )
+    assert cli("run", "suite.yaml", "--trust").code == 0
+    folder = Store(project).find("last")
+    with sqlite3.connect(folder / "run.db") as connection:
+        connection.execute("UPDATE attempts SET state = 'waiting', outcome = NULL")
+    wanted = "run own.py:answer (the agent helper)"
+    told = cli("resume")
+    assert told.code == 4 and f"was started with --trust, and would be without it: {wanted}" in told.err
+    assert told.err.strip().endswith(f"tui-eval resume {folder.name} --trust")
+    active = resume(folder, overrides=RunRequest(agreed=[wanted]))
+    asyncio.run(active.execute())
+    with closing(RunReader(folder)) as reader:
+        assert [row.outcome for row in reader.attempts()] == ["passed"]
 
 
 HOSTILE = (

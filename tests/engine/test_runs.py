@@ -366,8 +366,10 @@ async def test_a_model_whose_name_waited_for_trust_is_found_again_under_its_name
 
 async def test_a_run_that_went_on_with_trust_needs_it_to_go_on_once_more(project) -> None:
     """Else the command that a second interruption prints would keep errors `needs trust` as results."""
-    root = project(suite=suite_of("slow one", "slow two"), script=SLOW)
-    active = await asyncio.to_thread(prepare, RunRequest(paths=[str(root)], concurrency=1))
+    own = "import time\n\n\ndef answer(message):\n    time.sleep(%s)\n    return 'ok'\n"
+    config = "agents:\n  helper: {type: python, function: 'own.py:answer'}\n"
+    root = project(suite=suite_of("slow one", "slow two"), config=config, **{"own.py": own % 60})
+    active = await asyncio.to_thread(prepare, RunRequest(paths=[str(root)], concurrency=1, trust=True))
     assert active.writer is not None
     folder = active.writer.folder
     for overrides in (None, RunRequest(trust=True)):
@@ -377,7 +379,7 @@ async def test_a_run_that_went_on_with_trust_needs_it_to_go_on_once_more(project
         await until(lambda: RunReader(folder).attempts()[0].state == "running")
         await active.runner.interrupt()
         assert await running == "interrupted"
-    (root / "agent.script.yaml").write_text("default: {say: ok}\n")
+    (root / "own.py").write_text(own % 0)
     with pytest.raises(SelectionError, match=f"tui-eval resume {folder.name} --trust"):
         await asyncio.to_thread(resume, folder)
     assert [row.state for row in RunReader(folder).attempts()] == ["waiting"] * 2

@@ -81,7 +81,9 @@ class KeptCases:
 def of_today(recorded: Iterable[Case | StoredCase], today: Iterable[Case]) -> dict[tuple[str, str], Case]:
     """Of recorded cases, by id and content hash, what they are today. Cases that differ in nothing but a secret are
     told apart in their ids by a number alone, which is another's where one was added or taken out: such a case is the
-    one of the same content, else the one of its id where no other of them came or went."""
+    one of the same content, else the one of its id where no other of them came or went. Of one run, all of whose cases
+    are known: stricter than `store.case_state.by_content`, by which lists show what of many runs may be a case's, since
+    a secret is taken, and an answer judged, by what is found here."""
     now: dict[str, list[Case]] = {}
     for one in today:
         now.setdefault(_without_number(one.case_id), []).append(one)

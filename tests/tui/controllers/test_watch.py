@@ -199,6 +199,16 @@ async def test_a_case_of_another_name_is_watched_under_it(watching: Watching) ->
     assert alone.asked == [GREETS] and watching.watch.words == f"watch: rerun {GREETS}"
 
 
+async def test_a_case_that_never_ran_under_its_new_name_is_said_not_to_have(watching: Watching) -> None:
+    """`there is no recorded answer to judge` stood over what it is called now."""
+    alone = watching.alone
+    pointer = alone.go_to(REFUND)
+    await watching.press()
+    new = next(item.case_id for item in alone.state.rows if item.name == CALMS)
+    await watching.save(SUITE, change=EditedSuite(renamed={pointer.case_id: new}))
+    assert alone.said == f"saved: {CALMS} has not been run: r runs it" and not alone.engine.requests
+
+
 async def test_a_case_that_is_no_longer_in_its_file_is_neither_judged_nor_run(watching: Watching) -> None:
     alone = watching.alone
     pointer = alone.go_to(REFUND)

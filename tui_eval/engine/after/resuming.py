@@ -98,6 +98,7 @@ def resume(
             words = "has its answer; what compares columns is still to be judged"
             raise NothingToRun(f"run {info.id}: every attempt {words}: tui-eval rescore {info.id}")
         raise NothingToRun(f"run {info.id} is complete: every attempt has a result")
+    trusted_then = request_of(info).trust and not overrides.trust
     request, this_time = _asked_for_now(info, overrides)
     root = root_of(folder)
     config = load([root], request.config_file, root=root)
@@ -142,14 +143,17 @@ def resume(
             jobs.append(msgspec.structs.replace(job, attempts=1, first_attempt=attempt.attempt))
             references.append([attempt.id])
     check_given(overrides.agreed, jobs, config, trust)
-    if this_time and (wanted := wants_of_jobs(jobs, config, trust, typed_judge=overrides.judge)):
+    wanted: list[str] = []
+    if this_time or trusted_then:
+        wanted = wants_of_jobs(jobs, config, trust, typed_judge=overrides.judge)
+    if wanted:
         told = resume_command(
             info.id if folder.name == info.id else folder,
             {**info.options, "agreed": [*overrides.agreed, *wanted]},
         )
         raise SelectionError(
-            f"run {info.id} was started with what was agreed to for that time, and would be without it: "
-            f"{'; '.join(wanted)}; go on with: {told}"
+            f"run {info.id} was started with {'--trust' if trusted_then else 'what was agreed to for that time'}, and "
+            f"would be without it: {'; '.join(wanted)}; go on with: {told}"
         )
     if request.continue_from is not None:
         place(jobs, request.continue_from, Store(config.root))
@@ -322,8 +326,6 @@ def _refuse(folder: Path, overrides: RunRequest) -> None:
         masked.append(overrides.judge)
     if trust_for(root, overrides.trust).granted and all(masked):
         return
-    if request.trust and not overrides.trust:
-        raise SelectionError(f"run {info.id} was started with --trust and may need it; go on with: {told}")
     for name in request.agents:
         if name not in known and by_typing(name) and _as_typed(name, overrides.agents) is None:
             raise SelectionError(

@@ -441,6 +441,8 @@ class WatchController:
             rows = [row for row in rows if Column(row.agent, row.model or "") == case_state.column_of(last)]
         if self.mode == "judge" and rows:
             self._ask(rows)
+        elif self.mode == "judge" and not item.history and not self._rows_of(pointer):
+            self._notices.say(f"saved: {self._called} has not been run: r runs it")
         elif self.mode == "judge":
             # Where the cursor was when watching began, the answers of then were looked at.
             newest = replace(pointer, run_id=last.run_id if last is not None else None, attempt_ref=None)
