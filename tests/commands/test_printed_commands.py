@@ -7,6 +7,7 @@ import asyncio
 import json
 import os
 import shlex
+import shutil
 import signal
 import sqlite3
 import subprocess
@@ -23,9 +24,12 @@ from tui_eval.engine.request import RunRequest
 from tui_eval.engine.selection import SelectionError
 from tui_eval.guard import trust_store
 from tui_eval.guard.trust import fingerprints
-from tui_eval.store.printed_commands import by_typing, resume_command, run_options
+from tui_eval.store.printed_commands import by_typing, resume_command, run_command, run_options
 from tui_eval.store.reader import RunReader
 from tui_eval.store.run_folders import RunLock, Store
+from tui_eval.tui.state.app_state import CasePointer
+from tui_eval.tui.state.case.case_content import CaseContent
+from tui_eval.tui.state.case.copying import text_of
 
 AGENT = "import time\n\n\ndef answer(message):\n    time.sleep(0.3)\n    return 'hi ' + message\n"
 CASES = "".join(
@@ -143,6 +147,31 @@ def test_the_printed_command_runs_that_case_alone_whatever_else_is_called_so(cli
     for line in lines:
         again = [json.loads(one) for one in cli(*shlex.split(line), "--display", "json").out.splitlines()]
         assert [one["case_id"] for one in again if "case_id" in one] == [ids.pop(0)], line
+
+
+def test_a_case_of_a_folder_with_its_own_project_is_run_again_in_the_one_it_was_run_in(
+    cli: Cli, project: Path
+) -> None:
+    inner = project / "inner"
+    (inner / "tests").mkdir(parents=True)
+    (project / "other").mkdir()
+    for folder in (inner / "tests", project / "other"):
+        shutil.copy(project / "suite.yaml", folder / "s.yaml")
+    (inner / "tui_eval.yaml").write_text("agents:\n  helper: {type: echo}\n")
+    told = cli("run", "other", "inner")
+    lines = [line.strip() for line in told.out.splitlines() if line.strip().startswith("again: ")]
+    for line in lines:  # found by its id, or the code were 4
+        words = shlex.split(line.removeprefix("again: "))
+        assert ("--config" in words) == (words[2].startswith("inner/")), line
+        assert cli(*words[1:]).code == 1
+    assert len(lines) == 2 and not (inner / ".tui-eval").exists()
+    anew = run_command([inner / "tests"], project, {})
+    assert shlex.split(anew)[2:] == ["inner/tests", "--config", "tui_eval.yaml"]
+    shown = CaseContent(CasePointer("inner/tests/s.yaml::says sorry"), suite="inner/tests/s.yaml")
+    shown.folder = project / ".tui-eval" / "runs" / "r"
+    assert text_of(shown, "c").endswith("--config tui_eval.yaml")
+    shown.suite = "other/s.yaml"
+    assert "--config" not in text_of(shown, "c")
 
 
 def test_a_case_with_a_secret_in_its_name_is_run_again_by_what_is_shown_of_it(

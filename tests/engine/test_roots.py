@@ -14,6 +14,7 @@ from tui_eval.engine.prepare import prepare
 from tui_eval.engine.request import RunRequest
 from tui_eval.store.reader import RunReader
 from tui_eval.store.schema import AttemptRow
+from tui_eval.tui.state import run_requests
 
 SUITE = "prompts: ['{{q}}']\nproviders: ['file://bot.py']\ntests: [{vars: {q: a}, assert: [{type: equals, value: a}]}]\n"
 BOT = """
@@ -81,3 +82,33 @@ async def test_judged_again_and_resumed_it_finds_its_files(suite: Path) -> None:
     await again.execute()
     assert again.writer is not None and outcomes(again.writer.folder) == ["failed"]
     assert again.config.root == active.config.root == Path.cwd()
+
+
+async def test_what_the_app_asks_for_is_of_its_project_whatever_lies_nearer(tmp_path: Path) -> None:
+    suite = "agent: helper\ntest_cases:\n  - {name: one, input: hi, expected: {should_contain: [hi]}}\n"
+    (tmp_path / "inner" / "tests").mkdir(parents=True)
+    (tmp_path / "inner" / "tests" / "s.yaml").write_text(suite)
+    for folder in (tmp_path, tmp_path / "inner"):
+        (folder / "tui_eval.yaml").write_text("agents: {helper: {type: echo}}\n")
+    case = run_requests.RunAsked("inner/tests/s.yaml::one", "inner/tests/s.yaml")
+    project = run_requests.Project(tmp_path)
+    requests = [
+        run_requests.chosen(project, [case], run_requests.RunChoice()),
+        run_requests.one_attempt(project, case, run_requests.RunChoice(), None),
+    ]
+    for request in requests:
+        active = await asyncio.to_thread(prepare, request)
+        await active.execute()
+        assert active.config.root == tmp_path and active.writer is not None
+        assert "root" not in active.writer.info.options  # a record says it by where it lies
+        linked = run_requests.one_more(
+            project,
+            [case],
+            run_requests.RunChoice(),
+            run_requests.Run(active.writer.info.id, tmp_path),
+            2,
+            [],
+        )
+        added = await asyncio.to_thread(prepare, linked)
+        await added.execute()
+    assert not (tmp_path / "inner" / ".tui-eval").exists()

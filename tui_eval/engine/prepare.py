@@ -174,7 +174,7 @@ def prepare(
     shard = _shard(request)
     paths = paths_of(request)
     if config is None:
-        config = load(paths, request.config_file)
+        config = load(paths, request.config_file, root=Path(request.root) if request.root else None)
     _check_limits(config)
     if request.compat is not None:
         config.suites = [
@@ -423,7 +423,8 @@ def _as_before(request: RunRequest) -> RunRequest:
         return request
     from tui_eval.engine.after.judging_again import folder_of  # imported late: a new run needs none of it
 
-    root = find_root([Path(path) for path in request.paths or ["."]], request.config_file)[0]
+    paths = [Path(path) for path in request.paths or ["."]]
+    root = Path(request.root) if request.root else find_root(paths, request.config_file)[0]
     try:
         recorded = request.continue_from
         reader = RunReader(
@@ -581,6 +582,7 @@ def _kept(request: RunRequest) -> RunRequest:
     return msgspec.structs.replace(
         request,
         on_recorded=False,
+        root=None,  # where the record lies
         vars=in_pairs(request.vars),
         agents=[in_addresses(agent) for agent in request.agents],
         judge=in_addresses(request.judge) if request.judge else request.judge,

@@ -44,7 +44,8 @@ class RunRequest(msgspec.Struct, omit_defaults=True):
     `delay` is in seconds. `changed_only` leaves out what passed and has not changed since. `cache` takes answers that are kept, and keeps them
     (None: as each agent's entry says). `on` is where attempts run (`config_schema.where`; None: as configured), `on_recorded` says that a run's record names
     it, not a person: a cluster is then trusted as one in a file. `shard` is the part of the cases that
-    this run takes (`engine.shards`). `no_fail_fast` takes back a run's `fail_fast` where it is gone on with. `env_files` are those whose variables were read (`--env-file`), to name them again. `configs` are promptfoo's `-c`: configurations that are read as one.
+    this run takes (`engine.shards`). `no_fail_fast` takes back a run's `fail_fast` where it is gone on with. `env_files` are those whose variables were read (`--env-file`), to name them again. `configs` are promptfoo's `-c`: configurations that are read as one. `root` is the project where that is known (the app's), whatever
+    `tui_eval.yaml` lies nearer to the paths.
     """
 
     paths: list[str] = []
@@ -88,6 +89,7 @@ class RunRequest(msgspec.Struct, omit_defaults=True):
     max_cost: float | None = None
     linked_to: str | None = None
     config_file: str | None = None
+    root: str | None = None
     env_files: list[str] = []
     no_fail_fast: bool = False
     first_attempt: int = 1

@@ -17,7 +17,15 @@ from tui_eval.store.case_state import Column
 from tui_eval.store.failure_modes import Assessment, classified
 from tui_eval.store.judged_under import compat_of
 from tui_eval.store.missing_cases import is_only_named
-from tui_eval.store.printed_commands import AsShown, by_typing, configs_of, from_here, run_options, shell_line
+from tui_eval.store.printed_commands import (
+    AsShown,
+    by_typing,
+    configs_of,
+    from_here,
+    project_option,
+    run_options,
+    shell_line,
+)
 from tui_eval.store.reader import RunReader
 from tui_eval.store.schema import AttemptRow, StoredCase
 from tui_eval.store.summary import RunSums, judges_of, summarise, unfinished_tokens, why_not
@@ -338,7 +346,7 @@ def rerun_command(case: StoredCase, root: Path, options: Mapping[str, Any]) -> s
     if not asked and not options and is_only_named(case) and case.agent not in case.case_id:
         # A results file does not say what was typed; code and servers elsewhere are not to be trusted on its word.
         asked = [] if by_typing(case.agent) else ["--agent", case.agent]
-    words += asked
+    words += [*asked, *project_option([root / case.suite], root, options)]
     return shell_line([*words, *run_options(options)])
 
 

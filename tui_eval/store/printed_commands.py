@@ -9,11 +9,12 @@ from __future__ import annotations
 import os
 import re
 import shlex
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+from tui_eval.config.project import CONFIG_NAME, find_root
 from tui_eval.guard.secrets import MASK
 from tui_eval.guard.text import REPLACEMENT, storable_text, visible
 from tui_eval.guard.trust import fingerprints
@@ -55,9 +56,11 @@ def resume_command(reference: str | Path, options: Mapping[str, Any]) -> str:
     return shell_line([*words, *_trust(options)])
 
 
-def run_command(places: Iterable[Path], options: Mapping[str, Any]) -> str:
-    """Runs anew what a run of these places ran; `options` are those it was started with."""
+def run_command(places: Iterable[Path], root: Path, options: Mapping[str, Any]) -> str:
+    """Runs anew what a run of these places of the project at `root` ran; `options` are those it was started with."""
+    places = list(places)
     words = ["tui-eval", "run", *(configs_of(options) or map(from_here, places))]
+    words += project_option(places, root, options)
     for name, option in (("agents", "--agent"), ("models", "-m"), ("select", "-s")):
         for value in _texts(options, name):
             words += [option, AsShown(value) if name == "select" else value]
@@ -88,6 +91,15 @@ def run_options(options: Mapping[str, Any]) -> list[str]:
     for name, value in given.items() if isinstance(given, dict) else ():
         words += ["--var", f"{name}={value}"]
     return [*words, *_trust(options)]
+
+
+def project_option(places: Sequence[Path], root: Path, options: Mapping[str, Any]) -> list[str]:
+    """`--config` with the configuration of the project at `root`, where these places alone would be another's: a
+    `tui_eval.yaml` lies nearer to them."""
+    file = root / CONFIG_NAME
+    if isinstance(options.get("config_file"), str) or not places or not file.is_file():
+        return []
+    return ["--config", from_here(file)] if find_root(places)[0] != Path(os.path.abspath(root)) else []
 
 
 def configs_of(options: Mapping[str, Any]) -> list[str]:

@@ -34,7 +34,7 @@ JUDGED = Run(
 GUEST = Run("r3", Path("/elsewhere/r3"), {"agents": ["helper"]})
 BOTH = RunChoice(agents="a, b", models="x", attempts="3", threshold="80%", concurrency="2", max_cost="$1")
 NOTHING = RunChoice()
-ALL = {"trust": True, "agreed": ["run agent.py"], "config_file": "/project/other.yaml", "command": "tui-eval",
+ALL = {"trust": True, "agreed": ["run agent.py"], "config_file": "/project/other.yaml", "root": "/project", "command": "tui-eval",
        "paths": ["/project/s.yaml"], "case_ids": ["s.yaml::one"]}  # fmt: skip
 OWN_CELL, NAMED_CELL = (
     RequestCell("s.yaml::one", "helper", "m", True),

@@ -223,7 +223,7 @@ def _changes(
     if not found:
         return "; ".join(told)
     results = f"{len(kept):,} kept result{'s' * (len(kept) != 1)}"
-    anew = run_command((config.root / path for path in info.paths), info.options)
+    anew = run_command([config.root / path for path in info.paths], config.root, info.options)
     told.insert(0, f"changed since the {results} of this run: {some_of(found, _NAMED)}")
     return "; ".join([*told, f"to run all of it anew: {anew}"])
 

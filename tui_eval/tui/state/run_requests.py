@@ -107,6 +107,7 @@ def chosen(
         trust=project.trusted,
         agreed=list(project.agreed),
         config_file=str(project.config_file) if project.config_file else None,
+        root=str(project.root),
         command="tui-eval",
     )
 
@@ -333,6 +334,7 @@ def _plain(project: Project, *cases: RunAsked) -> RunRequest:
         trust=project.trusted,
         agreed=list(project.agreed),
         config_file=str(project.config_file) if project.config_file else None,
+        root=str(project.root),
         command="tui-eval",
     )
 

@@ -9,10 +9,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from tui_eval.config.project import CONFIG_NAME
 from tui_eval.model import UNSET, Verdict
 from tui_eval.store import case_state
 from tui_eval.store.case_state import Column
-from tui_eval.store.printed_commands import AsShown, configs_of, run_options, shell_line
+from tui_eval.store.printed_commands import AsShown, configs_of, project_option, run_options, shell_line
+from tui_eval.store.run_folders import project_of_run
 from tui_eval.tui.state.case.case_content import CaseContent, deciding
 from tui_eval.tui.state.case.verdict_lines import about_rows
 
@@ -102,6 +104,9 @@ def command_line(content: CaseContent) -> str:
     asked = case_state.arguments(content.pointer.case_id, column, content.options)
     if not asked and agent and (content.case is None or agent != content.case.agent):
         asked = ["--agent", agent]
+    root = project_of_run(content.folder) if content.folder is not None else None
+    if root is not None and project_option([root / content.suite], root, content.options):
+        asked = [*asked, "--config", CONFIG_NAME]  # from the root, as the suite
     return shell_line([*words, *asked, *run_options(content.options)])
 
 
