@@ -2,12 +2,14 @@
 
 A reply that costs much (an endless stream, a packed bomb) takes turns with the others that do, so that
 between two looks at the network at most one of them is worked on, for a few milliseconds. An attempt that
-waits for a worker or a thread which others hold does not spend its own time limit on that.
+waits for a worker or a thread which others hold does not spend its own time limit on that. A name whose
+server does not answer is waited for by those alone who asked for it.
 """
 
 from __future__ import annotations
 
 import asyncio
+import socket
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
@@ -15,7 +17,8 @@ from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar, copy_context
 from functools import cache
-from typing import Protocol, TypeVar
+from threading import Thread
+from typing import Any, Protocol, TypeVar
 from weakref import WeakKeyDictionary
 
 T = TypeVar("T")
@@ -203,3 +206,69 @@ def _lane() -> _Lane:
     if lane is None:
         lane = _lanes[loop] = _Lane()
     return lane
+
+
+class Lookups:
+    """Host names looked up in a thread each, the same one once at a time. Loops have few threads for that, uvloop's two
+    of them: as many names that nobody answers for held all others up for half a minute. To be given in place of
+    a loop to what looks names up, or mixed into one."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._asked: dict[tuple[Any, ...], asyncio.Future[Any]] = {}
+
+    async def getaddrinfo(
+        self,
+        host: Any,
+        port: Any,
+        *,
+        family: int = 0,
+        type: int = 0,  # noqa: A002  # as loops call it
+        proto: int = 0,
+        flags: int = 0,
+    ) -> Any:
+        """As `socket.getaddrinfo`."""
+        with suppress(OSError, UnicodeError):  # an address is no name
+            return socket.getaddrinfo(host, port, family, type, proto, flags | socket.AI_NUMERICHOST)
+        return await self._once(socket.getaddrinfo, host, port, family, type, proto, flags)
+
+    async def getnameinfo(self, sockaddr: Any, flags: int = 0) -> tuple[str, str]:
+        """As `socket.getnameinfo`."""
+        return await self._once(socket.getnameinfo, sockaddr, flags)
+
+    async def _once(self, look_up: Callable[..., Any], *what: Any) -> Any:
+        asked = self._asked.get((look_up, *what))
+        if asked is None:
+            loop = asyncio.get_running_loop()
+            asked = loop.create_future()
+            # Nobody waits for it at the process's end.
+            Thread(target=_look_up, args=(loop, asked, look_up, what), name="lookup", daemon=True).start()
+            self._asked[look_up, *what] = asked
+            asked.add_done_callback(lambda _: self._asked.pop((look_up, *what), None))
+        return await asyncio.shield(asked)
+
+
+def _look_up(
+    loop: asyncio.AbstractEventLoop,
+    asked: asyncio.Future[Any],
+    look_up: Callable[..., Any],
+    what: tuple[Any, ...],
+) -> None:
+    found: Any = None
+    failed: Exception | None = None
+    try:
+        found = look_up(*what)
+    except Exception as error:
+        failed = error
+
+    def end() -> None:
+        if asked.done():
+            return
+        if failed is None:
+            asked.set_result(found)
+        else:
+            asked.set_exception(failed)
+            asked.exception()  # whoever asked may have gone
+
+    with suppress(RuntimeError):  # the loop is closed: nobody waits any more
+        loop.call_soon_threadsafe(end)

@@ -19,7 +19,7 @@ from tui_eval import __version__
 from tui_eval.agents.base import AgentError, Pace
 from tui_eval.agents.loose_json import one_line
 from tui_eval.config.config_values import is_loopback
-from tui_eval.guard.fair_share import seconds_left
+from tui_eval.guard.fair_share import Lookups, seconds_left
 
 # -- aiohttp, imported without the machine's certificate authorities, whose reading takes 40 ms of every start.
 #
@@ -265,7 +265,7 @@ class Connections:
             )
             proxy = URL(self._proxy) if self._proxy else None
             made = self.sessions[secure] = aiohttp.ClientSession(
-                connector=_Connector(limit=0, keepalive_timeout=60, ssl=context),
+                connector=_Connector(limit=0, keepalive_timeout=60, ssl=context, resolver=resolver()),
                 cookie_jar=aiohttp.DummyCookieJar(),
                 auto_decompress=False,
                 proxy=proxy.with_user(None) if proxy else None,
@@ -304,6 +304,11 @@ class Connections:
         sessions, self.sessions = list(self.sessions.values()), {}
         for session in sessions:
             await session.close()
+
+
+def resolver() -> aiohttp.ThreadedResolver:
+    """Who looks names up for a connector, whatever loop it runs on."""
+    return aiohttp.ThreadedResolver(Lookups())  # type: ignore[arg-type]  # it asks nothing else of its loop
 
 
 class _Connector(aiohttp.TCPConnector):

@@ -12,7 +12,7 @@ import aiohttp
 
 from tui_eval.agents.base import Agent, AgentError, Capabilities, Request, Services, Session, SessionContext
 from tui_eval.agents.entry_options import Options
-from tui_eval.agents.http.http_connections import FAILURES, place_of, unanswered
+from tui_eval.agents.http.http_connections import FAILURES, place_of, resolver, unanswered
 from tui_eval.agents.loose_json import decode, encode, one_line, text_of
 from tui_eval.agents.programs.suite_scripts import Scripts
 from tui_eval.agents.promptfoo.promptfoo_request import filled
@@ -131,7 +131,7 @@ class WebSocketSession(Session):
         headers = {**agent.headers, **self.context.model_headers}
         try:
             async with (
-                aiohttp.ClientSession() as client,
+                aiohttp.ClientSession(connector=aiohttp.TCPConnector(resolver=resolver())) as client,
                 client.ws_connect(
                     url, headers=headers, protocols=agent.protocols, max_msg_size=LARGEST
                 ) as socket,

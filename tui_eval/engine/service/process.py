@@ -34,6 +34,7 @@ from tui_eval.engine.selection import SelectionError
 from tui_eval.engine.service.client import EngineError, runtime_folder
 from tui_eval.engine.suite_cache import SuiteCache
 from tui_eval.guard import private
+from tui_eval.guard.fair_share import Lookups
 from tui_eval.store.encoding import encode_json
 from tui_eval.store.run_folders import StoreError
 
@@ -276,10 +277,14 @@ def run_engine(work: Coroutine[Any, Any, T]) -> T:
     """Do an engine's work to its end, on uvloop's loop where that can be had: it takes a twentieth of a run's CPU less
     than Python's own."""
     try:
-        from uvloop import new_event_loop
+        from uvloop import Loop
     except ImportError:
-        new_event_loop = None
-    with asyncio.Runner(loop_factory=new_event_loop) as runner:
+        from asyncio import SelectorEventLoop as Loop
+
+    class EngineLoop(Lookups, Loop):  # pyright: ignore[reportGeneralTypeIssues]  # either of the two
+        """A loop on which no name that nobody answers for holds others up."""
+
+    with asyncio.Runner(loop_factory=EngineLoop) as runner:
         return runner.run(work)
 
 
