@@ -128,6 +128,34 @@ async def test_runs_on_a_cluster(promise, processors: RayCluster, tmp_path: Path
     await promise(place_contract.There(tmp_path, processors.address, processors=2))
 
 
+async def test_an_agent_has_the_variables_and_the_modules_that_it_has_here(
+    processors: RayCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Variables that are called like one of a machine are not withheld, and folders of the project are found as here."""
+    (tmp_path / "src" / "shopbot").mkdir(parents=True)
+    (tmp_path / "src" / "shopbot" / "__init__.py").touch()
+    (tmp_path / "src" / "shopbot" / "agent.py").write_text(
+        "import os\n\n\ndef answer(message):\n    return os.environ['NVIDIA_DEPLOYMENT']\n"
+    )
+    (tmp_path / "tui_eval.yaml").write_text(
+        'agents:\n  code: {type: python, function: "shopbot.agent:answer"}\n'
+    )
+    (tmp_path / "suite.yaml").write_text(
+        "agent: code\ntest_cases:\n  - {name: case 0, input: hi, expected: {should_contain: [staging]}}\n"
+    )
+    monkeypatch.setenv("NVIDIA_DEPLOYMENT", "staging")
+    monkeypatch.setenv("PYTHONPATH", f"{tmp_path / 'src'}{os.pathsep}{os.environ['PYTHONPATH']}")
+    request = RunRequest(paths=[str(tmp_path)], on=processors.address, trust=True)
+    run = await asyncio.to_thread(prepare, request)
+    assert run.writer is not None
+    folder = run.writer.folder
+    assert await asyncio.wait_for(run.execute(), LONG) == "finished"
+    with closing(RunReader(folder)) as reader:
+        (attempt,) = [reader.attempt(row.id) for row in reader.attempts()]
+    assert attempt is not None
+    assert (attempt.outcome, attempt.error) == ("passed", None)
+
+
 def test_what_a_try_to_start_ray_left_behind_has_ended_before_the_next(tmp_path: Path) -> None:
     """In a process of its own: it ends all that it has started."""
     code = """

@@ -8,22 +8,25 @@ import os
 import pickle
 import shutil
 import socket
+import sys
 import zipfile
-from contextlib import closing
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, closing
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 
-from tests.support.place_contract import contract
 from tui_eval.config.config_schema import Wrong, where
-from tui_eval.config.project import Config, ConfigError
+from tui_eval.config.project import AgentSpec, Config, ConfigError
 from tui_eval.engine.places import ray_driver, ray_place, ray_worker
 from tui_eval.engine.places import ray_messages as messages
 from tui_eval.engine.places.ray_driver import NoCluster
 from tui_eval.engine.places.ray_place import RayPlace, check_size, packed_project
 from tui_eval.engine.places.ray_worker import OwnFiles, RayWorker, WorkerStart
+from tui_eval.engine.prepare import prepare
+from tui_eval.engine.request import RunRequest
 from tui_eval.guard.secrets import Masker
+from tui_eval.guard.trust import Trust
 from tui_eval.store.reader import RunReader
 
 SECRET = "sk-known-0123456789abcdef"
@@ -155,6 +158,56 @@ def test_what_a_killed_worker_left_goes_with_the_next(unpacked: Path) -> None:
     files.leave()
 
 
+def test_what_a_configuration_names_goes_and_only_what_is_the_machines_stays(tmp_path: Path) -> None:
+    """By its exact name: what is withheld makes a run ask another endpoint, and its default may be green."""
+    root = tmp_path / "project"
+    agents = {
+        "chat": AgentSpec("chat", "http", {"url": "http://${USER}/${RAY_CLUSTER:-none}/$${HOME}"}),
+        "code": AgentSpec("code", "python", variables=["LD_LIBRARY_PATH"]),
+    }
+    sent = ray_worker.sent_environment(
+        {
+            **dict.fromkeys(
+                ("NVIDIA_DEPLOYMENT", "NVIDIA_API_KEY", "CONDA_TOKEN", "SSH_KEY", "PYTHONHASHSEED"), "1"
+            ),
+            **dict.fromkeys(("USER", "RAY_CLUSTER", "LD_LIBRARY_PATH"), "named"),
+            **dict.fromkeys(
+                ("PATH", "HOME", "RAY_ADDRESS", "NVIDIA_VISIBLE_DEVICES", "SSH_AUTH_SOCK"), "the machine's"
+            ),
+            "PYTHONPATH": f"{root / 'src'}:/opt/of-the-machine:{root}-other",
+        },
+        Config(root=root, agents=agents),
+    )
+    assert sent == {
+        **dict.fromkeys(
+            ("NVIDIA_DEPLOYMENT", "NVIDIA_API_KEY", "CONDA_TOKEN", "SSH_KEY", "PYTHONHASHSEED"), "1"
+        ),
+        **dict.fromkeys(("USER", "RAY_CLUSTER", "LD_LIBRARY_PATH"), "named"),
+        "PYTHONPATH": str(root / "src"),
+    }
+
+
+async def test_a_worker_finds_the_projects_folders_of_pythonpath_in_its_own(
+    unpacked: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = tmp_path / "project"
+    monkeypatch.setattr(ray_worker.os, "dup2", lambda *_: None)  # or this process writes nowhere
+    monkeypatch.setenv("NOTES", "")
+    monkeypatch.setenv("KEY", "")
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    given = {"PYTHONPATH": f"{root}/src", "NOTES": f"{root}/notes.txt", "KEY": f"not {root}"}
+    worker = RayWorker(1)
+    await worker.begin(
+        pickle.dumps(WorkerStart(Config(root=root), Trust(True), "run", None, given, False)), "10.0.0.4"
+    )
+    own = Path.cwd()
+    assert own.parent == unpacked.parent and own != unpacked
+    assert os.environ["PYTHONPATH"] == f"{own}/src:{own}:/elsewhere"
+    assert sys.path[-1] == f"{own}/src"
+    assert (os.environ["NOTES"], os.environ["KEY"]) == (f"{own}/notes.txt", f"not {root}")
+    await worker.end()
+
+
 def test_an_address_at_which_nothing_answers_is_said_early_and_given_up(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -190,15 +243,17 @@ def test_a_worker_that_is_gone_is_told_without_rays_own_words() -> None:
 
 
 class Cluster:
-    """In the place of the process that holds the connection to Ray: worker 1 is lost with all that it is given, worker 2
-    executes it."""
+    """In the place of the process that holds the connection to Ray: worker 1 is lost with the two attempts that it is given,
+    worker 2 executes them."""
+
+    executes, node = 2, "10.0.0.5"
 
     def __init__(self, run) -> None:
         self.stdin, self.returncode = self, None
         self.stdout = asyncio.StreamReader()
-        self.worker = RayWorker(2)
+        self.worker = RayWorker(self.executes)
         self._start = WorkerStart(run.config, run.environment.trust, run.run_id, None, {}, True)
-        self._lost = 0
+        self.given: dict[int, list[int]] = {}
         self._asked = asyncio.StreamReader()
         self._tasks = [asyncio.ensure_future(self._answer())]
 
@@ -213,24 +268,41 @@ class Cluster:
 
     async def _answer(self) -> None:
         while (message := await messages.read_from_engine(self._asked)) is not None:
-            match message:
-                case messages.Connect():
-                    self.say(messages.Nodes(1))
-                    self.say(messages.WorkerUp(1, "10.0.0.4"))
-                case messages.Give(worker=1):
-                    self._lost += len(pickle.loads(message.tickets))
-                    if self._lost < 2:
-                        continue
-                    self.say(messages.WorkerDown(1, "it was killed"))
-                    await self.worker.begin(pickle.dumps(self._start), "10.0.0.5")
-                    self._tasks.append(asyncio.ensure_future(self._take()))
-                    self.say(messages.WorkerUp(2, "10.0.0.5"))
-                case messages.Give():
+            if isinstance(message, messages.Connect):
+                self.say(messages.Nodes(1))
+                await self.connected()
+            elif isinstance(message, messages.Give):
+                refs = [ticket.ref for ticket in pickle.loads(message.tickets)]
+                self.given.setdefault(message.worker, []).extend(refs)
+                if message.worker == self.executes:
                     await self.worker.give(message.settings, message.tickets)
+                else:
+                    await self.has(message.worker, refs)
+
+    async def connected(self) -> None:
+        self.say(messages.WorkerUp(1, "10.0.0.4"))
+
+    async def has(self, worker: int, refs: list[int]) -> None:
+        """A worker has been given these attempts."""
+        self.begins(worker, refs)
+        if len(self.given[worker]) == 2:
+            self.say(messages.WorkerDown(worker, "it was killed"))
+            await self.begin()
+
+    async def begin(self) -> None:
+        """Have the worker that executes what it is given."""
+        await self.worker.begin(pickle.dumps(self._start), self.node)
+        self._tasks.append(asyncio.ensure_future(self._take()))
+        self.say(messages.WorkerUp(self.executes, self.node))
+
+    def begins(self, worker: int, refs: list[int]) -> None:
+        """A worker says that it has begun these attempts."""
+        events = [messages.LoggedEvent(ref, "started", [1.0]) for ref in refs]
+        self.say(messages.Happened(worker, messages.batch_of(events)))
 
     async def _take(self) -> None:
         while True:
-            self.say(messages.Happened(2, await self.worker.take()))
+            self.say(messages.Happened(self.executes, await self.worker.take()))
 
     def close(self) -> None:
         self.returncode = 0
@@ -242,37 +314,51 @@ class Cluster:
         return 0
 
 
+@asynccontextmanager
+async def executed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cluster: type[Cluster], tickets: int, told: list[str]
+) -> AsyncIterator[tuple[RunReader, Cluster]]:
+    """A run on that cluster, at its end: as it is kept."""
+    clusters: list[Cluster] = []
+    root = tmp_path / "run"
+    root.mkdir()
+    (root / "tui_eval.yaml").write_text("agents:\n  helper: {type: scripted, script: agent.script.yaml}\n")
+    (root / "agent.script.yaml").write_text("default: {say: hi there}\n")
+    cases = "".join(
+        f"  - {{name: case {n}, input: hello {n}, expected: {{should_contain: [hi]}}}}\n"
+        for n in range(tickets)
+    )
+    (root / "suite.yaml").write_text(f"agent: helper\ntest_cases:\n{cases}")
+    run = prepare(RunRequest(paths=[str(root)], trust=True, concurrency=tickets))
+    assert run.writer is not None
+    folder = run.writer.folder
+
+    async def started(*_: object, **__: object) -> Cluster:
+        clusters.append(cluster(run))
+        return clusters[0]
+
+    monkeypatch.setattr(ray_place.asyncio, "create_subprocess_exec", started)
+    monkeypatch.setattr(ray_worker.os, "dup2", lambda *_: None)  # or this process writes nowhere
+    run.runner.place = RayPlace("", tickets, run.environment, run.writer, shared=True, say=told.append)
+    assert await asyncio.wait_for(run.execute(), 30) == "finished"
+    with closing(RunReader(folder)) as reader:
+        yield reader, clusters[0]
+
+
 async def test_attempts_that_begin_anew_since_their_worker_was_lost_are_told(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """They may have been asked, and paid, twice: on the console, in the run's note and in their transcripts."""
     told: list[str] = []
-    with contract(tmp_path) as given:
-        run = given.run
-        assert run.writer is not None
-        folder = run.writer.folder
-
-        async def started(*_: object, **__: object) -> Cluster:
-            return Cluster(run)
-
-        monkeypatch.setattr(ray_place.asyncio, "create_subprocess_exec", started)
-        monkeypatch.setattr(
-            ray_worker,
-            "os",
-            SimpleNamespace(dup2=lambda *_: None, open=lambda *_: 0, environ={}, devnull="", O_RDWR=0),
-        )
-        run.runner.place = RayPlace("", 2, run.environment, run.writer, shared=True, say=told.append)
-        del run.tickets[2:]
-        assert await asyncio.wait_for(run.execute(), 20) == "finished"
+    async with executed(tmp_path, monkeypatch, Cluster, 2, told) as (reader, _):
+        note = "2 attempts were begun anew, since 1 worker was lost; what they cost before is not known"
+        assert note in reader.info().note
+        attempts = [reader.attempt(row.id) for row in reader.attempts()[:2]]
     (line,) = told
     assert line == (
         "ray: worker 1 on 10.0.0.4 is gone (it was killed); 2 attempts begin anew, what they cost before is not known; "
         "no worker is left, waiting for another one"
     )
-    with closing(RunReader(folder)) as reader:
-        note = "2 attempts were begun anew, since 1 worker was lost; what they cost before is not known"
-        assert note in reader.info().note
-        attempts = [reader.attempt(row.id) for row in reader.attempts()[:2]]
     for attempt in attempts:
         assert attempt is not None and (attempt.outcome, attempt.ran_on) == ("passed", "worker 2 on 10.0.0.5")
         assert [one.kind for one in attempt.transcript][:2] == ["note", "user"]
@@ -280,6 +366,65 @@ async def test_attempts_that_begin_anew_since_their_worker_was_lost_are_told(
             "begun anew" in attempt.transcript[0].text
             and "worker 1 on 10.0.0.4" in attempt.transcript[0].text
         )
+
+
+class DyingMachine(Cluster):
+    """Workers 1 and 2 are on a machine that dies, which is heard of them one after the other; 4 comes on it and does
+    nothing."""
+
+    executes = 3
+
+    async def connected(self) -> None:
+        for worker in (1, 2):
+            self.say(messages.WorkerUp(worker, "10.0.0.4"))
+        await self.begin()
+
+    async def has(self, worker: int, refs: list[int]) -> None:
+        self.begins(worker, refs)
+        if worker == 2 and len(self.given[2]) == 2:
+            for number in (1, 2):
+                self.say(messages.WorkerDown(number, "its machine is gone"))
+                await asyncio.sleep(0.05)
+            self.say(messages.WorkerUp(4, "10.0.0.4"))
+
+
+async def test_a_machine_that_dies_is_one_loss(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What its first worker had is not given to its second, of which it is not yet known."""
+    told: list[str] = []
+    async with executed(tmp_path, monkeypatch, DyingMachine, 6, told) as (reader, cluster):
+        note = "4 attempts were begun anew, since 2 workers were lost; what they cost before is not known"
+        assert note in reader.info().note
+        rows = [row for row in reader.attempts() if row.state == "done"]
+        attempts = [reader.attempt(row.id) for row in rows]
+    anew = [
+        sum("begun anew" in entry.text for entry in one.transcript) for one in attempts if one is not None
+    ]
+    assert sorted(anew) == [0, 0, 1, 1, 1, 1]
+    assert {one.ran_on for one in attempts if one is not None} == {"worker 3 on 10.0.0.5"}
+    assert (len(cluster.given[1]), len(cluster.given[2]), len(cluster.given[3])) == (2, 2, 6)
+
+
+class NeverBegins(Cluster):
+    """Each worker is lost with what it is given, which has not begun."""
+
+    executes = 0
+
+    async def has(self, worker: int, refs: list[int]) -> None:
+        self.say(messages.WorkerDown(worker, ""))
+        self.say(messages.WorkerUp(worker + 1, "10.0.0.4"))
+
+
+async def test_what_has_not_begun_is_not_begun_anew_and_not_given_for_ever(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ray_place, "_MOMENT", 0.0)
+    async with executed(tmp_path, monkeypatch, NeverBegins, 1, told := []) as (reader, cluster):
+        assert reader.info().note == ""
+        (attempt,) = [reader.attempt(row.id) for row in reader.attempts() if row.state == "done"]
+    assert attempt is not None
+    assert (attempt.outcome, attempt.error) == ("error", "worker lost, 10 times: worker 10 on 10.0.0.4")
+    assert len(cluster.given) == 10
+    assert not [line for line in told if "anew" in line]
 
 
 @pytest.mark.parametrize(

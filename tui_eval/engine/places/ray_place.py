@@ -14,7 +14,7 @@ import sys
 import tempfile
 import zipfile
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -49,6 +49,12 @@ if TYPE_CHECKING:
 
 GIVEN_BACK = 2
 """How often an attempt whose worker was lost is given to another one."""
+_GIVEN = 10
+"""How often an attempt is given at all: what kills a worker at once is not seen to have begun there."""
+_MOMENT = 1.0
+"""Seconds until what a worker had is given to another one: when a machine dies, its workers are heard of one by one."""
+_SUSPECT = 5.0
+"""Seconds for which a machine that lost a worker is given something only where there is no other one."""
 _UNKNOWN_COST = "what they cost before is not known"
 _CANCELLING = 10.0
 """Seconds in which a worker says what there was of an attempt that is cancelled."""
@@ -59,12 +65,6 @@ _LARGE = 1 << 20
 _FRAME = re.compile(rf"{FOLDER}/(\d+)-(?:expected|actual)\.parquet")
 _RAISED = re.compile(r"[A-Za-z_][\w.]*(?:Error|Exception|Exit|Interrupt)\b")
 _TOLD = frozenset({"started", "limit", "turn", "retrying", "waits", "running_again", "progress", "live"})
-_OF_THE_MACHINE = frozenset(
-    ("PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "TZ", "TMPDIR", "TEMP", "TMP", "PWD", "OLDPWD", "SHLVL", "_",
-     "HOSTNAME", "TERM", "DISPLAY", "VIRTUAL_ENV")
-)  # fmt: skip
-_MACHINES = ("RAY_", "LC_", "XDG_", "PYTHON", "LD_", "CUDA_", "NVIDIA_", "CONDA", "DBUS_", "SSH_")
-"""Variables that say something about a machine: the connection to Ray has them, workers have their own."""
 _QUIET = {
     "RAY_USAGE_STATS_ENABLED": "0",
     "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
@@ -96,6 +96,7 @@ class _RayWorker:
         self.number = number
         self.node = node
         self.flights: dict[int, asyncio.Future[Made]] = {}
+        self.started: set[int] = set()
         self.outbox: list[SentTicket] = []
         self.settings: dict[str, Any] = {}
         self.suites: set[str] = set()
@@ -126,6 +127,7 @@ class RayPlace:
         self._nodes = 0
         self._waits = ""
         self._lost_with: dict[int, list[str]] = {}
+        self._lost_at: dict[str, float] = {}
         self._workers_lost = self._begun_anew = 0
         self._lost: str | None = None
         self._news = asyncio.Condition()
@@ -174,9 +176,11 @@ class RayPlace:
             package = str(sent.file)
             self._tell(sent.words)
         start = pickle.dumps(self._start(), protocol=5)
+        from tui_eval.engine.places.ray_worker import of_the_machine
+
         errors = self._folder.enter_context((folder / "ray.log").open("w+b"))
         hide_in(folder / "hidden")
-        environ = {name: value for name, value in os.environ.items() if _of_the_machine(name)}
+        environ = {name: value for name, value in os.environ.items() if of_the_machine(name)}
         # Ray's own processes, seven on one machine, import jsonschema: that is two thirds of their time.
         environ["PYTHONPATH"] = os.pathsep.join(
             filter(None, (str(folder / "hidden"), environ.get("PYTHONPATH")))
@@ -206,10 +210,10 @@ class RayPlace:
             self._say(line)
 
     def _start(self) -> Any:
-        from tui_eval.engine.places.ray_worker import WorkerStart
+        from tui_eval.engine.places.ray_worker import WorkerStart, sent_environment
 
         context = self._environment
-        environ = {name: value for name, value in os.environ.items() if not _of_the_machine(name)}
+        environ = sent_environment(os.environ, context.config)
         config: Config = msgspec.structs.replace(context.config, problems=[])
         return WorkerStart(config, context.trust, context.run_id, context.typed_judge, environ, self._shared)
 
@@ -255,30 +259,36 @@ class RayPlace:
     async def _given(
         self, ticket: Ticket, ends: float | None, left: dict[int, Attempt], lost: list[str]
     ) -> Made:
-        ref = ticket.attempt_ref
-        while len(lost) <= GIVEN_BACK:
-            worker = await self._free()
-            self._begun_anew += bool(lost)  # given back is not yet begun: where no worker comes, it is not
+        ref, given, nodes = ticket.attempt_ref, 0, set[str]()
+        why = ""
+        while len(lost) <= GIVEN_BACK and given < _GIVEN:
+            worker = await self._free(nodes)
+            given += 1
             future: asyncio.Future[Made] = asyncio.get_running_loop().create_future()
             worker.flights[ref] = future
             worker.outbox.append(self._sent(ticket, ends, worker))
             self._send_soon()
             try:
                 return await future
-            except WorkerLost as why:
-                lost.append(str(why))
+            except WorkerLost as error:
+                why = str(error)
+                nodes.add(worker.node)
+                if ref in worker.started:  # else nothing of it was asked
+                    lost.append(why)
                 self._writer.waiting(ref)
                 self._writer.live(ref, "note", f"worker lost ({why}): given back")
             except asyncio.CancelledError:
                 self._lost_with.pop(ref, None)
                 await self._cancelled(worker, ref, left)
                 raise
+            await asyncio.sleep(_MOMENT)
         job = ticket.job
-        text = f"worker lost, {len(lost)} times: {lost[-1]}"
+        text = f"worker lost, {len(lost) if len(lost) > GIVEN_BACK else given} times: {why}"
         return Made(Attempt(job.case.case_id, ticket.number, "error", job.agent, job.model, text, error=text))
 
-    async def _free(self) -> _RayWorker:
-        """The worker with the fewest attempts, once there is one.
+    async def _free(self, avoided: Collection[str] = ()) -> _RayWorker:
+        """The worker with the fewest attempts, once there is one; rather one that is on none of these machines, nor on one
+        that has just lost another worker.
 
         Raises:
             PlaceLost: there will be none any more.
@@ -291,7 +301,13 @@ class RayPlace:
                     await self._news.wait()
         if self._lost is not None:
             raise PlaceLost(self._lost)
-        return min(self._workers.values(), key=lambda worker: len(worker.flights))
+        since = asyncio.get_running_loop().time() - _SUSPECT
+        self._lost_at = {node: at for node, at in self._lost_at.items() if at > since}
+
+        def rank(worker: _RayWorker) -> tuple[bool, int]:
+            return worker.node in avoided or worker.node in self._lost_at, len(worker.flights)
+
+        return min(self._workers.values(), key=rank)
 
     def _sent(self, ticket: Ticket, ends: float | None, worker: _RayWorker) -> SentTicket:
         from tui_eval.engine.places.ray_worker import SentTicket
@@ -373,8 +389,9 @@ class RayPlace:
     def _worker_lost(self, worker: _RayWorker, why: str) -> None:
         """Give back what it had, and say what that means: its attempts may have been asked, and paid, already."""
         words = f"worker {worker.number} on {worker.node}"
-        had = [self._lost_with[ref] for ref in worker.flights if ref in self._lost_with]
-        anew = sum(len(lost) < GIVEN_BACK for lost in had)
+        self._lost_at[worker.node] = asyncio.get_running_loop().time()
+        had = {ref: self._lost_with[ref] for ref in worker.flights if ref in self._lost_with}
+        anew = sum(ref in worker.started and len(lost) < GIVEN_BACK for ref, lost in had.items())
         self._workers_lost += bool(anew)
         _fail(worker, WorkerLost(f"{words}: {why}" if why else words))
         if self._lost is not None:
@@ -411,6 +428,13 @@ class RayPlace:
         future = worker.flights.get(ref)
         if future is None or future.done():
             return  # nobody waits for it any more
+        if what in ("started", "done") and ref not in worker.started:  # what is done at once says only that
+            worker.started.add(ref)
+            if self._lost_with.get(ref):  # given back is not yet begun
+                self._begun_anew += 1
+                self._changed()
+        if what in ("done", "cancelled", "broken"):
+            worker.started.discard(ref)
         if what in _TOLD:
             getattr(self._writer, what)(ref, *given)
         elif what == "frame":
@@ -479,10 +503,6 @@ async def _made_in_turn(future: asyncio.Future[Made], body: bytes, mark: str) ->
     made = await in_turn(partial(_made, body, mark))
     if not future.done():
         future.set_result(made)
-
-
-def _of_the_machine(name: str) -> bool:
-    return name in _OF_THE_MACHINE or name.startswith(_MACHINES)
 
 
 def why_ended(code: int, address: str, connected: bool, log: Path) -> str:

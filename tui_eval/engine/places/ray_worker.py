@@ -12,10 +12,12 @@ import hashlib
 import os
 import pickle
 import platform
+import re
 import shutil
+import sys
 import tempfile
 import time
-from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from importlib import import_module
 from itertools import count
@@ -51,6 +53,68 @@ class WorkerStart(msgspec.Struct):
     judge: str | None
     environ: dict[str, str]
     shared: bool
+
+
+_OF_THE_MACHINE = frozenset(
+    ("PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LANGUAGE", "TZ", "TMPDIR", "TEMP", "TMP", "PWD",
+     "OLDPWD", "SHLVL", "_", "HOSTNAME", "HOST", "TERM", "TERMINFO", "COLORTERM", "DISPLAY", "WAYLAND_DISPLAY",
+     "XAUTHORITY", "VIRTUAL_ENV", "LC_ALL", "LC_ADDRESS", "LC_COLLATE", "LC_CTYPE", "LC_IDENTIFICATION",
+     "LC_MEASUREMENT", "LC_MESSAGES", "LC_MONETARY", "LC_NAME", "LC_NUMERIC", "LC_PAPER", "LC_TELEPHONE",
+     "LC_TIME", "XDG_CACHE_HOME", "XDG_CONFIG_DIRS", "XDG_CONFIG_HOME", "XDG_CURRENT_DESKTOP", "XDG_DATA_DIRS",
+     "XDG_DATA_HOME", "XDG_RUNTIME_DIR", "XDG_SEAT", "XDG_SESSION_CLASS", "XDG_SESSION_DESKTOP",
+     "XDG_SESSION_ID", "XDG_SESSION_TYPE", "XDG_STATE_HOME", "XDG_VTNR", "PYTHONPATH", "PYTHONHOME",
+     "PYTHONEXECUTABLE", "PYTHONNOUSERSITE", "PYTHONPLATLIBDIR", "PYTHONPYCACHEPREFIX", "PYTHONSTARTUP",
+     "PYTHONUSERBASE", "LD_LIBRARY_PATH", "LD_PRELOAD", "LD_AUDIT", "DBUS_SESSION_BUS_ADDRESS",
+     "DBUS_SYSTEM_BUS_ADDRESS", "CUDA_HOME", "CUDA_PATH", "CUDA_ROOT", "CUDA_DEVICE_ORDER",
+     "CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES", "NVIDIA_DRIVER_CAPABILITIES", "NVIDIA_REQUIRE_CUDA",
+     "CONDA_DEFAULT_ENV", "CONDA_EXE", "CONDA_PREFIX", "CONDA_PROMPT_MODIFIER", "CONDA_PYTHON_EXE",
+     "CONDA_SHLVL", "_CE_CONDA", "_CE_M", "SSH_AGENT_PID", "SSH_ASKPASS", "SSH_AUTH_SOCK", "SSH_CLIENT",
+     "SSH_CONNECTION", "SSH_TTY")
+)  # fmt: skip
+"""Variables that say something about a machine: the connection to Ray has them, workers have their own."""
+_RAYS = "RAY_"
+"""What Ray's own variables begin with: hundreds, of which each of its processes has some."""
+_NAMED = re.compile(r"(?<!\$)\$\{([A-Za-z_][A-Za-z0-9_]*)")
+
+
+def of_the_machine(name: str) -> bool:
+    """Whether a variable says something about a machine."""
+    return name in _OF_THE_MACHINE or name.startswith(_RAYS)
+
+
+def sent_environment(environ: Mapping[str, str], config: Config) -> dict[str, str]:
+    """The variables that workers get: those that are not the machine's, and what the configuration names, in `${…}` or as
+    an agent's `variables`, whatever it is. Of PYTHONPATH at least the folders of the project."""
+    specs = (*config.agents.values(), *filter(None, [config.judge]))
+    named = {
+        *_NAMED.findall(encode_json(config).decode()),
+        *(name for spec in specs for name in spec.variables),
+    }
+    sent = {name: value for name, value in environ.items() if name in named or not of_the_machine(name)}
+    if folders := environ.get(_PYTHONPATH):
+        root = str(config.root)
+        below = [os.path.abspath(one) for one in folders.split(os.pathsep) if one]
+        kept = [one for one in below if _PYTHONPATH in named or _text(one, root, "") is not one]
+        sent.pop(_PYTHONPATH, None)
+        if kept:
+            sent[_PYTHONPATH] = os.pathsep.join(kept)
+    return sent
+
+
+_PYTHONPATH = "PYTHONPATH"
+
+
+def _have(environ: Mapping[str, str], roots: tuple[str, str] | None) -> None:
+    """Take over the engine's variables: with paths of the project as those of here, and PYTHONPATH before the own one."""
+    environ = moved(dict(environ), *roots) if roots else dict(environ)
+    if folders := environ.pop(_PYTHONPATH, ""):
+        taken = [moved(one, *roots) if roots else one for one in folders.split(os.pathsep)]
+        own = os.environ.get(_PYTHONPATH, "").split(os.pathsep)
+        environ[_PYTHONPATH] = os.pathsep.join(dict.fromkeys(filter(None, (*taken, *own))))
+        sys.path.extend(
+            one for one in taken if one not in sys.path
+        )  # agents that name a module are looked for there
+    os.environ.update(environ)
 
 
 class SentTicket(msgspec.Struct):
@@ -335,7 +399,6 @@ class RayWorker:
         nowhere = os.open(os.devnull, os.O_RDWR)
         for descriptor in (1, 2):  # what people's code prints there would stand in Ray's logs
             os.dup2(nowhere, descriptor)
-        os.environ.update(given.environ)
         config = given.config
         if not given.shared:
             self._files = OwnFiles(given.run_id)
@@ -344,6 +407,7 @@ class RayWorker:
                 os.environ["PYTHONPATH"] = os.environ["PYTHONPATH"].replace(unpacked, own)
             self._roots = str(config.root), own
             config = moved(config, *self._roots)
+        _have(given.environ, self._roots)
         self._words = f"worker {self._number} on {node}"
         gc.set_threshold(10_000, 20, 20)  # as in the engine's own process
         self._log = EventLog(Path(tempfile.mkdtemp(prefix="tui-eval-")))
