@@ -29,6 +29,7 @@ from tui_eval.tui.screens.run_screen import RunScreen
 from tui_eval.tui.screens.runs_screen import RunsScreen
 from tui_eval.tui.screens.search_screen import SearchScreen
 from tui_eval.tui.screens.sides import SidesScreen
+from tui_eval.tui.state.lists.entries import suite_entries
 
 NAMES = ["refund is approved", "greets by name", "calms an angry customer"]
 BAD = {chr(code) for code in CONTROL_TABLE} - {"\n"}
@@ -335,6 +336,28 @@ async def test_c_is_named_where_two_agents_of_a_run_answered_the_same_cases(tmp_
         await until(lambda: app.screen.facts, pilot)
         await until(lambda: any(key.id == "compare" for key in app.screen.hints()) == shared, pilot)
         assert len(app.screen.lines) == 1 and ", " in app.screen.lines[0].run.agents
+
+
+async def test_an_agent_that_was_named_has_one_column_also_of_tests_that_have_it_of_their_own(tmp_path):
+    """They stood in the column, and under the name, of the provider that it replaced."""
+    config = (
+        "prompts: ['{{x}}']\nproviders: [{id: echo, label: left}, {id: echo, label: right}]\ntests:\n"
+        "  - {description: plain, vars: {x: a}}\n  - {description: own, provider: echo, vars: {x: b}}\n"
+    )
+    root = project(tmp_path, {"promptfooconfig.yaml": config})
+    active = prepare(RunRequest(paths=[str(root)], agents=["echo"]))
+    await active.execute()
+    async with running_app(root, (120, 40), open_run=active.writer.folder) as (app, pilot):
+        await until(
+            lambda: app.state.run is not None and all(item.history for item in app.state.rows[::2]), pilot
+        )
+        await pilot.press("L", "M")
+        await until(lambda: isinstance(app.screen, GridScreen) and len(app.screen.grid.tests) == 2, pilot)
+        assert [column[0] for column in app.screen.grid.columns] == ["echo"]
+        rows = suite_entries(app.state)
+        assert [(row.name, row.variant) for row in rows if row.agent == "echo" and row.named] == [
+            ("plain", ""), ("own", ""),
+        ]  # fmt: skip
 
 
 @SIZES

@@ -63,8 +63,11 @@ class CaseItem:
 
     def variant(self, agent: str | None) -> str:
         """What tells it from others of its name, in the column of this agent."""
-        named = any(one.agent == agent and one.asked == "named" for one in self.history)
-        return variant_of(self.case, agent, named=named) if self.case is not None else ""
+        return variant_of(self.case, agent, named=self.named(agent)) if self.case is not None else ""
+
+    def named(self, agent: str | None) -> bool:
+        """Whether this agent was named by who asked it."""
+        return any(one.agent == agent and one.asked == "named" for one in self.history)
 
     @property
     def last(self) -> CaseHistory | None:

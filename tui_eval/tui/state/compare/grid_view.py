@@ -44,7 +44,8 @@ def column_of(entry: CaseRow) -> Column:
     case = entry.case
     if case is None:
         return entry.agent, entry.model, ""
-    return column_agent(case, entry.agent), entry.model, case.prompt or ""
+    agent = entry.agent if entry.named else column_agent(case, entry.agent)
+    return agent, entry.model, case.prompt or ""
 
 
 def columns_of(rows: Iterable[CaseRow]) -> list[Column]:

@@ -73,6 +73,9 @@ class CaseRow:
     """Of which test of its suite it is a row; empty: of the one called as the row. Rows of one test stand together."""
     column: EntryColumn | None = None
     """The column that it is asked in, of a row of the suites; None where there is only the suite's own."""
+    named: bool = False
+    """Whether its agent was named by who asked: then it stands in that one's column, also where its test has that agent of
+    its own in another (promptfoo)."""
 
     @property
     def of_test(self) -> tuple[str, str]:

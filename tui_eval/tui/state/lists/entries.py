@@ -71,6 +71,7 @@ def entries_of(item: CaseItem, state: AppState) -> list[CaseRow]:
     entries = _in_columns(found, past) if found else [_blank(item, state)]
     if item.case is not None:
         for entry in entries:
+            entry.named = item.named(entry.agent)
             entry.variant = f"{item.variant(entry.agent)} {entry.variant}".strip()
     return entries
 
@@ -159,6 +160,7 @@ def run_entry(group: RunGroup, key: str, state: AppState) -> CaseRow:
         model=row.model or "",
         case=case,
         variant=row.variant or (variant_of(case, row.agent, named=named) if case is not None else ""),
+        named=named,
         test=item.test if item is not None else which_test(row.case_id, row.suite, row.name),
     )
     _from_group(entry, group, key)
