@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from textual.css.stylesheet import Stylesheet
 from textual.events import Key
 from textual.widgets import Input
 
@@ -32,6 +33,26 @@ async def test_suites_are_read_and_shown(tmp_path):
     async with running_app(project(tmp_path)) as (app, _):
         text = screen_text(app)
         assert "refund is approved" in text and "StartToAgent" in text and "3 cases" in text
+
+
+async def test_styles_are_read_once_at_the_start_and_anew_for_another_theme(tmp_path, monkeypatch):
+    read: list[tuple[str, str]] = []
+
+    def counted(self, css, read_from, *arguments, **options):
+        if (css, read_from, *options.values()) not in self._parse_cache:
+            read.append(read_from)
+        return parse(self, css, read_from, *arguments, **options)
+
+    parse = Stylesheet._parse_rules
+    monkeypatch.setattr(Stylesheet, "_parse_rules", counted)
+    async with running_app(project(tmp_path)) as (app, pilot):
+        own = [(path, name) for path, name in read if name == "EvalApp.CSS"]
+        assert len(own) == 1
+        before = app.screen.rich_style.bgcolor
+        app.theme = "tui-eval-light"
+        await until(lambda: app.screen.rich_style.bgcolor != before, pilot)
+        app.theme = "tui-eval"
+        await until(lambda: app.screen.rich_style.bgcolor == before, pilot)
 
 
 async def test_one_bad_file_does_not_hide_the_others(tmp_path):

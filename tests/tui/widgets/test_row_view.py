@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from rich.style import Style
 from textual.app import App, ComposeResult
 
 from tests.support.app_host import until
@@ -81,6 +82,28 @@ async def test_only_rows_in_sight_are_made_and_only_cells_that_differ_are_painte
         pane.step = 10
         pane.repaint()
         assert painted == [2, 1, *[2] * 8], "the cells in which numbers differ"
+
+
+async def test_the_ground_of_a_frame_is_worked_out_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    pane = Numbers()
+    async with Host(pane).run_test(size=(40, 10)) as pilot:
+        await pilot.pause()
+        worked_out: list[RowView] = []
+        ground = RowView.rich_style.fget
+        assert ground is not None
+
+        def counted(self: RowView) -> Style:
+            worked_out.append(self)
+            return ground(self)
+
+        monkeypatch.setattr(RowView, "rich_style", property(counted))
+        pane.refresh()
+        await pilot.pause()
+        assert worked_out == [pane]
+        pane.styles.background = "#102030"
+        await pilot.pause()
+        ends = {style.bgcolor.name for *_, (_, style, _) in map(list, map(pane.render_line, range(1, 10)))}
+        assert ends == {"#102030"}  # below the cursor's row
 
 
 async def test_a_move_is_posted_once_and_a_shifted_window_is_none() -> None:

@@ -171,6 +171,7 @@ class FrameApp(App[int], inherit_bindings=False):
         super().__init__()
         self._painted = Painted()
         self._first_frame = 0.0
+        self._first_colours: dict[str, str] | None = None
         self._mouse_taken = False
         self._no_colours = NoColor() if no_color else None
         self._guard = TerminalGuard(unicode=unicode)
@@ -203,8 +204,18 @@ class FrameApp(App[int], inherit_bindings=False):
             screen.call_later(_hold_still, screen)
         return super().push_screen(screen, *arguments, **options)
 
+    def refresh_css(self, animate: bool = True) -> None:
+        """Styles that are not read yet need not be read again, where they will be with these colours (`on_load`)."""
+        if self._first_colours is not None and self.get_css_variables() == self._first_colours:
+            return
+        self._first_colours = None
+        super().refresh_css(animate)
+
     def on_load(self) -> None:
-        """The terminal may be another program's for a while."""
+        """Nothing is styled yet: styles are read with the colours of the theme that was set, not with those of Textual's
+        own and then again. The terminal may be another program's for a while."""
+        self._first_colours = self.get_css_variables()
+        self.stylesheet.set_variables(self._first_colours)
         self.app_resume_signal.subscribe(self, lambda app: self._again(), immediate=True)
 
     def on_resize(self, event: Resize) -> None:
@@ -230,6 +241,7 @@ class FrameApp(App[int], inherit_bindings=False):
         ):
             renderable = self._painted.ready(renderable, self.console)
             self._first_frame = self._first_frame or time.monotonic()
+            self._first_colours = None
             here = self.screen.outer_size.clamp_offset(self.cursor_position)
             if (
                 isinstance(renderable, Ready)

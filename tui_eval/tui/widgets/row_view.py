@@ -108,6 +108,7 @@ class RowView(ScrollView, can_focus=True, inherit_bindings=False):
         self._laid_out_to = 0
         self._styles: Styles | None = None
         self._painted: dict[int, Strip] = {}
+        self._ground: Style | None = None
 
     # -- for those derived
 
@@ -167,9 +168,17 @@ class RowView(ScrollView, can_focus=True, inherit_bindings=False):
         self._styles = None
         super().notify_style_update()
 
+    def render_lines(self, crop: Region) -> list[Strip]:
+        """The lines of a frame, whose ground Textual makes of all that they stand in: once, not for each."""
+        self._ground = self.rich_style
+        try:
+            return super().render_lines(crop)
+        finally:
+            self._ground = None
+
     def render_line(self, y: int) -> Strip:
         """One line of the screen."""
-        strip = self._painted[y] = self._strip(y)
+        strip = self._painted[y] = self._strip(y, self._ground or self.rich_style)
         return strip
 
     def line_at(self, y: int) -> Line:
@@ -177,7 +186,7 @@ class RowView(ScrollView, can_focus=True, inherit_bindings=False):
         row = self.top + y
         return self.row_line(row) if row < self.row_count else self.line_below(y)
 
-    def _strip(self, y: int) -> Strip:
+    def _strip(self, y: int, ground: Style) -> Strip:
         line = self.line_at(y)
         if not self._has_glyphs:
             line = tuple(Span(letters(text), words) for text, words in line)
@@ -187,7 +196,7 @@ class RowView(ScrollView, can_focus=True, inherit_bindings=False):
         self.style("")
         assert self._styles is not None
         left = self.scroll_offset.x
-        return strip_of(line, self._styles, self.rich_style, self.size.width, left=left, over=over)
+        return strip_of(line, self._styles, ground, self.size.width, left=left, over=over)
 
     @property
     def _has_glyphs(self) -> bool:
@@ -197,7 +206,7 @@ class RowView(ScrollView, can_focus=True, inherit_bindings=False):
     def repaint(self, lines: Iterable[int] | None = None) -> None:
         """Paint what has changed in these lines of the screen (all of them): the cells from the first to the last
         that look different from what was painted before."""
-        width, height = self.size
+        (width, height), ground = self.size, self.rich_style
         regions: list[Region] = []
         for y in range(height) if lines is None else lines:
             if not 0 <= y < height:
@@ -206,7 +215,7 @@ class RowView(ScrollView, can_focus=True, inherit_bindings=False):
             if old is None or old.cell_length != width:
                 regions.append(Region(0, y, width, 1))
                 continue
-            span = changed_cells(old, self._strip(y))
+            span = changed_cells(old, self._strip(y, ground))
             if span is not None:
                 regions.append(Region(span[0], y, span[1] - span[0], 1))
         if regions:
