@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -23,12 +24,15 @@ test_cases:
 SLOW = "rules:\n  - {match: slow, steps: [{say: begun}, {wait: 60}]}\ndefault: done\n"
 
 
-def begin(project: Path, *arguments: str) -> subprocess.Popen[str]:
+def begin(
+    project: Path, *arguments: str, slow: str = "60", first: Callable[[], object] | None = None
+) -> subprocess.Popen[str]:
     (project / "suite.yaml").write_text(SUITE)
-    (project / "agent.script.yaml").write_text(SLOW)
+    (project / "agent.script.yaml").write_text(SLOW.replace("60", slow))
     return subprocess.Popen(
         [sys.executable, "-m", "tui_eval", "run", ".", "-j", "1", *arguments],
         cwd=project, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=dict(os.environ),
+        preexec_fn=first,
     )  # fmt: skip
 
 
@@ -60,6 +64,37 @@ def test_a_signal_stops_keeps_and_resumes(cli: Cli, project: Path, number: signa
     assert resumed.code == 0
     assert [json.loads(line)["case_id"] for line in resumed.out.splitlines()] == ["suite.yaml::slow"]
     assert cli("runs", "--json").json[0]["state"] == "finished"
+
+
+@pytest.mark.parametrize("number", [signal.SIGHUP, signal.SIGINT])
+def test_a_signal_that_whoever_started_it_ignores_stops_nothing(
+    cli: Cli, project: Path, number: signal.Signals
+) -> None:
+    """`nohup tui-eval run … &`: the line drops, and the run was gone with it."""
+    process = begin(project, slow="2", first=lambda: signal.signal(number, signal.SIG_IGN))
+    until_the_first_is_done(process)
+    process.send_signal(number)
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == 1 and "1 passed, 1 failed, 2 total" in out, err
+
+
+def test_a_ctrl_c_that_is_ignored_is_while_the_program_is_imported(project: Path) -> None:
+    code = """
+import signal, sys
+class Looks:
+    def find_spec(self, name, *_):
+        if name == "tui_eval.cli":
+            print(signal.getsignal(signal.SIGINT) == signal.SIG_IGN)
+            sys.exit()
+sys.meta_path.insert(0, Looks())
+from tui_eval.__main__ import main
+main()
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", code], text=True, capture_output=True, timeout=60,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_IGN),
+    )  # fmt: skip
+    assert done.stdout == "True\n", done.stderr
 
 
 def test_a_ctrl_c_that_is_forwarded_too_is_one(cli: Cli, project: Path) -> None:

@@ -347,7 +347,8 @@ _SAME_PRESS = 0.5
 
 class _Signals:
     """Those that end a run: the first one in order, with its files, another one at once. What the process does with them
-    else comes back at the end."""
+    else comes back at the end. Who was started to ignore one (`nohup`; Ctrl-C, as a script's job in the background)
+    goes on to."""
 
     NUMBERS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
@@ -355,6 +356,11 @@ class _Signals:
         self.received: int | None = None
         self._asked = 0.0
         self._before: dict[int, Any] = {}
+
+    @property
+    def heeded(self) -> list[int]:
+        """Those that are not ignored."""
+        return [number for number, before in self._before.items() if before != signal.SIG_IGN]
 
     def __enter__(self) -> _Signals:
         self._before = {number: signal.getsignal(number) for number in self.NUMBERS}
@@ -386,7 +392,7 @@ class _Signals:
                 with contextlib.suppress(OSError):
                     os.write(2, b"stopping once the results are written (once more to leave at once)\n")
 
-        for number in self.NUMBERS:
+        for number in self.heeded:
             signal.signal(number, late)
 
 
@@ -408,11 +414,11 @@ async def _until_done(active: ActiveRun, signals: _Signals) -> None:
         warn("stopping: what has finished is kept (once more to leave at once)")
         interrupting.append(asyncio.ensure_future(active.runner.interrupt()))
 
-    for number in signals.NUMBERS:
+    for number in signals.heeded:
         loop.add_signal_handler(number, stop, number)
     async with reachable(active):
         await active.execute()
-    for number in signals.NUMBERS:
+    for number in signals.heeded:
         loop.remove_signal_handler(
             number
         )  # else the loop does when it closes, and the next one kills the process
