@@ -17,6 +17,7 @@ import pytest
 from tests.commands.conftest import Cli
 from tui_eval.store.case_state import over_runs
 from tui_eval.store.index import Index
+from tui_eval.store.notes import HumanNote, Notes
 from tui_eval.store.reader import RunReader
 from tui_eval.store.run_folders import Store
 
@@ -606,3 +607,26 @@ def test_what_a_cost_limit_did_not_count_is_added_up(cli: Cli, many: Path, kind:
     merged = cli("merge", *(folders if kind == "folders" else [f"r{n}.json" for n in range(1, 5)]))
     assert merged.out.count("the cost limit of 3 USD did not count that") == 1
     assert f"the cost of {CASES} answers is unknown" in merged.out
+
+
+def test_what_a_person_noted_on_a_shard_is_noted_on_the_merged_run(cli: Cli, many: Path) -> None:
+    first, second = shard(cli, 1, 2), shard(cli, 2, 2)
+    away = many / "away" / ".tui-eval" / "runs" / second.name
+    shutil.copytree(second, away)
+    shutil.rmtree(second)
+    noted: dict[str, str] = {}
+    for folder in (first, away):  # one in this project, one where its shard lies
+        with closing(RunReader(folder)) as reader:
+            (case, row) = next((case, rows[-1]) for case, rows in reader.by_case())
+        noted[case.case_id] = f"words on {folder.name}"
+        Notes.beside(folder).put(
+            HumanNote(folder.name, row.id, case.case_id, "wrong", noted[case.case_id], star=True)
+        )
+    before = Notes(many).of_run(first.name)
+    cli("merge", first, away, "-o", "m.csv", "-o", "m.json")
+    merged = Store(many).find("last").name
+    results = json.loads(Path("m.json").read_text())["results"]
+    assert {one["case_id"]: one["note"]["text"] for one in results if "note" in one} == noted
+    assert all(words in Path("m.csv").read_text() for words in noted.values())
+    kept = Notes(many).of_run(merged).values()
+    assert {one.at for one in before.values()} < {one.at for one in kept} and len(kept) == 2

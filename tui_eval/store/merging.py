@@ -10,12 +10,13 @@ import os
 import shutil
 import sqlite3
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import msgspec
+from msgspec.structs import replace
 
 from tui_eval.guard import private
 from tui_eval.guard.spelling import some_of
@@ -25,7 +26,15 @@ from tui_eval.store.column_names import suites_in_columns
 from tui_eval.store.encoding import encode_json, pack, unpack
 from tui_eval.store.frames import FOLDER as FRAMES
 from tui_eval.store.imported.results_entries import case_edited, own_content
-from tui_eval.store.missing_cases import PROBLEMS, missing_cases, unread_errors_of, unread_kept, write_missing
+from tui_eval.store.missing_cases import (
+    PROBLEMS,
+    is_only_named,
+    missing_cases,
+    unread_errors_of,
+    unread_kept,
+    write_missing,
+)
+from tui_eval.store.notes import HumanNote, Notes
 from tui_eval.store.pending import storable_rows
 from tui_eval.store.reader import AttemptCount, RunReader
 from tui_eval.store.run_folders import RunLock, StoreError, is_alive
@@ -479,12 +488,13 @@ def write(folder: Path, info: RunInfo, whole: Whole) -> None:
         with contextlib.closing(connect(folder)) as connection:
             connection.executescript(TABLES)
             connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
-            copied = _Copy(folder, connection)
+            copied = _Copy(folder, connection, _notes_on(folder, whole.parts))
             copied.all(whole.columns)
             connection.execute("BEGIN")
             write_missing(connection, missing_cases(whole), *copied.last)
             connection.execute("COMMIT")
             _write_info(connection, info)
+        Notes.beside(folder).take_over(copied.notes)
     except (sqlite3.Error, OSError, StoreError) as error:
         lock.release()
         shutil.rmtree(folder, ignore_errors=True)
@@ -510,12 +520,25 @@ def _write_info(connection: sqlite3.Connection, info: RunInfo) -> None:
     connection.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", row)
 
 
+def _notes_on(folder: Path, parts: Iterable[MergePart]) -> dict[str, dict[int, HumanNote]]:
+    """What people noted on attempts of parts, where these lie, or in the project that the whole is made in."""
+    here = Notes.beside(folder)
+    return {
+        part.info.id: Notes.beside(part.reader.folder).of_run(part.info.id) | here.of_run(part.info.id)
+        for part in parts
+    }
+
+
 class _Copy:
     """Rows and bodies into a new run's database, with ids of their own."""
 
-    def __init__(self, folder: Path, connection: sqlite3.Connection) -> None:
+    def __init__(
+        self, folder: Path, connection: sqlite3.Connection, noted: Mapping[str, Mapping[int, HumanNote]]
+    ) -> None:
         self.folder = folder
         self.connection = connection
+        self.notes: list[HumanNote] = []
+        self._noted = noted
         self._case = self._attempt = 0
 
     @property
@@ -546,8 +569,12 @@ class _Copy:
         )  # fmt: skip
         self.connection.execute(f"INSERT INTO cases VALUES ({','.join('?' * 12)})", storable_rows([row])[0])
         bodies = reader.packed_attempts([one.id for one in attempts if one.state == "done"])
+        # A results file numbers its attempts anew.
+        noted = {} if is_only_named(case) else self._noted.get(column.part.info.id, {})
         for one in attempts:
             self._attempt += 1
+            if (note := noted.get(one.id)) is not None:
+                self.notes.append(replace(note, run_id=self.folder.name, attempt_ref=self._attempt))
             ended = one.state == "done" and one.id in bodies
             self.connection.execute(_INSERT, storable_rows([self._row(one, ended)])[0])
             if ended:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import sqlite3
 import time
+from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Literal
@@ -66,17 +67,25 @@ class Notes:
                         (note.run_id, note.attempt_ref),
                     )
                     return
-                text = note.text.encode("utf-8", "replace").decode()
-                values = (
-                    note.run_id,
-                    note.attempt_ref,
-                    note.case_id,
-                    note.verdict,
-                    text,
-                    note.star,
-                    time.time(),
-                )
-                connection.execute("INSERT OR REPLACE INTO notes VALUES (?, ?, ?, ?, ?, ?, ?)", values)
+                _write(connection, msgspec.structs.replace(note, at=time.time()))
+        except (sqlite3.Error, OSError) as error:
+            raise StoreError(f"{self.path}: {error}") from None
+
+    def take_over(self, notes: Sequence[HumanNote]) -> None:
+        """Keep notes that were made elsewhere, at their own time.
+
+        Raises:
+            StoreError: they cannot be written.
+        """
+        if not notes:
+            return
+        try:
+            private.make_folder(self.path.parent)
+            private.prepare_database(self.path)
+            with closing(self._connect()) as connection, connection:
+                connection.execute(_TABLE)
+                for note in notes:
+                    _write(connection, note)
         except (sqlite3.Error, OSError) as error:
             raise StoreError(f"{self.path}: {error}") from None
 
@@ -122,3 +131,9 @@ class Notes:
             connection.close()
             raise
         return connection
+
+
+def _write(connection: sqlite3.Connection, note: HumanNote) -> None:
+    text = note.text.encode("utf-8", "replace").decode()
+    values = (note.run_id, note.attempt_ref, note.case_id, note.verdict, text, note.star, note.at)
+    connection.execute("INSERT OR REPLACE INTO notes VALUES (?, ?, ?, ?, ?, ?, ?)", values)

@@ -38,6 +38,8 @@ _MOST = 10_000
 """Shards that are looked through for those that are missing."""
 LOOKED_AT = "these are shards that are looked at: run it again where they run, or merge them (tui-eval merge) and run it there"
 """Why nothing is added to a run that is only looked at."""
+NOT_NOTED = "these are shards that are looked at, and a note goes with the look: merge them (tui-eval merge), and note it there"
+"""Why nothing is noted on one."""
 
 
 def looked_at_home() -> Path:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -9,12 +10,16 @@ import pytest
 from tests.support.app_host import running_app, screen_text, until
 from tests.support.live_run import project
 from tests.tui.screens.test_runs_screen import sees
-from tui_eval.model import Attempt, Case
-from tui_eval.store import gathering
+from tui_eval.model import Attempt, Case, Verdict
+from tui_eval.store import gathering, merging
 from tui_eval.store.gathering import Gathering
-from tui_eval.store.run_folders import GUESTS
+from tui_eval.store.index import Index
+from tui_eval.store.notes import HumanNote, Notes
+from tui_eval.store.run_folders import GUESTS, Store
 from tui_eval.store.schema import RunInfo
 from tui_eval.store.writer import PlannedCase, RunWriter
+from tui_eval.tui.loaders.case_loader import load_past
+from tui_eval.tui.screens.case_screen import CaseScreen
 from tui_eval.tui.screens.run_screen import RunScreen
 
 
@@ -42,7 +47,8 @@ def shard(folder: Path, number: int) -> tuple[RunWriter, int]:
 
 
 def finish(writer: RunWriter, ref: int, number: int) -> None:
-    writer.done(ref, Attempt(f"s.yaml::case {number}", 1, "passed", "bot", response_text="hi"))
+    attempt = Attempt(f"s.yaml::case {number}", 1, "passed", "bot", started_at=1.0 + number)
+    writer.done(ref, attempt)
     writer.state("finished", 2.0)
     writer.close()
 
@@ -82,8 +88,60 @@ async def test_to_shards_that_are_looked_at_nothing_is_added(tmp_path: Path) -> 
             for key, said in (("R", "looked at: run it again"), ("P", "paused where they run")):
                 await pilot.press(key)
                 await sees(app, pilot, said)
-            await pilot.press("H")
+            await pilot.press("m")
+            await sees(app, pilot, "a note goes with the look")
+            await pilot.press("enter", "m")
+            await until(lambda: isinstance(app.screen, CaseScreen), pilot)
+            await pilot.press("m")
+            await sees(app, pilot, "a note goes with the look")
+            assert not (tmp_path / ".tui-eval" / "notes.db").exists()
+            await pilot.press("escape", "H")
             await sees(app, pilot, "● waiting", "waits for shards to come")
             assert not (tmp_path / ".tui-eval" / "runs").exists()
     finally:
         followed.close()
+
+
+def test_an_attempt_of_shards_that_are_looked_at_and_were_merged_is_one_in_the_history(
+    tmp_path: Path,
+) -> None:
+    root, shards = project(tmp_path), tmp_path / "shards"
+    for number in (1, 2):
+        writer, ref = shard(shards, number)
+        finish(writer, ref, number)
+    parts = [merging.MergePart.of(folder.name, folder) for folder in merging.runs_under(shards)]
+    whole, store = merging.whole_of(parts), Store(root)
+    info = merging.facts(whole, store.next_run()[0], "1")
+    merging.write(folder := store.create_folder(info.id), info, whole)
+    Index(root).record(folder)
+    for part in parts:
+        part.reader.close()
+    for _ in range(2):  # two looks
+        store.welcome(gathering.gathered(shards))
+    past = load_past(root, "s.yaml::case 1")
+    assert [one.run_id for one in past.attempts] == [info.id]
+    (tmp_path / "elsewhere").mkdir()
+    assert len(load_past(tmp_path / "elsewhere", "s.yaml::case 1").attempts) == 1
+
+
+def test_what_a_person_says_of_an_answer_that_stands_in_two_runs_counts_once(tmp_path: Path) -> None:
+    root = project(tmp_path)
+    store = Store(root)
+    store.make()
+    writer, ref = shard(store.runs_folder, 1)
+    judged = Verdict("llm-rubric", True, judge={"model": "judge"})
+    writer.done(
+        ref,
+        Attempt("s.yaml::case 1", 1, "passed", "bot", verdicts=[judged], started_at=5.0, response_text="hi"),
+    )
+    writer.state("finished", 2.0)
+    writer.close()
+    first = (store.runs_folder / "shard-1").rename(store.runs_folder / writer.info.id)
+    Notes(root).put(HumanNote(first.name, ref, "s.yaml::case 1", "right"))
+    part = merging.MergePart.of("one", first)
+    with closing(part.reader):
+        whole = merging.whole_of([part])
+        info = merging.facts(whole, store.next_run()[0], "1")
+        merging.write(store.create_folder(info.id), info, whole)
+    assert len(Notes(root).of_case("s.yaml::case 1")) == 2
+    assert load_past(root, "s.yaml::case 1").agreement == {"judge": (1, 1)}

@@ -18,6 +18,7 @@ from tui_eval.guard.text import clip, visible
 from tui_eval.model import Attempt, Case
 from tui_eval.store import case_state
 from tui_eval.store.notes import HumanNote, Notes
+from tui_eval.store.shard_runs import NOT_NOTED, is_looked_at
 from tui_eval.tui.controllers.editing import SavedElsewhere
 from tui_eval.tui.controllers.places import PlaceController
 from tui_eval.tui.controllers.runs import MOST_ROWS, RunController
@@ -168,6 +169,9 @@ class NoteController:
             row = content.row
             if row is None or row.state != "done" or not content.run_id:
                 self._notices.say("there is no finished attempt to note anything on")
+                return
+            if content.folder is not None and is_looked_at(content.folder):
+                self._notices.say(NOT_NOTED)
                 return
             place_of = (content.run_id, row.id)
             content.called = self.state.name_of(pointer.case_id, content.name)

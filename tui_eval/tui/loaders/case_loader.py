@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import closing
 from itertools import accumulate
 from pathlib import Path
+from typing import Any
 
 from tui_eval.model import Verdict
 from tui_eval.store.index import Index
@@ -141,21 +142,37 @@ def load_past(root: Path, case_id: str, agent: str | None = None, model: str | N
     runs = sorted({*GUESTS, *(one.run_id for one in Index(root).history(case_id))})[-RUNS:]
     notes = Notes(root)
     by_place = {(note.run_id, note.attempt_ref): note for note in notes.of_case(case_id)}
-    found: list[PastAttempt] = []
-    for run_id in reversed(runs):
+    by_run: dict[str, list[PastAttempt]] = {}
+    seen: set[tuple[Any, ...]] = set()
+    known = 0
+    for run_id in sorted(runs, key=lambda name: (name not in GUESTS, name), reverse=True):
         try:
             with closing(RunReader(store.folder_of(run_id))) as reader:
-                of_run = list(_attempts(reader, run_id, case_id, agent, model, len(found)))
+                of_run = list(_attempts(reader, run_id, case_id, agent, model, known))
         except (StoreError, OSError):
             continue
+        if (
+            run_id in GUESTS
+        ):  # shards that are looked at may have been merged here: an attempt is one all the same
+            of_run = [one for one in of_run if _same(one) not in seen]
+        seen.update(map(_same, of_run))
         for one in of_run:
             one.note = by_place.get((run_id, one.row.id))
-        found = [*of_run, *found]
+        by_run[run_id] = of_run
+        known += len(of_run)
+    found = [one for run_id in sorted(by_run) for one in by_run[run_id]]
     # Not that of their runs: a merged run, or one that went on, has attempts from before others'. Those without a
     # time stay behind the one before them.
     began = accumulate((one.row.started_at or 0.0 for one in found), lambda before, own: own or before)
     in_time = sorted(zip(began, found, strict=True), key=lambda one: one[0])
     return CasePast([one for _, one in in_time], agreements(_judged(store, notes.verdicts())))
+
+
+def _same(one: PastAttempt) -> tuple[Any, ...]:
+    """What an attempt has in each run that holds it; one without a time is known from nowhere else."""
+    row = one.row
+    where = () if row.started_at else (one.run_id, row.id)
+    return (*where, one.agent, one.model, row.attempt, row.started_at, row.duration_ms, row.judges)
 
 
 def read_answers(root: Path, attempts: Sequence[PastAttempt]) -> None:
@@ -193,12 +210,18 @@ def _judged(store: Store, notes: list[HumanNote]) -> Iterator[tuple[list[Verdict
     by_run: dict[str, list[HumanNote]] = {}
     for note in notes:
         by_run.setdefault(note.run_id, []).append(note)
+    seen: set[tuple[str, str | None, int, float]] = set()
     for run_id, of_run in by_run.items():
         try:
             with closing(RunReader(store.folder_of(run_id))) as reader:
                 for note in of_run:
                     attempt = reader.attempt(note.attempt_ref)
-                    if attempt is not None and note.verdict:
-                        yield attempt.verdicts, note.verdict
+                    if attempt is None or not note.verdict:
+                        continue
+                    same = (note.case_id, attempt.agent, attempt.attempt, attempt.started_at)
+                    if attempt.started_at and same in seen:
+                        continue  # a part's, which stands in what it was merged to, too
+                    seen.add(same)
+                    yield attempt.verdicts, note.verdict
         except (StoreError, OSError):
             continue

@@ -14,6 +14,7 @@ import msgspec
 from tui_eval.guard.text import clip
 from tui_eval.model import Verdict
 from tui_eval.store.notes import HumanNote, Notes
+from tui_eval.store.shard_runs import NOT_NOTED, is_looked_at
 from tui_eval.tui.handlers import Handler
 from tui_eval.tui.inspector.assertions import AssertionsTab
 from tui_eval.tui.inspector.data import DataTab
@@ -163,6 +164,8 @@ class CaseNotes:
         row = self._screen.content.row
         if row is None or row.state != "done":
             self._screen.say("there is no finished attempt to note anything on")
+        elif (folder := self._screen.content.folder) is not None and is_looked_at(folder):
+            self._screen.say(NOT_NOTED)
         else:
             self._screen.foot.ask("note", NOTE_CHOICES, self._chosen)
 
