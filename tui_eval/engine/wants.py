@@ -92,12 +92,14 @@ def wants(suites: Iterable[Suite], config: Config, trust: Trust) -> list[str]:
 
 def wants_of_request(request: RunRequest, config: Config, trust: Trust) -> list[str]:
     """As `wants`, for what a request names beside suites: agents that may be none of theirs, chosen for it or asked before,
-    and a cluster that only the record of a run names."""
+    a cluster that only the record of a run names, and the judge that names failures."""
     if trust.granted:
         return []
     found = _Wants(config, trust)
     if request.on_recorded and (cluster := place_wanted(request.on or "here")) is not None:
         found.add(cluster)
+    if request.assess and config.judge is not None:
+        found.agent(config.judge)
     asked = [cell.agent for cell in request.cells or () if cell.agent and cell.agent not in request.agents]
     for find, names in ((agents.from_argument, request.agents), (agents.from_file, asked)):
         for name in dict.fromkeys(names):

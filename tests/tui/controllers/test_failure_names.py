@@ -65,6 +65,8 @@ class Naming:
 
     async def begin(self) -> None:
         await self.naming.begin(self.folder)
+        for _ in range(4):  # what it costs is found out in a task of its own
+            await asyncio.sleep(0)
 
     async def until(self, words: str) -> None:
         """Until the screen has been told this."""

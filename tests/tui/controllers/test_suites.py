@@ -20,6 +20,7 @@ from tui_eval.tui.loaders.suites_loader import Loaded
 from tui_eval.tui.memory import remember
 from tui_eval.tui.state.app_state import CasePointer
 from tui_eval.tui.state.lists.case_tree import TreeLine
+from tui_eval.tui.state.run_requests import failures_named
 
 REFUND, GREETS, CALMS = "refund is approved", "greets by name", "calms an angry customer"
 SUITE = "suites/support.yaml"
@@ -336,6 +337,22 @@ async def test_before_a_run_all_is_asked_about_that_has_no_answer_yet(tmp_path: 
     await one.alone.answer(None)
     run()
     assert not ran and sorted(one.alone.dialog.arguments[3]) == ["run a.py", "run b.py", "run c.py"]
+
+
+async def test_what_the_judge_wants_is_asked_before_it_names_failures(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No suite has it: it was refused after the price had been agreed to."""
+    monkeypatch.setenv("LAB_KEY", "k")
+    one, ran = Suites(tmp_path), []
+    file = one.alone.root / "tui_eval.yaml"
+    judge = "judge: {type: openai, base_url: 'http://127.0.0.1:9/v1', model: m, api_key: '${LAB_KEY}'}\n"
+    file.write_text(file.read_text() + judge)
+    await one.load()
+    assert one.alone.window.screen is one.alone.list
+    one.suites.trusted_first(failures_named(), lambda: ran.append(1))
+    await one.alone.settle()
+    assert not ran and "LAB_KEY" in one.alone.dialog.arguments[3][0]
 
 
 async def test_a_cluster_that_only_a_record_names_is_asked_about_before_anything_is_sent_to_it(

@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
 from tui_eval.tui.controllers.places import PlaceController
-from tui_eval.tui.services import Core
+from tui_eval.tui.services import Core, Suites
+from tui_eval.tui.state import run_requests
 from tui_eval.tui.state.text.lines import one_line
 
 LOOK = 0.15
@@ -26,8 +27,8 @@ class ShowsNaming(Protocol):
 class FailureNames:
     """One run's failures at a time are named; the engine does it, and goes on when a screen is left."""
 
-    def __init__(self, core: Core, places: PlaceController) -> None:
-        self._core, self._places = core, places
+    def __init__(self, core: Core, places: PlaceController, suites: Suites) -> None:
+        self._core, self._places, self._suites = core, places, suites
         self.run_id = ""
         """The run whose failures are being named."""
         self.words = ""
@@ -38,7 +39,15 @@ class FailureNames:
         self._core.tasks.soon(self._core.engines.own.naming(self.run_id, cancel=True))
 
     async def begin(self, folder: Path) -> None:
-        """Say what it costs and ask, then begin; nothing is asked where it is free."""
+        """Ask what the judge wants, which no suite need have, say what it costs and ask, then begin; nothing is asked
+        where it is free."""
+
+        def go() -> None:
+            self._core.tasks.soon(self._ask(folder), opens=True)
+
+        self._suites.trusted_first(run_requests.failures_named(), go)
+
+    async def _ask(self, folder: Path) -> None:
         state, engine = self._core.state, self._core.engines.own
         plan: dict[str, Any] = await engine.plan_naming(folder, state.trusted, state.agreed)
         total = int(plan["questions"])

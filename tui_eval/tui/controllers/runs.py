@@ -92,7 +92,7 @@ class RunController:
         self._places_typed: set[str] = set()
         """Where a person had runs go: there more may go without being trusted."""
         self._agents = AskAgent(core, places, suites)
-        self.naming = FailureNames(core, places)
+        self.naming = FailureNames(core, places, suites)
         self._sent: list[_Sent] = []
 
     def handlers(self) -> dict[str, Handler]:

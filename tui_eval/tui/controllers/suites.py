@@ -280,6 +280,7 @@ class SuiteController:
         config, agreed = state.config, state.agreed
         only_judged = request.continue_from is not None and request.continue_from.turn is None
         named = request.on_recorded or request.agents or any(cell.agent for cell in request.cells or ())
+        named = named or request.assess
         if state.trusted or config is None or only_judged or not named:
             run()
             return

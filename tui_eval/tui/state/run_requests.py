@@ -218,6 +218,11 @@ def gone_on_with(project: Project, typed: Sequence[str], on: str = "") -> RunReq
     return RunRequest(trust=project.trusted, agreed=agreed, agents=list(typed), on=_on(on))
 
 
+def failures_named() -> RunRequest:
+    """What having the judge name failures wants, for the question of trust: no case is asked."""
+    return RunRequest(assess=True)
+
+
 # -- the columns that cases are asked in
 
 
