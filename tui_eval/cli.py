@@ -36,6 +36,7 @@ from tui_eval.commands.options import (
 
 _EXIT_USAGE, _EXIT_INTERNAL = 4, 3
 _LEAVING_SECONDS = 3.0
+_SECTIONS = 8
 _OPEN_FILES, _FEWEST_FILES = 1024, 64
 
 
@@ -329,7 +330,7 @@ def init_command(folder: Path, case_format: str | None, agent: str | None, model
 def help_command(topic: str | None) -> int:
     """The user's documentation, a page each."""
     from tui_eval.commands.output import CommandError, say
-    from tui_eval.help import page, pages
+    from tui_eval.help import page, pages, sections
 
     known = pages()
     if topic is None:
@@ -338,9 +339,20 @@ def help_command(topic: str | None) -> int:
         for name, title in known.items():
             say(f"  {name:<{width}}  {title}")
         return 0
-    if topic not in known:
+    if topic in known:
+        say(page(topic))
+        return 0
+    found = sections(topic)
+    if not found:
         raise CommandError(f"no help page {topic!r}; there are: {', '.join(known)}")
-    say(page(topic))
+    if found[0].is_about:
+        for one in found:
+            say(f"tui-eval help {one.page}:\n\n{one.text}")
+        return 0
+    say(f"no page is called {topic}, and no section; it is mentioned in:\n")
+    width = max(len(one.page) for one in found[:_SECTIONS])
+    for one in found[:_SECTIONS]:
+        say(f"  tui-eval help {one.page:<{width}}  {one.heading}")
     return 0
 
 

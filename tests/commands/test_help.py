@@ -47,6 +47,32 @@ def test_help_lists_and_shows_every_page(cli: Cli) -> None:
         assert set(text(name).splitlines()) - set(printed.splitlines()) == pictures(name)
 
 
+@pytest.mark.parametrize(
+    ("word", "page", "heading"),
+    [
+        ("shards", "large-runs", "## Shards"),
+        ("shard", "large-runs", "## Looking at shards while they run"),
+        ("merge", "large-runs", "## One run in the end: merge"),
+        ("cache", "runs-and-store", "## Answers that are kept: the cache"),
+    ],
+)
+def test_a_word_that_is_no_page_finds_the_sections_about_it(
+    cli: Cli, word: str, page: str, heading: str
+) -> None:
+    found = cli("help", word)
+    assert found.code == 0 and f"tui-eval help {page}:" in found.out and heading in found.out.splitlines()
+    assert len(found.out) < len(text(page))
+
+
+def test_a_word_that_is_only_mentioned_finds_where_and_any_other_is_an_error(cli: Cli) -> None:
+    found = cli("help", "sparkline")
+    assert found.code == 0 and re.search(r"^  tui-eval help lists +\S", found.out, re.MULTILINE), found.out
+    nothing = cli("help", "xyzzy")
+    assert nothing.code == 4 and "no help page 'xyzzy'; there are: " in nothing.err
+    # What looks like a heading in a block of code is none.
+    assert "ray start --head" in cli("help", "cloud").out.partition("on the first one")[2]
+
+
 @pytest.mark.parametrize("page", [*sorted(HELP.glob("*.md")), ROOT / "README.md", ROOT / "sample_suites/README.md"],
                          ids=lambda page: page.name)  # fmt: skip
 def test_links_lead_somewhere(page: Path) -> None:
