@@ -261,7 +261,7 @@ NO_WORDS: dict[str, tuple[Planned, str]] = {
     "bytes": (typed(b"words", "application/octet-stream"), "application/octet-stream, neither JSON nor text"),
     "bytes called text": (typed(b"a\0b", "text/plain"), "bytes that are no text"),
     "an empty list": (whole([]), "[] where its text should be"),
-    "an empty object": (whole({}), "has no any of reply"),
+    "an empty object": (whole({}), "the answer has none of reply, "),
     "an empty list as the reply": (whole({"reply": []}), "[] where its text should be"),
     "a status": (whole({"status": "error", "message": "db down"}), "it reports status error: db down"),
     "a status beside its words": (whole({"status": "failed", "text": "db down"}), "it reports status failed: db down"),

@@ -32,6 +32,17 @@ def test_an_agents_file_that_is_not_there_is_an_error(cli: Cli, project: Path) -
     assert told.code == 4 and "there is no file gone.py" in told.out
 
 
+def test_a_programs_folder_that_is_not_there_is_an_error(cli: Cli, project: Path) -> None:
+    """The run said `cannot run echo: No such file or directory`, and `check` nothing."""
+    (project / "tui_eval.yaml").write_text(
+        "agents:\n  helper: {type: command, command: [echo, hi], cwd: gone}\n"
+    )
+    told = cli("check", "suite.yaml")
+    assert told.code == 4 and "agents.helper.cwd: there is no folder gone; mend its path; " in told.out
+    (project / "gone").mkdir()
+    assert "cwd" not in cli("check", "suite.yaml").out
+
+
 def test_a_provider_that_we_have_no_agent_for_is_said(cli: Cli, project: Path) -> None:
     _suite("['bedrock:some.model']")
     told = cli("check", "promptfooconfig.yaml")

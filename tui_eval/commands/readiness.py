@@ -115,6 +115,11 @@ def _fault(spec: AgentSpec, config: Config, trust: Trust) -> _Fault | None:
         path = Path(spec.base or config.root) / file
         if file and (os.sep in file or "." in file) and not path.is_file():
             return fault(f"there is no file {file}", "mend its path", option or "", True)
+    folder = spec.options.get("cwd") if spec.type == "command" else None
+    if isinstance(folder, str) and "${" not in folder:
+        place = Path(spec.base or config.root) / folder
+        if not place.is_dir():
+            return fault(f"there is no folder {folder}", "mend its path", "cwd", True)
     try:
         filled = configuration.fill(spec, trust)
     except NeedsTrust:

@@ -24,6 +24,7 @@ from tui_eval.agents.http.http_connections import READ_TIMEOUT, authorities_read
 from tui_eval.agents.http.json_reply import MISSING, at_path
 from tui_eval.agents.loose_json import decode, encode, one_line, split_metadata
 from tui_eval.config.project import AgentSpec
+from tui_eval.events import Retrying
 from tui_eval.guard import fair_share
 from tui_eval.guard.trust import NeedsTrust
 
@@ -222,3 +223,55 @@ async def test_silence_is_watched_where_no_limit_of_the_attempt_ends_it_sooner(
         fair_share.clock.reset(token)
     assert [timeout.sock_read for timeout in session.timeouts] == [READ_TIMEOUT if watched else None]
     assert session.timeouts[0].sock_connect
+
+
+@pytest.mark.parametrize(
+    ("proxy", "said"),
+    [
+        ("http://me:secret@127.0.0.1:{port}", "its proxy 127.0.0.1:{port} (http_proxy): connection refused"),
+        ("http://gone.example.test:3128", "its proxy gone.example.test:3128 (http_proxy): Name"),
+    ],
+)
+async def test_a_proxy_that_cannot_be_reached_is_named(
+    monkeypatch: pytest.MonkeyPatch, proxy: str, said: str
+) -> None:
+    """`no answer from http://agent…: connection refused`, and the agent was there."""
+
+    def known(host: str, *_: Any, **__: Any) -> Any:
+        raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
+
+    with socket.socket() as closed:
+        closed.bind(("127.0.0.1", 0))  # and nobody listens
+        port = closed.getsockname()[1]
+        monkeypatch.setenv("http_proxy", proxy.format(port=port))
+        if "gone" in proxy:
+            monkeypatch.setattr(socket, "getaddrinfo", known)
+        url = "http://agent.example.test/chat"
+        client = HttpClient(url, retries=1)
+        call, seen = client.call("GET", url), []
+        with pytest.raises(AgentError) as failed:
+            async for event in call.open():
+                seen.append(event)
+        await client.close()
+    said = said.format(port=port)
+    assert f"no answer from {url}: {said}" in str(failed.value) and "secret" not in str(failed.value)
+    again = next(event for event in seen if isinstance(event, Retrying))
+    assert again.reason.startswith(said) and said.startswith(failed.value.evidence.path or "?")
+
+
+async def test_a_proxy_that_refuses_is_what_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def refuse(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"HTTP/1.1 407 Proxy Authentication Required\r\ncontent-length: 0\r\n\r\n")
+        writer.close()
+
+    async with await asyncio.start_server(refuse, "127.0.0.1", 0) as server:
+        port = server.sockets[0].getsockname()[1]
+        monkeypatch.setenv("https_proxy", f"http://me:secret@127.0.0.1:{port}")
+        url = "https://agent.example.test/chat"
+        client = HttpClient(url, retries=0)
+        with pytest.raises(AgentError, match="its proxy answers HTTP 407 Proxy Authentication") as failed:
+            async for _ in client.call("GET", url).open():
+                pass
+        await client.close()
+    assert "secret" not in str(failed.value)

@@ -330,6 +330,8 @@ async def test_command_errors(tmp_path: Path) -> None:
     with pytest.raises(AgentError, match="exit code 1: boom") as caught:
         await talk(it, "x")
     assert caught.value.answer == "half\n"
+    with pytest.raises(AgentError, match=r"cannot run echo: there is no folder .*/gone \(`cwd`\)"):
+        await talk(agent("command", tmp_path, command=["echo", "hi"], cwd="gone"), "hi")
     with pytest.raises(AgentError, match=r"cannot run \./none: No such file"):
         await talk(agent("command", tmp_path, command="./none"), "x")
     with pytest.raises(ConfigError, match="command: is missing"):

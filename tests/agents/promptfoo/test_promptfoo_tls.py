@@ -19,7 +19,9 @@ from tests.servers import Planned
 from tests.support import TESTS
 from tests.support.agents import agent, talk
 from tui_eval.agents import AgentError
+from tui_eval.agents.http.http_call import HttpClient
 from tui_eval.config.project import ConfigError
+from tui_eval.events import Exchanged
 from tui_eval.guard.trust import NeedsTrust
 
 FILES = TESTS / "data" / "tls"
@@ -104,6 +106,19 @@ async def test_a_server_without_tls_is_called_so() -> None:
         url = server.url.replace("http://", "https://")
         with pytest.raises(AgentError, match=r"no answer from https://.*: no TLS: wrong version number"):
             await asked(url, Path())
+
+
+async def test_what_is_no_matter_of_time_is_tried_once(endpoint: str) -> None:
+    """A certificate that is not trusted was tried four times, for seconds."""
+    with AnyServer() as server:
+        for url in (endpoint, server.url.replace("http://", "https://")):
+            client = HttpClient(url, retries=3)
+            call, seen = client.call("GET", url), []
+            with pytest.raises(AgentError, match=r"not trusted|no TLS"):
+                async for event in call.open():
+                    seen.append(event)
+            await client.close()
+            assert [type(event) for event in seen] == [Exchanged]
 
 
 @pytest.mark.parametrize(

@@ -17,6 +17,7 @@ from tui_eval.agents.http.http_connections import (
     Connections,
     failure_text,
     place_of,
+    stays,
     unanswered,
 )
 from tui_eval.agents.loose_json import decode, one_line
@@ -265,8 +266,9 @@ class HttpCall:
             try:
                 await self._send()
             except FAILURES as error:
-                reason = failure_text(error)
-                if last or not (self.client.retry_lost or isinstance(error, NOT_CONNECTED)):
+                reason = failure_text(error, self.url)
+                again = self.client.retry_lost or isinstance(error, NOT_CONNECTED)
+                if last or not again or stays(error):
                     yield self.exchanged(reason)
                     raise unanswered(self.url, error) from None
                 wait = backoff(attempt)

@@ -70,14 +70,22 @@ _QUOTED = re.compile(r"b(?:'[^'\n]*'|\"[^\"\n]*\")(?=\s*$|\n)", re.MULTILINE)
 """What aiohttp quotes of an answer that it cannot read."""
 
 
-def failure_text(error: BaseException) -> str:
-    """Why a connection failed, in a few words."""
-    cause: BaseException = error if isinstance(error, aiohttp.ClientError) else error.__cause__ or error
+def failure_text(error: BaseException, url: str = "") -> str:
+    """Why a connection failed, in a few words; with `url`, whom it was to, also whose fault that is where it goes
+    through a proxy."""
+    proxy = proxy_that_failed(error, url) if url else ""
+    return f"{proxy}: {_failure(error)}" if proxy else _failure(error)
+
+
+def _failure(error: BaseException) -> str:
+    cause = _cause(error)
     if isinstance(cause, aiohttp.ServerDisconnectedError):
         return "the server closed the connection"
     if isinstance(cause, TimeoutError):
         return "time limit of the connection"
-    failed = cause.os_error if isinstance(cause, aiohttp.ClientConnectorError) else cause
+    if isinstance(cause, aiohttp.ClientHttpProxyError):
+        return one_line(f"its proxy answers HTTP {cause.status} {cause.message}".rstrip())
+    failed = _failed(cause)
     if isinstance(failed, ssl.SSLCertVerificationError):
         return one_line(f"its certificate is not trusted: {failed.verify_message}")
     if isinstance(failed, ssl.SSLError):
@@ -92,6 +100,39 @@ def failure_text(error: BaseException) -> str:
     if isinstance(cause, aiohttp.ClientPayloadError):
         return "the answer is incomplete"
     return one_line(str(cause)) or type(cause).__name__
+
+
+def _cause(error: BaseException) -> BaseException:
+    return error if isinstance(error, aiohttp.ClientError) else error.__cause__ or error
+
+
+def _failed(cause: BaseException) -> BaseException:
+    return cause.os_error if isinstance(cause, aiohttp.ClientConnectorError) else cause
+
+
+def stays(error: BaseException) -> bool:
+    """Whether it fails however often it is tried: neither a certificate nor whether TLS is spoken is a matter of time."""
+    failed = _failed(_cause(error))
+    without_tls = isinstance(failed, ssl.SSLError) and failed.reason == "WRONG_VERSION_NUMBER"
+    return without_tls or isinstance(failed, ssl.SSLCertVerificationError)
+
+
+def proxy_that_failed(error: BaseException, url: str) -> str:
+    """The proxy where it was that which could not be reached, as `its proxy 127.0.0.1:3128 (http_proxy)`; else empty."""
+    cause = _cause(error)
+    if not isinstance(cause, aiohttp.ClientConnectorError):
+        return ""
+    try:
+        meant = URL(url).raw_host or ""
+    except ValueError:
+        return ""
+    host = str(cause.host)
+    if not isinstance(cause, aiohttp.ClientProxyConnectionError) and host.lower() == meant.lower():
+        return ""
+    scheme = url.partition("://")[0]
+    name = f"{scheme}_proxy" if scheme in urllib.request.getproxies() else "all_proxy"
+    at = f"[{host}]" if ":" in host else host
+    return f"its proxy {at}:{cause.port} ({name})"
 
 
 def _no_http(error: BaseException) -> str | None:
@@ -114,7 +155,7 @@ def place_of(url: str) -> str:
 
 def unanswered(url: str, error: BaseException) -> AgentError:
     """What it means for an agent that its connection failed."""
-    reason = failure_text(error)
+    reason, proxy = failure_text(error), proxy_that_failed(error, url)
     cause: BaseException | None = error
     refused = False
     while cause is not None and not refused:
@@ -124,7 +165,10 @@ def unanswered(url: str, error: BaseException) -> AgentError:
     code = "refused" if refused else "unreachable"
     if reason.startswith("no HTTP: "):
         code = "unreadable"
-    return AgentError(f"no answer from {url}: {reason}", code=code, said=reason, place=place_of(url))
+    through = f"{proxy}: " if proxy else ""
+    return AgentError(
+        f"no answer from {url}: {through}{reason}", code=code, said=reason, place=proxy or place_of(url)
+    )
 
 
 def proxy_for(url: str) -> str | None:

@@ -77,9 +77,9 @@ def read_reply(value: Any, turn: int, paths: Paths, *, rows: bool = False) -> tu
             place=paths.reply or "",
         )
     if found is MISSING:
-        where = paths.reply or f"any of {', '.join(TEXT_KEYS)}"
+        lacks = f"no {paths.reply}" if paths.reply else f"none of {', '.join(TEXT_KEYS)}"
         raise AgentError(
-            f"the answer has no {where}: {one_line(text_of(value), 200)}",
+            f"the answer has {lacks}: {one_line(text_of(value), 200)}",
             code="no-field",
             said=one_line(text_of(value), 200),
             place=paths.reply or "a reply",
