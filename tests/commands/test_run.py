@@ -8,6 +8,7 @@ import shlex
 import sys
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 from xml.etree import ElementTree
 
 import pytest
@@ -17,6 +18,7 @@ from tui_eval.commands.classic import ClassicProgress
 from tui_eval.engine.attempt import attempt_state
 from tui_eval.engine.plan import Job
 from tui_eval.model import Attempt, Case
+from tui_eval.store.index import Index
 from tui_eval.store.reader import RunReader
 from tui_eval.store.run_folders import Store
 from tui_eval.store.writer import RunWriter
@@ -57,6 +59,30 @@ def test_each_reason_is_said_once(cli: Cli, project: Path) -> None:
     assert result.out.count("extra row 2: a=3") == 1
     (written,) = (project / "tests" / "outputs").glob("results_*.json")
     assert json.loads(written.read_text())["results"][0]["message"] == "values differ"
+
+
+def test_the_table_is_made_while_the_index_reads_the_run(
+    cli: Cli, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Reading a run takes as long as the rest of its end: it is read once, and again where that came to nothing."""
+    read: list[Path] = []
+    attempts_of = RunReader.attempts_of
+
+    def counted(self: RunReader, case_refs: Any) -> Any:
+        read.append(self.folder)
+        return attempts_of(self, case_refs)
+
+    monkeypatch.setattr(RunReader, "attempts_of", counted)
+    first = cli("run", "suite.yaml", "-s", "greets,costs", "--attempts", "2")
+    assert len(read) == 1
+    recorded = Index.record
+    monkeypatch.setattr(Index, "record", lambda self, *given: recorded(self, *given) and False)
+    second = cli("run", "suite.yaml", "-s", "greets,costs", "--attempts", "2")
+    assert "All 2 cases passed" in first.out and "pass@2 100.0%" in first.out
+    assert [line.split()[:3] for line in second.out.splitlines()] == [
+        line.split()[:3] for line in first.out.splitlines()
+    ]
+    assert len(read) == 3
 
 
 def test_an_error_is_1(cli: Cli, project: Path) -> None:

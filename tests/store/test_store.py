@@ -7,6 +7,7 @@ import contextlib
 import os
 import sqlite3
 import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -149,6 +150,32 @@ def test_what_ends_after_a_pause_is_on_disk_at_once_and_what_ends_close_behind_i
         assert done[2].wait(30) and waits == [4.0]
     finally:
         thread.close()
+
+
+def test_an_attempt_that_has_just_begun_is_not_written_with_one_that_is_shown(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It mostly ends before anybody could look at it: then it is written once, whole."""
+    monkeypatch.setattr(write_thread, "_LIVE_SECONDS", 2.0)
+    writer, refs = start(project)
+    reader = RunReader(writer.folder)
+    long, short = refs[0][0], refs[1][0]
+    begun = time.monotonic()
+    writer.started(long, 1000.0)
+    writer.live(long, "assistant", "slowly")
+    while time.monotonic() < begun + 1.4:
+        time.sleep(0.05)
+    writer.started(short, 1001.0)
+    writer.live(short, "assistant", "quick")
+    asyncio.run(until(lambda: reader.live(0)))
+    assert [(row.attempt_ref, row.text) for row in reader.live(0)] == [(long, "slowly")]
+    states = {row.id: row.state for row in reader.attempts()}
+    assert (states[long], states[short]) == ("running", "waiting")
+    asyncio.run(until(lambda: len(reader.live(0)) == 2))  # it has gone on for long enough
+    assert {row.id: row.state for row in reader.attempts()}[short] == "running"
+    writer.done(short, attempt("suite.yaml::c1", 1))
+    writer.close()
+    assert {row.id: row.state for row in reader.attempts()}[short] == "done"
 
 
 def test_live_text_is_joined_followed_by_sequence_and_dropped_at_the_end(project: Path) -> None:

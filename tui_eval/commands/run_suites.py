@@ -51,7 +51,7 @@ from tui_eval.store.reader import RunReader
 from tui_eval.store.run_folders import DATABASE, Store, StoreError, holds_runs
 from tui_eval.store.schema import AttemptRow, RunInfo
 from tui_eval.store.shard_runs import LOOKED_AT, is_looked_at, mending, shard_words
-from tui_eval.store.summary import summarise
+from tui_eval.store.summary import CaseTaker, summarise
 
 
 def run(
@@ -248,6 +248,13 @@ def _ran(
     """Execute it, say what came of it, and write the files; its code, where no signal came."""
     assert active.writer is not None
     info, root = active.writer.info, active.config.root
+    tables: list[console_table.RunTable] = []
+
+    def table_of(reader: RunReader) -> CaseTaker:
+        tables[:] = [console_table.RunTable.begun(reader)]
+        return tables[0].taker(reader)
+
+    active.beside = table_of if progress.display == "plain" else None
     try:
         run_engine(_until_done(active, signals))
         number = signals.received
@@ -262,7 +269,10 @@ def _ran(
     reader.lost = active.writer.lost
     try:
         interrupted = reader.info().state == "interrupted"
-        outcomes = _report(reader, progress.display, active, unreadable, told=not (keep and interrupted))
+        read = tables[0] if tables and active.indexed and not reader.lost else None
+        outcomes = _report(
+            reader, progress.display, active, unreadable, read, told=not (keep and interrupted)
+        )
         unwritten = write_files(reader, outputs)
         if unwritten and progress.display == "plain":
             say(f"{counted(unwritten, 'file')} of {len(outputs)} not written")
@@ -428,12 +438,21 @@ async def _until_done(active: ActiveRun, signals: _Signals) -> None:
 
 
 def _report(
-    reader: RunReader, display: str, active: ActiveRun, unreadable: int, *, told: bool
+    reader: RunReader,
+    display: str,
+    active: ActiveRun,
+    unreadable: int,
+    read: console_table.RunTable | None,
+    *,
+    told: bool,
 ) -> Collection[Outcome | None]:
-    """Print what came of the run, and (`told`) why it was stopped; the outcomes of its cases."""
+    """Print what came of the run, and (`told`) why it was stopped; the outcomes of its cases. `read` is its table where
+    that has been made while the index was written."""
     if display != "plain":
         return {summarise(case, attempts).outcome for case, attempts in reader.by_case()}
-    table = console_table.RunTable.of(reader)
+    table = read or console_table.RunTable.of(reader)
+    if read is not None:
+        read.tell_apart(lambda: reader.by_case(listed=True))
     say_lines(table.lines(terminal_width()))
     say_lines(failures_of(reader, table, active.config.root))
     if active.request.assess:

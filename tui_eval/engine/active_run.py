@@ -27,6 +27,7 @@ from tui_eval.store.reader import RunReader
 from tui_eval.store.run_folders import Store, StoreError
 from tui_eval.store.schema import RunState
 from tui_eval.store.shard_runs import COST_LIMIT, UNFINISHED_COST, CostLimit
+from tui_eval.store.summary import CaseTaker
 from tui_eval.store.writer import RunWriter
 
 _NAMED = 3
@@ -77,6 +78,10 @@ class ActiveRun:
         """What cannot be seen of its agents, where their kept answers are taken."""
         self.note = ""
         """What is said of the run besides why it was stopped."""
+        self.beside: Callable[[RunReader], CaseTaker] | None = None
+        """Gives what takes the run's cases when they are read for the index, at the end (`Index.record`)."""
+        self.indexed = False
+        """Whether that was done."""
         self.said_first: list[str] = []
         """What is said before it begins, or goes on."""
         if fitting < at_once:
@@ -149,7 +154,7 @@ class ActiveRun:
                 if self.runner.stepper is not None and not self.runner.stepper.sent:
                     await asyncio.to_thread(shutil.rmtree, writer.home, True)  # stepped, and nothing was sent
                 elif writer.home.is_relative_to(Store(root).runs_folder):
-                    await asyncio.to_thread(Index(root).record, writer.home)
+                    self.indexed = await asyncio.to_thread(Index(root).record, writer.home, self.beside)
 
     def _forget_plan(self) -> None:
         """Nothing more is executed: what is said of the run is read from its folder, which takes memory too."""

@@ -206,8 +206,12 @@ def scores(given: Mapping[str, Any], name: str) -> dict[str, float]:
 def attempt(given: Attempt) -> Attempt:
     """Everything in an attempt that is a figure, in place: the last border before it is kept. A score that is
     none is 0, and so never a pass by itself; what was dropped is noted at the end of the transcript."""
-    with dropped_figures() as dropped:
+    dropped: dict[str, None] = {}
+    listening = unknown.set(lambda _, line: dropped.setdefault(line))
+    try:
         _check(given)
+    finally:
+        unknown.reset(listening)
     if dropped:
         turn = given.transcript[-1].turn if given.transcript else 1
         given.transcript.extend(Entry(turn=turn, kind="note", text=line) for line in dropped)

@@ -28,7 +28,15 @@ from tui_eval.store.printed_commands import (
 )
 from tui_eval.store.reader import RunReader
 from tui_eval.store.schema import AttemptRow, StoredCase
-from tui_eval.store.summary import RunSums, judges_of, summarise, unfinished_tokens, why_not
+from tui_eval.store.summary import (
+    CaseSummary,
+    CaseTaker,
+    RunSums,
+    judges_of,
+    summarise,
+    unfinished_tokens,
+    why_not,
+)
 
 _WIDTHS = {"Test": 36, "Model": 28, "Message": 48}
 _LEAST = {"Message": 20, "Model": 12, "Test": 20}
@@ -66,21 +74,34 @@ class RunTable:
         self._marks: dict[int, str] = {}
 
     @classmethod
+    def begun(cls, reader: RunReader) -> RunTable:
+        """An empty one, for the cases of a run."""
+        return cls(compat_of(reader.info()))
+
+    @classmethod
     def of(cls, reader: RunReader) -> RunTable:
         """That of a run.
 
         Raises:
             StoreError: it cannot be read.
         """
-        table = cls(compat_of(reader.info()))
+        table = cls.begun(reader)
         for case, attempts in reader.by_case(listed=True):
             table.add(case, attempts)
         table.tell_apart(lambda: reader.by_case(listed=True))
         return table
 
-    def add(self, case: StoredCase, attempts: Sequence[AttemptRow]) -> None:
-        """One case more."""
-        item = summarise(case, attempts)
+    def taker(self, reader: RunReader) -> CaseTaker:
+        """What takes each case of a run that somebody else reads, in its order; `tell_apart` is the caller's to call."""
+
+        def take(case: StoredCase, attempts: Sequence[AttemptRow], item: CaseSummary) -> None:
+            self.add(reader.listed((case,))[0], attempts, item)
+
+        return take
+
+    def add(self, case: StoredCase, attempts: Sequence[AttemptRow], item: CaseSummary | None = None) -> None:
+        """One case more, `item` what it has come to where that is known."""
+        item = item or summarise(case, attempts)
         self.sums.add(item)
         self._names.add(case)
         counts: list[int | None] = []

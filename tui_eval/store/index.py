@@ -17,7 +17,7 @@ import sqlite3
 import time
 from array import array
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from hashlib import blake2b
 from math import isfinite
 from pathlib import Path
@@ -41,7 +41,7 @@ from tui_eval.store.run_folders import (
 )
 from tui_eval.store.schema import Asked, CaseHistory, RunInfo, RunSummary, StoredCase
 from tui_eval.store.shard_runs import merged_of, shard_words
-from tui_eval.store.summary import CaseSummary, RunSums, summarise
+from tui_eval.store.summary import CaseSummary, CaseTaker, RunSums, summarise
 
 _VERSION = 21
 _KEPT_PER_COLUMN = 12
@@ -267,13 +267,16 @@ class Index:
                 found[folder.name] = reader.info().linked_to
         return found
 
-    def record(self, folder: Path) -> None:
-        """Put a run into the index (again). A run that cannot be read is left out; where the disk refuses,
-        it is put there when the index is asked next."""
+    def record(self, folder: Path, beside: Callable[[RunReader], CaseTaker] | None = None) -> bool:
+        """Put a run into the index (again); whether it is there. A run that cannot be read is left out; where the disk
+        refuses, it is put there when the index is asked next. `beside` gives, as often as the run is read, what takes
+        each of its cases as well: reading them costs as much as the rest."""
         with contextlib.suppress(sqlite3.Error), self._open(create=True) as connection:
             if connection is not None:
-                _record(connection, folder)
+                recorded = _record(connection, folder, beside) is None
                 _mend_times(connection)
+                return recorded
+        return False
 
     def forget(self, run_id: str) -> None:
         """Drop a deleted run."""
@@ -563,14 +566,17 @@ def _state_of(unread: StoreError) -> Literal["damaged", "newer"]:
     return "newer" if isinstance(unread, NewerRun) else "damaged"
 
 
-def _record(connection: sqlite3.Connection, folder: Path) -> StoreError | None:
+def _record(
+    connection: sqlite3.Connection, folder: Path, beside: Callable[[RunReader], CaseTaker] | None = None
+) -> StoreError | None:
     """Put a run into the index (again); where it cannot be read, why. What was known of one that is damaged since goes."""
     try:
         with contextlib.closing(RunReader(folder)) as reader:
             while True:
                 written = _written(folder)
                 info = reader.info()
-                run, results, marks = _values(info, reader, _with_those_before(connection, folder, info))
+                together = _with_those_before(connection, folder, info)
+                run, results, marks = _values(info, reader, together, beside(reader) if beside else None)
                 connection.execute("BEGIN IMMEDIATE")
                 with _undone(connection):
                     # Read long ago, perhaps: another process may have written since how the run ended.
@@ -643,10 +649,13 @@ def _asked(info: RunInfo) -> Asked:
 
 
 def _values(
-    info: RunInfo, reader: RunReader, together: Mapping[Column, Mapping[str, CaseSummary]]
+    info: RunInfo,
+    reader: RunReader,
+    together: Mapping[Column, Mapping[str, CaseSummary]],
+    beside: CaseTaker | None,
 ) -> tuple[tuple[Any, ...], list[tuple[Any, ...]], bytes]:
     """A run's row without when it was written, those of its results, and the marks of its cases; `together` as
-    `_with_those_before` says."""
+    `_with_those_before` says. `beside` takes each case."""
     counts = {"passed": 0, "failed": 0, "error": 0, "cancelled": 0}
     cases = total = cached = cost_of = tokens_of = 0
     judges = RunSums()
@@ -685,6 +694,8 @@ def _values(
                 cost = figures.total_amount([cost, row.cost], "cost")
                 cost_of += 1
         own = summarise(case, attempts)
+        if beside is not None:
+            beside(case, attempts, own)
         cached += own.cached
         judges.add(own)
         if own.saved is not None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import sqlite3
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any
 
 import msgspec
@@ -219,9 +219,10 @@ class PendingText:
         self._written.discard(ref)
         return written
 
-    def take(self) -> list[tuple[Any, ...]]:
-        """The rows to write, in the order of the attempts."""
-        pieces, self._pieces = self._pieces, {}
+    def take(self, later: Collection[int]) -> list[tuple[Any, ...]]:
+        """The rows to write, in the order of the attempts; those of the attempts in `later` wait."""
+        pieces = {ref: own for ref, own in self._pieces.items() if ref not in later}
+        self._pieces = {ref: own for ref, own in self._pieces.items() if ref in later}
         self._written.update(pieces)
         return [
             (ref, kind, agent, "".join(texts), name, call_id, at)

@@ -218,11 +218,14 @@ class RunReader:
         """The attempts of these cases in their order, by case; of one without any there is none."""
         statement = (
             f"SELECT {self._attempt_columns} FROM attempts WHERE case_ref IN ({_marks(case_refs)})"
-            " ORDER BY case_ref, attempt, id"
+            " ORDER BY case_ref, id"  # as the index has them: whole rows are not sorted
         )
         found: dict[int, list[AttemptRow]] = {}
         for row in self._all(statement, tuple(case_refs)):
             found.setdefault(row[1], []).append(self._attempt(row))
+        for rows in found.values():
+            if len(rows) > 1:
+                rows.sort(key=lambda row: row.attempt)
         return found
 
     def attempt_counts(self) -> dict[int, AttemptCount]:

@@ -259,6 +259,10 @@ def summarise(case: StoredCase, attempts: Iterable[AttemptRow]) -> CaseSummary:
     )
 
 
+CaseTaker = Callable[[StoredCase, Sequence[AttemptRow], CaseSummary], None]
+"""Takes a case of a run as it is read, its attempts, and what it has come to."""
+
+
 class RunSums(msgspec.Struct):
     """What the cases of a run come to; they are added one by one. `attempts` ended, of which `attempts_passed`; `asserted_nothing`
     counts cases; `tokens`, `cost` and `saved` (USD), and what judges took, are None where nothing is known."""

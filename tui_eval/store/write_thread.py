@@ -22,7 +22,7 @@ from tui_eval.store.run_folders import DATABASE, journal_mode, rescue_folders
 
 _GATHER_SECONDS = 0.05
 _LIVE_SECONDS = 0.12
-_GATHERED = 32
+_GATHERED = 64
 """Ended attempts that are written without gathering more."""
 _AHEAD = 128
 """Ended attempts that may wait to be written before no other is to begin: a process that is killed loses them, and
@@ -37,7 +37,7 @@ _DAMAGED = "its database was damaged or taken away while the run went on"
 
 class WriteThread:
     """Everything reported is on disk at once, or about 50 ms after what was written before, sooner where much ends; what
-    running attempts do and say about 120 ms, so that one which ends sooner is written once. A full disk loses nothing: what it refuses waits here and is tried again; `on_error`
+    running attempts do and say about 120 ms after it came, so that one which ends sooner is written once. A full disk loses nothing: what it refuses waits here and is tried again; `on_error`
     is reported once, in one line. Nothing that it is given ends the thread: a record that the database does not take is
     written as an error, the others as they are. `lost` are attempts of which nothing could be written, by id, and why.
     A database that was damaged or taken away meanwhile is made anew elsewhere, from what `held` has of the run."""
@@ -50,7 +50,8 @@ class WriteThread:
         self.on_error: Callable[[str], None] | None = None
         self._pending = Pending()
         self._live = PendingText()
-        self._live_due = 0.0
+        self._news_since: dict[int, float] = {}
+        """Since when there is something of a running attempt to be shown, the longest first."""
         # Taken by itself where many records come: a Condition does that in Python.
         self.lock = threading.RLock()
         """Held from a change's number to its record, so that none is written behind a larger one."""
@@ -91,11 +92,10 @@ class WriteThread:
     def update(self, ref: int, columns: dict[str, Any]) -> None:
         """New values of a running attempt; their change is numbered when they are written."""
         with self.lock:
-            self._news()
             known = self._pending.columns.get(ref)
             if known is None:
                 self._pending.columns[ref] = columns
-                self._show_soon()
+                self._show_soon(ref)
             else:
                 known.update(columns)
 
@@ -103,13 +103,14 @@ class WriteThread:
         """Text of a running attempt."""
         with self.lock:
             if self._live.add(ref, kind, text, agent, name, call_id):
-                self._show_soon()
+                self._show_soon(ref)
 
     def ended(self, attempt: Ended) -> None:
         """An attempt has ended; its live text goes."""
         ref = attempt.ref
         with self.lock:
             self._news()
+            self._news_since.pop(ref, None)
             steps = self._pending.columns.pop(ref, {})
             attempt.turn = steps.get("turn")
             self._pending.ended.append(attempt)
@@ -120,14 +121,34 @@ class WriteThread:
                     lambda connection: connection.execute("DELETE FROM live WHERE attempt_ref = ?", (ref,))
                 )
 
-    def _show_soon(self) -> None:
-        if not self._live_due:
-            self._live_due = time.monotonic() + _LIVE_SECONDS
-            self._wake.notify()
+    def _show_soon(self, ref: int) -> None:
+        if ref not in self._news_since:
+            self._news_since[ref] = time.monotonic()
+            if len(self._news_since) == 1:
+                self._wake.notify()
+
+    def _until_shown(self) -> float:
+        """Seconds until there is something of a running attempt to be written, where there is any."""
+        return next(iter(self._news_since.values())) + _LIVE_SECONDS - time.monotonic()
+
+    def _take_running(self, pending: Pending, everything: bool) -> list[tuple[Any, ...]]:
+        """Leave of the running attempts in `pending` those whose time has come, for the others wait; their text."""
+        if not everything and self._news_since and self._until_shown() > 0:
+            pending.columns, self._pending.columns = {}, pending.columns
+            return []
+        # Those that come soon after come with them; one that has just begun mostly ends before it need be shown.
+        young = time.monotonic() - _LIVE_SECONDS / 2
+        later = set() if everything else {ref for ref, since in self._news_since.items() if since > young}
+        self._news_since = {ref: since for ref, since in self._news_since.items() if ref in later}
+        for ref in later & pending.columns.keys():
+            self._pending.columns[ref] = pending.columns.pop(ref)
+        for columns in pending.columns.values():
+            # Readers ask for what changed after the newest that they have.
+            columns["changed"] = self.next_change()
+        return self._live.take(later)
 
     def _news(self) -> None:
-        pending = self._pending
-        if not (pending.operations or pending.columns or pending.ended):
+        if not (self._pending.operations or self._pending.ended):
             self._wake.notify()
 
     @property
@@ -176,14 +197,7 @@ class WriteThread:
             with self._wake:
                 pending, self._pending = self._pending, Pending()
                 self._writing = len(pending.ended)
-                live: list[tuple[Any, ...]] = []
-                if self._live_due <= time.monotonic() or at_once:
-                    live, self._live_due = self._live.take(), 0.0
-                    for columns in pending.columns.values():
-                        # Readers ask for what changed after the newest that they have.
-                        columns["changed"] = self.next_change()
-                else:
-                    pending.columns, self._pending.columns = {}, pending.columns
+                live = self._take_running(pending, at_once)
                 self._busy = True
             try:
                 if connection is None:
@@ -244,9 +258,11 @@ class WriteThread:
     def _wait(self) -> bool:
         """Until there is something to do; whether it is to be done without gathering more."""
         with self._wake:
-            while not self._pending and not self._closing:
-                if self._live_due:
-                    left = self._live_due - time.monotonic()
+            while not (self._pending.operations or self._pending.ended or self._closing):
+                if self._pending.columns and (self._urgent or not self._news_since):
+                    break  # the disk refused them, or somebody waits for all
+                if self._news_since:
+                    left = self._until_shown()
                     if left <= 0:
                         break
                     self._wake.wait(left)

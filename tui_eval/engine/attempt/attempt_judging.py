@@ -122,9 +122,10 @@ async def judged(
 async def known_before(job: Job, services: JudgeServices) -> Judgement | None:
     """The judgement of an attempt that is an error whatever its agent says: nothing could be judged, or a part of the
     case could not be read, so that it can pass no more; None: it is to be asked."""
-    broken = _with_problems(Judgement(score=0.0), job.case, job.compat)
-    if broken.verdicts:
-        return broken
+    if job.case.problems:
+        broken = _with_problems(Judgement(score=0.0), job.case, job.compat)
+        if broken.verdicts:
+            return broken
     evidence = JudgeInput(case=job.case, compat=job.compat, services=services)
     known = await formats.format_of(job.case.format).before_asking(evidence)
     return None if known is None else _with_problems(known, job.case, job.compat)
@@ -176,6 +177,8 @@ class _Rows:
 def _with_problems(judgement: Judgement, case: Case, compat: Compat) -> Judgement:
     """What the reader could not make sense of in the case is an error verdict: never a pass, but under
     `compat: reference` where the format's own tool passes over it."""
+    if not case.problems:
+        return judgement
     told = {verdict.line for verdict in judgement.verdicts if verdict.passed is None and verdict.line}
     for problem in case.problems:
         if problem.level == "note" or problem.line in told:

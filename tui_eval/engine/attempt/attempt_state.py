@@ -8,7 +8,6 @@ import re
 import time
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager, nullcontext
-from functools import cached_property
 from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
@@ -143,6 +142,7 @@ class Running:
         self.tracer: Tracer | None = None
         self._clock = 0.0
         self._spent_ms = 0.0
+        self._judges_with: JudgeServices | None = None
 
     def close(self) -> None:
         """Wait for no more spans, also where the attempt was cancelled."""
@@ -182,9 +182,11 @@ class Running:
             await self._prepare(agent)
         return await self.limits.attempt(self._converse_and_judge)
 
-    @cached_property
+    @property
     def _services(self) -> JudgeServices:
-        return judge_services(self.job, self.environment)
+        if self._judges_with is None:
+            self._judges_with = judge_services(self.job, self.environment)
+        return self._judges_with
 
     async def _known_before(self) -> Judgement | None:
         before = time.perf_counter()
@@ -195,6 +197,8 @@ class Running:
         return known
 
     async def _prepare(self, agent: Agent) -> None:
+        if type(agent).prepare is Agent.prepare and not agent.preparing:
+            return
         with self._preparing(agent):
             await agent.prepare(self._teller(for_person=True))
 

@@ -205,7 +205,8 @@ class TimeLimits:
         """Let viewers know which limit comes first, and when; at the attempt's end there is none to tell."""
         if not self._running:
             return
-        nearest = min((when for scope in self._running if (when := scope.when()) is not None), default=None)
+        ends = [when for scope in self._running if (when := scope.when()) is not None]
+        nearest = min(ends) if ends else None
         if nearest != self._told:
             self._told = nearest
             left = None if nearest is None else nearest - asyncio.get_running_loop().time()
