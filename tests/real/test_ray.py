@@ -96,6 +96,13 @@ def finished(root: Path) -> int:
     return count
 
 
+def states(root: Path) -> list[str]:
+    """Of the attempts of a project's only run."""
+    (folder,) = Store(root).run_folders()
+    with closing(RunReader(folder)) as reader:
+        return [row.state for row in reader.attempts()]
+
+
 @pytest.fixture
 def processors(cluster: RayCluster) -> RayCluster:
     """The cluster with one node of two processors."""
@@ -226,7 +233,12 @@ def test_an_attempt_that_loses_worker_after_worker_is_an_error_and_ray_says_noth
                 asyncio.run(
                     until(
                         lambda asked=asked: (
-                            process.poll() is not None or (server.asks["message 0"] >= asked and workers())
+                            process.poll() is not None
+                            or (
+                                server.asks["message 0"] >= asked
+                                and workers()
+                                and "running" in states(tmp_path)
+                            )
                         ),
                         LONG,
                     )

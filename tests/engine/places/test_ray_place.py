@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import io
 import json
 import os
 import pickle
@@ -13,9 +14,12 @@ import zipfile
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, closing
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
+from tests.support.waiting import until
+from tui_eval import __version__
 from tui_eval.config.config_schema import Wrong, where
 from tui_eval.config.project import AgentSpec, Config, ConfigError
 from tui_eval.engine.places import ray_driver, ray_place, ray_worker
@@ -224,9 +228,6 @@ def test_an_address_at_which_nothing_answers_is_said_early_and_given_up(
 
 
 def test_a_worker_that_is_gone_is_told_without_rays_own_words() -> None:
-    class RayError(Exception):
-        pass
-
     for error, why in (
         (RayError("The actor 5d2f is unavailable: RpcError: rpc_code: 14"), ""),
         (
@@ -275,9 +276,12 @@ class Cluster:
                 refs = [ticket.ref for ticket in pickle.loads(message.tickets)]
                 self.given.setdefault(message.worker, []).extend(refs)
                 if message.worker == self.executes:
-                    await self.worker.give(message.settings, message.tickets)
+                    await self.executes_them(message)
                 else:
                     await self.has(message.worker, refs)
+
+    async def executes_them(self, message: messages.Give) -> None:
+        await self.worker.give(message.settings, message.tickets)
 
     async def connected(self) -> None:
         self.say(messages.WorkerUp(1, "10.0.0.4"))
@@ -375,17 +379,32 @@ class DyingMachine(Cluster):
     executes = 3
 
     async def connected(self) -> None:
+        self.held: list[messages.Give] | None = []
+        await self.begin()
         for worker in (1, 2):
             self.say(messages.WorkerUp(worker, "10.0.0.4"))
-        await self.begin()
+
+    async def executes_them(self, message: messages.Give) -> None:
+        if self.held is None:
+            return await super().executes_them(message)
+        self.held.append(message)
+        await self.dies()
 
     async def has(self, worker: int, refs: list[int]) -> None:
         self.begins(worker, refs)
-        if worker == 2 and len(self.given[2]) == 2:
-            for number in (1, 2):
-                self.say(messages.WorkerDown(number, "its machine is gone"))
-                await asyncio.sleep(0.05)
-            self.say(messages.WorkerUp(4, "10.0.0.4"))
+        await self.dies()
+
+    async def dies(self) -> None:
+        """Once each worker has two."""
+        if self.held is None or sorted(map(len, self.given.values())) != [2, 2, 2]:
+            return
+        for number in (1, 2):
+            self.say(messages.WorkerDown(number, "its machine is gone"))
+            await asyncio.sleep(0.05)
+        self.say(messages.WorkerUp(4, "10.0.0.4"))
+        held, self.held = self.held, None
+        for message in held:
+            await super().executes_them(message)
 
 
 async def test_a_machine_that_dies_is_one_loss(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -457,6 +476,197 @@ def test_a_server_of_a_cluster_that_was_too_slow_is_asked_once_more() -> None:
     with pytest.raises(ConnectionAbortedError, match="no such package"):
         ray_driver.attach("ray://head:10001", slow)
     ray_driver.attach("ray://head:10001", slow)
+
+
+class RayError(Exception):
+    """In the place of Ray's own."""
+
+
+NO_FILES = RayError(
+    "Failed to set up runtime environment.\nCould not create the actor because its associated runtime env failed to be created.\n"
+    "Traceback (most recent call last):\n  File agent.py\nOSError: Failed to download runtime_env file package gcs://1.zip"
+)
+
+
+class FakeRay:
+    """Two machines of one processor each; where `bad`, workers end with that before they say where they are, else as
+    `good` lets them."""
+
+    def __init__(self, bad: dict[str, Exception]) -> None:
+        self.exceptions = SimpleNamespace(RayError=RayError)
+        self.bad, self.good = bad, asyncio.Event()
+        self.tried: list[str] = []
+        self._spread = 0
+
+    def nodes(self) -> list[dict[str, object]]:
+        return [
+            {
+                "NodeID": node * 40,
+                "NodeManagerAddress": f"10.0.0.{node}",
+                "Alive": True,
+                "Resources": {"CPU": 1.0},
+            }
+            for node in "45"
+        ]
+
+    def get_runtime_context(self) -> SimpleNamespace:
+        return SimpleNamespace(get_node_id=lambda: "4" * 40)
+
+    def remote(self, _: type) -> SimpleNamespace:
+        return SimpleNamespace(
+            options=lambda **given: SimpleNamespace(remote=lambda _: self._worker(**given))
+        )
+
+    def kill(self, _: object) -> None:
+        pass
+
+    def _worker(self, *, scheduling_strategy: object, **_: object) -> SimpleNamespace:
+        if scheduling_strategy == "SPREAD":
+            self._spread += 1
+            node = "45"[self._spread % 2]
+        else:
+            node = str(scheduling_strategy)[0]
+        self.tried.append(node)
+
+        async def where() -> str:
+            if node in self.bad:
+                raise self.bad[node]
+            return f"10.0.0.{node} (node {node * 6})"
+
+        async def begin(*_: object) -> dict[str, str]:
+            await self.good.wait()
+            return {"version": __version__, "lacks": ""}
+
+        async def stream() -> AsyncIterator[asyncio.Future[bytes]]:
+            await asyncio.Event().wait()
+            yield asyncio.Future()
+
+        async def end() -> None:
+            pass
+
+        calls = {"where": where, "begin": begin, "stream": stream, "end": end}
+        return SimpleNamespace(**{name: SimpleNamespace(remote=call) for name, call in calls.items()})
+
+
+@asynccontextmanager
+async def driven(ray: FakeRay, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[list[messages.ToEngine]]:
+    """What a driver says."""
+    strategies = SimpleNamespace(NodeAffinitySchedulingStrategy=lambda node, soft: node)
+    monkeypatch.setitem(sys.modules, "ray.util.scheduling_strategies", strategies)  # pyright: ignore[reportArgumentType]
+    monkeypatch.setattr(ray_driver, "_LOOK", 0.001)
+    monkeypatch.setattr(ray_driver, "_PAUSE", 0.002)
+    said: list[messages.ToEngine] = []
+    driver = ray_driver.Driver(ray, messages.Connect("10.0.0.3:6379", 2, "", b""), io.BytesIO())
+    monkeypatch.setattr(driver, "_say", said.append)
+    reader = asyncio.StreamReader()
+    serving = asyncio.ensure_future(driver.serve(reader))
+    try:
+        yield said
+    finally:
+        reader.feed_eof()
+        await serving
+
+
+async def test_a_machine_where_no_worker_can_begin_is_said_once_and_ends_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """However often it is tried while another one is still starting."""
+    ray = FakeRay({"4": NO_FILES})
+    async with driven(ray, monkeypatch) as said:
+        await until(lambda: ray.tried.count("4") >= 5, 20)
+        ray.good.set()
+        await until(lambda: any(isinstance(one, messages.WorkerUp) for one in said), 20)
+    refused = messages.Refused(
+        "10.0.0.4 (node 444444)", "OSError: Failed to download runtime_env file package gcs://1.zip"
+    )
+    up = messages.WorkerUp(ray.tried.index("5") + 1, "10.0.0.5 (node 555555)")
+    assert said == [messages.Nodes(2), refused, up]
+
+
+async def test_no_worker_can_begin_says_why_in_rays_own_words_where_there_are_no_others(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    ray = FakeRay(
+        {"4": NO_FILES, "5": RayError("The actor died unexpectedly.\n\tpid: 1\nIts process has ended.")}
+    )
+    async with driven(ray, monkeypatch) as said:
+        await until(lambda: any(isinstance(one, messages.Gone) for one in said), 20)
+    ends = next(one for one in said if isinstance(one, messages.Gone))
+    assert ends.why in (
+        "no worker can begin: OSError: Failed to download runtime_env file package gcs://1.zip",
+        "no worker can begin: Its process has ended.",
+    )
+    assert sum(isinstance(one, messages.Refused) for one in said) == 2
+
+
+def test_a_machine_that_refuses_is_tried_ever_more_seldom_and_one_worker_at_a_time() -> None:
+    machines = ray_driver.Machines()
+    machines.seen([ray_driver.Machine("4" * 40, "", 3), ray_driver.Machine("5" * 40, "", 1)])
+    machines.started(1, "")
+    assert machines.next(0) == ""  # as Ray likes
+    machines.on(1, "10.0.0.4 (node 444444)")
+    machines.refused(1, 0.0, for_good=False)
+    machines.ended(1)
+    assert machines.next(0) == "5" * 40
+    machines.started(2, "5" * 40)
+    machines.begun(2)
+    tried: list[int] = []
+    for second in range(200):
+        if machines.next(second) == "4" * 40:
+            tried.append(second)
+            machines.started(10 + second, "4" * 40)
+            assert machines.next(second) is None
+            machines.refused(10 + second, second, for_good=False)
+            machines.ended(10 + second)
+    assert tried == [1, 3, 7, 15, 31, 63, 123, 183]
+    machines.started(3, "4" * 40)
+    machines.begun(3)
+    assert machines.next(200) == ""
+
+
+async def test_a_machine_without_the_shared_folder_or_with_a_copy_of_it_is_no_worker(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It would swallow the run: its attempts, without their files, are errors at once."""
+    monkeypatch.setattr(ray_worker, "_LATE", 0.0)
+    copy = tmp_path / "copy"
+    copy.mkdir()
+    for root, mark in ((tmp_path / "none", ""), (copy, str(copy / ".tui-eval" / "runs" / "1"))):
+        start = WorkerStart(Config(root=root), Trust(True), "1", None, {"PWD": "never set"}, True, mark)
+        found = await RayWorker(1).begin(pickle.dumps(start), "10.0.0.4")
+        assert found["lacks"] == (
+            f"it does not have the project at {root}, or only a copy of it (`files: shared`: one folder of all machines)"
+        )
+        assert os.environ.get("PWD") != "never set"
+
+
+def test_of_a_shared_folder_the_runs_own_is_looked_for(tmp_path: Path) -> None:
+    (tmp_path / "tui_eval.yaml").write_text("agents:\n  helper: {type: scripted, script: a.yaml}\n")
+    (tmp_path / "suite.yaml").write_text("agent: helper\ntest_cases: [{name: a, input: b}]\n")
+    run = prepare(RunRequest(paths=[str(tmp_path)], trust=True))
+    assert run.writer is not None
+    marks = [
+        RayPlace(address, 1, run.environment, run.writer, shared=shared)._start().mark
+        for address, shared in (("10.0.0.4:6379", True), ("10.0.0.4:6379", False), ("", True))
+    ]
+    run.writer.close()
+    assert marks == [str(run.writer.folder), "", ""] and run.writer.folder.name == run.run_id
+
+
+class OneRefuses(Cluster):
+    """A machine where no worker can begin, beside one that has one."""
+
+    async def connected(self) -> None:
+        self.say(messages.Refused("10.0.0.4", "it has tui-eval 0.1, and this is 1"))
+        await self.begin()
+
+
+async def test_a_machine_without_a_worker_is_told_and_stands_in_the_runs_note(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with executed(tmp_path, monkeypatch, OneRefuses, 2, told := []) as (reader, _):
+        assert reader.info().note == "no worker could begin on 10.0.0.4: it has tui-eval 0.1, and this is 1"
+    assert told == ["ray: no worker could begin on 10.0.0.4: it has tui-eval 0.1, and this is 1"]
 
 
 @pytest.mark.parametrize(

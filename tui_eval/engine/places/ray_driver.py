@@ -6,14 +6,17 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import re
 import shutil
 import socket
 import sys
 import threading
 import time
 import traceback
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from importlib import import_module
 from typing import Any, BinaryIO
 
@@ -24,6 +27,7 @@ from tui_eval.engine.places.ray_messages import (
     Gone,
     Happened,
     Nodes,
+    Refused,
     ToEngine,
     Waits,
     WorkerDown,
@@ -38,7 +42,10 @@ _SILENT = 15.0
 _NOBODY = 300.0
 """Seconds without a worker after which nobody comes any more: a cluster that grows takes minutes."""
 _REFUSALS = 3
-"""Workers that could not begin, one after the other, after which none can."""
+"""Workers that could not begin on a machine, one after the other, after which none can there."""
+_PAUSE, _LONGEST = 1.0, 60.0
+"""Seconds until another worker is tried on a machine where one could not begin: the first time, twice as many each time,
+and at most."""
 _STARTS = 4
 """How often Ray is started on this machine until it is up."""
 _LEAVING = 5.0
@@ -54,6 +61,104 @@ _STORE = 200 * 2**20
 
 class NoCluster(Exception):
     """There is no cluster where one should be. One line."""
+
+
+class NoWorker(Exception):
+    """What runs on a machine is not, or cannot be, a worker of this run. One line."""
+
+
+@dataclass
+class Machine:
+    """A node with processors: whether workers have begun there, how many could not since, and when another one may."""
+
+    node: str
+    words: str
+    processors: int
+    good: bool = False
+    refused: int = 0
+    again: float = 0.0
+
+    def begun(self) -> None:
+        """A worker has."""
+        self.good, self.refused, self.again = True, 0, 0.0
+
+    def refuses(self, now: float, *, for_good: bool) -> None:
+        """A worker could not begin; `for_good`: nor will another one."""
+        self.good = False
+        self.refused += _REFUSALS if for_good else 1
+        self.again = now + (_LONGEST if for_good else min(_PAUSE * 2 ** min(self.refused - 1, 6), _LONGEST))
+
+
+class Machines:
+    """The machines of the cluster by the beginning of their ids, as workers call themselves: where the next worker is started."""
+
+    def __init__(self) -> None:
+        self._all: dict[str, Machine] = {}
+        self._on: dict[int, str] = {}
+        self._beginning: set[int] = set()
+        self._unplaced = False
+
+    def seen(self, machines: Sequence[Machine]) -> None:
+        """These there are now."""
+        before, self._all = self._all, {}
+        for one in machines:
+            known = self._all[one.node[:_ID]] = before.get(one.node[:_ID], one)
+            known.processors = one.processors
+
+    def next(self, now: float) -> str | None:
+        """The node of the next worker; empty: as Ray likes, while all is well; None: nowhere for now. Where something went
+        wrong, one is tried at a time, and each on a machine that is known: Ray does not say where one failed."""
+        if not self._unplaced and not any(one.refused for one in self._all.values()):
+            return ""
+        count = Counter(self._on.values())
+        trying = {self._on[number] for number in self._beginning if number in self._on}
+        free = [
+            (one.refused, count[key], one.node)
+            for key, one in self._all.items()
+            if now >= one.again and count[key] < one.processors and (one.good or key not in trying)
+        ]
+        return min(free)[2] if free else None
+
+    def started(self, number: int, node: str) -> None:
+        """A worker is to begin, on that node where it is not empty."""
+        self._beginning.add(number)
+        if node:
+            self._on[number] = node[:_ID]
+
+    def on(self, number: int, words: str) -> None:
+        """A worker says where it is (`RayWorker.where`)."""
+        self._on[number] = words.rpartition("(node ")[2].rstrip(")")
+
+    def begun(self, number: int) -> None:
+        """A worker has begun."""
+        self._beginning.discard(number)
+        if (machine := self._all.get(self._on.get(number, ""))) is not None:
+            machine.begun()
+
+    def refused(self, number: int, now: float, *, for_good: bool) -> Machine | None:
+        """A worker could not begin; where, as far as that is known."""
+        machine = self._all.get(self._on.get(number, ""))
+        if machine is None and len(self._all) == 1:
+            (machine,) = self._all.values()
+        if machine is None:
+            self._unplaced = True
+        else:
+            machine.refuses(now, for_good=for_good)
+        return machine
+
+    def ended(self, number: int) -> None:
+        """A worker is gone."""
+        self._beginning.discard(number)
+        self._on.pop(number, None)
+
+    @property
+    def hopeless(self) -> bool:
+        """Whether no worker can begin anywhere."""
+        return bool(self._all) and all(one.refused >= _REFUSALS for one in self._all.values())
+
+
+_ID = 6
+"""Characters of a node's id by which a worker names it."""
 
 
 class Driver:
@@ -73,7 +178,9 @@ class Driver:
         self._tasks: set[asyncio.Task[None]] = set()
         self._next = 1
         self._nodes = -1
-        self._refused = 0
+        self._machines = Machines()
+        self._told: set[str] = set()
+        self._why = ""
         self._heard = self._seen = self._left = 0.0
         self._own: str | None = None
 
@@ -112,14 +219,16 @@ class Driver:
     async def _watch(self) -> None:
         """Workers where there is room for them, as machines come and go."""
         loop = asyncio.get_running_loop()
-        looking: asyncio.Future[tuple[int, int, bool]] | None = None
+        looking: asyncio.Future[tuple[int, list[Machine], bool]] | None = None
         room = 0
         while True:
             looking = looking or asyncio.ensure_future(asyncio.to_thread(self._look))
             done, _ = await asyncio.wait({looking}, timeout=_LOOK)
             if done:
                 try:
-                    count, room, own = looking.result()
+                    count, machines, own = looking.result()
+                    room = sum(one.processors for one in machines)
+                    self._machines.seen(machines)
                     self._heard = loop.time()
                     if count:
                         self._left = self._heard
@@ -139,24 +248,41 @@ class Driver:
             elif now - self._heard > _SILENT:
                 self._say(Gone(f"the cluster{self._where} is gone: its head does not answer any more"))
             elif now - self._seen > _NOBODY:
-                self._say(Gone(f"Ray has started no worker for {_NOBODY:.0f} s ({self._nodes} nodes)"))
+                why = f"; the last one that could not begin: {self._why}" if self._why else ""
+                self._say(Gone(f"Ray has started no worker for {_NOBODY:.0f} s ({self._nodes} nodes){why}"))
             while len(self._workers) < min(room, self._asked.most) and now - self._heard < _SILENT:
-                self._start()
+                node = self._machines.next(now)
+                if node is None:
+                    break
+                self._start(node)
             await asyncio.sleep(_LOOK)
 
-    def _look(self) -> tuple[int, int, bool]:
-        """How many machines there are, processors of them, and whether that through which this process speaks to them
+    def _look(self) -> tuple[int, list[Machine], bool]:
+        """How many machines there are, those with processors, and whether that through which this process speaks to them
         is among them: without it nothing comes back."""
         nodes = self._ray.nodes()
         alive = [node for node in nodes if node.get("Alive")]
         if self._own is None and not self._by_client:
             self._own = self._ray.get_runtime_context().get_node_id()
         gone = any(node.get("NodeID") == self._own and not node.get("Alive") for node in nodes)
-        return len(alive), int(sum(node.get("Resources", {}).get("CPU", 0) for node in alive)), not gone
+        machines = [
+            Machine(
+                str(node.get("NodeID")),
+                f"{node.get('NodeManagerAddress')} (node {str(node.get('NodeID'))[:_ID]})",
+                int(node.get("Resources", {}).get("CPU", 0)),
+            )
+            for node in alive
+        ]
+        return len(alive), [one for one in machines if one.processors], not gone
 
-    def _start(self) -> None:
+    def _start(self, node: str) -> None:
         number, self._next = self._next, self._next + 1
-        options = self._actor.options(num_cpus=1, max_restarts=0, scheduling_strategy="SPREAD")
+        there = "SPREAD"
+        if node:
+            strategies = import_module("ray.util.scheduling_strategies")
+            there = strategies.NodeAffinitySchedulingStrategy(node, soft=False)
+        options = self._actor.options(num_cpus=1, max_restarts=0, scheduling_strategy=there)
+        self._machines.started(number, node)
         worker = self._workers[number] = options.remote(number)
         task = asyncio.create_task(self._follow(number, worker))
         self._tasks.add(task)
@@ -164,13 +290,17 @@ class Driver:
 
     async def _follow(self, number: int, worker: Any) -> None:
         """A worker from its beginning to its end."""
-        why = "it has ended"
+        why, for_good = "it has ended", False
+        of_ray = self._ray.exceptions.RayError
         try:
             node = await worker.where.remote()
+            self._machines.on(number, node)
             found = await worker.begin.remote(self._asked.start, node)
             if found["version"] != __version__:
-                raise RuntimeError(f"it has tui-eval {found['version']}, and this is {__version__}")
-            self._refused = 0
+                raise NoWorker(f"it has tui-eval {found['version']}, and this is {__version__}")
+            if found["lacks"]:
+                raise NoWorker(found["lacks"])
+            self._machines.begun(number)
             self._up.add(number)
             self._say(WorkerUp(number, node))
             if self._by_client:  # Ray's client knows no streams
@@ -180,18 +310,28 @@ class Driver:
                 self._say(Happened(number, await piece))
         except Exception as error:
             traceback.print_exc()
-            why = why_gone(error, self._ray.exceptions.RayError)
+            why = why_gone(error, of_ray) if number in self._up else why_not(error, of_ray)
+            for_good = isinstance(error, NoWorker)
         finally:
             del self._workers[number]
-        if number not in self._up:
-            self._refused += 1
-            if self._refused >= _REFUSALS and not self._up:
-                self._say(Gone(f"no worker can begin: {why}"))
-            return
-        self._up.discard(number)
+        if number in self._up:
+            self._up.discard(number)
+            self._say(WorkerDown(number, why))
+        else:
+            self._could_not(number, why, for_good=for_good)
+        self._machines.ended(number)
         with suppress(Exception):
             self._ray.kill(worker)
-        self._say(WorkerDown(number, why))
+
+    def _could_not(self, number: int, why: str, *, for_good: bool) -> None:
+        """A worker could not begin: said once of a machine, and the end where that is so on each."""
+        self._why = why
+        machine = self._machines.refused(number, asyncio.get_running_loop().time(), for_good=for_good)
+        if machine is not None and machine.node not in self._told:
+            self._told.add(machine.node)
+            self._say(Refused(machine.words, why))
+        if self._machines.hopeless and not self._up:
+            self._say(Gone(f"no worker can begin: {why}"))
 
 
 _CAUSES = {"node has died": "its machine is gone", "low on memory": "its machine ran out of memory"}
@@ -203,6 +343,21 @@ def why_gone(error: Exception, of_ray: type[Exception]) -> str:
     if getattr(error, "cause", None) or not isinstance(error, of_ray):
         return _line(error)
     return next((words for mark, words in _CAUSES.items() if mark in str(error)), "")
+
+
+def why_not(error: Exception, of_ray: type[Exception]) -> str:
+    """Why a worker could not begin: always a reason. Of Ray's own words the line that says most: the first one only says
+    that it is so, lines with a tab say of whom."""
+    if isinstance(error, NoWorker):
+        return str(error)
+    if why := why_gone(error, of_ray):
+        return why
+    lines = [line.strip() for line in str(error).splitlines() if line.strip() and not line.startswith("\t")]
+    telling = [line for line in lines[1:] if _TELLING.match(line)] or lines[1:] or lines
+    return clip(telling[0], 300) if telling else type(error).__name__
+
+
+_TELLING = re.compile(r"(?:[\w.]*(?:Error|Exception): |Failed to )")
 
 
 def _line(error: BaseException) -> str:

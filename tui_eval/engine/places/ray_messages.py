@@ -76,6 +76,13 @@ class WorkerDown(msgspec.Struct, tag="down"):
     why: str
 
 
+class Refused(msgspec.Struct, tag="refused"):
+    """No worker could begin on a machine; said once of each."""
+
+    node: str
+    why: str
+
+
 class Nodes(msgspec.Struct, tag="nodes"):
     """How many machines there are."""
 
@@ -108,7 +115,7 @@ class LoggedEvent(msgspec.Struct, array_like=True):
 
 
 FromEngine = Connect | Give | CancelAttempts | Granted
-ToEngine = WorkerUp | Happened | WorkerDown | Nodes | Waits | Gone
+ToEngine = WorkerUp | Happened | WorkerDown | Refused | Nodes | Waits | Gone
 
 _encoder = msgspec.msgpack.Encoder()
 _from_engine = msgspec.msgpack.Decoder(FromEngine)

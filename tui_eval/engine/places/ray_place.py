@@ -61,6 +61,8 @@ _CANCELLING = 10.0
 _LEAVING = 15.0
 _PATIENCE = 30.0
 """Seconds without a first worker after which that is said."""
+_REFUSED = 3
+"""How many machines without a worker a run's note names."""
 _LARGE = 1 << 20
 _FRAME = re.compile(rf"{FOLDER}/(\d+)-(?:expected|actual)\.parquet")
 _RAISED = re.compile(r"[A-Za-z_][\w.]*(?:Error|Exception|Exit|Interrupt)\b")
@@ -126,6 +128,7 @@ class RayPlace:
         self._workers: dict[int, _RayWorker] = {}
         self._nodes = 0
         self._waits = ""
+        self._refused: dict[str, str] = {}
         self._lost_with: dict[int, list[str]] = {}
         self._lost_at: dict[str, float] = {}
         self._workers_lost = self._begun_anew = 0
@@ -149,13 +152,17 @@ class RayPlace:
 
     @property
     def note(self) -> str:
-        """`24 attempts were begun anew, since 1 worker was lost; …`"""
-        if not self._begun_anew:
-            return ""
-        attempts, workers = _count(self._begun_anew, "attempt"), _count(self._workers_lost, "worker")
-        were = "was" if self._begun_anew == 1 else "were"
-        gone = "was" if self._workers_lost == 1 else "were"
-        return f"{attempts} {were} begun anew, since {workers} {gone} lost; {_UNKNOWN_COST}"
+        """`24 attempts were begun anew, since 1 worker was lost; …; no worker could begin on 10.0.0.4: …`"""
+        said: list[str] = []
+        if self._begun_anew:
+            attempts, workers = _count(self._begun_anew, "attempt"), _count(self._workers_lost, "worker")
+            were = "was" if self._begun_anew == 1 else "were"
+            gone = "was" if self._workers_lost == 1 else "were"
+            said.append(f"{attempts} {were} begun anew, since {workers} {gone} lost; {_UNKNOWN_COST}")
+        said += [_no_worker(node, why) for node, why in list(self._refused.items())[:_REFUSED]]
+        if more := len(self._refused) - _REFUSED:
+            said += [f"nor on {_count(more, 'other machine')}"] if more > 0 else []
+        return "; ".join(said)
 
     async def open(self, changed: Callable[[], None]) -> None:
         """See `AttemptPlace`: it is ready when the first worker is."""
@@ -215,7 +222,12 @@ class RayPlace:
         context = self._environment
         environ = sent_environment(os.environ, context.config)
         config: Config = msgspec.structs.replace(context.config, problems=[])
-        return WorkerStart(config, context.trust, context.run_id, context.typed_judge, environ, self._shared)
+        # Of a folder that machines share each has the run's own, too, where that is kept in it; of a copy none.
+        folder = self._writer.folder
+        mark = str(folder) if self._shared and self._address and folder.is_relative_to(config.root) else ""
+        return WorkerStart(
+            config, context.trust, context.run_id, context.typed_judge, environ, self._shared, mark
+        )
 
     def _send(self, message: messages.FromEngine) -> None:
         pipe = self._process.stdin if self._process is not None else None
@@ -367,11 +379,16 @@ class RayPlace:
                             self._happened(worker, event)
                 case messages.WorkerUp():
                     self._workers[message.worker] = _RayWorker(message.worker, message.node)
+                    self._refused.pop(message.node, None)
                     await self._moved()
                 case messages.WorkerDown():
                     worker = self._workers.pop(message.worker, None)
                     if worker is not None:
                         self._worker_lost(worker, message.why)
+                    await self._moved()
+                case messages.Refused():
+                    self._refused[message.node] = message.why
+                    self._tell(f"ray: {_no_worker(message.node, message.why)}")
                     await self._moved()
                 case messages.Nodes():
                     self._nodes, self._waits = message.count, ""
@@ -526,6 +543,10 @@ def _raised(log: Path) -> str:
         if lines and _RAISED.match(lines[-1]):
             return clip(lines[-1].partition(" See https://")[0], 300)
     return ""
+
+
+def _no_worker(node: str, why: str) -> str:
+    return f"no worker could begin on {node}: {why}"
 
 
 def _count(number: int, what: str) -> str:

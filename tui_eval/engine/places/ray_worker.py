@@ -45,7 +45,7 @@ from tui_eval.store.writer import Packed
 
 class WorkerStart(msgspec.Struct):
     """What a worker is begun with. `environ` are the variables of the engine's environment that are not its machine's,
-    `shared` says that the project's root is the same folder here."""
+    `shared` says that the project's root is the same folder here, `mark` (empty: none) what is there only where that is so."""
 
     config: Config
     trust: Trust
@@ -53,6 +53,7 @@ class WorkerStart(msgspec.Struct):
     judge: str | None
     environ: dict[str, str]
     shared: bool
+    mark: str = ""
 
 
 _OF_THE_MACHINE = frozenset(
@@ -205,6 +206,8 @@ class EventLog:
 
     def started(self, attempt_ref: int, at: float) -> None:
         self._add(attempt_ref, "started", at)
+        if not 0 < self._takes < _LIVE:  # a worker that is lost has begun only what it has said so of
+            self._ending.set()
 
     def limit(self, attempt_ref: int, ends_at: float | None) -> None:
         self._add(attempt_ref, "limit", ends_at)
@@ -265,6 +268,25 @@ class FarPace(Pace):
 
 
 _numbers = count(1)
+
+
+_LATE = 5.0
+"""Seconds that a shared folder may take to show what was made in it."""
+
+
+def _has_project(given: WorkerStart) -> bool:
+    """Whether the project is here, and not a copy of it. Blocking."""
+    ends = time.monotonic() + (_LATE if given.mark else 0)
+    while True:
+        try:
+            os.stat(given.mark or given.config.root)
+            return True
+        except (FileNotFoundError, NotADirectoryError):
+            if time.monotonic() >= ends:
+                return False
+            time.sleep(0.2)
+        except OSError:  # it is there, and somebody else's
+            return True
 
 
 _OWN = "tui-eval-"
@@ -394,8 +416,15 @@ class RayWorker:
         return f"{ray.util.get_node_ip_address()} (node {ray.get_runtime_context().get_node_id()[:6]})"
 
     async def begin(self, start: bytes, node: str) -> dict[str, str]:
-        """Make it ready; what it is, for who compares versions."""
+        """Make it ready; what it is, for who compares versions, and what it `lacks`: then it is not."""
         given: WorkerStart = pickle.loads(start)
+        is_here = {"version": __version__, "python": platform.python_version(), "lacks": ""}
+        if given.shared and not await asyncio.to_thread(_has_project, given):
+            is_here["lacks"] = (
+                f"it does not have the project at {given.config.root}, or only a copy of it "
+                "(`files: shared`: one folder of all machines)"
+            )
+            return is_here
         nowhere = os.open(os.devnull, os.O_RDWR)
         for descriptor in (1, 2):  # what people's code prints there would stand in Ray's logs
             os.dup2(nowhere, descriptor)
@@ -416,7 +445,7 @@ class RayWorker:
         self._context.typed_judge = given.judge
         for spec in (*config.agents.values(), config.judge):
             self._keep_pace(spec)
-        return {"version": __version__, "python": platform.python_version()}
+        return is_here
 
     def _keep_pace(self, spec: AgentSpec | None) -> None:
         paces = self._context.paces
