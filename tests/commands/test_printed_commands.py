@@ -313,6 +313,13 @@ def test_words_that_a_shell_would_read_are_quoted() -> None:
     ]  # fmt: skip
 
 
+@pytest.mark.parametrize("on", ["ray", "here", "ray://head:10001", "10.0.0.4:6379"])
+def test_a_case_is_run_again_where_it_ran(on: str) -> None:
+    """As it was typed: `here`, too, where the configuration says otherwise."""
+    assert run_options({"on": on}) == ["--on", on]
+    assert run_options({"on": None}) == []
+
+
 def agreed_run(root: Path, agreed: list[str]) -> Path:
     """A run as the app has it made: with what a person agreed to."""
     (root / "agent.py").write_text("def answer(message):\n    return 'hi ' + message\n")

@@ -251,6 +251,20 @@ def test_what_the_python_of_an_assertion_imports_is_a_file_of_its_case(tmp_path:
     }  # fmt: skip
 
 
+def test_the_files_that_cases_name_stand_in_order(tmp_path: Path) -> None:
+    """Two runs' provenance is compared as it stands."""
+    names = [f"{letter}.txt" for letter in "hgfedcba"]
+    for name in names:
+        (tmp_path / name).write_text(name)
+    case = Case("s::c", "c", "s", "promptfoo", vars={name: f"file://{name}" for name in names})
+    job = Job(
+        held=case, agent="a", model=None, spec=None, attempts=1, required=1, compat="documented", base=tmp_path,
+        timeout=1.0, comparison={}, database=None, judge=None,
+    )  # fmt: skip
+    found = Fingerprints(Config(root=tmp_path), Trust(granted=True)).of_jobs([job])
+    assert list(found or {}) == sorted(names)
+
+
 def test_the_files_that_make_a_question_are_told_from_those_that_judge(tmp_path: Path) -> None:
     for name in ("ask.py", "judge.py", "text.txt", "wanted.txt"):
         (tmp_path / name).write_text("")

@@ -166,13 +166,13 @@ class Fingerprints:
             yield from _case_files(job.case, job.base, self.root)
 
     def of_jobs(self, jobs: Iterable[Job]) -> dict[str, str] | None:
-        """Those of all files that cases name; None where these are too many."""
+        """Those of all files that cases name, in order; None where these are too many."""
         found: dict[str, str] = {}
         for job in jobs:
             found.update(self.case_files(job))
             if len(found) > MOST_FILES:
                 return None
-        return found
+        return dict(sorted(found.items()))
 
 
 class AgentsAsked:
