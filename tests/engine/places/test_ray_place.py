@@ -576,7 +576,7 @@ async def test_a_machine_where_no_worker_can_begin_is_said_once_and_ends_nothing
         await until(lambda: ray.tried.count("4") >= 5, 20)
         ray.good.set()
         await until(lambda: any(isinstance(one, messages.WorkerUp) for one in said), 20)
-    refused = messages.Refused(
+    refused = messages.MachineRefuses(
         "10.0.0.4 (node 444444)", "OSError: Failed to download runtime_env file package gcs://1.zip"
     )
     up = messages.WorkerUp(ray.tried.index("5") + 1, "10.0.0.5 (node 555555)")
@@ -596,7 +596,7 @@ async def test_no_worker_can_begin_says_why_in_rays_own_words_where_there_are_no
         "no worker can begin: OSError: Failed to download runtime_env file package gcs://1.zip",
         "no worker can begin: Its process has ended.",
     )
-    assert sum(isinstance(one, messages.Refused) for one in said) == 2
+    assert sum(isinstance(one, messages.MachineRefuses) for one in said) == 2
 
 
 def test_a_machine_that_refuses_is_tried_ever_more_seldom_and_one_worker_at_a_time() -> None:
@@ -657,7 +657,7 @@ class OneRefuses(Cluster):
     """A machine where no worker can begin, beside one that has one."""
 
     async def connected(self) -> None:
-        self.say(messages.Refused("10.0.0.4", "it has tui-eval 0.1, and this is 1"))
+        self.say(messages.MachineRefuses("10.0.0.4", "it has tui-eval 0.1, and this is 1"))
         await self.begin()
 
 

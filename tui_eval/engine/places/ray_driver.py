@@ -26,8 +26,8 @@ from tui_eval.engine.places.ray_messages import (
     Connect,
     Gone,
     Happened,
+    MachineRefuses,
     Nodes,
-    Refused,
     ToEngine,
     Waits,
     WorkerDown,
@@ -329,7 +329,7 @@ class Driver:
         machine = self._machines.refused(number, asyncio.get_running_loop().time(), for_good=for_good)
         if machine is not None and machine.node not in self._told:
             self._told.add(machine.node)
-            self._say(Refused(machine.words, why))
+            self._say(MachineRefuses(machine.words, why))
         if self._machines.hopeless and not self._up:
             self._say(Gone(f"no worker can begin: {why}"))
 

@@ -76,7 +76,7 @@ class WorkerDown(msgspec.Struct, tag="down"):
     why: str
 
 
-class Refused(msgspec.Struct, tag="refused"):
+class MachineRefuses(msgspec.Struct, tag="refused"):
     """No worker could begin on a machine; said once of each."""
 
     node: str
@@ -115,7 +115,7 @@ class LoggedEvent(msgspec.Struct, array_like=True):
 
 
 FromEngine = Connect | Give | CancelAttempts | Granted
-ToEngine = WorkerUp | Happened | WorkerDown | Refused | Nodes | Waits | Gone
+ToEngine = WorkerUp | Happened | WorkerDown | MachineRefuses | Nodes | Waits | Gone
 
 _encoder = msgspec.msgpack.Encoder()
 _from_engine = msgspec.msgpack.Decoder(FromEngine)

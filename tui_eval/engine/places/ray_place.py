@@ -386,7 +386,7 @@ class RayPlace:
                     if worker is not None:
                         self._worker_lost(worker, message.why)
                     await self._moved()
-                case messages.Refused():
+                case messages.MachineRefuses():
                     self._refused[message.node] = message.why
                     self._tell(f"ray: {_no_worker(message.node, message.why)}")
                     await self._moved()
