@@ -565,6 +565,7 @@ def test_what_had_passed_and_is_in_a_missing_shard_is_no_success_also_of_a_suite
         named = [one for one in ElementTree.parse(project / "merged.junit.xml").iter("testcase")
                  if "one.hocon" in one.get("classname", "") + one.get("name", "")]  # fmt: skip
         assert len(named) == 1 and "helper" not in ElementTree.tostring(named[0], "unicode")
+        assert "[" not in named[0].get("name", "[")
 
 
 def test_a_merged_run_says_of_which_commits_and_batches_its_parts_are(cli: Cli, many: Path) -> None:
@@ -609,7 +610,8 @@ def test_what_a_cost_limit_did_not_count_is_added_up(cli: Cli, many: Path, kind:
     assert f"the cost of {CASES} answers is unknown" in merged.out
 
 
-def test_what_a_person_noted_on_a_shard_is_noted_on_the_merged_run(cli: Cli, many: Path) -> None:
+@pytest.mark.parametrize("kind", ["folders", "files"])
+def test_what_a_person_noted_on_a_shard_is_noted_on_the_merged_run(cli: Cli, many: Path, kind: str) -> None:
     first, second = shard(cli, 1, 2), shard(cli, 2, 2)
     away = many / "away" / ".tui-eval" / "runs" / second.name
     shutil.copytree(second, away)
@@ -623,7 +625,12 @@ def test_what_a_person_noted_on_a_shard_is_noted_on_the_merged_run(cli: Cli, man
             HumanNote(folder.name, row.id, case.case_id, "wrong", noted[case.case_id], star=True)
         )
     before = Notes(many).of_run(first.name)
-    cli("merge", first, away, "-o", "m.csv", "-o", "m.json")
+    given: list[object] = [first, away]
+    if kind == "files":
+        given = ["1.json", "2.json"]
+        for name, folder in zip(given, (first, away), strict=True):
+            cli("export", folder, "-o", name)
+    cli("merge", *given, "-o", "m.csv", "-o", "m.json")
     merged = Store(many).find("last").name
     results = json.loads(Path("m.json").read_text())["results"]
     assert {one["case_id"]: one["note"]["text"] for one in results if "note" in one} == noted

@@ -167,7 +167,7 @@ def _names(reader: RunReader) -> Callable[[StoredCase], str]:
     rounds: list[tuple[Callable[[StoredCase], str], set[int]]] = []
 
     def name(case: StoredCase) -> str:
-        found = f"{case.name} [{case.agent}]"
+        found = f"{case.name} [{case.agent}]" if case.agent else case.name
         for more, twice in rounds:
             if hash((case.suite, found)) in twice:
                 found = more(case)
@@ -187,7 +187,8 @@ def _names(reader: RunReader) -> Callable[[StoredCase], str]:
 
 
 def _with_model(case: StoredCase) -> str:
-    return f"{case.name} [{', '.join(part for part in (case.agent, case.model) if part)}]"
+    whom = ", ".join(part for part in (case.agent, case.model) if part)
+    return f"{case.name} [{whom}]" if whom else case.name
 
 
 def _with_ending(case: StoredCase) -> str:

@@ -521,12 +521,14 @@ def _write_info(connection: sqlite3.Connection, info: RunInfo) -> None:
 
 
 def _notes_on(folder: Path, parts: Iterable[MergePart]) -> dict[str, dict[int, HumanNote]]:
-    """What people noted on attempts of parts, where these lie, or in the project that the whole is made in."""
-    here = Notes.beside(folder)
-    return {
-        part.info.id: Notes.beside(part.reader.folder).of_run(part.info.id) | here.of_run(part.info.id)
-        for part in parts
-    }
+    """What people noted on attempts of parts, where these lie, or in the project that the whole is made in. There a note
+    on the run of a results file means another attempt: the file numbers them anew."""
+    here, found = Notes.beside(folder), {}
+    for part in parts:
+        found[part.info.id] = Notes.beside(part.reader.folder).of_run(part.info.id)
+        if not all(map(is_only_named, part.cases)):
+            found[part.info.id] |= here.of_run(part.info.id)
+    return found
 
 
 class _Copy:
@@ -569,8 +571,7 @@ class _Copy:
         )  # fmt: skip
         self.connection.execute(f"INSERT INTO cases VALUES ({','.join('?' * 12)})", storable_rows([row])[0])
         bodies = reader.packed_attempts([one.id for one in attempts if one.state == "done"])
-        # A results file numbers its attempts anew.
-        noted = {} if is_only_named(case) else self._noted.get(column.part.info.id, {})
+        noted = self._noted.get(column.part.info.id, {})
         for one in attempts:
             self._attempt += 1
             if (note := noted.get(one.id)) is not None:

@@ -27,6 +27,7 @@ from tui_eval.model import (
     Verdict,
 )
 from tui_eval.store.column_names import in_columns
+from tui_eval.store.notes import HumanNote
 
 UNNAMED = "unknown"
 """The format and agent of a result that names none."""
@@ -52,7 +53,7 @@ def case_edited(before: str, after: str) -> bool:
 
 class ResultsGroup(msgspec.Struct):
     """One case with one agent and model: its attempts in order, numbered without gaps; `left` more were asked for
-    and never ran."""
+    and never ran; `noted` is what a person noted on some of them."""
 
     case: Case
     agent: str
@@ -60,6 +61,7 @@ class ResultsGroup(msgspec.Struct):
     required: int = 0
     attempts: list[Attempt] = []
     left: int = 0
+    noted: list[tuple[Attempt, HumanNote]] = []
 
 
 def grouped(document: dict[str, Any], place: str, started_at: float) -> list[ResultsGroup]:
@@ -81,6 +83,8 @@ def grouped(document: dict[str, Any], place: str, started_at: float) -> list[Res
         if group is None:
             group = groups[key] = ResultsGroup(case, agent, key[2])
         group.attempts.append(_attempt(entry, case, agent, model, started_at))
+        if (note := _note(entry.get("note"), case.case_id)) is not None:
+            group.noted.append((group.attempts[-1], note))
     for entry in _list(document.get("not_run")):
         case, agent, model = (
             _case(entry),
@@ -105,6 +109,22 @@ def grouped(document: dict[str, Any], place: str, started_at: float) -> list[Res
         group.case.order = places[group.case.case_id]
     _name_columns([group.case for group in groups.values()])
     return list(groups.values())
+
+
+def _note(given: Any, case_id: str) -> HumanNote | None:
+    """What a person noted on an attempt, as `reports.results` writes it; the run and the attempt are not known here."""
+    said = _mapping(given)
+    verdict = said.get("verdict")
+    note = HumanNote(
+        "",
+        0,
+        case_id,
+        verdict if verdict in ("right", "wrong") else None,
+        _text(said.get("text")),
+        said.get("star") is True,
+        figures.moment(said.get("at"), "note") or 0.0,
+    )
+    return note if note.verdict or note.text or note.star else None
 
 
 _CONNECTION = re.compile(r"\[connection=([^\[\]]+)\](?:#\d+)?\Z", re.ASCII)

@@ -25,6 +25,7 @@ from tui_eval.guard.private import cache_home
 from tui_eval.guard.text import storable
 from tui_eval.model import Case
 from tui_eval.store.imported.results_entries import ResultsGroup, grouped
+from tui_eval.store.notes import HumanNote, Notes
 from tui_eval.store.reader import RunReader
 from tui_eval.store.run_folders import DATABASE, StoreError
 from tui_eval.store.schema import RunInfo
@@ -32,7 +33,7 @@ from tui_eval.store.writer import PlannedCase, RunWriter
 
 AsOurs = Callable[[Any, Path], tuple[dict[str, Any], str] | None]
 """Of a JSON document and its file: the results file of ours that it means, and what that depends on besides."""
-_FORM = b"9"  # of what is made of a file; another one is made anew
+_FORM = b"10"  # of what is made of a file; another one is made anew
 _STORE = ".tui-eval"
 _ENDED = ("finished", "cancelled", "interrupted")
 
@@ -196,14 +197,21 @@ def _write(folder: Path, info: RunInfo, groups: list[ResultsGroup]) -> None:
     writer = RunWriter(folder, info)
     try:
         references = writer.plan([_planned(group) for group in groups])
+        notes: list[HumanNote] = []
         for group, ids in zip(groups, references, strict=True):
             for ref, attempt in zip(ids, group.attempts, strict=False):  # the rest never ran
                 writer.done(ref, attempt)
+                notes += [
+                    msgspec.structs.replace(note, run_id=folder.name, attempt_ref=ref)
+                    for noted, note in group.noted
+                    if noted is attempt
+                ]
         writer.state(state, finished)
     finally:
         writer.close()
     if writer.error:
         raise StoreError(f"the run could not be kept: {writer.error}")
+    Notes.beside(folder).take_over(notes)
 
 
 def _planned(group: ResultsGroup) -> PlannedCase:
