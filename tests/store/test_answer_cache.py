@@ -7,6 +7,7 @@ import shutil
 import sqlite3
 import stat
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -29,21 +30,184 @@ def test_an_answer_is_found_again_by_its_key_and_is_its_owner_s_alone(tmp_path: 
     assert stat.S_IMODE(cache.path.stat().st_mode) == 0o600
     assert stat.S_IMODE((state / "tui-eval" / "answers.key").stat().st_mode) == 0o600
     assert (cache.path.parent / ".gitignore").read_text() == "*\n"
-    assert cache.size() == (1, 3)
+    assert cache.size() == (1, cache.path.stat().st_size)
     cache.clear()
-    assert other.size() in ((0, 0), (1, 3)) and AnswerCache(tmp_path).size() == (0, 0)
+    assert other.size() == (0, 0) and AnswerCache(tmp_path).size() == (0, 0)
+
+
+ROOM = 60 * 4096
 
 
 def test_those_not_used_for_longest_go_first(tmp_path: Path) -> None:
-    cache = AnswerCache(tmp_path, room=100)
-    keys = [cache.key(b"%d" % number) for number in range(6)]
-    for key in keys[:4]:
-        cache.put(key, b"x" * 25)
+    cache = AnswerCache(tmp_path, room=ROOM)
+    keys = [cache.key(b"%d" % number) for number in range(12)]
+    for key in keys[:8]:
+        cache.put(key, b"x" * 20_000)
+    assert list(cache.get(keys)) == keys[:8]
     cache.get(keys[:1])
-    cache.put(keys[4], b"x" * 25)
-    assert list(cache.get(keys)) == [keys[0], *keys[2:5]]
-    cache.put(keys[5], b"x" * 101)  # too large for any
-    assert keys[5] not in cache.get(keys) and cache.size() == (4, 100)
+    for key in keys[8:]:
+        cache.put(key, b"x" * 20_000)
+    assert list(cache.get(keys)) == [keys[0], *keys[5:]]
+    cache.put(keys[1], b"x" * ROOM)  # too large for any
+    assert keys[1] not in cache.get(keys)
+
+
+@pytest.mark.parametrize("size", [40, 700, 5_000, 30_000])
+def test_the_file_is_never_larger_than_it_may_be_and_nearly_full(tmp_path: Path, size: int) -> None:
+    """It was by an eighth: only what the answers say was counted, not what they take."""
+    cache = AnswerCache(tmp_path, room=ROOM)
+    sizes: list[int] = []
+    for number in range(max(50, 2 * ROOM // (size + 100))):
+        cache.put(cache.key(b"%d" % number), os.urandom(size))
+        sizes.append(cache.path.stat().st_size)
+    assert max(sizes) <= ROOM and max(sizes) > ROOM * 0.8
+    count, _ = cache.size()
+    assert count * (size + 150) > ROOM * 0.55 and cache.problem == ""
+
+
+def test_what_an_answer_costs_to_keep_is_the_same_however_many_there_are(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A sum over all answers was made at each one: SQLite's own steps are counted, whatever the machine."""
+    connections: list[sqlite3.Connection] = []
+    connect = sqlite3.connect
+
+    def connected(*given: Any, **named: Any) -> sqlite3.Connection:
+        connections.append(connect(*given, **named))
+        return connections[-1]
+
+    monkeypatch.setattr(sqlite3, "connect", connected)
+
+    def steps(cache: AnswerCache) -> int:
+        counted = 0
+
+        def count() -> int:
+            nonlocal counted
+            counted += 1
+            return 0
+
+        connections[-1].set_progress_handler(count, 10)
+        cache.put(cache.key(os.urandom(8)), b"x" * 500)
+        connections[-1].set_progress_handler(None, 0)
+        return counted
+
+    cache = AnswerCache(tmp_path)
+    cache.put(cache.key(b"first"), b"x")
+    few = steps(cache)
+    for number in range(3_000):
+        cache.put(cache.key(b"%d" % number), b"x" * 500)
+    assert steps(cache) <= 3 * few + 20
+
+
+def damage(path: Path) -> None:
+    """Write over a part in the middle of a file."""
+    size = path.stat().st_size
+    with path.open("r+b") as file:
+        file.seek(size // 2)
+        file.write(b"\xa5" * 40_000)
+
+
+def test_a_file_with_a_damaged_part_is_made_anew_of_what_can_be_read_and_that_is_said(tmp_path: Path) -> None:
+    first = AnswerCache(tmp_path)
+    keys = [first.key(b"%d" % number) for number in range(300)]
+    for key in keys:
+        first.put(key, key * 60)
+    first.close()
+    damage(first.path)
+    cache, beside = AnswerCache(tmp_path), AnswerCache(tmp_path)
+    for key in [*keys, *keys]:  # what was whole beside the damage is asked once more too
+        for one in (beside, cache):
+            if key not in one.get([key]):
+                one.put(key, key * 60)
+    assert "was damaged: it was made anew of the " in cache.problem + beside.problem
+    for one in (cache, beside, AnswerCache(tmp_path)):
+        assert {key: body for key, (_, body) in one.get(keys).items()} == {key: key * 60 for key in keys}
+    connection = sqlite3.connect(cache.path)
+    assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+    connection.close()
+
+
+def test_what_can_be_read_of_a_damaged_file_is_not_asked_again(tmp_path: Path) -> None:
+    cache = AnswerCache(tmp_path)
+    keys = [cache.key(b"%d" % number) for number in range(300)]
+    for key in keys:
+        cache.put(key, key * 60)
+    cache.close()
+    damage(cache.path)
+    for key in keys:
+        cache.get([key])
+    found = cache.get(keys)
+    assert 150 < len(found) < 300 and all(body == key * 60 for key, (_, body) in found.items())
+
+
+def test_an_error_leaves_nobody_waiting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    cache, other = AnswerCache(tmp_path), AnswerCache(tmp_path)
+    cache.put(cache.key(b"a"), b"one")
+
+    def fails(connection: sqlite3.Connection, size: int) -> None:
+        raise sqlite3.OperationalError("disk I/O error")
+
+    monkeypatch.setattr(cache, "_make_room", fails)
+    cache.put(cache.key(b"b"), b"two")
+    assert "disk I/O error" in cache.problem
+    monkeypatch.setattr("tui_eval.store.answer_cache._BUSY", 0.0)
+    other.put(other.key(b"c"), b"three")
+    assert len(other.get([other.key(b"a"), other.key(b"c")])) == 2 and other.problem == ""
+
+
+def test_answers_of_the_version_before_are_taken_over(tmp_path: Path) -> None:
+    cache = AnswerCache(tmp_path)
+    key = cache.key(b"a")
+    cache.path.parent.mkdir()
+    connection = sqlite3.connect(cache.path)
+    connection.execute(
+        "CREATE TABLE answers (key BLOB PRIMARY KEY, body BLOB NOT NULL, size INTEGER NOT NULL,"
+        " at REAL NOT NULL, used REAL NOT NULL) WITHOUT ROWID"
+    )
+    connection.execute("INSERT INTO answers VALUES (?, ?, 3, 5.0, 6.0)", (key, b"one"))
+    connection.execute("PRAGMA user_version = 1")
+    connection.commit()
+    connection.close()
+    assert cache.get([key]) == {key: (5.0, b"one")} and cache.problem == ""
+    cache.put(cache.key(b"b"), b"two")
+    assert AnswerCache(tmp_path).size()[0] == 2
+
+
+def test_an_answer_that_somebody_changed_is_none(tmp_path: Path) -> None:
+    cache = AnswerCache(tmp_path)
+    key = cache.key(b"a")
+    cache.put(key, b"one")
+    connection = sqlite3.connect(cache.path)
+    connection.execute("UPDATE answers SET body = ?", (b"two",))
+    connection.commit()
+    connection.close()
+    assert cache.get([key]) == {}
+    cache.forget(key)
+    assert cache.size()[0] == 0
+
+
+def test_a_file_that_may_only_be_read_is_read_and_that_is_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = AnswerCache(tmp_path)
+    key = first.key(b"a")
+    first.put(key, b"one")
+    first.close()
+    os.chmod(first.path, 0o444)
+    monkeypatch.setattr(os, "access", lambda path, mode: mode != os.W_OK)  # root may write it all the same
+    cache = AnswerCache(tmp_path)
+    assert [body for _, body in cache.get([key]).values()] == [b"one"]
+    cache.put(cache.key(b"b"), b"two")
+    assert cache.problem.endswith(
+        "answers.db: cannot be written; make the file and its folder yours to write"
+    )
+
+
+def test_a_key_that_cannot_be_kept_is_said(tmp_path: Path, state: Path) -> None:
+    (state / "tui-eval").write_text("no folder")
+    cache = AnswerCache(tmp_path)
+    cache.key(b"a")
+    assert cache.problem.startswith(f"answers are not found again: {state}/tui-eval/answers.key: ")
 
 
 def test_answers_that_came_with_a_project_are_never_found(
@@ -81,6 +245,9 @@ def test_what_cannot_be_a_cache_is_none_and_ends_nothing(tmp_path: Path, kind: s
     cache.put(key, b"one")
     found = cache.get([key])
     assert found == {} or [body for _, body in found.values()] == [b"one"]
+    assert bool(cache.problem) is (not found), "what is not kept is said"
+    if kind in ("link", "folder"):
+        assert cache.problem.endswith("; remove it")
     if kind == "link":
         assert found == {} and (tmp_path / "elsewhere").read_bytes() == b""
     os.chmod(cache.path.parent, 0o700)

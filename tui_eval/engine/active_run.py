@@ -136,6 +136,9 @@ class ActiveRun:
                             self.runner.place.note,
                             *self._compared_anew(),
                             limit.uncounted if limit is not None else "",
+                            answers.cache.problem
+                            if (answers := self.environment.answers) is not None
+                            else "",
                         ],
                     )
                 )

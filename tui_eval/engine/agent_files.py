@@ -7,8 +7,11 @@ from __future__ import annotations
 import ast
 import os
 import re
+import sys
+import sysconfig
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
+from importlib.util import find_spec
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -35,6 +38,8 @@ _NAMES = (
 """Keys of an entry that may name files."""
 _FOLDERS = {"manifest": "*.hocon", "tool_path": "*.py"}
 """Of a network that neuro-san's library runs: the keys that name its networks and its coded tools, and what these are."""
+_NOT_THEIRS = frozenset({*sys.builtin_module_names, *sys.stdlib_module_names, "__main__", "tui_eval"})
+_LIBRARIES = [Path(place) for place in {sysconfig.get_path("stdlib"), sysconfig.get_path("platstdlib")}]
 _PREFIXES = ("file://", "python:", "javascript:", "exec:", "script:", "golang:", "ruby:")
 
 
@@ -134,12 +139,14 @@ class Imports:
     def __init__(self, most: int = MOST) -> None:
         self._most = most
         self._known: dict[Path, tuple[tuple[int, int], list[tuple[int, str]]]] = {}
+        self._elsewhere: dict[str, list[Path]] = {}
 
-    def of(self, files: Iterable[Path], root: Path) -> list[Path]:
-        """The files under `root`, or beside one of `files`, that these Python files import, also by way of
+    def of(self, files: Iterable[Path], *roots: Path) -> list[Path]:
+        """The files under one of `roots`, beside one of `files`, or in a folder of the person's that Python looks in
+        (`PYTHONPATH`, what is installed with `pip install -e`), that these Python files import, also by way of
         each other; without `files` themselves. Those that cannot be read or parsed import what they did before."""
         first = [path for path in files if path.suffix == ".py"]
-        folders = list(dict.fromkeys([*(path.parent for path in first), root]))
+        folders = list(dict.fromkeys([*(path.parent for path in first), *roots]))
         found = dict.fromkeys(first)
         waiting = list(first)
         looked_for: set[tuple[Path | None, str]] = set()
@@ -150,11 +157,29 @@ class Imports:
                 if (above, name) in looked_for:
                     continue
                 looked_for.add((above, name))
-                for path in _files(name, [above] if above is not None else folders):
+                inside = list(_files(name, [above] if above is not None else folders))
+                if not inside and above is None:
+                    inside = list(_files(name, self._folders_of(name.partition(".")[0])))
+                for path in inside:
                     if path not in found:
                         found[path] = None
                         waiting.append(path)
         return [path for path in found if path not in first]
+
+    def _folders_of(self, name: str) -> list[Path]:
+        """The folders of the person's that Python finds a module or package in; none for what is installed."""
+        if name not in self._elsewhere:
+            found: list[Path] = []
+            with suppress(ImportError, ValueError, AttributeError, OSError):
+                spec = find_spec(name) if name not in _NOT_THEIRS else None
+                if spec is not None:
+                    packages = [Path(place).parent for place in spec.submodule_search_locations or ()]
+                    places = packages or (
+                        [Path(spec.origin).parent] if spec.has_location and spec.origin else []
+                    )
+                    found = [place for place in places if not _installed(place)]
+            self._elsewhere[name] = found
+        return self._elsewhere[name]
 
     def _names_in(self, file: Path) -> list[tuple[int, str]]:
         """Which files these are is looked for each time: a module may appear."""
@@ -182,6 +207,13 @@ def _names(tree: ast.AST) -> Iterator[tuple[int, str]]:
                 yield node.level, node.module
             prefix = f"{node.module}." if node.module else ""
             yield from ((node.level, prefix + alias.name) for alias in node.names)
+
+
+def _installed(place: Path) -> bool:
+    """Whether it is Python's own, or of a package that was installed."""
+    return bool({"site-packages", "dist-packages"} & set(place.parts)) or any(
+        place.is_relative_to(own) for own in _LIBRARIES
+    )
 
 
 def _above(file: Path, level: int) -> Path:

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -19,7 +19,7 @@ from tui_eval.guard import figures
 from tui_eval.guard.fair_share import in_thread
 from tui_eval.guard.secrets import Masker
 from tui_eval.guard.trust import Trust
-from tui_eval.model import Entry, Reply
+from tui_eval.model import Entry, Reply, Verdict
 from tui_eval.store.answer_cache import LARGEST, AnswerCache
 
 _encoder = msgspec.json.Encoder(order="deterministic")
@@ -28,7 +28,23 @@ _reply = msgspec.json.Decoder(Reply)
 _OF_THE_RUN = frozenset({"__evalId", "__evalStepId"})
 """Variables of promptfoo's that are others in every run, or move with the cases around: no part of a question."""
 
+_UNUSABLE = frozenset({"judge-unreadable", "judge-undecided", "bad-assertion"})
+"""Codes of verdicts that a judge's answer, as it is, was not enough for."""
+
 Said = tuple[Sequence[Entry], Sequence[Reply]]
+
+
+class JudgeReplies:
+    """What judges answered in one attempt: kept when it has proved to be an answer.
+
+    Args:
+        number: The attempt's.
+    """
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+        self.given: dict[bytes, tuple[str, Reply | None]] = {}
+        """By their keys the texts, and the replies that are to be kept; None: it was."""
 
 
 class Answers:
@@ -75,10 +91,23 @@ class Answers:
         except msgspec.MsgspecError:
             return None
 
-    async def keep_judge(self, key: bytes, reply: Reply | None, masker: Masker) -> None:
-        """Keep a judge's answer, but for one with a secret in it; None: the judge was edited meanwhile."""
-        if reply is None:
+    async def settle(self, replies: JudgeReplies, verdicts: Iterable[Verdict], masker: Masker) -> None:
+        """Keep the judges' answers that verdicts could be had of, and forget those that none could."""
+        if not replies.given:
             return
+        without = [
+            str((one.judge or {}).get("answer") or "")
+            for one in verdicts
+            if any(seen.code in _UNUSABLE for seen in one.evidence or ())
+        ]
+        for key, (text, reply) in replies.given.items():
+            if any(not words or text in words for words in without):  # where nobody says which, it may be any
+                await in_thread(lambda key=key: self.cache.forget(key))
+            elif reply is not None:
+                await self._keep_judge(key, reply, masker)
+
+    async def _keep_judge(self, key: bytes, reply: Reply, masker: Masker) -> None:
+        """Keep a judge's answer, but for one with a secret in it."""
         kept = Reply(turn=1, text=reply.text, output=reply.output, model=reply.model, cost=reply.cost)
         try:
             body = _encoder.encode(kept)

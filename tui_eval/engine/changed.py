@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import os
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
@@ -13,9 +11,6 @@ from tui_eval.agents.base import AgentError
 from tui_eval.config.project import (
     AgentSpec,
     ConfigError,
-    DatabaseSpec,
-    database,
-    database_spec,
     rule_for,
 )
 from tui_eval.engine import grader_choice
@@ -30,7 +25,6 @@ from tui_eval.engine.fingerprints import (
 from tui_eval.engine.plan import Job, databases_of
 from tui_eval.engine.shards import group_keys
 from tui_eval.formats import format_of
-from tui_eval.guard.trust import NeedsTrust, Trust
 from tui_eval.model import Assertion, Case, Suite
 from tui_eval.store import judged_under
 from tui_eval.store.case_state import Column, column_of
@@ -40,7 +34,6 @@ from tui_eval.store.schema import CaseHistory
 
 Provenance = Mapping[str, Any]
 
-_PASSWORD = re.compile(r"(?<=://)([^/@:\s]*):[^@\s]*@|\bpassword=[^\s&]*", re.IGNORECASE)
 _CODE = frozenset({"javascript", "python", "ruby"})
 """Assertions whose code is handed what the answer cost."""
 
@@ -106,7 +99,10 @@ def _as_it_passed(
     known = files.get("files", {})
     if files.get("too_many_files") or not isinstance(known, dict):
         return False
-    return all(known.get(path) == mark for path, mark in marks.case_files(job).items())
+    now, names = marks.files_of(job)
+    if names and _mapping(files, judged_under.FILE_SETS).get(names) != digest(sorted(now)):
+        return False  # one is gone, or has come
+    return all(known.get(path) == mark for path, mark in now.items())
 
 
 def provenance_in(store: Store) -> Callable[[str], Provenance]:
@@ -157,10 +153,9 @@ class VerdictSettings:
     """What a verdict rests on beside the case, its files and the agent: the settings it is judged by, the judge, and the
     databases. Kept as hashes with each run; no secret's value is in them. Blocking: use it in threads."""
 
-    def __init__(self, marks: Fingerprints, trust: Trust) -> None:
+    def __init__(self, marks: Fingerprints) -> None:
         self._marks = marks
         self._config = marks.config
-        self._trust = trust
         self._suites: dict[str, list[str]] = {}
         self._databases: dict[str | None, str] = {}
         self._graders: dict[str, str] = {}
@@ -222,7 +217,7 @@ class VerdictSettings:
             spec = grader_choice.judge_of(job.judge, self._config, job.judge) or grader_choice.default_of(
                 job, self._config
             )
-        return digest([job.judge, self._marks.agent(spec) if spec is not None else None])
+        return digest([job.judge, self._marks.with_databases(spec) if spec is not None else None])
 
     def _named(self, job: Job) -> dict[str, str]:
         """The graders that a case names, by a hash of how it names them."""
@@ -234,7 +229,7 @@ class VerdictSettings:
                 with contextlib.suppress(grader_choice.NoGrader, ConfigError, AgentError):
                     env = job.settings.get("env")
                     spec = grader_choice.suites_own(provider, self._config, job.base, env)
-                    mark = digest(self._marks.agent(spec))
+                    mark = digest(self._marks.with_databases(spec))
                 self._graders[name] = mark
             found[name] = self._graders[name]
         return found
@@ -244,18 +239,10 @@ class VerdictSettings:
         return {"": self._prices} if any(map(_asks_the_cost, case.asserted)) else {}
 
     def _database(self, name: str | None) -> str:
-        """A hash of which database a name stands for; what is in its files is in `Fingerprints.case_files`."""
+        """Which database a name stands for; what is in its files is in `Fingerprints.case_files`."""
         if name not in self._databases:
-            spec = database_spec(self._config, name)
-            with contextlib.suppress(ConfigError, NeedsTrust):
-                spec = database(self._config, name, Trust(self._trust.granted, agreed=self._trust.agreed))
-            self._databases[name] = "" if spec is None else digest(self._connection(spec))
+            self._databases[name] = self._marks.connection(name)
         return self._databases[name]
-
-    def _connection(self, spec: DatabaseSpec) -> list[Any]:
-        root = self._config.root
-        path = os.path.relpath(root / spec.path, root) if spec.path else ""
-        return [spec.type, path, _PASSWORD.sub(r"\1", spec.url), spec.outside]
 
 
 def _asks_the_cost(assertion: Assertion) -> bool:

@@ -17,11 +17,11 @@ import msgspec
 
 from tui_eval.config.project import AgentSpec, Config, ConfigError, database, database_spec, fill
 from tui_eval.engine.agent_files import IN_FOLDERS, Imports, folder_files, named_files
-from tui_eval.engine.plan import Job, agent_of, databases_of, named_agent
+from tui_eval.engine.plan import Job, agent_of, databases_of, named_agent, tool_databases
 from tui_eval.formats import format_of
 from tui_eval.guard.paths import inside, read_plain
 from tui_eval.guard.secrets import credential_parts, secret_name, secret_values
-from tui_eval.guard.trust import NeedsTrust, Trust
+from tui_eval.guard.trust import NeedsTrust, Trust, from_root
 from tui_eval.model import Case
 from tui_eval.store.encoding import encode_json
 from tui_eval.suites.identity import canonical
@@ -32,12 +32,16 @@ SCRIPTS = frozenset({"python", "javascript", "ruby", "command"})
 """Types of agents that are people's code, and see the whole test."""
 _FILE_LIMIT = 200  # files of one agent that are hashed; more are known by their size and time
 _SIZE_LIMIT = 16 * 1024 * 1024  # bytes of one of them; a larger one is known by its size and time
-_LOOKED_AT = 4096
-"""Characters of a text that may name files."""
 _CODE = frozenset({".py", ".js", ".cjs", ".mjs", ".ts", ".rb", ".sh"})
-_PREFIXED = re.compile(r"file://([^\s:*?\"<>|]+)")
+_PREFIX = "file://"
+_ENDS = re.compile(r"[\s:*?\"'<>|,;)\]}`]")
+"""Where a name in a text may end. Any of them may also be a part of it: which it is, the files say."""
+_MOST_ENDS = 24
+_MOST_NAMES = 1_000  # after `file://` in one text
+_LONGEST = 4096  # of a path
 _WORD = re.compile(r"(?<![\w./-])[\w.-][\w./-]*\.\w{1,5}(?=$|[\s:])")
 _VARIABLE = re.compile(r"\$\{(\w+)(?::-[^}]*)?\}")
+_PASSWORD = re.compile(r"(?<=://)([^/@:\s]*):[^@\s]*@|\bpassword=[^\s&]*", re.IGNORECASE)
 _SECRET = "(a secret)"
 
 
@@ -51,6 +55,8 @@ class Fingerprints:
         self._files: dict[Path, str] = {}
         self._agents: dict[bytes, dict[str, str]] = {}
         self._imports = Imports(MOST_FILES)
+        self._of_settings: dict[str, tuple[set[Path], set[str]]] = {}
+        """The files that the settings of each suite name, and the texts that do."""
         self._stood: dict[bytes, list[tuple[Path, int, int, int]]] = {}
         """How the files of an agent stood when `agent_now` read them."""
         # Held while a file is read: an agent's hash without one of its files would find answers of other code.
@@ -82,10 +88,30 @@ class Fingerprints:
         """The trust that was given, apart: nobody is asked for more because of a hash."""
         return Trust(self._trust.granted, agreed=self._trust.agreed)
 
+    def with_databases(self, spec: AgentSpec) -> dict[str, str]:
+        """As `agent`, with a hash of the databases that its own tools ask: which they are, and what is in their files."""
+        names = sorted(set(tool_databases(spec)), key=str)
+        if not names:
+            return self.agent(spec)
+        asked = [[name, self.connection(name), self._marks(sorted(self._database(name)))] for name in names]
+        return {**self.agent(spec), "databases": digest(asked)}
+
+    def connection(self, name: str | None) -> str:
+        """A hash of which database a name stands for, without its password; what is in its files is not in it."""
+        spec = database_spec(self.config, name)
+        with contextlib.suppress(ConfigError, NeedsTrust):
+            spec = database(self.config, name, self._asking())
+        if spec is None:
+            return ""
+        path = os.path.relpath(self.root / spec.path, self.root) if spec.path else ""
+        return digest([spec.type, path, _PASSWORD.sub(r"\1", spec.url), spec.outside])
+
     def agent_now(self, spec: AgentSpec) -> dict[str, str]:
-        """As `agent`, read again where its files are others than they were: code may be edited while it is asked."""
+        """As `with_databases`, read again where its files are others than they were: code and data may be edited while
+        it is asked."""
         key = canonical(msgspec.to_builtins(spec, enc_hook=str))
-        files = self._files_of(self._filled(spec))
+        data = (file for name in set(tool_databases(spec)) for file in self._database(name))
+        files = [*self._files_of(self._filled(spec)), *sorted(data)]
         stand: list[tuple[Path, int, int, int]] = []
         for path in files:
             with contextlib.suppress(OSError):
@@ -97,7 +123,7 @@ class Fingerprints:
                 for path in files:
                     self._files.pop(path, None)
                 self._stood[key] = stand
-            return self.agent(spec)
+            return self.with_databases(spec)
 
     def _files_of(self, spec: AgentSpec) -> list[Path]:
         """The files an agent is made of: those that its entry names, the code beside these, what lies in its folders,
@@ -107,7 +133,7 @@ class Fingerprints:
         named = {*_named(spec.options, base, plain=True), *named_files(spec, base)} - listed
         found = {*listed, *_with_code(sorted(named)), *folder_files(spec, base)}
         with self._lock:
-            found.update(self._imports.of(sorted(found), base))
+            found.update(self._imports.of(sorted(found), base, self.root))
         return sorted(found)
 
     def _marks(self, files: Sequence[Path]) -> list[str]:
@@ -115,34 +141,63 @@ class Fingerprints:
         marks = [self.of(path) for path in files[:_FILE_LIMIT]]
         for path in files[_FILE_LIMIT:]:
             with contextlib.suppress(OSError, ValueError):
-                if inside(self.root, path):
-                    marks.append(digest([os.path.relpath(path, self.root), _stamp(path)]))
+                marks.append(digest([os.path.relpath(path, self.root), _stamp(path)]))
         return [mark for mark in marks if mark]
 
     def of(self, path: Path) -> str:
-        """A file's place in the project and its content, as one hash; empty for one that lies elsewhere: a hash,
-        too, says something about it."""
+        """A file's place, from the root, and its content, as one hash; empty where there is none. Of one outside the
+        project that nobody agreed to have read, size and time stand for its content: a hash, too, says something."""
         with self._lock:
             if path not in self._files:
                 mark = ""
                 with contextlib.suppress(OSError, ValueError):
-                    if inside(self.root, path):
-                        mark = digest([os.path.relpath(path, self.root), _content(path.resolve())])
+                    known = _content(path.resolve()) if self._may_read(path) else _stamp(path)
+                    mark = digest([os.path.relpath(path, self.root), known])
                 self._files[path] = mark
             return self._files[path]
 
+    def _may_read(self, path: Path) -> bool:
+        if inside(self.root, path) or self._trust.granted:
+            return True
+        return self._asking().covers(f"read {from_root(path, self.root)}")
+
     def case_files(self, job: Job) -> dict[str, str]:
-        """Hashes of the files that a case names in its assertions, variables and options, with the code beside them,
-        and of its databases, by their paths from the root."""
+        """Hashes of the files that a case names in its assertions, variables and options, and that the settings of its
+        suite name, with the code beside them, and of its databases, by their paths from the root."""
+        return self.files_of(job)[0]
+
+    def files_of(self, job: Job) -> tuple[dict[str, str], str]:
+        """As `case_files`, and a hash of all that names them: as long as it is the same, one that is missing among them
+        is gone. Empty where nothing names any."""
         found: dict[str, str] = {}
-        own = _case_files(job.case, job.base, self.root)
+        of_suite, named = self._named_in_settings(job)
+        texts = set(named)
+        own = of_suite | _case_files(job.case, job.base, self.root, texts)
         if any(path.suffix == ".py" for path in own):
             with self._lock:
-                own.update(self._imports.of(sorted(own), job.base))
-        for path in (*own, *(file for name in databases_of(job) for file in self._database(name))):
+                own.update(self._imports.of(sorted(own), job.base, self.root))
+        databases = databases_of(job)
+        for path in (*own, *(file for name in databases for file in self._database(name))):
             if mark := self.of(path):
                 found[os.path.relpath(path, self.root)] = mark
-        return found
+        if not texts and not databases:
+            return found, ""
+        names = sorted(name or "" for name in databases)
+        return found, digest([os.path.relpath(job.base, self.root), sorted(texts), names])
+
+    def _named_in_settings(self, job: Job) -> tuple[set[Path], set[str]]:
+        """What hooks and filters of a suite are made of."""
+        if not job.settings:
+            return set(), set()
+        if job.suite not in self._of_settings:
+            texts: set[str] = set()
+            named = _files_named([job.settings], job.format, job.base, self.root, texts)
+            filters = job.settings.get("nunjucksFilters")
+            if isinstance(filters, dict):
+                texts.update(map(str, filters.values()))
+                named.update(_named(filters, job.base, plain=True))
+            self._of_settings[job.suite] = set(_with_code(sorted(named))), texts
+        return self._of_settings[job.suite]
 
     def _database(self, name: str | None) -> Iterator[Path]:
         spec = database_spec(self.config, name)
@@ -152,7 +207,13 @@ class Fingerprints:
             with contextlib.suppress(ConfigError, NeedsTrust):
                 spec = database(self.config, spec.name, self._asking())
         place = self.root / spec.path
-        yield from _files_in(place) if place.is_dir() else [place] if place.is_file() else []
+        if place.is_dir():
+            yield from _files_in(place)
+            return
+        # What was written last may stand beside the file still.
+        for file in (place, *(place.with_name(place.name + end) for end in ("-wal", ".wal"))):
+            if file.is_file():
+                yield file
 
     def read_by(self, jobs: Sequence[Job]) -> Iterator[Path]:
         """The files that jobs read beside their suites': those of their agents, of their databases, and that their
@@ -165,14 +226,19 @@ class Fingerprints:
         for job in jobs:
             yield from _case_files(job.case, job.base, self.root)
 
-    def of_jobs(self, jobs: Iterable[Job]) -> dict[str, str] | None:
-        """Those of all files that cases name, in order; None where these are too many."""
+    def of_jobs(self, jobs: Iterable[Job]) -> tuple[dict[str, str], dict[str, str]] | None:
+        """Those of all files that cases name, and by what names them (`files_of`) a hash of which these are, both in
+        order; None where they are too many."""
         found: dict[str, str] = {}
+        sets: dict[str, str] = {}
         for job in jobs:
-            found.update(self.case_files(job))
-            if len(found) > MOST_FILES:
+            files, names = self.files_of(job)
+            found.update(files)
+            if names:
+                sets[names] = digest(sorted(files))
+            if len(found) > MOST_FILES or len(sets) > MOST_FILES:
                 return None
-        return dict(sorted(found.items()))
+        return dict(sorted(found.items())), dict(sorted(sets.items()))
 
 
 class AgentsAsked:
@@ -286,27 +352,30 @@ def _listed_files(spec: AgentSpec, base: Path) -> Iterator[Path]:
         yield from _files_in(place) if place.is_dir() else [place] if place.is_file() else []
 
 
-def _case_files(case: Case, base: Path, root: Path) -> set[Path]:
-    return set(_with_code(sorted(question_files(case, base, root) | verdict_files(case, base, root))))
+def _case_files(case: Case, base: Path, root: Path, texts: set[str] | None = None) -> set[Path]:
+    found = question_files(case, base, root, texts) | verdict_files(case, base, root, texts)
+    return set(_with_code(sorted(found)))
 
 
-def question_files(case: Case, base: Path, root: Path) -> set[Path]:
+def question_files(case: Case, base: Path, root: Path, texts: set[str] | None = None) -> set[Path]:
     """The files that make what a case sends: those that its texts and the variables in them name, and the code of its
-    prompt."""
+    prompt. `texts` takes what names them."""
     given = [(turn.text, turn.sly_data, turn.chat_filter) for turn in case.turns]
     variables = [case.vars[name] for name in sent_variables(case)]
-    found = _files_named([given, variables], case.format, base, root)
+    found = _files_named([given, variables], case.format, base, root, texts)
     for path in _prompt_code(case):
+        if texts is not None:
+            texts.add(os.path.relpath(path, root))
         with contextlib.suppress(OSError, ValueError):
             found |= {path} if path.is_file() else set()
     return found
 
 
-def verdict_files(case: Case, base: Path, root: Path) -> set[Path]:
-    """The files that a case's assertions, options and variables that it does not send name."""
+def verdict_files(case: Case, base: Path, root: Path, texts: set[str] | None = None) -> set[Path]:
+    """The files that a case's assertions, options and variables that it does not send name. `texts` as above."""
     sent = sent_variables(case)
     variables = [value for name, value in case.vars.items() if name not in sent]
-    return _files_named([case.asserted, case.options, case.beside, variables], case.format, base, root)
+    return _files_named([case.asserted, case.options, case.beside, variables], case.format, base, root, texts)
 
 
 def sent_variables(case: Case) -> set[str]:
@@ -339,18 +408,23 @@ def _prompt_code(case: Case) -> Iterator[Path]:
             yield Path(path)
 
 
-def _files_named(values: list[Any], kind: str, base: Path, root: Path) -> set[Path]:
-    """The files that values of a case name, and that their templates take in."""
+def _files_named(
+    values: list[Any], kind: str, base: Path, root: Path, said: set[str] | None = None
+) -> set[Path]:
+    """The files that values of a case name, and that their templates take in; `said` takes the texts that name them."""
     body = encode_json(values)
     found: set[Path] = set()
     if b"file://" in body:  # in few
-        found.update(_named(msgspec.json.decode(body), base, plain=False))
+        given = msgspec.json.decode(body)
+        found.update(_named(given, base, plain=False))
+        if said is not None:
+            said.update(text for text in _texts(given) if _PREFIX in text)
     if format_of(kind).templates and b"{%" in body:
-        found |= _included(body.decode().replace("\\", ""), base, root)
+        found |= _included(body.decode().replace("\\", ""), base, root, said)
     return found
 
 
-def _included(text: str, base: Path, root: Path) -> set[Path]:
+def _included(text: str, base: Path, root: Path, said: set[str] | None) -> set[Path]:
     """The files that templates take in, and those that these do."""
     from tui_eval.nunjucks.templates import INCLUDED, MOST_INCLUDED
 
@@ -358,12 +432,15 @@ def _included(text: str, base: Path, root: Path) -> set[Path]:
     texts = [text]
     while texts:
         names = {match[1] for match in INCLUDED.finditer(texts.pop())}
+        if said is not None:
+            said |= names
         for path in (base / name for name in names):
             if path not in found and len(found) < MOST_INCLUDED:
                 with contextlib.suppress(OSError, ValueError):
-                    if inside(root, path) and path.is_file():
+                    if path.is_file():
                         found.add(path)
-                        texts.append(read_plain(path, _SIZE_LIMIT).decode("utf-8", "replace"))
+                        if inside(root, path):
+                            texts.append(read_plain(path.resolve(), _SIZE_LIMIT).decode("utf-8", "replace"))
     return found
 
 
@@ -374,15 +451,22 @@ def _named(value: Any, base: Path, *, plain: bool) -> Iterator[Path]:
     if isinstance(value, list | tuple):
         for one in value:
             yield from _named(one, base, plain=plain)
-    elif isinstance(value, str) and (len(value) < _LOOKED_AT or value.startswith("file://")):
-        value = value[:_LOOKED_AT]  # what a generator made of a long config is called by it, after its file
-        names = _PREFIXED.findall(value)
-        if plain and not names:
+    elif isinstance(value, str):
+        names: Iterable[str] = _after_prefix(value) if _PREFIX in value else ()
+        if plain and not names and len(value) < _LONGEST:
             names = [value, *_WORD.findall(value)]
         for name in dict.fromkeys(names):
             with contextlib.suppress(OSError, ValueError):
                 if name and (base / name).is_file():
                     yield base / name
+
+
+def _after_prefix(text: str) -> Iterator[str]:
+    """What may be the name after each `file://` of a text: a name may hold blanks, and a text go on after one."""
+    for piece in text.split(_PREFIX, _MOST_NAMES)[1:]:
+        line = piece[:_LONGEST].partition("\n")[0].rstrip()
+        yield from (line[: end.start()] for end in islice(_ENDS.finditer(line), _MOST_ENDS))
+        yield line
 
 
 def _with_code(files: Iterable[Path]) -> Iterator[Path]:

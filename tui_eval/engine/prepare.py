@@ -230,7 +230,7 @@ def prepare(
         raise NothingToRun("the filters leave no case to run", problems)
     if request.changed_only:
         marks, of_run = Fingerprints(config, trust), provenance_in(Store(config.root))
-        of_all, jobs = jobs, changed(jobs, latest(), marks, VerdictSettings(marks, trust), of_run)
+        of_all, jobs = jobs, changed(jobs, latest(), marks, VerdictSettings(marks), of_run)
         if not jobs:
             raise NothingToRun(_unchanged(of_all), problems)
     judged: list[Judged] = []

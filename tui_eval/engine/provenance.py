@@ -210,7 +210,8 @@ def provenance(config: Config, trust: Trust, jobs: list[Job], command: str, mask
     """JSON-able facts; never fails. Reads git, the agents' files and those that cases name: call it in a thread."""
     specs = {job.spec.name: job.spec for job in jobs if job.spec is not None}
     marks = Fingerprints(config, trust)
-    files = marks.of_jobs(jobs)
+    named = marks.of_jobs(jobs)
+    files, sets = named or ({}, {})
     return {
         "tui_eval": __version__,
         "python": ".".join(map(str, sys.version_info[:3])),
@@ -218,8 +219,9 @@ def provenance(config: Config, trust: Trust, jobs: list[Job], command: str, mask
         "command": masker.text(command),
         "git": _git(config.root),
         "agents": {name: marks.agent(spec) for name, spec in specs.items()},
-        **({"files": files} if files else {"too_many_files": True} if files is None else {}),
-        judged_under.SETTINGS: VerdictSettings(marks, trust).of_jobs(jobs),
+        **({"too_many_files": True} if named is None else {"files": files} if files else {}),
+        **({judged_under.FILE_SETS: sets} if sets else {}),
+        judged_under.SETTINGS: VerdictSettings(marks).of_jobs(jobs),
     }
 
 

@@ -43,7 +43,7 @@ from tui_eval.model_ids import provider_name
 from tui_eval.store.run_folders import Store
 
 if TYPE_CHECKING:
-    from tui_eval.engine.cached_session import Answers
+    from tui_eval.engine.cached_session import Answers, JudgeReplies
     from tui_eval.engine.otlp.tracing import Tracing
     from tui_eval.engine.plan import Job
     from tui_eval.engine.run_hooks import SuiteHooks
@@ -63,8 +63,8 @@ judges_take: ContextVar[Callable[[JudgeUse], None] | None] = ContextVar("judges_
 plays a user. None: nobody counts."""
 
 
-judged_attempt: ContextVar[int | None] = ContextVar("judged_attempt", default=None)
-"""The number of the attempt whose judges' answers may be taken from the cache; None: they are asked anew."""
+judged_attempt: ContextVar[JudgeReplies | None] = ContextVar("judged_attempt", default=None)
+"""The attempt whose judges' answers may be taken from the cache, with what they are; None: they are asked anew."""
 
 
 def _took(usage: Usage | None, cost: float | None) -> None:
@@ -443,12 +443,13 @@ class RunContext(Hosts):
         text = f"{system}\n\n{prompt}" if system else prompt
         if spec.type == "neuro-san" and not (spec.options.get("network") or spec.options.get("agent")):
             context.network = _JUDGE_NETWORK
-        number, answers = judged_attempt.get(), self.answers
+        replies, answers = judged_attempt.get(), self.answers
         asked = None
-        if answers is not None and number is not None and job is not None and answers.of(spec):
-            context.attempt = number
+        if answers is not None and replies is not None and job is not None and answers.of(spec):
+            context.attempt = replies.number
             asked = await answers.asked_of_judge(spec, context, text, schema)
             if asked is not None and (known := await answers.judge_said(asked)) is not None:
+                replies.given.setdefault(asked, (known.text, None))
                 _saved(known.cost)
                 return JudgeAnswer(known.text, known.model, output=known.output)
         try:
@@ -460,9 +461,9 @@ class RunContext(Hosts):
                     if isinstance(event, Finished):
                         reply = figures.reply(event.reply)
                         _took(reply.usage, reply.cost)
-                        if answers is not None and asked is not None:
+                        if replies is not None and asked is not None and answers is not None:
                             stands = await answers.asked_of_judge(spec, context, text, schema) == asked
-                            await answers.keep_judge(asked, reply if stands else None, self.masker)
+                            replies.given.update({asked: (reply.text, reply)} if stands else {})
                         return JudgeAnswer(
                             reply.text, reply.model or model, reply.usage, reply.cost, reply.output
                         )

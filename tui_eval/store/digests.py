@@ -45,7 +45,7 @@ def connect_or_renew(path: Path, connect: Callable[[], sqlite3.Connection]) -> s
     except sqlite3.Error as error:
         if not is_damage(error):
             raise
-    with _alone(path.parent):
+    with alone(path.parent):
         try:
             return connect()
         except sqlite3.Error as error:
@@ -58,7 +58,7 @@ def connect_or_renew(path: Path, connect: Callable[[], sqlite3.Connection]) -> s
 
 
 @contextlib.contextmanager
-def _alone(folder: Path) -> Iterator[None]:
+def alone(folder: Path) -> Iterator[None]:
     """Of those who want to renew something in a folder, one at a time."""
     handle = os.open(folder, os.O_RDONLY)
     try:

@@ -18,6 +18,9 @@ SETTINGS = "verdict_settings"
 OTHERS = ""
 """Stands there for the suites that are judged as most are."""
 
+FILE_SETS = "file_sets"
+"""By hashes of what names files in its cases, hashes of which these were (`engine.fingerprints`)."""
+
 
 def remembered(compat_by_suite: Iterable[tuple[str, str]]) -> str | list[str]:
     """What a run keeps of it: the one word where all of its suites are judged alike, else those judged by

@@ -13,6 +13,7 @@ import msgspec
 from tui_eval.guard import figures, private
 from tui_eval.guard.spelling import some_of
 from tui_eval.model import decoded
+from tui_eval.store import judged_under
 from tui_eval.store.schema import RunInfo
 
 KEY = "shard"
@@ -247,7 +248,7 @@ def provenance_of_parts(infos: Sequence[RunInfo]) -> dict[str, Any]:
     for name in ("tui_eval", "python", "platform"):
         if words := list(dict.fromkeys(str(one.provenance[name]) for one in infos if name in one.provenance)):
             found[name] = ", ".join(words)
-    for name, other in (("agents", None), ("files", "")):
+    for name, other in (("agents", None), ("files", ""), (judged_under.FILE_SETS, "")):
         joined: dict[str, Any] = {}
         for key, mark in (item for info in infos for item in _mapping(info, name).items()):
             joined[key] = mark if joined.get(key, mark) == mark else other

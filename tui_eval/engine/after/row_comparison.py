@@ -15,6 +15,7 @@ from tui_eval.case_names import full_name
 from tui_eval.engine import case_filters
 from tui_eval.engine.attempt.attempt_judging import judge_services
 from tui_eval.engine.attempt.continuing import JUDGED_AGAIN
+from tui_eval.engine.cached_session import JudgeReplies
 from tui_eval.engine.plan import Job
 from tui_eval.engine.request import RequestCell, RunRequest
 from tui_eval.engine.run_context import RunContext, judged_attempt, judges_take
@@ -269,10 +270,13 @@ async def compared(
         spent(more)
 
     judges_take.set(took)
-    judged_attempt.set(first.attempt if job.recorded is None else None)
+    replies = JudgeReplies(first.attempt) if job.recorded is None else None
+    judged_attempt.set(replies)
     services = judge_services(job, environment)
     form = format_of(job.format)
     await form.compare_outputs(job.case, [attempt for _, attempt in columns], services, job.compat)
+    if environment.answers is not None and replies is not None:
+        await environment.answers.settle(replies, first.verdicts, environment.masker)
     return [
         f"{full_name(case.name, case.variant)}: {outcome} → {attempt.outcome}"
         for (ticket, attempt), (outcome, message) in zip(columns, were, strict=True)

@@ -16,6 +16,7 @@ from tui_eval.engine.attempt.collector import Collector
 from tui_eval.engine.attempt.finished import AttemptFailed, evidence_of, finished, mask, masked, reason_of
 from tui_eval.engine.attempt.stepping import Stepper
 from tui_eval.engine.attempt.time_limits import TimeLimits
+from tui_eval.engine.cached_session import JudgeReplies
 from tui_eval.engine.places.attempt_place import AttemptLog
 from tui_eval.engine.plan import Job
 from tui_eval.engine.run_context import RunContext, judged_attempt, judges_take
@@ -56,7 +57,8 @@ async def execute(
     heeding = figures.unknown.set(collector.unknown)
     collector.judging = first.judging if first is not None else None
     counting = judges_take.set(collector.judge_took)
-    judging = judged_attempt.set(number if job.recorded is None and stepper is None else None)
+    replies = JudgeReplies(number) if job.recorded is None and stepper is None else None
+    judging = judged_attempt.set(replies)
     error: str | None = None
     why: list[Evidence] | None = None
     judgement: Judgement | None = None
@@ -69,6 +71,8 @@ async def execute(
         for what in format_of(job.format).withheld(asked, environment.config):
             environment.trust.require(what)
         judgement = await run.go()
+        if environment.answers is not None and replies is not None:
+            await environment.answers.settle(replies, judgement.verdicts, environment.masker)
     except asyncio.CancelledError:
         cancelled = True
         raise
