@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from tui_eval.engine.request import RunRequest
@@ -108,7 +109,9 @@ class LiveRun:
         first_attempt: int = 1,
         options: dict[str, Any] | None = None,
         agent: str = "offline",
+        hashes: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
+        """`hashes`: of the cases' content, by their names."""
         run_id = new_run_id()
         self.folder = Store(root).create_folder(run_id)
         self.info = RunInfo(
@@ -117,7 +120,15 @@ class LiveRun:
         )  # fmt: skip
         self.writer = RunWriter(self.folder, self.info)
         self.cases = [
-            Case(f"{suite}::{name}", name, suite, "start_to_agent", agent=agent, turns=[Turn("hello")])
+            Case(
+                f"{suite}::{name}",
+                name,
+                suite,
+                "start_to_agent",
+                agent=agent,
+                turns=[Turn("hello")],
+                content_hash=hashes.get(name, ""),
+            )
             for name in names
         ]
         self.refs = self.writer.plan(

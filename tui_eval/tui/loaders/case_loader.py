@@ -30,7 +30,7 @@ from tui_eval.tui.state.text.blocks import whole_text
 def load(where: Where) -> CaseContent:
     """What the Case screen shows. What cannot be read is said in `problem`; never raises for it."""
     pointer = where.pointer
-    content = CaseContent(pointer, case=where.case)
+    content = CaseContent(pointer, case=where.case, today=where.today)
     if where.case is not None:
         content.name, content.suite = where.case.name, where.case.suite
     else:
@@ -81,6 +81,7 @@ def _read(reader: RunReader, where: Where, content: CaseContent) -> None:
     content.case = reader.case(case_ref)
     column = next((row for row in reader.cases_of(content.case.case_id) if row.id == case_ref), None)
     content.agent, content.model = (column.agent, column.model) if column else (None, None)
+    content.recorded = column.content_hash if column else ""
     info = reader.info()
     if info.state not in ("running", "paused"):
         content.rows = [row if row.state == "done" else standing(row) for row in content.rows]

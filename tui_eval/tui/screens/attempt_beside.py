@@ -259,7 +259,7 @@ class AttemptBeside:
             self._read_ahead()
 
     def _key_of(self, row: CaseRow) -> Hashable:
-        return (self._screen.pointer_of(row), row.finished_at, row.attempts, row.message)
+        return (self._screen.pointer_of(row), row.finished_at, row.attempts, row.message, row.edited)
 
     def _read_ahead(self) -> None:
         """The attempts of the lines around the cursor."""

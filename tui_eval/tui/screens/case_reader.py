@@ -23,6 +23,8 @@ from tui_eval.yaml.yaml_scalars import place_in_file
 
 PATIENCE = 0.4
 """Seconds of reading after which it is said that something is being read."""
+READING = "reading the attempt…"
+"""Until it has been read."""
 
 
 class ReadingScreen(Protocol):
@@ -38,6 +40,10 @@ class ReadingScreen(Protocol):
 
     def say(self, words: str) -> None:
         """A few words for the person."""
+        ...
+
+    def unsay(self, words: str) -> None:
+        """These words are true no more."""
         ...
 
     def show_head(self) -> None:
@@ -131,12 +137,13 @@ class CaseReader:
 
     def _still_reading(self, generation: int) -> None:
         if generation == self._generation and generation != self._read:
-            self._screen.say("reading the attempt…")
+            self._screen.say(READING)
 
     def _loaded(self, generation: int, keep: bool, content: CaseContent) -> None:
         if generation != self._generation or not self._screen.has(".head", ".tabs"):
             return
         self._read = generation
+        self._screen.unsay(READING)
         content.fresh = self.fresh
         content.called = self._state.name_of(self.pointer.case_id, content.name)
         self.content = content

@@ -15,7 +15,7 @@ from textual.timer import Timer
 from textual.widget import Widget
 
 from tui_eval.tui.background import stands
-from tui_eval.tui.front import LiveText, RunChanged, Said
+from tui_eval.tui.front import LiveText, RunChanged, Said, SuitesChanged
 from tui_eval.tui.handlers import Handler
 from tui_eval.tui.inspector.assertions import AssertionsTab
 from tui_eval.tui.inspector.data import DataTab
@@ -337,6 +337,11 @@ class CaseScreen(Place, inherit_bindings=False):
             self._words = words
             self.show_head()
 
+    def unsay(self, words: str) -> None:
+        """Take these words away, where they still stand."""
+        if words in (self._words, self.foot.said):
+            self.say("")
+
     def place_to_edit(self) -> tuple[str, int] | None:
         """Where the expected query failed, in the file as it is now."""
         return place_of_fault(self.content, self.services.state.root)
@@ -595,6 +600,14 @@ class CaseScreen(Place, inherit_bindings=False):
     def _live_text(self, event: LiveText) -> None:
         if self.content.row is not None and self.content.row.id in event.attempts:
             self._show_live()
+
+    @on(SuitesChanged)
+    def _suites_changed(self) -> None:
+        """The case may be another now than the one that was judged."""
+        item = self.services.state.by_id.get(self.reader.pointer.case_id)
+        if item is not None and item.content != self.content.today:
+            self.content.today = item.content
+            self.show_head()
 
     @on(RunChanged)
     def _run_changed(self, event: RunChanged) -> None:

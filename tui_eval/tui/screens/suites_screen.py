@@ -20,8 +20,9 @@ from tui_eval.tui.screens.place import keys_in, keys_of, labelled
 from tui_eval.tui.state.app_state import AppState
 from tui_eval.tui.state.lists.case_sources import SuiteCases
 from tui_eval.tui.state.lists.case_tree import Tree
+from tui_eval.tui.state.runs.run_view import NOT_RUN
 from tui_eval.tui.state.text.fitting import shorten
-from tui_eval.tui.state.text.formatting import Symbols, outcomes
+from tui_eval.tui.state.text.formatting import Symbols, cases_in_rows, outcomes
 from tui_eval.tui.widgets.bars import FactsBar, KeyHints
 from tui_eval.tui.widgets.case_list import CaseList
 from tui_eval.tui.widgets.lines_pane import LinesPane
@@ -34,6 +35,9 @@ COUNTED = (
     ("running", "running"),
     ("passed", "good"),
     ("cancelled", "dim"),
+    ("waiting", "dim"),
+    (NOT_RUN, "dim"),
+    ("skipped", "dim"),
 )
 
 
@@ -71,6 +75,8 @@ def facts_line(
             for status, style in COUNTED
             if counts[status]
         ]
+        if 0 < counts[""] < counts.total():
+            parts.append(("dim", f"  {counts['']:,} never run"))
         if not name and len(parts) > 1:
             parts[:2] = [(parts[1][0], parts[1][1].lstrip())]
         room = width - sum(cell_len(text) for _, text in parts)
@@ -116,7 +122,7 @@ def _read(state: AppState, tree: Tree, symbols: Symbols, *, making: bool, brief:
         parts.append(
             (
                 "text",
-                f"  {files:,} suite{'s' * (files != 1)}{symbols.dot}{tree.total:,} case{'s' * (tree.total != 1)}",
+                f"  {files:,} suite{'s' * (files != 1)}{symbols.dot}{cases_in_rows(tree.total, tree.rows)}",
             )
         )
         if state.loading or making:

@@ -10,9 +10,11 @@ from types import MappingProxyType
 
 from tui_eval.case_names import called, variant_of, which_tests
 from tui_eval.config.project import Config
+from tui_eval.formats import format_of
 from tui_eval.guard.text import clip
 from tui_eval.model import Case, Problem, Suite
 from tui_eval.store import case_state
+from tui_eval.store.imported.results_entries import case_edited
 from tui_eval.store.notes import HumanNote
 from tui_eval.store.run_folders import Store
 from tui_eval.store.schema import AttemptRow, CaseHistory
@@ -55,6 +57,13 @@ class CaseItem:
     test: str = ""
     """Of which test of its suite it is, whatever prompt, provider and variables it is of."""
     with_secrets: Case | None = None
+    """The case as its file has it, where what is shown is not."""
+    content: str = ""
+    """The hash of its content as it would be run; empty where that is not known: hooks of its suite make its cases."""
+
+    def edited_since(self, content_hash: str) -> bool:
+        """Whether the case is otherwise now than where it had this content."""
+        return content_hash != self.content and case_edited(content_hash, self.content)
 
     @property
     def as_written(self) -> Case | None:
@@ -114,6 +123,12 @@ class Items:
         for item, test, name in zip(self.rows, tests, called(cases, tests), strict=True):
             item.test, item.name = test, name
             item.with_secrets = with_secrets.get(item.case_id)
+        made = {
+            suite.path for suite in self.suites if any(format_of(suite.format).hook_files(suite.settings))
+        }
+        for item in self.rows:
+            if item.case is not None and item.suite not in made:
+                item.content = item.case.content_hash
         self.by_id = {item.case_id: item for item in self.rows}
 
 
@@ -284,8 +299,8 @@ class AppState:
 class Where:
     """Where a pointer leads: the run's folder (None: it never ran) and what the app knows already.
 
-    `case_ref` is the case's row in that run, `case` the case as the suite's file has it now with those `beside` it, `root`
-    the project whose other runs and notes are looked at (None: none).
+    `case_ref` is the case's row in that run, `case` the case as the suite's file has it now with those `beside` it, `today` the
+    hash of its content (`CaseItem.content`), `root` the project whose other runs and notes are looked at (None: none).
     """
 
     pointer: CasePointer
@@ -294,6 +309,7 @@ class Where:
     case: Case | None = None
     root: Path | None = None
     beside: Sequence[Case] = ()
+    today: str = ""
 
 
 def where_is(state: AppState, pointer: CasePointer, *, family: bool = True) -> Where:
@@ -301,6 +317,7 @@ def where_is(state: AppState, pointer: CasePointer, *, family: bool = True) -> W
     the runs that belong to it and people's notes are looked at too."""
     item = state.by_id.get(pointer.case_id)
     case = item.case if item is not None else None
+    today = item.content if item is not None else ""
     root = state.root if family else None
     run = state.run
     beside = next(
@@ -309,7 +326,7 @@ def where_is(state: AppState, pointer: CasePointer, *, family: bool = True) -> W
     if run is not None and pointer.run_id in (None, run.info.id):
         ref = run.find(pointer.case_id, pointer.agent, pointer.model)
         if ref is not None:
-            return Where(pointer, run.folder, ref, case, root, beside)
+            return Where(pointer, run.folder, ref, case, root, beside, today)
     if pointer.run_id is None:
         return Where(pointer, None, None, case, root)
-    return Where(pointer, Store(state.root).folder_of(pointer.run_id), None, case, root, beside)
+    return Where(pointer, Store(state.root).folder_of(pointer.run_id), None, case, root, beside, today)

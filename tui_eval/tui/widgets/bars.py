@@ -115,6 +115,11 @@ class KeyHints(RowView, can_focus=False):
             self.refresh()
         return True
 
+    @property
+    def said(self) -> str:
+        """The words that stand in the place of the keys."""
+        return self._said
+
     def show(self, keys: Sequence[Key]) -> None:
         """Other keys."""
         fresh = self._most(keys)

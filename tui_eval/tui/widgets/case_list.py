@@ -237,6 +237,10 @@ class CaseLines(RowView):
             mark = rules_spans(entry.compat, " ")
             said += mark
             room -= width_of(mark)
+        if entry.edited and status not in AT_WORK:
+            count = f"{entry.edited:,} " if shown.members and entry.edited < len(shown.standing) else ""
+            said.append(Span(f" {count}edited", "note"))
+            room -= cell_len(said[-1][0])
         if entry.cached and not columns.duration and room > 2 * NAME:  # else it stands for the time
             said.append(Span(" cached", "dim"))
             room -= len(" cached")
@@ -412,7 +416,9 @@ class CaseLines(RowView):
             right = [Span(right[0].text.rstrip("0123456789,"), right[0].style)]
         total = 0 if counted else shown.counts.total()
         badge = title_of(shown.suite.format) if shown.suite and width >= 44 else ""
-        tail = f" {badge}" + (f"{self.symbols.dot if badge else ' '}{total:,}" if total else "")
+        # What became of a case is counted by column.
+        many = f"{shown.cases:,} in {total:,} rows" if 0 < shown.cases < total else f"{total:,}"
+        tail = f" {badge}" + (f"{self.symbols.dot if badge else ' '}{many}" if total else "")
         used = sum(len(text) for text, _ in right)
         if len(indent) + 2 + used + len(tail) + 12 > width:
             tail = ""

@@ -9,7 +9,9 @@ import pytest
 
 from tui_eval.model import Case, Suite
 from tui_eval.store.schema import Asked, AttemptRow, CaseHistory, RunInfo, StoredCase
+from tui_eval.tui.screens.suites_screen import SuitesFacts, facts_line
 from tui_eval.tui.state.app_state import AppState
+from tui_eval.tui.state.case.case_details import describe
 from tui_eval.tui.state.lists.case_tree import View, build
 from tui_eval.tui.state.lists.entries import failing, not_passed, suite_entries
 from tui_eval.tui.state.runs.run_estimate import Who
@@ -188,3 +190,26 @@ def test_verdicts_by_reference_are_marked_once_where_all_are_and_else_in_their_r
     ]
     assert len(of_one_row) == 1 and "sloppy" in of_one_row[0]
     assert not [line for line in lines(*["documented"] * 4) if "reference" in line]
+
+
+def test_cases_and_their_rows_are_counted_by_their_names_and_outcomes_add_up() -> None:
+    """Three cases, of which one never ran and one has two columns."""
+    state = app_state(
+        result("one/s::a", "good", "passed", 1.0),
+        result("one/s::a", "sloppy", "failed", 2.0),
+        result("one/s::b", "good", "passed", 3.0),
+    )
+    state.loading = False
+    tree = build(suite_entries(state), state.suites, View())
+    assert (tree.total, tree.rows, tree.standing().counts.total()) == (3, 4, 4)
+    told = "".join(text for _, text in facts_line(state, tree, Symbols(), SuitesFacts(), "", 200))
+    assert told.endswith("2 suites · 3 cases, 4 rows  ✗ 1 failed  ✓ 2 passed  1 never run")
+    lines = CaseLines("suites", Symbols())
+    lines.cases = tree
+    shown = {line.key: plain(lines.tree_line(line, 80)) for line in tree.lines}
+    assert shown["one/s"].endswith("2 in 3 rows ✗1 ✓2")
+    words = [text for line in tree.lines[:2] for _, text in describe(line, Symbols(), 0.0)]
+    assert "2 cases, 3 rows · 1 failed, 2 passed" in words
+    never = build(suite_entries(app_state()), state.suites, View())
+    told = "".join(text for _, text in facts_line(state, never, Symbols(), SuitesFacts(), "", 200))
+    assert told.endswith("3 cases")

@@ -9,7 +9,7 @@ from itertools import chain
 from tui_eval.model import Attempt, Entry, Verdict
 from tui_eval.tui.state.case.agent_tree import reading_order, short_name
 from tui_eval.tui.state.case.case_content import CaseContent, outcome_style
-from tui_eval.tui.state.case.case_history import rules_spans
+from tui_eval.tui.state.case.case_history import edited_spans, rules_spans
 from tui_eval.tui.state.case.entry_blocks import reply_lines
 from tui_eval.tui.state.case.expectation_marks import Expectations
 from tui_eval.tui.state.case.explain import in_short
@@ -115,6 +115,7 @@ def _outcome(content: CaseContent, attempt: Attempt) -> Line:
         Span(f"{GLYPHS.get(state, '')} {state}", outcome_style(state)),
         Span(f"  {told}", "muted"),
         *rules_spans(content.compat, " · "),
+        *edited_spans(content.edited),
     )
 
 

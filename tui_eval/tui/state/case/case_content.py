@@ -12,11 +12,12 @@ from rich.cells import cell_len
 from tui_eval import causes
 from tui_eval.case_names import full_name, suites_apart, variant_of
 from tui_eval.model import Attempt, Case, Verdict
+from tui_eval.store.imported.results_entries import case_edited
 from tui_eval.store.linked import Placed
 from tui_eval.store.notes import HumanNote
 from tui_eval.store.schema import AttemptRow, CaseHistory
 from tui_eval.tui.state.app_state import CaseItem, CasePointer
-from tui_eval.tui.state.case.case_history import CasePast, note_sign, note_spans, rules_spans
+from tui_eval.tui.state.case.case_history import CasePast, edited_spans, note_sign, note_spans, rules_spans
 from tui_eval.tui.state.case.transcript_view import Transcript, facts_of
 from tui_eval.tui.state.case.verdict_lines import GLYPHS, about_rows
 from tui_eval.tui.state.lists.telling_apart import KEPT_OF_NAME, RowName, apart_from
@@ -68,8 +69,16 @@ class CaseContent:
     """What lists call it, where that is not its name: a row of a table without one."""
     compat: str = ""
     """The rules that its run was judged by (`store.judged_under`); empty where that is not known."""
+    recorded: str = ""
+    """The hash of the content that the case had in the run, and (`today`) has in its file; empty where not known."""
+    today: str = ""
     row_name: RowName | None = None
     """What lists call it, with where that differs from what they call other cases; None where it is in none."""
+
+    @property
+    def edited(self) -> bool:
+        """Whether the case is otherwise by now than where this attempt was judged."""
+        return case_edited(self.recorded, self.today)
 
     @property
     def title(self) -> str:
@@ -205,7 +214,7 @@ def head(content: CaseContent, width: int, height: int = 2) -> list[Line]:
     state = content.state
     glyph = GLYPHS.get({"retrying": "running", "": "waiting"}.get(state, state), "")
     outcome = Span(f"{glyph} {state or 'not run'}", outcome_style(state))
-    marks = (*rules_spans(content.compat, " · "), *_note(content))
+    marks = (*rules_spans(content.compat, " · "), *edited_spans(content.edited), *_note(content))
     tail = (*_attempts(content, width), *marks)
     facts = facts_of(content.attempt) if content.attempt else _row_facts(content.row)
     wanted = cell_len(content.title) + cell_len(one_line(content.suite).rsplit("/", 1)[-1]) + 3

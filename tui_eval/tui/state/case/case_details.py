@@ -164,7 +164,7 @@ def describe(
     return [
         ("title", visible(line.path or line.name, newlines=False)),
         ("text", ""),
-        ("text", f"{total:,} case{'s' * (total != 1)}{symbols.dot}{_counts(line)}"),
+        ("text", f"{formatting.cases_in_rows(line.cases or total, total)}{symbols.dot}{_counts(line)}"),
         *_failing(line, symbols, below),
     ]
 
@@ -178,7 +178,8 @@ def _test(line: TreeLine, symbols: formatting.Symbols) -> list[Paragraph]:
     if case and case.line and case.file:
         place = f"{first.suite}{symbols.dot}{case.file}:{case.line}"
     shown.append(("dim", visible(f"{place}{symbols.dot}{title_of(first.format)}", newlines=False)))
-    shown += [("text", f"{formatting.counted(total, 'case')}{symbols.dot}{_counts(line)}")]
+    cases = len({entry.case_id for entry in line.members})
+    shown += [("text", f"{formatting.cases_in_rows(cases, total)}{symbols.dot}{_counts(line)}")]
     for entry in line.members[:LIST_LIMIT]:
         glyph = symbols.glyphs.get(entry.status, "")
         called = visible(entry.variant or entry.agent or entry.name, newlines=False)
@@ -342,8 +343,10 @@ def _suite(
     if suite.format:  # the configuration has none, and no cases
         place = symbols.dot.join([suite.path, title_of(suite.format)])
         many = f"{len(suite.cases):,} case{'s' * (len(suite.cases) != 1)}"
-        if 0 < line.counts.total() < len(suite.cases):  # a filter hides the others
-            many = f"{line.counts.total():,} of {many} shown"
+        if 0 < line.cases < len(suite.cases):  # a filter hides the others
+            many = f"{line.cases:,} of {many} shown"
+        if line.counts.total() > line.cases > 0:
+            many += f", {formatting.counted(line.counts.total(), 'row')}"
         counts = f"{symbols.dot}{_counts(line)}" if _counts(line) else ""
         shown += [("dim", visible(place, newlines=False)), ("text", ""), ("text", f"{many}{counts}")]
     shown += failing

@@ -116,6 +116,11 @@ def rules_spans(compat: str, before: str = "") -> Line:
     return (Span(f"{before}reference", "note"),) if compat == "reference" else ()
 
 
+def edited_spans(edited: bool) -> Line:
+    """The mark of a verdict on a case that is otherwise by now: what stands there was judged by the case of then."""
+    return (Span(" · edited since", "note"),) if edited else ()
+
+
 def changes(attempts: Sequence[PastAttempt]) -> list[str]:
     """For each attempt what is not as in the one before: `case`, `agent`, `model`, `answer`."""
     found: list[str] = []

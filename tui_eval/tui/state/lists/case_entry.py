@@ -65,6 +65,8 @@ class CaseRow:
     detail: str = ""
     compat: str = ""
     """The rules that what counts of it was judged by (`store.judged_under`); empty where that is not known."""
+    edited: int = 0
+    """Cases (of a row its one) that are otherwise now than where they came to this."""
     note: HumanNote | None = None
     """What a person said of the case's newest answer that was noted on."""
     variant: str = ""

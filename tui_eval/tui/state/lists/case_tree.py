@@ -66,6 +66,8 @@ class TreeLine:
     """Where that differs from what the other lines have."""
     of: int = 0
     """Rows of its test, shown here or not."""
+    cases: int = 0
+    """Cases below it, each once, whatever columns it has."""
     _telling: CaseRow | None = None
     _summary: CaseRow | None = None
     _names: Sequence[str] | None = None
@@ -212,6 +214,8 @@ class Tree:
     index: dict[str, int]
     _above: dict[str, tuple[TreeLine, ...]]
     extent: Extent = field(default_factory=Extent)
+    rows: int = 0
+    """Their rows: one for each column of a case."""
     _standing: Standing | None = None
 
     def standing(self) -> Standing:
@@ -265,7 +269,8 @@ def build(entries: Iterable[CaseRow], suites: Iterable[Suite], view: View) -> Tr
         ]
         _tell_apart(lines)
         index = {line.key: number for number, line in enumerate(lines)}
-        return Tree(lines, chosen, len({entry.case_id for entry in entries}), index, {}, extent_of(chosen))
+        total = len({entry.case_id for entry in entries})
+        return Tree(lines, chosen, total, index, {}, extent_of(chosen), len(entries))
     making = _Lines(view)
     if accept is not None or view.grouping == "cause":
         making.rows_of = Counter(entry.of_test for entry in entries)
@@ -284,6 +289,7 @@ def build(entries: Iterable[CaseRow], suites: Iterable[Suite], view: View) -> Tr
         index,
         making.above,
         extent_of(making.shown),
+        len(entries),
     )
 
 
@@ -366,6 +372,7 @@ def summary_row(line: TreeLine) -> CaseRow:
         trend=(),
         cached=min((one.cached for one in members), default=0),
         compat=_rules(line, members),
+        edited=sum(one.edited for one in members),
         started_at=None,
         ends_at=None,
         cause=(_shared_reason(same) if len(reasons) == 1 else f"{len(reasons)} reasons")
@@ -593,8 +600,10 @@ class _Lines:
         if self.view.failures_first:
             others.sort(key=lambda test: min(map(self.view.urgency, test)))
         counts = Counter(entry.status for entry in entries)
+        cases = len({entry.case_id for entry in entries})
         for line in parents:
             line.counts.update(counts)
+            line.cases += cases
         for test in others:
             self._test(group, test, depth, parents, hidden, suite)
         for status, folding in ended.items():

@@ -49,7 +49,7 @@ def entries_of(item: CaseItem, state: AppState) -> list[CaseRow]:
     past = case_state.by_column(item.history)
     found: dict[Column, CaseRow] = {}
     for column, results in past.items():
-        found[column] = _of_past(_blank(item, state), results)
+        found[column] = _of_past(_blank(item, state), item, results)
     newest = max((results[0].finished_at for results in past.values()), default=0.0)
     for group in [group.as_now() for group in (state.group, state.aside) if group is not None]:
         for key in group.keys(item.case_id):
@@ -67,7 +67,7 @@ def entries_of(item: CaseItem, state: AppState) -> list[CaseRow]:
                 or group.find_run(last.run_id) is not None
                 or (last.finished_at < run.info.started_at and last.run_id < run.info.id)
             ):
-                _from_group(found.setdefault(column, _blank(item, state)), group, key)
+                _from_group(found.setdefault(column, _blank(item, state)), group, key, item)
     entries = _in_columns(found, past) if found else [_blank(item, state)]
     if item.case is not None:
         for entry in entries:
@@ -92,7 +92,7 @@ def _blank(item: CaseItem, state: AppState) -> CaseRow:
     )
 
 
-def _of_past(entry: CaseRow, results: Sequence[CaseHistory]) -> CaseRow:
+def _of_past(entry: CaseRow, item: CaseItem, results: Sequence[CaseHistory]) -> CaseRow:
     """What the results of a column, newest first, say of it."""
     last = results[0]
     entry.status = last.outcome
@@ -108,6 +108,7 @@ def _of_past(entry: CaseRow, results: Sequence[CaseHistory]) -> CaseRow:
     entry.tokens = last.tokens
     entry.cost = last.cost
     entry.cached, entry.compat = last.cached, last.compat
+    entry.edited = int(item.edited_since(last.content_hash))
     entry.message, entry.cause, entry.alike = last.message, last.cause, last.alike
     entry.agent = last.agent or entry.agent
     return entry
@@ -163,7 +164,7 @@ def run_entry(group: RunGroup, key: str, state: AppState) -> CaseRow:
         named=named,
         test=item.test if item is not None else which_test(row.case_id, row.suite, row.name),
     )
-    _from_group(entry, group, key)
+    _from_group(entry, group, key, item)
     note = state.notes.get(row.case_id)
     if note is not None and any(
         (one.run.info.id, one.row.id) == (note.run_id, note.attempt_ref) for one in group.attempts(key)
@@ -172,7 +173,7 @@ def run_entry(group: RunGroup, key: str, state: AppState) -> CaseRow:
     return entry
 
 
-def _from_group(entry: CaseRow, group: RunGroup, key: str) -> None:
+def _from_group(entry: CaseRow, group: RunGroup, key: str, item: CaseItem | None) -> None:
     """Put what the runs say of a case into its entry."""
     run, case = group.newest(key)
     placed = group.attempts(key)
@@ -207,6 +208,7 @@ def _from_group(entry: CaseRow, group: RunGroup, key: str) -> None:
     entry.cached = sum(row.cached > 0 for row in done)
     judged = placed[-1].run if placed else run
     entry.compat = judged.compat(entry.suite) if done else ""
+    entry.edited = int(bool(done) and item is not None and item.edited_since(case.content_hash))
     bad = [one for one in placed if one.row.state == "done" and one.row.outcome != "passed"]
     why = why_not([one.row for one in bad if one.run is placed[-1].run] or [one.row for one in bad])
     entry.cause, entry.alike = why.cause, why.alike

@@ -167,6 +167,11 @@ def counted(number: int, one: str, many: str = "") -> str:
     return f"{number:,} {one if number == 1 else many or one + 's'}"
 
 
+def cases_in_rows(cases: int, rows: int) -> str:
+    """`402 cases`; `402 cases, 422 rows` where some have several columns: outcomes are counted by row."""
+    return counted(cases, "case") + (f", {counted(rows, 'row')}" if rows > cases else "")
+
+
 def outcomes(number: int, status: str) -> str:
     """`3 failed`, `1 error`, `3 errors`, `5 not run`."""
     word = status.replace("-", " ")
