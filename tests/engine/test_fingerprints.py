@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Sequence
 from pathlib import Path
@@ -262,7 +263,24 @@ def test_the_files_that_cases_name_stand_in_order(tmp_path: Path) -> None:
         timeout=1.0, comparison={}, database=None, judge=None,
     )  # fmt: skip
     found = Fingerprints(Config(root=tmp_path), Trust(granted=True)).of_jobs([job])
-    assert list(found or {}) == sorted(names)
+    assert found is not None and list(found[0]) == sorted(names) and len(found[1]) == 1
+
+
+def test_of_a_file_elsewhere_that_nobody_agreed_to_have_read_no_content_is_in_its_hash(
+    tmp_path: Path,
+) -> None:
+    root, elsewhere = tmp_path / "evals", tmp_path / "src" / "words.txt"
+    for folder in (root, elsewhere.parent):
+        folder.mkdir()
+    found: dict[bool, list[str]] = {True: [], False: []}
+    for content in ("one", "two"):
+        elsewhere.write_text(content)
+        os.utime(elsewhere, ns=(5, 5))
+        for granted, marks in found.items():
+            marks.append(Fingerprints(Config(root=root), Trust(granted=granted)).of(elsewhere))
+    assert found[True][0] != found[True][1] and found[False][0] == found[False][1] != ""
+    agreed = Trust(agreed=frozenset({f"read {elsewhere}"}))
+    assert Fingerprints(Config(root=root), agreed).of(elsewhere) == found[True][1]
 
 
 def test_the_files_that_make_a_question_are_told_from_those_that_judge(tmp_path: Path) -> None:
