@@ -488,6 +488,31 @@ NO_FILES = RayError(
 )
 
 
+def test_why_a_worker_could_not_begin_is_never_nothing() -> None:
+    imports = (
+        "The actor died because of an error raised in its creation task, ray::RayWorker.__init__()\n"
+        "RuntimeError: The actor with name RayWorker failed to import on the worker. This may be so:\n\n"
+        "Traceback (most recent call last):\nModuleNotFoundError: No module named 'tui_eval.engine'"
+    )
+    for error, why in (
+        (NO_FILES, "OSError: Failed to download runtime_env file package gcs://1.zip"),
+        (
+            RayError(imports),
+            "RuntimeError: The actor with name RayWorker failed to import on the worker. This may be so: "
+            "ModuleNotFoundError: No module named 'tui_eval.engine'",
+        ),
+        (
+            RayError("The actor died unexpectedly.\n\tpid: 1\nIts process has ended."),
+            "Its process has ended.",
+        ),
+        (RayError("The actor died unexpectedly."), "The actor died unexpectedly."),
+        (RayError("its node has died"), "its machine is gone"),
+        (RayError(""), "RayError"),
+        (ray_driver.NoWorker("it has tui-eval 1"), "it has tui-eval 1"),
+    ):
+        assert ray_driver.why_not(error, RayError) == why
+
+
 class FakeRay:
     """Two machines of one processor each; where `bad`, workers end with that before they say where they are, else as
     `good` lets them."""

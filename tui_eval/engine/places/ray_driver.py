@@ -354,7 +354,12 @@ def why_not(error: Exception, of_ray: type[Exception]) -> str:
         return why
     lines = [line.strip() for line in str(error).splitlines() if line.strip() and not line.startswith("\t")]
     telling = [line for line in lines[1:] if _TELLING.match(line)] or lines[1:] or lines
-    return clip(telling[0], 300) if telling else type(error).__name__
+    if not telling:
+        return type(error).__name__
+    # That a class cannot be imported is followed by its traceback.
+    return clip(
+        f"{telling[0]} {telling[-1]}" if telling[0].endswith(":") and telling[1:] else telling[0], 300
+    )
 
 
 _TELLING = re.compile(r"(?:[\w.]*(?:Error|Exception): |Failed to )")
