@@ -267,7 +267,11 @@ def test_what_ci_keeps_of_each_job_is_a_folder_of_shards_and_a_project_is_none(
         job = shards / shard.replace("/", "-")
         shutil.copytree(newest, job / ".tui-eval" / "runs" / newest.name)
         (job / "results.json").write_text("{}")
+    # A job that waits, and one that had nothing to run: all folders are opened as one run all the same.
+    (shards / "waits").mkdir()
+    (shards / "empty" / ".tui-eval").mkdir(parents=True)
     assert holds_runs(shards) and holds_runs(shards / "1-2") and not holds_runs(Path.cwd())
+    assert not holds_runs(shards / "empty") and not holds_runs(shards / "waits")
     assert "All 8 cases passed" in cli("show", "shards").out
     assert "shard 2 missing" in cli("show", "shards/1-2").out
     (shards / "1-2" / "suite.yaml").write_text("agent: helper\n")

@@ -16,6 +16,7 @@ import pytest
 import yaml
 
 from tests.commands.conftest import Cli
+from tui_eval.store.run_folders import holds_runs
 
 PAGE = (Path(str(resources.files("tui_eval.help"))) / "large-runs.md").read_text("utf-8")
 CI = (Path(str(resources.files("tui_eval.help"))) / "ci.md").read_text("utf-8")
@@ -96,10 +97,15 @@ def test_pods_leave_what_is_one_run(cli: Cli, shared: Path, monkeypatch: pytest.
     for number in (0, 1):
         assert run_pod(as_pod(shared, f"pod-{number}", index=number)).returncode == 0
     # A part without cases has nothing to run, and is no failure.
-    empty = run_pod(as_pod(shared, "pod-empty", job="job-2", index=998, of=9999))
+    empty = run_pod(as_pod(shared, "pod-empty", index=998, of=9999))
     assert empty.returncode == 0 and "cannot stat" not in empty.stderr
     home = with_project(shared.parent / "home")
     monkeypatch.chdir(home)
+    for pod in (shared / "shards" / "job-1").iterdir():  # the project is not on the volume
+        for one in pod.iterdir():
+            if one.name != ".tui-eval":
+                shutil.rmtree(one) if one.is_dir() else one.unlink()
+    assert holds_runs(shared / "shards" / "job-1")
     assert "All 12 cases passed" in cli("show", shared / "shards" / "job-1").out
     merged = cli("merge", shared / "shards" / "job-1")
     assert merged.code == 0 and "2 runs with 12 cases merged" in merged.err

@@ -340,14 +340,18 @@ def holds_runs(folder: Path) -> bool:
 
 
 def _holds_artifacts(folder: Path) -> bool:
+    """A job that has not begun, or had nothing to run, has left nothing yet, or a store without runs."""
     children = list(_folders(folder))
-    return bool(children) and all(map(_is_artifact, children))
+    return any(map(_is_artifact, children)) and all(map(_is_bare, children))
 
 
 def _is_artifact(folder: Path) -> bool:
     """Whether a folder holds a project's runs and files of results, and nothing else: what a CI keeps of a job."""
-    if not any((one / DATABASE).is_file() for one in _folders(folder / _STATE / "runs")):
-        return False
+    return any((one / DATABASE).is_file() for one in _folders(folder / _STATE / "runs")) and _is_bare(folder)
+
+
+def _is_bare(folder: Path) -> bool:
+    """Whether a folder holds nothing but a store and files of results."""
     with contextlib.suppress(OSError), os.scandir(folder) as entries:
         others = islice((one for one in entries if one.name != _STATE), _LOOKED_AT)
         return all(one.is_file() and Path(one.name).suffix in _REPORTS for one in others)

@@ -252,7 +252,7 @@ def provenance_of_parts(infos: Sequence[RunInfo]) -> dict[str, Any]:
         joined: dict[str, Any] = {}
         for key, mark in (item for info in infos for item in _mapping(info, name).items()):
             joined[key] = mark if joined.get(key, mark) == mark else other
-        found[name] = {key: mark for key, mark in joined.items() if mark is not None}
+        found[name] = {key: joined[key] for key in sorted(joined) if joined[key] is not None}
     if any(info.provenance.get("too_many_files") for info in infos):
         found["too_many_files"] = True
     if unfinished := figures.total_amount(
