@@ -26,6 +26,7 @@ from typing import Any
 
 from tui_eval.guard.fair_share import waiting
 from tui_eval.javascript.values import UNDEFINED
+from tui_eval.scripting.child_limits import groups
 
 TIME_LIMIT = 10.0
 """Seconds that an evaluation may take if nothing else is said."""
@@ -272,6 +273,7 @@ class _Process:
             start_new_session=True,
             bufsize=0,
         )
+        groups.add(self._child.pid)
         self._received = bytearray()
         self._closing = threading.Lock()
         self._ready = False
@@ -330,6 +332,7 @@ class _Process:
                 return
             self.ended = True
         self.kill()
+        groups.remove(self._child.pid)
         self._child.wait()
         for pipe in (self._child.stdin, self._child.stdout):
             if pipe is not None:

@@ -28,7 +28,7 @@ from typing import Any
 
 import msgspec
 
-from tui_eval.scripting.memory_limit import limit_of
+from tui_eval.scripting.child_limits import limit_of
 from tui_eval.scripting.script_process import Listener, ScriptProcess
 
 PROCESSES = 8
@@ -129,7 +129,7 @@ class ScriptHost(ABC):
     language = ""
 
     def __init__(self, root: Path, memory: float | None = None) -> None:
-        """`memory`: gigabytes that each process may have (`memory_limit`)."""
+        """`memory`: gigabytes that each process may have (`child_limits`)."""
         self._root = root.resolve()
         self.memory = limit_of(memory)
         self._lock = threading.Lock()

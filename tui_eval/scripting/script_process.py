@@ -22,7 +22,7 @@ from typing import Any
 
 import msgspec
 
-from tui_eval.scripting import memory_limit
+from tui_eval.scripting import child_limits
 from tui_eval.scripting.python.python_worker_children import descendants, kill
 from tui_eval.scripting.python.python_worker_memory import MEMORY, tells_of_memory
 
@@ -81,8 +81,11 @@ class ScriptProcess:
                     **({MEMORY: str(memory)} if limits_itself else {}),
                 },
             )
+        self._watched = limits_itself
+        """Whether a process of its own sees to its end."""
         if not limits_itself:
-            memory_limit.limit(self._child.pid, memory)
+            child_limits.limit(self._child.pid, memory)
+            child_limits.groups.add(self._child.pid)
         self._socket = ours
         self._lock = threading.Lock()
         self._listeners: dict[int, tuple[Listener, str]] = {}
@@ -262,7 +265,7 @@ class ScriptProcess:
         if answer.get("spent"):  # what it holds may be held for good
             self.retired = True
             place = answer.get("raised_at")
-            answer["message"] = memory_limit.spent(self._memory) + (
+            answer["message"] = child_limits.spent(self._memory) + (
                 f" ({Path(place[0]).name}:{place[1]})" if place else ""
             )
         if call is not None:
@@ -277,6 +280,8 @@ class ScriptProcess:
         _wait_unreaped(self._child.pid, 1.0)
         self._kill_group()  # what it started and left behind
         with self._reaping:
+            if not self._watched:
+                child_limits.groups.remove(self._child.pid)
             code, largest = self._reaped()
             self.how = _how(code)
             self.ended = True
@@ -290,7 +295,7 @@ class ScriptProcess:
         # Allocators that get nothing more end a process in many ways.
         spent = spent or (code in _CRASHES and largest > self._memory * _MOST_OF_IT)
         if spent:
-            self.how = f"{memory_limit.spent(self._memory, self._complained)}; {self.how}"
+            self.how = f"{child_limits.spent(self._memory, self._complained)}; {self.how}"
         if self._too_large:
             self.how = f"an answer of more than {LARGEST // 1_000_000} MB"
         message = f"the {self._language} process ended ({self.how})"

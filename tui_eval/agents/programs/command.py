@@ -36,7 +36,7 @@ from tui_eval.guard.fair_share import Share
 from tui_eval.guard.text import clip
 from tui_eval.guard.trust import agent_code
 from tui_eval.model import Exchange, Reply
-from tui_eval.scripting import memory_limit
+from tui_eval.scripting import child_limits
 
 # -- Running a program to its end: it is killed with everything that it started when the attempt is cut.
 
@@ -91,7 +91,8 @@ async def run_program(
         raise AgentError(
             f"cannot run {argv[0]}: {reason}", code="cannot-run", said=str(reason), place=argv[0]
         ) from None
-    memory_limit.limit(process.pid, memory_limit.limit_of(memory))
+    child_limits.groups.add(process.pid)
+    child_limits.limit(process.pid, child_limits.limit_of(memory))
     assert process.stdin and process.stdout and process.stderr
     out, err = _Output(process.stdout, argv[0]), _Output(process.stderr, argv[0], ERROR_KEPT)
     tasks = [asyncio.ensure_future(part) for part in (out.read(), err.read(), _write(process.stdin, stdin))]
@@ -104,6 +105,7 @@ async def run_program(
         # Also what it started and left behind: the group is its own.
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(process.pid, signal.SIGKILL)
+        child_limits.groups.remove(process.pid)
         for task in tasks:
             task.cancel()
         # All of them are heard out: an error that nobody asks for would be printed.

@@ -1,19 +1,26 @@
-"""A script that allocates without end ends, and says why; the machine and its neighbours go on."""
+"""A script that allocates without end ends, and says why; the machine and its neighbours go on. What runs ends with us."""
 
 from __future__ import annotations
 
 import asyncio
+import os
 import resource
 import shutil
+import signal
+import subprocess
 import sys
+import time
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tui_eval.agents.programs.command import run_program
 from tui_eval.javascript.node_host import NodeHost
-from tui_eval.scripting import memory_limit, script_process
+from tui_eval.scripting import child_limits, script_process
 from tui_eval.scripting.python.python_host import PythonHost
+from tui_eval.scripting.python.python_worker_children import descendants, kill
 from tui_eval.scripting.python.python_worker_memory import RESERVE, lowered
 from tui_eval.scripting.script_host import ScriptError
 
@@ -133,8 +140,8 @@ async def test_an_answer_is_taken_up_to_a_limit(tmp_path: Path, monkeypatch: pyt
 
 
 def test_the_usual_limit_is_half_of_the_machine_and_no_limit_is_raised() -> None:
-    assert memory_limit.limit_of(None) >= memory_limit.LEAST
-    assert memory_limit.limit_of(3) == 3 << 30
+    assert child_limits.limit_of(None) >= child_limits.LEAST
+    assert child_limits.limit_of(3) == 3 << 30
     none = resource.RLIM_INFINITY
     assert lowered((none, none), 100) == (100, 100 + RESERVE)
     assert lowered((50, none), 100) == (50, 100 + RESERVE)
@@ -144,4 +151,97 @@ def test_the_usual_limit_is_half_of_the_machine_and_no_limit_is_raised() -> None
 
 def test_what_node_says_of_its_own_heap_is_no_limit_of_ours() -> None:
     said = b"FATAL ERROR: Reached heap limit Allocation failed - JavaScript heap out of memory"
-    assert "--max-old-space-size" in memory_limit.spent(1 << 30, said)
+    assert "--max-old-space-size" in child_limits.spent(1 << 30, said)
+
+
+SLEEPS = "providers: ['exec: sh -c \"sleep 3600; echo\"']\ntests: [{vars: {x: 1}}]\n"
+LOOPS = "providers: ['file://loop.js']\ntests: [{vars: {x: 1}}]\n"
+MATCHES = """
+providers: [echo]
+tests: [{vars: {x: 1}, assert: [{type: javascript, value: "/^(a+)+$/.test('a'.repeat(60) + 'b')"}]}]
+"""
+LOOP = "module.exports = class { id() { return 'p' } async callApi() { while (true) {} } };\n"
+
+
+def _stat(pid: int) -> tuple[str, str, int]:
+    """What a process is called, its state, and the hundredths of a second that it has worked; nothing of one that is gone."""
+    try:
+        text = Path(f"/proc/{pid}/stat").read_text()
+    except OSError:
+        return "", "", 0
+    name, rest = text[text.index("(") + 1 : text.rindex(")")], text[text.rindex(")") + 2 :].split()
+    return name, rest[0], int(rest[11]) + int(rest[12])
+
+
+def _until(there: Callable[[], Any], what: str) -> Any:
+    end = time.monotonic() + 60
+    while not (found := there()):
+        assert time.monotonic() < end, what
+        time.sleep(0.05)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("suite", "program"), [(SLEEPS, "sleep"), (LOOPS, "node"), (MATCHES, "")], ids=["exec", "node", "isolate"]
+)
+def test_what_runs_ends_when_its_engine_is_killed(tmp_path: Path, suite: str, program: str) -> None:
+    """It went on for good (`sleep 3600`, a loop at 100 %), and the resumed run started it a second time."""
+    if program and shutil.which(program) is None:
+        pytest.skip(f"no {program} here")
+    (tmp_path / "promptfooconfig.yaml").write_text(f"prompts: ['{{{{x}}}}']\n{suite}")
+    (tmp_path / "loop.js").write_text(LOOP)
+    with subprocess.Popen(
+        [sys.executable, "-m", "tui_eval", "run", ".", "--trust", "--no-store"],
+        cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+    ) as run:  # fmt: skip
+
+        def at_work() -> list[int]:
+            stats = {pid: _stat(pid) for pid in descendants(run.pid)}
+            return [pid for pid, (name, _, spent) in stats.items() if name == "sleep" or spent > 100]
+
+        try:
+            working = _until(at_work, "it never began")
+        finally:
+            run.kill()
+        run.wait()
+        try:
+            _until(lambda: all(_stat(pid)[1] in ("", "Z") for pid in working), "it goes on")
+        finally:
+            kill(working)
+
+
+def test_a_shell_that_was_ended_is_replaced_and_knows_all_that_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    begun: list[int] = []
+    spawn = os.posix_spawn
+
+    def spawned(*given: Any, **more: Any) -> int:
+        begun.append(spawn(*given, **more))
+        return begun[-1]
+
+    pipes: list[tuple[int, int]] = []
+    pipe = os.pipe
+
+    def piped() -> tuple[int, int]:
+        pipes.append(pipe())
+        return pipes[-1]
+
+    groups = child_limits.Groups()
+    sleeping = [subprocess.Popen(["sleep", "3600"], start_new_session=True) for _ in range(3)]
+    monkeypatch.setattr(os, "posix_spawn", spawned)
+    monkeypatch.setattr(os, "pipe", piped)
+    try:
+        groups.add(sleeping[0].pid)
+        os.kill(begun[0], signal.SIGKILL)
+        os.waitpid(begun[0], 0)
+        groups.add(sleeping[1].pid)
+        groups.add(sleeping[2].pid)
+        groups.remove(sleeping[1].pid)
+        assert len(begun) == 2
+        os.close(pipes[-1][1])  # as when this process ends
+        assert os.waitpid(begun[1], 0)[1] == 0
+        assert [sleeping[0].wait(20), sleeping[2].wait(20)] == [-signal.SIGKILL] * 2
+        assert sleeping[1].poll() is None
+    finally:
+        for one in sleeping:
+            one.kill()
+            one.wait()
