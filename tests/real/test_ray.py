@@ -354,6 +354,44 @@ async def test_workers_and_nodes_come_and_go_and_nothing_that_ended_is_asked_aga
     reader.close()
 
 
+async def test_a_machine_with_several_workers_that_dies_is_one_loss(
+    cluster: RayCluster, server: GatedServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What one of them had goes to the other machine, not to its neighbours, which are gone as well."""
+    monkeypatch.setenv("HELPER_KEY", SECRET)
+    first = cluster.have_node(3)
+    cluster.add_node()
+    request = RunRequest(
+        paths=[str(project(tmp_path, server, 56))],
+        on=cluster.address,
+        concurrency=28,
+        trust=True,
+        timeout=600,
+    )
+    run = await asyncio.to_thread(prepare, request)
+    assert run.writer is not None
+    folder = run.writer.folder
+    server.allowed = 0
+    running = asyncio.ensure_future(run.execute())
+    await until(
+        lambda: (
+            running.done() or (run.runner.place.words.endswith("4 workers") and server.asks.total() == 28)
+        ),
+        LONG,
+    )
+    assert not running.done(), run.runner.stopped_because
+    await asyncio.sleep(1)  # that they have begun is said
+    cluster.remove_node(first)
+    await until(lambda: running.done() or "begun anew" in run.runner.place.note, LONG)
+    server.allowed = 10**6
+    assert await asyncio.wait_for(running, LONG) == "finished"
+    assert list(ended(folder).values()) == ["passed"] * 56
+    assert max(server.asks.values()) <= 2
+    twice = sum(asked == 2 for asked in server.asks.values())
+    with closing(RunReader(folder)) as reader:
+        assert f"{twice} attempts were begun anew, since " in reader.info().note
+
+
 def test_a_node_that_comes_takes_no_files_from_the_workers_there_are(
     cluster: RayCluster, tmp_path: Path
 ) -> None:
