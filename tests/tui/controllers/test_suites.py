@@ -3,10 +3,10 @@ is looked at comes back."""
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from tests.support.alone import Alone, FakeList
 from tests.support.live_run import SUITE as TEXT

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from tui_eval.engine.request import Recorded, RequestCell, RunRequest
 from tui_eval.model import Case, Suite

@@ -12,7 +12,6 @@ import threading
 import time
 from collections.abc import Sequence
 from contextlib import closing, suppress
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -36,16 +35,15 @@ LIVE_WAITING = 20_000
 """Live rows that may wait for the app before the thread reads no more of them."""
 
 
-@dataclass(slots=True)
-class RunNews:
+class RunNews(msgspec.Struct):
     """What happened since the app last took news. `view` is set once, when the run has been read."""
 
     run_id: str
     view: RunView | None = None
     info: RunInfo | None = None
-    cases: list[StoredCase] = field(default_factory=list)
-    attempts: dict[int, AttemptRow] = field(default_factory=dict)
-    live: list[LiveRow] = field(default_factory=list)
+    cases: list[StoredCase] = msgspec.field(default_factory=list)
+    attempts: dict[int, AttemptRow] = msgspec.field(default_factory=dict)
+    live: list[LiveRow] = msgspec.field(default_factory=list)
     error: str = ""
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -26,20 +25,19 @@ PORTION = 0.25
 """Seconds after which what has been read so far is shown."""
 
 
-@dataclass(slots=True)
-class Loaded:
+class Loaded(msgspec.Struct):
     """A portion: all suites read so far. `wanted` is what they may only do with trust."""
 
     generation: int
     suites: list[Suite]
     config: Config
     done: bool
-    wanted: list[str] = field(default_factory=list)
+    wanted: list[str] = msgspec.field(default_factory=list)
     items: Items | None = None
     """The suites with one item per case and its past, where everything was read."""
-    notes: dict[str, HumanNote] = field(default_factory=dict)
-    problems: list[Problem] = field(default_factory=list)
-    with_secrets: dict[str, Case] = field(default_factory=dict)
+    notes: dict[str, HumanNote] = msgspec.field(default_factory=dict)
+    problems: list[Problem] = msgspec.field(default_factory=list)
+    with_secrets: dict[str, Case] = msgspec.field(default_factory=dict)
     """By their ids the cases of `suites` as they are written, where they are shown otherwise."""
     version: int = -1
     """Of the app's state that `items`, `missing` and `change` were made from, where some suites were read

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Set
-from dataclasses import replace
 from time import monotonic, thread_time
 from typing import Any, Protocol
 
+from msgspec.structs import replace
 from textual.timer import Timer
 
 from tui_eval.tui.handlers import Handler
@@ -352,7 +352,7 @@ class ListArrangement:
             if before == new.status and not _differs(old, new):
                 continue
             self._hold({old.key: old}, {new.key: new})
-            for name in CaseRow.__slots__:
+            for name in CaseRow.__struct_fields__:
                 setattr(old, name, getattr(new, name))
             cases.widen(old)
             lines.update(cases.status_changed(old.key, before, old.status))
@@ -483,7 +483,9 @@ def _mended(urgency_before: int, old: CaseRow, new: CaseRow) -> bool:
 
 
 def _differs(old: CaseRow, new: CaseRow) -> bool:
-    return any(getattr(old, name) != getattr(new, name) for name in CaseRow.__slots__ if name != "case")
+    return any(
+        getattr(old, name) != getattr(new, name) for name in CaseRow.__struct_fields__ if name != "case"
+    )
 
 
 def _holds(key: str, suite: str) -> bool:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from msgspec import Struct
 from rich.cells import cell_len
 from textual import on
 from textual.app import ComposeResult
@@ -41,8 +41,7 @@ COUNTED = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class SuitesFacts:
+class SuitesFacts(Struct, frozen=True):
     """How the list is looked at: filter expression, what is wrong with it, how many cases are marked, the order where
     it is not that of the files, and whether its rows are being made anew."""
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
+
+from msgspec import Struct, field
 
 from tui_eval.case_names import called, variant_of, which_tests
 from tui_eval.config.project import Config
@@ -38,8 +40,7 @@ class CasePointer:
     attempt_ref: int | None = None
 
 
-@dataclass(slots=True, eq=False)
-class CaseItem:
+class CaseItem(Struct, eq=False):
     """A case as lists show it. `name` is what it is called: one without a name of its own by what is asked.
     `history` is newest first; empty where it never ran. `case` is None for a case of an opened run whose suite
     file is not at hand; secrets in it are masked. `with_secrets` is the case as its file has it, where that differs: not
@@ -132,8 +133,7 @@ class Items:
         self.by_id = {item.case_id: item for item in self.rows}
 
 
-@dataclass(slots=True)
-class AppState:
+class AppState(Struct):
     """The app's values; changed only on the app's loop."""
 
     root: Path

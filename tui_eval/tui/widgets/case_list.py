@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import astuple, dataclass
 from typing import ClassVar, Literal
 
+from msgspec import Struct
+from msgspec.structs import astuple
 from rich.cells import cell_len
 from textual.message import Message
 
@@ -66,8 +67,7 @@ REASON = 8
 """The same of why it failed: `lacks "2…` says more than the end of a name."""
 
 
-@dataclass(frozen=True, slots=True)
-class CaseColumns:
+class CaseColumns(Struct, frozen=True):
     """The widths of the columns right of the name; 0: not shown. Each is preceded by a space. `name` is
     where what is said beside a name begins at the latest."""
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import replace
 from typing import Literal
 
 import pytest
+from msgspec.structs import replace
 from rich.cells import cell_len
 
 from tests.support.app_host import running_app, screen_text, until

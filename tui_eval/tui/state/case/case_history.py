@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
 from statistics import median
+
+from msgspec import Struct, field
 
 from tui_eval.model import Verdict
 from tui_eval.store.imported.results_entries import case_edited
@@ -14,8 +15,7 @@ from tui_eval.store.schema import AttemptRow
 from tui_eval.tui.state.text.lines import Line, Span
 
 
-@dataclass(slots=True, eq=False)
-class PastAttempt:
+class PastAttempt(Struct, eq=False):
     """A finished attempt of a case. `answer` is the reply's text (None: not read), `content_hash`
     that of the case as it was, `compat` the rules that it was judged by; `judges` the models whose judgement it has, with their verdicts."""
 
@@ -35,8 +35,7 @@ class PastAttempt:
         return None if parts == (None, None) else (parts[0] or 0) + (parts[1] or 0)
 
 
-@dataclass(slots=True, eq=False)
-class CasePast:
+class CasePast(Struct, eq=False):
     """What is known of a case across runs: attempts, oldest first, and for each judge's model how often
     people agreed with it, and of how many."""
 
@@ -91,8 +90,7 @@ def budget_of(kind: str) -> str | None:
     return _BUDGETS.get(kind)
 
 
-@dataclass(frozen=True, slots=True)
-class Range:
+class Range(Struct, frozen=True):
     """Numbers in short: the middle one, where most lie, and how many there are."""
 
     middle: float

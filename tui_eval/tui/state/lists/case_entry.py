@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import NamedTuple
 
+from msgspec import Struct
 from rich.cells import cell_len
 
 from tui_eval.model import Case
@@ -23,8 +23,7 @@ class EntryColumn(NamedTuple):
     """How many columns the case has."""
 
 
-@dataclass(slots=True, eq=False)
-class CaseRow:
+class CaseRow(Struct, eq=False):
     """A case as a list shows it now. `key` is unique in the list; `trend` oldest first; `finished_at`
     in seconds since the epoch; `attempts` the attempts' statuses in order; `case_ref` its row in the
     run `run_id`."""
@@ -85,8 +84,7 @@ class CaseRow:
         return self.suite, self.test or self.name
 
 
-@dataclass(slots=True)
-class Extent:
+class Extent(Struct):
     """What of the entries' figures is there to be shown; a column without any takes no room."""
 
     name: int = 0

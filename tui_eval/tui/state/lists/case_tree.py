@@ -11,8 +11,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence, Set
-from dataclasses import dataclass, field, replace
 from typing import Literal, NamedTuple
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from tui_eval import causes
 from tui_eval.case_names import suites_apart
@@ -35,8 +37,7 @@ GROUPINGS = ("file", "test", "agent", "cause")
 """What the lines above the tests stand for: folders and suites, nothing, agents, why a test did not pass."""
 
 
-@dataclass(slots=True, eq=False)
-class TreeLine:
+class TreeLine(Struct, eq=False):
     """One line. `above` are the lines it belongs to, outermost first; `members` the rows of a test, a fold or a
     group."""
 
@@ -132,8 +133,7 @@ class TreeLine:
         return self._summary
 
 
-@dataclass(slots=True)
-class View:
+class View(Struct):
     """How a list is looked at. What is kept between sessions."""
 
     sort: str = "file"
@@ -202,8 +202,7 @@ class Standing(NamedTuple):
     counts: Counter[str]
 
 
-@dataclass(slots=True)
-class Tree:
+class Tree(Struct):
     """The lines shown, and where each entry's line is."""
 
     lines: list[TreeLine]

@@ -13,9 +13,10 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any
+
+from msgspec import Struct
 
 from tui_eval.store.notes import HumanNote
 from tui_eval.tui.state.lists.case_entry import CaseRow
@@ -43,8 +44,7 @@ _COMPARED = re.compile(r"(<=|>=|<|>|=)?\$?(\d+(?:\.\d+)?)(ms|s|m|h)?")
 _SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
 
 
-@dataclass(slots=True)
-class Subject:
+class Subject(Struct):
     """What a filter looks at. `tags` are metadata as `key=value` and bare values; `text` is everything
     that a bare word may match, made only when it is asked for."""
 
@@ -69,8 +69,7 @@ class Subject:
     """Whether the rows of its test came out differently."""
 
 
-@dataclass(frozen=True, slots=True)
-class Term:
+class Term(Struct, frozen=True):
     """One condition: `key` is empty for bare text."""
 
     key: str
@@ -82,8 +81,7 @@ class ListFilterError(Exception):
     """The expression cannot be understood; one line that says what could be meant."""
 
 
-@dataclass(frozen=True, slots=True)
-class CaseFilter:
+class CaseFilter(Struct, frozen=True):
     """A parsed expression."""
 
     expression: str

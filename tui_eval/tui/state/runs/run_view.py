@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
 from statistics import fmean
@@ -38,8 +37,7 @@ WAITS = "step:"
 INTERRUPTED = "interrupted: r runs it, u in Runs (H) goes on with the run"
 
 
-@dataclass(slots=True)
-class LivePiece:
+class LivePiece(msgspec.Struct):
     """Consecutive live rows of one kind and agent: one text, or one tool call, result, hand-off."""
 
     seq: int
@@ -53,11 +51,10 @@ class LivePiece:
     last_at: float = 0.0
 
 
-@dataclass(slots=True)
-class LiveAttempt:
+class LiveAttempt(msgspec.Struct):
     """What a running attempt has said so far. `version` grows with every piece of news."""
 
-    pieces: list[LivePiece] = field(default_factory=list)
+    pieces: list[LivePiece] = msgspec.field(default_factory=list)
     characters: int = 0
     dropped: int = 0
     """Pieces that fell away at the front, so that `dropped + index` names a piece for good."""
@@ -65,8 +62,7 @@ class LiveAttempt:
     kept: int = 0
 
 
-@dataclass(slots=True)
-class RunCounts:
+class RunCounts(msgspec.Struct):
     """Attempts of the run by what became of them."""
 
     total: int = 0
