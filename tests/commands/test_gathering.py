@@ -16,6 +16,7 @@ from tests.commands.conftest import Cli
 from tui_eval.model import Attempt, Case
 from tui_eval.store import gathering
 from tui_eval.store.gathering import Gathering
+from tui_eval.store.judged_under import other_rules
 from tui_eval.store.reader import RunReader
 from tui_eval.store.run_folders import Store, StoreError, holds_runs
 from tui_eval.store.schema import RunInfo
@@ -283,3 +284,16 @@ def test_what_ci_keeps_of_each_job_is_a_folder_of_shards_and_a_project_is_none(
     for command in ("show", "merge"):
         told = cli(command, "./far")
         assert told.code == 4 and "nor in what lies in it 5 deep (links are not followed)" in told.err
+
+
+def test_shards_that_are_looked_at_say_by_which_rules_they_were_judged(cli: Cli, shards: Path) -> None:
+    for number in (1, 2):
+        cli("run", "suite.yaml", "--shard", f"{number}/2", "--compat", "reference")
+        newest = Store(Path.cwd()).find("last")
+        shutil.copytree(newest, shards / newest.name)
+    followed = Gathering(shards, waits=False)
+    try:
+        with closing(RunReader(followed.place)) as reader:
+            assert other_rules(reader.info()) == "reference"
+    finally:
+        followed.close()

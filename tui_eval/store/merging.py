@@ -416,15 +416,14 @@ def facts(whole: Whole, run_id: str, version: str) -> RunInfo:
     most = max(infos, key=unread_errors_of)  # of one plan: the same files
     if unread_errors_of(most):
         provenance |= unread_kept(most)
+    suites = [(part.info, {case.suite for case in part.cases}) for part in whole.parts]
     if any(judged_under.KEY in info.provenance for info in infos):
-        judged = {
-            one.case.suite: judged_under.compat_of(one.part.info)(one.case.suite) for one in whole.columns
-        }
+        judged: dict[str, str] = {}
+        for info, own in suites:
+            judged |= dict(zip(own, map(judged_under.compat_of(info), own), strict=True))
         if all(judged.values()):
             provenance[judged_under.KEY] = judged_under.remembered(judged.items())
-    provenance[judged_under.SETTINGS] = judged_under.settings_of_parts(
-        (part.info, {case.suite for case in part.cases}) for part in whole.parts
-    )
+    provenance[judged_under.SETTINGS] = judged_under.settings_of_parts(suites)
     merged = [{"id": part.info.id, "shard": part.shard.name if part.shard else None} for part in whole.parts]
     missing_cases = {"missing": whole.missing} if whole.missing else {}
     left_out = ("shard", "select", "case_ids", "cells", "failed_only", "changed_only")
