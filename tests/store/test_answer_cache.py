@@ -140,6 +140,23 @@ def test_what_can_be_read_of_a_damaged_file_is_not_asked_again(tmp_path: Path) -
     assert 150 < len(found) < 300 and all(body == key * 60 for key, (_, body) in found.items())
 
 
+def test_another_person_s_answers_stay_theirs_where_the_file_is_made_anew(
+    tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    theirs = AnswerCache(tmp_path)
+    keys = [theirs.key(b"%d" % number) for number in range(300)]
+    for key in keys:
+        theirs.put(key, key * 60)
+    damage(theirs.path)
+    with monkeypatch.context() as mine:
+        mine.setenv("XDG_STATE_HOME", str(tmp_path_factory.mktemp("mine")))
+        cache = AnswerCache(tmp_path)
+        for key in keys:
+            cache.get([key])
+        assert "was damaged" in cache.problem and cache.get(keys) == {}
+    assert len(AnswerCache(tmp_path).get(keys)) > 150
+
+
 def test_an_error_leaves_nobody_waiting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     cache, other = AnswerCache(tmp_path), AnswerCache(tmp_path)
     cache.put(cache.key(b"a"), b"one")
