@@ -418,6 +418,26 @@ def test_derived_metrics_are_those_of_the_whole(cli: Cli, project: Path, kind: s
     assert [one["derived"] for one in merged] == [one["derived"] for one in whole] == [{"share": 3 / 12}]
 
 
+@pytest.mark.parametrize("first", ["suite.yaml", "promptfooconfig.yaml"])
+def test_derived_metrics_are_computed_whichever_part_has_them(cli: Cli, project: Path, first: str) -> None:
+    (project / "promptfooconfig.yaml").write_text(
+        "prompts: ['{{q}}']\nproviders: [echo]\nderivedMetrics: [{name: twice, value: 'hit * 2'}]\n"
+        "tests: [{vars: {q: one}, assert: [{type: contains, value: one, metric: hit}]}]\n",
+        "utf-8",
+    )
+    parts: list[Path] = []
+    for suite in sorted(["suite.yaml", "promptfooconfig.yaml"], key=lambda one: one != first):
+        cli("run", suite)
+        parts.append(Store(project).find("last"))
+    cli("merge", *parts, "-o", "merged.json")
+    (metrics,) = [
+        one["derived"]
+        for one in json.loads((project / "merged.json").read_text())["metrics"]
+        if one["derived"]
+    ]
+    assert metrics == {"twice": 2.0}
+
+
 @pytest.mark.parametrize("kind", ["folders", "files"])
 def test_a_gap_has_as_many_cases_as_are_missing_where_providers_are_mapped_to_agents(
     cli: Cli, many: Path, kind: str

@@ -30,6 +30,8 @@ COST_LIMIT = "cost_limit"
 """Under which it has what is known of its cost limit (`CostLimit`)."""
 UNFINISHED_COST = "unfinished_cost"
 """Under which it has what went into attempts that an interruption put back (USD)."""
+DERIVED = "derivedMetrics"
+"""Under which it has, by suite, how metrics are derived."""
 _NAMED = 4
 """Runs that a run was merged of, that are named."""
 _OLD_HOURS = 6.0
@@ -253,6 +255,8 @@ def provenance_of_parts(infos: Sequence[RunInfo]) -> dict[str, Any]:
         for key, mark in (item for info in infos for item in _mapping(info, name).items()):
             joined[key] = mark if joined.get(key, mark) == mark else other
         found[name] = {key: joined[key] for key in sorted(joined) if joined[key] is not None}
+    if derived := {suite: own for info in infos for suite, own in _mapping(info, DERIVED).items()}:
+        found[DERIVED] = derived
     if any(info.provenance.get("too_many_files") for info in infos):
         found["too_many_files"] = True
     if unfinished := figures.total_amount(

@@ -15,8 +15,9 @@ from tui_eval.store.reader import RunReader
 
 if TYPE_CHECKING:
     from tui_eval.javascript.isolate import JavaScriptHost
+from tui_eval.store.shard_runs import DERIVED
 
-KEY = "derivedMetrics"
+KEY = DERIVED
 """Under which a run remembers, by suite, how metrics are derived: whoever puts parts of a whole together computes them
 over all rows."""
 
