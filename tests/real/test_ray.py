@@ -163,6 +163,29 @@ async def test_an_agent_has_the_variables_and_the_modules_that_it_has_here(
     assert (attempt.outcome, attempt.error) == ("passed", None)
 
 
+async def test_a_shared_folder_is_the_project_and_a_copy_of_it_is_none(
+    processors: RayCluster, server: GatedServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HELPER_KEY", SECRET)
+    server.allowed = 10**6
+    root = project(tmp_path, server, 2)
+    with (root / "tui_eval.yaml").open("a") as file:
+        file.write("run: {files: shared}\n")
+    request = RunRequest(paths=[str(root)], on=processors.address, concurrency=2, trust=True)
+    run = await asyncio.to_thread(prepare, request)
+    assert run.writer is not None
+    folder = run.writer.folder
+    assert await asyncio.wait_for(run.execute(), LONG) == "finished"
+    assert ended(folder) == {"message 0": "passed", "message 1": "passed"}
+    run = await asyncio.to_thread(prepare, request)
+    assert run.writer is not None and isinstance(run.runner.place, RayPlace)
+    start = run.runner.place._start()
+    start.mark = f"{start.mark}-elsewhere"  # as where the folder is a copy, without this run
+    monkeypatch.setattr(run.runner.place, "_start", lambda: start)
+    assert await asyncio.wait_for(run.execute(), LONG) == "interrupted"
+    assert f"it does not have the project at {root}, or only a copy" in str(run.runner.stopped_because)
+
+
 def test_what_a_try_to_start_ray_left_behind_has_ended_before_the_next(tmp_path: Path) -> None:
     """In a process of its own: it ends all that it has started."""
     code = """
