@@ -12,6 +12,7 @@ import pytest
 from textual.screen import Screen
 
 import tui_eval.tui.screens
+from tests.support.source import nodes_of
 from tui_eval.tui.app import EvalApp
 from tui_eval.tui.screens.screen_names import SCREENS
 
@@ -56,8 +57,7 @@ def test_screens_know_each_other_by_their_names() -> None:
     assert {one.__name__ for one in screens()} <= names, "a screen without a name"
     found = []
     for file in sorted((ROOT / "tui_eval").rglob("*.py")):
-        tree = ast.parse(file.read_text("utf-8"))
-        nodes = list(ast.walk(tree))
+        nodes = nodes_of(file)
         bases = {
             base.id
             for node in nodes
@@ -100,7 +100,7 @@ def test_requests_to_the_engine_are_made_in_one_module() -> None:
     made = {
         str(file.relative_to(ROOT / "tui_eval" / "tui"))
         for file in (ROOT / "tui_eval" / "tui").rglob("*.py")
-        for node in ast.walk(ast.parse(file.read_text("utf-8")))
+        for node in nodes_of(file)
         if isinstance(node, ast.Call) and ast.unparse(node.func).rpartition(".")[2] == "RunRequest"
     }
     assert made == {"state/run_requests.py"}
@@ -109,7 +109,7 @@ def test_requests_to_the_engine_are_made_in_one_module() -> None:
 def modules_of(file: Path) -> set[str]:
     """The modules that a file imports, and what may be one of a package: at the head, in functions, for types."""
     found: set[str] = set()
-    for node in ast.walk(ast.parse(file.read_text("utf-8"))):
+    for node in nodes_of(file):
         if isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and node.module:
@@ -121,7 +121,7 @@ def test_screens_are_shown_by_one_controller() -> None:
     shown = [
         f"{file.relative_to(ROOT / 'tui_eval' / 'tui')}"
         for file in sorted((ROOT / "tui_eval").rglob("*.py"))
-        for node in ast.walk(ast.parse(file.read_text("utf-8")))
+        for node in nodes_of(file)
         if isinstance(node, ast.Attribute) and node.attr == "push_screen"
     ]
     assert set(shown) == {"controllers/places.py", "terminal/frame_app.py"}  # which overrides Textual's
@@ -135,7 +135,7 @@ def imports() -> dict[str, set[str]]:
     }
     found: dict[str, set[str]] = {name: set() for name in files}
     for name, file in files.items():
-        for node in ast.walk(ast.parse(file.read_text("utf-8"))):
+        for node in nodes_of(file):
             if isinstance(node, ast.ImportFrom) and node.module:
                 wanted = [f"{node.module}.{alias.name}" for alias in node.names]
                 found[name] |= {one if one in files else node.module for one in wanted} & files.keys()

@@ -6,6 +6,7 @@ import ast
 from pathlib import Path
 
 import tui_eval
+from tests.support.source import nodes_of
 
 TUI = Path(tui_eval.__file__).parent / "tui"
 ENGINES = (
@@ -44,16 +45,13 @@ READERS = (
 )
 
 
-def modules() -> list[tuple[str, ast.Module]]:
-    return [
-        (path.relative_to(TUI).as_posix(), ast.parse(path.read_text("utf-8")))
-        for path in sorted(TUI.rglob("*.py"))
-    ]
+def modules() -> list[tuple[str, tuple[ast.AST, ...]]]:
+    return [(path.relative_to(TUI).as_posix(), nodes_of(path)) for path in sorted(TUI.rglob("*.py"))]
 
 
 def test_no_engine_that_judges_is_imported() -> None:
-    for name, tree in modules():
-        for node in ast.walk(tree):
+    for name, nodes in modules():
+        for node in nodes:
             found = [one.name for one in node.names] if isinstance(node, ast.Import) else []
             found += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
             assert not [one for one in found if one.split(".")[0] in ENGINES], name
@@ -68,9 +66,7 @@ def test_what_draws_verdicts_compiles_no_pattern() -> None:
     found = dict(modules())
     assert set(DRAWN) <= found.keys(), sorted(set(DRAWN) - found.keys())
     for name in DRAWN:
-        imported = [
-            one.name for node in ast.walk(found[name]) if isinstance(node, ast.Import) for one in node.names
-        ]
+        imported = [one.name for node in found[name] if isinstance(node, ast.Import) for one in node.names]
         assert "re" not in imported, name
 
 
@@ -80,8 +76,8 @@ def _prose(node: ast.expr) -> bool:
 
 def test_no_sentence_is_read() -> None:
     """Nothing asks how a message, a reason or an error begins, or whether words of ours stand in it."""
-    for name, tree in modules():
-        for node in ast.walk(tree):
+    for name, nodes in modules():
+        for node in nodes:
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
                 asked = node.func.attr in READERS and _prose(node.func.value) and bool(node.args)
                 assert not asked, f"{name}:{node.lineno}"

@@ -7,6 +7,7 @@ import inspect
 from collections.abc import Iterator
 from pathlib import Path
 
+from tests.support.source import nodes_of
 from tui_eval import formats
 from tui_eval.formats.format import Format, ReaderFormat, UnknownFormat
 
@@ -25,19 +26,19 @@ INSIDE: dict[str, str] = {
 """Who knows a format's inside; no module joins them."""
 
 
-def outside() -> Iterator[tuple[str, ast.Module]]:
+def outside() -> Iterator[tuple[str, tuple[ast.AST, ...]]]:
     """The modules that are in no format's folder, from the package."""
     for file in sorted(PACKAGE.rglob("*.py")):
         place = file.relative_to(PACKAGE)
         if place.parts[0] != "formats" or len(place.parts) == 2:
-            yield place.as_posix(), ast.parse(file.read_text("utf-8"))
+            yield place.as_posix(), nodes_of(file)
 
 
 def test_nobody_outside_compares_a_format() -> None:
     found = [
         f"{place}:{node.lineno}"
-        for place, tree in outside()
-        for node in ast.walk(tree)
+        for place, nodes in outside()
+        for node in nodes
         if isinstance(node, ast.Compare)
         and any(
             isinstance(side, ast.Attribute) and side.attr == "format"
@@ -50,9 +51,9 @@ def test_nobody_outside_compares_a_format() -> None:
 def test_nobody_outside_names_a_format() -> None:
     found = [
         f"{place}:{node.lineno}: {node.value}"
-        for place, tree in outside()
+        for place, nodes in outside()
         if place not in NAMING and not place.startswith("agents/")  # some of whose options are promptfoo's
-        for node in ast.walk(tree)
+        for node in nodes
         if isinstance(node, ast.Constant) and node.value in NAMES - AGENT_TYPES
     ]
     assert found == []
@@ -62,8 +63,8 @@ def test_nobody_outside_reads_the_options_of_a_case() -> None:
     """What one format needs of a case is its own: others hand `Case.options` on as a whole, and ask its `Format`."""
     found = [
         f"{place}:{value.lineno}"
-        for place, tree in outside()
-        for node in ast.walk(tree)
+        for place, nodes in outside()
+        for node in nodes
         for value in (
             [node.value]
             if isinstance(node, ast.Attribute | ast.Subscript)
@@ -81,8 +82,8 @@ def test_nobody_outside_reads_the_options_of_a_case() -> None:
 
 def test_nobody_outside_imports_a_formats_inside() -> None:
     found: set[tuple[str, str]] = set()
-    for place, tree in outside():
-        for node in ast.walk(tree):
+    for place, nodes in outside():
+        for node in nodes:
             modules = [node.module or ""] if isinstance(node, ast.ImportFrom) else []
             modules += [one.name for one in node.names] if isinstance(node, ast.Import) else []
             found |= {
@@ -103,9 +104,9 @@ def test_each_member_is_asked_by_somebody() -> None:
     members = {name for name in vars(Format) if not name.startswith("_")}
     asked = {
         node.attr
-        for place, tree in outside()
+        for place, nodes in outside()
         if place != "formats/format.py"
-        for node in ast.walk(tree)
+        for node in nodes
         if isinstance(node, ast.Attribute)
     }
     own = {

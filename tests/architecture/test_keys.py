@@ -11,6 +11,7 @@ from textual.app import App
 from textual.widgets import Input, TextArea
 
 import tui_eval
+from tests.support.source import nodes_of
 from tui_eval.tui.keys import ALL_KEYS
 
 TUI = Path(tui_eval.__file__).parent / "tui"
@@ -23,7 +24,7 @@ TEXTUALS = {name for kind in (App, Input, TextArea) for name in vars(kind) if na
 
 def classes() -> Iterator[tuple[str, ast.ClassDef]]:
     for file in sorted(TUI.rglob("*.py")):
-        for node in ast.walk(ast.parse(file.read_text("utf-8"))):
+        for node in nodes_of(file):
             if isinstance(node, ast.ClassDef):
                 yield file.relative_to(TUI).as_posix(), node
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.source import nodes_of
 from tui_eval.formats.promptfoo.judge import registry
 
 ROOT = Path(__file__).parents[2]
@@ -32,7 +33,7 @@ def named() -> list[tuple[str, str]]:
     for path in sorted((ROOT / "tui_eval").rglob("*.py")):
         source = path.read_text("utf-8")
         here = _HERE.search(source)
-        for node in ast.walk(ast.parse(source)):
+        for node in nodes_of(path):
             text = node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else ""
             if isinstance(node, ast.JoinedStr) and here is not None:
                 text = _written_out(node, here[1])

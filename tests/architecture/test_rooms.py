@@ -6,6 +6,8 @@ import ast
 from collections import Counter
 from pathlib import Path
 
+from tests.support.source import tree_of
+
 PACKAGE = Path(__file__).parents[2] / "tui_eval"
 MODULES = sorted(PACKAGE.rglob("*.py"))
 LONGEST = 800
@@ -18,7 +20,7 @@ def test_every_package_says_what_lives_there_and_what_may_not() -> None:
     silent = []
     for file in MODULES:
         if file.name == "__init__.py":
-            said = ast.get_docstring(ast.parse(file.read_text("utf-8"))) or ""
+            said = ast.get_docstring(tree_of(file)) or ""
             if len(said.splitlines()) < 3 or "May not" not in said:
                 silent.append(str(file.relative_to(PACKAGE)))
     assert not silent
@@ -50,7 +52,7 @@ def test_no_two_public_classes_have_one_name() -> None:
     names = Counter(
         node.name
         for file in MODULES
-        for node in ast.parse(file.read_text("utf-8")).body
+        for node in tree_of(file).body
         if isinstance(node, ast.ClassDef) and not node.name.startswith("_")
     )
     assert not [name for name, count in names.items() if count > 1]

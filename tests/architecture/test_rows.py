@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 
 from tests.support import ROOT
+from tests.support.source import nodes_of, tree_of
 
 TUI = ROOT / "tui_eval" / "tui"
 CUTTING = {"set_cell_size", "chop_cells", "split_text", "split_graphemes"}
@@ -19,7 +20,7 @@ def test_text_is_cut_by_cells_in_one_place() -> None:
     others = {
         str(path.relative_to(TUI))
         for path in TUI.rglob("*.py")
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        for node in nodes_of(path)
         if isinstance(node, ast.ImportFrom)
         and node.module in ("rich.cells", "textwrap")
         and (node.module == "textwrap" or CUTTING & {name.name for name in node.names})
@@ -31,7 +32,7 @@ def test_what_fits_and_wraps_is_defined_once() -> None:
     defined = {
         (name, str(path.relative_to(TUI)))
         for path in TUI.rglob("*.py")
-        for node in ast.parse(path.read_text(encoding="utf-8")).body
+        for node in tree_of(path).body
         if isinstance(node, ast.FunctionDef) and (name := node.name.strip("_")) in ("fit", "wrap", "shorten")
     }
     text, styled = "state/text/fitting.py", "state/text/lines.py"
@@ -55,7 +56,7 @@ def test_one_class_paints_rows() -> None:
     scrollers: set[tuple[str, str]] = set()
     for path in TUI.rglob("*.py"):
         name = str(path.relative_to(TUI))
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        for node in nodes_of(path):
             if isinstance(node, ast.ClassDef):
                 if PAINTING & {one.name for one in node.body if isinstance(one, ast.FunctionDef)}:
                     painters.add((name, node.name))
@@ -69,7 +70,7 @@ def test_strips_are_made_in_one_place() -> None:
     makers = {
         str(path.relative_to(TUI))
         for path in TUI.rglob("*.py")
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        for node in nodes_of(path)
         if isinstance(node, ast.ImportFrom) and node.module in ("textual.strip", "rich.segment")
     }
     assert makers == {"widgets/row_view.py", *MAKERS_OF_OTHER_STRIPS}
@@ -80,7 +81,7 @@ def test_there_is_one_system_of_styles() -> None:
     others = {
         str(path.relative_to(TUI))
         for path in TUI.rglob("*.py")
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        for node in nodes_of(path)
         if (isinstance(node, ast.Name) and node.id in STYLING)
         or (isinstance(node, ast.Attribute) and node.attr in STYLING)
     }

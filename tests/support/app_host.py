@@ -18,11 +18,13 @@ from tui_eval.tui.app import EvalApp
 async def until(condition: Callable[[], Any], pilot: Pilot[Any] | None = None, seconds: float = 60.0) -> None:
     """Wait until something is so."""
     end = time.monotonic() + seconds
+    wait = 0.02
     while not condition():
         assert time.monotonic() < end, "waited too long"
         if pilot is not None:
             await pilot.pause()
-        await asyncio.sleep(0.02)
+        await asyncio.sleep(wait)
+        wait = min(1.25 * wait, 0.05)  # a process that is waited for gets the processor
 
 
 @asynccontextmanager

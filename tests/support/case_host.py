@@ -137,10 +137,12 @@ def host(root: Path, *cases: Attempt | Sequence[Attempt]) -> HostApp:
 async def until(pilot: Pilot[Any], condition, timeout: float = 60.0) -> None:
     """Wait until something holds; fails with what was waited for."""
     end = time.monotonic() + timeout
+    wait = 0.01
     while not condition():
         assert time.monotonic() < end, "did not happen in time"
         await pilot.pause()
-        await asyncio.sleep(0.01)
+        await asyncio.sleep(wait)
+        wait = min(1.25 * wait, 0.05)  # a process that is waited for gets the processor
     await pilot.pause()
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
@@ -11,10 +13,10 @@ os.environ.setdefault("TEXTUAL_ANIMATIONS", "none")
 
 
 @pytest.fixture(autouse=True)
-def _own_state_folder(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+def _own_state_folder(new_folder: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch) -> None:
     """What the app remembers about a person stays out of the person's own folder."""
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path_factory.mktemp("state")))
-    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path_factory.mktemp("config")))
+    monkeypatch.setenv("XDG_STATE_HOME", str(new_folder("state")))
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(new_folder("config")))
 
 
 @pytest.fixture(autouse=True)
