@@ -159,6 +159,17 @@ def test_a_fold_stands_for_rows_of_one_outcome_also_until_the_list_is_made_anew(
     assert becomes(7, "running")[0] in ("running", "failed") and len(ended.standing) == 1
 
 
+def test_a_fold_has_something_to_say_while_its_last_rows_change():
+    """A row has its new status a moment before it is counted: the line may be painted between the two."""
+    rows = [row(name, "", "waiting") for name in ("Six", "Seven")]
+    tree = build([row("Five", "", "failed", "lacks x"), *rows], [], View())
+    (fold,) = (line for line in tree.lines if line.kind == "fold")
+    rows[0].status = "running"
+    tree.update(rows[0].key, "waiting", "running")
+    rows[1].status = "running"
+    assert fold.summary.status == "running" and fold.telling is rows[0]
+
+
 def test_what_never_began_folds_as_not_run_and_is_run_again():
     rows = [row(name, "", "not-run") for name in ("Eight", "Nine")]
     assert seen(build([*ROWS, *rows], [], View()))[-2:] == [("  2 not run", ""), ("  2 tests, 3 passed", "")]

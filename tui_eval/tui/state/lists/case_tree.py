@@ -91,7 +91,8 @@ class TreeLine(Struct, eq=False):
         status = self.stands_as
         if self.kind != "fold" or self.counts[status] == len(self.members):
             return self.members
-        return [entry for entry in self.members if entry.status == status]
+        found = [entry for entry in self.members if entry.status == status]
+        return found or self.members  # a row has its new status a moment before it is counted
 
     @property
     def names(self) -> Sequence[str]:
