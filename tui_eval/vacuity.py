@@ -20,6 +20,7 @@ import msgspec
 from msgspec import UNSET
 
 from tui_eval.formats import format_of
+from tui_eval.guard.once import parsed
 from tui_eval.model import Assertion, Attempt, Case, Verdict
 
 NOTHING = "nothing is asserted: it passes whatever is answered"
@@ -485,7 +486,7 @@ def _python(text: str) -> Constant | None:
     """As `_javascript_body`; one line stands behind `return`."""
     code = text if "\n" in text else f"return {text.strip()}"
     try:
-        tree = ast.parse("def main(output, context):\n" + "\n".join(f" {line}" for line in code.split("\n")))
+        tree = parsed("def main(output, context):\n" + "\n".join(f" {line}" for line in code.split("\n")))
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None
     (function,) = tree.body[:1]

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from tui_eval.config.project import AgentSpec
+from tui_eval.guard.once import parsed
 
 MOST = 200
 """Files beyond which no more imports are looked for while somebody watches."""
@@ -190,7 +191,7 @@ class Imports:
             if known is not None and known[0] == stamp:
                 return known[1]
             text = file.read_bytes() if status.st_size <= _LARGEST else b""
-            names = list(dict.fromkeys(_names(ast.parse(text))))
+            names = list(dict.fromkeys(_names(parsed(text))))
         except (OSError, ValueError, SyntaxError, RecursionError, MemoryError):
             return known[1] if known is not None else []
         self._known[file] = (stamp, names)

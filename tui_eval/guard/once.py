@@ -1,11 +1,15 @@
-"""Things that are made when they are first asked for, by attempts that ask at the same time."""
+"""What is made once, or by one at a time, however many attempts and threads ask for it at the same time."""
 
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from typing import Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar
+
+if TYPE_CHECKING:
+    import ast
 
 T = TypeVar("T")
 
@@ -63,3 +67,27 @@ class Once(Generic[T]):
 
 async def _made(make: Callable[[], Awaitable[T]]) -> T:
     return await make()
+
+
+_parsing = threading.Lock()
+
+
+def parsed(source: str | bytes) -> ast.Module:
+    """A Python file's tree. Two threads that parse at once may both get a `SystemError`: Python counts how deep the
+    trees are that it makes, until 3.13 for all threads together.
+
+    Raises:
+        SyntaxError, ValueError, RecursionError, MemoryError: it is none.
+    """
+    import ast  # imported late: most that need this module need no parser
+
+    with _parsing:
+        return ast.parse(source)
+
+
+def parsed_expression(source: str) -> ast.expr:
+    """The same of an expression."""
+    import ast  # as above
+
+    with _parsing:
+        return ast.parse(source, mode="eval").body

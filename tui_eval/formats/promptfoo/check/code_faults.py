@@ -4,7 +4,6 @@ assertions' files: JavaScript prompts and providers, inline code and hosts that 
 
 from __future__ import annotations
 
-import ast
 import json
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -16,6 +15,7 @@ from tui_eval.assertions.judge_input import CannotJudge
 from tui_eval.config.project import Config
 from tui_eval.formats.promptfoo.judge.outside import sends_to
 from tui_eval.formats.promptfoo.promptfoo_words import beside
+from tui_eval.guard.once import parsed
 from tui_eval.guard.text import clip
 from tui_eval.guard.trust import inline, inline_in_node
 from tui_eval.javascript.inline import OF_NODE
@@ -130,7 +130,7 @@ def _python(text: str) -> tuple[str, str] | None:
     lines = text.rstrip("\n")
     body = lines.split("\n") if "\n" in lines else [f"return {lines.strip()}"]
     try:
-        ast.parse("def main(output, context):\n" + "\n".join(f" {line}" for line in body))
+        parsed("def main(output, context):\n" + "\n".join(f" {line}" for line in body))
     except (SyntaxError, ValueError) as error:
         reason = error.msg if isinstance(error, SyntaxError) else str(error)
         return f"is no Python: {reason}", _mend(text)

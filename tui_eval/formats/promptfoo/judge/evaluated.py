@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 from tui_eval import causes
 from tui_eval.assertions import evidence as seen
+from tui_eval.guard.once import parsed, parsed_expression
 from tui_eval.model import Evidence
 
 LONGEST = 400
@@ -103,7 +104,7 @@ def in_python(code: str, known: Collection[str] = ()) -> list[Comparison]:
     if len(code) > LONGEST or "\n" in code:
         return []
     try:
-        body = ast.parse(code.strip(), mode="eval").body
+        body = parsed_expression(code.strip())
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return []
     if not _looks_only(body, known):
@@ -135,7 +136,7 @@ _GIVEN = ("output", "context")
 def in_python_file(source: str, function: str) -> Function:
     """The same of a function of a Python file that sets names and then returns; no parts of any other."""
     try:
-        body = ast.parse(source).body
+        body = parsed(source).body
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return _NOTHING
     found = [node for node in body if isinstance(node, ast.FunctionDef) and node.name == function]

@@ -27,6 +27,7 @@ from tui_eval.formats.promptfoo.judge.code import add_raised, add_values_of_file
 from tui_eval.formats.promptfoo.judge.judges import failed_there
 from tui_eval.formats.promptfoo.promptfoo_words import beside
 from tui_eval.guard import figures
+from tui_eval.guard.once import parsed
 from tui_eval.javascript import values as js
 from tui_eval.model import Assertion, Case, Evidence, Reply, Verdict
 
@@ -260,7 +261,7 @@ def returned_at(source: str, suffix: str, function: str | None, value: Any) -> S
 def _python(source: str, function: str, value: Any) -> tuple[list[int], int]:
     """The lines of the function's returns that may give the value, and its own first line."""
     try:
-        body = ast.parse(source).body
+        body = parsed(source).body
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return [], 0
     functions = (ast.FunctionDef, ast.AsyncFunctionDef)
