@@ -57,7 +57,7 @@ def test_n_is_refused_with_both_of_its_meanings(cli: Cli, project: Path, argumen
         (["cancel"], "no runs yet"),
         (["export", "-o", "x.json"], "no runs yet"),
         (["export"], "--output"),
-        (["help", "nowhere"], "getting-started"),
+        (["help", "xyzzy"], "getting-started"),
         (["init", "--format", "excel"], "--format"),
     ],
 )

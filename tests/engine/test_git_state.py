@@ -192,6 +192,7 @@ def test_a_git_of_the_folder_is_not_used(tmp_path: Path, monkeypatch: pytest.Mon
 
 
 def test_an_agent_s_files_outside_the_root_are_not_read(tmp_path: Path):
+    """Their size and time count, where nobody has agreed to more."""
     root, outside = tmp_path / "root", tmp_path / "outside"
     root.mkdir()
     outside.write_text("one", "utf-8")
@@ -205,5 +206,7 @@ def test_an_agent_s_files_outside_the_root_are_not_read(tmp_path: Path):
         compat="documented", base=root, timeout=1, comparison={}, database=None, judge=None,
     )  # fmt: skip
     before = provenance(Config(root=root), Trust(), [job], "run", Masker([]))["agents"]
+    times = outside.stat()
     outside.write_text("two", "utf-8")
+    os.utime(outside, ns=(times.st_atime_ns, times.st_mtime_ns))
     assert provenance(Config(root=root), Trust(), [job], "run", Masker([]))["agents"] == before
