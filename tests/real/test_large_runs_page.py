@@ -82,28 +82,28 @@ def test_the_jobs_on_github(project: Path) -> None:
 
 
 def test_the_indexed_job_of_kubernetes(project: Path, tmp_path: Path) -> None:
-    job = yaml.safe_load(example("Kubernetes: an Indexed Job"))
-    spec = job["spec"]
-    assert (job["kind"], spec["completionMode"], spec["completions"]) == ("Job", "Indexed", 20)
+    given = yaml.safe_load(example("Kubernetes: an Indexed Job"))
+    spec = given["spec"]
+    assert (given["kind"], spec["completionMode"], spec["completions"]) == ("Job", "Indexed", 20)
     (pod,) = spec["template"]["spec"]["containers"]
     (script,) = pod["args"]
-    shared = tmp_path / "shared"
-    shared.mkdir()
-    script = script.replace("))/20", f"))/{PARTS}").replace("/shared/", f"{shared}/")
+    job = tmp_path / "shared" / "shards" / "uid"
+    script = script.replace("))/20", f"))/{PARTS}")
     how = [part for part in pod["command"] if part != "-c"]
     for index in range(PARTS):
         assert shell(script, project, {"JOB_COMPLETION_INDEX": str(index)}, how) == 0
-        (project / ".tui-eval").rename(tmp_path / f"pod-{index}")  # each has a disk of its own
-    assert shell(f"tui-eval merge {shared}/shards -o results.json", project) == 1
+        (job / f"pod-{index}").mkdir(parents=True)  # each mounts a folder of its own
+        (project / ".tui-eval").rename(job / f"pod-{index}" / ".tui-eval")
+    assert shell(f"tui-eval merge {job} -o results.json", project) == 1
     all_there(project / "results.json")
 
 
 def test_the_array_of_slurm(project: Path) -> None:
-    script = example("Slurm: an array")
+    script = example("Slurm: an array").replace("shards=20", f"shards={PARTS}")
     for task in range(1, PARTS + 1):
         environ = {
             "SLURM_ARRAY_TASK_ID": str(task),
-            "SLURM_ARRAY_TASK_COUNT": str(PARTS),
+            "SLURM_ARRAY_TASK_COUNT": "1",  # as where one task is run again
             "SLURM_SUBMIT_DIR": str(project),
         }
         # What `srun` starts is the command that follows it.
