@@ -14,6 +14,7 @@ from xml.etree import ElementTree
 import pytest
 
 from tests.commands.conftest import CONFIG, Cli
+from tui_eval.commands import run_suites
 from tui_eval.commands.classic import ClassicProgress
 from tui_eval.engine.attempt import attempt_state
 from tui_eval.engine.plan import Job
@@ -83,6 +84,9 @@ def test_the_table_is_made_while_the_index_reads_the_run(
         line.split()[:3] for line in first.out.splitlines()
     ]
     assert len(read) == 3
+    monkeypatch.setattr(run_suites, "HELD_AS_THEY_ARE", 1)  # of many cases both at once take too much memory
+    third = cli("run", "suite.yaml", "-s", "greets,costs", "--attempts", "2")
+    assert "All 2 cases passed" in third.out and len(read) == 5
 
 
 def test_an_error_is_1(cli: Cli, project: Path) -> None:

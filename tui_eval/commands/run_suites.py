@@ -34,6 +34,7 @@ from tui_eval.commands.output import (
 from tui_eval.commands.progress import Progress
 from tui_eval.config.project import ConfigError, kept_by_link, state_dir
 from tui_eval.engine.active_run import ActiveRun
+from tui_eval.engine.plan import HELD_AS_THEY_ARE
 from tui_eval.engine.prepare import NothingToRun, prepare
 from tui_eval.engine.request import RunRequest
 from tui_eval.engine.selection import SelectionError
@@ -254,7 +255,9 @@ def _ran(
         tables[:] = [console_table.RunTable.begun(reader)]
         return tables[0].taker(reader)
 
-    active.beside = table_of if progress.display == "plain" else None
+    # Of a large run the table and what goes into the index would take more memory together than one after the other.
+    if progress.display == "plain" and len(active.jobs) <= HELD_AS_THEY_ARE:
+        active.beside = table_of
     try:
         run_engine(_until_done(active, signals))
         number = signals.received
