@@ -22,6 +22,7 @@ from tests.support.app_host import running_app, screen_text
 from tests.support.app_host import until as in_app
 from tests.support.place_contract import contract
 from tests.support.waiting import until
+from tui_eval.engine.active_run import ActiveRun
 from tui_eval.engine.after.resuming import resume
 from tui_eval.engine.places.ray_place import RayPlace
 from tui_eval.engine.prepare import prepare
@@ -212,17 +213,20 @@ end_children()
     assert done.stderr.count("RuntimeError: timed out during startup") == 2
 
 
+async def planned(root: Path, on: str, at_once: int) -> tuple[ActiveRun, Path]:
+    """A run of a project on a cluster, that is yet to be executed, and its folder."""
+    request = RunRequest(paths=[str(root)], on=on, concurrency=at_once, trust=True, timeout=600)
+    run = await asyncio.to_thread(prepare, request)
+    assert run.writer is not None
+    return run, run.writer.folder
+
+
 async def test_a_process_with_the_connection_that_is_killed_interrupts_the_run(
     processors: RayCluster, server: GatedServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It holds nothing that is not with the engine: the run goes on there, with another one."""
     monkeypatch.setenv("HELPER_KEY", SECRET)
-    request = RunRequest(
-        paths=[str(project(tmp_path, server, 12))], on=processors.address, concurrency=4, trust=True
-    )
-    run = await asyncio.to_thread(prepare, request)
-    assert run.writer is not None
-    folder = run.writer.folder
+    run, folder = await planned(project(tmp_path, server, 12), processors.address, 4)
     server.allowed = 4
     running = asyncio.ensure_future(run.execute())
     await until(lambda: running.done() or len(ended(folder)) >= 4, LONG)
@@ -332,16 +336,7 @@ async def test_workers_and_nodes_come_and_go_and_nothing_that_ended_is_asked_aga
 ) -> None:
     monkeypatch.setenv("HELPER_KEY", SECRET)
     first = cluster.have_node()
-    request = RunRequest(
-        paths=[str(project(tmp_path, server))],
-        on=cluster.address,
-        concurrency=AT_ONCE,
-        trust=True,
-        timeout=600,
-    )
-    run = await asyncio.to_thread(prepare, request)
-    assert run.writer is not None
-    folder = run.writer.folder
+    run, folder = await planned(project(tmp_path, server), cluster.address, AT_ONCE)
     server.allowed = 20
     running = asyncio.ensure_future(run.execute())
     await until(
@@ -384,16 +379,7 @@ async def test_a_machine_with_several_workers_that_dies_is_one_loss(
     monkeypatch.setenv("HELPER_KEY", SECRET)
     first = cluster.have_node(3)
     cluster.add_node()
-    request = RunRequest(
-        paths=[str(project(tmp_path, server, 56))],
-        on=cluster.address,
-        concurrency=28,
-        trust=True,
-        timeout=600,
-    )
-    run = await asyncio.to_thread(prepare, request)
-    assert run.writer is not None
-    folder = run.writer.folder
+    run, folder = await planned(project(tmp_path, server, 56), cluster.address, 28)
     server.allowed = 0
     running = asyncio.ensure_future(run.execute())
     await until(
@@ -494,16 +480,7 @@ async def test_a_head_that_is_gone_interrupts_the_run_and_it_is_gone_on_with_els
 ) -> None:
     monkeypatch.setenv("HELPER_KEY", SECRET)
     cluster.have_node()
-    request = RunRequest(
-        paths=[str(project(tmp_path, server))],
-        on=cluster.address,
-        concurrency=AT_ONCE,
-        trust=True,
-        timeout=600,
-    )
-    run = await asyncio.to_thread(prepare, request)
-    assert run.writer is not None
-    folder = run.writer.folder
+    run, folder = await planned(project(tmp_path, server), cluster.address, AT_ONCE)
     server.allowed = 20
     running = asyncio.ensure_future(run.execute())
     await until(lambda: running.done() or len(ended(folder)) >= 20, LONG)
@@ -536,12 +513,7 @@ async def test_rays_client_and_an_address_of_a_machine_that_was_started_by_hand(
     try:
         monkeypatch.setenv("HELPER_KEY", SECRET)
         monkeypatch.setenv("RAY_AUTH_TOKEN_PATH", str(head.token))
-        request = RunRequest(
-            paths=[str(project(tmp_path, server, 40))], on=head.client, concurrency=AT_ONCE, trust=True
-        )
-        run = await asyncio.to_thread(prepare, request)
-        assert run.writer is not None
-        folder = run.writer.folder
+        run, folder = await planned(project(tmp_path, server, 40), head.client, AT_ONCE)
         server.allowed = 10
         running = asyncio.ensure_future(run.execute())
         await until(

@@ -107,13 +107,19 @@ def damage(path: Path) -> None:
         file.write(b"\xa5" * 40_000)
 
 
-def test_a_file_with_a_damaged_part_is_made_anew_of_what_can_be_read_and_that_is_said(tmp_path: Path) -> None:
-    first = AnswerCache(tmp_path)
-    keys = [first.key(b"%d" % number) for number in range(300)]
+def damaged(root: Path) -> tuple[AnswerCache, list[bytes]]:
+    """A cache of 300 answers, closed, with a damaged part in its middle; and their keys."""
+    cache = AnswerCache(root)
+    keys = [cache.key(b"%d" % number) for number in range(300)]
     for key in keys:
-        first.put(key, key * 60)
-    first.close()
-    damage(first.path)
+        cache.put(key, key * 60)
+    cache.close()
+    damage(cache.path)
+    return cache, keys
+
+
+def test_a_file_with_a_damaged_part_is_made_anew_of_what_can_be_read_and_that_is_said(tmp_path: Path) -> None:
+    _, keys = damaged(tmp_path)
     cache, beside = AnswerCache(tmp_path), AnswerCache(tmp_path)
     for key in [*keys, *keys]:  # what was whole beside the damage is asked once more too
         for one in (beside, cache):
@@ -128,12 +134,7 @@ def test_a_file_with_a_damaged_part_is_made_anew_of_what_can_be_read_and_that_is
 
 
 def test_what_can_be_read_of_a_damaged_file_is_not_asked_again(tmp_path: Path) -> None:
-    cache = AnswerCache(tmp_path)
-    keys = [cache.key(b"%d" % number) for number in range(300)]
-    for key in keys:
-        cache.put(key, key * 60)
-    cache.close()
-    damage(cache.path)
+    cache, keys = damaged(tmp_path)
     for key in keys:
         cache.get([key])
     found = cache.get(keys)

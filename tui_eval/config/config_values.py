@@ -66,6 +66,11 @@ _DEFAULT_ADDRESS = {
 }
 
 
+def variables_in(text: str) -> list[str]:
+    """The environment variables that a text of a configuration names (`${NAME}`, `${NAME:-default}`)."""
+    return [found[1] for found in _VARIABLE.finditer(text) if found[1]]
+
+
 def chosen_address(kind: str) -> str | None:
     """The address that the person's environment puts in the place of the provider's own, for agents of this type; None:
     it says nothing. It holds for every way to name a model that names no address."""

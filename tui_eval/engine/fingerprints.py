@@ -15,6 +15,7 @@ from typing import Any
 
 import msgspec
 
+from tui_eval.config.config_values import variables_in
 from tui_eval.config.project import AgentSpec, Config, ConfigError, database, database_spec, fill
 from tui_eval.engine.agent_files import IN_FOLDERS, Imports, folder_files, named_files
 from tui_eval.engine.plan import Job, agent_of, databases_of, named_agent, tool_databases
@@ -40,7 +41,6 @@ _MOST_ENDS = 24
 _MOST_NAMES = 1_000  # after `file://` in one text
 _LONGEST = 4096  # of a path
 _WORD = re.compile(r"(?<![\w./-])[\w.-][\w./-]*\.\w{1,5}(?=$|[\s:])")
-_VARIABLE = re.compile(r"\$\{(\w+)(?::-[^}]*)?\}")
 _PASSWORD = re.compile(r"(?<=://)([^/@:\s]*):[^@\s]*@|\bpassword=[^\s&]*", re.IGNORECASE)
 _SECRET = "(a secret)"
 
@@ -336,7 +336,7 @@ def without_secrets(given: Any, filled: Any, name: str) -> Any:
     if isinstance(filled, list):
         known = given if isinstance(given, list) and len(given) == len(filled) else [None] * len(filled)
         return [without_secrets(one, value, name) for one, value in zip(known, filled, strict=True)]
-    variables = _VARIABLE.findall(given) if isinstance(given, str) else []
+    variables = variables_in(given) if isinstance(given, str) else []
     secret = secret_name(name) or any(map(secret_name, variables))
     if not secret and isinstance(filled, str):
         secret = bool(

@@ -109,10 +109,8 @@ async def judged(
     try:
         judgement = await formats.judge(evidence)
     finally:
-        services.rows, services.in_time = (
-            None,
-            nullcontext,
-        )  # else the attempt would hold itself, until the collector comes by
+        # Else the attempt would hold itself, until the collector comes by.
+        services.rows, services.in_time = None, nullcontext
     if conversation.context:
         for verdict in judgement.verdicts:
             verdict.turn = conversation.requests[-1].turn

@@ -12,7 +12,6 @@ import hashlib
 import os
 import pickle
 import platform
-import re
 import shutil
 import sys
 import tempfile
@@ -28,6 +27,7 @@ import msgspec
 
 from tui_eval import __version__
 from tui_eval.agents.base import Pace
+from tui_eval.config.config_values import variables_in
 from tui_eval.config.project import AgentSpec, Config
 from tui_eval.engine.attempt.attempt import execute
 from tui_eval.engine.needed_first import import_first
@@ -75,7 +75,6 @@ _OF_THE_MACHINE = frozenset(
 """Variables that say something about a machine: the connection to Ray has them, workers have their own."""
 _RAYS = "RAY_"
 """What Ray's own variables begin with: hundreds, of which each of its processes has some."""
-_NAMED = re.compile(r"(?<!\$)\$\{([A-Za-z_][A-Za-z0-9_]*)")
 
 
 def of_the_machine(name: str) -> bool:
@@ -88,7 +87,7 @@ def sent_environment(environ: Mapping[str, str], config: Config) -> dict[str, st
     an agent's `variables`, whatever it is. Of PYTHONPATH at least the folders of the project."""
     specs = (*config.agents.values(), *filter(None, [config.judge]))
     named = {
-        *_NAMED.findall(encode_json(config).decode()),
+        *variables_in(encode_json(config).decode()),
         *(name for spec in specs for name in spec.variables),
     }
     sent = {name: value for name, value in environ.items() if name in named or not of_the_machine(name)}
