@@ -5,16 +5,19 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import sqlite3
+import tempfile
 from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
 
 from tests.commands.conftest import Cli
-from tests.store.test_disk_full import Disk
+from tests.store.test_disk_full import Disk, no_room
 from tui_eval.store import held_results, writer
 from tui_eval.store.reader import RunReader
+from tui_eval.store.write_thread import WriteThread
 
 BITES = {
     "a table dropped": 'db.execute("DROP TABLE attempts")',
@@ -128,3 +131,59 @@ def test_transcripts_that_memory_has_no_room_for_cost_no_result(
     given = cli(*RUN)
     assert given.code == 1 and "the transcript is lost, not the result" in given.err, given
     written(project)
+
+
+def nowhere_else(monkeypatch: pytest.MonkeyPatch, root: Path) -> None:
+    """No other folder takes a run."""
+    (root / "temporary").mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(root / "temporary"))
+    monkeypatch.setattr(WriteThread, "_write_to", no_room)
+
+
+ALL_PASS = "agent: it\ntest_cases:\n" + "".join(
+    f"  - {{name: {name}, input: {name}, expected: {{should_contain: [fine]}}}}\n" for name in ("one", "two")
+)
+
+
+@pytest.mark.parametrize("display", ["none", "plain"])
+def test_a_run_of_which_results_are_lost_is_no_success(
+    display: str, cli: Cli, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (project / "suite.yaml").write_text(ALL_PASS)
+    (project / "bot.py").write_text(BOT.format(root=str(project), bite="pass", size=40_000))
+    Disk(monkeypatch).pages = 1
+    nowhere_else(monkeypatch, project)
+    given = cli("run", "suite.yaml", "--trust", "-j", "1", "--display", display)
+    assert given.code == 1 and "; 2 attempts are lost: " in given.err, given
+    assert "\n2 attempts are lost; go on with: tui-eval resume " in given.err, given
+    left = {one.name for one in (project / "temporary").iterdir()}
+    assert left <= {f"tui-eval-{os.getuid()}"}, "no folder for a run that it does not have"
+    assert cli("attach", "last").code == 1
+
+
+def test_a_run_of_which_not_even_the_plan_could_be_written_is_no_success(
+    cli: Cli, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cases = "".join(
+        f"  - {{name: {number} {'x' * 200}, input: hi, expected: {{should_contain: [fine]}}}}\n"
+        for number in range(300)
+    )
+    (project / "suite.yaml").write_text(f"agent: it\ntest_cases:\n{cases}")
+    (project / "bot.py").write_text("def answer(message):\n    return 'fine'\n")
+    Disk(monkeypatch).pages = 1
+    nowhere_else(monkeypatch, project)
+    given = cli("run", "suite.yaml", "--trust", "--display", "none")
+    assert given.code == 1 and "; 300 attempts are lost: " in given.err, given
+    assert "300 attempts are lost; start it anew" in given.err and "tui-eval resume" not in given.err, given
+
+
+@pytest.mark.parametrize("name", BITES)
+def test_what_is_lost_with_the_store_is_counted(
+    name: str, cli: Cli, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also what had been written before: `0 attempts are lost` stood above a run of which nothing was left."""
+    (project / "suite.yaml").write_text(ALL_PASS)
+    (project / "bot.py").write_text(BOT.format(root=str(project), bite=BITES[name], size=8))
+    nowhere_else(monkeypatch, project)
+    given = cli("run", "suite.yaml", "--trust", "-j", "1", "--display", "none")
+    assert given.code in (1, 4) and "; 2 attempts are lost: " in given.err, given

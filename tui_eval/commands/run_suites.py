@@ -53,6 +53,7 @@ from tui_eval.store.run_folders import DATABASE, Store, StoreError, holds_runs
 from tui_eval.store.schema import AttemptRow, RunInfo
 from tui_eval.store.shard_runs import LOOKED_AT, is_looked_at, mending, shard_words
 from tui_eval.store.summary import CaseTaker, summarise
+from tui_eval.store.write_thread import lost_words
 
 
 def run(
@@ -287,13 +288,20 @@ def _ran(
         if keep:
             warn(f"interrupted; go on with: {_go_on(active.writer.folder, info)}")
         return 128 + number
+    lost = lost_words(len(active.writer.lost)) if active.writer.lost else None
     if keep and interrupted:
-        warn(f"{active.runner.stopped_because}; go on with: {_go_on(active.writer.folder, info)}")
+        why = active.runner.stopped_because or lost or "its end could not be written"
+        on = (
+            f"go on with: {_go_on(active.writer.folder, info)}"
+            if outcomes
+            else "start it anew: its plan is lost, too"
+        )
+        warn(f"{why}; {on}")
     if unreadable or unwritten or unread_of(info):
         return EXIT_USAGE
     if gap := gap_of(info):
         warn(f"incomplete: {gap}; {mending(info)}")
-    return code_of(outcomes, active.runner.stopped_because or gap)
+    return code_of(outcomes, active.runner.stopped_because or gap or lost)
 
 
 def gap_of(info: RunInfo) -> str | None:

@@ -111,6 +111,19 @@ class HeldResults:
             and (cases >= sum(len(plan.cases) for plan in self._plans) or without > 0)
         )
 
+    def missing_from(self, database: Path) -> set[int]:
+        """The attempts with a result of which the database has none, by id: all of them where nobody can read it."""
+        done: set[int] = set()
+        bodies: set[int] = set()
+        location = f"file:{quote(str(database))}?mode=ro"
+        with (
+            contextlib.suppress(sqlite3.Error),
+            contextlib.closing(sqlite3.connect(location, uri=True, timeout=5)) as connection,
+        ):
+            done.update(ref for (ref,) in connection.execute("SELECT id FROM attempts WHERE state = 'done'"))
+            bodies.update(ref for (ref,) in connection.execute("SELECT attempt_ref FROM bodies"))
+        return (self._earlier - done) | (self._ended.keys() - (done & bodies))
+
     def write(self, connection: sqlite3.Connection, old: Path | None, lost: dict[int, str]) -> int:
         """Make the whole run in an empty database; transcripts that are not held come from the old one where there is
         one that still has them. How many have none; `lost` as in `Pending.write_each`.

@@ -307,11 +307,15 @@ class WriteThread:
                         shutil.rmtree(kept, ignore_errors=True)
             if bare < 0:
                 kept = Path(tempfile.mkdtemp(prefix="tui-eval-")) / self.folder.name
-                bare = self._write_to(kept)
+                try:
+                    bare = self._write_to(kept)
+                except BaseException:
+                    shutil.rmtree(kept.parent, ignore_errors=True)
+                    raise
         except Exception as error:
-            lost = len(self._pending.ended)
-            self.error = f"{refused}; {lost} attempts are lost: {kept} cannot be written either ({error})"
-            self.lost |= {one.ref: f"its result was lost: {self.error}" for one in self._pending.ended}
+            lost = self._held.missing_from(self.folder / DATABASE)
+            self.error = f"{refused}; {lost_words(len(lost))}: {kept} cannot be written either ({error})"
+            self.lost |= dict.fromkeys(lost, f"its result was lost: {self.error}")
             return
         without = f"; of {bare} attempts the transcript is lost, not the result" if bare else ""
         self.error = f"{refused}; the whole run is kept in {kept}{without}"
@@ -347,6 +351,11 @@ class WriteThread:
         except sqlite3.Error:
             return False
         return self._held.stands_in(folder / DATABASE, len(self.lost))
+
+
+def lost_words(count: int) -> str:
+    """That the results of so many attempts are lost."""
+    return "1 attempt is lost" if count == 1 else f"{count or 'no'} attempts are lost"
 
 
 def write_pending(connection: sqlite3.Connection, pending: Pending, live: list[tuple[Any, ...]]) -> None:
