@@ -172,12 +172,14 @@ def judge_tokens(used: JudgeUse | None) -> int | None:
 def usage(given: Usage | None) -> Usage | None:
     """Tokens as somebody else made them, checked in place."""
     if isinstance(given, Usage):
-        if given.input_tokens is not None:
-            given.input_tokens = count(given.input_tokens, "input tokens")
-        if given.output_tokens is not None:
-            given.output_tokens = count(given.output_tokens, "output tokens")
-        if given.cached_tokens is not None:
-            given.cached_tokens = count(given.cached_tokens, "cached tokens")
+        # A usage is looked at at each border; most are nothing but counts.
+        sent, answered, cached = given.input_tokens, given.output_tokens, given.cached_tokens
+        if type(sent) is not int or not 0 <= sent <= MOST:
+            given.input_tokens = count(sent, "input tokens")
+        if type(answered) is not int or not 0 <= answered <= MOST:
+            given.output_tokens = count(answered, "output tokens")
+        if cached is not None and (type(cached) is not int or not 0 <= cached <= MOST):
+            given.cached_tokens = count(cached, "cached tokens")
     return given
 
 

@@ -124,8 +124,9 @@ class RunTable:
         if item.attempts:
             self._most = max(self._most, item.attempts)
             self._asked += 1
-            for place, share in enumerate((item.pass_rate, item.passed > 0, item.passed == item.attempts)):
-                self._shares[place] += share
+            self._shares[0] += item.pass_rate
+            self._shares[1] += item.passed > 0
+            self._shares[2] += item.passed == item.attempts
         status = _WORDS[item.outcome]
         if item.attempts > 1 and item.outcome is not None:
             status += f" {item.passed}/{item.attempts}"
@@ -140,7 +141,7 @@ class RunTable:
             visible(item.cause or item.message, newlines=False), "" if tokens is None else f"{tokens:,}",
             "" if item.cost is None else f"{item.cost:.4f}", f"{seconds:.2f}" if timed else "", str(tools),
         )  # fmt: skip
-        cells = (intern(cell) if len(cell) <= _SHORT else cell for cell in cells)
+        cells = [intern(cell) if len(cell) <= _SHORT else cell for cell in cells]
         self._lines.append((_fitting(*self._named(case)), *cells))
         self._measure(self._lines[-1])
 
@@ -153,10 +154,8 @@ class RunTable:
             self._measure(self._lines[number])
 
     def _measure(self, line: Sequence[str]) -> None:
-        for place, cell in enumerate(line):
-            size = len(cell) if cell.isascii() else _cells(cell)
-            if size > self._widths[place]:
-                self._widths[place] = size
+        sizes = map(len if _narrow("".join(line)) else _cells, line)
+        self._widths = list(map(max, self._widths, sizes))
 
     def _named(self, case: StoredCase) -> tuple[str, str]:
         """A case's name, and what tells it from others of that name."""
@@ -260,6 +259,11 @@ _REST: tuple[tuple[str, Outcome | None], ...] = (
 )  # fmt: skip
 
 
+def _narrow(text: str) -> bool:
+    """Whether every character is known to take one cell: ASCII, and the signs of the words that most lines have."""
+    return text.isascii() or text.replace("✓", "").replace("✗", "").isascii()
+
+
 def _cells(text: str) -> int:
     """How many cells a text takes; most have only letters that take one, as the words of an outcome have."""
     return len(text) if text.isascii() or text in _OUTCOMES else _wide(text)
@@ -330,7 +334,13 @@ def _grid(
         if name in limits
     ]
 
+    pattern = "  ".join([f"{{{place}:{'>' if right else '<'}{room}}}" for place, room, _, right in columns])
+    whole = sum(room + 2 for _, room, _, _ in columns) - 2
+
     def row(line: Sequence[str]) -> str:
+        text = pattern.format(*line)
+        if len(text) == whole and _narrow(text):  # nearly all: every cell fits
+            return text.rstrip()
         parts: list[str] = []
         for place, room, may_be_cut, right in columns:
             cell = line[place]

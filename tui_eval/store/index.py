@@ -697,7 +697,7 @@ def _values(
         if beside is not None:
             beside(case, attempts, own)
         cached += own.cached
-        judges.add(own)
+        judges.add_judges(own)
         if own.saved is not None:
             saved = figures.total_amount([saved, own.saved], "cost saved")
         if own.outcome is None:

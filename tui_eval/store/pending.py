@@ -236,13 +236,17 @@ def write_live(connection: sqlite3.Connection, rows: list[tuple[Any, ...]]) -> N
     connection.executemany(_LIVE, storable_rows(rows))
 
 
+_is_text = str.__instancecheck__
+"""`isinstance(…, str)`, without a line of Python for each of the many values."""
+
+
 def storable_rows(rows: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
     """SQLite refuses lone surrogates; look for them only where encoding fails."""
     try:
         for row in rows:
-            for value in row:
-                if type(value) is str and not value.isascii():
-                    value.encode()
+            text = "".join(filter(_is_text, row))
+            if not text.isascii():
+                text.encode()
     except UnicodeEncodeError:
         return [
             tuple(storable_text(value) if isinstance(value, str) else value for value in row) for row in rows

@@ -216,7 +216,8 @@ def summarise(case: StoredCase, attempts: Iterable[AttemptRow]) -> CaseSummary:
             judge_tokens += [] if row.judge_tokens is None else [row.judge_tokens]
             judge_costs += [] if row.judge_cost is None else [row.judge_cost]
         judge_cached += row.judge_cached
-        judge_saved += [] if row.judge_saved is None else [row.judge_saved]
+        if row.judge_saved is not None:
+            judge_saved.append(row.judge_saved)
         cached += row.cached > 0
     ended = len(outcomes)
     why = why_not(bad) if bad else _NOTHING
@@ -289,9 +290,16 @@ class RunSums(msgspec.Struct):
         self.attempts += item.attempts
         self.attempts_passed += item.passed
         self.cached += item.cached
-        self.saved = _plus(self.saved, item.saved)
         self.tokens = _plus(self.tokens, item.tokens)
         self.cost = _plus(self.cost, item.cost)
+        if item.saved is not None:
+            self.saved = _plus(self.saved, item.saved)
+        self.add_judges(item)
+
+    def add_judges(self, item: CaseSummary) -> None:
+        """Of one case more what judges took alone."""
+        if item.judge_tokens is None and item.judge_cost is None and not item.judge_cached:
+            return
         self.judge_tokens = _plus(self.judge_tokens, item.judge_tokens)
         self.judge_cost = _plus(self.judge_cost, item.judge_cost)
         self.judge_cached += item.judge_cached

@@ -123,6 +123,15 @@ class Collector:
         match event:
             case events.TextDelta():
                 self._text("assistant", event.text, event.agent)
+            case events.Finished():  # what every attempt has comes before what few have
+                self._finish(event.reply)
+            case events.Exchanged():
+                event.exchange.turn = event.exchange.turn or self.turn
+                self.exchanges.append(event.exchange)
+            case events.UsageReport():
+                self._usage[self.turn] = (event.usage, event.cost)
+                self._whole = None
+                self._progress()
             case events.ReasoningDelta():
                 self._text("reasoning", event.text, event.agent)
             case events.ToolCallStarted():
@@ -145,15 +154,6 @@ class Collector:
                 self._retry(event)
             case events.Held():
                 self._hold(event.seconds)
-            case events.UsageReport():
-                self._usage[self.turn] = (event.usage, event.cost)
-                self._whole = None
-                self._progress()
-            case events.Exchanged():
-                event.exchange.turn = event.exchange.turn or self.turn
-                self.exchanges.append(event.exchange)
-            case events.Finished():
-                self._finish(event.reply)
 
     def printed(self, text: str) -> None:
         """What people's code printed: shown while it runs, kept for the Raw tab."""
