@@ -290,16 +290,13 @@ class RunSums(msgspec.Struct):
         self.attempts += item.attempts
         self.attempts_passed += item.passed
         self.cached += item.cached
+        self.saved = _plus(self.saved, item.saved)
         self.tokens = _plus(self.tokens, item.tokens)
         self.cost = _plus(self.cost, item.cost)
-        if item.saved is not None:
-            self.saved = _plus(self.saved, item.saved)
         self.add_judges(item)
 
     def add_judges(self, item: CaseSummary) -> None:
-        """Of one case more what judges took alone."""
-        if item.judge_tokens is None and item.judge_cost is None and not item.judge_cached:
-            return
+        """Of one case more only what judges took."""
         self.judge_tokens = _plus(self.judge_tokens, item.judge_tokens)
         self.judge_cost = _plus(self.judge_cost, item.judge_cost)
         self.judge_cached += item.judge_cached
