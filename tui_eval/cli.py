@@ -360,7 +360,9 @@ def help_command(topic: str | None) -> int:
 @click.argument("shell", required=False, type=click.Choice(completion.SHELLS))
 def completion_command(shell: str | None) -> int:
     """Print what teaches your shell to complete commands, options, runs and agents."""
-    click.echo(completion.script(shell, cli))
+    from tui_eval.commands.output import say
+
+    say(completion.script(shell, cli))
     return 0
 
 

@@ -460,6 +460,18 @@ def test_progress_is_one_line_that_is_written_over_on_a_terminal(
     ]
 
 
+def test_progress_that_nobody_sees_ends_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    times = iter(range(0, 10_000, 6))
+    monkeypatch.setattr(check, "time", SimpleNamespace(monotonic=lambda: float(next(times))))
+    with open("/dev/full", "w") as full:
+        monkeypatch.setattr(sys, "stderr", full)
+        counting = check.Counting("expected SQL")
+        counting.at(1, 2)
+        counting.at(2, 2)
+        assert Path(f"/proc/self/fd/{full.fileno()}").resolve() == Path("/dev/null")
+    monkeypatch.undo()
+
+
 def test_check_says_how_far_it_has_come(cli: Cli, shop: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     times = iter(range(0, 10_000, 6))
     monkeypatch.setattr(check, "time", SimpleNamespace(monotonic=lambda: float(next(times))))

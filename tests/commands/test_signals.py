@@ -268,6 +268,26 @@ def test_a_terminal_that_goes_away_stops_the_run_and_the_files_are_written(cli: 
 
 
 @pytest.mark.parametrize("display", ["plain", "json"])
+def test_a_run_that_outlives_its_terminal_ends_as_its_cases_did(
+    cli: Cli, project: Path, display: str
+) -> None:
+    ours, theirs = os.openpty()
+    (project / "suite.yaml").write_text(SUITE)
+    (project / "agent.script.yaml").write_text("speed: 0\ndefault: done\n")
+    os.close(ours)
+    try:
+        done = subprocess.run(
+            [sys.executable, "-m", "tui_eval", "run", ".", "--display", display, "-o", "results.json"],
+            cwd=project, stdin=theirs, stdout=theirs, stderr=theirs, timeout=60,
+        )  # fmt: skip
+    finally:
+        os.close(theirs)
+    assert done.returncode == 0, "all passed, and is kept"
+    assert json.loads((project / "results.json").read_text())["summary"]["passed"] == 2
+    assert cli("runs", "--json").json[0]["state"] == "finished"
+
+
+@pytest.mark.parametrize("display", ["plain", "json"])
 def test_where_stdout_goes_is_full_and_all_is_run_and_written(cli: Cli, project: Path, display: str) -> None:
     (project / "suite.yaml").write_text(SUITE)
     (project / "agent.script.yaml").write_text("speed: 0\ndefault: done\n")

@@ -15,7 +15,7 @@ from tui_eval import vacuity
 from tui_eval.commands.expected_sql import ExpectedSql
 from tui_eval.commands.listing import load_paths
 from tui_eval.commands.odd_values import odd_values
-from tui_eval.commands.output import EXIT_NOTHING, EXIT_OK, EXIT_USAGE, CommandError, counted, say
+from tui_eval.commands.output import EXIT_NOTHING, EXIT_OK, EXIT_USAGE, CommandError, counted, put, say
 from tui_eval.commands.readiness import not_ready
 from tui_eval.commands.unjudgeable import unjudgeable
 from tui_eval.config.project import AgentSpec, ConfigError, load, masker
@@ -111,14 +111,12 @@ class Counting:
             return
         self._told, self._shown = now, True
         line = f"{self._what}: {done:,} of {total:,}"
-        sys.stderr.write(f"\r{line}" if self._tty else f"{line}\n")
-        sys.stderr.flush()
+        put(f"\r{line}" if self._tty else f"{line}\n", sys.stderr)
 
     def end(self) -> None:
         """It is done: a line that was written over goes."""
         if self._shown and self._tty:
-            sys.stderr.write("\r\x1b[K")
-            sys.stderr.flush()
+            put("\r\x1b[K", sys.stderr)
 
 
 def _print(problems: Sequence[Problem]) -> tuple[int, int, int]:

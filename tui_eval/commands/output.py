@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import json
 import os
 import re
 import shutil
+import stat
 import sys
 from collections.abc import Iterable
 from itertools import islice
@@ -53,17 +55,32 @@ def say(text: str, to: TextIO | None = None, end: str = "\n") -> None:
         text = plain_letters(text)  # what people wrote themselves stays as it is
     if _coloured(stream):
         text = _TOKENS.sub(lambda found: f"\x1b[{_COLOURS[found[0][0]]}m{found[0]}\x1b[0m", text)
+    put(text + end, stream)
+
+
+def put(text: str, stream: TextIO) -> None:
+    """Write it as it is, control characters too; `say` says what happens where that cannot be done."""
     try:
-        stream.write(text + end)
+        stream.write(text)
         stream.flush()
     except BrokenPipeError:
         _silence(stream)  # the pipe's reader (head, less) has enough
     except OSError as error:
+        gone = _terminal_is_gone(stream, error)
         _silence(stream)
-        if stream is sys.stdout:
+        if stream is sys.stdout and not gone:
             reason = error.strerror or str(error)
             _refused.add(reason)
             warn(f"stdout cannot be written: {reason}; it lacks what follows")
+
+
+def _terminal_is_gone(stream: TextIO, error: OSError) -> bool:
+    """Whether it went to a terminal that was closed, or whose line dropped: nobody looks there, as where a pipe's reader
+    has gone. Such a terminal is one no more for `isatty`, and a device still; a disk that fails gives EIO of a file."""
+    try:
+        return error.errno == errno.EIO and stat.S_ISCHR(os.fstat(stream.fileno()).st_mode)
+    except (OSError, ValueError):  # closed, or no file
+        return False
 
 
 _COERCED = ("C.UTF-8", "C.utf8", "UTF-8")
