@@ -69,7 +69,7 @@ class ActiveRun:
         )
         environment.say = self._say
         arrange(jobs, request.delay, request.concurrency)
-        place = place_of(request, environment, writer, limits.concurrency, self._say)
+        place = place_of(request, jobs, environment, writer, limits.concurrency, self._say)
         self.runner = Runner(jobs, environment, limits, writer, on_start, on_done, place)
         self.tickets: list[Ticket] = []
         self.on_word: Callable[[str], None] | None = None

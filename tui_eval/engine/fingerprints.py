@@ -18,12 +18,14 @@ import msgspec
 from tui_eval.config.config_values import variables_in
 from tui_eval.config.project import AgentSpec, Config, ConfigError, database, database_spec, fill
 from tui_eval.engine.agent_files import IN_FOLDERS, Imports, folder_files, named_files
+from tui_eval.engine.grader_choice import graders_named
 from tui_eval.engine.plan import Job, agent_of, databases_of, named_agent, tool_databases
 from tui_eval.formats import format_of
 from tui_eval.guard.paths import inside, read_plain
 from tui_eval.guard.secrets import credential_parts, secret_name, secret_values
 from tui_eval.guard.trust import NeedsTrust, Trust, from_root
 from tui_eval.model import Case
+from tui_eval.nunjucks.suite_environment import variables_named
 from tui_eval.store.encoding import encode_json
 from tui_eval.suites.identity import canonical
 
@@ -392,6 +394,54 @@ def sent_variables(case: Case) -> set[str]:
         found |= named
         texts += [text for text in _texts([case.vars[name] for name in named]) if "{{" in text]
     return found
+
+
+_MAY_NAME = re.compile(rb"\Ax|env|\$\{|file:|\{%")
+"""What the bytes of a case hold that names a variable; of packed ones nobody can tell."""
+_OF_NODE = "process.env"
+
+
+def named_variables(jobs: Iterable[Job], root: Path) -> set[str]:
+    """The variables of the person's environment that suites name: `env.NAME` in templates, also in those that are taken in
+    or stand in a file that a case names, and in JavaScript; `${NAME}` in the entries of agents and graders. Not those that a suite has itself."""
+    found: set[str] = set()
+    files: dict[Path, set[str]] = {}
+    seen: set[tuple[int, ...]] = set()
+    for job in jobs:
+        own = job.settings.get("env") or {}
+        shared = id(job.spec), id(job.settings)
+        if shared not in seen:
+            seen.add(shared)
+            entry = encode_json(job.spec).decode() if job.spec is not None else ""
+            found |= {*_variables([job.settings, job.spec]), *variables_in(entry)} - own.keys()
+        if (id(job.held), id(job.settings)) in seen:
+            continue
+        seen.add((id(job.held), id(job.settings)))
+        if not _MAY_NAME.search(job.held if isinstance(job.held, bytes) else encode_json(job.held)):
+            continue
+        case = job.case
+        named = {*_variables(case), *variables_in(encode_json(list(graders_named(case))).decode())}
+        for path in question_files(case, job.base, root) | verdict_files(case, job.base, root):
+            if path not in files:
+                files[path] = set(_variables(_text_of(path, root)))
+            named |= files[path]
+        found |= named - own.keys()
+    return found
+
+
+def _variables(value: Any) -> Iterator[str]:
+    """Those that templates and JavaScript in a value name."""
+    for text in _texts(msgspec.json.decode(encode_json(value))):
+        if "env" in text and any(part in text for part in ("{{", "{%", _OF_NODE)):
+            yield from variables_named(text)
+
+
+def _text_of(path: Path, root: Path) -> str:
+    """A file of the project; empty where it cannot be read."""
+    with contextlib.suppress(OSError, ValueError):
+        if inside(root, path):
+            return read_plain(path.resolve(), _SIZE_LIMIT).decode("utf-8", "replace")
+    return ""
 
 
 def _texts(value: Any) -> Iterator[str]:

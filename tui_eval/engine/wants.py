@@ -63,7 +63,6 @@ _MOST_SEEN = 10_000
 _LARGEST = 1_000_000
 """Bytes of a text file whose templates and code are looked at."""
 _CODE = re.compile(r"(?P<path>.*?\.(?P<kind>py|rb|[cm]?[jt]s))(?::(?P<function>[\w.$]+))?", re.DOTALL)
-_ENV = re.compile(r"""\benv\s{0,20}(?:\.\s{0,20}([A-Za-z_]\w*)|\[\s{0,20}["']([^"'\]]{1,200})["'])""")
 _BUILT = re.compile(
     r"\benv\s{0,20}\[\s{0,20}[^\s\"']|\{%-?\s{0,20}(?:include|import|from|extends)\s{1,20}[^\s\"']"
 )
@@ -523,15 +522,14 @@ class _Wants:
                 self.add(inline_in_node(text, base, self.root))
 
     def _template(self, text: str, base: Path) -> None:
-        from tui_eval.nunjucks.suite_environment import SuiteEnvironment
+        from tui_eval.nunjucks.suite_environment import SuiteEnvironment, variables_named
         from tui_eval.nunjucks.templates import INCLUDED
 
         if (text, base, self._own_env) in self._templates:
             return
         if len(self._templates) < _MOST_SEEN:
             self._templates.add((text, base, self._own_env))
-        for match in _ENV.finditer(text):
-            name = match[1] or match[2]
+        for name in variables_named(text):
             if name not in self._own_env:
                 self._in_turn(lambda trust, name=name: SuiteEnvironment({}, trust).get(name))
         for match in INCLUDED.finditer(text):

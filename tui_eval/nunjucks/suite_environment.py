@@ -41,6 +41,14 @@ def parse(text: str) -> dict[str, str]:
     return result
 
 
+_NAMED = re.compile(r"""\benv\s{0,20}(?:\.\s{0,20}([A-Za-z_]\w*)|\[\s{0,20}["']([^"'\]]{1,200})["'])""")
+
+
+def variables_named(text: str) -> list[str]:
+    """The variables that a template names: `env.NAME`, `env["NAME"]`."""
+    return [found[1] or found[2] for found in _NAMED.finditer(text)]
+
+
 class SuiteEnvironment(Mapping[str, str]):
     """What `{{ env.NAME }}` finds while a suite is run.
 

@@ -22,6 +22,7 @@ from tests.support.waiting import until
 from tui_eval import __version__
 from tui_eval.config.config_schema import Wrong, where
 from tui_eval.config.project import AgentSpec, Config, ConfigError
+from tui_eval.engine import plan
 from tui_eval.engine.places import ray_driver, ray_place, ray_worker
 from tui_eval.engine.places import ray_messages as messages
 from tui_eval.engine.places.ray_driver import NoCluster
@@ -189,6 +190,41 @@ def test_what_a_configuration_names_goes_and_only_what_is_the_machines_stays(tmp
         **dict.fromkeys(("USER", "RAY_CLUSTER", "LD_LIBRARY_PATH"), "named"),
         "PYTHONPATH": str(root / "src"),
     }
+
+
+@pytest.mark.parametrize("held_as_they_are", [plan.HELD_AS_THEY_ARE, 0])
+def test_what_suites_name_goes_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, held_as_they_are: int
+) -> None:
+    """Whether cases are held packed or not; else a template says one thing here and another there, and both pass."""
+    monkeypatch.setattr(plan, "HELD_AS_THEY_ARE", held_as_they_are)
+    monkeypatch.chdir(tmp_path)
+    told = ("TZ", "DISPLAY", "TERM", "LC_ALL", "USER", "LANG", "LOGNAME", "HOST", "SHELL", "XDG_DATA_HOME")
+    for name in told:
+        monkeypatch.setenv(name, f"the engine's {name}")
+    (tmp_path / "prompt.txt").write_text("{{env.TZ}} {% include 'part.txt' %} {{env.SHELL}}")
+    (tmp_path / "part.txt").write_text('{{ env["DISPLAY"] }}')
+    (tmp_path / "of-a-variable.txt").write_text("{{ env.TERM }}")
+    (tmp_path / "rows.csv").write_text('question\n"{{ env.LOGNAME }}"\n')
+    (tmp_path / "more.yaml").write_text(
+        "- {vars: {question: file://of-a-variable.txt, plain: env.XDG_DATA_HOME}}\n"
+    )
+    (tmp_path / "promptfooconfig.yaml").write_text(
+        """
+prompts: [file://prompt.txt]
+env: {SHELL: its own}
+providers: [{id: openai:chat:m, config: {apiBaseUrl: 'http://127.0.0.1:1/${USER}'}}]
+defaultTest: {assert: [{type: javascript, value: process.env.LC_ALL}, {type: llm-rubric, value: x, provider: 'openai:${LANG}'}]}
+tests: [file://rows.csv, file://more.yaml]
+"""
+    )
+    monkeypatch.setattr(ray_place, "check_ray", lambda address: None)  # which need not be installed
+    run = prepare(RunRequest(paths=["."], trust=True, on="10.0.0.4:6379"))
+    place = run.runner.place
+    assert isinstance(place, RayPlace) and run.writer is not None
+    sent = place._start().environ
+    run.writer.close()
+    assert {name for name in told if name in sent} == {*told} - {"SHELL", "HOST", "XDG_DATA_HOME"}
 
 
 async def test_a_worker_finds_the_projects_folders_of_pythonpath_in_its_own(

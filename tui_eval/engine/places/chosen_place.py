@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from tui_eval.config.config_schema import Wrong, where
@@ -11,6 +11,7 @@ from tui_eval.guard.trust import NeedsTrust, Trust
 
 if TYPE_CHECKING:
     from tui_eval.engine.places.attempt_place import AttemptPlace
+    from tui_eval.engine.plan import Job
     from tui_eval.engine.request import RunRequest
     from tui_eval.engine.run_context import RunContext
     from tui_eval.store.writer import RunWriter
@@ -52,6 +53,7 @@ def check_place(request: RunRequest, config: Config, trust: Trust, *, typed: boo
 
 def place_of(
     request: RunRequest,
+    jobs: Sequence[Job],
     environment: RunContext,
     writer: RunWriter | None,
     concurrency: int,
@@ -65,7 +67,13 @@ def place_of(
 
     shared = environment.config.run.files == "shared"
     address = "" if on == "ray" else on
-    return RayPlace(address, concurrency, environment, writer, shared=shared, say=say)
+
+    def named() -> set[str]:
+        from tui_eval.engine.fingerprints import named_variables
+
+        return named_variables(jobs, environment.config.root)
+
+    return RayPlace(address, concurrency, environment, writer, shared=shared, named=named, say=say)
 
 
 def place_name(request: RunRequest, config: Config) -> str:

@@ -14,7 +14,7 @@ import sys
 import tempfile
 import zipfile
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -106,7 +106,8 @@ class _RayWorker:
 
 class RayPlace:
     """The workers of a cluster: `address` empty is one on this machine, which ends with the run. `most` attempts run at
-    once. `shared`: the project is the same folder on all machines."""
+    once. `shared`: the project is the same folder on all machines. `named` gives the variables that suites name; it is
+    called in a thread."""
 
     def __init__(
         self,
@@ -116,6 +117,7 @@ class RayPlace:
         writer: RunWriter,
         *,
         shared: bool,
+        named: Callable[[], Iterable[str]] = tuple,
         say: Callable[[str], None] | None = None,
     ) -> None:
         self._address = address
@@ -123,6 +125,7 @@ class RayPlace:
         self._environment = environment
         self._writer = writer
         self._shared = shared or not address
+        self._named = named
         self._say = say
         self._here: AttemptPlace = Here(environment, writer)
         self._workers: dict[int, _RayWorker] = {}
@@ -182,7 +185,7 @@ class RayPlace:
                 raise PlaceLost(f"ray: the project's files cannot be sent: {error}") from None
             package = str(sent.file)
             self._tell(sent.words)
-        start = pickle.dumps(self._start(), protocol=5)
+        start = pickle.dumps(await asyncio.to_thread(self._start), protocol=5)
         from tui_eval.engine.places.ray_worker import of_the_machine
 
         errors = self._folder.enter_context((folder / "ray.log").open("w+b"))
@@ -220,7 +223,7 @@ class RayPlace:
         from tui_eval.engine.places.ray_worker import WorkerStart, sent_environment
 
         context = self._environment
-        environ = sent_environment(os.environ, context.config)
+        environ = sent_environment(os.environ, context.config, self._named())
         config: Config = msgspec.structs.replace(context.config, problems=[])
         # Of a folder that machines share each has the run's own, too, where that is kept in it; of a copy none.
         folder = self._writer.folder

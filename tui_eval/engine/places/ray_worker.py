@@ -82,11 +82,14 @@ def of_the_machine(name: str) -> bool:
     return name in _OF_THE_MACHINE or name.startswith(_RAYS)
 
 
-def sent_environment(environ: Mapping[str, str], config: Config) -> dict[str, str]:
+def sent_environment(
+    environ: Mapping[str, str], config: Config, by_suites: Iterable[str] = ()
+) -> dict[str, str]:
     """The variables that workers get: those that are not the machine's, and what the configuration names, in `${…}` or as
-    an agent's `variables`, whatever it is. Of PYTHONPATH at least the folders of the project."""
+    an agent's `variables`, and suites do, whatever it is. Of PYTHONPATH at least the folders of the project."""
     specs = (*config.agents.values(), *filter(None, [config.judge]))
     named = {
+        *by_suites,
         *variables_in(encode_json(config).decode()),
         *(name for spec in specs for name in spec.variables),
     }
