@@ -490,6 +490,7 @@ WORDS: dict[str, Callable[[Sequence[Evidence]], str]] = {
     "no-agent": _says(""),
     "time-limit": _late,
     "late-retry": lambda found: f"{_over_time(found)}, asked again: {line(found[0].text)}",
+    "late-lookup": lambda found: f"{_over_time(found)}: host name {line(found[0].text)} not resolved",
     "refused": lambda found: f"refused {found[0].path}".rstrip(),
     "unreachable": _at("no connection to"),
     "broke-off": _says("broke off"),

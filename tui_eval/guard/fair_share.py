@@ -36,6 +36,9 @@ SMALLEST, LARGEST = 1 << 10, 1 << 18
 class Clock(Protocol):
     """The time limits of what runs in a context."""
 
+    looked_up: str
+    """The host name that was being looked up when a limit ended what waited for it; empty: none was."""
+
     def stop(self) -> None:
         """What follows is not spent; as often as it is stopped it has to go on again."""
         ...
@@ -57,6 +60,17 @@ def seconds_left() -> float | None:
     """Seconds until the limit of the attempt that runs in this context; None: it has none."""
     running = clock.get()
     return None if running is None else running.left()
+
+
+@contextmanager
+def looking_up(host: Any) -> Iterator[None]:
+    """A host name is looked up inside: where a limit ends that, the attempt's clock knows what took the time."""
+    try:
+        yield
+    except asyncio.CancelledError:
+        if (running := clock.get()) is not None:
+            running.looked_up = host.decode("ascii", "replace") if isinstance(host, bytes) else str(host)
+        raise
 
 
 class Waiting:
@@ -230,7 +244,8 @@ class Lookups:
         """As `socket.getaddrinfo`."""
         with suppress(OSError, UnicodeError):  # an address is no name
             return socket.getaddrinfo(host, port, family, type, proto, flags | socket.AI_NUMERICHOST)
-        return await self._once(socket.getaddrinfo, host, port, family, type, proto, flags)
+        with looking_up(host):
+            return await self._once(socket.getaddrinfo, host, port, family, type, proto, flags)
 
     async def getnameinfo(self, sockaddr: Any, flags: int = 0) -> tuple[str, str]:
         """As `socket.getnameinfo`."""

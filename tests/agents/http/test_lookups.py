@@ -7,13 +7,20 @@ import socket
 import threading
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tui_eval import causes
 from tui_eval.agents.http.http_connections import Connections, resolver
+from tui_eval.engine.attempt import time_limits
+from tui_eval.engine.prepare import prepare
+from tui_eval.engine.request import RunRequest
 from tui_eval.engine.service.process import run_engine
 from tui_eval.guard import fair_share
+from tui_eval.model import Attempt
+from tui_eval.store.reader import RunReader
 
 DEAD = [f"dead{number}.example.test" for number in range(40)]
 
@@ -27,9 +34,10 @@ class Silent:
         self._really = socket.getaddrinfo
 
     def __call__(self, host: Any, port: Any, family: int, kind: int, proto: int, flags: int) -> Any:
-        if flags & socket.AI_NUMERICHOST or host not in DEAD:
+        name = host.decode() if isinstance(host, bytes) else host  # httpx gives bytes
+        if flags & socket.AI_NUMERICHOST or name not in DEAD:
             return self._really(host, port, family, kind, proto, flags)
-        self.asked.append(host)
+        self.asked.append(name)
         self.over.wait(60)
         raise socket.gaierror(socket.EAI_AGAIN, "Temporary failure in name resolution")
 
@@ -112,6 +120,55 @@ def test_a_name_is_looked_up_once_at_a_time_and_its_failure_is_all_askers(silent
     gone, *failed = run_engine(both())
     assert isinstance(gone, asyncio.CancelledError) and silent.asked == DEAD[:1]
     assert [type(one) for one in failed] == [socket.gaierror] * 2
+
+
+LATE_CASES = """\
+test_cases:
+  - {name: one, input: hello, expected: {should_contain: [x]}}
+  - {name: two, input: hello, expected: {should_contain: [x]}}
+"""
+LATE_PROVIDERS = """\
+prompts: ['{{q}}']
+providers:
+  - {id: 'ws://dead2.example.test/', config: {messageTemplate: '{}', timeoutMs: 300}}
+  - echo
+tests: [{vars: {q: hi}, assert: [{type: webhook, value: 'http://dead3.example.test/'}]}]
+"""
+UNRESOLVED = "the host name dead1.example.test was not resolved"
+
+
+@pytest.mark.usefixtures("silent")
+def test_a_time_limit_that_a_name_used_up_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It read as the agent's silence (`no answer in 9 s`), for who asked first and who waited with them."""
+    monkeypatch.setattr(time_limits, "AT_LEAST", 0.3)
+    (tmp_path / "tui_eval.yaml").write_text(
+        "agents: {bot: {type: http, url: 'http://dead1.example.test/', retries: 0}}\n"
+    )
+    (tmp_path / "suite.yaml").write_text(LATE_CASES)
+    (tmp_path / "promptfooconfig.yaml").write_text(LATE_PROVIDERS)
+
+    def attempts(file: str, *agents: str) -> list[Attempt]:
+        async def go() -> Path:
+            request = RunRequest(
+                paths=[str(tmp_path / file)], agents=list(agents), timeout=0.5, concurrency=2, trust=True
+            )
+            active = await asyncio.to_thread(prepare, request)
+            await active.execute()
+            assert active.writer is not None
+            return active.writer.folder
+
+        reader = RunReader(run_engine(go()))
+        return [attempt for row in reader.attempts() if (attempt := reader.attempt(row.id)) is not None]
+
+    for attempt in attempts("suite.yaml", "bot"):
+        assert attempt.message == f"timed out after 0.5 s: {UNRESOLVED}"
+        assert causes.cause_of(attempt) == "no answer in 0.5 s: host name dead1.example.test not resolved"
+    by_socket, judged = sorted(attempts("promptfooconfig.yaml"), key=lambda one: one.agent, reverse=True)
+    assert by_socket.message.endswith(
+        "did not answer within 0.3 s: " + UNRESOLVED.replace("the", "its", 1).replace("dead1", "dead2")
+    )
+    assert causes.cause_of(by_socket).endswith(": host name dead2.example.test not resolved")
+    assert f"s: {UNRESOLVED.replace('dead1', 'dead3')} (the attempt's time" in judged.verdicts[0].reason
 
 
 def test_an_address_is_looked_up_by_nobody(silent: Silent, monkeypatch: pytest.MonkeyPatch) -> None:

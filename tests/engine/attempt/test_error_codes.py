@@ -126,6 +126,10 @@ SAMPLES = {
         Evidence("agent", "unreachable", text="name not known", path="bot.example"),
         "no connection to bot.example: name not known",
     ),
+    "late-lookup": (
+        Evidence("agent", "late-lookup", text="bot.example", expected=9.0),
+        "no answer in 9 s: host name bot.example not resolved",
+    ),
     "broke-off": (Evidence("agent", "broke-off", text="its end is missing"), "broke off: its end is missing"),
     "redirected": (Evidence("agent", "redirected", text="http://x/"), "redirects to: http://x/"),
     "not-sent": (Evidence("agent", "not-sent", text="no such scheme"), "cannot be sent: no such scheme"),

@@ -19,7 +19,7 @@ from tui_eval import __version__
 from tui_eval.agents.base import AgentError, Pace
 from tui_eval.agents.loose_json import one_line
 from tui_eval.config.config_values import is_loopback
-from tui_eval.guard.fair_share import Lookups, seconds_left
+from tui_eval.guard.fair_share import Lookups, looking_up, seconds_left
 
 # -- aiohttp, imported without the machine's certificate authorities, whose reading takes 40 ms of every start.
 #
@@ -309,7 +309,7 @@ class Connections:
             )
             proxy = URL(self._proxy) if self._proxy else None
             made = self.sessions[secure] = aiohttp.ClientSession(
-                connector=_Connector(limit=0, keepalive_timeout=60, ssl=context, resolver=resolver()),
+                connector=Connector(limit=0, keepalive_timeout=60, ssl=context),
                 cookie_jar=aiohttp.DummyCookieJar(),
                 auto_decompress=False,
                 proxy=proxy.with_user(None) if proxy else None,
@@ -355,12 +355,17 @@ def resolver() -> aiohttp.ThreadedResolver:
     return aiohttp.ThreadedResolver(Lookups())  # type: ignore[arg-type]  # it asks nothing else of its loop
 
 
-class _Connector(aiohttp.TCPConnector):
-    """Reads from each connection a little at a time, and bounds what comes before an answer."""
+class Connector(aiohttp.TCPConnector):
+    """Reads from each connection a little at a time, and bounds what comes before an answer. Several that ask for one
+    host name wait for one look-up, which goes on without them: each of them says here that it waited."""
 
     def __init__(self, **options: Any) -> None:
-        super().__init__(**options)
+        super().__init__(**options, resolver=resolver())
         self._factory = partial(_Arriving, loop=self._loop)
+
+    async def _resolve_host(self, host: str, port: int, *more: Any, **options: Any) -> Any:
+        with looking_up(host):
+            return await super()._resolve_host(host, port, *more, **options)
 
 
 class _Arriving(ResponseHandler):

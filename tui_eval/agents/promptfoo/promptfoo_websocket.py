@@ -12,13 +12,14 @@ import aiohttp
 
 from tui_eval.agents.base import Agent, AgentError, Capabilities, Request, Services, Session, SessionContext
 from tui_eval.agents.entry_options import Options
-from tui_eval.agents.http.http_connections import FAILURES, place_of, resolver, unanswered
+from tui_eval.agents.http.http_connections import FAILURES, Connector, place_of, unanswered
 from tui_eval.agents.loose_json import decode, encode, one_line, text_of
 from tui_eval.agents.programs.suite_scripts import Scripts
 from tui_eval.agents.promptfoo.promptfoo_request import filled
 from tui_eval.agents.promptfoo.provider_response import call_context, prompt_of, read_response
 from tui_eval.config.project import AgentSpec, ConfigError
 from tui_eval.events import Event, Exchanged, Finished, TextDelta
+from tui_eval.guard import fair_share
 from tui_eval.guard.secrets import in_addresses
 from tui_eval.guard.text import clip
 from tui_eval.model import Exchange, Reply
@@ -86,11 +87,15 @@ class WebSocketSession(Session):
             async with asyncio.timeout(agent.seconds):
                 found = await self._answer(url, message, request)
         except TimeoutError:
+            running = fair_share.clock.get()
+            name = running.looked_up if running is not None else ""
             problem = AgentError(
-                f"{url} did not answer within {agent.seconds:g} s",
-                code="time-limit",
+                f"{url} did not answer within {agent.seconds:g} s"
+                + (f": its host name {one_line(name, 80)} was not resolved" if name else ""),
+                code="late-lookup" if name else "time-limit",
                 limit=agent.seconds,
                 place=place_of(url),
+                said=name,
             )
         except AgentError as error:
             problem = error
@@ -131,7 +136,7 @@ class WebSocketSession(Session):
         headers = {**agent.headers, **self.context.model_headers}
         try:
             async with (
-                aiohttp.ClientSession(connector=aiohttp.TCPConnector(resolver=resolver())) as client,
+                aiohttp.ClientSession(connector=Connector()) as client,
                 client.ws_connect(
                     url, headers=headers, protocols=agent.protocols, max_msg_size=LARGEST
                 ) as socket,

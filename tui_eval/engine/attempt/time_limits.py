@@ -15,6 +15,7 @@ from contextlib import (
 )
 from typing import TypeVar
 
+from tui_eval.agents.loose_json import one_line
 from tui_eval.assertions import evidence as seen
 from tui_eval.assertions.judge_input import CannotJudge
 from tui_eval.engine.attempt.collector import Collector
@@ -50,6 +51,7 @@ class TimeLimits:
         self._not_ended = 0
         self.waited_ms = 0.0
         """Time that it waited for workers that others held."""
+        self.looked_up = ""
 
     async def attempt(self, whole: Callable[[], Awaitable[T]]) -> T:
         """What the whole attempt comes to, within its limit.
@@ -112,7 +114,7 @@ class TimeLimits:
             yield
             return
         loop = asyncio.get_running_loop()
-        began, waited = loop.time(), self.waited_ms
+        began, waited, self.looked_up = loop.time(), self.waited_ms, ""
         scope = asyncio.timeout_at(self._until(began))
         _move(whole, None)
         self._begin(scope)
@@ -124,7 +126,7 @@ class TimeLimits:
                 raise
             self._not_ended += 1
             seconds = max(loop.time() - began - (self.waited_ms - waited) / 1000, 0.0)
-            said = f"did not end within {round(seconds, 1):g} s"
+            said = f"did not end within {round(seconds, 1):g} s{self._unresolved}"
             reason = f"{what}: {said} (the attempt's time limit is {self._job.timeout:g} s)"
             raise CannotJudge(reason, "not-in-time", f"{what} {said}") from None
         finally:
@@ -238,11 +240,20 @@ class TimeLimits:
         words = f"{self._over}: the case's {whole:g} s for all its attempts are over"
         return self._late(words, "all attempts", whole)
 
+    @property
+    def _unresolved(self) -> str:
+        return f": the host name {one_line(self.looked_up, 80)} was not resolved" if self.looked_up else ""
+
     def _late(self, words: str, place: str, limit: float) -> AttemptFailed:
-        """With why it was asked again, where that is what took the time: the agent may be there, and refuse."""
+        """With what took the time, where that is known: why it was asked again (the agent may be there, and refuse), or
+        a host name that nobody resolves."""
         why = self._collector.asked_again
-        if not why or self._collector.left_off().strip():
+        if self._collector.left_off().strip() or not (why or self.looked_up):
             return AttemptFailed(words, "time-limit", place=place, limit=limit)
+        if not why:
+            failure = AttemptFailed(f"{words}{self._unresolved}", "late-lookup", place=place, limit=limit)
+            failure.evidence.text = seen.cut(self.looked_up)
+            return failure
         failure = AttemptFailed(
             f"{words} while it was asked again: {why}", "late-retry", place=place, limit=limit
         )
