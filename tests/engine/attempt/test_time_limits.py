@@ -14,6 +14,7 @@ from tui_eval.assertions.judge_input import CannotJudge
 from tui_eval.engine.attempt import time_limits
 from tui_eval.engine.attempt.collector import Collector
 from tui_eval.engine.attempt.finished import AttemptFailed
+from tui_eval.engine.attempt.stepping import Decision
 from tui_eval.engine.attempt.time_limits import TimeLimits
 from tui_eval.engine.plan import Job
 from tui_eval.engine.prepare import prepare
@@ -127,7 +128,7 @@ async def silent() -> AsyncIterator[str]:
         yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/"
 
 
-async def judged(project: WriteProject, test: str) -> Attempt:
+async def judged(project: WriteProject, test: str, *, step: bool = False) -> Attempt:
     root = project(
         config="judge: {type: scripted, script: judge.script.yaml}\n",
         **{
@@ -135,10 +136,16 @@ async def judged(project: WriteProject, test: str) -> Attempt:
             "promptfooconfig.yaml": f"prompts: ['{{{{q}}}}']\nproviders: [echo]\ntests: [{test}]\n",
         },
     )
-    request = RunRequest(paths=[str(root / "promptfooconfig.yaml")], timeout=1.0, trust=True)
+    request = RunRequest(paths=[str(root / "promptfooconfig.yaml")], timeout=1.0, trust=True, step=step)
     active = await asyncio.to_thread(prepare, request)
     async with asyncio.timeout(30):
-        await active.execute()
+        running = asyncio.create_task(active.execute())
+        if step:
+            stepper = active.runner.stepper
+            assert stepper is not None
+            while not stepper.decide(1, Decision()):  # noqa: ASYNC110  # until its turn waits
+                await asyncio.sleep(0)
+        await running
     assert active.writer is not None
     reader = RunReader(active.writer.folder)
     attempt = reader.attempt(reader.attempts()[0].id)
@@ -146,15 +153,17 @@ async def judged(project: WriteProject, test: str) -> Attempt:
     return attempt
 
 
+@pytest.mark.parametrize("step", [False, True], ids=["run", "step"])
 @pytest.mark.parametrize("kind", ["python", "llm-rubric", "webhook"])
 async def test_an_assertion_that_hangs_is_its_own_error_and_hides_no_other(
-    project: WriteProject, silent: str, kind: str, monkeypatch: pytest.MonkeyPatch
+    project: WriteProject, silent: str, kind: str, step: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It was "no answer", with the answer there, and what the others had said of it was lost."""
+    """It was "no answer", with the answer there, and what the others had said of it was lost; stepped through, it hung
+    for good."""
     monkeypatch.setattr(time_limits, "AT_LEAST", 0.5)
     value = {"python": "'all(True for _ in iter(int, 1))'", "llm-rubric": "kind", "webhook": silent}[kind]
     asserted = f"[{FAILS}, {{type: {kind}, value: {value}}}, {{type: equals, value: hi}}]"
-    attempt = await judged(project, f"{{vars: {{q: hi}}, assert: {asserted}}}")
+    attempt = await judged(project, f"{{vars: {{q: hi}}, assert: {asserted}}}", step=step)
     assert [(one.type, one.passed) for one in attempt.verdicts] == [
         ("contains", False), (kind, None), ("equals", True),
     ]  # fmt: skip

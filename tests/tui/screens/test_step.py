@@ -211,6 +211,32 @@ async def test_it_says_what_is_expected_and_which_keys_do_something(tmp_path: Pa
         assert "ended: cancelled" in text and "you said two" in text and "begin" in text
 
 
+async def test_an_assertion_that_hangs_can_be_cancelled(tmp_path: Path) -> None:
+    hangs = "{type: python, value: 'file://hangs.py'}"
+    (tmp_path / "hangs.py").write_text(
+        "from pathlib import Path\n\ndef get_assert(output, context):\n"
+        "    Path(__file__).with_name('begun').touch()\n    while True:\n        pass\n"
+    )
+    (tmp_path / "promptfooconfig.yaml").write_text(
+        f"prompts: ['{{{{q}}}}']\nproviders: [echo]\n"
+        f"tests: [{{description: hung, vars: {{q: hi}}, assert: [{{type: equals, value: hi}}, {hangs}]}}]\n"
+    )
+    async with app_on(tmp_path) as (app, pilot):
+        await until(lambda: isinstance(app.screen, AskScreen), pilot)  # to trust the suite's code
+        await pilot.press("y")
+        (case,) = (one for one in app.state.by_id if one.startswith("promptfooconfig.yaml"))
+        app.places.suites.go_to(CasePointer(case))
+        await pilot.press("b")
+        await waiting(app, pilot, 1)
+        await pilot.press("enter")
+        await until((tmp_path / "begun").exists, pilot)
+        assert "x cancel it" in screen_text(app).splitlines()[-1]
+        await pilot.press("x")
+        await until(lambda: app.screen.attempt is not None, pilot)
+        await pilot.pause()
+        assert "ended: cancelled" in screen_text(app)
+
+
 async def test_a_long_conversation_stays_at_its_end(tmp_path: Path) -> None:
     lines = "".join(f"    line {number}\n" for number in range(60))
     async with app_on(tmp_path, size=(60, 16)) as (app, pilot):

@@ -423,7 +423,7 @@ class Running:
                 await self._send(session, request)
             if not request.continue_conversation:
                 session.restart()
-            await self._not_counted(self.by_hand.told(request.turn, self.job, self.environment))
+            await self._told(request.turn)
 
     async def _ask_once(self, agent: Agent, session: Session, conversation: Conversation) -> None:
         """All turns in one call, as the agent wants them. A person who steps decides on each before it: given one
@@ -448,7 +448,11 @@ class Running:
         whole, self.asked = as_one(said), True
         async with self.limits.turn(whole.turn, conversation.limits.get(whole.turn)):
             await self._send(session, whole)
-        await self._not_counted(self.by_hand.told(whole.turn, self.job, self.environment))
+        await self._told(whole.turn)
+
+    async def _told(self, turn: int) -> None:
+        """Show a person who steps what the assertions say so far."""
+        await self._not_counted(self.by_hand.told(turn, self.job, self.environment, self.limits.judging))
 
     async def _not_counted(self, waiting: Awaitable[T]) -> T:
         """Wait for a person; that is not the agent's time."""

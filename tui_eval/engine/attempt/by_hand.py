@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
 from typing import Any
 
 import msgspec
@@ -20,6 +22,8 @@ from tui_eval.guard.text import clip, storable
 from tui_eval.model import Verdict
 from tui_eval.store.encoding import encode_json
 
+InTime = Callable[[str], AbstractAsyncContextManager[Any]]
+"""`TimeLimits.judging`."""
 _WORDS = {True: "passed", False: "failed", None: "later"}
 _SO_FAR = {True: "so far yes", False: "not yet", None: "at the end"}
 _LONGEST = 80
@@ -67,12 +71,14 @@ class ByHand:
         if changed.startswith(f"turn {turn} "):
             self._collector.take(Note(f"by hand: {changed}"))
 
-    async def told(self, turn: int, job: Job, environment: RunContext) -> None:
-        """Show what the assertions say after a turn."""
+    async def told(self, turn: int, job: Job, environment: RunContext, in_time: InTime) -> None:
+        """Show what the assertions say after a turn; `in_time` limits each of them."""
         if self.stepper is not None:
-            self.stepper.told(self._ref, turn, await self._verdicts_so_far(turn, job, environment))
+            self.stepper.told(self._ref, turn, await self._verdicts_so_far(turn, job, environment, in_time))
 
-    async def _verdicts_so_far(self, turn: int, job: Job, environment: RunContext) -> list[str]:
+    async def _verdicts_so_far(
+        self, turn: int, job: Job, environment: RunContext, in_time: InTime
+    ) -> list[str]:
         """What the assertions say of the turns up to here, a line each; those that need the agent or a
         judge again are left for the end, where those on the whole conversation are decided."""
         last = turn >= len(job.case.turns)
@@ -92,6 +98,7 @@ class ByHand:
                 trust=environment.trust,
                 root=environment.config.root,
                 base=job.base,
+                in_time=in_time,
             ),
         )
         judgement = await formats.judge(evidence)

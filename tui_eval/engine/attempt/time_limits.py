@@ -33,7 +33,8 @@ LEAST = 1.0
 
 class TimeLimits:
     """Those of one attempt of a job. `deadline` is the loop's time at which it must have ended together
-    with others; `endless` is an attempt that waits for a person between its turns."""
+    with others; `endless` is an attempt that waits for a person between its turns: its assertions have as long as an
+    attempt of the run has in all."""
 
     def __init__(self, job: Job, deadline: float | None, endless: bool, collector: Collector) -> None:
         self._job = job
@@ -49,6 +50,7 @@ class TimeLimits:
         self._stopped_at = 0.0
         self._ends: dict[asyncio.Timeout, float] = {}
         self._not_ended = 0
+        self._judges = False
         self.waited_ms = 0.0
         """Time that it waited for workers that others held."""
         self.looked_up = ""
@@ -110,13 +112,15 @@ class TimeLimits:
             CannotJudge: it took too long.
         """
         whole = self._whole
-        if whole is None or whole.when() is None:
+        inside = self._judges if self._endless else whole is None or whole.when() is None
+        if whole is None or inside:
             yield
             return
         loop = asyncio.get_running_loop()
         began, waited, self.looked_up = loop.time(), self.waited_ms, ""
         scope = asyncio.timeout_at(self._until(began))
         _move(whole, None)
+        self._judges = True
         self._begin(scope)
         try:
             async with scope:
@@ -130,11 +134,14 @@ class TimeLimits:
             reason = f"{what}: {said} (the attempt's time limit is {self._job.timeout:g} s)"
             raise CannotJudge(reason, "not-in-time", f"{what} {said}") from None
         finally:
-            _move(whole, self._until(loop.time()))
+            _move(whole, None if self._endless else self._until(loop.time()))
+            self._judges = False
             self._end(scope)
 
     def _until(self, now: float) -> float:
         """When what judges the answer has to end that begins now."""
+        if self._endless:
+            return now + max(LEAST, max(AT_LEAST, self._job.timeout) / 2**self._not_ended)
         end = self._own if self._deadline is None else min(self._own, self._deadline)
         return max(end, now + max(LEAST, AT_LEAST / 2**self._not_ended))
 
