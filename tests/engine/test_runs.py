@@ -267,14 +267,47 @@ async def test_going_on_says_what_changed_since_the_kept_results_and_what_is_ask
     again = await asyncio.to_thread(resume, copy)
     under_way, changes = again.said_first
     assert under_way == (
-        "at least 2 attempts were under way when the run was cut off, and what had been asked is asked again"
+        "asked again: at least 2 attempts that were under way when the run was cut off; what they cost before is not known"
     )
     assert changes == (
         "changed since the 2 kept results of this run: agent helper (its files), expected.txt, suite.yaml::two (the run "
         f"keeps it as it was); to run all of it anew: tui-eval run {from_here(root / 'suite.yaml')}"
     )
+    assert RunReader(copy).info().note == f"{under_way}; {changes}", "while it goes on, too"
     assert await again.execute() == "finished"
-    assert RunReader(copy).info().note == changes
+    assert RunReader(copy).info().note == f"{under_way}; {changes}"
+
+
+async def test_each_time_that_a_run_was_killed_is_in_its_note(project) -> None:
+    """Also where its record knows nothing of what was under way: it is written behind the run."""
+    root = project(suite=suite_of("one", "slow two"), script=SLOW)
+    active = await asyncio.to_thread(prepare, RunRequest(paths=[str(root / "suite.yaml")], concurrency=2))
+    assert active.writer is not None
+    folder = active.writer.folder
+    active.writer.close()  # before anything began
+    await active.environment.close()
+    again = await asyncio.to_thread(resume, folder)
+    assert again.said_first == [
+        "asked again: what had been asked, if anything, in the moment before the run was cut off; what that cost is not known"
+    ]
+    going = asyncio.create_task(again.execute())
+    await until(lambda: RunReader(folder).attempts()[1].state == "running")
+    killed = root / ".tui-eval" / "runs" / "20200101-000000-00000"
+    killed.mkdir()
+    with (
+        closing(sqlite3.connect(folder / "run.db")) as connection,
+        closing(sqlite3.connect(killed / "run.db")) as copy,
+    ):
+        connection.backup(copy)
+    await again.runner.interrupt()
+    await going
+    third = await asyncio.to_thread(resume, killed)
+    (words,) = third.said_first
+    assert words.startswith(
+        "asked again: at least 1 attempt that was under way when the run was cut off; what it cost"
+    )
+    assert await third.execute() == "finished"
+    assert RunReader(killed).info().note == words.replace("cut off;", "cut off, 2 times;")
 
 
 async def test_going_on_says_of_a_suite_that_has_ended_what_was_edited_in_it(project) -> None:
@@ -301,7 +334,7 @@ async def test_going_on_says_of_a_suite_that_has_ended_what_was_edited_in_it(pro
     again.writer.close()
     suite.write_text(text.replace("value: x", "value: '{{env.HOME}}'", 1))
     again = await asyncio.to_thread(resume, folder)
-    assert again.said_first == ["not looked at for changes: promptfooconfig.yaml (needs trust)"]
+    assert again.said_first[-1] == "not looked at for changes: promptfooconfig.yaml (needs trust)"
     again.writer.close()
 
 

@@ -160,8 +160,10 @@ def resume(
     check_judge(request, environment, typed=overrides.judge)
     mark_failed(jobs, environment)
     earlier = recall(environment, folder, jobs)
+    cut_off, note = _cut_off(info, open_attempts)
     environment.begin(_runs_again(info, attempts))
     changes = _changes(info, rows, attempts, jobs, loaded, config, trust)
+    info.note = "; ".join(filter(None, (note, changes)))
     info.provenance |= seen_ahead(Store(config.root), info, time.time(), goes_on=True)
     writer = RunWriter(folder, info)
     for ref, model in renamed.items():
@@ -170,19 +172,41 @@ def resume(
     active.runner.earlier = earlier
     active.runner.go_on_from(spent)
     active.tickets = active.runner.tickets(references)
-    active.note = changes
-    active.said_first += [line for line in (_cut_off(open_attempts), changes) if line]
+    active.note = info.note
+    active.said_first += [line for line in (cut_off, changes) if line]
     return active
 
 
-def _cut_off(open_attempts: Sequence[AttemptRow]) -> str:
-    """That attempts were under way when the run was killed; one that was interrupted has put them back. Those that began in
-    the moment before are not in the record yet (it is written behind the run), and are asked again as well."""
-    count = sum(row.state in ("running", "retrying") for row in open_attempts)
-    if not count:
+_CUT_OFF = "cut_off"
+"""Under which a run's provenance has, for each time that it was killed, how many attempts were then under way."""
+
+
+def _cut_off(info: RunInfo, open_attempts: Sequence[AttemptRow]) -> tuple[str, str]:
+    """Of a run that was killed what is asked again now, and what was in all the times that it went on (for its note); empty
+    of one that was interrupted: it has put that back. The record is written behind the run: what began, or ended, in the
+    moment before is not in it."""
+    kept = info.provenance.get(_CUT_OFF)
+    counts = [count for count in kept if isinstance(count, int)] if isinstance(kept, list) else []
+    now = ""
+    if info.finished_at is None and info.paused_at is None:
+        count = sum(row.state in ("running", "retrying") for row in open_attempts)
+        info.provenance[_CUT_OFF] = counts = [*counts, count]
+        now = _asked_again([count])
+    return now, _asked_again(counts)
+
+
+def _asked_again(counts: Sequence[int]) -> str:
+    if not counts:
         return ""
-    were = "1 attempt was" if count == 1 else f"{count:,} attempts were"
-    return f"at least {were} under way when the run was cut off, and what had been asked is asked again"
+    times = f", {len(counts):,} times" if len(counts) > 1 else ""
+    if not (count := sum(counts)):
+        return (
+            f"asked again: what had been asked, if anything, in the moment before the run was cut off{times}; what "
+            "that cost is not known"
+        )
+    were = "1 attempt that was" if count == 1 else f"{count:,} attempts that were"
+    they = "it" if count == 1 else "they"
+    return f"asked again: at least {were} under way when the run was cut off{times}; what {they} cost before is not known"
 
 
 def _changes(
