@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -13,15 +15,25 @@ import pytest
 from tests.commands.conftest import Cli
 from tests.servers import OpenAIServer, Planned
 from tests.servers.base import Seen
+from tui_eval.engine.active_run import ActiveRun
+from tui_eval.engine.attempt import time_limits
+from tui_eval.engine.prepare import prepare
+from tui_eval.engine.request import RunRequest
+from tui_eval.model import Attempt
+from tui_eval.store.reader import RunReader
 
 EACH = 19
 """Tokens of one answer; at a cent each."""
 
 
 class Judge(OpenAIServer):
-    """Says that all is well, and that the first is best."""
+    """Says that all is well, and that the first is best; of one number on it says nothing."""
+
+    silent_from = 1_000
 
     def default(self, seen: Seen) -> Planned:
+        if len(self.requests) >= self.silent_from:
+            return Planned(hang=True, text="well", plain=True, delay=60.0)
         said = {"pass": True, "score": 1, "reason": "well", "steps": ["look"], "best": 0, "index": 0}
         return Planned(text=json.dumps(said))
 
@@ -234,3 +246,75 @@ def test_a_judge_whose_entry_asks_for_it_is_kept(cli: Cli, suite: Path, judge: J
     (suite / "tui_eval.yaml").write_text(f"judge: {entry}\n")
     for _ in range(2):
         assert cli("run", ".", "--trust").code == 0 and len(judge.requests) == 3
+
+
+CUT_OFF = "{type: llm-rubric, value: is well}, {type: g-eval, value: is well}, {type: contains, value: one}"
+"""Three questions: g-eval asks for the steps first."""
+
+
+async def cut_off(folder: Path, judge: Judge, how: str, cache: bool | None = None) -> ActiveRun:
+    """A run whose judge is silent from the third question on, which is when it is cut off."""
+    judge.silent_from = 3
+    write(folder, judge, checks=CUT_OFF)
+    request = RunRequest(paths=[str(folder)], trust=True, select=["Row #1"], cache=cache)
+    active = await asyncio.to_thread(prepare, request)
+    running = asyncio.create_task(active.execute())
+    async with asyncio.timeout(60):
+        while len(judge.requests) < 3:  # noqa: ASYNC110  # it is a thread that answers
+            await asyncio.sleep(0.01)
+        await (active.runner.cancel() if how == "cancel" else active.runner.interrupt())
+        await running
+    judge.silent_from = 1_000
+    return active
+
+
+def recorded(active: ActiveRun) -> Attempt:
+    assert active.writer is not None
+    with closing(RunReader(active.writer.folder)) as reader:
+        attempt = reader.attempt(reader.attempts()[0].id)
+    assert attempt is not None
+    return attempt
+
+
+def notes_of(attempt: Attempt) -> list[str]:
+    return [one.text or "" for one in attempt.transcript if one.kind == "note"]
+
+
+async def test_what_judges_answered_before_they_were_cut_off_is_in_the_record(
+    suite: Path, judge: Judge
+) -> None:
+    active = await cut_off(suite, judge, "cancel")
+    attempt = recorded(active)
+    assert attempt.outcome == "cancelled" and attempt.judging is not None
+    assert (attempt.judging.calls, attempt.judging.cost) == (2, pytest.approx(0.38))
+    ((kind, passed, asked),) = ((one.type, one.passed, one.judge) for one in attempt.verdicts)
+    assert (kind, passed) == ("llm-rubric", True) and asked and '"well"' in asked["answer"]
+    assert [one for one in notes_of(attempt) if one.startswith("a judge had answered: ") and "look" in one]
+
+
+@pytest.mark.usefixtures("own_state")
+@pytest.mark.parametrize("how", ["cancel", "interrupt"])
+async def test_what_judges_answered_before_they_were_cut_off_is_not_paid_again(
+    suite: Path, judge: Judge, how: str
+) -> None:
+    await cut_off(suite, judge, how, cache=True)
+    again = RunRequest(paths=[str(suite)], trust=True, select=["Row #1"], cache=True)
+    active = await asyncio.to_thread(prepare, again)
+    await active.execute()
+    assert len(judge.requests) == 4, "the last question alone is asked again"
+
+
+async def test_what_a_judge_answered_of_an_assertion_whose_time_is_over_is_in_the_record(
+    suite: Path, judge: Judge, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(time_limits, "AT_LEAST", 0.5)
+    judge.silent_from = 3
+    write(suite, judge, checks=CUT_OFF)
+    request = RunRequest(paths=[str(suite)], trust=True, select=["Row #1"], timeout=1.0)
+    active = await asyncio.to_thread(prepare, request)
+    await active.execute()
+    attempt = recorded(active)
+    passed = [(one.type, one.passed) for one in attempt.verdicts]
+    assert passed == [("llm-rubric", True), ("g-eval", None), ("contains", True)]
+    assert attempt.judging is not None and attempt.judging.cost == pytest.approx(0.38)
+    assert [one for one in notes_of(attempt) if one.startswith("a judge had answered: ") and "look" in one]

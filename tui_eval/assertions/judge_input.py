@@ -157,7 +157,8 @@ class JudgeInput(msgspec.Struct):
     exported over OpenTelemetry (None: the suite asks for no tracing). `test` is the whole test as promptfoo's
     scripts get it (None: made from the case, without its assertions). `unknown` are figures that were reported
     and are none, by what they are called (`input tokens`), each with the line that says so: no limit on them is kept.
-    `output` is the last reply as the transforms of its provider and test have it (unset: not known yet).
+    `output` is the last reply as the transforms of its provider and test have it (unset: not known yet). `begun` is the
+    judgement that is being made: what stays of it where judging is cut off.
     """
 
     case: Case
@@ -176,6 +177,7 @@ class JudgeInput(msgspec.Struct):
     test: dict[str, Any] | None = None
     unknown: Mapping[str, str] = {}
     output: Any = UNSET
+    begun: Judgement | None = None
 
     def reply(self, turn: int | None = None) -> Reply | None:
         """The reply to a turn (counted from 1); the last one where `turn` is None."""

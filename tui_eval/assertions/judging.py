@@ -110,7 +110,7 @@ async def judge_each(
         handler_for: the handler of an assertion type; None: there is none.
         settle: what a format has to say or order of its own once every verdict is there.
     """
-    judgement = Judgement()
+    judgement = evidence.begun = Judgement()
     for assertion in assertions_of(evidence.case):
         verdict = await judge_one(handler_for(assertion.type), assertion, evidence, judgement)
         if verdict is not None:

@@ -39,12 +39,28 @@ class JudgeReplies:
 
     Args:
         number: The attempt's.
+        cached: Whether answers may be taken from the cache, and kept there.
     """
 
-    def __init__(self, number: int) -> None:
+    def __init__(self, number: int, cached: bool = True) -> None:
         self.number = number
+        self.cached = cached
+        self.said: list[str] = []
+        """Those that were had anew, in order."""
         self.given: dict[bytes, tuple[str, Reply | None]] = {}
         """By their keys the texts, and the replies that are to be kept; None: it was."""
+
+    def unused(self, verdicts: Iterable[Verdict]) -> list[str]:
+        """The answers that no verdict tells: those of an assertion that is not decided yet."""
+        told = [str((one.judge or {}).get("answer") or "") for one in verdicts]
+        unused: list[str] = []
+        for text in self.said:
+            place = next((place for place, words in enumerate(told) if text in words), None)
+            if place is None:
+                unused.append(text)
+            else:
+                told[place] = told[place].replace(text, "", 1)
+        return unused
 
 
 class Answers:

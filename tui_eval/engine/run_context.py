@@ -64,7 +64,7 @@ plays a user. None: nobody counts."""
 
 
 judged_attempt: ContextVar[JudgeReplies | None] = ContextVar("judged_attempt", default=None)
-"""The attempt whose judges' answers may be taken from the cache, with what they are; None: they are asked anew."""
+"""What judges answer in the attempt that is judged; None: nobody asks."""
 
 
 def _took(usage: Usage | None, cost: float | None) -> None:
@@ -445,7 +445,13 @@ class RunContext(Hosts):
             context.network = _JUDGE_NETWORK
         replies, answers = judged_attempt.get(), self.answers
         asked = None
-        if answers is not None and replies is not None and job is not None and answers.of(spec):
+        if (
+            answers is not None
+            and replies is not None
+            and replies.cached
+            and job is not None
+            and answers.of(spec)
+        ):
             context.attempt = replies.number
             asked = await answers.asked_of_judge(spec, context, text, schema)
             if asked is not None and (known := await answers.judge_said(asked)) is not None:
@@ -461,6 +467,8 @@ class RunContext(Hosts):
                     if isinstance(event, Finished):
                         reply = figures.reply(event.reply)
                         _took(reply.usage, reply.cost)
+                        if replies is not None and job is not None:
+                            replies.said.append(reply.text)
                         if replies is not None and asked is not None and answers is not None:
                             stands = await answers.asked_of_judge(spec, context, text, schema) == asked
                             replies.given.update({asked: (reply.text, reply)} if stands else {})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
 from itertools import chain, groupby
@@ -228,7 +229,7 @@ def kept_beside(writer: RunWriter, stored: Sequence[StoredColumn], tickets: Sequ
 
 
 def _answered(attempt: Attempt) -> bool:
-    return bool(attempt.verdicts) and attempt.error is None
+    return bool(attempt.verdicts) and attempt.error is None and attempt.outcome != "cancelled"
 
 
 def column_of(job: Job) -> CaseColumn:
@@ -270,12 +271,17 @@ async def compared(
         spent(more)
 
     judges_take.set(took)
-    replies = JudgeReplies(first.attempt) if job.recorded is None else None
+    replies = JudgeReplies(first.attempt, cached=job.recorded is None)
     judged_attempt.set(replies)
     services = judge_services(job, environment)
     form = format_of(job.format)
-    await form.compare_outputs(job.case, [attempt for _, attempt in columns], services, job.compat)
-    if environment.answers is not None and replies is not None:
+    try:
+        await form.compare_outputs(job.case, [attempt for _, attempt in columns], services, job.compat)
+    except asyncio.CancelledError:
+        if environment.answers is not None:  # what was answered is paid for
+            await environment.answers.settle(replies, first.verdicts, environment.masker)
+        raise
+    if environment.answers is not None:
         await environment.answers.settle(replies, first.verdicts, environment.masker)
     return [
         f"{full_name(case.name, case.variant)}: {outcome} → {attempt.outcome}"

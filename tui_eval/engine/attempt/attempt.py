@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Sequence
 
 from tui_eval import vacuity
 from tui_eval.agents.base import AgentError
@@ -20,11 +21,12 @@ from tui_eval.engine.cached_session import JudgeReplies
 from tui_eval.engine.places.attempt_place import AttemptLog
 from tui_eval.engine.plan import Job
 from tui_eval.engine.run_context import RunContext, judged_attempt, judges_take
+from tui_eval.events import Note
 from tui_eval.formats import format_of
 from tui_eval.guard import figures
 from tui_eval.guard.fair_share import in_turn
 from tui_eval.guard.trust import NeedsTrust
-from tui_eval.model import Attempt, Evidence
+from tui_eval.model import Attempt, Evidence, Verdict
 from tui_eval.scripting.python.python_host import ScriptError, printed
 from tui_eval.store import frames
 from tui_eval.store.long_texts import has_long
@@ -57,7 +59,7 @@ async def execute(
     heeding = figures.unknown.set(collector.unknown)
     collector.judging = first.judging if first is not None else None
     counting = judges_take.set(collector.judge_took)
-    replies = JudgeReplies(number) if job.recorded is None and stepper is None else None
+    replies = JudgeReplies(number, cached=job.recorded is None and stepper is None)
     judging = judged_attempt.set(replies)
     error: str | None = None
     why: list[Evidence] | None = None
@@ -71,10 +73,10 @@ async def execute(
         for what in format_of(job.format).withheld(asked, environment.config):
             environment.trust.require(what)
         judgement = await run.go()
-        if environment.answers is not None and replies is not None:
-            await environment.answers.settle(replies, judgement.verdicts, environment.masker)
+        await _keep_judging(replies, judgement.verdicts, collector, environment)
     except asyncio.CancelledError:
         cancelled = True
+        await _keep_judging(replies, collector.verdicts, collector, environment, cut_off=True)
         raise
     except AttemptFailed as failure:
         failed = failure
@@ -132,6 +134,23 @@ async def execute(
     if environment.masker and has_long(attempt):
         return await in_turn(lambda: mask(attempt, environment))
     return mask(attempt, environment)
+
+
+async def _keep_judging(
+    replies: JudgeReplies,
+    verdicts: Sequence[Verdict],
+    collector: Collector,
+    environment: RunContext,
+    *,
+    cut_off: bool = False,
+) -> None:
+    """Keep what judges answered. Where judging, or an assertion of it, was cut off, some of it is in no verdict: it is
+    paid for as well."""
+    if cut_off or any(seen.code == "not-in-time" for one in verdicts for seen in one.evidence or ()):
+        for text in replies.unused(verdicts):
+            collector.take(Note(f"a judge had answered: {text}"))
+    if environment.answers is not None:
+        await environment.answers.settle(replies, verdicts, environment.masker)
 
 
 async def _keep_frames(

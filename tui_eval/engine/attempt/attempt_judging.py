@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager, nullcontext
 from functools import lru_cache
@@ -108,13 +109,23 @@ async def judged(
     )
     try:
         judgement = await formats.judge(evidence)
+    except asyncio.CancelledError:
+        if evidence.begun is not None:
+            collector.verdicts = _at_their_turn(evidence.begun.verdicts, conversation)
+        raise
     finally:
         # Else the attempt would hold itself, until the collector comes by.
         services.rows, services.in_time = None, nullcontext
-    if conversation.context:
-        for verdict in judgement.verdicts:
-            verdict.turn = conversation.requests[-1].turn
+    _at_their_turn(judgement.verdicts, conversation)
     return _with_problems(judgement, job.case, job.compat)
+
+
+def _at_their_turn(verdicts: list[Verdict], conversation: Conversation) -> list[Verdict]:
+    """Verdicts on a conversation that others began are on its last turn."""
+    if conversation.context:
+        for verdict in verdicts:
+            verdict.turn = conversation.requests[-1].turn
+    return verdicts
 
 
 async def known_before(job: Job, services: JudgeServices) -> Judgement | None:

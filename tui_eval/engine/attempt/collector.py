@@ -13,7 +13,7 @@ from tui_eval.engine.places.attempt_place import AttemptLog
 from tui_eval.guard import figures
 from tui_eval.guard.secrets import MaskedStream, Masker
 from tui_eval.guard.text import clip
-from tui_eval.model import Entry, EntryKind, Exchange, JudgeUse, Reply, Usage
+from tui_eval.model import Entry, EntryKind, Exchange, JudgeUse, Reply, Usage, Verdict
 from tui_eval.store.encoding import encode_json
 from tui_eval.store.schema import FOR_PERSON
 
@@ -35,6 +35,8 @@ class Collector:
         self.retries = 0
         self.tool_calls = 0
         self.judging: JudgeUse | None = None
+        self.verdicts: list[Verdict] = []
+        """What had been judged when judging was cut off."""
         self.turn = 0
         self._writer = writer
         self._ref = attempt_ref

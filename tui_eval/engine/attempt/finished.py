@@ -81,7 +81,7 @@ def finished(
         score=judged.score,
         named_scores=judged.named_scores,
         named_weights=judged.named_weights,
-        verdicts=judged.verdicts,
+        verdicts=collector.verdicts if judgement is None else judgement.verdicts,
         transcript=collector.entries,
         replies=collector.replies,
         exchanges=collector.exchanges,

@@ -189,7 +189,7 @@ class Tally:
 async def judge_case(evidence: JudgeInput) -> Judgement:
     """Judge all assertions of a promptfoo case and add them up (formats/promptfoo.md 8)."""
     assertions = list(assertions_of(evidence.case))
-    judgement = Judgement()
+    judgement = evidence.begun = Judgement()
     try:
         async with evidence.services.in_time("transform"):
             output = await case_output(evidence)

@@ -85,7 +85,9 @@ def build(
             shown.add(verdict.turn)
             blocks.append(replies[verdict.turn](room))
     if not blocks:
-        if attempt.verdicts:
+        if attempt.verdicts and attempt.outcome == "cancelled":
+            words = "It was cancelled while it was judged: what had been judged passed; i shows it."
+        elif attempt.verdicts:
             words = "Everything passed: i shows all."
         elif attempt.outcome in ("error", "cancelled"):
             words = "No verdicts: the attempt ended before there was an answer to judge."
