@@ -318,3 +318,24 @@ async def test_what_a_judge_answered_of_an_assertion_whose_time_is_over_is_in_th
     assert passed == [("llm-rubric", True), ("g-eval", None), ("contains", True)]
     assert attempt.judging is not None and attempt.judging.cost == pytest.approx(0.38)
     assert [one for one in notes_of(attempt) if one.startswith("a judge had answered: ") and "look" in one]
+
+
+async def test_a_comparison_that_was_cut_off_is_counted_once(suite: Path, judge: Judge) -> None:
+    judge.silent_from = 2
+    write(
+        suite, judge, prompts='"{{q}} a", "{{q}} b"',
+        checks="{type: select-best, value: short}, {type: select-best, value: kind}",
+    )  # fmt: skip
+    request = RunRequest(paths=[str(suite)], trust=True, filter_range="0:1")
+    active = await asyncio.to_thread(prepare, request)
+    running = asyncio.create_task(active.execute())
+    async with asyncio.timeout(60):
+        while len(judge.requests) < 2:  # noqa: ASYNC110  # it is a thread that answers
+            await asyncio.sleep(0.01)
+        await active.runner.interrupt()
+        await running
+    assert active.writer is not None
+    with closing(RunReader(active.writer.folder)) as reader:
+        known = [attempt.judging for row in reader.attempts() if (attempt := reader.attempt(row.id))]
+    spent = sum(one.cost or 0.0 for one in known if one is not None) + active.runner.unfinished_cost
+    assert spent == pytest.approx(0.19), "of the two questions one was answered"

@@ -171,7 +171,7 @@ class Runner:
                 state = "cancelled" if schedule.waiting or self.stopped_because else "finished"
             if self.writer is not None:
                 for ref, attempt in self._open.items():  # nobody compares them any more: never a pass
-                    self.writer.done(ref, open_attempt(attempt))
+                    self.writer.done(ref, mask(open_attempt(attempt), self.environment))
                 self.writer.state(state, self.environment.now())
         return state
 
@@ -317,7 +317,9 @@ class Runner:
         try:
             self.compared_anew += await compared(columns, self.environment, took.append)
         except asyncio.CancelledError:
-            self.unfinished_cost += sum(one.cost or 0.0 for one in took)
+            first = next(ticket for ticket, _ in columns if ticket.order >= 0)
+            if first.attempt_ref not in self._open:  # else it is written once more, with what was spent
+                self.unfinished_cost += sum(one.cost or 0.0 for one in took)
             raise
         for one in took:
             self._judged(one)
