@@ -26,6 +26,8 @@ LASTING = ("tui-follower", "tui-watcher")
 """Threads that only end with the app."""
 _before_test: set[threading.Thread] = set()
 """Threads that were there when the test began."""
+_in_executors: set[asyncio.Future[Any]] = set()
+"""What the loop's own threads do: `asyncio.to_thread`, Textual's thread workers."""
 SOON = 0.6
 """Seconds of a timer that `rested` waits for: the cursor's rest, a portion of news; not how long words stay."""
 
@@ -56,6 +58,22 @@ def waiter() -> Callable[..., Coroutine[Any, Any, None]]:
     return settled
 
 
+def watching_executors(
+    begin: Callable[..., asyncio.Future[Any]],
+) -> Callable[..., asyncio.Future[Any]]:
+    """A replacement for a loop's `run_in_executor`: `rested` waits for what it begins. Its threads stay when their
+    work is done, so that looking for threads finds nothing out."""
+    _in_executors.clear()
+
+    def run_in_executor(loop: asyncio.AbstractEventLoop, *given: Any) -> asyncio.Future[Any]:
+        future = begin(loop, *given)
+        _in_executors.add(future)
+        future.add_done_callback(_in_executors.discard)
+        return future
+
+    return run_in_executor
+
+
 async def rested(pilot: Pilot[Any]) -> None:
     """The app has settled, and what it does a moment after a key is done too, and what its threads read, however
     long that takes on a busy machine."""
@@ -72,8 +90,10 @@ async def rested(pilot: Pilot[Any]) -> None:
 
 def _goes_on(app: App[Any]) -> bool:
     pumps = (app, *app.screen.walk_children(with_self=True))
-    return _working_threads(_before_test) or any(
-        _runs_soon(timer) for pump in pumps for timer in list(pump._timers)
+    return (
+        bool(_in_executors)
+        or _working_threads(_before_test)
+        or any(_runs_soon(timer) for pump in pumps for timer in list(pump._timers))
     )
 
 

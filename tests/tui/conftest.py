@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from asyncio import BaseEventLoop
 from collections.abc import Callable
 from pathlib import Path
 
@@ -39,8 +40,9 @@ def _settled(monkeypatch: pytest.MonkeyPatch) -> None:
     import textual.app
     import textual.pilot
 
-    from tests.support.settling import waiter
+    from tests.support.settling import waiter, watching_executors
 
     settled = waiter()
     monkeypatch.setattr(textual.app, "wait_for_idle", settled)
     monkeypatch.setattr(textual.pilot, "wait_for_idle", settled)
+    monkeypatch.setattr(BaseEventLoop, "run_in_executor", watching_executors(BaseEventLoop.run_in_executor))
