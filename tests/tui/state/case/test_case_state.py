@@ -607,3 +607,13 @@ def test_an_agents_traceback_stands_at_the_end_of_the_transcript() -> None:
     assert [plain(line) for line in view.blocks[-1].lines()][-1] == "KeyError: '9'"
     attempt.evidence = [Evidence("agent", "server-failed", text="503", actual=503)]
     assert build(attempt).blocks[-1].label != "traceback"
+
+
+@pytest.mark.parametrize(
+    ("outcome", "words"),
+    [("passed", "Everything passed"), ("cancelled", "It was cancelled while it was judged")],
+)
+def test_what_was_judged_of_a_cancelled_attempt_is_not_everything(outcome: Outcome, words: str) -> None:
+    attempt = Attempt("s::c", 1, outcome, verdicts=[Verdict("contains", True)])
+    (block,) = assertions_view.build(attempt, only_failing=True)
+    assert plain(block.lines()[0]).startswith(words)
