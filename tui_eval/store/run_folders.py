@@ -24,6 +24,9 @@ DATABASE = "run.db"
 LOCK = "run.lock"
 _RESERVED = 4096
 _LOOKING_SECONDS = 5.0
+_START_LOCK = "start.lock"
+_STARTING_SECONDS = 30.0
+"""For which an app waits for another one that reads its suites before it begins."""
 _SET_BACK_MS = 60_000
 SET_BACK_MOST = 2 * 86_400
 """Seconds by which a run may be ahead of the clock and still be thought to have been before it."""
@@ -205,6 +208,47 @@ def new_run_id(now: float | None = None) -> str:
             _newest_id[0] = milliseconds
     stamp = time.strftime("%Y%m%d-%H%M%S", time.localtime(milliseconds // 1000))
     return f"{stamp}-{milliseconds % 1000:03d}{secrets.token_hex(1)}"
+
+
+class StartLock:
+    """Held by an app from before it looks for what is at work until the run that it begins has its folder: of two that
+    begin the same at once, one sees the other's."""
+
+    def __init__(self, root: Path) -> None:
+        self._store = Store(root)
+        self._guard = threading.Lock()
+        self._handle, self._over = -1, False
+
+    def take(self) -> None:
+        """Blocks while another app begins a run, for so long at most; where the disk takes no lock there is none."""
+        try:
+            self._store.make()
+            handle = private.open_file(self._store.folder / _START_LOCK, os.O_RDWR | os.O_CREAT)
+        except OSError:
+            return
+        ends = time.monotonic() + _STARTING_SECONDS
+        while not self._over and time.monotonic() < ends:
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                time.sleep(0.02)
+                continue
+            except OSError:
+                break
+            with self._guard:
+                if not self._over:
+                    self._handle = handle
+                    return
+        os.close(handle)
+
+    def release(self) -> None:
+        """Let the next one begin. Who waits in another thread (`take`) no longer does."""
+        with self._guard:
+            self._over = True
+            if self._handle >= 0:
+                fcntl.flock(self._handle, fcntl.LOCK_UN)
+                os.close(self._handle)
+                self._handle = -1
 
 
 class RunLock:

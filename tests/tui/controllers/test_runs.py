@@ -10,9 +10,11 @@ import pytest
 
 from tests.support.alone import Alone, FakeList, on_project
 from tests.support.live_run import SUITE, FakeEngine, LiveRun, project
+from tests.support.waiting import until
 from tui_eval.engine.request import RequestCell, RunRequest
 from tui_eval.engine.service.client import RunStarted
 from tui_eval.model import Outcome
+from tui_eval.store.run_folders import StartLock
 from tui_eval.tui.controllers.front_run import waiting_step
 from tui_eval.tui.controllers.runs import MOST_ROWS
 from tui_eval.tui.loaders.follower import RunNews
@@ -177,6 +179,40 @@ async def test_the_run_dialog_asks_too_where_its_cases_are_at_work(tmp_path: Pat
     assert alone.question == "2 of these 3 cases are still at work."
     await alone.answer("others")
     assert alone.asked == [CALMS] and len(alone.engine.requests) == 2
+    alone.front_run.stop()
+
+
+@pytest.mark.parametrize(("answered", "run_now"), [("others", [CALMS]), ("again", [REFUND, GREETS, CALMS])])
+async def test_what_another_app_began_a_moment_ago_is_asked_about_before_it_is_run_twice(
+    tmp_path: Path, answered: str, run_now: list[str]
+) -> None:
+    """Its run has a folder, and this app has not seen it yet."""
+    alone = await on_project(tmp_path)
+    run = LiveRun(alone.root, [REFUND, GREETS])
+    run.writer.flush()
+    assert not alone.state.active
+    for answer in ("no", answered):
+        await alone.press(alone.runs.handlers(), "run.all")
+        assert alone.question == "2 of these 3 cases are still at work." and not alone.engine.requests
+        assert alone.dialog.arguments[2] == ["begun by another app or command"]
+        await alone.answer(answer)
+    assert alone.asked == run_now
+    alone.front_run.stop()
+
+
+async def test_while_another_app_begins_a_run_its_end_is_waited_for(tmp_path: Path) -> None:
+    """Else neither sees the folder of the other."""
+    alone = await on_project(tmp_path)
+    theirs = StartLock(alone.root)
+    theirs.take()
+    alone.runs.handlers()["run.all"]()
+    await until(lambda: alone.said == "starting the run…")
+    assert not alone.engine.requests
+    run = LiveRun(alone.root, [REFUND, GREETS, CALMS])
+    run.writer.flush()
+    theirs.release()
+    await alone.settle()
+    assert alone.question == "All 3 are still at work." and not alone.engine.requests
     alone.front_run.stop()
 
 

@@ -28,7 +28,7 @@ from tui_eval.store.schema import FOR_PERSON, AttemptRow, RunInfo
 from tui_eval.store.write_thread import FULL, LEFT_OUT
 from tui_eval.tui.controllers.places import PlaceController
 from tui_eval.tui.front import Front, LiveText, RunChanged, SuitesChanged
-from tui_eval.tui.loaders.follower import Follower, RunNews, counted_with, trust_wanted
+from tui_eval.tui.loaders.follower import NEWEST, Follower, RunNews, counted_with, trust_wanted
 from tui_eval.tui.services import Core, Window
 from tui_eval.tui.state.runs.run_estimate import took_before
 from tui_eval.tui.state.runs.run_facts import status_words, summary
@@ -37,8 +37,6 @@ from tui_eval.tui.state.runs.run_view import WAITS, RunView
 from tui_eval.tui.state.text.fitting import shorten
 from tui_eval.tui.watching import Watcher
 
-LOOKED_AT = 20
-"""Newest runs among which one that is at work is looked for."""
 DISK_SECONDS = 2.0
 """Between two questions to an engine whether the disk takes its run."""
 
@@ -56,7 +54,7 @@ def _going_on(folder: Path) -> RunInfo | None:
 def waiting_step(root: Path, case_id: str, agent: str | None) -> Path | None:
     """In a thread: the run in which this case is being stepped through, whoever began that: an app that was killed, or
     left it."""
-    for folder in filter(is_alive, islice(Store(root).run_folders(), LOOKED_AT)):
+    for folder in filter(is_alive, islice(Store(root).run_folders(), NEWEST)):
         with contextlib.suppress(StoreError, OSError), contextlib.closing(RunReader(folder)) as reader:
             if reader.info().stepped and any(
                 agent in (None, case.agent) and any(row.state != "done" for row in reader.attempts(case.id))
@@ -98,7 +96,7 @@ class FrontRun:
         that was closed has ended no run. One in front that has ended stays there."""
 
         def look() -> tuple[Path, RunInfo] | None:
-            alive = filter(is_alive, islice(Store(self.state.root).run_folders(), LOOKED_AT))
+            alive = filter(is_alive, islice(Store(self.state.root).run_folders(), NEWEST))
             return next(((folder, info) for folder in alive if (info := _going_on(folder))), None)
 
         def take(found: tuple[Path, RunInfo] | None) -> None:
@@ -116,7 +114,7 @@ class FrontRun:
     def open_newest(self) -> bool:
         """Where no run is in front, or but a step, follow one that is at work, else the newest (a step where there is
         nothing else); False where there is none."""
-        newest = list(islice(Store(self.state.root).run_folders(), LOOKED_AT))
+        newest = list(islice(Store(self.state.root).run_folders(), NEWEST))
         folder = next(filterfalse(is_step, filter(is_alive, newest)), None)
         folder = folder or next(filterfalse(is_step, newest), None)
         folder = folder or next(iter(newest), None)

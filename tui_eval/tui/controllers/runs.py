@@ -14,7 +14,7 @@ import msgspec
 
 from tui_eval.engine.request import RequestCell, RunRequest
 from tui_eval.guard.spelling import some_of
-from tui_eval.store.run_folders import Store
+from tui_eval.store.run_folders import StartLock, Store
 from tui_eval.store.shard_runs import LOOKED_AT, is_looked_at
 from tui_eval.tui.controllers.failure_names import FailureNames
 from tui_eval.tui.controllers.first_steps import AskAgent
@@ -22,7 +22,7 @@ from tui_eval.tui.controllers.front_run import FrontRun, waiting_step
 from tui_eval.tui.controllers.places import PlaceController
 from tui_eval.tui.front import CaseListFront, Question
 from tui_eval.tui.handlers import Handler
-from tui_eval.tui.loaders.follower import left_of
+from tui_eval.tui.loaders.follower import begun_elsewhere, left_of
 from tui_eval.tui.services import Core, Suites
 from tui_eval.tui.state import run_requests
 from tui_eval.tui.state.app_state import CasePointer
@@ -587,9 +587,17 @@ class RunController:
         cells = [cell for entry in entries for cell in run_requests.cells_of(self.state, entry)]
         run_requests.in_columns(request, cells, self._front())
 
-    def send(self, request: RunRequest, show: bool, said: str | None = None, *, aside: bool = False) -> None:
+    def send(
+        self,
+        request: RunRequest,
+        show: bool,
+        said: str | None = None,
+        *,
+        aside: bool = False,
+        sure: bool = False,
+    ) -> None:
         """Ask the engine, then follow the run; `said` is shown instead of how many attempts that is. `aside`: it
-        is one case, and leaves the run in front where it is."""
+        is one case, and leaves the run in front where it is. `sure`: also where another app has begun the same just now."""
         if self._only_looked_at(request):
             self._notices.say(LOOKED_AT)
             return
@@ -598,20 +606,33 @@ class RunController:
             request.agreed = list(self.project.agreed)
             sent = _Sent(run_requests.columns_of(request))
             self._sent.append(sent)  # already now: the next key may be handled before the engine is asked
-            self._core.tasks.soon(self._send(request, show, said, aside, sent), opens=show)
+            self._core.tasks.soon(self._send(request, show, said, aside, sent, sure), opens=show)
 
         self._suites.trusted_first(request, go)
 
     async def _send(
-        self, request: RunRequest, show: bool, said: str | None, aside: bool, sent: _Sent
+        self, request: RunRequest, show: bool, said: str | None, aside: bool, sent: _Sent, sure: bool
     ) -> None:
         slow = asyncio.get_running_loop().call_later(SLOW, self._notices.say, "starting the run…")
+        lock = StartLock(self.state.root)
         try:
+            if sent.columns and not (sure or request.step or request.continue_from):
+                await asyncio.to_thread(lock.take)
+                known = {run.info.id for run in self.state.active if run.attempts} | {
+                    one.run_id for one in self._sent
+                }
+                found = await asyncio.to_thread(begun_elsewhere, self.state.root, sent.columns, known)
+                if found:
+                    self._sent.remove(sent)
+                    again = partial(self.send, show=show, said=said, aside=aside, sure=True)
+                    self._ask_about_others(request, len(sent.columns), found, again)
+                    return
             started = await self._core.engines.own.run(request)
         except BaseException:
             self._sent.remove(sent)
             raise
         finally:
+            lock.release()
             slow.cancel()
         for problem in started.problems:
             self._notices.log("error", problem)
@@ -629,6 +650,19 @@ class RunController:
             said = f"running, {started.attempts} attempt{'s' if started.attempts != 1 else ''}"
         if words := "; ".join(filter(None, ["" if show else said, started.note])):
             self._notices.say(words)
+
+    def _ask_about_others(
+        self, request: RunRequest, total: int, found: set[str], send: Callable[[RunRequest], None]
+    ) -> None:
+        """As `_unless_at_work`, of runs that this app has not seen yet."""
+        item = self.state.by_id.get(min(found))
+        question, answers = run_requests.still_at_work(item.name if item else min(found), total, len(found))
+
+        def answer(value: str | None) -> None:
+            if value in ("again", "others"):
+                send(request if value == "again" else run_requests.without(request, found))
+
+        self._places.ask(question, answers, answer, ["begun by another app or command"], unasked=True)
 
     def _only_looked_at(self, request: RunRequest) -> bool:
         """Whether it would add to shards that are only looked at."""

@@ -456,7 +456,7 @@ class WatchController:
             if made[0].cells and not self._one_column:
                 others = (run_requests.cell(self.state, one) for one in self._recorded.other_columns(pointer))
                 made[0].cells = [*made[0].cells, *(cell for cell in others if cell is not None)]
-            self._runs.send(made[0], show=False, said="")
+            self._runs.send(made[0], show=False, said="", sure=True)
 
     def _rows_of(self, pointer: CasePointer) -> list[Any]:
         return self.state.attempts_of(CasePointer(pointer.case_id, pointer.agent, pointer.model))

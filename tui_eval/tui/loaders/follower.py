@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from contextlib import closing, suppress
+from itertools import islice
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -22,8 +23,9 @@ from tui_eval.engine.request import RequestCell
 from tui_eval.model import Evidence, Verdict, decoded
 from tui_eval.store.linked import counting_folders
 from tui_eval.store.reader import RunReader
-from tui_eval.store.run_folders import DamagedRun, StoreError, is_alive
+from tui_eval.store.run_folders import DamagedRun, Store, StoreError, is_alive
 from tui_eval.store.schema import AttemptRow, LiveRow, RunInfo, StoredCase
+from tui_eval.tui.state.run_requests import Columns, meet
 from tui_eval.tui.state.runs.run_view import RunView
 
 SECONDS = 0.1
@@ -220,6 +222,35 @@ def trust_wanted(folder: Path, refs: Sequence[int]) -> list[str]:
                     if piece.code == NEEDS_TRUST:
                         found[piece.text] = None
     return list(found)
+
+
+NEWEST = 20
+"""Newest runs among which one that is at work is looked for."""
+_PLANNED = 5.0
+"""Seconds in which a run that has a folder has written what it will execute."""
+
+
+def begun_elsewhere(root: Path, columns: Columns, known: Collection[str]) -> set[str]:
+    """Which cases are at work, in one of these columns, in runs that are not `known`: another app or command has begun
+    them. A step is a person's own doing. Blocks."""
+    found: set[str] = set()
+    for folder in filter(is_alive, islice(Store(root).run_folders(), NEWEST)):
+        if folder.name in known:
+            continue
+        with suppress(StoreError, OSError), closing(RunReader(folder)) as reader:
+            ends = time.monotonic() + _PLANNED
+            while not (rows := reader.attempts()) and is_alive(folder) and time.monotonic() < ends:
+                time.sleep(0.02)
+            if reader.info().stepped:
+                continue
+            open_cases = {row.case_ref for row in rows if row.state != "done" and not row.judges}
+            found.update(
+                case.case_id
+                for case in reader.cases()
+                if case.id in open_cases
+                and meet([(case.agent, case.model or "")], columns.get(case.case_id, ()))
+            )
+    return found
 
 
 def left_of(folder: Path) -> tuple[dict[str, Any], list[RequestCell]]:

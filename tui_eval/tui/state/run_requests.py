@@ -13,6 +13,8 @@ from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import msgspec
+
 from tui_eval.config.config_schema import Wrong, where
 from tui_eval.engine.request import Recorded, RequestCell, RunRequest
 from tui_eval.guard.text import REPLACEMENT, storable_text
@@ -304,6 +306,16 @@ def columns_of(request: RunRequest) -> Columns:
         asked = {(agent, model) for agent in request.agents or [""] for model in request.models or [""]}
         found = {case_id: asked for case_id in request.case_ids or ()}
     return found
+
+
+def without(request: RunRequest, cases: Collection[str]) -> RunRequest:
+    """The request without these cases."""
+    ids, cells = request.case_ids, request.cells
+    return msgspec.structs.replace(
+        request,
+        case_ids=None if ids is None else [one for one in ids if one not in cases],
+        cells=None if cells is None else [one for one in cells if one.case_id not in cases],
+    )
 
 
 def at_work(runs: Iterable[RunView]) -> Columns:
