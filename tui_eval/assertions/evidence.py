@@ -38,7 +38,8 @@ def texts(
     judged: str, wanted: Iterable[str], *, ignoring_case: bool = False, forbidden: bool = False
 ) -> list[Evidence]:
     """Per text that was looked for where it stands in the one that was judged (code `contained`, or `forbidden`
-    where it must not be there), or that it does not (`not-contained`, `absent`)."""
+    where it must not be there), or that it does not (`not-contained`, `absent`: `actual` is what differs from it in case
+    alone, which is allowed)."""
     found: list[Evidence] = []
     there, gone = ("forbidden", "absent") if forbidden else ("contained", "not-contained")
     for one in islice(wanted, MOST):
@@ -50,8 +51,16 @@ def texts(
             Evidence("match", there, text=cut(judged[start:end]), start=start, end=end, expected=cut(one))
             for start, end in places
         ]
-        found += seen or [Evidence("missing", gone, text=cut(one), rule=ANY_CASE if ignoring_case else "")]
+        alike = in_other_case(one, judged) if forbidden and not ignoring_case and not seen else None
+        rule = ANY_CASE if ignoring_case else ""
+        found += seen or [Evidence("missing", gone, text=cut(one), rule=rule, actual=alike)]
     return found
+
+
+def in_other_case(wanted: str, text: str) -> str | None:
+    """What stands in a text and is the same but for upper and lower case; None: nothing does."""
+    found = places_of(wanted, text, True, 1)
+    return cut(text[found[0][0] : found[0][1]]) if found else None
 
 
 def places_of(wanted: str, text: str, ignoring_case: bool, most: int = MOST) -> list[tuple[int, int]]:

@@ -115,6 +115,29 @@ def test_a_text_is_counted_beyond_the_places_that_a_judge_notes(kind, expected, 
     assert counted in said(explained(verdict, attempt_of(reply, verdict)))
 
 
+@pytest.mark.parametrize(
+    ("kind", "expected", "line"),
+    [
+        ("not-contains", "elevate", '✓ "elevate" is not there; case counts: "Elevate" is'),
+        ("not-contains", "trees", '✓ "trees" is not there'),
+        ("not-icontains", "trees", '✓ "trees" is not there'),
+        ("not-contains-any", ["trees", "YOUR"], '✓ "YOUR" is not there; case counts: "your" is'),
+        (
+            "not-starts-with",
+            "elevate",
+            '✓ the reply does not begin with "elevate"; case counts: "Elevate" it does',
+        ),
+        ("not-starts-with", "your", '✓ the reply does not begin with "your"'),
+    ],
+)
+def test_what_is_forbidden_and_stands_there_in_other_case_is_said(kind, expected, line):
+    """It passes, beside a text in which a reader sees it."""
+    reply = "Elevate your brand"
+    verdict = Verdict(kind, True, "text", expected)
+    verdict.evidence = judged(reply, expected, kind).evidence
+    assert line in said(explained(verdict, attempt_of(reply, verdict)))
+
+
 def test_a_pattern_that_matches_nothing_shows_where_its_text_stands_or_nearly():
     verdict = Verdict("regex", False, "text", r"Total: \d+ EUR")
     lines = said(explained(verdict, attempt_of("The Total: many EUR", verdict)))

@@ -126,6 +126,8 @@ def starts_with(call: AssertionCall) -> Result:
     holds = call.text.startswith(value)
     there, gone = ("forbidden-prefix", "prefix-absent") if call.inverse else ("prefix", "not-prefix")
     shown = seen.cut(value)
+    begins = call.text[: len(value)]
+    alike = seen.cut(begins) if call.inverse and begins.lower() == value.lower() else None
     return call.result(
         holds,
         f'Expected output to start with "{value}"',
@@ -133,7 +135,7 @@ def starts_with(call: AssertionCall) -> Result:
         evidence=[
             Evidence("match", there, text=shown, start=0, end=len(value))
             if holds
-            else Evidence("missing", gone, text=shown)
+            else Evidence("missing", gone, text=shown, actual=alike)
         ],
     )
 

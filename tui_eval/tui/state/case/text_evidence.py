@@ -94,7 +94,8 @@ def _explained(
         else:  # a transform came before the judge
             yield (*_held(forbidden, f'"{wanted}"'), Span(" was matched in what was judged", "muted"))
     elif one.code == "absent":
-        yield (Span("✓ ", "passed"), Span(f'"{wanted}"', "strong"), Span(" is not there", "muted"))
+        head = Span("✓ ", "passed"), Span(f'"{wanted}"', "strong"), Span(" is not there", "muted")
+        yield (*head, *_allowed(one, " is"))
     elif enough:
         words = " is not there: one of them is enough"
         yield (Span("· ", "muted"), Span(f'"{wanted}"', "strong"), Span(words, "muted"))
@@ -105,6 +106,13 @@ def _explained(
             yield from elsewhere(wanted, verdict, attempt, ignoring_case)
 
 
+def _allowed(piece: Evidence, does: str) -> Line:
+    """What the reply has of a text that it must not have, but for upper and lower case: no reader would pass that."""
+    if not isinstance(piece.actual, str):
+        return ()
+    return Span("; case counts: ", "note"), Span(f'"{piece.actual}"', "strong"), Span(does, "note")
+
+
 def _beginning(piece: Evidence, one: str, text: str) -> Iterator[Line]:
     """How the reply begins, against what it should (or must not) begin with."""
     if piece.kind == "match":
@@ -113,7 +121,7 @@ def _beginning(piece: Evidence, one: str, text: str) -> Iterator[Line]:
         return
     if piece.code == "prefix-absent":
         words = Span("the reply does not begin with ", "muted")
-        yield (Span("✓ ", "passed"), words, Span(f'"{one}"', "strong"))
+        yield (Span("✓ ", "passed"), words, Span(f'"{one}"', "strong"), *_allowed(piece, " it does"))
         return
     same = next(
         (i for i, (a, b) in enumerate(zip(one, text, strict=False)) if a != b), min(len(one), len(text))
