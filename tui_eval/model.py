@@ -190,7 +190,10 @@ class Case(msgspec.Struct, omit_defaults=True, gc=False):
     @property
     def asserted(self) -> list[Assertion]:
         """Every assertion: those of the turns in order, then those about the whole conversation."""
-        return [*(one for turn in self.turns for one in turn.assertions), *self.assertions]
+        found: list[Assertion] = []
+        for turn in self.turns:
+            found += turn.assertions
+        return found + self.assertions
 
     @property
     def path(self) -> str:

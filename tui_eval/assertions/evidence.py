@@ -21,6 +21,7 @@ from tui_eval.model import UNSET, Evidence
 MOST = 20
 LONGEST = 500
 """Characters of a text, or of a value as JSON, that a piece of evidence keeps."""
+_MAY_BE_LONG = (str, list, dict)
 ANY_CASE = "any case"
 """The rule of a text that is looked for without regard to case."""
 AROUND = 30
@@ -295,9 +296,9 @@ def bounded(found: Iterable[Evidence] | None) -> list[Evidence] | None:
             continue
         if len(one.text) > LONGEST or len(one.rule) > LONGEST or len(one.path) > LONGEST:
             one.text, one.rule, one.path = cut(one.text), cut(one.rule), cut(one.path)
-        if isinstance(one.expected, str | list | dict):
+        if isinstance(one.expected, _MAY_BE_LONG):
             one.expected = small(one.expected)
-        if isinstance(one.actual, str | list | dict):
+        if isinstance(one.actual, _MAY_BE_LONG):
             one.actual = small(one.actual)
     return kept
 

@@ -154,7 +154,7 @@ def _judges(jobs: Sequence[Job], config: Config, trust: Trust) -> Iterator[Probl
     for job in jobs:
         said: set[_Fault] = set()
         for one in job.case.asserted:
-            if not format_of(job.case.format).asks_a_judge(one.type):
+            if not format_of(job.format).asks_a_judge(one.type):
                 continue
             fault = _grader_fault(job, one, config, trust)
             if fault is not None and fault not in said:
@@ -172,7 +172,7 @@ def _judges(jobs: Sequence[Job], config: Config, trust: Trust) -> Iterator[Probl
 
 def _grader_fault(job: Job, one: Assertion, config: Config, trust: Trust) -> _Fault | None:
     """Why the model that would grade an assertion cannot, and what to do; None where it can."""
-    own = format_of(job.case.format).named_grader(one, job.case)
+    own = format_of(job.format).named_grader(one, job.case)
     try:
         if own is not None:
             spec = grader_choice.suites_own(own, config, job.base, job.settings.get("env"))

@@ -524,7 +524,7 @@ def _folders_beside(active: ActiveRun) -> list[Path]:
     """Where viewers and scripts of a format's own tool look for results."""
     folders: dict[Path, None] = {}
     for job in active.jobs:
-        if (folder := format_of(job.case.format).results_folder(job.case)) is not None:
+        if (folder := format_of(job.format).results_folder(job.case)) is not None:
             folders[active.config.root / folder] = None
     return list(folders)
 

@@ -383,9 +383,11 @@ def verdict_files(case: Case, base: Path, root: Path, texts: set[str] | None = N
 def sent_variables(case: Case) -> set[str]:
     """The variables that its texts name, what stands around these, and variables among them; code that makes the
     prompt gets them all."""
+    if not case.vars:
+        return set()
     if any(_prompt_code(case)):
         return set(case.vars)
-    around = [format_of(case.format).sent_around(case), case.provider] if case.vars else []
+    around = [format_of(case.format).sent_around(case), case.provider]
     texts = [*(turn.text or "" for turn in case.turns), *(text for text in _texts(around) if "{{" in text)]
     found: set[str] = set()
     while texts:

@@ -451,7 +451,7 @@ def spec_for(job: Job, config: Mapping[str, Any], known: Config) -> AgentSpec:
     own = provider.get("config")
     entry = {**provider, "config": {**(own if isinstance(own, dict) else {}), **config}}
     env = job.settings.get("env")
-    target = agents.with_env(format_of(job.case.format).column_provider(job.case), env)
+    target = agents.with_env(format_of(job.format).column_provider(job.case), env)
     spec = agents.for_provider(agents.with_env(entry, env), known, job.base, target)
     return spec if spec.name == job.spec.name else job.spec
 

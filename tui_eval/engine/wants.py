@@ -405,7 +405,7 @@ class _Wants:
 
     def _built(self, value: Any, case: Case, base: Path) -> None:
         """What a case's variables make of the texts that are templates of a name."""
-        if isinstance(value, list | tuple):
+        if isinstance(value, (list, tuple)):
             for item in value[:_MOST]:
                 self._built(item, case, base)
         elif isinstance(value, str) and "{" in value:

@@ -117,8 +117,11 @@ def tool_name(entry: Any) -> str:
 
 def total(counts: Iterable[int | None], name: str) -> int | None:
     """The sum of what is known; None where nothing is, or where it is no count any more."""
-    known = [one for one in counts if one is not None]
-    return count(sum(known), name) if known else None
+    found: int | None = None
+    for one in counts:
+        if one is not None:
+            found = one if found is None else found + one
+    return count(found, name) if found is not None else None
 
 
 def tokens(given: int | None, answered: int | None, name: str = "tokens") -> int | None:
@@ -130,8 +133,11 @@ def tokens(given: int | None, answered: int | None, name: str = "tokens") -> int
 
 def total_amount(amounts: Iterable[float | None], name: str) -> float | None:
     """The same of costs or times."""
-    known = [one for one in amounts if one is not None]
-    return amount(sum(known), name) if known else None
+    found: float | None = None
+    for one in amounts:
+        if one is not None:
+            found = one if found is None else found + one
+    return amount(found, name) if found is not None else None
 
 
 def usage_sum(parts: Iterable[Usage | None]) -> Usage | None:

@@ -101,7 +101,7 @@ async def judged(
         cost=cost,
         vars=conversation.judged_vars,
         prompt_sent=conversation.prompt,
-        test=formats.format_of(job.case.format).test_for_scripts(job.case),
+        test=formats.format_of(job.format).test_for_scripts(job.case),
         compat=job.compat,
         services=services,
         trace=trace,
@@ -136,7 +136,7 @@ async def known_before(job: Job, services: JudgeServices) -> Judgement | None:
         if broken.verdicts:
             return broken
     evidence = JudgeInput(case=job.case, compat=job.compat, services=services)
-    known = await formats.format_of(job.case.format).before_asking(evidence)
+    known = await formats.format_of(job.format).before_asking(evidence)
     return None if known is None else _with_problems(known, job.case, job.compat)
 
 

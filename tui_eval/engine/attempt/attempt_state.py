@@ -235,7 +235,7 @@ class Running:
             answers is not None
             and answers.of(spec)
             and not by_hand
-            and not format_of(job.case.format).asks_for_traces(job.case, job.settings)
+            and not format_of(job.format).asks_for_traces(job.case, job.settings)
         )
 
     async def _open(self, agent: Agent, spec: AgentSpec, context: SessionContext) -> Session:
@@ -337,7 +337,7 @@ class Running:
     ) -> Judgement:
         """The recorded answer with today's assertions; nothing is sent to the agent."""
         try:
-            answer = continuing.answered(recorded, conversation, self.job.case.format)
+            answer = continuing.answered(recorded, conversation, self.job.format)
             continuing.check_question(self.job, conversation, self.environment.masker)
         except continuing.CannotContinue as why:
             failure = AttemptFailed(str(why), "cannot-continue")
@@ -412,8 +412,9 @@ class Running:
             return
         if isinstance(session, CachedSession):
             await session.look(left)
+        stepped = self.by_hand.stepper is not None
         for request in left:
-            if not await self._not_counted(self.by_hand.sends(request, conversation)):
+            if stepped and not await self._not_counted(self.by_hand.sends(request, conversation)):
                 continue
             await self._keep_pace(agent, session, request)
             self.collector.begin(request.turn, conversation.shown(request))
@@ -423,7 +424,8 @@ class Running:
                 await self._send(session, request)
             if not request.continue_conversation:
                 session.restart()
-            await self._told(request.turn)
+            if stepped:
+                await self._told(request.turn)
 
     async def _ask_once(self, agent: Agent, session: Session, conversation: Conversation) -> None:
         """All turns in one call, as the agent wants them. A person who steps decides on each before it: given one

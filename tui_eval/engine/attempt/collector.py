@@ -213,7 +213,7 @@ class Collector:
 
     def saved(self) -> float | None:
         """What the replies from the cache cost when they were given (USD); None where that is not known."""
-        return figures.total_amount([one.cost for one in self.cached if one.cost is not None], "cost saved")
+        return figures.total_amount([one.cost for one in self.cached], "cost saved")
 
     def usage(self) -> tuple[Usage | None, float | None]:
         """Tokens and cost (USD) of all turns; None where no turn said."""
@@ -222,16 +222,18 @@ class Collector:
         return self._whole
 
     def _sums(self, without: AbstractSet[int]) -> tuple[Usage | None, float | None]:
-        parts: list[tuple[Usage | None, float | None]] = [
-            (reply.usage or self._usage.get(reply.turn, (None, None))[0],
-             reply.cost if reply.cost is not None else self._usage.get(reply.turn, (None, None))[1])
-            for reply in self.replies
-            if reply.turn not in without
-        ]  # fmt: skip
-        answered = {reply.turn for reply in self.replies}
-        parts.extend(value for turn, value in self._usage.items() if turn not in answered)
-        usages = [usage for usage, _ in parts if usage is not None]
-        costs = [cost for _, cost in parts if cost is not None]
+        usages: list[Usage | None] = []
+        costs: list[float | None] = []
+        unanswered = self._usage.copy()
+        for reply in self.replies:
+            usage, cost = self._usage.get(reply.turn, (None, None))
+            unanswered.pop(reply.turn, None)
+            if reply.turn not in without:
+                usages.append(reply.usage or usage)
+                costs.append(cost if reply.cost is None else reply.cost)
+        for usage, cost in unanswered.values():
+            usages.append(usage)
+            costs.append(cost)
         return figures.usage_sum(usages), figures.total_amount(costs, "cost of all requests")
 
     # One kind of event each

@@ -111,12 +111,11 @@ def _tool_calls(collector: Collector) -> int:
     """Calls seen in the transcript, else those a reply's metadata counts (the guide's contract)."""
     if collector.tool_calls:
         return collector.tool_calls
-    counts = [
-        reply.metadata.get("tool_call_count")
-        for reply in collector.replies
-        if isinstance(reply.metadata, dict)
-    ]
-    return figures.total([figures.count(count, "tool calls") for count in counts], "tool calls") or 0
+    counts: list[int | None] = []
+    for reply in collector.replies:
+        if isinstance(reply.metadata, dict):
+            counts.append(figures.count(reply.metadata.get("tool_call_count"), "tool calls"))
+    return figures.total(counts, "tool calls") or 0
 
 
 def mask(attempt: Attempt, environment: RunContext) -> Attempt:

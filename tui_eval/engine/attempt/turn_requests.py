@@ -95,7 +95,7 @@ async def _rendered(job: Job, environment: RunContext, number: int) -> Conversat
     them."""
     from tui_eval.engine.row_order import context_entries
 
-    case, form = job.case, format_of(job.case.format)
+    case, form = job.case, format_of(job.format)
     stored = environment.memory.stored(job, number)
     earlier = environment.memory.conversation(job, number)
     place = f"test-{case.test_number - 1}-prompt-{case.column_number - 1}-repeat-{number - 1}"

@@ -268,7 +268,7 @@ def _names(listed: Any, evidence: JudgeInput) -> list[str]:
 
 def _listed(value: Any) -> list[Any]:
     """A scalar where a list is meant is a list of one."""
-    if isinstance(value, list | tuple | set | frozenset):
+    if isinstance(value, (list, tuple, set, frozenset)):
         return list(value)
     return [] if value is None else [value]
 
