@@ -10,10 +10,13 @@ import pytest
 from msgspec.structs import replace
 
 from tests.support.promptfoo_cases import assertion_from, case_with
+from tests.support.work import calls_of
 from tui_eval import causes
 from tui_eval.assertions import JudgeAnswer, JudgeInput, Judgement, JudgeServices, Reports
+from tui_eval.assertions.judge_input import CannotJudge
 from tui_eval.causes import counting
 from tui_eval.formats import judge
+from tui_eval.formats.promptfoo.judge.json_objects import placed_objects
 from tui_eval.formats.promptfoo.judge.similarity import treebank_words
 from tui_eval.formats.promptfoo.promptfoo_words import components_of
 from tui_eval.guard.trust import Trust
@@ -368,6 +371,14 @@ async def test_tool_calls_that_the_agent_reported_make_a_trajectory() -> None:
     assert passed == [None, None, None, None, False]
     evidence.compat, evidence.transcript, evidence.capabilities = "documented", [], Reports()
     assert (await judge(evidence)).verdicts[0].passed is None
+
+
+def test_braces_are_counted_once_and_not_behind_each_of_them() -> None:
+    def look() -> None:
+        with pytest.raises(CannotJudge, match="too many opening braces"):
+            list(placed_objects("{" * 20_000))
+
+    assert calls_of(look)[1] < 200_000
 
 
 @pytest.mark.parametrize("piece", ["{", "<!--", "<a ", ' a="', "i am very ", "```\n", "[", "`"])

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import re
+from bisect import bisect_left
 from collections.abc import Iterator
 from functools import lru_cache
+from itertools import accumulate
 from typing import Any
 
 from tui_eval.assertions.judge_input import CannotJudge
@@ -15,6 +17,7 @@ _LONGEST = 100_000
 _YAML_EFFORT = 20
 _DEEPEST = 200
 _MOST_EFFORT = 10_000_000
+_BRACE = re.compile("[{}]")
 # A string, a comment, or a colon that ends an entry: libyaml takes `{a:}` for no mapping, YAML 1.2 for one.
 _PIECE = re.compile(
     r"""(?P<text>"(?:[^"\\\n]|\\.)*+"?|(?<![a-zA-Z])'(?:[^'\n]|'(?=[a-zA-Z]))*+'?)"""
@@ -38,13 +41,18 @@ def placed_objects(text: str) -> Iterator[tuple[int, Any]]:
         CannotJudge: thousands of braces that lead nowhere, which would take minutes.
     """
     place, effort = text.find("{"), 0
+    braces = [found.start() for found in _BRACE.finditer(text)]
+    depths = list(accumulate(1 if text[at] == "{" else -1 for at in braces))
     while 0 <= place < len(text) - 1:
-        end, depth, deepest = place + 1, 1, 1
         limit = min(place + _LONGEST, len(text))
-        while end < limit and depth:
-            depth += {"{": 1, "}": -1}.get(text[end], 0)
-            deepest = max(deepest, depth)
-            end += 1
+        first, last = bisect_left(braces, place), bisect_left(braces, limit)
+        around = depths[first] - 1
+        try:
+            last = depths.index(around, first + 1, last)
+            end, depth = braces[last] + 1, 0
+        except ValueError:
+            end, depth = limit, depths[last - 1] - around
+        deepest = max(depths[first:last]) - around
         effort += (end - place) * (1 + _YAML_EFFORT * (deepest <= _DEEPEST))
         if effort > _MOST_EFFORT:
             raise CannotJudge("too many opening braces to look for JSON behind each")
