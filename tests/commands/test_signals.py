@@ -230,7 +230,7 @@ def test_interrupted_without_a_store_offers_no_resume(project: Path) -> None:
 def test_a_run_of_another_terminal_is_followed_and_cancelled(cli: Cli, project: Path) -> None:
     process = begin(project)
     until_the_first_is_done(process)
-    assert "1 attempt cancelled" in cli("cancel").out
+    assert "cancelled: 1 attempt had not ended" in cli("cancel").out
     followed = cli("attach")
     assert followed.code == 1 and "1 passed, 0 failed, 1 cancelled, 2 total" in followed.out
     out, _ = process.communicate(timeout=60)

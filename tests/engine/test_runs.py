@@ -189,7 +189,37 @@ async def test_cancelling_one_attempt_and_the_rest(project) -> None:
     await until(lambda: reader.attempts()[0].outcome == "cancelled")
     assert await active.runner.cancel() == 2
     assert await running == "cancelled"
-    assert [row.outcome for row in reader.attempts()] == ["cancelled"] * 3
+    assert [row.outcome for row in reader.attempts()] == ["cancelled", "cancelled", "cancelled"]
+
+
+async def test_what_had_not_begun_when_the_run_was_cancelled_keeps_its_result_and_can_be_gone_on_with(
+    project,
+) -> None:
+    root = project(suite=suite_of("slow 1", "two", "three"), script=SLOW.replace("wait: 30", "wait: 0"))
+    first, _ = await go(root)
+    (root / "agent.script.yaml").write_text(SLOW)
+    active = await asyncio.to_thread(prepare, RunRequest(paths=[str(root)], concurrency=1))
+    assert active.writer is not None
+    running = asyncio.create_task(active.execute())
+    reader = RunReader(active.writer.folder)
+    await until(lambda: any("begin" in row.text for row in reader.live(0)))
+    assert await active.runner.cancel() == 3
+    assert await running == "cancelled"
+    assert [(row.state, row.outcome) for row in reader.attempts()] == [
+        ("done", "cancelled"),
+        ("waiting", None),
+        ("waiting", None),
+    ]
+    newest = {case.rpartition(":")[2]: past[0] for case, past in Index(root).latest().items()}
+    assert {case: (one.outcome, one.run_id) for case, one in newest.items()} == {
+        "slow 1": ("cancelled", active.run_id),
+        "two": ("passed", first.run_id),
+        "three": ("passed", first.run_id),
+    }
+    again = await asyncio.to_thread(resume, active.writer.folder)
+    assert len(again.tickets) == 2
+    assert await again.execute() == "finished"
+    assert [row.outcome for row in reader.attempts()] == ["cancelled", "passed", "passed"]
 
 
 async def test_the_clock_of_a_run_that_goes_on_stood_in_between(project) -> None:

@@ -282,7 +282,7 @@ def cancel(reference: str) -> int:
             f"the process that executes run {folder.name} does not answer, stopped or stuck as it is; "
             "what was asked reaches it when it goes on, or end it: `tui-eval resume` then goes on with the run"
         ) from None
-    say(f"run {folder.name}: {counted(count, 'attempt')} cancelled")
+    say(f"run {folder.name} cancelled: {counted(count, 'attempt')} had not ended")
     return EXIT_OK
 
 

@@ -358,25 +358,31 @@ class Runner:
     # Asked for from outside, on the same loop
 
     async def cancel(self, attempt_refs: set[int] | None = None) -> int:
-        """Cancel these attempts, or the whole run; how many were concerned."""
+        """Cancel these attempts, or the whole run; how many were concerned. Of a whole run those that have not begun are
+        not run, as after an interrupt: they have no result that would take the place of their last one."""
         schedule = self._schedule
         if schedule is None:
             return 0
+        dropped: list[Ticket] = []
         if attempt_refs is None:
             self.stopped_because = "cancelled"
             if self._opening is not None:
                 self._opening.cancel()
-            attempt_refs = {ticket.attempt_ref for ticket in schedule.waiting} | set(self._tasks)
+            not_begun = len(schedule.waiting)
+            schedule.end()
+            attempt_refs = set(self._tasks)
             for task in self._comparing:
                 task.cancel()
+        else:
+            dropped = schedule.drop(attempt_refs)
+            not_begun = len(dropped)
         self._cancelled |= attempt_refs
-        dropped = schedule.drop(attempt_refs)
         for ticket in dropped:
             self._ended(ticket, _cancelled(ticket.job, ticket.number, self.environment.now(), 0.0))
         running = [task for ref, task in self._tasks.items() if ref in attempt_refs]
         for task in running:
             task.cancel()
-        return len(dropped) + len(running)
+        return not_begun + len(running)
 
     def interrupted(self, why: str = "interrupted") -> None:
         """From now on the run's end is no finish of it."""

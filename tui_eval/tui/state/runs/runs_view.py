@@ -57,7 +57,7 @@ def action_of(one: RunLine, ours: Collection[str]) -> str:
     if one.run.state == "interrupted":
         return "interrupted: u goes on with it"
     if one.run.state == "cancelled":
-        return "cancelled: enter opens it, R there runs what did not pass"
+        return "cancelled: u goes on with what had not begun; enter opens it"
     return "enter opens it"
 
 
