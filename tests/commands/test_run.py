@@ -466,6 +466,9 @@ def test_a_python_agent_that_is_slow_to_load_says_so_and_its_loading_is_not_its_
         rows = list(reader.attempts())
     assert [row.detail for row in rows] == [""] * 3
     assert min(row.duration_ms or 0.0 for row in rows) < 400
+    quiet = "--display", "none", "--threshold", "0"
+    silent = cli("run", "suite.yaml", "--agent", "own.py:answer", "--trust", *quiet)
+    assert (silent.code, silent.out, silent.err) == (0, "", "")
 
 
 def test_no_process_of_a_python_agent_has_its_loading_counted(cli: Cli, project: Path) -> None:

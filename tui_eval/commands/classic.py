@@ -21,6 +21,7 @@ class ClassicProgress(Progress):
 
     def __init__(self) -> None:
         super().__init__("none")
+        self.quiet = False
         self._jobs: list[Job] = []
         self._case_names: list[str] = []
         self._attempts: dict[int, list[Attempt]] = {}

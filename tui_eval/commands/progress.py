@@ -36,6 +36,8 @@ class Progress:
 
     def __init__(self, display: str) -> None:
         self.display = display
+        self.quiet = display == "none"
+        """Whether only what is wrong is said."""
         self.total = 0
         self.done = 0
         self._several: set[str] = set()
@@ -82,6 +84,11 @@ class Progress:
     def tell(self, text: str) -> None:
         """Say what a person should know while it runs, on stderr."""
         warn(text)
+
+    def note(self, text: str) -> None:
+        """Say by the way what is no fault."""
+        if not self.quiet:
+            self.tell(text)
 
     def finish(self) -> None:
         """All that runs has ended."""

@@ -204,7 +204,7 @@ def _execute(
     except (SelectionError, ConfigError, StoreError, AgentError) as error:
         raise CommandError(str(error)) from None
     if active.request.threshold == 0:
-        warn("--threshold 0 asks for no attempt to pass: nothing can fail")
+        progress.note("--threshold 0 asks for no attempt to pass: nothing can fail")
     unreadable = report_problems(active.problems)
     assert active.writer is not None
     folder = active.writer.folder
@@ -219,11 +219,11 @@ def _execute(
         warn(f"{why}: the run is kept in {folder}")
     _list_wants(active)
     if sys.stderr.isatty():
-        active.environment.tell = progress.tell
-    active.on_word = progress.tell
+        active.environment.tell = progress.note
+    active.on_word = progress.note
     active.writer.tell(progress.tell)
     for line in active.said_first:
-        warn(line)
+        progress.note(line)
     info = active.writer.info
     progress.masker = active.environment.masker
     progress.start(
