@@ -213,14 +213,18 @@ def asking() -> set[str]:
         name = path.relative_to(PACKAGE).as_posix()
         if name.startswith(("guard/", "commands/")) or name == "engine/wants.py":
             continue
-        for function in ast.walk(ast.parse(path.read_text("utf-8"))):
+        text = path.read_text("utf-8")
+        if "require" not in text:
+            continue
+        for function in ast.walk(ast.parse(text)):
             if not isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef):
                 continue
             for call in ast.walk(function):
-                if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute):
-                    owner = ast.unparse(call.func.value)
-                    if call.func.attr == "require" and owner.endswith("trust"):
-                        found.add(f"{name}:{function.name}")
+                asked = call.func if isinstance(call, ast.Call) else None
+                if not isinstance(asked, ast.Attribute) or asked.attr != "require":
+                    continue
+                if ast.unparse(asked.value).endswith("trust"):
+                    found.add(f"{name}:{function.name}")
     return found
 
 
