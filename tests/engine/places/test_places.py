@@ -24,7 +24,7 @@ from tui_eval.engine.wants import wants
 from tui_eval.formats.reading import load_all as read_suites
 from tui_eval.guard.trust import Trust, fingerprint
 from tui_eval.model import Attempt
-from tui_eval.store.printed_commands import resume_command
+from tui_eval.store.printed_commands import resume_command, run_options
 from tui_eval.store.reader import RunReader
 from tui_eval.store.run_folders import Store
 
@@ -154,6 +154,22 @@ async def test_a_cluster_in_the_record_of_a_run_is_not_typed(tmp_path: Path) -> 
     with closing(RunReader(folder)) as reader:
         told = resume_command(folder.name, reader.info().options)
     assert told == f"tui-eval resume {folder.name} --on {CLUSTER}"
+
+
+async def test_a_run_that_goes_on_elsewhere_is_asked_for_again_there(project) -> None:
+    """Its `again:` lines said where it began: a cluster that is gone, perhaps."""
+    root = project()
+    active = await asyncio.to_thread(prepare, RunRequest(paths=[str(root / "suite.yaml")]))
+    assert active.writer is not None
+    folder = active.writer.folder
+    active.writer.info.options |= {"on": CLUSTER}
+    active.writer.update_info()
+    active.writer.close()
+    await active.environment.close()
+    again = await asyncio.to_thread(resume, folder, overrides=RunRequest(on="here"))
+    assert await again.execute() == "finished"
+    with closing(RunReader(folder)) as reader:
+        assert run_options(reader.info().options) == ["--on", "here"]
 
 
 async def test_a_part_of_a_run_goes_where_that_went_and_its_cluster_is_not_typed(tmp_path: Path) -> None:

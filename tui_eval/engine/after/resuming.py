@@ -286,6 +286,8 @@ def _asked_for_now(info: RunInfo, overrides: RunRequest) -> tuple[RunRequest, li
         info.options["agreed"] = list(dict.fromkeys([*before, *overrides.agreed]))
     if overrides.judge:
         info.options["judge"] = in_addresses(overrides.judge)
+    if overrides.on:
+        info.options["on"] = in_addresses(overrides.on)
     return request, before
 
 
