@@ -40,7 +40,7 @@ from tui_eval.model import Attempt, Case, Problem
 from tui_eval.store import missing_cases
 from tui_eval.store.printed_commands import rescore_command
 from tui_eval.store.reader import RunReader
-from tui_eval.store.run_folders import Store, is_alive
+from tui_eval.store.run_folders import Store, StoreError, is_alive
 from tui_eval.store.schema import RunInfo
 from tui_eval.store.shard_runs import LOOKED_AT, is_looked_at
 
@@ -57,15 +57,15 @@ def rescore(
     (`case_ids`): then to all attempts of them that count, those of other runs too, or (`cells`) to columns of them.
 
     Raises:
-        NothingToRun: the run has no answers, or is being executed: half of it would stand for the whole; or a suite
-            file cannot be read whole, with its problems.
-        SelectionError, ConfigError, StoreError: one clear line each.
+        NothingToRun: the run has no answers, or a suite file cannot be read whole, with its problems.
+        StoreError: there is no such run, or it is being executed: half of it would stand for the whole.
+        SelectionError, ConfigError: one clear line each.
     """
     root = find_root([Path.cwd()])[0] if _opened_file(folder) else root_of(folder)
     if is_looked_at(folder):
         raise SelectionError(LOOKED_AT)
     if is_alive(folder):
-        raise NothingToRun(
+        raise StoreError(
             f"run {folder.name} goes on: judge it again when it has ended, or name an earlier run (tui-eval runs)"
         )
     if overrides.case_ids is None:
