@@ -332,6 +332,13 @@ async def test_each_time_that_a_run_was_killed_is_in_its_note(project) -> None:
     await again.runner.interrupt()
     await going
     third = await asyncio.to_thread(resume, killed)
+    rows = RunReader(killed).attempts()
+    assert [
+        (row.state, row.started_at, row.ends_at, row.input_tokens, row.tool_calls) for row in rows[1:]
+    ] == [
+        ("waiting", None, None, None, None)  # until it begins again
+    ]
+    assert RunReader(killed).info().state == "running"
     (words,) = third.said_first
     assert words.startswith(
         "asked again: at least 1 attempt that was under way when the run was cut off; what it cost"

@@ -46,6 +46,13 @@ class Packed(msgspec.Struct, frozen=True):
             return cls(failed, pack(failed), "")
 
 
+_WAITING: dict[str, str | int | None] = {
+    "state": "waiting", "outcome": None, "started_at": None, "detail": "", "turn": 0, "ends_at": None,
+    "input_tokens": None, "output_tokens": None, "tool_calls": None,
+}  # fmt: skip
+"""The columns of an attempt that waits, nothing of it kept."""
+
+
 class RunWriter:
     """Creates a run's folder and appends to it. One per run; used from one event loop or thread.
 
@@ -117,7 +124,18 @@ class RunWriter:
         self._next_attempt, self._next_case = row[0] + 1, row[1] + 1
         connection.execute("DELETE FROM live")
         add_columns(connection)
-        return row[2]
+        # Of a process that was killed. It waits before anybody can see this run as one at work again.
+        begun = connection.execute(
+            "SELECT id FROM attempts WHERE state IN ('running', 'retrying') ORDER BY id"
+        )
+        statement = (
+            f"UPDATE attempts SET changed = ?, {', '.join(f'{name} = ?' for name in _WAITING)} WHERE id = ?"
+        )
+        changes = [
+            (changed, *_WAITING.values(), ref) for changed, (ref,) in enumerate(begun.fetchall(), row[2] + 1)
+        ]
+        connection.executemany(statement, changes)
+        return row[2] + len(changes)
 
     # What the engine reports
 
@@ -150,9 +168,7 @@ class RunWriter:
     def waiting(self, attempt_ref: int) -> None:
         """The attempt waits again, nothing of it kept (a resumed run)."""
         self._held.again(attempt_ref)
-        self._update(
-            attempt_ref, state="waiting", outcome=None, started_at=None, detail="", turn=0, ends_at=None
-        )
+        self._update(attempt_ref, **_WAITING)
 
     def limit(self, attempt_ref: int, ends_at: float | None) -> None:
         """The attempt's time limit ends it then (seconds since the epoch; None: nothing does)."""
