@@ -15,9 +15,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import msgspec
 
+from tui_eval.assertions.judging import Handler, added_or_refusing, hopeless, judge_each, judge_there
+
 if TYPE_CHECKING:
     from tui_eval.assertions.judge_input import JudgeInput, Judgement, JudgeServices
-    from tui_eval.assertions.judging import Handler
     from tui_eval.config.project import AgentSpec, Config
     from tui_eval.formats.near_miss import PassedOver
     from tui_eval.guard.trust import Trust
@@ -218,15 +219,11 @@ class Format:
 
     async def judge_case(self, evidence: JudgeInput) -> Judgement:
         """Judge a whole case: every assertion by its handler, added up by the rules that formats share."""
-        from tui_eval.assertions.judging import judge_each
-
         return await judge_each(evidence, self.handler_for, self.settle)
 
     async def before_asking(self, evidence: JudgeInput) -> Judgement | None:
         """The judgement where it is known before anybody is asked that nothing can be judged; None: ask. There are no
         replies in `evidence` yet."""
-        from tui_eval.assertions.judging import hopeless
-
         return hopeless(evidence, self.check_beforehand)
 
     def check_beforehand(self, assertion: Assertion, evidence: JudgeInput) -> None:
@@ -236,8 +233,6 @@ class Format:
             CannotJudge, NeedsTrust: it comes to nothing whatever is answered.
         """
         if self.asks_a_judge(assertion.type):
-            from tui_eval.assertions.judging import judge_there
-
             judge_there(assertion, evidence, self.named_grader(assertion, evidence.case))
 
     def settle(self, judgement: Judgement, evidence: JudgeInput) -> None:
@@ -270,8 +265,6 @@ class Format:
 
     def handler_for(self, kind: str) -> Handler | None:
         """What judges an assertion type: what another package adds for it, else the format's own."""
-        from tui_eval.assertions.judging import added_or_refusing
-
         return added_or_refusing(self.name, kind) or self.handler(kind)
 
     # -- Accepting an answer, saving a conversation.

@@ -64,11 +64,11 @@ class AttemptTools:
     async def get_ready(self) -> None:
         """Have the python tools' files loaded in a process: imports may take many seconds that are not the agent's.
         What does not load is reported to the model that calls it."""
-        from tui_eval.scripting.python.python_host import ScriptError  # imported late: few agents have tools
-
         host, lease = self._toolbox.host, self._claimed()
         if host is None:
             return
+        from tui_eval.scripting.python.python_host import ScriptError  # imported late: few agents have tools
+
         try:
             for file, function in self._toolbox.functions:
                 with suppress(ScriptError):
