@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tui_eval.frames.query_words import changes_each_time, limited_sides, limits_rows
+from tui_eval.frames.difference import align
+from tui_eval.frames.query_words import changes_each_time, joins_rows, know_queries, known_of, limits_rows
 from tui_eval.model import DataDetails
 
 
@@ -26,9 +27,36 @@ def test_whether_a_query_limits_its_rows(sql: str | None, limits: bool | None) -
 
 
 def test_a_record_says_it_of_both_queries() -> None:
-    kept = DataDetails(reference_sql="select 1", settings={"conclusion": {"limited": True}})
-    assert limited_sides(kept) == (False, True)
-    assert limited_sides(DataDetails()) == (None, None)
+    def known(sql: str | None, **kept: object) -> tuple[object, ...]:
+        difference = align([{"a": 1}], [{"a": 2}])
+        know_queries(
+            difference, DataDetails(reference_sql=sql, settings={"conclusion": kept} if kept else {})
+        )
+        return *difference.limited, difference.own_query
+
+    assert known(None) == (None, None, "")
+    assert known("select 1", **known_of("select a, b from t limit 2")) == (False, True, "joinless")
+    assert known("select 1", **known_of("select a from t join u using (b)")) == (False, False, "")
+    assert known("select 1", blame="retold") == (False, None, "right")
+
+
+@pytest.mark.parametrize(
+    ("sql", "joins"),
+    [
+        ("select a from t JOIN u using (b)", True),
+        ("select a, b from t, u where t.b = u.b", True),
+        ("select a from (select 1 as a, 2 as b) x, u", True),
+        ("select a from t, unnest(t.b)", True),
+        ("select status, sum(amount) * 2 from t group by 1", False),
+        ("select a, count(*) from t where b in (1, 2) group by 1, 2", False),
+        ("select a from t where b = ' join ' -- join", False),
+        ("select a from a tale, told, by (an", None),
+        ("", None),
+        (None, None),
+    ],
+)
+def test_whether_a_query_joins_rows(sql: str | None, joins: bool | None) -> None:
+    assert joins_rows(sql) is joins
 
 
 @pytest.mark.parametrize(

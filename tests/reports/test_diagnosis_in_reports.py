@@ -239,3 +239,21 @@ def test_markdown_says_once_that_the_order_differs(tmp_path: Path) -> None:
         reader.close()
     text = (tmp_path / "run.md").read_text()
     assert "| failed | row order differs: 4 of 5 rows stand elsewhere |" in text and "<details>" not in text
+
+
+def test_a_retold_answer_is_not_said_to_come_of_a_join() -> None:
+    def told(sql: str, given: object = None, **kept: object) -> str:
+        made = with_query(sql, given)
+        assert made.data is not None and made.data.expected is not None
+        made.data.actual = [dict(row, **{"amo|unt": row["amo|unt"] * 2}) for row in made.data.expected]
+        if kept:
+            made.data.settings["conclusion"] = kept
+        return next(line for line in attempt_text(made, "revenue").splitlines() if line.startswith("→ "))
+
+    other = "select id, amount * 2 as amount from orders"
+    fact = "→ amo|unt ×2 in 5 of 5 rows that differ"
+    assert told(other) == f"{fact}: the same rows counted several times, as a join does?"
+    assert told("select id, amount from orders") == fact  # its record alone says that it is right
+    assert told(other, blame="retold", line="its query gives the right rows") == fact
+    assert told(other, blame="query", line="its query is wrong", joins=False) == fact
+    assert told(other, blame="query", line="its query is wrong", joins=True) != fact

@@ -29,6 +29,7 @@ from tui_eval.frames.typed_columns import ReadColumn, column, column_names, from
 from tui_eval.frames.value_texts import plain_moment
 
 if TYPE_CHECKING:
+    from tui_eval.frames.query_words import OwnQuery
     from tui_eval.frames.sql import SqlResult
 
 
@@ -66,6 +67,7 @@ class Difference:
         self._surplus = surplus
         self.limited: tuple[bool | None, bool | None] = (None, None)
         """Whether the expected query and the agent's own limit their rows; None: it is not known."""
+        self.own_query: OwnQuery = ""
         self._aligned: tuple[pl.Series, pl.Series] | None = None
         self._flags: pl.DataFrame | None = None
         self._different: pl.Series | None = None

@@ -284,7 +284,7 @@ def table_of_details(
     """
     from tui_eval.frames.comparison_rules import ComparisonSettings
     from tui_eval.frames.difference import align
-    from tui_eval.frames.query_words import limited_sides
+    from tui_eval.frames.query_words import know_queries
 
     kinds = details.settings.get("types")
     types = {str(name): str(kind) for name, kind in kinds.items()} if isinstance(kinds, Mapping) else {}
@@ -294,7 +294,7 @@ def table_of_details(
     )
     settings = ComparisonSettings.kept(details.settings)
     difference = align(*sides, settings, details.columns or None, types)
-    difference.limited = limited_sides(details)
+    know_queries(difference, details)
     return OneTable(difference)
 
 

@@ -9,8 +9,9 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Generator, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from tui_eval.guard.spelling import some_of
 
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from sqlglot import exp
 
     from tui_eval.frames.comparison_rules import ComparisonSettings
+    from tui_eval.frames.difference import Difference
     from tui_eval.frames.sql_worker import SqlResult
     from tui_eval.model import DataDetails
 
@@ -43,6 +45,7 @@ _CHANCE = re.compile(
     r"\b(?:random|rand|uuid|gen_random_uuid|uuidv4|uuidv7)\s*\(|\btablesample\b|\busing\s+sample\b",
     re.IGNORECASE,
 )
+_JOINS = re.compile(r"\b(?:join|unnest|lateral)\b", re.IGNORECASE)
 _FROM = re.compile(r"\bfrom\b", re.IGNORECASE)
 _SECOND = re.compile(
     r"(?:\bcurrent_timestamp\b|\b(?:now|get_current_timestamp|clock_timestamp)\s*\(\s*\))(?!\s*(?:::|as)\s*date\b)",
@@ -66,11 +69,43 @@ def changes_each_time(sql: str | None) -> bool:
     return bool(_CHANCE.search(plain) or _SECOND.search(_FROM.split(plain, maxsplit=1)[0]))
 
 
-def limited_sides(details: DataDetails) -> tuple[bool | None, bool | None]:
-    """As `Difference.limited` has it, of a recorded comparison."""
+OwnQuery = Literal["", "joinless", "right"]
+"""What is known of the agent's query: that it joins nothing, or gives the right rows."""
+
+
+def joins_rows(sql: str | None) -> bool | None:
+    """Whether a query puts rows of several sources side by side; None: it is not known."""
+    if not sql or not sql.strip():
+        return None
+    plain = _NO_WORDS.sub(" ", sql)
+    if _JOINS.search(plain):
+        return True
+    if "," not in _FROM.split(plain, maxsplit=1)[-1]:
+        return False
+    import sqlglot
+    from sqlglot import errors, exp
+
+    for dialect in ("duckdb", "postgres"):
+        with suppress(errors.SqlglotError, RecursionError):
+            return sqlglot.parse_one(sql, read=dialect).find(exp.Join) is not None
+    return None
+
+
+def known_of(sql: str) -> dict[str, bool | None]:
+    """What a conclusion keeps of the agent's query, for `know_queries`."""
+    return {"limited": limits_rows(sql), "joins": joins_rows(sql)}
+
+
+def know_queries(difference: Difference, details: DataDetails) -> None:
+    """Tell a difference what a recorded comparison knows of its queries."""
     kept = details.settings.get("conclusion")
-    own = kept.get("limited") if isinstance(kept, Mapping) else None
-    return limits_rows(details.reference_sql), own if isinstance(own, bool) else None
+    own: Mapping[str, Any] = kept if isinstance(kept, Mapping) else {}
+    limited = own.get("limited")
+    difference.limited = limits_rows(details.reference_sql), limited if isinstance(limited, bool) else None
+    if own.get("blame") == "retold":
+        difference.own_query = "right"
+    elif own.get("joins") is False:
+        difference.own_query = "joinless"
 
 
 def changing(sql: str) -> Iterator[str]:

@@ -11,6 +11,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from msgspec.structs import replace
+
 from tui_eval.model import Attempt, DataDetails
 from tui_eval.store.encoding import encode_json
 
@@ -76,7 +78,10 @@ def rows_shown(
     """
     if data is None:
         return RowsShown()
-    line, *place = conclusion_lines(data, attempt) or [""]
+    found = _conclusion(data, attempt)
+    line, *place = _lines(found) or [""]
+    if found is not None and found.blame == "retold":  # what the rows have in common blames no query then
+        data = replace(data, settings={**data.settings, "conclusion": {"blame": found.blame}})
     shown = RowsShown(conclusion=line, place=place, fault=fault_lines(data))
     if not data.actual or not (shown.fault or (data.comparison and data.expected)):
         return shown
@@ -208,6 +213,14 @@ def _frames(data: DataDetails, folder: Path | None) -> tuple[pl.DataFrame | None
 def conclusion_lines(data: DataDetails, attempt: Attempt | None = None) -> list[str]:
     """Whether the query was wrong or what the agent made of its rows, as it was found when the answer was judged; else,
     with the `attempt`, as its record says; below it where a query that failed did. Empty: nothing is known."""
+    return _lines(_conclusion(data, attempt))
+
+
+def _lines(found: Conclusion | None) -> list[str]:
+    return [found.line, *found.place] if found is not None and found.line else []
+
+
+def _conclusion(data: DataDetails, attempt: Attempt | None) -> Conclusion | None:
     from tui_eval.frames.queries import kept_conclusion
 
     found = kept_conclusion(data)
@@ -218,7 +231,7 @@ def conclusion_lines(data: DataDetails, attempt: Attempt | None = None) -> list[
             # Polars panics with a BaseException, which must not end a report
             if not isinstance(problem, Exception) and type(problem).__name__ != "PanicException":
                 raise
-    return [found.line, *found.place] if found is not None and found.line else []
+    return found
 
 
 def _recorded(data: DataDetails, attempt: Attempt) -> Conclusion | None:

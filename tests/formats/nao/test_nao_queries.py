@@ -88,6 +88,7 @@ async def test_a_failed_comparison_keeps_which_step_went_wrong(
     assert found.outcome == "failed" and found.data is not None
     kept = found.data.settings["conclusion"]
     assert (kept["blame"], kept["source"]) == (blame, "tool")
+    assert kept["joins"] is False
     assert blame != "unknown" or 'Referenced column "nothing"' in kept["line"]
 
 

@@ -6,6 +6,7 @@ import datetime
 import math
 import random
 from collections.abc import Sequence
+from dataclasses import replace
 from decimal import Decimal
 from importlib import resources
 from typing import Any
@@ -328,6 +329,42 @@ def test_it_is_not_found_where_it_is_not(name: str) -> None:
     actual, code = NOT_FOUND[name]
     findings = found(SHOP, actual)
     assert code not in [finding.code for finding in findings], [str(finding) for finding in findings]
+
+
+GUESSES = {
+    "multiplied": ("", ""),
+    "fan_out": ("", ""),
+    "duplicates": (": DISTINCT is missing", ""),
+    "distinct": (": DISTINCT or UNION took them away", ""),
+    "zero_as_one": ("", ""),
+    "missing_groups": (": groups without rows are left out", ""),
+    "too_narrow": (": the filter is too narrow", ""),
+    "too_wide": (": the filter is too wide", ""),
+    "outermost_day": (": < for <= in the filter?", ""),
+    "limit": (": a LIMIT?", ""),
+    "no_limit": (": its LIMIT is missing or larger", ""),
+}
+"""What is left of the guess where the agent's query joins nothing, and where it gives the right rows."""
+
+
+@pytest.mark.parametrize("code", GUESSES)
+def test_no_guess_is_made_that_the_agents_query_refutes(code: str) -> None:
+    measured = {
+        "least": 2, "most": 2, "alike": False, "where": "status open", "first": True, "rows": 10, "of": 99,
+        "last": True, "day": "2024-01-20",
+    }  # fmt: skip
+    unknown = Finding(code, ("day",), 3, 3, measured)
+    fact = str(replace(unknown, own="right"))
+    left, nothing = GUESSES[code]
+    assert str(replace(unknown, own="joinless")) == fact + left and not nothing
+    assert str(unknown).startswith(f"{fact}: ") and not fact.endswith(("?", ":"))
+
+
+def test_what_is_known_of_the_query_is_known_to_every_finding() -> None:
+    difference = align(SHOP, SHOP.with_columns(c.price * 2))
+    assert "as a join does?" in str(diagnosis_of(difference).findings[0])
+    difference.own_query = "joinless"
+    assert str(diagnosis_of(difference).findings[0]).endswith("rows that differ")
 
 
 OWN_TESTS = {

@@ -153,14 +153,11 @@ def test_rows_that_are_not_all_kept_are_compared_with_nothing(project: Path) -> 
     found = tried(spec, "select status, 1 as total from orders limit 0", threading.Event())
     assert found.result is not None and found.view is not None and len(found.view) == 0
     made = with_query(RETOLD, WRONG)
-    assert (
-        against_expected(QueryPlace(), found.result)
-        == "there are no expected rows to compare with: run the case"
-    )
-    assert not isinstance(against_expected(QueryPlace(attempt=made), found.result), str)
+    assert against_expected(QueryPlace(), found) == "there are no expected rows to compare with: run the case"
+    assert not isinstance(against_expected(QueryPlace(attempt=made), found), str)
     assert made.data is not None
     made.data.settings = {"truncated": {"expected": 5000}}
-    told = against_expected(QueryPlace(attempt=made), found.result)
+    told = against_expected(QueryPlace(attempt=made), found)
     assert isinstance(told, str) and "of 5,000 expected rows are kept" in told
 
 

@@ -16,7 +16,7 @@ from tui_eval.assertions import evidence as seen
 from tui_eval.assertions.judge_input import CannotJudge, JudgeInput, Judgement, RowsAnswer
 from tui_eval.assertions.judging import error_verdict, verdict_of
 from tui_eval.causes import wrong_query
-from tui_eval.frames.query_words import limited_sides, limits_rows
+from tui_eval.frames.query_words import know_queries, known_of
 from tui_eval.frames.sql_faults import fault_place
 from tui_eval.guard.fair_share import in_thread
 from tui_eval.model import Assertion, DataDetails, Evidence, Problem, Verdict
@@ -236,7 +236,7 @@ async def _judge_sql(assertion: Assertion, evidence: JudgeInput, judgement: Judg
     notes += names_repeated(result.renamed) if result is not None else []
     noted = "".join(f" ({note})" for note in notes)
     if comparison.difference is not None:
-        comparison.difference.limited = limited_sides(data)
+        know_queries(comparison.difference, data)
     told = await in_thread(lambda: _rows_told(comparison, answer, data))
     message = comparison.message if evidence.reference else comparison.message + noted
     return verdict_of(
@@ -403,7 +403,7 @@ async def _concluded(
         kept["place"] = list(found.place)
     if own.sql != last.sql:
         kept["query"] = own.sql
-    data.settings["conclusion"] = kept | {"limited": limits_rows(own.sql)}
+    data.settings["conclusion"] = kept | known_of(own.sql)
 
 
 async def _over_ties(

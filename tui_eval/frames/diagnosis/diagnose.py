@@ -39,7 +39,7 @@ from tui_eval.frames.diagnosis.time_changes import (
 )
 from tui_eval.frames.difference import Difference, align
 from tui_eval.frames.pairs import ColumnPair
-from tui_eval.frames.query_words import limited_sides
+from tui_eval.frames.query_words import know_queries
 from tui_eval.frames.typed_columns import ReadColumn, declared_text, holds_days, is_nan, text_series
 from tui_eval.frames.value_texts import canonical
 
@@ -151,7 +151,7 @@ def diagnosis_of_details(
     settings = ComparisonSettings.kept(details.settings)
     try:
         difference = align(sides["expected"], sides["actual"], settings, details.columns or None, types)
-        difference.limited = limited_sides(details)
+        know_queries(difference, details)
         return diagnosis_of(difference)
     except BaseException as problem:
         # Polars panics with a BaseException; rows that were read from elsewhere may be of any kind
@@ -558,4 +558,4 @@ def _where(names: list[str], found: Condition) -> Finding:
 
 def _strongest(found: list[_Candidate], facts: _Facts) -> tuple[Finding, ...]:
     order = sorted(found, key=lambda one: -one.weight * one.rows / facts.total)
-    return tuple(one.finding for one in order[:MOST])
+    return tuple(replace(one.finding, own=facts.difference.own_query) for one in order[:MOST])

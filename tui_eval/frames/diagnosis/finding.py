@@ -5,11 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tui_eval.frames.numbers import shortest_text
 from tui_eval.guard.spelling import some_of
 from tui_eval.guard.text import same_to_the_eye
+
+if TYPE_CHECKING:
+    from tui_eval.frames.query_words import OwnQuery
 
 _NAME = 40
 _BLANK = re.compile(r"\s")
@@ -26,7 +29,8 @@ class Finding:
     `code` is its kind, a word that stays (`factor`, `fan_out`, `limit`); `columns` those that it is about, as
     the expected side calls them; `explained` of `total` rows that differ in that way are explained by it,
     counted; `parameters` what was measured (`{"factor": 100}`), `conclusive` whether nothing else needs to be
-    said of these rows (a place alone, "only in amount", is not).
+    said of these rows (a place alone, "only in amount", is not). `own` is what is known of the agent's query: no guess
+    is made that it refutes.
     """
 
     code: str
@@ -35,6 +39,7 @@ class Finding:
     total: int
     parameters: Mapping[str, Any] = field(default_factory=dict)
     conclusive: bool = True
+    own: OwnQuery = ""
 
     def __str__(self) -> str:
         return sentence(self)
@@ -103,6 +108,15 @@ def _verb(finding: Finding, one: str, many: str) -> str:
     return one if len(finding.columns) == 1 else many
 
 
+def _guess(finding: Finding, words: str = "", join: str = "") -> str:
+    """What the agent's query may have done, after a colon: nothing where it gives the right rows, `join` only where it
+    may have one."""
+    if finding.own == "right":
+        return ""
+    words += "" if finding.own == "joinless" else join
+    return f": {words}" if words else ""
+
+
 def _about(words: Callable[[Finding], str]) -> Callable[[Finding], str]:
     """`amount ×100 in 13 of 13 rows that differ`."""
     return lambda finding: f"{names_of(finding.columns)} {words(finding)} {rows_of(finding)}"
@@ -122,7 +136,8 @@ def _digits(finding: Finding) -> str:
 def _multiplied(finding: Finding) -> str:
     least, most = finding.parameters["least"], finding.parameters["most"]
     many = f"×{least}" if least == most else f"whole multiples (×{least} to ×{most})"
-    return f"{many} {rows_of(finding)}: the same rows counted several times, as a join does?"
+    guess = _guess(finding, join="the same rows counted several times, as a join does?")
+    return f"{many} {rows_of(finding)}{guess}"
 
 
 def _later(amount: int, unit: str) -> str:
@@ -147,11 +162,12 @@ def _time_zone(finding: Finding) -> str:
 
 
 def _join_word(finding: Finding) -> str:
-    p = finding.parameters
-    alike = "the same rows again" if p["alike"] else "a join fans out"
+    alike = (
+        ": the same rows again" if finding.parameters["alike"] else _guess(finding, join="a join fans out")
+    )
     often = "once" if finding.explained == 1 else f"{finding.explained:,} times"
     verb = _verb(finding, "repeats", "repeat")
-    return f"{names_of(finding.columns)}, unique in expected, {verb} {often}: {alike}"
+    return f"{names_of(finding.columns)}, unique in expected, {verb} {often}{alike}"
 
 
 def _condition(finding: Finding) -> str:
@@ -181,7 +197,7 @@ def _filter(word: str, guess: str) -> Callable[[Finding], str]:
             if wrong
             else ""
         )
-        return f"{rows} {word} rows are where {finding.parameters['where']}{tail}: {guess}"
+        return f"{rows} {word} rows are where {finding.parameters['where']}{tail}{_guess(finding, guess)}"
 
     return words
 
@@ -231,10 +247,17 @@ def _neighbour(finding: Finding) -> str:
 
 def _limit(finding: Finding) -> str:
     p = finding.parameters
-    guess = ": a LIMIT?" if p.get("limit", True) else ""
+    guess = _guess(finding, "a LIMIT?" if p.get("limit", True) else "")
     if p["first"]:
         return f"the answer has the first {p['rows']:,} of {p['of']:,} expected rows and ends there{guess}"
     return f"the answer has exactly {p['rows']:,} of {p['of']:,} expected rows{guess}"
+
+
+def _outermost_day(finding: Finding) -> str:
+    last = finding.parameters["last"]
+    guess = _guess(finding, f"{'< for <=' if last else '> for >='} in the filter?")
+    day = f"{name_of(finding.columns[0])}, {finding.parameters['day']}"
+    return f"the {'last' if last else 'first'} {day}, is missing{guess}"
 
 
 def sorted_words(column: str, descending: bool) -> str:
@@ -296,7 +319,8 @@ _SENTENCES: dict[str, Callable[[Finding], str]] = {
     "significant": _about(lambda f: f"rounded to {f.parameters['digits']} significant digits"),
     "lost_digits": _plain("read as a float, digits beyond 2^53 are lost"),
     "zero_as_one": lambda f: (
-        f"{names_of(f.columns)} 1 instead of 0 {rows_of(f)}: does count(*) count rows that an outer join adds?"
+        f"{names_of(f.columns)} 1 instead of 0 {rows_of(f)}"
+        f"{_guess(f, join='does count(*) count rows that an outer join adds?')}"
     ),
     "unit": _about(lambda f: f"with {name_of(f.parameters['unit'])}, a text instead of a number"),
     # nulls
@@ -379,24 +403,23 @@ _SENTENCES: dict[str, Callable[[Finding], str]] = {
     "order": _order,
     "fan_out": _join_word,
     "duplicates": lambda f: (
-        f"{f.explained:,} of {f.total:,} extra rows repeat expected ones: DISTINCT is missing, or a join fans out"
+        f"{f.explained:,} of {f.total:,} extra rows repeat expected ones"
+        f"{_guess(f, 'DISTINCT is missing', ', or a join fans out')}"
     ),
     "distinct": lambda f: (
-        f"{f.explained:,} of {f.total:,} missing rows repeat others: DISTINCT or UNION took them away"
+        f"{f.explained:,} of {f.total:,} missing rows repeat others{_guess(f, 'DISTINCT or UNION took them away')}"
     ),
     "too_narrow": _filter("missing", "the filter is too narrow"),
     "too_wide": _filter("extra", "the filter is too wide"),
     "missing_groups": lambda f: (
-        f"all {f.total:,} missing rows have {f.parameters['where']}: groups without rows are left out (an inner join?)"
+        f"all {f.total:,} missing rows have {f.parameters['where']}"
+        f"{_guess(f, 'groups without rows are left out', ' (an inner join?)')}"
     ),
-    "outermost_day": lambda f: (
-        f"the {'last' if f.parameters['last'] else 'first'} {name_of(f.columns[0])}, {f.parameters['day']}, is missing: "
-        f"{'< for <=' if f.parameters['last'] else '> for >='} in the filter?"
-    ),
+    "outermost_day": _outermost_day,
     "limit": _limit,
     "no_limit": lambda f: (
-        f"the answer begins with the {f.parameters['rows']:,} expected rows and has {f.explained:,} more: "
-        "its LIMIT is missing or larger"
+        f"the answer begins with the {f.parameters['rows']:,} expected rows and has {f.explained:,} more"
+        f"{_guess(f, 'its LIMIT is missing or larger')}"
     ),
     "other_end": _other_end,
     "granularity": _granularity,

@@ -400,14 +400,7 @@ class DataTab(SearchedRows):
         self.grid.set_view(view, start)
         self._draw()
         self._ask()
-        run_in_thread(
-            self.app,
-            partial(diagnosis_lines, view),
-            partial(self._diagnosed, generation),
-            lambda error: None,
-            name="diagnosis",
-            queue="about rows",
-        )
+        self._diagnose(view)
         if self._attempt is not None:
             run_in_thread(
                 self.app,
@@ -417,6 +410,16 @@ class DataTab(SearchedRows):
                 name="modes",
                 queue="about rows",
             )
+
+    def _diagnose(self, view: DataView) -> None:
+        run_in_thread(
+            self.app,
+            partial(diagnosis_lines, view),
+            partial(self._diagnosed, self._generation),
+            lambda error: None,
+            name="diagnosis",
+            queue="about rows",
+        )
 
     def _diagnosed(self, generation: int, lines: list[Line]) -> None:
         """Say what the rows that differ have in common."""
@@ -480,6 +483,9 @@ class DataTab(SearchedRows):
             return  # the rows are right: nothing is to be said but that they are not those of its query
         self._concluded = conclusion
         self._above()
+        if view is not None and conclusion.blame == "retold" and view.difference.own_query != "right":
+            view.difference.own_query = "right"  # known only now: what blames the query is not said
+            self._diagnose(view)
 
     def _modes(self, generation: int, lines: list[Line]) -> None:
         """Say that the two comparisons disagree."""

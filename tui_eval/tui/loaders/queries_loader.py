@@ -81,20 +81,25 @@ def tried(spec: DatabaseSpec, sql: str, cancel: threading.Event) -> TriedQuery:
     return TriedQuery(sql, took, result, DataView(alone(result)))
 
 
-def against_expected(place: QueryPlace, found: SqlResult) -> tuple[DataView, list[Line]] | str:
+def against_expected(place: QueryPlace, query: TriedQuery) -> tuple[DataView, list[Line]] | str:
     """The rows of a query against those that are expected of the attempt, by the rules of its case, and what they
     have in common; or why they cannot be compared."""
     details = place.attempt.data if place.attempt is not None else None
     if details is None or details.expected is None:
         return "there are no expected rows to compare with: run the case"
     from tui_eval.frames.difference import align
+    from tui_eval.frames.query_words import joins_rows, limits_rows
 
+    found = query.result
+    assert found is not None
     wanted, _, lost = sides_of(details, place.folder)
     if "expected" in lost and lost["expected"] > len(wanted):
         return f"only the first {len(wanted):,} of {lost['expected']:,} expected rows are kept"
     kinds: Any = details.settings.get("types")
     types = {str(name): str(kind) for name, kind in kinds.items()} if isinstance(kinds, dict) else {}
     made = align(wanted, found, settings_of(details), details.columns or None, types)
+    made.limited = limits_rows(details.reference_sql), limits_rows(query.sql)
+    made.own_query = "joinless" if joins_rows(query.sql) is False else ""
     view = DataView(made, [name for name in found.columns if name not in made.columns])
     return view, diagnosis_lines(view)
 

@@ -369,13 +369,13 @@ class QueryScreen(Place, inherit_bindings=False):
             self._compare()
 
     def _compare(self) -> None:
-        assert self.found is not None and self.found.result is not None
+        assert self.found is not None
         if self._compared is not None:
             self._show_compared(self._number, self._compared)
             return
         run_in_thread(
             self.app,
-            partial(against_expected, self._place, self.found.result),
+            partial(against_expected, self._place, self.found),
             partial(self._show_compared, self._number),
             partial(self._failed, self._number),
             name="compare",

@@ -186,6 +186,20 @@ def test_the_same_query_written_otherwise_stands_there_once() -> None:
     assert block.label == "both" and plain(block.lines()[0]) == "SELECT"
 
 
+async def test_what_the_query_refutes_is_not_said_of_the_rows(project: Path, tmp_path: Path) -> None:
+    every = "select status, sum(amount) as total from orders group by status order by 1"
+    expected: Rows = [{"status": "lost", "total": 5}, *RIGHT_ROWS]
+    attempt = with_query([{**row, "total": 2 * row["total"]} for row in expected], f"{every} ", expected)
+    assert attempt.data is not None
+    attempt.data.reference_sql = every
+    app = host(tmp_path, attempt)
+    app.state.config = load(root=project)
+    async with app.run_test(size=(120, 40)) as pilot:
+        await opened(pilot)
+        await sees(pilot, "SQL its query gives the right rows", "→ total ×2 in 3 of 3 rows that differ")
+        await until(pilot, lambda: "as a join does?" not in screen_text(app))
+
+
 @pytest.mark.parametrize("size", [(80, 24), (120, 40)])
 async def test_the_line_stands_above_the_rows_and_s_shows_both(
     project: Path, tmp_path: Path, size: tuple[int, int]

@@ -163,12 +163,12 @@ def first_rows(details: DataDetails) -> DataView | None:
 
 def _aligned(details: DataDetails, expected: Any, actual: Any) -> Difference:
     from tui_eval.frames.difference import align
-    from tui_eval.frames.query_words import limited_sides
+    from tui_eval.frames.query_words import know_queries
 
     kinds = details.settings.get("types")
     types = {str(name): str(kind) for name, kind in kinds.items()} if isinstance(kinds, Mapping) else {}
     found = align(expected, actual, settings_of(details), details.columns or None, types)
-    found.limited = limited_sides(details)
+    know_queries(found, details)
     return found
 
 
