@@ -347,6 +347,21 @@ async def test_each_time_that_a_run_was_killed_is_in_its_note(project) -> None:
     assert RunReader(killed).info().note == words.replace("cut off;", "cut off, 2 times;")
 
 
+@pytest.mark.parametrize("cache", [True, None])
+async def test_what_the_cache_has_is_not_said_to_be_asked_again(project, cache: bool | None) -> None:
+    root = project(suite=suite_of("one"))
+    active = await asyncio.to_thread(prepare, RunRequest(paths=[str(root / "suite.yaml")], cache=cache))
+    assert active.writer is not None
+    folder = active.writer.folder
+    active.writer.close()
+    await active.environment.close()
+    again = await asyncio.to_thread(resume, folder)
+    (said,) = again.said_first
+    assert ("the run was cut off, but for what the cache has of it;" in said) is bool(cache)
+    assert await again.execute() == "finished"
+    assert RunReader(folder).info().note == said
+
+
 async def test_going_on_says_of_a_suite_that_has_ended_what_was_edited_in_it(project) -> None:
     """Of promptfoo's suites too, which are read for that; where that needs trust which nobody gave, it says so."""
     root = project(suite=suite_of("slow one"), script=SLOW)

@@ -160,7 +160,7 @@ def resume(
     check_judge(request, environment, typed=overrides.judge)
     mark_failed(jobs, environment)
     earlier = recall(environment, folder, jobs)
-    cut_off, note = _cut_off(info, open_attempts)
+    cut_off, note = _cut_off(info, open_attempts, known=_are_known(jobs, environment))
     environment.begin(_runs_again(info, attempts))
     changes = _changes(info, rows, attempts, jobs, loaded, config, trust)
     info.note = "; ".join(filter(None, (note, changes)))
@@ -181,24 +181,33 @@ _CUT_OFF = "cut_off"
 """Under which a run's provenance has, for each time that it was killed, how many attempts were then under way."""
 
 
-def _cut_off(info: RunInfo, open_attempts: Sequence[AttemptRow]) -> tuple[str, str]:
+def _are_known(jobs: Sequence[Job], environment: RunContext) -> bool:
+    """Whether answers that one of the agents gave before are in the cache, and taken from there."""
+    answers = environment.answers
+    if answers is None or not answers.reads:
+        return False
+    return any(job.spec is not None and answers.of(job.spec) for job in jobs)
+
+
+def _cut_off(info: RunInfo, open_attempts: Sequence[AttemptRow], known: bool) -> tuple[str, str]:
     """Of a run that was killed what is asked again now, and what was in all the times that it went on (for its note); empty
     of one that was interrupted: it has put that back. The record is written behind the run: what began, or ended, in the
-    moment before is not in it."""
+    moment before is not in it. `known`: answers are in the cache."""
     kept = info.provenance.get(_CUT_OFF)
     counts = [count for count in kept if isinstance(count, int)] if isinstance(kept, list) else []
     now = ""
     if info.finished_at is None and info.paused_at is None:
         count = sum(row.state in ("running", "retrying") for row in open_attempts)
         info.provenance[_CUT_OFF] = counts = [*counts, count]
-        now = _asked_again([count])
-    return now, _asked_again(counts)
+        now = _asked_again([count], known)
+    return now, _asked_again(counts, known)
 
 
-def _asked_again(counts: Sequence[int]) -> str:
+def _asked_again(counts: Sequence[int], known: bool) -> str:
     if not counts:
         return ""
     times = f", {len(counts):,} times" if len(counts) > 1 else ""
+    times += ", but for what the cache has of it" if known else ""
     if not (count := sum(counts)):
         return (
             f"asked again: what had been asked, if anything, in the moment before the run was cut off{times}; what "
