@@ -408,6 +408,33 @@ async def test_attempts_that_begin_anew_since_their_worker_was_lost_are_told(
         )
 
 
+class ThreeAreLost(Cluster):
+    """Workers 1 and 2 are lost with the two attempts that they have begun, worker 3 with one of them."""
+
+    executes = 4
+
+    async def has(self, worker: int, refs: list[int]) -> None:
+        self.begins(worker, refs if worker < 3 else [ref for ref in refs if ref == self.given[1][0]])
+        if len(self.given[worker]) == 2:
+            self.say(messages.WorkerDown(worker, "it was killed"))
+            if worker < 3:
+                self.say(messages.WorkerUp(worker + 1, f"10.0.1.{worker}"))
+            else:
+                await self.begin()
+
+
+async def test_an_attempt_that_is_lost_several_times_is_one_and_its_end_as_an_error_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with executed(tmp_path, monkeypatch, ThreeAreLost, 2, []) as (reader, _):
+        note = (
+            "2 attempts were begun anew, of which 1 ended as an error, since 3 workers were lost; what they cost before "
+            "is not known"
+        )
+        assert note in reader.info().note
+        assert sorted(str(row.outcome) for row in reader.attempts()) == ["error", "passed"]
+
+
 class DyingMachine(Cluster):
     """Workers 1 and 2 are on a machine that dies, which is heard of them one after the other; 4 comes on it and does
     nothing."""

@@ -134,7 +134,8 @@ class RayPlace:
         self._refused: dict[str, str] = {}
         self._lost_with: dict[int, list[str]] = {}
         self._lost_at: dict[str, float] = {}
-        self._workers_lost = self._begun_anew = 0
+        self._workers_lost = self._given_up = 0
+        self._begun_anew: set[int] = set()
         self._lost: str | None = None
         self._news = asyncio.Condition()
         self._changed: Callable[[], None] = lambda: None
@@ -157,11 +158,16 @@ class RayPlace:
     def note(self) -> str:
         """`24 attempts were begun anew, since 1 worker was lost; …; no worker could begin on 10.0.0.4: …`"""
         said: list[str] = []
-        if self._begun_anew:
-            attempts, workers = _count(self._begun_anew, "attempt"), _count(self._workers_lost, "worker")
-            were = "was" if self._begun_anew == 1 else "were"
+        if anew := len(self._begun_anew):
+            attempts, workers = _count(anew, "attempt"), _count(self._workers_lost, "worker")
+            were = "was" if anew == 1 else "were"
             gone = "was" if self._workers_lost == 1 else "were"
-            said.append(f"{attempts} {were} begun anew, since {workers} {gone} lost; {_UNKNOWN_COST}")
+            ended = (
+                f", of which {self._given_up:,} ended as {'an error' if self._given_up == 1 else 'errors'},"
+            )
+            said.append(
+                f"{attempts} {were} begun anew{ended if self._given_up else ','} since {workers} {gone} lost; {_UNKNOWN_COST}"
+            )
         said += [_no_worker(node, why) for node, why in list(self._refused.items())[:_REFUSED]]
         if more := len(self._refused) - _REFUSED:
             said += [f"nor on {_count(more, 'other machine')}"] if more > 0 else []
@@ -297,6 +303,7 @@ class RayPlace:
                 await self._cancelled(worker, ref, left)
                 raise
             await asyncio.sleep(_MOMENT)
+        self._given_up += ref in self._begun_anew
         job = ticket.job
         text = f"worker lost, {len(lost) if len(lost) > GIVEN_BACK else given} times: {why}"
         return Made(Attempt(job.case.case_id, ticket.number, "error", job.agent, job.model, text, error=text))
@@ -411,8 +418,9 @@ class RayPlace:
         words = f"worker {worker.number} on {worker.node}"
         self._lost_at[worker.node] = asyncio.get_running_loop().time()
         had = {ref: self._lost_with[ref] for ref in worker.flights if ref in self._lost_with}
-        anew = sum(ref in worker.started and len(lost) < GIVEN_BACK for ref, lost in had.items())
-        self._workers_lost += bool(anew)
+        begun = [len(lost) for ref, lost in had.items() if ref in worker.started]
+        anew = sum(lost < GIVEN_BACK for lost in begun)
+        self._workers_lost += bool(begun)
         _fail(worker, WorkerLost(f"{words}: {why}" if why else words))
         if self._lost is not None:
             return
@@ -451,7 +459,7 @@ class RayPlace:
         if what in ("started", "done") and ref not in worker.started:  # what is done at once says only that
             worker.started.add(ref)
             if self._lost_with.get(ref):  # given back is not yet begun
-                self._begun_anew += 1
+                self._begun_anew.add(ref)
                 self._changed()
         if what in ("done", "cancelled", "broken"):
             worker.started.discard(ref)
