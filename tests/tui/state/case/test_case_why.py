@@ -64,6 +64,28 @@ def test_a_missing_text_shows_the_nearest_place_and_a_forbidden_one_where_it_sta
     assert said(in_short(attempt.verdicts[1], attempt)) == ["nearest refunds policy  1 character away"]
 
 
+@pytest.mark.parametrize(
+    ("wanted", "reply", "place"),
+    [
+        ("Paris", "Maybe visit PARIS for 4 days?", "PARIS"),
+        ("OK", "all is ok, no token is lost", "ok"),
+        ("30 Days", "within 30 days", "30 days"),
+        ("Paris", "of comparisons, paris", "paris"),
+    ],
+)
+def test_a_text_that_stands_there_in_other_case_is_the_nearest(wanted: str, reply: str, place: str) -> None:
+    verdict = Verdict("contains", False, "text", wanted)
+    lines = replied(reply, verdict)
+    assert lines[0] == f'✗ "{wanted}" is not there; the nearest is the same but for upper and lower case:'
+    attempt = Attempt("s::n", 1, "failed", replies=[Reply(1, reply)], verdicts=[verdict])
+    assert said(in_short(verdict, attempt)) == [f"nearest {place}  the same but for upper and lower case"]
+
+
+def test_two_letters_within_words_are_not_near() -> None:
+    lines = replied("a token", Verdict("contains", False, "text", "OK"))
+    assert lines == ['✗ "OK" is not there, nor anything like it']
+
+
 def test_texts_of_both_kinds_are_told_apart() -> None:
     lines = replied("one two", Verdict("contains-all", False, "text", ["two", "three hundred"]))
     assert lines[0] == '✓ "two" stands there once' and lines[2].startswith('✗ "three hundred" is not there')

@@ -110,7 +110,7 @@ async def test_what_any_case_of_the_suite_lists_counts_for_the_others(tmp_path: 
     [
         ("14 days", "nearest two weeks  the same in another unit, said in turn 1"),
         ("Ticket 88", "nearest Ticket 88  said in turn 1"),
-        ("ticket 88", "nearest Ticket 88  said in turn 1"),
+        ("ticket 88", "nearest Ticket 88  the same but for upper and lower case, said in turn 1"),
     ],
 )
 def test_what_was_said_in_an_earlier_turn_is_named(wanted: str, line: str) -> None:

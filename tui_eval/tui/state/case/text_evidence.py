@@ -18,7 +18,7 @@ from tui_eval.tui.state.case.expectation_marks import (
 from tui_eval.tui.state.text.json_lines import dumped
 from tui_eval.tui.state.text.lines import Line, Mark, Span, marked, one_line
 from tui_eval.tui.state.text.meaning import same_meaning
-from tui_eval.tui.state.text.text_difference import near_miss
+from tui_eval.tui.state.text.text_difference import NearMiss, in_other_case, near_miss
 
 AROUND = 24
 """Characters of the reply shown before and after a place."""
@@ -200,17 +200,20 @@ def nearest_line(verdict: Verdict, reply: str, attempt: Attempt | None = None) -
     if one is None:
         return None
     shown, wanted = one_line(reply[:LONGEST]), one_line(one.text)
-    if (same := same_meaning(one.text, reply[:LONGEST], synonyms_of(attempt))) is not None:
+    miss = None if one.rule else in_other_case(wanted, shown, part_of_word=_worth(wanted))
+    same = same_meaning(one.text, reply[:LONGEST], synonyms_of(attempt)) if miss is None else None
+    if same is not None:
         found = Span(shown[same.start : same.end], "hit-near")
         return (Span("nearest ", "muted"), found, Span(f"  {same.how}", "muted"))
-    miss = near_miss(wanted, shown, ignoring_case=bool(one.rule)) if _worth(wanted) else None
+    if miss is None and _worth(wanted):
+        miss = near_miss(wanted, shown, ignoring_case=bool(one.rule))
     if miss is None:
-        return _said_before(one.text, verdict, attempt)
+        return _said_before(one.text, verdict, attempt, bool(one.rule))
     place = marked((Span(shown[miss.start : miss.end]),), _added(miss.found_marks))
-    return (Span("nearest ", "muted"), *place, Span(f"  {_apart(miss.distance)}", "muted"))
+    return (Span("nearest ", "muted"), *place, Span(f"  {_apart(miss)}", "muted"))
 
 
-def _said_before(sought: str, verdict: Verdict, attempt: Attempt | None) -> Line | None:
+def _said_before(sought: str, verdict: Verdict, attempt: Attempt | None, ignoring_case: bool) -> Line | None:
     """The text, or what means the same, in a turn before the one that was judged: only the last one was."""
     said = [entry for entry in attempt.transcript if entry.kind == "assistant"] if attempt is not None else []
     wanted = one_line(sought)
@@ -219,7 +222,8 @@ def _said_before(sought: str, verdict: Verdict, attempt: Attempt | None) -> Line
         reply = entry.text[:LONGEST]
         text = one_line(reply)
         start = text.lower().find(wanted.lower()) if len(text) == len(text.lower()) else text.find(wanted)
-        end, how = start + len(wanted), ""
+        end = start + len(wanted)
+        how = "" if ignoring_case or start < 0 or text[start:end] == wanted else f"{_ONLY_CASE}, "
         if start < 0 and (same := same_meaning(sought, reply, synonyms_of(attempt))) is not None:
             start, end, how = same.start, same.end, f"{same.how}, "
         if start >= 0:
@@ -266,7 +270,9 @@ def _found(
 
 def _missing(sought: str, reply: str, ignoring_case: bool, attempt: Attempt | None = None) -> Iterator[Line]:
     wanted, text = one_line(sought, LONGEST_WANTED), one_line(reply)
-    if (same := same_meaning(sought, reply, synonyms_of(attempt))) is not None:
+    miss = None if ignoring_case else in_other_case(wanted, text, part_of_word=_worth(wanted))
+    same = same_meaning(sought, reply, synonyms_of(attempt)) if miss is None else None
+    if same is not None:
         yield (
             Span("✗ ", "failed"),
             Span(f'"{wanted}"', "strong"),
@@ -275,12 +281,13 @@ def _missing(sought: str, reply: str, ignoring_case: bool, attempt: Attempt | No
         place = _excerpt(text, same.start, same.end, [Mark(0, 10**6, "hit-near")])
         yield (Span("  reply   ", "label"), *place)
         return
-    miss = near_miss(wanted, text, ignoring_case=ignoring_case) if _worth(wanted) else None
+    if miss is None and _worth(wanted):
+        miss = near_miss(wanted, text, ignoring_case=ignoring_case)
     head = (Span("✗ ", "failed"), Span(f'"{wanted}"', "strong"))
     if miss is None:
         yield (*head, Span(" is not there, nor anything like it", "muted"))
         return
-    yield (*head, Span(f" is not there; the nearest is {_apart(miss.distance)}:", "muted"))
+    yield (*head, Span(f" is not there; the nearest is {_apart(miss)}:", "muted"))
     yield (
         Span("  wanted  ", "label"),
         *marked((Span(wanted),), [Mark(a, b, "removed") for a, b in miss.wanted_marks]),
@@ -295,8 +302,13 @@ def _added(ranges: tuple[tuple[int, int], ...]) -> list[Mark]:
     return [Mark(start, end, "added") for start, end in ranges]
 
 
-def _apart(distance: int) -> str:
-    return f"{distance} character{'' if distance == 1 else 's'} away"
+_ONLY_CASE = "the same but for upper and lower case"
+
+
+def _apart(miss: NearMiss) -> str:
+    if miss.only_case:
+        return _ONLY_CASE
+    return f"{miss.distance} character{'' if miss.distance == 1 else 's'} away"
 
 
 def _excerpt(text: str, start: int, end: int, marks: list[Mark]) -> Line:

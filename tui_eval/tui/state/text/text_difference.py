@@ -145,6 +145,21 @@ class NearMiss:
     distance: int
     wanted_marks: tuple[tuple[int, int], ...]
     found_marks: tuple[tuple[int, int], ...]
+    only_case: bool = False
+
+
+def in_other_case(wanted: str, text: str, *, part_of_word: bool) -> NearMiss | None:
+    """The place that is the wanted text but for upper and lower case, as words of its own where there is one."""
+    if not wanted.strip():
+        return None
+    escaped = re.escape(wanted)
+    found = re.search(rf"(?<!\w){escaped}(?!\w)", text, re.IGNORECASE)
+    if found is None and part_of_word:
+        found = re.search(escaped, text, re.IGNORECASE)
+    if found is None or found[0] == wanted:
+        return None
+    marks = tuple((at, at + 1) for at, (a, b) in enumerate(zip(wanted, found[0], strict=True)) if a != b)
+    return NearMiss(found.start(), found.end(), len(marks), marks, marks, only_case=True)
 
 
 def near_miss(wanted: str, text: str, *, ignoring_case: bool = True) -> NearMiss | None:
