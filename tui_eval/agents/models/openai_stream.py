@@ -68,8 +68,9 @@ class _Chunk(msgspec.Struct):
         for choice in self.choices or ():
             if choice.error:
                 return True
-        told = self.object == "error" or self.message or self.detail or self.error_code
-        return bool(told) and not self.choices
+        if self.choices:
+            return False
+        return bool(self.object == "error" or self.message or self.detail or self.error_code)
 
 
 _chunks = msgspec.json.Decoder(_Chunk)
@@ -222,10 +223,13 @@ class Completion:
             self.thoughts.append(thought)
             events.append(ReasoningDelta(thought))
         content = delta.content
-        self.wrote = self.wrote or content is not None
-        if content is not None and not isinstance(content, str):
-            self.value = content
-        text = (content if isinstance(content, str) else _content(content)) if content else ""
+        if isinstance(content, str):
+            self.wrote, text = True, content
+        elif content is not None:
+            self.wrote, self.value = True, content
+            text = _content(content) if content else ""
+        else:
+            text = ""
         if delta.refusal:
             self.refused = True
             text += delta.refusal
