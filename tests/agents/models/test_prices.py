@@ -8,11 +8,12 @@ from typing import Any
 
 import pytest
 
-from tests.servers import OpenAIServer
+from tests.servers import AnthropicServer, OpenAIServer
 from tests.support.agents import services, talk
 from tui_eval.agents import create
 from tui_eval.agents.choose import for_provider
 from tui_eval.agents.models.prices import cost, own_price
+from tui_eval.agents.promptfoo.promptfoo_models import is_priced
 from tui_eval.config.project import Config
 from tui_eval.model import Usage
 
@@ -81,3 +82,46 @@ async def test_an_answer_costs_what_the_suites_provider_says(server: OpenAIServe
 def test_writing_to_anthropics_cache_costs_a_quarter_more(config: dict[str, Any], expected: float) -> None:
     usage = Usage(1000, 100)  # all of its input written to the cache
     assert cost("claude-sonnet-4-5", usage, {}, own_price(config, 0.1), 1000) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize(
+    ("model", "priced"),
+    [
+        ("mock-a", False), ("gpt-4o", True), ("gpt-4o-2024-11-20", True), ("gpt-4o-2020-01-01", False),
+        ("mine/gpt-4o", True), ("ft:gpt-4o:x:y", True), ("ft:gpt-4o-x", False), ("ft:mock-a", False),
+        ("chatgpt-4o-latest", True), ("claude-sonnet-4-5", True), ("claude-x", False), ("", False),
+    ],
+)  # fmt: skip
+def test_promptfoo_has_a_price_of_models_by_their_names(model: str, priced: bool) -> None:
+    """As its `calculateOpenAIUsageCost` and `calculateAnthropicCost` (0.121.20) gave a cost or none."""
+    assert is_priced(model) is priced
+
+
+@pytest.mark.parametrize(
+    ("name", "reference", "prices", "known"),
+    [
+        ("openai:chat:mock-a", True, {}, False),
+        ("openai:chat:mock-a", False, {}, True),
+        ("openai:chat:mock-a", True, {"mock-a": {"input": 1, "output": 1}}, True),
+        ("openai:chat:gpt-4o", True, {}, True),
+        ("openai:chat:gpt-4o-2020-01-01", True, {}, False),
+        ("openai:chat:gpt-4o-2020-01-01", False, {}, True),
+        ("anthropic:messages:claude-x", True, {}, False),
+        ("anthropic:messages:claude-x", False, {}, True),
+        ("anthropic:messages:claude-haiku-4-5", True, {}, True),
+    ],
+)
+async def test_a_model_without_a_price_in_promptfoo_has_no_cost_by_its_rules(
+    name: str, reference: bool, prices: dict[str, Any], known: bool, tmp_path: Path
+) -> None:
+    kind = OpenAIServer if name.startswith("openai") else AnthropicServer
+    with kind() as server:
+        base = server.base if isinstance(server, OpenAIServer) else server.url
+        provider = {"id": name, "config": {"cost": 2e-6, "apiBaseUrl": base, "apiKey": "k"}}
+        it = create(
+            for_provider(provider, Config(root=tmp_path), tmp_path), services(tmp_path, prices=prices)
+        )
+        _, replies = await talk(it, "hello", reference=reference)
+        await it.close()
+    assert replies[0].text == "You said: hello"
+    assert (replies[0].cost is not None) is known

@@ -319,6 +319,7 @@ class AnthropicSession(Session):
     ) -> None:
         self.agent = agent
         self.tools = agent.toolbox.for_attempt(context)
+        self.priced = not (agent.promptfoo and context.reference) or promptfoo_models.is_priced(model)
         self.tested = tested
         self.model = model
         self.headers = context.model_headers
@@ -362,7 +363,13 @@ class AnthropicSession(Session):
             total = add_usage(total, answer.usage)
             written += answer.written
             cost = prices.cost_of(
-                answer.model, self.model, total, agent.services.prices, agent.own_price, written
+                answer.model,
+                self.model,
+                total,
+                agent.services.prices,
+                agent.own_price,
+                written,
+                priced=self.priced,
             )
             yield UsageReport(total, cost)
             text = answer.text

@@ -185,6 +185,7 @@ class OpenAISession(Session):
         self.callbacks = agent.callbacks.for_attempt(context)
         self.model = model
         self.headers = context.model_headers
+        self.priced = not (agent.promptfoo and context.reference) or promptfoo_models.is_priced(model)
         self.tested = tested
         self.thinks_aloud = tested or context.reference
         self.messages: list[dict[str, Any]] = []
@@ -234,7 +235,14 @@ class OpenAISession(Session):
                 raise
             total = add_usage(total, completion.usage)
             model = completion.model or self.model
-            cost = prices.cost_of(completion.model, self.model, total, agent.services.prices, agent.own_price)
+            cost = prices.cost_of(
+                completion.model,
+                self.model,
+                total,
+                agent.services.prices,
+                agent.own_price,
+                priced=self.priced,
+            )
             yield UsageReport(total, cost)
             self.messages.append(completion.message())
             if not completion.keeps_filtered:

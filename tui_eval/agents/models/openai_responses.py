@@ -42,6 +42,7 @@ class ResponsesSession(Session):
     ) -> None:
         self.agent = agent
         self.callbacks = agent.callbacks.for_attempt(context)
+        self.priced = not (agent.promptfoo and context.reference) or promptfoo_models.is_priced(model)
         self.tested = tested
         self.model = model
         self.headers = context.model_headers
@@ -145,7 +146,9 @@ class ResponsesSession(Session):
         self.messages.append({"role": "assistant", "content": text})
         usage = _usage(answer.get("usage"))
         model = str(answer.get("model") or self.model)
-        cost = prices.cost_of(model, self.model, usage, agent.services.prices, agent.own_price)
+        cost = prices.cost_of(
+            model, self.model, usage, agent.services.prices, agent.own_price, priced=self.priced
+        )
         reply = Reply(
             turn=request.turn,
             text=text,

@@ -150,8 +150,15 @@ def cost_of(
     prices: Mapping[str, Mapping[str, float]],
     own: OwnPrice | None = None,
     written: int = 0,
+    *,
+    priced: bool = True,
 ) -> float | None:
-    """USD by the name that the server gave the model, else by the one that was asked for."""
+    """USD by the name that the server gave the model, else by the one that was asked for. Not `priced`: the original
+    tool knows no price of that one, and only the project's own counts."""
+    if not priced and (
+        asked is None or not any(name in prices for name in (asked, asked.rpartition(":")[2]))
+    ):
+        return None
     found = cost(named, usage, prices, own, written)
     return cost(asked, usage, prices, own, written) if found is None and asked != named else found
 

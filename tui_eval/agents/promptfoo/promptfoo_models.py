@@ -30,6 +30,51 @@ KEYS = frozenset(
 PRICE_KEYS = ("cost", "inputCost", "outputCost")
 """Keys of `config` that say what a token costs (USD)."""
 
+_PRICED = """
+gpt-4o-search-preview gpt-4o-search-preview-2025-03-11 gpt-4o-mini-search-preview
+gpt-4o-mini-search-preview-2025-03-11 gpt-5-search-api gpt-5-search-api-2025-10-14 chatgpt-4o-latest chat-latest
+gpt-4.1 gpt-4.1-2025-04-14 gpt-4.1-mini gpt-4.1-mini-2025-04-14 gpt-4.1-nano gpt-4.1-nano-2025-04-14 o1
+o1-2024-12-17 o1-preview o1-preview-2024-09-12 o1-mini o1-mini-2024-09-12 o3 o3-2025-04-16 o3-mini
+o3-mini-2025-01-31 gpt-4o gpt-4o-2024-11-20 gpt-4o-2024-08-06 gpt-4o-2024-05-13 gpt-4o-mini
+gpt-4o-mini-2024-07-18 gpt-4 gpt-4-0613 gpt-4-0314 gpt-4-32k gpt-4-32k-0314 gpt-4-32k-0613 gpt-4-turbo
+gpt-4-turbo-2024-04-09 gpt-4-turbo-preview gpt-4-0125-preview gpt-4-1106-preview gpt-4-1106-vision-preview
+gpt-4-vision-preview gpt-3.5-turbo gpt-3.5-turbo-0125 gpt-3.5-turbo-1106 gpt-3.5-turbo-0301 gpt-3.5-turbo-0613
+gpt-3.5-turbo-16k gpt-3.5-turbo-16k-0613 o4-mini o4-mini-2025-04-16 gpt-5 gpt-5-2025-08-07 gpt-5-chat
+gpt-5-chat-latest gpt-5-nano gpt-5-nano-2025-08-07 gpt-5-mini gpt-5-mini-2025-08-07 codex-mini-latest gpt-5.1
+gpt-5.1-2025-11-13 gpt-5.1-chat-latest gpt-5.2 gpt-5.2-2025-12-11 gpt-5.2-chat-latest gpt-5.3-chat-latest
+gpt-5.6 gpt-5.6-sol gpt-5.6-terra gpt-5.6-luna gpt-5.5 gpt-5.5-2026-04-23 gpt-5.4 gpt-5.4-2026-03-05
+gpt-5.4-mini gpt-5.4-mini-2026-03-17 gpt-5.4-nano gpt-5.4-nano-2026-03-17 gpt-audio gpt-audio-2025-08-28
+gpt-audio-1.5 gpt-audio-mini gpt-audio-mini-2025-12-15 gpt-audio-mini-2025-10-06 gpt-4o-audio-preview
+gpt-4o-audio-preview-2024-12-17 gpt-4o-audio-preview-2024-10-01 gpt-4o-audio-preview-2025-06-03
+gpt-4o-mini-audio-preview gpt-4o-mini-audio-preview-2024-12-17 gpt-3.5-turbo-instruct
+gpt-3.5-turbo-instruct-0914 babbage-002 davinci-002 computer-use-preview computer-use-preview-2025-03-11 o1-pro
+o1-pro-2025-03-19 o3-pro o3-pro-2025-06-10 gpt-5-codex gpt-5-codex-mini gpt-5-pro gpt-5-pro-2025-10-06
+gpt-5.1-codex gpt-5.1-codex-max gpt-5.1-codex-mini gpt-5.2-codex gpt-5.3-codex gpt-5.2-pro
+gpt-5.2-pro-2025-12-11 gpt-5.4-pro gpt-5.4-pro-2026-03-05 gpt-5.5-pro gpt-5.5-pro-2026-04-23 o3-deep-research
+o3-deep-research-2025-06-26 o4-mini-deep-research o4-mini-deep-research-2025-06-26 claude-fable-5
+claude-mythos-5 claude-opus-5 claude-sonnet-5 claude-mythos-preview claude-opus-4-8 claude-opus-4-7
+claude-sonnet-4-6 claude-sonnet-4-6-latest claude-opus-4-6 claude-opus-4-6-latest claude-opus-4-5
+claude-opus-4-5-20251101 claude-opus-4-5-latest claude-opus-4-1 claude-opus-4-1-20250805 claude-opus-4-20250514
+claude-opus-4-0 claude-opus-4-latest claude-sonnet-4-5 claude-sonnet-4-5-20250929 claude-sonnet-4-5-latest
+claude-sonnet-4-20250514 claude-sonnet-4-0 claude-sonnet-4-latest claude-haiku-4-5 claude-haiku-4-5-20251001
+claude-haiku-4-5-latest claude-2.0 claude-2.1 claude-3-haiku-20240307 claude-3-haiku-latest
+claude-3-opus-20240229 claude-3-opus-latest claude-3-5-haiku-20241022 claude-3-5-haiku-latest
+claude-3-5-sonnet-20240620 claude-3-5-sonnet-20241022 claude-3-5-sonnet-latest claude-3-7-sonnet-20250219
+claude-3-7-sonnet-latest
+"""
+"""Models of OpenAI and Anthropic that promptfoo 0.121.20 knows a price of, by these names exactly."""
+_TUNED = (
+    r"ft:(?:babbage-002|davinci-002|gpt-3\.5-turbo(?:-(?:0125|0613|1106))?|gpt-4-0613|gpt-4\.1(?:-mini|-nano)?(?:-2025-04-14)?"
+    r"|gpt-4o(?:-2024-(?:08-06|11-20)|-mini(?:-2024-07-18)?)?|o4-mini(?:-2025-04-16)?)(?::|$)"
+)
+
+
+def is_priced(model: str) -> bool:
+    """Whether promptfoo says what a model costs: of no other does it, though `config` has a price."""
+    bare = model.rpartition("/")[2]
+    return bare in _PRICED.split() or re.match(_TUNED, bare) is not None
+
+
 OLLAMA_OPTIONS = frozenset(
     ("num_predict", "top_k", "top_p", "tfs_z", "seed", "useNUMA", "num_ctx", "num_keep", "num_batch", "num_gqa",
      "num_gpu", "main_gpu", "low_vram", "f16_kv", "logits_all", "vocab_only", "use_mmap", "use_mlock",
