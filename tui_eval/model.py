@@ -502,6 +502,16 @@ class Attempt(msgspec.Struct, omit_defaults=True):
     judging: JudgeUse | None = None
     listed: list[list[str]] | None = None
 
+    @property
+    def cached_words(self) -> str:
+        """`cached`, or `cached 2/3 turns` where the agent was asked for the others; empty where it was for all."""
+        if not self.cached:
+            return ""
+        turns = {reply.turn for reply in self.replies}
+        turns |= {entry.turn for entry in self.transcript if entry.kind == "user"}
+        known = len({reply.turn for reply in self.replies if reply.cached})
+        return f"cached {known}/{len(turns)} turns" if 0 < known < len(turns) else "cached"
+
 
 def decoded(*kinds: object) -> None:
     """Make msgspec learn these types now, while their module is imported: learning one on first use in two threads

@@ -105,6 +105,17 @@ def test_what_was_answered_is_not_asked_again_and_everything_says_so(
     assert [json.loads(line)["cached"] for line in shown.splitlines()] == [True, True]
 
 
+def test_of_a_conversation_that_was_asked_in_part_that_is_said(cli: Cli, asked: Path, server: Priced) -> None:
+    cli("run", ".", "--cache")
+    suite = asked / "suite.yaml"
+    suite.write_text(suite.read_text().replace("gamma", "delta"))
+    again = cli("run", ".", "--cache")
+    assert server.count == 4
+    assert " two cached 1/2 turns [bot]" in again.err and " one cached [bot]" in again.err
+    assert cli("show", "last", "two").out.splitlines()[0].endswith(", cached 1/2 turns")
+    assert " two cached [bot]" in cli("run", ".", "--cache").err and server.count == 4
+
+
 def test_a_cached_run_is_no_cheaper_than_the_one_that_was_paid(cli: Cli, asked: Path) -> None:
     """It read as an improvement: `0.0060 → 0.0000 USD`."""
     for name in ("one.json", "two.json"):

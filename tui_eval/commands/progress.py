@@ -112,7 +112,7 @@ class Progress:
             suite = self._beside.get(case.case_id) or self._beside.get(case.suite, "")
             name = visible(full_name(own, f"{variant_beside(case)} {suite}".strip()), newlines=False)
             seconds = (attempt.duration_ms or 0) / 1000
-            which += " cached" if attempt.cached else ""
+            which += f" {words}" if (words := attempt.cached_words) else ""
             who = f"{job.agent} · {job.model}" if job.agent in self._several and job.model else job.agent
             told = self.masker.text(f"{name}{which} [{visible(who, newlines=False)}]{reason}")
             self._print_soon(

@@ -162,7 +162,7 @@ def attempt_text(
     said beside the verdicts of a type, `folder` is the run's, `compat` the rules that it was judged by."""
     lines = [
         f"{visible(name, newlines=False)}, attempt {attempt.attempt} with {attempt.agent}: {attempt.outcome} ({attempt.message})"
-        f"{', cached' if attempt.cached else ''}{f', {judges}' if (judges := _judges(attempt)) else ''}"
+        f"{f', {cached}' if (cached := attempt.cached_words) else ''}{f', {judges}' if (judges := _judges(attempt)) else ''}"
         f"{', judged by reference' if compat == 'reference' else ''}",
         "",
     ]

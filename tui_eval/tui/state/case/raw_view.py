@@ -25,7 +25,7 @@ def build(attempt: Attempt, *, rendered: bool = True, prompt: Sequence[Block] = 
     (`prompt_view`) and stands first."""
     blocks: list[Block] = list(prompt)
     if attempt.cached:
-        words = "cached: what was answered before was taken, and no request made for it"
+        words = f"{attempt.cached_words}: what was answered before was taken, and no request made for it"
         blocks.append(Block("cached", "note", "note", partial(text_lines, words, "note"), 0, "role-note"))
     if attempt.ran_on:
         blocks.append(

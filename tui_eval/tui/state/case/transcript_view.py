@@ -282,10 +282,15 @@ def _tracebacks(attempt: Attempt) -> Iterator[Block]:
 
 def facts_of(attempt: Attempt) -> str:
     """Duration, tokens, cost of a whole attempt, and what its judging took, for the head of the screen."""
-    known = "cached" if attempt.cached else ""
     used = attempt.judging
     judges = (
         judges_of(figures.judge_tokens(used), used.cost, used.cached, used.saved) if used is not None else ""
     )
-    parts = (duration(attempt.duration_ms), tokens(attempt.usage), cost(attempt.cost or None), known, judges)
+    parts = (
+        duration(attempt.duration_ms),
+        tokens(attempt.usage),
+        cost(attempt.cost or None),
+        attempt.cached_words,
+        judges,
+    )
     return " · ".join(part for part in parts if part)
