@@ -203,19 +203,22 @@ async def test_what_an_agent_said_before_it_failed_is_its_answer_in_every_file(
         assert [row["response_text"] for row in csv.DictReader(file)] == ["so far", "so far", "good day"]
 
 
+class LiveWriter:
+    """Keeps what viewers see."""
+
+    def __init__(self) -> None:
+        self.live_pieces: list[tuple[str, str]] = []
+
+    def live(self, ref: int, kind: str, text: str, *_: object) -> None:
+        self.live_pieces.append((kind, text))
+
+    def __getattr__(self, name: str) -> Any:
+        return lambda *_: None
+
+
 @pytest.mark.parametrize(("reply", "shown"), [("Let me see. It is 7.", 0), ("It is 7, as I said.", 1)])
 def test_a_reply_streamed_with_calls_between_its_parts_is_not_shown_again(reply: str, shown: int) -> None:
-    class Writer:
-        live_pieces: list[tuple[str, str]] = []
-
-        def live(self, ref: int, kind: str, text: str, *_: object) -> None:
-            self.live_pieces.append((kind, text))
-
-        def __getattr__(self, name: str) -> Any:
-            return lambda *_: None
-
-    writer = Writer()
-    writer.live_pieces = []
+    writer = LiveWriter()
     collector = Collector(writer, 1, Masker([]))  # type: ignore[arg-type]
     collector.begin(1, "x")
     for event in (
@@ -227,3 +230,35 @@ def test_a_reply_streamed_with_calls_between_its_parts_is_not_shown_again(reply:
         collector.take(event)
     assert writer.live_pieces.count(("assistant", reply)) == shown
     assert collector.entries[-1].text == reply, "the record has the whole reply"
+
+
+@pytest.mark.parametrize(
+    ("streamed", "reply", "said"),
+    [
+        ("It is 7.\n```json\n{}\n```", "It is 7.", ["It is 7."]),
+        (" It is 7.\n", "It is 7.", ["It is 7."]),
+        ("It is 8.", "It is 7.", ["It is 8.", "It is 7."]),
+    ],
+)
+def test_a_reply_whose_agent_took_its_end_off_was_said_once(
+    streamed: str, reply: str, said: list[str]
+) -> None:
+    writer = LiveWriter()
+    collector = Collector(writer, 1, Masker([]))  # type: ignore[arg-type]
+    collector.begin(1, "x")
+    for event in (TextDelta(streamed), Finished(Reply(1, reply))):
+        collector.take(event)
+    assert [entry.text for entry in collector.entries if entry.kind == "assistant"] == said
+    seen = "".join(text for kind, text in writer.live_pieces if kind == "assistant")
+    assert seen == streamed + "".join(said[1:])
+
+
+def test_what_was_said_before_a_call_stays_beside_the_reply() -> None:
+    collector = Collector(None, 1, Masker([]))
+    collector.begin(1, "x")
+    for event in (TextDelta("It is 7, I think."), ToolCall("1", "look"), Finished(Reply(1, "It is 7"))):
+        collector.take(event)
+    assert [entry.text for entry in collector.entries if entry.kind == "assistant"] == [
+        "It is 7, I think.",
+        "It is 7",
+    ]

@@ -335,8 +335,8 @@ class Collector:
             reply.turn = self.turn
         if reply.text and not self._said(reply.text):
             # Nothing was streamed, or what was streamed is not the reply as the protocol states it.
-            streamed = self._last_text
-            if streamed is not None and not streamed.agent and streamed.text.strip() == reply.text.strip():
+            streamed = self._streamed_with(reply.text)
+            if streamed is not None:
                 streamed.text = reply.text
             else:
                 seen = self._streamed_in_parts(reply.text)
@@ -357,6 +357,16 @@ class Collector:
 
     def _said(self, text: str) -> bool:
         return self._last_text is not None and not self._last_text.agent and self._last_text.text == text
+
+    def _streamed_with(self, text: str) -> Entry | None:
+        """What was streamed as a reply, blanks apart, or last of all with more at its end, as metadata that its agent took
+        out of it: it was said once."""
+        last = self._last_text
+        if last is None or last.agent or last.kind != "assistant":
+            return None
+        streamed, text = last.text.strip(), text.strip()
+        ends = self.entries[-1] is last and bool(text)
+        return last if streamed == text or (ends and streamed.startswith(text)) else None
 
     def _streamed_in_parts(self, text: str) -> bool:
         """Whether viewers have seen a reply, with calls between its parts."""
