@@ -325,6 +325,12 @@ class FakeList(FakePlace):
     def go_when_there(self, key: str) -> None:
         self.cursor = key
 
+    def is_whole(self) -> bool:
+        return True
+
+    def when_whole(self, do: Callable[[], Any]) -> None:
+        do()
+
 
 class FakeScreens:
     """Screens by their names: dialogs and places that remember what they were made of."""

@@ -6,8 +6,8 @@ redraws itself from the state when it is shown again (`ScreenResume`).
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
-from typing import NamedTuple, Protocol, runtime_checkable
+from collections.abc import Callable, Collection, Iterable, Sequence
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 from textual.message import Message
 
@@ -176,6 +176,14 @@ class CaseListFront(Front, Protocol):
 
     def all_entries(self) -> Iterable[CaseRow]:
         """Every case, shown or not."""
+        ...
+
+    def is_whole(self) -> bool:
+        """Whether it lists all that was read and the filter asks for."""
+        ...
+
+    def when_whole(self, do: Callable[[], Any]) -> None:
+        """Do this when it is whole: at once, where it is."""
         ...
 
     def set_filter(self, expression: str, *, at_once: bool = False) -> bool:

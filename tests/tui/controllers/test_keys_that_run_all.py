@@ -2,10 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
+from threading import Event
+from typing import Any
+
+import pytest
+from textual.pilot import Pilot
 
 from tests.support.app_host import running_app, screen_text, until
-from tests.support.live_run import LiveRun, project
+from tests.support.live_run import FakeEngine, LiveRun, project
+from tui_eval.formats import reading
+from tui_eval.tui.app import EvalApp
+from tui_eval.tui.loaders import suites_loader
+from tui_eval.tui.screens import list_arrangement
 from tui_eval.tui.screens.dialogs import AskScreen
 
 
@@ -43,3 +54,134 @@ async def test_y_on_a_list_copies_of_the_case_and_what_follows_runs_nothing(tmp_
         await until(lambda: "id: " in screen_text(app), pilot)
         assert app.clipboard == app.state.rows[0].case_id
         assert not app.services.engines.own.requests
+
+
+# -- pressed while the suites are read
+
+NAMES = [f"says {number}" for number in range(6)]
+MANY = pytest.mark.parametrize("many", [4_000, 1], ids=["few", "many"])
+"""Whether the list is made on the loop, or in a thread."""
+
+
+@asynccontextmanager
+async def half_read(
+    root: Path, monkeypatch: pytest.MonkeyPatch, many: int
+) -> AsyncIterator[tuple[Any, Pilot[Any], Event]]:
+    """The app on six suites of one case each, of which four are shown; the others are read when the event is set."""
+    case = "agent: offline\ntest_cases:\n  - name: {}\n    input: hi\n"
+    project(root, {f"suites/s{number}.yaml": case.format(name) for number, name in enumerate(NAMES)})
+    go, load, read = Event(), reading.load, list[Path]()
+
+    def slow(path: Path, *others: Any) -> Any:
+        read.append(path)
+        if len(read) == 5:
+            assert go.wait(60)
+        return load(path, *others)
+
+    monkeypatch.setattr(reading, "load", slow)
+    monkeypatch.setattr(suites_loader, "PORTION", 0.0)
+    monkeypatch.setattr(list_arrangement, "MANY", many)
+    engine: Any = FakeEngine(root)
+    app = EvalApp([root], root=root, engine=engine, unicode=True)
+    async with app.run_test(size=(100, 30), notifications=True) as pilot:
+        try:
+            await until(lambda: len(app.places.suites.shown_entries()) == 4, pilot, 8)
+            yield app, pilot, go
+        finally:
+            go.set()
+            if engine.live is not None:
+                engine.live.finish()
+
+
+@MANY
+async def test_a_pressed_while_the_suites_are_read_runs_the_last_of_them_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, many: int
+) -> None:
+    """It ran those that were shown when the reading ended, and said nothing of the others."""
+    async with half_read(tmp_path, monkeypatch, many) as (app, pilot, go):
+        requests = app.services.engines.own.requests
+        await pilot.press("a")
+        await until(lambda: "reading the suites:" in str(app.services.notices.lines), pilot)
+        assert not requests
+        go.set()
+        await until(lambda: requests, pilot)
+        assert sorted(one.partition("::")[2] for one in requests[0].case_ids or []) == NAMES
+
+
+@MANY
+async def test_the_run_dialog_asked_for_while_the_suites_are_read_is_of_all(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, many: int
+) -> None:
+    async with half_read(tmp_path, monkeypatch, many) as (app, pilot, go):
+        await pilot.press("A")
+        go.set()
+        await until(lambda: "the 6 shown" in screen_text(app), pilot)
+
+
+@MANY
+async def test_a_filter_chosen_while_the_suites_are_read_holds_for_the_last_of_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, many: int
+) -> None:
+    async with half_read(tmp_path, monkeypatch, many) as (app, pilot, go):
+        requests = app.services.engines.own.requests
+        app.places.suites.set_filter("name:5")
+        await pilot.press("a")
+        go.set()
+        await until(lambda: requests, pilot)
+        assert sorted(one.partition("::")[2] for one in requests[0].case_ids or []) == [NAMES[5]]
+
+
+async def test_a_pressed_while_a_thread_makes_the_list_of_what_was_read_waits_for_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with half_read(tmp_path, monkeypatch, 1) as (app, pilot, go):
+        requests, place = app.services.engines.own.requests, app.places.suites
+        made, make = Event(), place.source.maker
+
+        def slowly() -> Any:
+            entries = make()
+
+            def rows() -> Any:
+                assert made.wait(60)
+                return entries()
+
+            return rows
+
+        monkeypatch.setattr(place.source, "maker", slowly)
+        go.set()
+        try:
+            await until(lambda: not app.state.loading and place.arrangement.busy, pilot)
+            await pilot.press("a")
+            await until(lambda: "reading the suites:" in str(app.services.notices.lines), pilot)
+            assert not requests
+        finally:
+            made.set()
+        await until(lambda: requests, pilot)
+        assert len(requests[0].case_ids or []) == len(NAMES)
+
+
+async def test_a_filter_typed_while_a_thread_makes_the_list_keeps_none_of_the_last_suites_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What the thread made was dropped, and nothing made it anew."""
+    async with half_read(tmp_path, monkeypatch, 1) as (app, pilot, go):
+        place, made = app.places.suites, Event()
+        make = place.source.maker
+
+        def slowly() -> Any:
+            entries = make()
+
+            def rows() -> Any:
+                assert made.wait(60)
+                return entries()
+
+            return rows
+
+        monkeypatch.setattr(place.source, "maker", slowly)
+        go.set()
+        try:
+            await until(lambda: not app.state.loading and place.arrangement.busy, pilot)
+            place.set_filter("name:5", at_once=True)
+        finally:
+            made.set()
+        await until(lambda: [row.name for row in place.shown_entries()] == [NAMES[5]], pilot, 20)

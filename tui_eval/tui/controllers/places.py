@@ -86,6 +86,16 @@ class PlaceController:
         )
 
     @property
+    def list_to_run(self) -> Front | None:
+        """The list whose cases run: the one in front; where that is of no run yet, it says that Suites is meant."""
+        place = self.list_in_front
+        return (
+            self.suites
+            if place is not None and place.kind == "run" and self._core.state.run is None
+            else place
+        )
+
+    @property
     def stack(self) -> Sequence[Screen[Any]]:
         """All screens, the one in front last."""
         return self._window.screen_stack

@@ -93,7 +93,7 @@ class Controllers:
         ):
             handlers = controller.handlers()
             running = {
-                name: self.suites.before_running(handlers[name], at_cursor=name not in OF_ALL)
+                name: self.suites.before_running(handlers[name], of_list=True, at_cursor=name not in OF_ALL)
                 for name in RUNNING
                 if name in handlers
             }

@@ -142,9 +142,7 @@ class RunController:
         if self.starting:
             self._notices.say("a run is being started")
             return
-        place = self._places.list_in_front
-        if place is not None and place.kind == "run" and self.state.run is None:
-            place = self._places.suites  # an empty list says that this key runs all cases
+        place = self._places.list_to_run
         if place is None:
             return
         entries = place.shown_entries()

@@ -124,8 +124,10 @@ class SuiteController:
             # The inspector's modules, so that the first case opened need not wait for them.
             self._core.tasks.thread(partial(self._places.screens.get_ready, "case"), name="imports")
             self._wanted, self._read_to = dict.fromkeys(loaded.wanted), loaded.generation
-            if not self._do_what_waited():
+            if self._kept is None:
                 self.ask_trust(loaded.wanted)
+            else:
+                self._when_listed(self._kept)
         self._read(loaded)
 
     def take_some_suites(self, loaded: Loaded, then: AfterEdit | None = None) -> None:
@@ -248,22 +250,25 @@ class SuiteController:
         if isinstance(cursor, str) and cursor:
             place.go_when_there(cursor)
 
-    def before_running(self, run: Handler, *, at_cursor: bool = False) -> Handler:
+    def before_running(self, run: Handler, *, of_list: bool = False, at_cursor: bool = False) -> Handler:
         """What a key does that runs cases: the suites are read to their end first, then all is asked about that they would
-        do and that has no answer yet. Where it is put off once more, nothing runs. `at_cursor`: the key means the line
-        under the cursor."""
+        do and that has no answer yet. Where it is put off once more, nothing runs. `of_list`: the cases are those of the
+        list, which is to hold all that was read; `at_cursor`: those of the line under its cursor."""
 
         def when_read() -> Any:
             if self._looking:
                 return self._core.notices.say("a run is being started")
-            if self._read_to >= self._needed:
+            read = self._read_to >= self._needed
+            if read and (not of_list or self._is_listed()):
                 return self._ask_first(run)
             front = self._looked_at
             line = front.line_under_cursor() if at_cursor and front is not None else None
             if at_cursor and line is None and front is self._places.suites:
                 return run()  # it says that there is none
-            self._kept = _Kept(run, front, line.key if line is not None else "")
+            self._kept = kept = _Kept(run, front, line.key if line is not None else "")
             self._core.notices.say("reading the suites: it is run when they have been read")
+            if read:
+                self._when_listed(kept)
             return None
 
         return when_read
@@ -312,17 +317,31 @@ class SuiteController:
         self.ask_trust([*unanswered], run)
         return None
 
-    def _do_what_waited(self) -> bool:
-        """Do what a key asked for while the suites were read; False where there was none. Not where the person has gone to
-        another place or line since."""
-        kept, self._kept = self._kept, None
-        if kept is None:
-            return False
+    def _is_listed(self) -> bool:
+        """Whether the list whose cases run holds all that was read."""
+        place = self._places.list_to_run
+        return not isinstance(place, CaseListFront) or place.is_whole()
+
+    def _when_listed(self, kept: _Kept) -> None:
+        """Do what a key asked for when the list holds what was read last: it hears of that later, and may need a
+        thread for it."""
+        place = self._places.list_to_run
+        if isinstance(place, CaseListFront):
+            place.when_whole(partial(self._do_what_waited, kept))
+        else:
+            self._do_what_waited(kept)
+
+    def _do_what_waited(self, kept: _Kept) -> None:
+        """Do what a key asked for while the suites were read, unless another key came after it. Not where the person has
+        gone to another place or line since."""
+        if self._kept is not kept or self._read_to < self._needed:
+            return
+        self._kept = None
         if kept.front is self._looked_at and kept.is_there():
             self._places.late(partial(self._ask_first, kept.run))
-            return True
+            return
         self._core.notices.say("nothing was run: another place is looked at now")
-        return False
+        self.ask_trust([*self._wanted])
 
     def ask_trust(self, wanted: list[str], then: Handler | None = None) -> None:
         """May the project do what it wants? Asked once for each thing; what was not listed is asked anew. `then` is
@@ -376,7 +395,7 @@ class SuiteController:
                 )
             if value is not None and runs:
                 # What may be done now may make other cases of the suites.
-                self.before_running(lambda: [run() for run in runs])()
+                self.before_running(lambda: [run() for run in runs], of_list=True)()
 
         self._asking = frozenset(fresh)
         self._places.ask(

@@ -75,6 +75,10 @@ class ListArrangement:
         self._arrangement = 0
         self._changes = 0
         self._token: object = None
+        self._made_of: object = None
+        """The cases, as they were read, that the rows are made from."""
+        self._waits: list[Callable[[], Any]] = []
+        """What is done when the list is whole."""
         self._others = False
         """Whether there are rows that are not among `rows`, or no longer: a case has other columns than it had."""
         self._late: set[str] | None = None
@@ -123,6 +127,7 @@ class ListArrangement:
         self._arrangement += 1
         arrangement, keep = self._arrangement, self._prepare()
         self._at_work = arrangement
+        self._made_of = self._services.state.rows
         make, old, suites = self._source.maker(), self.rows, list(self._source.suites())
         view, token, here = self._snapshot(), self._services.state.token, self._here()
         mended = self._just_mended()
@@ -171,7 +176,7 @@ class ListArrangement:
     def rebuild(self, *, entries: bool = True, keep: bool = True) -> Tree:
         """Make the lines anew (and the entries from the state, where `entries`)."""
         if entries or not self.rows:
-            self._token = self._services.state.token
+            self._token, self._made_of = self._services.state.token, self._services.state.rows
             old, self._late, self._others = self.rows, None, False
             self.rows = {entry.key: entry for entry in self._source.maker()()}
             self._hold(old, self.rows)
@@ -182,6 +187,8 @@ class ListArrangement:
         self._at_work = 0
         self._take(tree, keep)
         self._took(thread_time() - began)
+        if self._late is not None and not self._at_work:
+            self.remake()  # what a thread was making is void by now, and these rows are those of before it
         return tree
 
     def _took(self, cost: float) -> None:
@@ -262,6 +269,10 @@ class ListArrangement:
             hiding = tree.hiding(self._wanted)
         self._screen.rebuilt()
         self._screen.tell_arranged()
+        if self._waits and self.is_whole():
+            waits, self._waits = self._waits, []
+            for do in waits:
+                do()
         if hiding:
             self._unfolds = False
             self.view.unfolded.update(hiding)
@@ -328,6 +339,22 @@ class ListArrangement:
                 found[self.rows[key].status] -= 1
             found[status] += 1
         return found
+
+    def is_whole(self) -> bool:
+        """Whether all cases that were read are among the rows, and those shown are those that the filter asks for: what is
+        run must not leave out the last of them. Rows of other cases are made anew."""
+        if not self._screen.has("CaseList"):
+            return False
+        if self._made_of is not self._services.state.rows:
+            self.remake()
+        return not self._at_work and not self.busy
+
+    def when_whole(self, do: Callable[[], Any]) -> None:
+        """Do this when the list is whole: at once, where it is."""
+        if self.is_whole():
+            do()
+        else:
+            self._waits.append(do)
 
     def up_to_date(self) -> bool:
         """Whether nothing has changed since the entries were made."""

@@ -4,8 +4,9 @@ the cursor beside it."""
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
+from typing import Any
 
 from msgspec.structs import replace
 from textual import on
@@ -120,6 +121,14 @@ class ListPlace(Place, inherit_bindings=False):
     def all_entries(self) -> Iterable[CaseRow]:
         """Every case, shown or not, in the order of the files or of the run."""
         return self.arrangement.rows.values()
+
+    def is_whole(self) -> bool:
+        """Whether it lists all that was read and the filter asks for; see `ListArrangement.is_whole`."""
+        return self.arrangement.is_whole()
+
+    def when_whole(self, do: Callable[[], Any]) -> None:
+        """Do this when it is whole; see `ListArrangement.when_whole`."""
+        self.arrangement.when_whole(do)
 
     def say_nothing(self) -> None:
         """Let an empty list say why it is."""
