@@ -4,7 +4,6 @@ schemas and code that do not compile. Nothing of a suite's own code is run."""
 from __future__ import annotations
 
 import asyncio
-import difflib
 import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -138,7 +137,10 @@ def _misnamed(case: Case, expected: ExpectedSql, config: Config) -> Problem | No
         message = f"there is no database {name!r} among those whose names may be read; there is: {known}"
         cure = "the names of others are variables, which need trust"
         return msgspec.structs.replace(place, message=message, cure=cure, level="note")
-    slip = slip or next(iter(difflib.get_close_matches(name, there, 1)), None)
+    if slip is None:
+        from difflib import get_close_matches  # imported late: few suites are wrong
+
+        slip = next(iter(get_close_matches(name, there, 1)), None)
     cure = f"did you mean {slip!r}? There is: {known}" if slip else f"there is: {known}"
     return msgspec.structs.replace(place, message=f"there is no database {name!r}", cure=cure)
 

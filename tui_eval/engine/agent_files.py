@@ -8,9 +8,9 @@ import ast
 import os
 import re
 import sys
-import sysconfig
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
+from functools import cache
 from importlib.util import find_spec
 from itertools import islice
 from pathlib import Path
@@ -40,7 +40,6 @@ _NAMES = (
 _FOLDERS = {"manifest": "*.hocon", "tool_path": "*.py"}
 """Of a network that neuro-san's library runs: the keys that name its networks and its coded tools, and what these are."""
 _NOT_THEIRS = frozenset({*sys.builtin_module_names, *sys.stdlib_module_names, "__main__", "tui_eval"})
-_LIBRARIES = [Path(place) for place in {sysconfig.get_path("stdlib"), sysconfig.get_path("platstdlib")}]
 _PREFIXES = ("file://", "python:", "javascript:", "exec:", "script:", "golang:", "ruby:")
 
 
@@ -213,8 +212,16 @@ def _names(tree: ast.AST) -> Iterator[tuple[int, str]]:
 def _installed(place: Path) -> bool:
     """Whether it is Python's own, or of a package that was installed."""
     return bool({"site-packages", "dist-packages"} & set(place.parts)) or any(
-        place.is_relative_to(own) for own in _LIBRARIES
+        place.is_relative_to(own) for own in _libraries()
     )
+
+
+@cache
+def _libraries() -> list[Path]:
+    """Where Python's own modules are."""
+    import sysconfig  # imported late: it reads how Python was built
+
+    return [Path(place) for place in {sysconfig.get_path("stdlib"), sysconfig.get_path("platstdlib")}]
 
 
 def _above(file: Path, level: int) -> Path:
