@@ -72,7 +72,7 @@ def test_of_a_list_in_which_a_part_runs_again_the_cases_are_counted_once() -> No
     said = progress(view, passed=1, failed=1, running=1, waiting=1)
     assert "2/4" in said and "of 4" not in said and "3/4" not in said
     view.info = msgspec.structs.replace(view.info, linked_to="r0")
-    assert "3/4  of 9" in progress(view, passed=8, running=1)
+    assert "3/4 cases  of 9" in progress(view, passed=8, running=1)
     assert " of " not in progress(view, passed=3, running=1)  # all of them run again
 
 

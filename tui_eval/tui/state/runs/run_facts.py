@@ -23,7 +23,8 @@ def progress_line(
     run: RunView, symbols: Symbols, width: int, whole: Mapping[str, int] | None = None
 ) -> Parts:
     """State, progress and what became of the attempts; retries, and what waits for a person, with their reason, for
-    which everything else makes room. `whole`: the list's cases by status, where it holds more than this run."""
+    which everything else makes room. `whole`: the list's cases by status, where it holds more than this run. A run's
+    own figures are of attempts, the list's of cases, which is said."""
     detail = next((row.detail for row in run.running() if row.detail), "")
     detail = visible(clip(detail, 60), newlines=False)
     parts: Parts = []
@@ -54,7 +55,7 @@ def _progress(
     if bar:
         full, empty = symbols.bar(done, total, bar)
         parts += [("bar", full), ("dim", f"{empty} ")]
-    parts.append(("text", f"{done:,}/{total:,}"))
+    parts.append(("text", f"{done:,}/{total:,}" if whole is None else f"{done:,}/{total:,} cases"))
     if whole is not None and (every := sum(whole.values())) > total:
         parts.append(("dim", f"  of {every:,}"))
     for status, number, name in (
