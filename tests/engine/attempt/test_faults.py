@@ -238,6 +238,7 @@ def test_a_reply_streamed_with_calls_between_its_parts_is_not_shown_again(reply:
         ("It is 7.\n```json\n{}\n```", "It is 7.", ["It is 7."]),
         (" It is 7.\n", "It is 7.", ["It is 7."]),
         ("It is 8.", "It is 7.", ["It is 8.", "It is 7."]),
+        ("No, wait. It is 7.", "No", ["No, wait. It is 7.", "No"]),
     ],
 )
 def test_a_reply_whose_agent_took_its_end_off_was_said_once(

@@ -8,6 +8,7 @@ from collections.abc import Set as AbstractSet
 from typing import Any
 
 from tui_eval import events
+from tui_eval.agents.loose_json import split_metadata
 from tui_eval.agents.models.finish_reasons import cut_off
 from tui_eval.engine.places.attempt_place import AttemptLog
 from tui_eval.guard import figures
@@ -359,14 +360,15 @@ class Collector:
         return self._last_text is not None and not self._last_text.agent and self._last_text.text == text
 
     def _streamed_with(self, text: str) -> Entry | None:
-        """What was streamed as a reply, blanks apart, or last of all with more at its end, as metadata that its agent took
-        out of it: it was said once."""
+        """What was streamed as a reply, blanks apart, or last of all with metadata at its end that its agent took out of it:
+        it was said once."""
         last = self._last_text
         if last is None or last.agent or last.kind != "assistant":
             return None
         streamed, text = last.text.strip(), text.strip()
-        ends = self.entries[-1] is last and bool(text)
-        return last if streamed == text or (ends and streamed.startswith(text)) else None
+        if streamed == text or (self.entries[-1] is last and split_metadata(streamed)[0].strip() == text):
+            return last
+        return None
 
     def _streamed_in_parts(self, text: str) -> bool:
         """Whether viewers have seen a reply, with calls between its parts."""
