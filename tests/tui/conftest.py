@@ -46,13 +46,3 @@ def _settled(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(textual.app, "wait_for_idle", settled)
     monkeypatch.setattr(textual.pilot, "wait_for_idle", settled)
     monkeypatch.setattr(BaseEventLoop, "run_in_executor", watching_executors(BaseEventLoop.run_in_executor))
-
-
-@pytest.fixture(autouse=True)
-def _parsed_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """An app of a test finds the CSS that one before it has parsed."""
-    from textual.css.stylesheet import Stylesheet
-
-    from tests.support.parsed_css import parse_rules
-
-    monkeypatch.setattr(Stylesheet, "_parse_rules", parse_rules)
