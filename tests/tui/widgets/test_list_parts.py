@@ -81,7 +81,7 @@ def parts(source: Source | None = None) -> tuple[ListArrangement, ListFinder, An
 
     services: Any = SimpleNamespace(
         tasks=SimpleNamespace(thread=thread),
-        state=SimpleNamespace(token=1),
+        state=SimpleNamespace(token=1, rows=()),
         notices=SimpleNamespace(say=said.append),
         settings=SimpleNamespace(filters={}),
         memory=SimpleNamespace(filters={}),
