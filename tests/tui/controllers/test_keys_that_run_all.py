@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from threading import Event
 from typing import Any
@@ -133,31 +133,38 @@ async def test_a_filter_chosen_while_the_suites_are_read_holds_for_the_last_of_t
         assert sorted(one.partition("::")[2] for one in requests[0].case_ids or []) == [NAMES[5]]
 
 
+@contextmanager
+def slow_list(place: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """While inside, the thread that makes the rows of a list does not end."""
+    made, make = Event(), place.source.maker
+
+    def slowly() -> Any:
+        entries = make()
+
+        def rows() -> Any:
+            assert made.wait(60)
+            return entries()
+
+        return rows
+
+    monkeypatch.setattr(place.source, "maker", slowly)
+    try:
+        yield
+    finally:
+        made.set()
+
+
 async def test_a_pressed_while_a_thread_makes_the_list_of_what_was_read_waits_for_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with half_read(tmp_path, monkeypatch, 1) as (app, pilot, go):
         requests, place = app.services.engines.own.requests, app.places.suites
-        made, make = Event(), place.source.maker
-
-        def slowly() -> Any:
-            entries = make()
-
-            def rows() -> Any:
-                assert made.wait(60)
-                return entries()
-
-            return rows
-
-        monkeypatch.setattr(place.source, "maker", slowly)
-        go.set()
-        try:
+        with slow_list(place, monkeypatch):
+            go.set()
             await until(lambda: not app.state.loading and place.arrangement.busy, pilot)
             await pilot.press("a")
             await until(lambda: "reading the suites:" in str(app.services.notices.lines), pilot)
             assert not requests
-        finally:
-            made.set()
         await until(lambda: requests, pilot)
         assert len(requests[0].case_ids or []) == len(NAMES)
 
@@ -167,23 +174,9 @@ async def test_a_filter_typed_while_a_thread_makes_the_list_keeps_none_of_the_la
 ) -> None:
     """What the thread made was dropped, and nothing made it anew."""
     async with half_read(tmp_path, monkeypatch, 1) as (app, pilot, go):
-        place, made = app.places.suites, Event()
-        make = place.source.maker
-
-        def slowly() -> Any:
-            entries = make()
-
-            def rows() -> Any:
-                assert made.wait(60)
-                return entries()
-
-            return rows
-
-        monkeypatch.setattr(place.source, "maker", slowly)
-        go.set()
-        try:
+        place = app.places.suites
+        with slow_list(place, monkeypatch):
+            go.set()
             await until(lambda: not app.state.loading and place.arrangement.busy, pilot)
             place.set_filter("name:5", at_once=True)
-        finally:
-            made.set()
         await until(lambda: [row.name for row in place.shown_entries()] == [NAMES[5]], pilot, 20)
