@@ -13,7 +13,10 @@ from tests.support.app_host import running_app, until
 from tests.support.live_run import SUITE, project
 from tui_eval.formats import reading
 from tui_eval.tui.background import run_in_thread, stands
+from tui_eval.tui.screens import screen_names
 from tui_eval.tui.screens.place import Place
+from tui_eval.tui.screens.suites_screen import SuitesScreen
+from tui_eval.tui.state.run_requests import RunChoice
 
 
 class Paper(Place):
@@ -153,3 +156,25 @@ async def test_what_is_said_once_the_app_has_closed_is_logged_and_raises_nothing
     await asyncio.sleep(0)
     assert notices.lines[-1][1:] == ("note", "running, 1 attempt")
     assert app._exception is None
+
+
+OPENED = {
+    "run": (),
+    "run dialog": (RunChoice(), ["offline"], lambda choice: ("", True), "what"),
+}
+
+
+@pytest.mark.parametrize("name", OPENED)
+@pytest.mark.parametrize("steps", range(2))
+async def test_a_screen_that_is_left_while_it_is_mounted_fails_at_nothing(tmp_path, name, steps):
+    """What it does once it is there needs widgets that it never gets, or has no more."""
+    async with running_app(project(tmp_path)) as (app, pilot):
+        app.push_screen(screen_names.make(name, *OPENED[name]))
+        for _ in range(steps):  # of the loop: as far as it has come
+            await asyncio.sleep(0)
+        app.pop_screen()
+        await pilot.pause()
+        assert app.is_running and not app.notices.lines and isinstance(app.screen, SuitesScreen)
+        app.push_screen(screen_names.make(name, *OPENED[name]))
+        for _ in range(steps):
+            await asyncio.sleep(0)

@@ -76,12 +76,8 @@ def _give(on_done: Callable[[T], Any], result: T) -> Any:
     try:
         return on_done(result)
     except NoMatches as error:
-        step = error.__traceback__
-        while step is not None:
-            owner = step.tb_frame.f_locals.get("self")
-            if isinstance(owner, Widget) and owner.is_mounted and not stands(owner):
-                return None
-            step = step.tb_next
+        if for_nobody(error):
+            return None
         raise
     except ScreenStackError:
         return None  # the app is closing
@@ -94,6 +90,27 @@ def stands(widget: Widget) -> bool:
         return widget.is_mounted and widget.screen in widget.app.screen_stack
     except NoScreen:
         return False
+
+
+def for_nobody(error: NoMatches) -> bool:
+    """Whether a widget was missed by one that is being taken away, whose own widgets go first, or never come where it
+    is left while it is being mounted."""
+    step = error.__traceback__
+    while step is not None:
+        owner = step.tb_frame.f_locals.get("self")
+        if isinstance(owner, Widget) and _leaves(owner):
+            return True
+        step = step.tb_next
+    return False
+
+
+def _leaves(widget: Widget) -> bool:
+    try:
+        return widget.screen not in widget.app.screen_stack or any(
+            node._pruning or node._closing for node in widget.ancestors_with_self
+        )
+    except NoScreen:
+        return True
 
 
 class Tasks:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from pathlib import Path
 from typing import Any, cast
 
@@ -225,6 +226,28 @@ async def test_a_second_press_of_any_key_before_the_engine_answers_starts_nothin
     assert alone.said == "a run of it is being started"
     alone.go_to(GREETS)
     handlers["case.rerun"]()  # another case
+    await alone.settle()
+    assert [request.case_ids for request in alone.engine.requests] == [
+        [f"suites/support.yaml::{name}"] for name in (REFUND, GREETS)
+    ]
+    alone.front_run.stop()
+
+
+async def test_runs_begin_in_the_order_of_their_keys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The thread of the first may be slow to get its turn."""
+    alone = await on_project(tmp_path)
+    take, begun, second = StartLock.take, [], threading.Event()
+
+    def first_is_slow(lock: StartLock) -> None:
+        begun.append(lock)
+        second.wait(0.2) if len(begun) == 1 else second.set()
+        take(lock)
+        second.set()
+
+    monkeypatch.setattr(StartLock, "take", first_is_slow)
+    for name in (REFUND, GREETS):
+        alone.go_to(name)
+        alone.runs.handlers()["case.rerun"]()
     await alone.settle()
     assert [request.case_ids for request in alone.engine.requests] == [
         [f"suites/support.yaml::{name}"] for name in (REFUND, GREETS)

@@ -94,6 +94,8 @@ class RunController:
         self._agents = AskAgent(core, places, suites)
         self.naming = FailureNames(core, places, suites)
         self._sent: list[_Sent] = []
+        self._turn = asyncio.Lock()
+        """Held while a lock on starts is waited for: runs begin in the order of their keys, not of threads."""
 
     def handlers(self) -> dict[str, Handler]:
         """What its keys do."""
@@ -615,7 +617,8 @@ class RunController:
         lock = StartLock(self.state.root)
         try:
             if sent.columns and not (sure or request.step or request.continue_from):
-                await asyncio.to_thread(lock.take)
+                async with self._turn:
+                    await asyncio.to_thread(lock.take)
                 known = {run.info.id for run in self.state.active if run.attempts} | {
                     one.run_id for one in self._sent
                 }

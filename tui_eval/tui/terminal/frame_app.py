@@ -20,6 +20,7 @@ from rich.segment import Segment
 from rich.text import Text
 from textual.app import App
 from textual.command import CommandPalette
+from textual.css.query import NoMatches
 from textual.events import Resize
 from textual.filter import LineFilter, Monochrome, NoColor
 from textual.geometry import Region
@@ -32,6 +33,7 @@ from textual.widgets import Input
 from textual.worker import WorkerFailed
 
 from tui_eval.guard.crash_report import crash_line
+from tui_eval.tui.background import for_nobody
 from tui_eval.tui.notices import Notices
 from tui_eval.tui.terminal.renderer import Painted, Ready
 from tui_eval.tui.terminal.terminal_guard import TerminalGuard
@@ -254,7 +256,9 @@ class FrameApp(App[int], inherit_bindings=False):
 
     def _handle_exception(self, error: Exception) -> None:
         """What a handler or a painter raises is reported, and the app lives; one that cannot begin, or whose
-        errors follow each other without end, is left with a report."""
+        errors follow each other without end, is left with a report. What a screen that was left misses is nobody's."""
+        if isinstance(error, NoMatches) and for_nobody(error):
+            return
         if self.begun and len(self._screen_stack) > 1 and not self.screen.children:
             self.call_later(self._leave_unopened, self.screen)
         if not self.begun or not self.faults.survive(error):
