@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from contextlib import nullcontext
 
 import pytest
+from textual.app import ScreenStackError
 from textual.css.query import NoMatches
 from textual.widgets import Static
 
@@ -178,3 +180,18 @@ async def test_a_screen_that_is_left_while_it_is_mounted_fails_at_nothing(tmp_pa
         app.push_screen(screen_names.make(name, *OPENED[name]))
         for _ in range(steps):
             await asyncio.sleep(0)
+
+
+@pytest.mark.parametrize("closes", [True, False])
+async def test_what_looks_for_the_screen_of_an_app_that_is_being_closed_fails_at_nothing(
+    tmp_path, monkeypatch, closes
+):
+    """As a timer does that strikes when the last screen has been taken away and the app has not ended yet."""
+    failed = ScreenStackError("No screens on stack")
+    with nullcontext() if closes else pytest.raises(ScreenStackError):
+        async with running_app(project(tmp_path)) as (app, _):
+            with monkeypatch.context() as patch:
+                if closes:
+                    patch.setattr(app, "_running", False)
+                app._handle_exception(failed)
+            assert bool(app.notices.lines) is not closes

@@ -12,6 +12,7 @@ from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 from weakref import WeakKeyDictionary
 
+from textual._context import active_app
 from textual.app import App, ScreenStackError
 from textual.css.query import NoMatches
 from textual.dom import NoScreen
@@ -92,9 +93,13 @@ def stands(widget: Widget) -> bool:
         return False
 
 
-def for_nobody(error: NoMatches) -> bool:
+def for_nobody(error: Exception) -> bool:
     """Whether a widget was missed by one that is being taken away, whose own widgets go first, or never come where it
-    is left while it is being mounted."""
+    is left while it is being mounted; or the screen in front by what a timer does in an app that is being closed."""
+    if isinstance(error, ScreenStackError):
+        return not active_app.get()._running
+    if not isinstance(error, NoMatches):
+        return False
     step = error.__traceback__
     while step is not None:
         owner = step.tb_frame.f_locals.get("self")

@@ -20,7 +20,6 @@ from rich.segment import Segment
 from rich.text import Text
 from textual.app import App
 from textual.command import CommandPalette
-from textual.css.query import NoMatches
 from textual.events import Resize
 from textual.filter import LineFilter, Monochrome, NoColor
 from textual.geometry import Region
@@ -257,7 +256,7 @@ class FrameApp(App[int], inherit_bindings=False):
     def _handle_exception(self, error: Exception) -> None:
         """What a handler or a painter raises is reported, and the app lives; one that cannot begin, or whose
         errors follow each other without end, is left with a report. What a screen that was left misses is nobody's."""
-        if isinstance(error, NoMatches) and for_nobody(error):
+        if for_nobody(error):
             return
         if self.begun and len(self._screen_stack) > 1 and not self.screen.children:
             self.call_later(self._leave_unopened, self.screen)
