@@ -261,3 +261,18 @@ def test_a_request_that_names_the_run_is_another_one_in_each(
     cli("run", ".", "--cache")
     cli("run", ".", "--cache")
     assert server.count == 6
+
+
+def test_what_is_cached_is_counted_in_attempts_and_says_so_beside_counts_of_cases(
+    cli: Cli, asked: Path
+) -> None:
+    cli("run", ".", "--cache", "--attempts", "2")
+    again = cli("run", ".", "--cache", "--attempts", "3", "-o", "again.md")
+    assert re.search(r"1 passed, 1 failed, 2 total \(4 attempts cached, \$", again.out)
+    told = (asked / "again.md").read_text()
+    assert "## 1 of 2 cases passed" in told and ", 4 attempts cached, $" in told
+    assert "| two | bot | m | failed 0/3, cached 2 |" in told
+    assert "| one | bot | m | passed 3/3, cached 2 |" in told
+    one = cli("run", ".", "--cache", "-o", "one.md").out
+    assert "2 total (2 cached, $" in one  # of an attempt each it is as many cases
+    assert "| one | bot | m | passed, cached |" in (asked / "one.md").read_text()

@@ -138,10 +138,11 @@ def _markdown(reader: RunReader) -> Iterator[str]:
         yield from _did_not_pass(reader, info.id, bad)
     if passed:
         yield f"<details><summary>{passed:,} passed</summary>"
-        yield from ("", "| case | agent | model |", "|---|---|---|")
+        yield from ("", "| case | agent | model | outcome |", "|---|---|---|---|")
         for item in _summaries(reader, marks):
             if item.outcome == "passed":
-                yield f"| {_text(full_name(item.name, item.variant))} | {_column(item)} |"
+                name = _text(full_name(item.name, item.variant))
+                yield f"| {name} | {_column(item)} | {_outcome(item)} |"
         yield from ("", "</details>")
     yield from _noted(reader, marks)
 
@@ -273,7 +274,8 @@ def _totals(sums: RunSums) -> str:
 
 def _outcome(item: CaseSummary) -> str:
     ratio = f" {item.passed}/{item.attempts}" if item.attempts > 1 and item.outcome is not None else ""
-    return f"{item.outcome or 'not run'}{ratio}{', flaky' if item.flaky else ''}{', cached' if item.cached else ''}"
+    cached = f", cached{'' if item.cached == item.attempts else f' {item.cached}'}" if item.cached else ""
+    return f"{item.outcome or 'not run'}{ratio}{', flaky' if item.flaky else ''}{cached}"
 
 
 _MARKS = {ord(mark): f"&#{ord(mark)};" for mark in "\\`*_{}[]<>|#!&~@$"}

@@ -318,8 +318,9 @@ class RunSums(msgspec.Struct):
 
     @property
     def cached_words(self) -> str:
-        """`3 cached, $0.0400 saved` of the attempts; empty where none is."""
-        return cached_of(self.cached, self.saved)
+        """`3 cached, $0.0400 saved`, or `3 attempts cached` where the counts beside it, which are of cases, are others than
+        those of attempts; empty where none is."""
+        return cached_of(self.cached, self.saved, of_attempts=self.attempts != self.cases)
 
     @property
     def judges_words(self) -> str:
@@ -334,9 +335,10 @@ def _plus(known: Amount | None, more: Amount | None) -> Amount | None:
     return known if more is None else more if known is None else known + more
 
 
-def cached_of(cached: int, saved: float | None) -> str:
-    """`3 cached, $0.0400 saved`; empty where none is."""
-    words = f"{cached:,} cached" if cached else ""
+def cached_of(cached: int, saved: float | None, *, of_attempts: bool = False) -> str:
+    """`3 cached, $0.0400 saved`, with `of_attempts` `3 attempts cached`; empty where none is."""
+    unit = f" attempt{'s' * (cached > 1)}" if of_attempts else ""
+    words = f"{cached:,}{unit} cached" if cached else ""
     return f"{words}, ${saved:,.4f} saved" if words and saved is not None else words
 
 
