@@ -18,7 +18,7 @@ from tui_eval.store import gathering
 from tui_eval.store.gathering import Gathering
 from tui_eval.store.judged_under import other_rules
 from tui_eval.store.reader import RunReader
-from tui_eval.store.run_folders import Store, StoreError, holds_runs
+from tui_eval.store.run_folders import RunLock, Store, StoreError, holds_runs
 from tui_eval.store.schema import RunInfo
 from tui_eval.store.writer import PlannedCase, RunWriter
 
@@ -224,7 +224,11 @@ def test_a_shard_that_was_cut_off_is_taken_in_again_when_it_goes_on(cli: Cli, sh
     looked = Gathering(shards, waits=True)
     try:
         state, note, cases, ended = seen(looked.place)
-        assert (state, cases, ended) == ("paused", 8, 7) and "1 case not run to the end" in note
+        assert (state, cases, ended) == ("paused", 8, 7)
+        run = database.parent.relative_to(Path.cwd())
+        told = f"shard 2/2 was cut off: tui-eval resume {run}; 1 case not run to the end ("
+        assert note.startswith(told)
+        assert told in cli("show", shards).out
         with closing(RunReader(looked.place)) as reader:
             assert [row.state for row in reader.attempts()].count("waiting") == 1  # nobody runs it
         assert looked.look()
@@ -232,6 +236,33 @@ def test_a_shard_that_was_cut_off_is_taken_in_again_when_it_goes_on(cli: Cli, sh
         wait_until(lambda: looked.look() is False)
         assert seen(looked.place) == ("finished", "", 8, 8)
     finally:
+        looked.close()
+
+
+def test_a_shard_that_was_cut_off_and_runs_again_is_not_said_to_be_cut_off(cli: Cli, shards: Path) -> None:
+    """Another pod took its place: nobody need go on with the first one."""
+    bring(cli, shards, "1/2", "one")
+    bring(cli, shards, "2/2", "two")
+    (database,) = (shards / "two").rglob("run.db")
+    with closing(sqlite3.connect(database)) as connection, connection:
+        connection.execute("UPDATE attempts SET state = 'waiting', outcome = NULL")
+        connection.execute("UPDATE meta SET value = replace(value, '\"finished\"', '\"running\"')")
+    again = shards / "again" / "20990101-000000-00000"
+    shutil.copytree(database.parent, again)
+    with closing(sqlite3.connect(again / "run.db")) as connection, connection:
+        connection.execute(
+            "UPDATE meta SET value = replace(value, ?, ?)", (database.parent.name, "20990101-000000-00000")
+        )
+    lock = RunLock(again)
+    looked = Gathering(shards, waits=True)
+    try:
+        assert seen(looked.place)[0] == "running" and "cut off" not in seen(looked.place)[1]
+        lock.release()  # and that one is killed, too
+        looked.look()
+        note = seen(looked.place)[1]
+        assert "shard 2/2 was cut off: tui-eval resume shards/" in note
+    finally:
+        lock.release()
         looked.close()
 
 

@@ -6,6 +6,7 @@ import json
 import re
 import shlex
 import shutil
+import sqlite3
 import subprocess
 from contextlib import closing
 from pathlib import Path
@@ -186,6 +187,35 @@ def test_what_can_be_run_of_a_run_with_a_gap_is_run_and_the_gap_is_said(cli: Cli
     )
     resumed = cli("resume", "--no-fail-fast")
     assert resumed.code == 1 and "incomplete: " in resumed.err and "no part has" in resumed.err
+
+
+def _cut_off(folder: Path) -> None:
+    """As `kill -9` leaves a run whose last attempt was being asked."""
+    with closing(sqlite3.connect(folder / "run.db")) as connection, connection:
+        connection.execute(
+            "UPDATE attempts SET state = 'running', outcome = NULL WHERE id = (SELECT max(id) FROM attempts)"
+        )
+        connection.execute("UPDATE meta SET value = replace(value, '\"finished\"', '\"running\"')")
+
+
+def test_shards_that_were_cut_off_are_named_with_what_goes_on_with_them(cli: Cli, many: Path) -> None:
+    folders = [shard(cli, number, 3) for number in (1, 2, 3)]
+    _cut_off(folders[1])
+    merged = cli("merge", *folders)
+    assert (
+        f"incomplete: shard 2/3 was cut off: tui-eval resume {folders[1].name}; 1 case not run to"
+        in merged.err
+    )
+    _cut_off(folders[2])
+    both = cli("merge", *folders)
+    commands = ", ".join(f"tui-eval resume {one.name}" for one in folders[1:])
+    assert f"shards 2/3, 3/3 were cut off: {commands}; 2 cases not run to the end" in both.err
+    cli("export", folders[1], "-o", "cut.json")
+    files = cli("merge", folders[0], "cut.json")
+    assert "shard 2/3 was cut off; shard 3 missing: " in files.err  # a results file cannot go on
+    for one in folders[1:]:
+        assert cli("resume", one.name).code == 0
+    assert "incomplete" not in cli("merge", *folders).err
 
 
 def _attempts(folder: Path) -> list[Any]:

@@ -481,11 +481,16 @@ class Gathering:
     def _whole(self) -> Whole:
         parts = [source.part for source in self._sources.values()]
         there = {key[0] for key in self._owners}
-        statement = (
-            "SELECT DISTINCT case_id FROM attempts JOIN cases ON cases.id = case_ref WHERE state != 'done'"
-        )
-        unfinished = [name for (name,) in self._connection.execute(statement) if name in there]
-        return Whole(parts, [], [], *merging.missing(parts, there), unfinished)
+        statement = "SELECT DISTINCT case_id, agent, model FROM attempts JOIN cases ON cases.id = case_ref WHERE state != 'done'"
+        unfinished = [key for key in self._connection.execute(statement) if key[0] in there]
+        names = list(dict.fromkeys(name for name, _, _ in unfinished))
+        owners = {
+            self._owners[key].part.info.id: self._owners[key].part
+            for key in unfinished
+            if key in self._owners
+        }
+        cut_off = merging.cut_off(parts, owners.values())
+        return Whole(parts, [], [], *merging.missing(parts, there), names, cut_off)
 
 
 def gathered(folder: Path) -> Path:

@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 import msgspec
 from msgspec.structs import replace
 
+from tui_eval.config.project import find_root, state_dir
 from tui_eval.guard import private
 from tui_eval.guard.spelling import some_of
 from tui_eval.model import Attempt
@@ -36,6 +37,7 @@ from tui_eval.store.missing_cases import (
 )
 from tui_eval.store.notes import HumanNote, Notes
 from tui_eval.store.pending import storable_rows
+from tui_eval.store.printed_commands import resume_command
 from tui_eval.store.reader import AttemptCount, RunReader
 from tui_eval.store.run_folders import RunLock, StoreError, is_alive
 from tui_eval.store.schema import SCHEMA_VERSION, TABLES, UNREAD, AttemptRow, RunInfo, RunState, StoredCase
@@ -44,6 +46,8 @@ from tui_eval.store.write_thread import connect
 
 _BATCH = 500  # cases in one transaction
 _NAMES = 8
+_COMMANDS = 3
+"""By which shards that were cut off go on, that are written out."""
 _NO_ATTEMPT = AttemptCount(0, 0)
 
 
@@ -117,7 +121,8 @@ class MergedColumn(NamedTuple):
 class Whole:
     """Several parts as one. `columns` are in the plan's order, each once. `twice` are the names of cases that stand
     in several parts; `missing_shards` those of which there is no part; `missing` counts the cases of the plan that no part has, of
-    which `missing_names` are known; `open_names` are cases with attempts that have not ended."""
+    which `missing_names` are known; `open_names` are cases with attempts that have not ended, and `cut_off` the parts
+    that are why."""
 
     parts: list[MergePart]
     columns: list[MergedColumn]
@@ -126,6 +131,7 @@ class Whole:
     missing: int
     missing_names: list[str]
     open_names: list[str]
+    cut_off: list[MergePart]
 
     @property
     def complete(self) -> bool:
@@ -160,7 +166,21 @@ def whole_of(parts: Sequence[MergePart]) -> Whole:
         list(twice),
         *missing(parts, {one.case.case_id for one in columns}),
         list(dict.fromkeys(one.case.case_id for one in columns if one.is_open)),
+        cut_off(parts, (one.part for one in columns if one.is_open)),
     )
+
+
+def cut_off(parts: Sequence[MergePart], unfinished: Iterable[MergePart]) -> list[MergePart]:
+    """Those of `unfinished` that nobody executes any more, and that no other one does again; in the order of `parts`."""
+    again = {part.shard.number for part in parts if part.shard and part.info.state in ("running", "paused")}
+    ids = {
+        part.info.id
+        for part in unfinished
+        if part.info.state == "interrupted"
+        and not (part.shard and part.shard.number in again)
+        and not shard_runs.merged_of(part.info.provenance)
+    }
+    return [part for part in parts if part.info.id in ids]
 
 
 def counting(ended: int, info: RunInfo) -> tuple[int, tuple[bool, float, str]]:
@@ -458,6 +478,8 @@ def facts(whole: Whole, run_id: str, version: str) -> RunInfo:
 def missing_line(whole: Whole) -> str:
     """What of the plan has no result, in one line; empty where all has."""
     parts: list[str] = []
+    if whole.cut_off:
+        parts.append(_cut_off_words(whole.cut_off))
     if whole.missing:
         numbers = ", ".join(str(number) for number in whole.missing_shards[:20])
         more = ", …" if len(whole.missing_shards) > 20 else ""
@@ -466,6 +488,30 @@ def missing_line(whole: Whole) -> str:
     if whole.open_names:
         parts.append(counted_names(len(whole.open_names), whole.open_names, "not run to the end"))
     return "; ".join(parts)
+
+
+def _cut_off_words(parts: Sequence[MergePart]) -> str:
+    """`shard 2/3 was cut off: tui-eval resume RUN`. What is known from a results file alone cannot go on."""
+    names = some_of([f"{part.shard.number}/{part.shard.of}" for part in parts if part.shard], _NAMES)
+    shards = sum(part.shard is not None for part in parts)
+    others = [part.label for part in parts if part.shard is None]
+    said = [f"shard{'s' * (shards > 1)} {names}"] if shards else []
+    said += [some_of(others, _NAMES)] if others else []
+    line = f"{' and '.join(said)} {'was' if len(parts) == 1 else 'were'} cut off"
+    kept = [part for part in parts if not part.reader.folder.is_relative_to(private.cache_home())]
+    commands = [resume_command(_typed(part.reader.folder), part.info.options) for part in kept[:_COMMANDS]]
+    more = ["…"] if len(kept) > _COMMANDS else []
+    return f"{line}: {', '.join([*commands, *more])}" if commands else line
+
+
+def _typed(folder: Path) -> str:
+    """A run as a person types it here: the id of one of this project's, else its path."""
+    here = Path.cwd()
+    absolute = Path(os.path.abspath(folder))
+    if absolute.parent.parent == state_dir(find_root([here])[0]):
+        return absolute.name
+    near = str(absolute.relative_to(here)) if absolute.is_relative_to(here) else str(absolute)
+    return f"./{near}" if near.startswith("-") else near
 
 
 def counted_names(count: int, names: Sequence[str], what: str) -> str:
