@@ -491,15 +491,20 @@ async def test_a_head_that_is_gone_interrupts_the_run_and_it_is_gone_on_with_els
     assert run.runner.stopped_because.startswith(f"ray: the cluster at {cluster.address} is gone")
     assert "\n" not in run.runner.stopped_because and "GCS" not in run.runner.stopped_because
     assert set(ended(folder)) == done
+    with closing(RunReader(folder)) as reader:
+        assert f"{AT_ONCE} attempts were under way when the cluster was lost" in reader.info().note
     server.allowed = 10**6
     again = await asyncio.to_thread(
         resume, folder, overrides=RunRequest(on="here", trust=True, concurrency=AT_ONCE)
     )
     assert await again.execute() == "finished"
+    with closing(RunReader(folder)) as reader:
+        assert reader.info().note.startswith(f"asked again: at least {AT_ONCE} attempts that were under way")
     outcomes = ended(folder)
     assert len(outcomes) == CASES
     assert set(outcomes.values()) == {"passed"}
     assert {message: server.asks[message] for message in done} == dict.fromkeys(done, 1)
+    assert sum(asks == 2 for asks in server.asks.values()) == AT_ONCE
 
 
 async def test_rays_client_and_an_address_of_a_machine_that_was_started_by_hand(

@@ -22,7 +22,7 @@ from tui_eval.engine.schedule import Schedule, Ticket
 from tui_eval.guard.fair_share import in_turn
 from tui_eval.model import Attempt, JudgeUse
 from tui_eval.store.long_texts import has_long
-from tui_eval.store.schema import RunState
+from tui_eval.store.schema import PLACE_LOST, RunState
 from tui_eval.store.shard_runs import CostLimit
 from tui_eval.store.writer import Packed, PlannedCase, RunWriter
 
@@ -157,7 +157,7 @@ class Runner:
                     if not task.cancelled() and (error := task.exception()) is not None:
                         raise error
         except PlaceLost as why:
-            await self.interrupt(str(why))
+            await self._lost_place(why)
         except Exception as error:  # of our own making: what has no result yet can be gone on with
             await self.interrupt()
             self.stopped_because = f"internal error: {type(error).__name__}: {error}"
@@ -250,7 +250,7 @@ class Runner:
             attempt, packed = await task
         except PlaceLost as why:
             self._put_back(ticket)
-            await self.interrupt(str(why))
+            await self._lost_place(why)
             return
         except asyncio.CancelledError:
             if self._interrupted:
@@ -388,6 +388,14 @@ class Runner:
         """From now on the run's end is no finish of it."""
         if not self._interrupted:
             self._interrupted, self.stopped_because = True, why
+
+    async def _lost_place(self, why: PlaceLost) -> None:
+        """Nothing more can be executed where the attempts are; who reads the run's end knows that already."""
+        if self.writer is not None and not self._interrupted:
+            info, place = self.writer.info, self.place
+            info.provenance[PLACE_LOST] = place.begun_at_loss
+            info.note = "; ".join(filter(None, (str(why), place.note)))
+        await self.interrupt(str(why))
 
     async def interrupt(self, why: str = "interrupted") -> None:
         """Stop at once (Ctrl-C): what runs is put back, what has ended stays, a resume goes on."""

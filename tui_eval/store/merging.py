@@ -40,7 +40,16 @@ from tui_eval.store.pending import storable_rows
 from tui_eval.store.printed_commands import resume_command
 from tui_eval.store.reader import AttemptCount, RunReader
 from tui_eval.store.run_folders import RunLock, StoreError, is_alive
-from tui_eval.store.schema import SCHEMA_VERSION, TABLES, UNREAD, AttemptRow, RunInfo, RunState, StoredCase
+from tui_eval.store.schema import (
+    PLACE_LOST,
+    SCHEMA_VERSION,
+    TABLES,
+    UNREAD,
+    AttemptRow,
+    RunInfo,
+    RunState,
+    StoredCase,
+)
 from tui_eval.store.shard_runs import PlannedShard
 from tui_eval.store.write_thread import connect
 
@@ -430,7 +439,7 @@ def facts(whole: Whole, run_id: str, version: str) -> RunInfo:
         name: value
         for name, value in infos[0].provenance.items()
         if name not in (
-            shard_runs.KEY, shard_runs.GAP, shard_runs.COST_LIMIT, UNREAD, PROBLEMS, "command", "missing",
+            shard_runs.KEY, shard_runs.GAP, shard_runs.COST_LIMIT, UNREAD, PLACE_LOST, PROBLEMS, "command", "missing",
         )
     } | shard_runs.provenance_of_parts(infos)  # fmt: skip
     most = max(infos, key=unread_errors_of)  # of one plan: the same files

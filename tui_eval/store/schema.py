@@ -94,6 +94,10 @@ UNREAD = "unread"
 """The part of a run's provenance that says how many errors its files had: what they hold was not asked."""
 
 
+PLACE_LOST = "place_lost"
+"""Under which the provenance of a run whose place was lost, with its cluster, has how many attempts had begun there."""
+
+
 COMPARED_LATER = "is compared when the other columns of its test have run"
 """The detail of an attempt that has its answer and waits for others; where its engine is gone, an error."""
 

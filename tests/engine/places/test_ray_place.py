@@ -23,6 +23,7 @@ from tui_eval import __version__
 from tui_eval.config.config_schema import Wrong, where
 from tui_eval.config.project import AgentSpec, Config, ConfigError
 from tui_eval.engine import plan
+from tui_eval.engine.after.resuming import resume
 from tui_eval.engine.places import ray_driver, ray_place, ray_worker
 from tui_eval.engine.places import ray_messages as messages
 from tui_eval.engine.places.ray_driver import NoCluster
@@ -356,7 +357,12 @@ class Cluster:
 
 @asynccontextmanager
 async def executed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cluster: type[Cluster], tickets: int, told: list[str]
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    cluster: type[Cluster],
+    tickets: int,
+    told: list[str],
+    ends: str = "finished",
 ) -> AsyncIterator[tuple[RunReader, Cluster]]:
     """A run on that cluster, at its end: as it is kept."""
     clusters: list[Cluster] = []
@@ -380,7 +386,7 @@ async def executed(
     monkeypatch.setattr(ray_place.asyncio, "create_subprocess_exec", started)
     monkeypatch.setattr(ray_worker.os, "dup2", lambda *_: None)  # or this process writes nowhere
     run.runner.place = RayPlace("", tickets, run.environment, run.writer, shared=True, say=told.append)
-    assert await asyncio.wait_for(run.execute(), 30) == "finished"
+    assert await asyncio.wait_for(run.execute(), 30) == ends
     with closing(RunReader(folder)) as reader:
         yield reader, clusters[0]
 
@@ -406,6 +412,60 @@ async def test_attempts_that_begin_anew_since_their_worker_was_lost_are_told(
             "begun anew" in attempt.transcript[0].text
             and "worker 1 on 10.0.0.4" in attempt.transcript[0].text
         )
+
+
+class HeadDies(Cluster):
+    """Its head dies when worker 1 has begun two of the three attempts that it is given: without a word, or with one of
+    the worker before."""
+
+    worker_first = False
+
+    async def has(self, worker: int, refs: list[int]) -> None:
+        if len(self.given[worker]) < 3:
+            return
+        self.begins(worker, self.given[worker][:2])
+        if self.worker_first:
+            self.say(messages.WorkerDown(worker, "its machine is gone"))
+        self.say(messages.Gone("the cluster at 10.0.0.3:6379 is gone"))
+        self.say(messages.Gone("it is gone still"))
+
+
+@pytest.mark.parametrize("worker_first", [False, True])
+async def test_attempts_that_were_under_way_when_the_cluster_was_lost_are_told_and_so_is_who_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, worker_first: bool
+) -> None:
+    """They are asked, and paid, twice: as with a worker that is lost, it is on the console and in the run's note."""
+    monkeypatch.setattr(HeadDies, "worker_first", worker_first)
+    begun = "2 attempts were under way when the cluster was lost and begin anew when the run goes on, what they cost before is not known"
+    gone = "ray: the cluster at 10.0.0.3:6379 is gone"
+    async with executed(tmp_path, monkeypatch, HeadDies, 3, told := [], "interrupted") as (reader, _):
+        assert reader.info().note == f"{gone}; {begun}"
+        assert told[-1] == f"ray: {begun}" and len(told) == 1 + worker_first
+        folder = reader.folder
+    again = await asyncio.to_thread(resume, folder, overrides=RunRequest(on="here", trust=True))
+    asked = (
+        "asked again: at least 2 attempts that were under way when the run was cut off; what they cost before is not "
+        "known"
+    )
+    assert again.said_first == [asked]
+    assert await again.execute() == "finished"
+    with closing(RunReader(folder)) as reader:
+        assert reader.info().note == asked
+
+
+async def test_a_cluster_that_is_lost_before_anything_began_is_no_reason_to_tell_of_cost(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class NeverThere(Cluster):
+        async def connected(self) -> None:
+            self.say(messages.Gone("no cluster answers"))
+
+    async with executed(tmp_path, monkeypatch, NeverThere, 1, told := [], "interrupted") as (reader, _):
+        assert reader.info().note == "ray: no cluster answers"
+        folder = reader.folder
+    again = await asyncio.to_thread(resume, folder, overrides=RunRequest(on="here", trust=True))
+    assert (told, again.said_first) == ([], [])
+    assert await again.execute() == "finished"
 
 
 class ThreeAreLost(Cluster):

@@ -47,7 +47,7 @@ from tui_eval.store.printed_commands import by_typing, rescore_command, resume_c
 from tui_eval.store.reader import RunReader
 from tui_eval.store.rescued import bring_back
 from tui_eval.store.run_folders import SET_BACK_MOST, Store, StoreError, is_alive
-from tui_eval.store.schema import AttemptRow, RunInfo, StoredCase
+from tui_eval.store.schema import PLACE_LOST, AttemptRow, RunInfo, StoredCase
 from tui_eval.store.shard_runs import COST_LIMIT, LOOKED_AT, UNFINISHED_COST, is_looked_at
 from tui_eval.store.writer import RunWriter
 
@@ -190,14 +190,16 @@ def _are_known(jobs: Sequence[Job], environment: RunContext) -> bool:
 
 
 def _cut_off(info: RunInfo, open_attempts: Sequence[AttemptRow], known: bool) -> tuple[str, str]:
-    """Of a run that was killed what is asked again now, and what was in all the times that it went on (for its note); empty
-    of one that was interrupted: it has put that back. The record is written behind the run: what began, or ended, in the
+    """Of a run that was killed, or lost its place, what is asked again now, and what was in all the times that it went on
+    (for its note); empty of one that was interrupted otherwise: it has put that back. The record is written behind the run: what began, or ended, in the
     moment before is not in it. `known`: answers are in the cache."""
     kept = info.provenance.get(_CUT_OFF)
     counts = [count for count in kept if isinstance(count, int)] if isinstance(kept, list) else []
     now = ""
-    if info.finished_at is None and info.paused_at is None:
-        count = sum(row.state in ("running", "retrying") for row in open_attempts)
+    lost = info.provenance.pop(PLACE_LOST, 0)
+    killed = info.finished_at is None and info.paused_at is None
+    if killed or (lost and isinstance(lost, int)):
+        count = sum(row.state in ("running", "retrying") for row in open_attempts) if killed else lost
         info.provenance[_CUT_OFF] = counts = [*counts, count]
         now = _asked_again([count], known)
     return now, _asked_again(counts, known)

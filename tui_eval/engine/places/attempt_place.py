@@ -39,6 +39,11 @@ class AttemptPlace(Protocol):
         """What the run's note says of it (attempts that were begun anew); empty: nothing."""
         ...
 
+    @property
+    def begun_at_loss(self) -> int:
+        """How many attempts had begun when the place was lost (`PlaceLost`): they may have been asked, and paid, already."""
+        ...
+
     async def open(self, changed: Callable[[], None]) -> None:
         """Make it ready; `changed` is called whenever `words` or the `note` are others.
 

@@ -19,6 +19,7 @@ class Here:
     """The engine's own loop. With a `stepper` a person decides on each turn."""
 
     words = note = ""
+    begun_at_loss = 0
 
     def __init__(
         self, environment: RunContext, log: AttemptLog | None, stepper: Stepper | None = None

@@ -137,6 +137,7 @@ class RayPlace:
         self._workers_lost = self._given_up = 0
         self._begun_anew: set[int] = set()
         self._lost: str | None = None
+        self.begun_at_loss = 0
         self._news = asyncio.Condition()
         self._changed: Callable[[], None] = lambda: None
         self._process: asyncio.subprocess.Process | None = None
@@ -168,6 +169,8 @@ class RayPlace:
             said.append(
                 f"{attempts} {were} begun anew{ended if self._given_up else ','} since {workers} {gone} lost; {_UNKNOWN_COST}"
             )
+        if self.begun_at_loss:
+            said.append(_begun_at_loss(self.begun_at_loss))
         said += [_no_worker(node, why) for node, why in list(self._refused.items())[:_REFUSED]]
         if more := len(self._refused) - _REFUSED:
             said += [f"nor on {_count(more, 'other machine')}"] if more > 0 else []
@@ -294,8 +297,6 @@ class RayPlace:
             except WorkerLost as error:
                 why = str(error)
                 nodes.add(worker.node)
-                if ref in worker.started:  # else nothing of it was asked
-                    lost.append(why)
                 self._writer.waiting(ref)
                 self._writer.live(ref, "note", f"worker lost ({why}): given back")
             except asyncio.CancelledError:
@@ -367,6 +368,8 @@ class RayPlace:
 
     async def _cancelled(self, worker: _RayWorker, ref: int, left: dict[int, Attempt]) -> None:
         """End an attempt that is on a worker, and have what there was of it."""
+        if self._workers.get(worker.number) is not worker:
+            return  # nobody says it any more
         future: asyncio.Future[Made] = asyncio.get_running_loop().create_future()
         worker.flights[ref] = future
         if self._sending is not None:
@@ -421,7 +424,11 @@ class RayPlace:
         begun = [len(lost) for ref, lost in had.items() if ref in worker.started]
         anew = sum(lost < GIVEN_BACK for lost in begun)
         self._workers_lost += bool(begun)
-        _fail(worker, WorkerLost(f"{words}: {why}" if why else words))
+        lost_by = f"{words}: {why}" if why else words
+        for ref, before in had.items():
+            if ref in worker.started:  # else nothing of it was asked
+                before.append(lost_by)
+        _fail(worker, WorkerLost(lost_by))
         if self._lost is not None:
             return
         said = [f"ray: {words} is gone{f' ({why})' if why else ''}"]
@@ -440,8 +447,17 @@ class RayPlace:
             self._news.notify_all()
 
     async def _gone(self, why: str) -> None:
-        self._lost = self._lost or why
+        """There will be no workers any more: say of how many attempts that means that they are asked, and paid, twice."""
+        first, self._lost = self._lost is None, self._lost or why
         workers, self._workers = list(self._workers.values()), {}
+        if first:
+            lost = {
+                ref for ref, before in self._lost_with.items() if before
+            }  # not given to another one yet, or there
+            begun = {ref for worker in workers for ref in worker.started & worker.flights.keys()}
+            self.begun_at_loss = len(lost | begun & self._lost_with.keys())
+            if self.begun_at_loss:
+                self._tell(f"ray: {_begun_at_loss(self.begun_at_loss)}")
         await self._moved()
         for worker in workers:
             _fail(worker, PlaceLost(why))
@@ -554,6 +570,11 @@ def _raised(log: Path) -> str:
         if lines and _RAISED.match(lines[-1]):
             return clip(lines[-1].partition(" See https://")[0], 300)
     return ""
+
+
+def _begun_at_loss(count: int) -> str:
+    said = f"{_count(count, 'attempt')} {'was' if count == 1 else 'were'} under way when the cluster was lost"
+    return f"{said} and {'begins' if count == 1 else 'begin'} anew when the run goes on, {_UNKNOWN_COST}"
 
 
 def _no_worker(node: str, why: str) -> str:
