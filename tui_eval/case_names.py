@@ -17,11 +17,11 @@ LONGEST = 40
 """Characters of a prompt's short name."""
 _SHARED = 12
 """Characters that texts must have in common at their beginning before these are left out."""
-_FILE = re.compile(
+_FILE = (
     r"(?:file://)?([^\n]*?\.(?:txt|json|yaml|yml|jsonl|md|j2|csv|js|cjs|mjs|ts|py|sh|rb|pl|bat|exe)"
     r"(?::\w+)?)(?=:\s|\Z)"
 )
-_NUMBERED = re.compile(r"(Prompt \d+) - ")
+_NUMBERED = r"(Prompt \d+) - "
 
 
 class Named(Protocol):
@@ -210,7 +210,7 @@ class NamesSeen:
 
 FILLED_IN = re.compile(r"Row #\d+")
 """The description that promptfoo gives a test of a file that has none."""
-_HASHED = re.compile(r"vars-[0-9a-f]{8}")
+_HASHED = r"vars-[0-9a-f]{8}"
 _REPEATED = re.compile(r"#\d+\Z", re.ASCII)
 _SECRET_VALUE = re.compile(rf"\[[^\[\]]*={MASK}[^\[\]]*\]")
 _VALUE = 80
@@ -233,7 +233,7 @@ def which_test(case_id: str, suite: str, name: str) -> str:
     """Of which test of its suite a case is, as far as its id says it: with each prompt, provider and combination of
     variables it is the same one."""
     rest = case_id.removeprefix(f"{suite}::")
-    hashed = _HASHED.match(rest) if not rest.startswith(name) else None
+    hashed = re.match(_HASHED, rest) if not rest.startswith(name) else None
     return f"{hashed[0] if hashed else name}{number_of_test(case_id, suite, name)}"
 
 
@@ -260,7 +260,7 @@ def which_tests(cases: Sequence[Case]) -> list[str]:
     same: dict[tuple[str, str], list[int]] = {}
     for number, case in enumerate(cases):
         base = case.name
-        if is_unnamed(case) and (hashed := _HASHED.match(case.case_id.removeprefix(f"{case.suite}::"))):
+        if is_unnamed(case) and (hashed := re.match(_HASHED, case.case_id.removeprefix(f"{case.suite}::"))):
             base = hashed[0]
         tests.append(base)
         same.setdefault((case.suite, base), []).append(number)
@@ -388,14 +388,14 @@ def short_prompts(labels: Sequence[str], hide: Callable[[str], str] = str) -> li
     that all of these have, and without endings where these tell nothing apart; of texts the beginning, without what all
     begin with. `hide` masks the secrets of each before it is cut."""
     given, labels = labels, [hide(label) for label in labels]
-    files = {label: found[1] for label in labels if (found := _FILE.match(label))}
+    files = {label: found[1] for label in labels if (found := re.match(_FILE, label))}
     short = dict(zip(files, _bare(list(files.values())), strict=True)) if files else {}
     if not _differ(list(short.values()), list(files)):
         short = {}
     if short and len(files) == len(set(labels)) == len(set(given)):
         return [short[label] for label in labels]
     names = [
-        short.get(label) or (found[1] if (found := _NUMBERED.match(label)) else " ".join(label.split()))
+        short.get(label) or (found[1] if (found := re.match(_NUMBERED, label)) else " ".join(label.split()))
         for label in labels
     ]
     first, last = min(names, default=""), max(names, default="")

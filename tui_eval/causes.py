@@ -156,8 +156,8 @@ def _listed(
     return some_of(list(dict.fromkeys(word(one) for one in pieces)), _NAMES)
 
 
-_PART = re.compile(r'; (?=(?:[^"]*"[^"]*")*[^"]*$)')
-_MEASURED = re.compile(r"(-?\$?(\d[\d,]*(?:\.\d+)?(?:e[+-]?\d+)?))( ms| s|) ([<>≤≥≠=] .+)")
+_PART = r'; (?=(?:[^"]*"[^"]*")*[^"]*$)'
+_MEASURED = r"(-?\$?(\d[\d,]*(?:\.\d+)?(?:e[+-]?\d+)?))( ms| s|) ([<>≤≥≠=] .+)"
 """A figure that is not as it should be: as it is written, its number, its unit, and the rest."""
 COMPARED = 200
 """Different causes that are looked through for what they share."""
@@ -169,7 +169,7 @@ def shared(causes: Iterable[str]) -> str:
     told = list(dict.fromkeys(causes))
     if len(told) > COMPARED:
         return ""
-    parts = [_PART.split(cause) for cause in told]
+    parts = [re.split(_PART, cause) for cause in told]
     said = [part for part in (parts[0] if parts else ()) if all(part in others for others in parts)]
     if parts and parts[0][0] not in said:
         first = _measured(parts[0][0], parts)
@@ -179,12 +179,12 @@ def shared(causes: Iterable[str]) -> str:
 
 def _measured(part: str, every: Sequence[Sequence[str]]) -> str:
     """A figure with its limit, from the least to the most that is said of it; empty where one does not say it."""
-    own = _MEASURED.fullmatch(part)
+    own = re.fullmatch(_MEASURED, part)
     if own is None:
         return ""
     figures: list[re.Match[str]] = []
     for parts in every:
-        found = (_MEASURED.fullmatch(one) for one in parts)
+        found = (re.fullmatch(_MEASURED, one) for one in parts)
         one = next((one for one in found if one is not None and one[4] == own[4]), None)
         if one is None:
             return ""
@@ -316,20 +316,19 @@ def _says(word: str) -> Callable[[Sequence[Evidence]], str]:
 def _says_more(word: str, told: str, instead: str) -> Callable[[Sequence[Evidence]], str]:
     """A word, and what the piece says beyond it: its beginning (`told`) says the word once more, and a short line would
     end before the fact."""
-    again = re.compile(told, re.DOTALL)
 
     def words(pieces: Sequence[Evidence]) -> str:
         said = line(pieces[0].text)
-        found = again.fullmatch(said)
+        found = re.fullmatch(told, said, re.DOTALL)
         return line(found.expand(instead)) if found else f"{word}: {said}".removesuffix(": ")
 
     return words
 
 
-_EXCEPTION = re.compile(r"[A-Za-z_.]*(Error|Exception|Exit|Interrupt|Warning)\b")
+_EXCEPTION = r"[A-Za-z_.]*(Error|Exception|Exit|Interrupt|Warning)\b"
 
 
-_REFUSED = re.compile(r"[1-5]\d\d: ")
+_REFUSED = r"[1-5]\d\d: "
 
 
 def _raised(pieces: Sequence[Evidence]) -> str:
@@ -339,7 +338,9 @@ def _raised(pieces: Sequence[Evidence]) -> str:
 def _of_script(said: str) -> str:
     """What a script raised; an exception's name says that it is one, a status that a model's service refused."""
     return (
-        said if _EXCEPTION.match(said) or _REFUSED.match(said) else ": ".join(filter(None, ("script", said)))
+        said
+        if re.match(_EXCEPTION, said) or re.match(_REFUSED, said)
+        else ": ".join(filter(None, ("script", said)))
     )
 
 
@@ -543,14 +544,14 @@ def _wanted(pieces: Sequence[Evidence]) -> str:
     return f"{where}≠ {wanted}"
 
 
-_NUMBER = re.compile(r"(?<![\w.])\d[\d,.]*")
+_NUMBER = r"(?<![\w.])\d[\d,.]*"
 QUOTED = re.compile(r"'[^']{25,}'|\"[^\"]{25,}\"")
 """Long quotations, which are others in every attempt."""
 
 
 def general(text: str, most: int = _TEXT) -> str:
     """A text of somebody's without what changes from attempt to attempt: long quotations, figures."""
-    return line(_NUMBER.sub("N", QUOTED.sub("'…'", " ".join(text[:_LOOKED_AT].split()))), most)
+    return line(re.sub(_NUMBER, "N", QUOTED.sub("'…'", " ".join(text[:_LOOKED_AT].split()))), most)
 
 
 def _free(word: str) -> Callable[[Sequence[Evidence]], str]:

@@ -38,8 +38,8 @@ _ANY_OF = frozenset(("contains-any", "icontains-any"))
 _AT_LEAST = frozenset(("word-count", "trajectory:step-count", "trajectory:tool-used"))
 _CODE = frozenset(("javascript", "python", "ruby"))
 _NAMED = re.compile(r"\{\{-?\s*([A-Za-z_]\w*)\s*-?\}\}")
-_ANCHORS = re.compile(r"[\^$]|\\[bB]|\(\?")
-_AT_END = re.compile(r"(?<!\\)\$\Z")
+_ANCHORS = r"[\^$]|\\[bB]|\(\?"
+_AT_END = r"(?<!\\)\$\Z"
 _BY_THRESHOLD = frozenset(("latency", "cost", "perplexity", "perplexity-score"))
 _CSV_THRESHOLD = 0.75
 _LIMITS = {"max_input_tokens": "input_tokens", "max_output_tokens": "output_tokens"}
@@ -302,8 +302,8 @@ def _every_text(value: Any) -> str | None:
     if not value:
         return None  # no pattern: an error
     # What matches nothing at all is found at the beginning or at the end as well, but not at both at once.
-    free = value[1:] if value.startswith("^") else value[:-1] if _AT_END.search(value) else value
-    if _ANCHORS.search(free):
+    free = value[1:] if value.startswith("^") else value[:-1] if re.search(_AT_END, value) else value
+    if re.search(_ANCHORS, free):
         return None
     try:
         found = re.compile(free).fullmatch("") is not None
@@ -408,17 +408,17 @@ def distinct(cases: Iterable[Case]) -> Iterator[tuple[Case, Idle]]:
 
 Constant = bool | float
 
-_LITERAL = re.compile(
+_LITERAL = (
     r"(?P<truth>true|false)|(?P<nots>!{1,8})(?P<bit>[01])|(?P<number>[-+]?(?:\d{1,18}\.?\d{0,18}|\.\d{1,18}))"
 )
-_RETURN = re.compile(r"return\b\s*(.*?)\s*;?", re.DOTALL)
-_NOISE = re.compile(r"//[^\n]*|/\*.*?\*/|\"(?:[^\"\\\n]|\\.)*\"|'(?:[^'\\\n]|\\.)*'", re.DOTALL)
+_RETURN = r"(?s)return\b\s*(.*?)\s*;?"
+_NOISE = r"(?s)//[^\n]*|/\*.*?\*/|\"(?:[^\"\\\n]|\\.)*\"|'(?:[^'\\\n]|\\.)*'"
 _ARGUMENT = r"(?:\"\"|[\w.]{1,40})"
 _METHODS = (
     "includes|startsWith|endsWith|indexOf|toLowerCase|toUpperCase|trim|slice|split|replace|replaceAll|concat"
 )
 _LOOKS = rf"output(?:\.(?:{_METHODS})\((?:{_ARGUMENT}(?:\s*,\s*{_ARGUMENT})?)?\))*(?:\.length)?"
-_IDLE = re.compile(
+_IDLE = (
     rf"(?:(?:const|let|var)\s+[\w$]+\s*=\s*)?(?:\"\"|true|false|null|-?[\d.]+|context|{_LOOKS})"
     rf"|console\.\w+\((?:\"\"|output|,|\s)*\)"
 )
@@ -459,7 +459,7 @@ def passes(value: Constant, threshold: float | None, inverse: bool) -> bool:
 def _literal(text: str) -> Constant | None:
     while text.startswith("(") and text.endswith(")"):
         text = text[1:-1].strip()
-    found = _LITERAL.fullmatch(text)
+    found = re.fullmatch(_LITERAL, text)
     if found is None:
         return None
     if found["truth"]:
@@ -471,13 +471,13 @@ def _literal(text: str) -> Constant | None:
 
 def _javascript_body(text: str) -> Constant | None:
     """The constant that a body ends in, where nothing before it returns, throws or may fail."""
-    bare = _NOISE.sub(lambda found: " " if found[0].startswith("/") else '""', text)
+    bare = re.sub(_NOISE, lambda found: " " if found[0].startswith("/") else '""', text)
     lines = [line.strip() for line in re.split(r"[;\n]", bare)]
     statements = [line for line in lines if line]
     if not statements:
         return None
-    last = _RETURN.fullmatch(statements[-1])
-    if last is None or not all(_IDLE.fullmatch(line) for line in statements[:-1]):
+    last = re.fullmatch(_RETURN, statements[-1])
+    if last is None or not all(re.fullmatch(_IDLE, line) for line in statements[:-1]):
         return None
     return _literal(last[1])
 

@@ -156,7 +156,7 @@ async def attempt_of(why: Why, hosts: JudgeServices | None = None) -> Attempt:
         trace=values.pop("trace", None),
     )
     if hosts is not None:
-        evidence.services.python, evidence.services.javascript = hosts.python, hosts.javascript
+        evidence.services.hosts = hosts.hosts
         evidence.services.root, evidence.services.base = hosts.root, hosts.base
     assert not values, values
     found = await judge(evidence)

@@ -80,8 +80,8 @@ def one_line(text: str, limit: int = 300) -> str:
     return line if len(line) <= limit else line[: limit - 1] + "…"
 
 
-_FENCED = re.compile(r"```(?:json)?[ \t]*\n(?P<object>\s*\{.*\})\s*\n?```\s*\Z", re.DOTALL | re.IGNORECASE)
-_OPENING = re.compile(r"```(?:json)?[ \t]*\n", re.IGNORECASE)
+_FENCED = r"(?si)```(?:json)?[ \t]*\n(?P<object>\s*\{.*\})\s*\n?```\s*\Z"
+_OPENING = r"(?i)```(?:json)?[ \t]*\n"
 
 
 def split_metadata(text: str) -> tuple[str, dict[str, Any] | None]:
@@ -89,9 +89,9 @@ def split_metadata(text: str) -> tuple[str, dict[str, Any] | None]:
     the object; (text, None) where there is none."""
     if not text.rstrip().endswith("```"):
         return text, None
-    starts = [match.start() for match in _OPENING.finditer(text)]
+    starts = [match.start() for match in re.finditer(_OPENING, text)]
     for start in reversed(starts):
-        match = _FENCED.match(text, start)
+        match = re.compile(_FENCED).match(text, start)
         if match is None:
             continue
         try:

@@ -15,7 +15,6 @@ import msgspec
 from tui_eval.causes import NEEDS_TRUST
 from tui_eval.guard.text import clip
 from tui_eval.guard.trust import NeedsTrust
-from tui_eval.javascript.operators import deeply_equal
 from tui_eval.model import UNSET, Evidence
 
 MOST = 20
@@ -230,8 +229,14 @@ def _fields(expected: Any, actual: Any, path: str, depth: int, javascript: bool)
                 yield Evidence("field", "extra-field", path=below, actual=small(other))
             else:
                 yield from _fields(one, other, below, depth + 1, javascript)
-    elif not (deeply_equal(expected, actual) if javascript else _same(expected, actual)):
+    elif not (_same_in_javascript if javascript else _same)(expected, actual):
         yield differs(path, expected, actual)
+
+
+def _same_in_javascript(expected: Any, actual: Any) -> bool:
+    from tui_eval.javascript.operators import deeply_equal
+
+    return deeply_equal(expected, actual)
 
 
 def _same(expected: Any, actual: Any) -> bool:

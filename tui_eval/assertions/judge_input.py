@@ -12,7 +12,7 @@ import re
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
 
@@ -95,6 +95,26 @@ class RowsAnswer(msgspec.Struct):
     usage: Usage | None = None
 
 
+class CodeHosts(Protocol):
+    """Where code of people's suites runs; each host is made when it is first asked for (None: there is none)."""
+
+    @property
+    def python(self) -> PythonHost | None:
+        """Their Python."""
+
+    @property
+    def javascript(self) -> JavaScriptHost | None:
+        """Their JavaScript that needs nothing of node."""
+
+    @property
+    def node(self) -> NodeHost | None:
+        """Their JavaScript that needs node's modules."""
+
+
+class _NoHosts:
+    python = javascript = node = None
+
+
 class JudgeServices(msgspec.Struct):
     """What judging may use that lies outside its layer; everything is optional.
 
@@ -111,7 +131,7 @@ class JudgeServices(msgspec.Struct):
     agent may bring the expected rows itself.
     `run_sql(database, query)` runs the expected query, `agent_sql` the agent's own where its rows are wrong;
     `rows(columns)` gives the agent's answer as
-    rows (`CannotJudge`: nothing says what they are). `base` is the suite's folder, `root` the project's. `comparison` holds comparison settings
+    rows (`CannotJudge`: nothing says what they are). `hosts` run the suite's code. `base` is the suite's folder, `root` the project's. `comparison` holds comparison settings
     in force (rtol, atol, decimals, ordered, key, and whatever `reference` needs). `env` are
     variables that templates may read. `compares_columns` says that whoever asks will compare the
     columns of a test itself when all have run (promptfoo's select-best, max-score), in `compare_seconds` (None: as
@@ -134,9 +154,7 @@ class JudgeServices(msgspec.Struct):
     backend_may_verify: bool = False
     agent_sql: Callable[[str | None, str], Awaitable[SqlResult]] | None = None
     rows: Callable[[list[str]], Awaitable[RowsAnswer]] | None = None
-    python: PythonHost | None = None
-    javascript: JavaScriptHost | None = None
-    node: NodeHost | None = None
+    hosts: CodeHosts = _NoHosts()
     trust: Trust = msgspec.field(default_factory=Trust)
     root: Path = msgspec.field(default_factory=Path)
     base: Path = msgspec.field(default_factory=Path)

@@ -25,9 +25,7 @@ EXIT_OK, EXIT_FAILED, EXIT_INTERNAL, EXIT_USAGE, EXIT_NOTHING = 0, 1, 3, 4, 5
 
 _COLOURS = {"✓": 32, "✗": 31, "!": 33, "⊘": 90, "◌": 90, "≈": 33}
 """SGR numbers of the colours of outcomes and changes, by glyph."""
-_TOKENS = re.compile(
-    r"(?<!\S)(?:[✓✗] (?:passed|failed|regressed|fixed)|! error|⊘ cancelled|◌ not run|≈ flaky)(?!\w)"
-)
+_TOKENS = r"(?<!\S)(?:[✓✗] (?:passed|failed|regressed|fixed)|! error|⊘ cancelled|◌ not run|≈ flaky)(?!\w)"
 """Outcomes as they are printed, glyph and word; nothing else is coloured."""
 
 
@@ -54,7 +52,7 @@ def say(text: str, to: TextIO | None = None, end: str = "\n") -> None:
     elif not _locale_has_signs():
         text = plain_letters(text)  # what people wrote themselves stays as it is
     if _coloured(stream):
-        text = _TOKENS.sub(lambda found: f"\x1b[{_COLOURS[found[0][0]]}m{found[0]}\x1b[0m", text)
+        text = re.sub(_TOKENS, lambda found: f"\x1b[{_COLOURS[found[0][0]]}m{found[0]}\x1b[0m", text)
     put(text + end, stream)
 
 

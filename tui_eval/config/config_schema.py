@@ -20,7 +20,7 @@ Check = Callable[[Any], Any]
 """Gives the value as it is kept, or raises `Wrong`."""
 
 
-_SCIENTIFIC = re.compile(r"[-+]?[0-9]+(?:\.[0-9]*)?[eE][-+]?[0-9]{1,3}")
+_SCIENTIFIC = r"[-+]?[0-9]+(?:\.[0-9]*)?[eE][-+]?[0-9]{1,3}"
 
 
 class Wrong(Exception):
@@ -111,7 +111,7 @@ def choice(*allowed: str) -> Check:
     return check
 
 
-_ADDRESS = re.compile(r"(?:ray://)?(?:[\w.-]+|\[[0-9a-fA-F:]+\]):\d{1,5}", re.ASCII)
+_ADDRESS = r"(?a)(?:ray://)?(?:[\w.-]+|\[[0-9a-fA-F:]+\]):\d{1,5}"
 
 
 def where(value: Any) -> str:
@@ -119,7 +119,7 @@ def where(value: Any) -> str:
     wanted = "must be here, ray (one on this machine), ray://HOST:PORT or HOST:PORT (a cluster)"
     if isinstance(value, str) and value.startswith(("ray:", "here:")) and not value.startswith("ray://"):
         raise Wrong(f"{wanted}, not {_shown(value)}; how much goes on at once is said by -j")
-    if not isinstance(value, str) or not (value in ("here", "ray") or _ADDRESS.fullmatch(value)):
+    if not isinstance(value, str) or not (value in ("here", "ray") or re.fullmatch(_ADDRESS, value)):
         raise Wrong(f"{wanted}, not {_shown(value)}")
     if value not in ("here", "ray") and not 0 < int(value.rpartition(":")[2]) < 2**16:
         raise Wrong(f"{wanted}, not {_shown(value)}: a port is a number from 1 to 65535")
@@ -131,7 +131,7 @@ def number(least: float = 0, *, above: bool = False) -> Check:
 
     def check(value: Any) -> float:
         bound = f"above {least:g}" if above else f"of at least {least:g}"
-        if isinstance(value, str) and _SCIENTIFIC.fullmatch(value):
+        if isinstance(value, str) and re.fullmatch(_SCIENTIFIC, value):
             value = float(value)  # YAML 1.1 takes 1e-5 for text
         if isinstance(value, bool) or not isinstance(value, (int, float)):
             raise Wrong(f"must be a number {bound}, not {_shown(value)}")

@@ -25,10 +25,10 @@ from tui_eval.yaml import yaml_lines
 NAO_CONFIG_NAME = "nao_config.yaml"
 DEFAULT_MODEL = "openai:gpt-4.1"
 
-_TEMPLATE = re.compile(r"\$?\{\{\s*(env|aws|k8s)\(\s*['\"]([^'\"]+)['\"]\s*\)\s*\}\}")
+_TEMPLATE = r"\$?\{\{\s*(env|aws|k8s)\(\s*['\"]([^'\"]+)['\"]\s*\)\s*\}\}"
 """nao's own (nao-core 0.3.29): filled in before the YAML is read, so that it may stand without quotes."""
-_HELD = re.compile(r"nao_template_(\d+)_")
-_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_HELD = r"nao_template_(\d+)_"
+_NAME = r"[A-Za-z_][A-Za-z0-9_]*"
 _READ = ("databases", "llm")
 """The keys that are read beside `test`; what the others hold is not looked at."""
 _NAMES = frozenset({"name", "type"})
@@ -100,7 +100,7 @@ class _Templates:
             self._found.append(match)
             return f"nao_template_{len(self._found) - 1}_" + "\0" * match[0].count("\n")
 
-        held = _TEMPLATE.sub(hold, text.replace("\0", ""))
+        held = re.sub(_TEMPLATE, hold, text.replace("\0", ""))
         # Line breaks within a template stand after its line, so that the lines after it stay where they are.
         lines = (line.replace("\0", "") + "\n" * line.count("\0") for line in held.split("\n"))
         self.text = "\n".join(lines) if "\0" in held else held
@@ -134,7 +134,9 @@ class _Templates:
         return self._text(value, section, lazy) if isinstance(value, str) else value
 
     def _text(self, text: str, section: str, lazy: bool) -> Any:
-        held = [self._found[int(one[1])] for one in _HELD.finditer(text) if int(one[1]) < len(self._found)]
+        held = [
+            self._found[int(one[1])] for one in re.finditer(_HELD, text) if int(one[1]) < len(self._found)
+        ]
         if not held:
             return text
         kept = not all([lazy or self._covered(one, section) for one in held])  # each is to be asked for
@@ -143,10 +145,10 @@ class _Templates:
             number = int(one[1])
             return self._value(self._found[number], lazy, kept) if number < len(self._found) else one[0]
 
-        filled = _HELD.sub(value, text)
+        filled = re.sub(_HELD, value, text)
         if kept:
             return _Withheld(filled)
-        if _HELD.fullmatch(text) and "${" not in filled:
+        if re.fullmatch(_HELD, text) and "${" not in filled:
             for number in (int, float):
                 with suppress(ValueError):
                     return number(filled)
@@ -155,7 +157,7 @@ class _Templates:
 
     def _covered(self, template: re.Match[str], section: str) -> bool:
         kind, name = template.groups()
-        if kind != "env" or not _NAME.fullmatch(name) or _is_secret(name):
+        if kind != "env" or not re.fullmatch(_NAME, name) or _is_secret(name):
             return True
         what = f"read the environment variable {name} ({NAO_CONFIG_NAME}: {section})"
         if self._trust.covers(what):
@@ -165,7 +167,7 @@ class _Templates:
 
     def _value(self, template: re.Match[str], lazy: bool, kept: bool) -> str:
         kind, name = template.groups()
-        if kind != "env" or not _NAME.fullmatch(name):
+        if kind != "env" or not re.fullmatch(_NAME, name):
             return template[0]
         if lazy or _is_secret(name):
             return f"${{{name}:-}}"

@@ -16,13 +16,12 @@ from typing import Any
 import msgspec
 
 from tui_eval.engine.request import RunRequest
-from tui_eval.javascript import values as js
 from tui_eval.model import Case
 from tui_eval.store.column_names import in_columns
 from tui_eval.suites.identity import ending
 
-_NUMBERED = re.compile(r"prompt\d+(?:#\d+)?")
-_RANGE = re.compile(r"(\d{0,9}):(\d{0,9})")
+_NUMBERED = r"prompt\d+(?:#\d+)?"
+_RANGE = r"(\d{0,9}):(\d{0,9})"
 
 
 class FilterError(Exception):
@@ -76,7 +75,7 @@ def _own_prompt_id(case: Case) -> str:
     """What the suite calls the case's prompt in ids; of one that it gave no name something that no pattern should
     mean, since the number was made here."""
     named = case.case_id.rpartition(f"{ending(case.column or case.agent or '', None)}::")[2]
-    return "" if "::" in named or _NUMBERED.fullmatch(named) else named
+    return "" if "::" in named or re.fullmatch(_NUMBERED, named) else named
 
 
 def _provider_id(case: Case) -> str:
@@ -89,7 +88,7 @@ def by_range(cases: list[Case], text: str) -> list[Case]:
     Raises:
         FilterError: it is not `START:END`.
     """
-    found = _RANGE.fullmatch(text.strip())
+    found = re.fullmatch(_RANGE, text.strip())
     if found is None:
         raise FilterError(f"--filter-range {text!r}: expected START:END, for example 0:10")
     start, end = found.groups()
@@ -98,7 +97,7 @@ def by_range(cases: list[Case], text: str) -> list[Case]:
 
 def end_of_range(text: str) -> int | None:
     """The END of `START:END`; None where there is none, or it cannot be read."""
-    found = _RANGE.fullmatch(text.strip())
+    found = re.fullmatch(_RANGE, text.strip())
     return int(found[2]) if found and found[2] else None
 
 
@@ -197,6 +196,8 @@ def _told(values: dict[str, Any]) -> dict[str, bytes]:
 
 def _value(value: Any) -> bytes:
     with contextlib.suppress(TypeError, ValueError, OverflowError, RecursionError):
+        from tui_eval.javascript import values as js
+
         value = js.parse_json(js.json_text(value))
     return msgspec.json.encode(value, enc_hook=str, order="deterministic")
 

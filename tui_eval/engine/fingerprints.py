@@ -25,7 +25,6 @@ from tui_eval.guard.paths import inside, read_plain
 from tui_eval.guard.secrets import credential_parts, secret_name, secret_values
 from tui_eval.guard.trust import NeedsTrust, Trust, from_root
 from tui_eval.model import Case
-from tui_eval.nunjucks.suite_environment import variables_named
 from tui_eval.store.encoding import encode_json
 from tui_eval.suites.identity import canonical
 
@@ -37,13 +36,13 @@ _FILE_LIMIT = 200  # files of one agent that are hashed; more are known by their
 _SIZE_LIMIT = 16 * 1024 * 1024  # bytes of one of them; a larger one is known by its size and time
 _CODE = frozenset({".py", ".js", ".cjs", ".mjs", ".ts", ".rb", ".sh"})
 _PREFIX = "file://"
-_ENDS = re.compile(r"[\s:*?\"'<>|,;)\]}`]")
+_ENDS = r"[\s:*?\"'<>|,;)\]}`]"
 """Where a name in a text may end. Any of them may also be a part of it: which it is, the files say."""
 _MOST_ENDS = 24
 _MOST_NAMES = 1_000  # after `file://` in one text
 _LONGEST = 4096  # of a path
-_WORD = re.compile(r"(?<![\w./-])[\w.-][\w./-]*\.\w{1,5}(?=$|[\s:])")
-_PASSWORD = re.compile(r"(?<=://)([^/@:\s]*):[^@\s]*@|\bpassword=[^\s&]*", re.IGNORECASE)
+_WORD = r"(?<![\w./-])[\w.-][\w./-]*\.\w{1,5}(?=$|[\s:])"
+_PASSWORD = r"(?i)(?<=://)([^/@:\s]*):[^@\s]*@|\bpassword=[^\s&]*"
 _SECRET = "(a secret)"
 
 
@@ -106,7 +105,7 @@ class Fingerprints:
         if spec is None:
             return ""
         path = os.path.relpath(self.root / spec.path, self.root) if spec.path else ""
-        return digest([spec.type, path, _PASSWORD.sub(r"\1", spec.url), spec.outside])
+        return digest([spec.type, path, re.sub(_PASSWORD, r"\1", spec.url), spec.outside])
 
     def agent_now(self, spec: AgentSpec) -> dict[str, str]:
         """As `with_databases`, read again where its files are others than they were: code and data may be edited while
@@ -435,6 +434,8 @@ def _variables(value: Any) -> Iterator[str]:
     """Those that templates and JavaScript in a value name."""
     for text in _texts(msgspec.json.decode(encode_json(value))):
         if "env" in text and any(part in text for part in ("{{", "{%", _OF_NODE)):
+            from tui_eval.nunjucks.suite_environment import variables_named
+
             yield from variables_named(text)
 
 
@@ -506,7 +507,7 @@ def _named(value: Any, base: Path, *, plain: bool) -> Iterator[Path]:
     elif isinstance(value, str):
         names: Iterable[str] = _after_prefix(value) if _PREFIX in value else ()
         if plain and not names and len(value) < _LONGEST:
-            names = [value, *_WORD.findall(value)]
+            names = [value, *re.findall(_WORD, value)]
         for name in dict.fromkeys(names):
             with contextlib.suppress(OSError, ValueError):
                 if name and (base / name).is_file():
@@ -517,7 +518,7 @@ def _after_prefix(text: str) -> Iterator[str]:
     """What may be the name after each `file://` of a text: a name may hold blanks, and a text go on after one."""
     for piece in text.split(_PREFIX, _MOST_NAMES)[1:]:
         line = piece[:_LONGEST].partition("\n")[0].rstrip()
-        yield from (line[: end.start()] for end in islice(_ENDS.finditer(line), _MOST_ENDS))
+        yield from (line[: end.start()] for end in islice(re.finditer(_ENDS, line), _MOST_ENDS))
         yield line
 
 

@@ -33,14 +33,13 @@ _PACKED = 64 * 1024 * 1024
 _SECONDS = 3.0
 _MEMORY = 1024 * 1024 * 1024
 _LINKS = 5
-_COMMIT = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
-_REF = re.compile(r"refs/[^\x00-\x20\x7f~^:?*\[\\]+")
-_HARMLESS = re.compile(
-    r"^\s*(filemode|symlinks|ignorecase|trustctime|checkstat|autocrlf|eol|precomposeunicode)"
-    r"\s*=\s*(true|false|input|default|minimal|lf|crlf|native)\s*$",
-    re.IGNORECASE | re.MULTILINE,
+_COMMIT = r"[0-9a-f]{40}(?:[0-9a-f]{24})?"
+_REF = r"refs/[^\x00-\x20\x7f~^:?*\[\\]+"
+_HARMLESS = (
+    r"(?im)^\s*(filemode|symlinks|ignorecase|trustctime|checkstat|autocrlf|eol|precomposeunicode)"
+    r"\s*=\s*(true|false|input|default|minimal|lf|crlf|native)\s*$"
 )
-_WORKTREE = re.compile(r"^\s*worktree\s*=\s*(\S.*?)\s*$", re.IGNORECASE | re.MULTILINE)
+_WORKTREE = r"(?im)^\s*worktree\s*=\s*(\S.*?)\s*$"
 
 
 class GitState(msgspec.Struct, frozen=True):
@@ -90,7 +89,7 @@ def _repository(root: Path) -> _Repository | None:
     if back is not None and _same(own / back.strip(), mark):
         common = _text(own / "commondir")
         return _Repository(root, own, Path(os.path.abspath(own / common.strip())) if common else own)
-    tree = _WORKTREE.search(_text(own / "config") or "")
+    tree = re.search(_WORKTREE, _text(own / "config") or "")
     if tree is not None and _same(own / tree[1].strip('"'), root):
         return _Repository(root, own, own)
     return None
@@ -113,10 +112,10 @@ def _commit(repository: _Repository) -> str | None:
         if said is None:
             return None
         line = said.strip()
-        if _COMMIT.fullmatch(line):
+        if re.fullmatch(_COMMIT, line):
             return line
         name = line.removeprefix("ref:").strip()
-        if not line.startswith("ref:") or not _REF.fullmatch(name) or ".." in name:
+        if not line.startswith("ref:") or not re.fullmatch(_REF, name) or ".." in name:
             return None
         said = _text(repository.own / name) or _text(repository.common / name) or _packed(repository, name)
     return None
@@ -199,7 +198,7 @@ def _config(repository: _Repository, commit: str) -> str:
     lines = ["[core]", "repositoryformatversion = 1", "bare = false", "hooksPath = /dev/null"]
     lines += [
         f"{key.lower()} = {value.lower()}"
-        for key, value in _HARMLESS.findall(_text(repository.common / "config") or "")
+        for key, value in re.findall(_HARMLESS, _text(repository.common / "config") or "")
     ]
     if len(commit) == 64:
         lines += ["[extensions]", "objectFormat = sha256"]

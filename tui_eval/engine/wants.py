@@ -62,14 +62,10 @@ _MOST_SEEN = 10_000
 """Objects and templates that are known as looked at: what cases share are the same objects."""
 _LARGEST = 1_000_000
 """Bytes of a text file whose templates and code are looked at."""
-_CODE = re.compile(r"(?P<path>.*?\.(?P<kind>py|rb|[cm]?[jt]s))(?::(?P<function>[\w.$]+))?", re.DOTALL)
-_BUILT = re.compile(
-    r"\benv\s{0,20}\[\s{0,20}[^\s\"']|\{%-?\s{0,20}(?:include|import|from|extends)\s{1,20}[^\s\"']"
-)
+_CODE = r"(?s)(?P<path>.*?\.(?P<kind>py|rb|[cm]?[jt]s))(?::(?P<function>[\w.$]+))?"
+_BUILT = r"\benv\s{0,20}\[\s{0,20}[^\s\"']|\{%-?\s{0,20}(?:include|import|from|extends)\s{1,20}[^\s\"']"
 """A template that makes the name of a variable or a file."""
-_HOLDS_CODE = re.compile(
-    r"transform|parser|validate|postprocess|callback|scoring|streamresponse", re.IGNORECASE
-)
+_HOLDS_CODE = r"(?i)transform|parser|validate|postprocess|callback|scoring|streamresponse"
 """Keys whose texts are inline JavaScript."""
 
 
@@ -175,7 +171,7 @@ def _judged(case: Case) -> Case:
 
 def _hooks(form: Format, settings: Mapping[str, Any], base: Path, root: Path) -> list[str]:
     """What the hooks of a suite in the folder `base` want."""
-    found = (_CODE.fullmatch(hook.removeprefix("file://")) for hook in form.hook_files(settings))
+    found = (re.fullmatch(_CODE, hook.removeprefix("file://")) for hook in form.hook_files(settings))
     return [script(base / match["path"], root) for match in found if match is not None]
 
 
@@ -414,7 +410,7 @@ class _Wants:
                 made = self._rendered(value, case, base)
                 if made != value and "{{" not in made:
                     self._file(made.removeprefix("file://").strip(), base)
-            elif not named and _BUILT.search(value):
+            elif not named and re.search(_BUILT, value):
                 self._in_turn(lambda trust: self._render(value, case, base, trust))
 
     def judging(self, case: Case) -> None:
@@ -500,7 +496,7 @@ class _Wants:
                 if not isinstance(item, str):
                     self._texts(item, base, holds_code, deep + 1)
                     continue
-                if key in ("path", "file") and _CODE.fullmatch(item):
+                if key in ("path", "file") and re.fullmatch(_CODE, item):
                     self._file(item.removeprefix("file://"), base)  # such a key needs no `file://`
                 if holds_code or _names_something(item):
                     self._text(item, base, holds_code)
@@ -536,7 +532,7 @@ class _Wants:
             self._read(match[1], base)
 
     def _file(self, named: str, base: Path) -> None:
-        match = _CODE.fullmatch(named)
+        match = re.fullmatch(_CODE, named)
         if match is None:
             self._read(named, base)
             return
@@ -595,7 +591,7 @@ class _Wants:
 
 @lru_cache(10_000)
 def _holds_code(key: str) -> bool:
-    return _HOLDS_CODE.search(key) is not None
+    return re.search(_HOLDS_CODE, key) is not None
 
 
 def _names_something(text: str) -> bool:

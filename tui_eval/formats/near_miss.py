@@ -21,10 +21,10 @@ from tui_eval.suites.read_values import kind
 from tui_eval.yaml import yaml_lines
 
 _KEY = r"""["']?(\w[\w.-]*(?: [\w.-]+)?)["']?[ \t]*:"""
-_AT_MARGIN = re.compile(rf"^{_KEY}(?=\s|$)", re.MULTILINE)
-_INDENTED = re.compile(rf"^[ \t]+{_KEY}(?=\s|$)", re.MULTILINE)
-_IN_FLOW = re.compile(rf"[{{,]\s*{_KEY}")
-_FLOW = re.compile(r"(?:\s|#[^\n]*\n|---)*\{")
+_AT_MARGIN = rf"(?m)^{_KEY}(?=\s|$)"
+_INDENTED = rf"(?m)^[ \t]+{_KEY}(?=\s|$)"
+_IN_FLOW = rf"[{{,]\s*{_KEY}"
+_FLOW = r"(?:\s|#[^\n]*\n|---)*\{"
 
 
 def _never(_: Any, __: dict[Any, Any]) -> bool:
@@ -44,12 +44,12 @@ class RootKey(NamedTuple):
 
 
 class Shape(NamedTuple):
-    """What the root of a suite of a format (`title`) looks like: a key of each of the `parts`. `inside` is text that
+    """What the root of a suite of a format (`title`) looks like: a key of each of the `parts`. `inside` is a pattern of text that
     stands in it beside them: what a file that cannot be parsed is known by where a key is not written right."""
 
     title: str
     parts: tuple[tuple[RootKey, ...], ...]
-    inside: re.Pattern[str]
+    inside: str
 
 
 class PassedOver:
@@ -63,9 +63,9 @@ class PassedOver:
     @cached_property
     def keys(self) -> frozenset[str]:
         """What may be keys of the root of YAML or JSON, without parsing it."""
-        if _FLOW.match(self.text):
-            return frozenset(_IN_FLOW.findall(self.text))
-        return frozenset(_AT_MARGIN.findall(self.text) or _INDENTED.findall(self.text))
+        if re.match(_FLOW, self.text):
+            return frozenset(re.findall(_IN_FLOW, self.text))
+        return frozenset(re.findall(_AT_MARGIN, self.text) or re.findall(_INDENTED, self.text))
 
     @cached_property
     def document(self) -> yaml_lines.YamlDocument:
@@ -107,7 +107,7 @@ def in_yaml(shape: Shape, file: PassedOver) -> list[Problem]:
         wrong = [one for one in found if one is not None and one.wrong]
         return [_problem(shape, file.path, document.lines, one) for one in wrong[:1]]
     exact = all(any(one.name in keys for one in part) for part in shape.parts)
-    if root is None and document.problems and (exact or shape.inside.search(file.text)):
+    if root is None and document.problems and (exact or re.search(shape.inside, file.text)):
         return [broken(shape.title, document.problems[0])]
     return []
 

@@ -22,7 +22,7 @@ CUT = "…"
 _SHORTEST_PART = 4
 """Characters of a secret, beside where it was cut, from which on they are masked."""
 _SHORTEST_TYPED = 6
-_NO_WORD = re.compile(r"(?=.*[^\W\d_])(?=.*(?:\d|[^\w\s.-]))", re.DOTALL)
+_NO_WORD = r"(?s)(?=.*[^\W\d_])(?=.*(?:\d|[^\w\s.-]))"
 """Of a secret that was typed: from so many characters on, and with more than letters, it is looked for in texts."""
 
 _T = TypeVar("_T")
@@ -53,12 +53,12 @@ _SIGNING = frozenset({"sig", "signature", "hmac"})
 """Words that name what signs an address: who has it has what it leads to."""
 _NO_SECRETS = frozenset({"PWD", "OLDPWD", "DESKTOP_SESSION"})
 """The shell's and the desktop's own variables: folders and names, no passwords."""
-_ADDRESS_PASSWORD = re.compile(r"([a-z][a-z0-9+.-]*://[^\s/@:?#\"']*:)([^\s/?#\"']+)(?=@)", re.IGNORECASE)
-_ADDRESS_TOKEN = re.compile(r"([a-z][a-z0-9+.-]*://)(?=[a-z_-]*\d)([\w-]{16,})(?=@)", re.IGNORECASE)
-_ADDRESS_PART = re.compile(r"([?&;#]([\w.%\[\]-]+)=)([^&#;\s\"']+)")
-_PAIR = re.compile(r"((?:--[\w-]+=)?([A-Za-z_][\w.-]*)=)(.+)", re.DOTALL)
-_SCHEME = re.compile(r"^\s*(?:bearer|basic|token|apikey|digest)\s+(\S.*)$", re.IGNORECASE)
-_REFERENCE = re.compile(r"\$\{[^}]*\}|\{\{.*?\}\}", re.DOTALL)
+_ADDRESS_PASSWORD = r"(?i)([a-z][a-z0-9+.-]*://[^\s/@:?#\"']*:)([^\s/?#\"']+)(?=@)"
+_ADDRESS_TOKEN = r"(?i)([a-z][a-z0-9+.-]*://)(?=[a-z_-]*\d)([\w-]{16,})(?=@)"
+_ADDRESS_PART = r"([?&;#]([\w.%\[\]-]+)=)([^&#;\s\"']+)"
+_PAIR = r"(?s)((?:--[\w-]+=)?([A-Za-z_][\w.-]*)=)(.+)"
+_SCHEME = r"(?i)^\s*(?:bearer|basic|token|apikey|digest)\s+(\S.*)$"
+_REFERENCE = r"(?s)\$\{[^}]*\}|\{\{.*?\}\}"
 
 
 def secret_name(name: str) -> bool:
@@ -109,21 +109,23 @@ def in_addresses(text: str) -> str:
     if "://" not in text:
         return text
     if "@" in text:
-        text = _ADDRESS_PASSWORD.sub(_second, text)
-        text = _ADDRESS_TOKEN.sub(_second, text)
+        text = re.sub(_ADDRESS_PASSWORD, _second, text)
+        text = re.sub(_ADDRESS_TOKEN, _second, text)
     if "=" not in text:
         return text
-    return _ADDRESS_PART.sub(
-        lambda found: _head(found) if _in_query(unquote(found[2]), unquote(found[3])) else found[0], text
+    return re.sub(
+        _ADDRESS_PART,
+        lambda found: _head(found) if _in_query(unquote(found[2]), unquote(found[3])) else found[0],
+        text,
     )
 
 
 def _second(found: re.Match[str]) -> str:
-    return found[0] if _REFERENCE.search(found[2]) else found[1] + MASK
+    return found[0] if re.search(_REFERENCE, found[2]) else found[1] + MASK
 
 
 def _head(found: re.Match[str]) -> str:
-    return found[0] if _REFERENCE.search(found[3]) else found[1] + MASK
+    return found[0] if re.search(_REFERENCE, found[3]) else found[1] + MASK
 
 
 def in_pairs(values: Mapping[str, str]) -> dict[str, str]:
@@ -133,7 +135,7 @@ def in_pairs(values: Mapping[str, str]) -> dict[str, str]:
 
 def in_words(words: Iterable[str]) -> list[str]:
     """The words of a command with secrets masked in `NAME=VALUE` and in URLs."""
-    found = ((word, _PAIR.fullmatch(word)) for word in words)
+    found = ((word, re.fullmatch(_PAIR, word)) for word in words)
     return [
         pair[1] + MASK if pair and secret_pair(pair[2], pair[3]) else in_addresses(word)
         for word, pair in found
@@ -174,13 +176,13 @@ def _collect(value: Any, secret: bool, found: dict[str, None], depth: int) -> No
 
 
 def _keep(value: str, found: dict[str, None]) -> None:
-    if len(value) >= SHORTEST and MASK not in value and not _REFERENCE.search(value):
+    if len(value) >= SHORTEST and MASK not in value and not re.search(_REFERENCE, value):
         found[value] = None
 
 
 def credential_parts(value: str) -> list[str]:
     """The credential in `Bearer …`, and user's password in `Basic …` (RFC 7617)."""
-    match = _SCHEME.match(value)
+    match = re.match(_SCHEME, value)
     if match is None:
         return []
     parts = [match.group(1).strip()]
@@ -272,7 +274,7 @@ class Masker:
             if not (isinstance(value, str) and value and MASK not in value and secret_pair(str(name), value)):
                 continue
             self._named[str(name)] = value
-            if _SHORTEST_TYPED <= len(value) < SHORTEST and _NO_WORD.search(value):
+            if _SHORTEST_TYPED <= len(value) < SHORTEST and re.search(_NO_WORD, value):
                 self._keep_forms({value, json.dumps(value)[1:-1], quote(value, safe="")})
             elif len(value) < SHORTEST:
                 self._beside |= {before + value: before + MASK for before in _before(str(name))}

@@ -51,7 +51,7 @@ _UNSAFE = "\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u206f\ufeff\ufff9-\uf
 _UNSAFE_LINE = f"[\x00-\x1f{_UNSAFE}]"
 _UNSAFE_TEXT = f"[\x00-\x08\x0b-\x1f{_UNSAFE}]"
 _UNSAFE_JSON = f"[{_UNSAFE}]"
-_SURROGATE = re.compile("[\ud800-\udfff]")
+_SURROGATE = "[\ud800-\udfff]"
 
 
 def _picture(match: re.Match[str]) -> str:
@@ -147,13 +147,13 @@ def clip(text: str, limit: int) -> str:
     return text[: max(limit - 1, 0)] + "…" if limit > 0 else ""
 
 
-_PLAIN_NUMBER = re.compile(r"[-+]?(\d+(\.\d*)?|\.\d+)([eE][-+]?\d+)?")
+_PLAIN_NUMBER = r"[-+]?(\d+(\.\d*)?|\.\d+)([eE][-+]?\d+)?"
 
 
 def no_formula(text: str) -> str:
     """The text as a cell of a CSV file that no spreadsheet runs: one that begins as a formula does (`=`,
     `+`, `-`, `@`, a tab, a carriage return) and is no number gets an apostrophe before it."""
-    if text[:1] in ("=", "+", "-", "@", "\t", "\r") and not _PLAIN_NUMBER.fullmatch(text):
+    if text[:1] in ("=", "+", "-", "@", "\t", "\r") and not re.fullmatch(_PLAIN_NUMBER, text):
         return f"'{text}"
     return text
 
@@ -166,7 +166,7 @@ def storable_text(text: str) -> str:
         text.encode()
     except UnicodeEncodeError:
         text = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-        return _SURROGATE.sub(REPLACEMENT, text)
+        return re.sub(_SURROGATE, REPLACEMENT, text)
     return text
 
 

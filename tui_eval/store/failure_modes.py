@@ -14,10 +14,8 @@ from tui_eval import causes
 from tui_eval.model import Attempt, JudgeUse, Verdict, decoded
 
 _EXAMPLES = 3
-_NUMBER = re.compile(r"\d[\d,.]*")
-_STATUS = re.compile(
-    r"(?:^|\bHTTP(?:/[\d.]+)? |\bstatus(?: code)?:? )([45]\d\d)(?![\d.,]\d|\d)", re.IGNORECASE
-)
+_NUMBER = r"\d[\d,.]*"
+_STATUS = r"(?i)(?:^|\bHTTP(?:/[\d.]+)? |\bstatus(?: code)?:? )([45]\d\d)(?![\d.,]\d|\d)"
 
 
 class FailedAttempt(msgspec.Struct):
@@ -154,8 +152,8 @@ def _columns(comparison: str) -> str:
 def _general(text: str) -> str:
     """Without what changes from attempt to attempt: long quotations and figures; an HTTP status tells."""
     line = causes.QUOTED.sub("'…'", " ".join(text.split()))
-    statuses = {found.start(1) for found in _STATUS.finditer(line)}
-    return _NUMBER.sub(lambda found: found[0] if found.start() in statuses else "N", line)[:160]
+    statuses = {found.start(1) for found in re.finditer(_STATUS, line)}
+    return re.sub(_NUMBER, lambda found: found[0] if found.start() in statuses else "N", line)[:160]
 
 
 decoded(Assessment)

@@ -69,24 +69,24 @@ MOST_LISTED = 1_000
 """Runs that a list of them has, the newest."""
 
 
-_WHAT = re.compile(r"(.*) \((\d+) cases?(?:, ([^()]+))?\)", re.DOTALL)
+_WHAT = r"(?s)(.*) \((\d+) cases?(?:, ([^()]+))?\)"
 
 
 def places_of(run: RunSummary) -> str:
     """The paths that were run, without how many cases that were."""
-    found = _WHAT.fullmatch(run.what)
+    found = re.fullmatch(_WHAT, run.what)
     return found[1] if found else run.what
 
 
 def cases_of(run: RunSummary) -> str:
     """How many cases were run, as text; empty where that is not known."""
-    found = _WHAT.fullmatch(run.what)
+    found = re.fullmatch(_WHAT, run.what)
     return found[2] if found else ""
 
 
 def shard_in(run: RunSummary) -> str:
     """Which part of the plan it is, as `shard_words` has it; empty for a run that is none."""
-    found = _WHAT.fullmatch(run.what)
+    found = re.fullmatch(_WHAT, run.what)
     return found[3] or "" if found else ""
 
 

@@ -80,7 +80,7 @@ def quota_spent(status: int, text: str) -> bool:
     return any(str(part.get(key)) in _SPENT for part in told for key in ("code", "type"))
 
 
-_TAGS = re.compile(r"<[^>]*(?:>|$)")
+_TAGS = r"<[^>]*(?:>|$)"
 _FIRST = 2_000
 """Characters of a page without a title in which its words are looked for."""
 
@@ -97,18 +97,18 @@ def explain(text: str, headers: Mapping[str, str] | None = None) -> str:
     if stripped.startswith("<"):
         _, _, rest = stripped.partition("<title>")
         stripped = (
-            rest.partition("</title>")[0] or one_line(_TAGS.sub(" ", stripped[:_FIRST])) or "an HTML page"
+            rest.partition("</title>")[0] or one_line(re.sub(_TAGS, " ", stripped[:_FIRST])) or "an HTML page"
         )
     return one_line(stripped) or "no explanation"
 
 
-_BY_A_CLIENT = re.compile(r"\bError code: (\d{3})(?: - (\{.*\}|.*))?", re.DOTALL)
+_BY_A_CLIENT = r"(?s)\bError code: (\d{3})(?: - (\{.*\}|.*))?"
 
 
 def told_by_client(text: str) -> tuple[int, str] | None:
     """The status and the reason in what a model's client for Python says of an error answer (openai's, anthropic's:
     `Error code: 500 - {'error': {'message': 'overloaded'}}`); None where it is not of that form."""
-    if (told := _BY_A_CLIENT.search(text[:_LONGEST])) is None:
+    if (told := re.search(_BY_A_CLIENT, text[:_LONGEST])) is None:
         return None
     body = told[2] or ""
     with suppress(ValueError, SyntaxError, MemoryError, RecursionError):
@@ -117,7 +117,7 @@ def told_by_client(text: str) -> tuple[int, str] | None:
     return int(told[1]), one_line(body)
 
 
-_RETRIED = re.compile(
+_RETRIED = (
     r"\s*(?:Error:\s*)?(?:(?:AI_)?[A-Z]\w*Error(?:\s\[\w+\])?:\s*)?Failed after \d{1,4} attempts?\b"
     r"[^\n:]{0,40}(?:Last error|error):\s*"
 )
@@ -126,7 +126,7 @@ _RETRIED = re.compile(
 
 def fact_first(text: str) -> str:
     """What went wrong, in one line, without the words that a model's client or one that asks again puts around it."""
-    text = _RETRIED.sub("", text, 1) or text
+    text = re.sub(_RETRIED, "", text, count=1) or text
     if (refused := told_by_client(text)) is not None:
         return f"{refused[0]}: {refused[1]}".removesuffix(": ")
     return one_line(text)

@@ -66,7 +66,7 @@ NOT_CONNECTED = aiohttp.ClientConnectorError
 """There never was one: nothing was sent."""
 
 
-_QUOTED = re.compile(r"b(?:'[^'\n]*'|\"[^\"\n]*\")(?=\s*$|\n)", re.MULTILINE)
+_QUOTED = r"(?m)b(?:'[^'\n]*'|\"[^\"\n]*\")(?=\s*$|\n)"
 """What aiohttp quotes of an answer that it cannot read."""
 
 
@@ -140,7 +140,7 @@ def _no_http(error: BaseException) -> str | None:
     cause = error.__cause__
     if not (isinstance(error, aiohttp.ClientResponseError) and isinstance(cause, HttpProcessingError)):
         return None
-    quoted = _QUOTED.search(cause.message)
+    quoted = re.search(_QUOTED, cause.message)
     if quoted is None:
         return one_line(cause.message)
     return one_line(ast.literal_eval(quoted[0]).decode("utf-8", "replace"), 80)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import AsyncIterator, Sequence
 from itertools import chain
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tui_eval.agents.base import Agent, AgentError, Capabilities, Request, Services, Session, SessionContext
 from tui_eval.agents.entry_options import Options, loaded, usual_secret
@@ -22,7 +22,6 @@ from tui_eval.agents.models.openai_stream import Completion, usage_of
 from tui_eval.agents.models.recorded_messages import chat_messages
 from tui_eval.agents.models.tool_loop import Toolbox
 from tui_eval.agents.promptfoo import promptfoo_models, promptfoo_outputs
-from tui_eval.agents.promptfoo.promptfoo_callbacks import Callbacks
 from tui_eval.config.project import AgentSpec
 from tui_eval.events import Event, Finished, Note, ToolCall, ToolResult, UsageReport
 from tui_eval.guard import figures
@@ -30,6 +29,9 @@ from tui_eval.guard.once import Once
 from tui_eval.guard.text import clip
 from tui_eval.model import Entry, Reply, Usage
 from tui_eval.model_ids import plain_name
+
+if TYPE_CHECKING:
+    from tui_eval.agents.promptfoo.promptfoo_callbacks import Callbacks
 
 BASE_URL = "https://api.openai.com/v1"
 EMBEDDING_MODEL = "text-embedding-3-large"
@@ -78,7 +80,7 @@ class OpenAIAgent(Agent):
         self.stream = spec.options.get("stream", True) is not False
         self.promptfoo = options.flag("promptfoo")
         self.own_price = prices.own_price(options.mapping("promptfoo_price"))
-        self.callbacks = Callbacks(self.parameters.get("functionToolCallbacks"), services, spec.base)
+        self.callbacks = _callbacks(self.parameters.get("functionToolCallbacks"), services, spec.base)
         self.knows_schemas = True
         self.toolbox = Toolbox(options, services)
         self._models: Once[list[str]] = Once()
@@ -171,7 +173,8 @@ class OpenAIAgent(Agent):
     async def close(self) -> None:
         """Close connections and the tools' process."""
         await self.client.close()
-        await self.callbacks.close()
+        if self.callbacks is not None:
+            await self.callbacks.close()
         await self.toolbox.close()
 
 
@@ -182,7 +185,7 @@ class OpenAISession(Session):
     def __init__(self, agent: OpenAIAgent, model: str, context: SessionContext, tested: bool = False) -> None:
         self.agent = agent
         self.tools = agent.toolbox.for_attempt(context)
-        self.callbacks = agent.callbacks.for_attempt(context)
+        self.callbacks = agent.callbacks.for_attempt(context) if agent.callbacks is not None else None
         self.model = model
         self.headers = context.model_headers
         self.priced = not (agent.promptfoo and context.reference) or promptfoo_models.is_priced(model)
@@ -203,7 +206,8 @@ class OpenAISession(Session):
     async def close(self) -> None:
         """Let another attempt have the process of the tools, and that of the suite's functions."""
         self.tools.close()
-        await self.callbacks.close()
+        if self.callbacks is not None:
+            await self.callbacks.close()
 
     async def send(self, request: Request) -> AsyncIterator[Event]:
         """Send one turn and run the tools that it asks for."""
@@ -281,6 +285,7 @@ class OpenAISession(Session):
                 reply.guardrails = {"flagged": True}
             if agent.promptfoo:
                 self._as_promptfoo(reply, completion)
+            if agent.promptfoo and self.callbacks is not None:
                 asked_for = [(call.name, call.raw) for call in completion.calls]
                 if completion.old_call:
                     asked_for = [(completion.old_call["name"], completion.old_call["arguments"])]
@@ -361,6 +366,15 @@ class OpenAISession(Session):
             if "tools" in body:
                 body["tool_choice"] = "none"
         return body
+
+
+def _callbacks(given: Any, services: Services, base: str) -> Callbacks | None:
+    """The functions of a promptfoo suite that answer the model's calls, where it has some."""
+    if not isinstance(given, dict) or not given:
+        return None
+    from tui_eval.agents.promptfoo.promptfoo_callbacks import Callbacks
+
+    return Callbacks(given, services, base)
 
 
 _NONE = Usage()

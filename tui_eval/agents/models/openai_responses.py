@@ -41,7 +41,7 @@ class ResponsesSession(Session):
         self, agent: OpenAIResponsesAgent, model: str, context: SessionContext, tested: bool = False
     ) -> None:
         self.agent = agent
-        self.callbacks = agent.callbacks.for_attempt(context)
+        self.callbacks = agent.callbacks.for_attempt(context) if agent.callbacks is not None else None
         self.priced = not (agent.promptfoo and context.reference) or promptfoo_models.is_priced(model)
         self.tested = tested
         self.model = model
@@ -54,7 +54,8 @@ class ResponsesSession(Session):
 
     async def close(self) -> None:
         """Let another attempt have the process of the suite's functions."""
-        await self.callbacks.close()
+        if self.callbacks is not None:
+            await self.callbacks.close()
 
     async def send(self, request: Request) -> AsyncIterator[Event]:
         """Send one turn."""
@@ -126,7 +127,7 @@ class ResponsesSession(Session):
             )
         answered: dict[int, str] = {}
         for number, item in enumerate(answer["output"]):
-            if isinstance(item, dict) and item.get("type") == "function_call":
+            if self.callbacks is not None and isinstance(item, dict) and item.get("type") == "function_call":
                 called = (str(item.get("name")), text_of(item.get("arguments")))
                 if (output := await self.callbacks.output([called])) is not None:
                     answered[number] = output

@@ -13,8 +13,8 @@ from tui_eval.agents.programs.suite_scripts import ScriptLeases, Scripts
 class Callbacks:
     """The functions of one provider, JavaScript in the suite or `file://…` beside it."""
 
-    def __init__(self, given: Any, services: Services, base: str) -> None:
-        self.given: dict[str, Any] = given if isinstance(given, dict) else {}
+    def __init__(self, given: dict[str, Any], services: Services, base: str) -> None:
+        self.given = given
         self.scripts = Scripts(services, base)
 
     def for_attempt(self, context: SessionContext) -> AttemptCallbacks:

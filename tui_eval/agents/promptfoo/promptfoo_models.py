@@ -12,7 +12,6 @@ from collections.abc import Mapping
 from typing import Any
 
 from tui_eval.agents.loose_json import encode
-from tui_eval.agents.promptfoo.promptfoo_request import rendered, shaped_choice, shaped_tools
 
 Values = Mapping[str, Any]
 
@@ -106,7 +105,21 @@ def filled_in(given: Values, values: Values) -> Values:
         AgentError: a template cannot be rendered.
     """
     wanted = [key for key in _TEMPLATES if key in given and b"{{" in encode(given[key])]
-    return {**given, **{key: rendered(given[key], values) for key in wanted}} if wanted else given
+    if not wanted:
+        return given
+    from tui_eval.agents.promptfoo.promptfoo_request import rendered
+
+    return {**given, **{key: rendered(given[key], values) for key in wanted}}
+
+
+def _tools(given: Values, shape: str) -> tuple[Any, Any]:
+    """The tools and the choice among them, in a maker's shape; None where there are none."""
+    tools, choice = given.get("tools"), given.get("tool_choice")
+    if not tools and not choice:
+        return None, None
+    from tui_eval.agents.promptfoo.promptfoo_request import shaped_choice, shaped_tools
+
+    return shaped_tools(tools, shape) or None, shaped_choice(choice, shape)
 
 
 def chat(model: str, given: Values) -> dict[str, Any]:
@@ -126,8 +139,8 @@ def chat(model: str, given: Values) -> dict[str, Any]:
         found[name] = _given(given, name, f"OPENAI_{name.upper()}")
     for name in ("functions", "function_call", "tool_resources", "response_format", "stop"):
         found[name] = given.get(name) or None
-    found["tools"] = shaped_tools(given.get("tools"), "openai") or None
-    found["tool_choice"] = shaped_choice(given.get("tool_choice"), "openai") or None
+    found["tools"], choice = _tools(given, "openai")
+    found["tool_choice"] = choice or None
     for name in ("prompt_cache_key", "prompt_cache_options", "prompt_cache_retention"):
         found[name] = given.get(name)
     found = {**{name: value for name, value in found.items() if value is not None}, **extra}
@@ -217,8 +230,7 @@ def messages(model: str, given: Values) -> dict[str, Any]:
         found["top_k"] = given.get("top_k")
     for key in ("cache_control", "service_tier", "stop_sequences", "metadata"):
         found[key] = given.get(key) or None
-    found["tools"] = shaped_tools(given.get("tools"), "anthropic") or None
-    choice = shaped_choice(given.get("tool_choice"), "anthropic")
+    found["tools"], choice = _tools(given, "anthropic")
     forced = isinstance(choice, dict) and choice.get("type") in ("any", "tool")
     if choice and not (forced and thinking is not None and thinking.get("type") == "enabled"):
         found["tool_choice"] = choice

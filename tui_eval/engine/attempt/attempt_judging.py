@@ -233,9 +233,7 @@ def judge_services(job: Job, environment: RunContext) -> JudgeServices:
         agent_sql=(lambda name, sql: environment.agent_sql(name or job.database, sql))
         if has_database
         else None,
-        python=environment.python,
-        javascript=environment.javascript,
-        node=environment.node,
+        hosts=environment,
         trust=environment.trust,
         root=environment.config.root,
         base=job.base,

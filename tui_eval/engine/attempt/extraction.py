@@ -28,8 +28,8 @@ _REPAIR = (
     _REPAIR_BEGINS + "{problem}. Reply with nothing but one JSON object of the form "
     '{{"data": [{{...}}, ...]}} with the columns {columns}, or {{"data": null}}.'
 )
-_ASKED = re.compile(re.escape(PROMPT).replace(r"\{columns\}", "(.*)"), re.DOTALL)
-_FENCED = re.compile(r"```(?:json)?\s*\n(.*?)```", re.DOTALL)
+_ASKED = "(?s)" + re.escape(PROMPT).replace(r"\{columns\}", "(.*)")
+_FENCED = r"(?s)```(?:json)?\s*\n(.*?)```"
 
 Ask = Callable[[Request], Awaitable[Reply]]
 
@@ -66,7 +66,7 @@ def verified(reply: Reply) -> RowsAnswer:
 def asked_columns(text: str) -> str | None:
     """The columns, as they stand in the prompt, that an extra turn asked for; empty of a repair turn, None of
     what is no such turn."""
-    found = _ASKED.fullmatch(text)
+    found = re.fullmatch(_ASKED, text)
     return found[1] if found is not None else "" if text.startswith(_REPAIR_BEGINS) else None
 
 
@@ -110,7 +110,7 @@ def _answered(reply: Reply) -> tuple[Any, str | None]:
     """The JSON value that a reply is or holds, also inside a fenced block, and what is wrong with it (None: nothing)."""
     if reply.output is not None:
         return reply.output, None
-    for candidate in (*reversed(_FENCED.findall(reply.text)), reply.text, _outermost(reply.text)):
+    for candidate in (*reversed(re.findall(_FENCED, reply.text)), reply.text, _outermost(reply.text)):
         try:
             return load_json(candidate), None
         except KeyTwice as doubled:

@@ -27,7 +27,7 @@ KEYS = ("name", "prompt", "sql", "database", "assertions", "comparison")
 TOOL_CALL_KEYS = ("type", "tool", "args", "min_count")
 COMPARISON_KEYS = ("rtol", "atol", "decimals", "ordered", "key")
 
-_ROOT_KEY = re.compile(r"""^["']?([A-Za-z_][\w-]*)["']?[ \t]*:(?=\s|$)""", re.MULTILINE)
+_ROOT_KEY = r"""(?m)^["']?([A-Za-z_][\w-]*)["']?[ \t]*:(?=\s|$)"""
 _FOREIGN = frozenset({"prompts", "providers", "test_cases", "tests"})
 _DATA = frozenset({"sql", "assertions"})
 
@@ -64,7 +64,7 @@ def _is_text(value: Any) -> bool:
 
 
 def _is_query(value: Any) -> bool:
-    return isinstance(value, str) and _QUERY.match(value) is not None
+    return isinstance(value, str) and re.match(_QUERY, value) is not None
 
 
 def _is_list(value: Any) -> bool:
@@ -75,16 +75,14 @@ def _tool_calls(value: Any) -> bool:
     return _is_list(value) and any(isinstance(one, dict) and "tool" in one for one in value)
 
 
-_QUERY = re.compile(
-    r"(?:\s|--[^\n]*\n|/\*.*?\*/|\()*(?:SELECT|WITH|FROM|VALUES)\b", re.IGNORECASE | re.DOTALL
-)
+_QUERY = r"(?is)(?:\s|--[^\n]*\n|/\*.*?\*/|\()*(?:SELECT|WITH|FROM|VALUES)\b"
 SHAPE = Shape(
     "nao",
     (
         (RootKey("prompt", _is_text, _is_text),),
         (RootKey("sql", _is_text, _is_query), RootKey("assertions", _is_list, _tool_calls)),
     ),
-    re.compile(r"\b(?:SELECT|WITH|tool_call)\b", re.IGNORECASE),
+    r"(?i)\b(?:SELECT|WITH|tool_call)\b",
 )
 
 
@@ -96,7 +94,7 @@ def meant(file: PassedOver) -> list[Problem]:
 def _root_keys(path: Path, text: str) -> set[str]:
     if path.suffix.lower() not in (".yaml", ".yml") or not re.search("[Pp]rompt|PROMPT|sql|assertions", text):
         return set()
-    keys = set(_ROOT_KEY.findall(text))
+    keys = set(re.findall(_ROOT_KEY, text))
     if keys:
         return keys
     value = yaml_lines.load(text, str(path)).value

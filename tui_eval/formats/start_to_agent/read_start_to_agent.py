@@ -85,7 +85,7 @@ SHAPE = Shape(
             ),
         ),
     ),
-    re.compile(r"""^[ \t]*(?:-[ \t]+)?["']?(?:input|messages|expected)["']?[ \t]*:""", re.MULTILINE),
+    r"""(?m)^[ \t]*(?:-[ \t]+)?["']?(?:input|messages|expected)["']?[ \t]*:""",
 )
 
 

@@ -19,7 +19,7 @@ _NEAR = 4 << 20
 _STAYS = 10.0
 """Seconds at its limit after which it is ended."""
 
-_SPENT = re.compile(
+_SPENT = (
     rb"memory allocation of \d+ bytes failed|bad_alloc|[Oo]ut of memory|out-of-memory|OutOfMemory"
     rb"|[Cc]annot allocate memory|MemoryError|heap limit"
 )
@@ -92,4 +92,4 @@ def lowered(before: tuple[int, int], most: int) -> tuple[int, int]:
 
 def tells_of_memory(said: bytes) -> bool:
     """Whether a process that has ended says at the end of its errors that it had no memory left."""
-    return _SPENT.search(said) is not None
+    return re.search(_SPENT, said) is not None

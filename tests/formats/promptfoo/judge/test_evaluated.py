@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.judging import GivenHosts
 from tui_eval import causes
 from tui_eval.assertions import JudgeServices
 from tui_eval.assertions.judge_input import JudgeInput
@@ -51,7 +52,7 @@ def verdicts(tmp_path_factory: pytest.TempPathFactory) -> list[Verdict]:
     async def judged() -> list[Verdict]:
         javascript, python = JavaScriptHost(), PythonHost(root)
         services = JudgeServices(
-            javascript=javascript, python=python, trust=Trust(True), root=root, base=root
+            hosts=GivenHosts(python, javascript), trust=Trust(True), root=root, base=root
         )
         assertions = [Assertion(kind, code) for kind, code, _ in SEEN]
         case = Case("s::a", "a", "s", "promptfoo", assertions=assertions)
@@ -113,7 +114,7 @@ def test_values_that_a_script_s_file_saw(tmp_path: Path) -> None:
     async def judged() -> list[Verdict]:
         javascript, python = JavaScriptHost(), PythonHost(tmp_path)
         services = JudgeServices(
-            javascript=javascript, python=python, trust=Trust(True), root=tmp_path, base=tmp_path
+            hosts=GivenHosts(python, javascript), trust=Trust(True), root=tmp_path, base=tmp_path
         )
         kinds = {".py": "python", ".js": "javascript"}
         assertions = [Assertion(kinds[name[-3:]], f"file://{name}") for name, _, _ in FILES]

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
+from tests.support.judging import GivenHosts
 from tests.support.promptfoo_cases import assertion_from, case_with
 from tui_eval.assertions import JudgeInput, Judgement, JudgeServices, Reports
 from tui_eval.formats import judge
@@ -65,7 +66,7 @@ async def services(tmp_path: Path) -> AsyncIterator[JudgeServices]:
     hosts = PythonHost(tmp_path, GIGABYTES), JavaScriptHost(), NodeHost(tmp_path, GIGABYTES)
     python, javascript, node = hosts
     yield JudgeServices(
-        python=python, javascript=javascript, node=node, trust=Trust(True), base=tmp_path, root=tmp_path
+        hosts=GivenHosts(python, javascript, node), trust=Trust(True), base=tmp_path, root=tmp_path
     )
     for host in hosts:
         await asyncio.to_thread(host.close)

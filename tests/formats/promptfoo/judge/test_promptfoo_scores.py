@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from tests.support.judging import GivenHosts
 from tests.support.promptfoo_cases import assertion_from, case_with
 from tests.support.work import calls_of
 from tui_eval import causes
@@ -341,7 +342,7 @@ async def test_a_pattern_without_end_is_an_error_and_stops_nothing(services: Jud
         judgement = await judged(
             [{"type": "regex", "value": "^(a+)+$"}, YES],
             "a" * 40 + "!",
-            services=replace(services, javascript=javascript),
+            services=replace(services, hosts=GivenHosts(javascript=javascript)),
         )
     finally:
         javascript.close()

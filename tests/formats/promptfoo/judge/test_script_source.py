@@ -11,6 +11,7 @@ import pytest
 from msgspec.structs import replace
 
 from tests.formats.promptfoo.judge.test_promptfoo_scores import judged
+from tests.support.judging import GivenHosts
 from tui_eval.assertions import JudgeServices
 from tui_eval.formats.promptfoo.judge.judge_assertion import returned_at
 from tui_eval.javascript.node_host import NodeHost
@@ -182,7 +183,8 @@ async def test_a_script_of_either_language_inline_or_a_file_that_throws_is_shown
     if node is not None and shutil.which("node") is None:
         pytest.skip("there is no node here")
     try:
-        result = await judged([asserted], "x", services=replace(services, node=node))
+        hosts = GivenHosts(services.hosts.python, services.hosts.javascript, node)
+        result = await judged([asserted], "x", services=replace(services, hosts=hosts))
     finally:
         if node is not None:
             await asyncio.to_thread(node.close)

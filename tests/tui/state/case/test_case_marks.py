@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from tests.support.judged_evidence import evidenced
+from tests.support.judging import GivenHosts
 from tests.support.promptfoo_cases import evidence_for
 from tests.tui.state.case.test_case_why import said, styled
 from tui_eval.assertions import JudgeServices
@@ -42,7 +43,9 @@ def isolates() -> JavaScriptHost:
 def judged(text: str, pattern: str, kind: str = "regex", **more: Any) -> Verdict:
     """What the judge makes of a pattern."""
     row = {"output": text, "assertion": {"type": kind, "value": pattern, **more}, "vars": {}}
-    return asyncio.run(judge(evidence_for(row, JudgeServices(javascript=isolates())))).verdicts[0]
+    return asyncio.run(
+        judge(evidence_for(row, JudgeServices(hosts=GivenHosts(javascript=isolates()))))
+    ).verdicts[0]
 
 
 def marks(text: str, style: str, *verdicts: Verdict, lines=text_lines) -> list[str]:

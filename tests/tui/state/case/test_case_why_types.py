@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.case_host import host, loaded, screen_text, sees
+from tests.support.judging import GivenHosts
 from tests.support.why_cases import CASES, Why, attempt_of
 from tests.tui.state.case.test_case_why import replied
 from tui_eval import causes
@@ -142,7 +143,7 @@ def judged(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Attem
     async def all_of_them() -> dict[str, Attempt]:
         javascript, python = JavaScriptHost(), PythonHost(folder)
         hosts = JudgeServices(
-            javascript=javascript, python=python, trust=Trust(True), root=folder, base=folder
+            hosts=GivenHosts(python, javascript), trust=Trust(True), root=folder, base=folder
         )
         found = {why.name: await attempt_of(why, hosts) for why in CASES}
         javascript.close()

@@ -281,7 +281,7 @@ async def add_values_of_file(result: Result, path: Path, function: str | None, c
     elif (
         path.suffix in JAVASCRIPT_ENDINGS
         and function is None
-        and call.evidence.services.javascript is not None
+        and call.evidence.services.hosts.javascript is not None
     ):
         told, host = evaluated.in_javascript_file(source), _isolate(call.evidence)
         await _add_values(
@@ -327,7 +327,8 @@ async def run_javascript(
         services.trust.require(inline_in_node(shown or code, services.base, services.root))
 
     try:
-        value = await evaluate(code, variables, host, services.node, require, services.base, timeout=seconds)
+        node = services.hosts.node
+        value = await evaluate(code, variables, host, node, require, services.base, timeout=seconds)
     except JavaScriptError as error:
         raise _failure(error) from error
     return UNSET if value is js.UNDEFINED else value
@@ -347,7 +348,7 @@ async def _call_javascript(
 
 
 def _isolate(evidence: JudgeInput) -> JavaScriptHost:
-    host = evidence.services.javascript
+    host = evidence.services.hosts.javascript
     if host is None:
         raise CannotJudge("JavaScript is needed here, and the isolate for it is not available", "no-host")
     return host
@@ -419,7 +420,7 @@ async def call_file_with(
         source, name = read(path), None if module_default else function
         services = evidence.services
         if needs_node(path, source, name) or (
-            services.trust.granted and services.node is not None and better_in_node(source)
+            services.trust.granted and services.hosts.node is not None and better_in_node(source)
         ):
             return await _call_node(path, name, arguments, evidence)
         return await _call_javascript(source, name, arguments, evidence)
@@ -435,7 +436,7 @@ async def call_file_with(
 
 async def _call_node(path: Path, function: str | None, arguments: Sequence[Any], evidence: JudgeInput) -> Any:
     evidence.services.trust.require(script(path, evidence.services.root))
-    host = evidence.services.node
+    host = evidence.services.hosts.node
     if host is None:
         raise CannotJudge(f"{path.name} needs node, and the process for it is not available", "no-host")
     from tui_eval.javascript.node_host import NodeMissing, ScriptError
@@ -453,7 +454,7 @@ async def _call_node(path: Path, function: str | None, arguments: Sequence[Any],
 
 
 async def _call_python(path: Path, function: str, arguments: Sequence[Any], evidence: JudgeInput) -> Any:
-    host = evidence.services.python
+    host = evidence.services.hosts.python
     if host is None:
         raise CannotJudge("Python is needed here, and the process for it is not available", "no-host")
     from tui_eval.scripting.python.python_host import ScriptError

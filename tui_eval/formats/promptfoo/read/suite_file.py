@@ -86,7 +86,7 @@ SHAPE = Shape(
         (RootKey("providers", _given, _given), RootKey("targets", _given, _given)),
         (RootKey("tests", _tests, _tests_like), RootKey("scenarios", _tests, _tests_like)),
     ),
-    re.compile(r"""["']?(?:vars|assert)["']?[ \t]*:"""),
+    r"""["']?(?:vars|assert)["']?[ \t]*:""",
 )
 
 
@@ -113,7 +113,7 @@ GLOB_TIME = 20.0
 """Seconds that looking for the files of one pattern may take."""
 
 MOST_ALTERNATIVES = 1_000
-_BRACES = re.compile(r"(?<!\{)\{([^{}]*,[^{}]*)\}")
+_BRACES = r"(?<!\{)\{([^{}]*,[^{}]*)\}"
 
 Level = Literal["error", "note"]
 LineOf = Callable[..., int]
@@ -444,7 +444,7 @@ def dotted_key(path: Iterable[Any]) -> str:
 
 def is_pattern(reference: str) -> bool:
     """Whether a reference holds wildcards."""
-    return any(c in reference for c in "*?[") or _BRACES.search(reference) is not None
+    return any(c in reference for c in "*?[") or re.search(_BRACES, reference) is not None
 
 
 def _alternatives(pattern: str) -> list[str]:
@@ -452,7 +452,7 @@ def _alternatives(pattern: str) -> list[str]:
     waiting, found = [pattern], []
     while waiting and len(found) + len(waiting) <= MOST_ALTERNATIVES:
         given = waiting.pop(0)
-        braces = _BRACES.search(given)
+        braces = re.search(_BRACES, given)
         if braces is None:
             found.append(given)
         else:
