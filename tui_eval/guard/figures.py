@@ -260,6 +260,8 @@ def _check(given: Attempt) -> None:
 
 def moment(value: Any, name: str) -> float | None:
     """Seconds since the epoch, of a year that a calendar has."""
+    if value is None or (type(value) is float and 0 <= value <= LATEST):
+        return value
     found = amount(value, name)
     if found is not None and found > LATEST:
         tell(name, value, "a time before the year 10000")

@@ -62,24 +62,35 @@ _TEXT, _MAPPING, _SEQUENCE = f"{_TAG}str", f"{_TAG}map", f"{_TAG}seq"
 _PLAIN = "plain"
 
 
+_ENTRY = 2
+"""Steps to an entry of a list of cases: the one that was asked for last is found again at once."""
+
+
 class YamlLines:
     """The line of each key path of a document."""
 
     def __init__(self, root: Node | None) -> None:
         self._root = root
+        self._asked: tuple[tuple[Hashable, ...], int, Node] | None = None
 
     def at(self, *path: Hashable) -> int:
         """The line (from 1) of the key or list item at `path`, else of its nearest parent that
         the document has; 0 for an empty document. Keys are compared as text."""
-        node, line = self._root, 0
-        if node is None:
+        above = path[:_ENTRY]
+        if self._asked is not None and self._asked[0] == above:
+            _, line, node = self._asked
+            steps = path[_ENTRY:]
+        elif (node := self._root) is None:
             return 0
-        line = node.start_mark.line + 1
-        for step in path:
+        else:
+            line, steps = node.start_mark.line + 1, path
+        for count, step in enumerate(steps, 1):
             found = _child(node, step)
             if found is None:
                 return line
             line, node = found
+            if count == _ENTRY and steps is path:
+                self._asked = above, line, node
         return line
 
     def source(self, *path: Hashable) -> str | None:
@@ -266,7 +277,6 @@ class _Builder:
 
     def build(self, node: Node) -> Any:
         if isinstance(node, ScalarNode):
-            self._count += 1
             return self._leaf(node)
         known = self._done.get(id(node))
         if known is not None:
@@ -289,6 +299,7 @@ class _Builder:
             raise _Refused(f"aliases that unfold to more than {MOST_VALUES:,} values", node)
 
     def _leaf(self, node: ScalarNode) -> Any:
+        self._count += 1
         tag, text = node.tag, node.value
         if tag == _PLAIN:
             try:
@@ -328,14 +339,13 @@ class _Builder:
             if key_node.value == "<<" and isinstance(key_node, ScalarNode) and key_node.tag == _PLAIN:
                 self._merge(merged, value_node)
                 continue
-            key = self.build(key_node)
+            key = self._leaf(key_node) if type(key_node) is ScalarNode else self.build(key_node)
             if isinstance(key, (dict, list)):
                 self._complain(key_node, "a list or mapping as a key", "quote it")
                 continue
-            value = self.build(value_node)
             if key in result:
                 again[key] = None
-            result[key] = value
+            result[key] = self._leaf(value_node) if type(value_node) is ScalarNode else self.build(value_node)
         for key in again:
             self._doubled(node, key)
         if merged:

@@ -86,12 +86,13 @@ async def judged(
 ) -> Judgement:
     """What the assertions say of what was gathered. `ask` sends the agent one more turn, for its rows; None
     where it cannot be asked. `spent_ms` is what the conversation took, `in_time` limits each assertion."""
+    case = job.case
     collector.close()
     usage, cost = collector.usage()
     rows = _Rows(job, list(collector.replies), ask)
     services.rows, services.in_time = rows.of, in_time
     evidence = JudgeInput(
-        case=job.case,
+        case=case,
         replies=rows.replies,
         transcript=collector.entries,
         capabilities=reports,
@@ -101,7 +102,7 @@ async def judged(
         cost=cost,
         vars=conversation.judged_vars,
         prompt_sent=conversation.prompt,
-        test=formats.format_of(job.format).test_for_scripts(job.case),
+        test=formats.format_of(job.format).test_for_scripts(case),
         compat=job.compat,
         services=services,
         trace=trace,
@@ -117,7 +118,7 @@ async def judged(
         # Else the attempt would hold itself, until the collector comes by.
         services.rows, services.in_time = None, nullcontext
     _at_their_turn(judgement.verdicts, conversation)
-    return _with_problems(judgement, job.case, job.compat)
+    return _with_problems(judgement, case, job.compat)
 
 
 def _at_their_turn(verdicts: list[Verdict], conversation: Conversation) -> list[Verdict]:
@@ -131,13 +132,14 @@ def _at_their_turn(verdicts: list[Verdict], conversation: Conversation) -> list[
 async def known_before(job: Job, services: JudgeServices) -> Judgement | None:
     """The judgement of an attempt that is an error whatever its agent says: nothing could be judged, or a part of the
     case could not be read, so that it can pass no more; None: it is to be asked."""
-    if job.case.problems:
-        broken = _with_problems(Judgement(score=0.0), job.case, job.compat)
+    case = job.case
+    if case.problems:
+        broken = _with_problems(Judgement(score=0.0), case, job.compat)
         if broken.verdicts:
             return broken
-    evidence = JudgeInput(case=job.case, compat=job.compat, services=services)
+    evidence = JudgeInput(case=case, compat=job.compat, services=services)
     known = await formats.format_of(job.format).before_asking(evidence)
-    return None if known is None else _with_problems(known, job.case, job.compat)
+    return None if known is None else _with_problems(known, case, job.compat)
 
 
 class _Rows:
