@@ -8,7 +8,7 @@ import importlib
 import os
 import re
 import sys
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable
 from itertools import count
 from pathlib import Path
@@ -94,8 +94,18 @@ def pytest_collection(session: pytest.Session) -> None:
                 importlib.import_module(name)
 
 
+@pytest.hookimpl(tryfirst=True)  # before tests are left out by their marks
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Long files first (see `LONG_FOLDERS`); within a file nothing changes its place."""
+    """Long files first (see `LONG_FOLDERS`); within a file nothing changes its place. Of heavy tests of many
+    parameters (`usually`) all but the first are `real`."""
+    seen: Counter[str] = Counter()
+    for item in items:
+        usually = item.get_closest_marker("usually")
+        if usually is not None:
+            name = item.nodeid.partition("[")[0]
+            seen[name] += 1
+            if seen[name] > usually.args[0]:
+                item.add_marker(pytest.mark.real)
 
     def place(item: pytest.Item) -> int:
         folder = item.path.relative_to(HERE).parts[0] if item.path.is_relative_to(HERE) else ""

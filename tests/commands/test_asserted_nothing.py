@@ -96,6 +96,7 @@ FORMS: dict[str, tuple[dict[str, Any], str]] = {
 }
 
 
+@pytest.mark.usually(12)
 @pytest.mark.parametrize("form", FORMS)
 def test_each_vacuous_form_is_noted_with_its_line_and_counted(cli: Cli, project: Path, form: str) -> None:
     given, message = FORMS[form]

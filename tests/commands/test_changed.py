@@ -209,6 +209,7 @@ def ruled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+@pytest.mark.usually(1)
 @pytest.mark.parametrize(
     ("old", "new"),
     [

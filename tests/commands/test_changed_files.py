@@ -57,6 +57,7 @@ def beside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+@pytest.mark.usually(2)
 @pytest.mark.parametrize(
     ("edited", "expected"),
     [
@@ -91,6 +92,7 @@ def longer(name: str) -> Callable[[Path], None]:
     return edit
 
 
+@pytest.mark.usually(2)
 @pytest.mark.parametrize(
     ("change", "expected"),
     [

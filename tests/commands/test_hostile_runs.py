@@ -70,6 +70,7 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root / ".tui-eval" / "runs"
 
 
+@pytest.mark.usually(12)
 @pytest.mark.parametrize("name", DAMAGE)
 def test_a_run_that_somebody_else_wrote_is_told_in_a_line(
     name: str, cli: Cli, project: Path, recorded: Path
@@ -102,6 +103,7 @@ def test_a_run_that_somebody_else_wrote_is_told_in_a_line(
     index.runs(), index.latest(), index.figures(), index.history("suite.yaml::greets")
 
 
+@pytest.mark.usually(12)
 @pytest.mark.parametrize("name", DAMAGE)
 def test_whoever_reads_it_gets_what_it_is_or_a_line(name: str, recorded: Path, tmp_path: Path) -> None:
     """Each question of the app's to a run: an answer of the right type, or `StoreError`."""

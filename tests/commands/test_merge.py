@@ -59,6 +59,7 @@ def results(cli: Cli, reference: object, name: str) -> dict[str, Any]:
     )
 
 
+@pytest.mark.usually(1)
 @pytest.mark.parametrize("kind", ["folders", "files", "folder of folders"])
 def test_merged_shards_are_the_run_that_one_machine_would_have_made(cli: Cli, many: Path, kind: str) -> None:
     cli("run", ".", "--attempts", "2")
@@ -349,6 +350,7 @@ def test_a_shard_that_went_on_after_it_was_merged_counts_with_what_came_since(cl
         assert len(results) == 1
 
 
+@pytest.mark.usually(1)
 @pytest.mark.parametrize("kind", ["folders", "files", "a folder of them"])
 def test_a_gap_stands_in_every_file_and_nothing_of_it_is_green(cli: Cli, many: Path, kind: str) -> None:
     text = (many / "a.yaml").read_text()
@@ -418,6 +420,7 @@ def test_a_results_file_brought_in_twice_counts_once_and_is_what_failed_last_tim
     assert again.code == 1 and "0 passed, 1 failed, 1 total" in again.out and "case 7" in again.out
 
 
+@pytest.mark.usually(1)
 @pytest.mark.parametrize("kind", ["folders", "json", "promptfoo.json"])
 def test_derived_metrics_are_those_of_the_whole(cli: Cli, project: Path, kind: str) -> None:
     (project / "promptfooconfig.yaml").write_text(
@@ -577,6 +580,7 @@ def test_connections_are_named_alike_in_a_run_and_in_its_results_file(cli: Cli, 
     assert "connection=" not in cli("show", "one.json").out
 
 
+@pytest.mark.usually(1)
 @pytest.mark.parametrize("kind", ["folders", "files", "exported"])
 def test_what_had_passed_and_is_in_a_missing_shard_is_no_success_also_of_a_suite_that_no_part_has(
     cli: Cli, project: Path, kind: str

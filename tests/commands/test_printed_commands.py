@@ -72,6 +72,7 @@ def facts(root: Path) -> tuple[str, dict[str, int]]:
         return reader.info().state, counts
 
 
+@pytest.mark.usually(1)
 @pytest.mark.parametrize("how", ["--trust", "--agent"])
 def test_the_printed_command_goes_on_and_without_its_options_nothing_is_touched(
     cli: Cli, project: Path, how: str

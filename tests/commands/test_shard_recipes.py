@@ -121,6 +121,7 @@ def test_a_pod_that_cannot_keep_its_results_is_red(shared: Path) -> None:
     assert run_pod(nowhere).returncode != 0
 
 
+@pytest.mark.real
 @pytest.mark.skipif(shutil.which("unshare") is None, reason="needs unshare, to be process 1")
 def test_a_pod_that_is_evicted_keeps_what_has_ended(
     cli: Cli, shared: Path, monkeypatch: pytest.MonkeyPatch
@@ -151,6 +152,7 @@ def test_a_pod_that_is_evicted_keeps_what_has_ended(
     assert cli("merge", shared / "shards" / "job-1").code == 0
 
 
+@pytest.mark.real
 @pytest.mark.parametrize(("array", "count"), [([2], 1), ([1, 3], 2)])
 def test_a_task_of_an_array_that_is_run_again_runs_its_own_part(
     cli: Cli, shared: Path, monkeypatch: pytest.MonkeyPatch, array: list[int], count: int

@@ -46,6 +46,7 @@ def until_the_first_is_done(process: subprocess.Popen[str]) -> str:
     return seen
 
 
+@pytest.mark.usually(1)
 @pytest.mark.parametrize(
     ("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)]
 )
@@ -66,6 +67,7 @@ def test_a_signal_stops_keeps_and_resumes(cli: Cli, project: Path, number: signa
     assert cli("runs", "--json").json[0]["state"] == "finished"
 
 
+@pytest.mark.usually(1)
 @pytest.mark.parametrize("number", [signal.SIGHUP, signal.SIGINT])
 def test_a_signal_that_whoever_started_it_ignores_stops_nothing(
     cli: Cli, project: Path, number: signal.Signals
@@ -97,6 +99,7 @@ main()
     assert done.stdout == "True\n", done.stderr
 
 
+@pytest.mark.real
 def test_a_ctrl_c_that_is_forwarded_too_is_one(cli: Cli, project: Path) -> None:
     """npm, make and docker forward what the terminal sends to all."""
     process = begin(project, "-o", "out.json")
@@ -126,6 +129,7 @@ cli.main(sys.argv[1:])
 """
 
 
+@pytest.mark.usually(1)
 @pytest.mark.parametrize(("times", "number", "code"), [(1, signal.SIGTERM, 143), (2, signal.SIGINT, 130)])
 def test_a_thread_that_reads_what_never_answers_holds_up_no_end(
     cli: Cli, project: Path, times: int, number: signal.Signals, code: int
@@ -181,6 +185,7 @@ def signalled(project: Path, code: str, *arguments: str, **values: str) -> subpr
     return subprocess.run(command, cwd=project, capture_output=True, text=True, timeout=60)
 
 
+@pytest.mark.usually(1)
 @pytest.mark.parametrize(("number", "code"), [("SIGTERM", 143), ("SIGINT", 130)])
 def test_a_signal_after_the_last_attempt_lets_the_files_be_written(
     project: Path, number: str, code: int
@@ -192,6 +197,7 @@ def test_a_signal_after_the_last_attempt_lets_the_files_be_written(
     assert len(json.loads((project / "out.json").read_text())["results"]) == 3
 
 
+@pytest.mark.usually(1)
 @pytest.mark.parametrize(("number", "code"), [("SIGTERM", 143), ("SIGHUP", 129), ("SIGINT", 130)])
 def test_a_signal_during_an_export_leaves_no_half(cli: Cli, project: Path, number: str, code: int) -> None:
     cli("run", ".")
@@ -303,6 +309,7 @@ def test_where_stdout_goes_is_full_and_all_is_run_and_written(cli: Cli, project:
     assert cli("runs", "--json").json[0]["state"] == "finished"
 
 
+@pytest.mark.usually(1)
 @pytest.mark.parametrize("closed", ["2>/dev/full", ">&-", "2>&-", "<&- >&- 2>&-"])
 def test_a_run_whose_progress_nobody_sees_is_a_run(project: Path, closed: str) -> None:
     (project / "suite.yaml").write_text(SUITE)
@@ -313,6 +320,7 @@ def test_a_run_whose_progress_nobody_sees_is_a_run(project: Path, closed: str) -
     assert json.loads((project / "results.json").read_text())["summary"]["passed"] == 2
 
 
+@pytest.mark.usually(1)
 @pytest.mark.parametrize(
     ("given", "letters"),
     [
@@ -352,6 +360,7 @@ def test_a_run_whose_process_is_stopped_does_not_hold_who_cancels_it(
         process.communicate()
 
 
+@pytest.mark.real
 def test_going_on_with_a_run_whose_file_had_an_error_is_no_success(cli: Cli, project: Path) -> None:
     """Whether a process was killed in between changes nothing of what could not be read."""
     process = begin(project)

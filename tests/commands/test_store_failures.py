@@ -74,6 +74,7 @@ def answers_of(root: Path, runs: str = "state/tui-eval/rescued") -> list[str]:
     return [one.response_text[:4] if one is not None else "" for one in attempts]
 
 
+@pytest.mark.usually(2)
 @pytest.mark.parametrize("name", BITES)
 def test_nothing_is_lost_whatever_became_of_the_store(name: str, cli: Cli, project: Path) -> None:
     (project / "bot.py").write_text(BOT.format(root=str(project), bite=BITES[name], size=8))
@@ -145,6 +146,7 @@ ALL_PASS = "agent: it\ntest_cases:\n" + "".join(
 )
 
 
+@pytest.mark.usually(1)
 @pytest.mark.parametrize("display", ["none", "plain"])
 def test_a_run_of_which_results_are_lost_is_no_success(
     display: str, cli: Cli, project: Path, monkeypatch: pytest.MonkeyPatch
@@ -161,6 +163,7 @@ def test_a_run_of_which_results_are_lost_is_no_success(
     assert cli("attach", "last").code == 1
 
 
+@pytest.mark.real
 def test_a_run_of_which_not_even_the_plan_could_be_written_is_no_success(
     cli: Cli, project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -177,6 +180,7 @@ def test_a_run_of_which_not_even_the_plan_could_be_written_is_no_success(
     assert "300 attempts are lost; start it anew" in given.err and "tui-eval resume" not in given.err, given
 
 
+@pytest.mark.usually(2)
 @pytest.mark.parametrize("name", BITES)
 def test_what_is_lost_with_the_store_is_counted(
     name: str, cli: Cli, project: Path, monkeypatch: pytest.MonkeyPatch

@@ -84,6 +84,7 @@ def test_an_address_is_masked_in_all_that_is_kept_and_printed(
     )
 
 
+@pytest.mark.real
 def test_a_secret_variable_is_masked_and_the_printed_command_works_where_it_is_set(tmp_path: Path) -> None:
     (tmp_path / "slow.py").write_text(SLOW)
     rows = "".join(

@@ -155,6 +155,7 @@ NOT_AS_WRITTEN: dict[str, tuple[dict[str, str], str, int]] = {
 }  # fmt: skip
 
 
+@pytest.mark.usually(4)
 @pytest.mark.parametrize("form", NOT_AS_WRITTEN)
 def test_no_case_passes_by_what_is_left_of_what_somebody_wrote(cli: Cli, project: Path, form: str) -> None:
     files, said, passed = NOT_AS_WRITTEN[form]

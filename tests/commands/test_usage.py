@@ -189,6 +189,7 @@ def test_a_recorded_run_among_several_paths_says_how_runs_are_seen_together(cli:
     assert "tui-eval merge" in cli("suite.yaml", runs[1]).err
 
 
+@pytest.mark.usually(1)
 @pytest.mark.parametrize(("most", "code", "words"), [(48, 4, "only 48 files may be open"), (256, 0, "")])
 def test_too_few_open_files_are_one_line_at_the_start(
     project: Path, most: int, code: int, words: str

@@ -72,6 +72,7 @@ async def test_a_run_after_the_clock_was_set_back_is_the_last_one_and_counts(
     assert (latest.run_id, latest.outcome) == (folders[-1].name, "failed")
 
 
+@pytest.mark.usually(1)
 @pytest.mark.parametrize("ahead", [7200.0, 4 * 365 * 86_400.0])
 @pytest.mark.parametrize("looked", [False, True])
 async def test_what_ran_while_the_clock_was_ahead_does_not_stay_the_newest(
@@ -136,6 +137,7 @@ async def interrupted(root: Path) -> Path:
     return active.writer.folder
 
 
+@pytest.mark.usually(1)
 @pytest.mark.parametrize("ahead", [7200.0, 10 * 86_400.0])
 @pytest.mark.parametrize("rebuilt_after", [0.0, 1.5])
 async def test_an_old_run_that_went_on_while_the_clock_was_ahead_does_not_stay_the_newest(

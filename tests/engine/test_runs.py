@@ -308,6 +308,7 @@ async def test_going_on_says_what_changed_since_the_kept_results_and_what_is_ask
     assert RunReader(copy).info().note == f"{under_way}; {changes}"
 
 
+@pytest.mark.real
 async def test_each_time_that_a_run_was_killed_is_in_its_note(project) -> None:
     """Also where its record knows nothing of what was under way: it is written behind the run."""
     root = project(suite=suite_of("one", "slow two"), script=SLOW)

@@ -41,6 +41,7 @@ GUIDE = {
 }
 
 
+@pytest.mark.usually(12)
 @pytest.mark.parametrize("ends", ["\n", "\r\n"])
 @pytest.mark.parametrize("mark", ["", "\ufeff"])
 @pytest.mark.parametrize("layout", GUIDE)
@@ -150,6 +151,7 @@ HOCON = {
 }  # fmt: skip
 
 
+@pytest.mark.usually(4)
 @pytest.mark.parametrize("ends", ["\n", "\r\n"])
 @pytest.mark.parametrize("mark", ["", "\ufeff"])
 @pytest.mark.parametrize("layout", HOCON)

@@ -254,6 +254,7 @@ _CELLS = (
 _ROWS = st.lists(st.fixed_dictionaries({"k": st.integers(0, 5), "x": _CELLS, "y": _CELLS}), max_size=6)
 
 
+@pytest.mark.real
 @hypothesis.settings(deadline=None, max_examples=150)
 @hypothesis.given(_ROWS.filter(bool), _ROWS, st.booleans())
 def test_many_rows_at_a_time_are_the_same_as_one_by_one(

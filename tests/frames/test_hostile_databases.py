@@ -44,6 +44,7 @@ def test_a_view_without_end_is_left_when_it_is_cancelled(tmp_path: Path) -> None
     timer.join()
 
 
+@pytest.mark.real
 def test_rows_beyond_the_memory_of_a_query_are_an_error(tmp_path: Path) -> None:
     large = "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c) SELECT zeroblob(30000000) AS b FROM c"
     shop = sqlite(tmp_path / "shop.db", large)

@@ -35,6 +35,7 @@ def cause_of(expected: str, own: str) -> str:
     return found.line.removeprefix("its query is wrong: ").removesuffix("; the answer has its rows")
 
 
+@pytest.mark.usually(3)
 @pytest.mark.parametrize(
     ("expected", "own", "cause"),
     [

@@ -36,6 +36,7 @@ def root(tmp_path: Path) -> Path:
     return tmp_path
 
 
+@pytest.mark.usually(2)
 @pytest.mark.parametrize("arguments", [["list", "odd.yaml"], ["list", "-c", "odd.yaml"], ["run", "odd.yaml"]])
 @pytest.mark.parametrize("kind", ["pipe", "device", "huge"])
 def test_what_is_no_ordinary_file_is_no_suite(root: Path, kind: str, arguments: list[str]) -> None:
@@ -54,6 +55,7 @@ def test_what_is_no_ordinary_file_is_no_suite(root: Path, kind: str, arguments: 
     assert ("larger than" if kind == "huge" else "no ordinary file") in text or kind == "device"
 
 
+@pytest.mark.usually(1)
 @pytest.mark.parametrize("expected", ["equals, value: file://odd", "is-json, value: file://odd.json"])
 def test_an_assertion_that_names_a_pipe_is_an_error(root: Path, expected: str) -> None:
     os.mkfifo(root / "odd")
@@ -67,6 +69,7 @@ def test_an_assertion_that_names_a_pipe_is_an_error(root: Path, expected: str) -
     assert [one["outcome"] for one in json.loads((root / "out.json").read_text())["results"]] == ["error"]
 
 
+@pytest.mark.usually(1)
 @pytest.mark.parametrize(
     "agent",
     [
@@ -99,6 +102,7 @@ def test_an_engine_file_that_is_a_pipe_is_no_engine(root: Path) -> None:
     assert "no engine that can be reached" in said(done)
 
 
+@pytest.mark.real
 def test_a_run_whose_facts_are_damaged_damages_no_other(root: Path) -> None:
     import sqlite3
     from contextlib import closing

@@ -46,6 +46,7 @@ def agreed(name: str) -> None:
     """The folder is trusted."""
 
 
+@pytest.mark.usually(3)
 @pytest.mark.skipif(shutil.which("node") is None, reason="needs node")
 @pytest.mark.parametrize(("code", "answer"), WITH_LOCALES)
 async def test_what_goes_by_a_locale_is_nodes_answer(

@@ -116,6 +116,7 @@ async def test_errors(host: JavaScriptHost, code: str, message: str) -> None:
     assert "\n" not in str(caught.value)
 
 
+@pytest.mark.usually(2)
 @pytest.mark.parametrize(
     "code",
     [

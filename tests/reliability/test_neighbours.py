@@ -139,6 +139,7 @@ def _case(name: str, kind: str, value: str) -> str:
     )
 
 
+@pytest.mark.real
 async def test_patterns_that_run_away_keep_no_pattern_waiting(
     project: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:

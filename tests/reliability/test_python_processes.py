@@ -73,6 +73,7 @@ async def attempts_of(project: Callable[..., Path], words: list[str], **more) ->
     return {name: attempt for name, attempt in found.items() if attempt is not None}
 
 
+@pytest.mark.usually(1)
 @pytest.mark.parametrize("fault", ["exit", "crash"])
 async def test_code_that_ends_its_process_costs_no_other_attempt(
     project: Callable[..., Path], fault: str
@@ -172,6 +173,7 @@ async def later_pieces(message):
 """
 
 
+@pytest.mark.usually(2)
 @pytest.mark.parametrize("function", ["one", "two", "later", "pieces", "later_pieces", "bot"])
 async def test_a_process_that_ends_itself_between_two_turns_is_an_error_for_every_kind_of_function(
     tmp_path: Path, function: str
@@ -259,6 +261,7 @@ async def judges(tmp_path: Path):
     await asyncio.to_thread(host.close)
 
 
+@pytest.mark.usually(1)
 @pytest.mark.parametrize("fault", ["exit", "crash"])
 @pytest.mark.parametrize("neighbours", [5, PROCESSES + 5])
 async def test_judging_code_that_ends_its_process_costs_no_other_call(
@@ -288,6 +291,7 @@ async def test_short_calls_share_few_processes(judges: Callable[..., Any], tmp_p
     assert len({one.value for one in found}) < PROCESSES
 
 
+@pytest.mark.real
 async def test_a_call_that_was_lost_by_another_says_that_it_was_made_again(
     judges: Callable[..., Any],
 ) -> None:

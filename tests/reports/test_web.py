@@ -93,6 +93,7 @@ async def test_other_sites_are_refused(served) -> None:
     assert get(f"{base}/api/runs/{run}", Origin=base)[0] == 200
 
 
+@pytest.mark.usually(4)
 @pytest.mark.parametrize(
     "path", ["/", "/runs/{run}", "/api/runs", "/api/runs/{run}", "/compare?after={run}", "/api/compare"]
 )

@@ -77,6 +77,7 @@ exports.fine = () => 1;
 """
 
 
+@pytest.mark.usually(1)
 @pytest.mark.parametrize("function", ["large", "small", "aborts"])
 async def test_python_without_end_is_an_error_of_its_own(tmp_path: Path, function: str) -> None:
     file = tmp_path / "it.py"
@@ -104,6 +105,7 @@ async def test_what_python_starts_has_the_limit_too_and_address_space_is_free(tm
         await asyncio.to_thread(host.close)
 
 
+@pytest.mark.usually(1)
 @pytest.mark.skipif(shutil.which("node") is None, reason="there is no node here")
 @pytest.mark.parametrize("function", ["buffers", "heap"])
 async def test_node_without_end_is_an_error_of_its_own(tmp_path: Path, function: str) -> None:
@@ -181,6 +183,7 @@ def _until(there: Callable[[], Any], what: str) -> Any:
     return found
 
 
+@pytest.mark.usually(1)
 @pytest.mark.parametrize(
     ("suite", "program"), [(SLEEPS, "sleep"), (LOOPS, "node"), (MATCHES, "")], ids=["exec", "node", "isolate"]
 )

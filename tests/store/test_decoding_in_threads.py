@@ -32,6 +32,7 @@ KINDS = {
 }  # fmt: skip
 
 
+@pytest.mark.usually(2)
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_type_may_be_read_first_by_several_threads_at_once(kind: str) -> None:
     imported, body = KINDS[kind]

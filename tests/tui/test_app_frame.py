@@ -12,6 +12,7 @@ from textual.css.stylesheet import Stylesheet
 from textual.events import Key
 from textual.widgets import Input
 
+from tests.support import mostly_real
 from tests.support.app_host import running_app, screen_text, until
 from tests.support.live_run import FakeEngine, LiveRun, project
 from tests.support.settling import rested
@@ -489,7 +490,7 @@ HIDDEN = "touch PWNED-by-the-middle"
 LONG_COMMAND = f"echo hello ; true {'x' * 60} ; {HIDDEN} ; true {'y' * 90}"
 
 
-@pytest.mark.parametrize("size", [(80, 24), (120, 40), (44, 20)])
+@pytest.mark.parametrize("size", mostly_real([(80, 24), (120, 40), (44, 20)], (44, 20)))
 async def test_what_is_agreed_to_is_read_whole_and_agreed_to_after_its_last_line(tmp_path, size):
     """A command's dangerous part in its middle, and things beyond the first page."""
     agents = f'agents:\n  cmd: {{type: command, command: [sh, -c, "{LONG_COMMAND}"]}}\n' + "".join(

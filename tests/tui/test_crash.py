@@ -79,6 +79,7 @@ def report_of(folder) -> str:
     return report.read_text("utf-8")
 
 
+@pytest.mark.usually(2)
 @pytest.mark.parametrize("extra", PLACES.values(), ids=PLACES.keys())
 def test_the_app_survives_its_own_errors(terminal, tmp_path, extra):
     app = terminal(extra=extra)
@@ -106,6 +107,7 @@ def test_the_log_has_what_happened(terminal, tmp_path):
     assert app.wait() == 0
 
 
+@pytest.mark.usually(1)
 @pytest.mark.parametrize("extra", [ENDLESS, BEGINNING], ids=["errors without end", "the beginning"])
 def test_a_crash_is_one_line_and_a_report(terminal, tmp_path, extra):
     app = terminal(extra=extra)
@@ -125,6 +127,7 @@ def test_a_crash_is_one_line_and_a_report(terminal, tmp_path, extra):
     assert "in broken" in written and "RuntimeError: on purpose" in written and "textual 8" in written
 
 
+@pytest.mark.real
 def test_a_crash_says_that_the_run_goes_on(terminal, tmp_path):
     run = LiveRun(tmp_path, ["one"])
     run.start(0)
@@ -163,6 +166,7 @@ PlaceController.show_log = left_alone
 """
 
 
+@pytest.mark.usually(1)
 @pytest.mark.parametrize(
     "then",
     [

@@ -8,6 +8,7 @@ from typing import Any, cast
 import pytest
 from textual.binding import Binding
 
+from tests.support import mostly_real
 from tests.support.app_host import running_app, screen_text, until
 from tests.support.live_run import FakeEngine, LiveRun, project
 from tui_eval.tui.app import EvalApp
@@ -69,7 +70,7 @@ def footer(app, width: int) -> str:
     return shown
 
 
-@pytest.mark.parametrize("size", [(80, 24), (60, 16)], ids=["80x24", "60x16"])
+@pytest.mark.parametrize("size", mostly_real([(80, 24), (60, 16)], (60, 16)))
 async def test_the_footer_has_at_most_seven_keys_of_the_place(tmp_path, size):
     root = project(tmp_path)
     async with running_app(root, size) as (app, pilot):
@@ -105,7 +106,7 @@ async def test_the_footer_has_at_most_seven_keys_of_the_place(tmp_path, size):
             await until(lambda: isinstance(app.screen, RunScreen), pilot)
 
 
-@pytest.mark.parametrize("size", [(80, 24), (60, 16)], ids=["80x24", "60x16"])
+@pytest.mark.parametrize("size", mostly_real([(80, 24), (60, 16)], (60, 16)))
 async def test_the_footer_names_what_enter_does_on_each_line(tmp_path, size):
     async with running_app(project(tmp_path), size) as (app, pilot):
         await until(lambda: len(app.screen.case_list.cases.lines) > 2, pilot)
@@ -135,7 +136,7 @@ async def test_no_footer_names_a_filter_that_there_is_not_while_its_screen_comes
     assert not [line for line in painted if "F clear" in line], painted
 
 
-@pytest.mark.parametrize("size", [(80, 24), (60, 16)], ids=["80x24", "60x16"])
+@pytest.mark.parametrize("size", mostly_real([(80, 24), (60, 16)], (60, 16)))
 async def test_the_footer_of_runs_without_one_and_in_the_figures(tmp_path, size):
     root = project(tmp_path)
     async with running_app(root, size) as (app, pilot):

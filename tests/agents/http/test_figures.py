@@ -67,6 +67,7 @@ async def answered(root: Path, agent: dict[str, Any], expected: dict[str, Any]) 
     return attempt
 
 
+@pytest.mark.usually(12)
 @pytest.mark.parametrize("figure", HOSTILE.values(), ids=HOSTILE)
 @pytest.mark.parametrize("kind", PATHS)
 async def test_a_right_answer_with_a_hostile_figure_is_right(tmp_path: Path, kind: str, figure: str) -> None:
@@ -117,6 +118,7 @@ MALFORMED = {
 }
 
 
+@pytest.mark.usually(10)
 @pytest.mark.parametrize("kind", ["http", "python"])
 @pytest.mark.parametrize("name", MALFORMED)
 async def test_what_is_reported_in_another_shape_is_unknown_and_not_absent(

@@ -419,6 +419,7 @@ def nao(project, sql: str) -> Path:
     return root
 
 
+@pytest.mark.usually(1)
 @pytest.mark.parametrize("again", ["judge", "rescore", "rescore the last"])
 async def test_a_typo_that_is_mended_is_as_if_it_had_not_been(project, again: str) -> None:
     root = nao(project, RIGHT)

@@ -153,6 +153,7 @@ async def judged(project: WriteProject, test: str, *, step: bool = False) -> Att
     return attempt
 
 
+@pytest.mark.usually(2)
 @pytest.mark.parametrize("step", [False, True], ids=["run", "step"])
 @pytest.mark.parametrize("kind", ["python", "llm-rubric", "webhook"])
 async def test_an_assertion_that_hangs_is_its_own_error_and_hides_no_other(

@@ -67,6 +67,7 @@ async def test_what_was_changed_by_hand_is_no_result(stepped) -> None:
     assert [verdict.passed for verdict in attempt.verdicts] == [True]
 
 
+@pytest.mark.usually(1)
 @pytest.mark.parametrize("change", [None, "skip", "edit"])
 async def test_a_function_that_takes_the_whole_conversation_is_asked_once(
     project, change: str | None

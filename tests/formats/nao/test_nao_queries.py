@@ -162,6 +162,7 @@ async def test_rows_in_another_order_are_not_called_other_values() -> None:
 BY_COUNT = "select customer_id from orders group by customer_id order by {} desc"
 
 
+@pytest.mark.usually(2)
 @pytest.mark.parametrize("by", ["count(*)", "n"])
 @pytest.mark.parametrize("end", ["", " limit 3", " limit 6 offset 1"])
 async def test_rows_that_tie_are_right_in_any_order_also_by_what_is_not_among_their_columns(

@@ -755,6 +755,7 @@ def test_columns_that_changed_alike_in_rows_of_their_own_are_two_findings() -> N
     assert "cost ×10 in 30 of 60 rows that differ" in lines
 
 
+@pytest.mark.real
 @hypothesis.settings(deadline=None, max_examples=50)
 @hypothesis.given(
     st.lists(st.tuples(st.sampled_from("abc"), st.integers(0, 5), st.booleans()), min_size=4, max_size=60)
@@ -789,6 +790,7 @@ def test_a_measure_that_is_unique_by_chance_is_no_join_that_fans_out() -> None:
     assert more.lines == ["n, unique in expected, repeats once: a join fans out"]
 
 
+@pytest.mark.real
 def test_without_a_key_no_column_is_called_right_but_in_the_wrong_rows() -> None:
     """Quantities were changed at random; rows aligned by content pair some of them so that n differs."""
     numbers = random.Random(286)

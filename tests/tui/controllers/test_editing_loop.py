@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from tests.support import mostly_real
 from tests.support.app_host import running_app, screen_text, until
 from tests.support.live_run import LiveRun, project
 from tui_eval.model import Case, Problem, Suite
@@ -99,6 +100,7 @@ async def on_case(app: Any, pilot: Any, case_id: str) -> None:
     await until(lambda: there(app, case_id), pilot)
 
 
+@pytest.mark.usually(2)
 @pytest.mark.parametrize("kind", PLACES)
 async def test_e_opens_the_file_and_line_that_the_case_stands_in(root, monkeypatch, kind: str) -> None:
     editor = Editor(monkeypatch, root)
@@ -113,7 +115,7 @@ async def test_e_opens_the_file_and_line_that_the_case_stands_in(root, monkeypat
         assert editor.opened == [(file, line)] * 2
 
 
-@pytest.mark.parametrize("kind", PLACES)
+@pytest.mark.parametrize("kind", mostly_real(PLACES, *list(PLACES)[:2]))
 @pytest.mark.parametrize("inside", [False, True], ids=["list", "case"])
 async def test_an_unreadable_file_is_shown_where_it_is_and_mended(
     root, monkeypatch, kind: str, inside: bool
@@ -173,6 +175,7 @@ async def test_capital_e_on_a_suite_opens_the_agent_of_its_cases(root, monkeypat
         assert editor.opened == [("my_agent.py", 1)]
 
 
+@pytest.mark.usually(1)
 @pytest.mark.parametrize("inside", [False, True], ids=["list", "case"])
 async def test_a_renamed_case_is_followed(root, monkeypatch, inside: bool) -> None:
     editor = Editor(monkeypatch, root)
@@ -239,6 +242,7 @@ async def test_a_new_suite_is_found_while_the_app_is_open(root) -> None:
         assert not any("notes.yaml" in words for _, _, words in app.notices.lines)
 
 
+@pytest.mark.usually(1)
 @pytest.mark.parametrize("inside", [False, True], ids=["list", "case"])
 async def test_a_suite_that_is_removed_leaves_the_list_with_its_marks(root, inside: bool) -> None:
     (root / "suites" / "other.yaml").write_text(GUIDE)

@@ -111,9 +111,10 @@ def check(root: Path) -> str:
 @pytest.mark.parametrize(
     ("stepped", "form"),
     [
-        *(pytest.param(True, form, id=f"stepped-{form}") for form in FORMATS),
+        pytest.param(True, "start_to_agent", id="stepped-start_to_agent"),
+        *(pytest.param(True, form, id=f"stepped-{form}", marks=pytest.mark.real) for form in FORMATS[1:]),
         # What is written does not depend on where the conversation came from: each format once.
-        pytest.param(False, "start_to_agent", id="recorded-start_to_agent"),
+        pytest.param(False, "start_to_agent", id="recorded-start_to_agent", marks=pytest.mark.real),
         *(pytest.param(False, form, id=f"recorded-{form}", marks=pytest.mark.real) for form in FORMATS[1:]),
     ],
 )
@@ -171,6 +172,7 @@ async def test_into_an_existing_file_comments_stay(tmp_path: Path) -> None:
     assert (tmp_path / "suite.yaml").read_text().startswith(SUITE)
 
 
+@pytest.mark.real
 async def test_of_a_wrong_answer_the_expectations_are_the_cases_own(tmp_path: Path) -> None:
     async with app_on(tmp_path, WRONG) as (app, pilot):
         await pilot.press("r")
@@ -190,6 +192,7 @@ async def test_of_a_wrong_answer_the_expectations_are_the_cases_own(tmp_path: Pa
         assert "talks (saved 2)" in screen_text(app)
 
 
+@pytest.mark.real
 async def test_without_an_answer_nobody_is_asked_where_to_save_it(tmp_path: Path) -> None:
     async with app_on(tmp_path, script="default: {steps: [{error: the tool broke}]}\n") as (app, pilot):
         told = lambda words: any(words in text for _, _, text in app.notices.lines)  # noqa: E731
@@ -200,6 +203,7 @@ async def test_without_an_answer_nobody_is_asked_where_to_save_it(tmp_path: Path
         assert told("there is no answered conversation to save") and not isinstance(app.screen, SaveDialog)
 
 
+@pytest.mark.real
 async def test_the_dialog_calls_formats_as_the_lists_do(tmp_path: Path) -> None:
     async with app_on(tmp_path) as (app, pilot):
         await pilot.press("r")
@@ -220,6 +224,7 @@ async def test_the_dialog_calls_formats_as_the_lists_do(tmp_path: Path) -> None:
         await pilot.press("escape")
 
 
+@pytest.mark.real
 async def test_in_another_format_nothing_is_proposed_from_a_wrong_answer(tmp_path: Path) -> None:
     async with app_on(tmp_path, WRONG) as (app, pilot):
         await asked_where(app, pilot)
@@ -253,6 +258,7 @@ async def test_the_dialogs_keys_are_those_of_the_line_and_a_refusal_keeps_what_w
         await until(lambda: not isinstance(app.screen, SaveDialog), pilot)
 
 
+@pytest.mark.real
 async def test_what_could_not_be_read_of_the_case_is_said_before_it_is_saved_without_it(
     tmp_path: Path,
 ) -> None:
@@ -285,6 +291,7 @@ scenarios:
 """
 
 
+@pytest.mark.real
 async def test_the_cursor_goes_to_the_new_case_in_the_column_of_the_conversation(tmp_path: Path) -> None:
     (tmp_path / "promptfooconfig.yaml").write_text(COLUMNS)
     async with app_on(tmp_path) as (app, pilot):

@@ -85,6 +85,7 @@ async def after(app: Any, pilot: Any, run_id: str) -> Any:
     return next(iter(app.state.run.attempts.values()))
 
 
+@pytest.mark.usually(1)
 @pytest.mark.parametrize(
     "save", [in_place, renamed_over, pytest.param(by_ed, marks=pytest.mark.real), away_and_back]
 )
@@ -102,6 +103,7 @@ async def test_every_way_to_save_is_seen_in_both_modes(tmp_path: Path, save) -> 
         assert (await after(app, pilot, second)).outcome == "failed"
 
 
+@pytest.mark.real
 async def test_a_module_of_the_agent_is_watched(tmp_path: Path) -> None:
     async with app_on(tmp_path) as (app, pilot):
         await watching(app, pilot, "rerun")
@@ -110,6 +112,7 @@ async def test_a_module_of_the_agent_is_watched(tmp_path: Path) -> None:
         assert (await after(app, pilot, first)).outcome == "passed"
 
 
+@pytest.mark.real
 async def test_a_file_that_cannot_be_read_runs_nothing_and_mended_it_does(tmp_path: Path) -> None:
     async with app_on(tmp_path) as (app, pilot):
         first = app.state.run.info.id
@@ -125,6 +128,7 @@ async def test_a_file_that_cannot_be_read_runs_nothing_and_mended_it_does(tmp_pa
         assert len(said) == len(set(said)), "an error is told once"
 
 
+@pytest.mark.real
 async def test_a_renamed_case_is_watched_on(tmp_path: Path) -> None:
     async with app_on(tmp_path) as (app, pilot):
         await watching(app, pilot, "rerun")
@@ -161,6 +165,7 @@ def test_a_save_that_changes_no_bytes_is_none(tmp_path: Path) -> None:
         watcher.stop()
 
 
+@pytest.mark.real
 async def test_an_agents_file_that_is_saved_as_it_was_runs_nothing(tmp_path: Path) -> None:
     async with folder_on(tmp_path) as (app, pilot):
         await watch_line(app, pilot, "shop/")
@@ -259,6 +264,7 @@ async def test_below_a_folder_a_saved_suite_is_judged_again_as_one_run(tmp_path:
         assert "watch:" not in screen_text(app) and app.watching.watcher is None
 
 
+@pytest.mark.real
 async def test_below_a_folder_a_saved_agent_runs_what_did_not_pass(tmp_path: Path) -> None:
     async with folder_on(tmp_path) as (app, pilot):
         await watch_line(app, pilot, "shop/")
@@ -275,6 +281,7 @@ async def test_below_a_folder_a_saved_agent_runs_what_did_not_pass(tmp_path: Pat
         assert outcomes(app)["else.yaml::says bye"] == ["failed"]
 
 
+@pytest.mark.real
 async def test_a_files_line_and_another_question(tmp_path: Path) -> None:
     """A case that is asked something else is asked, not judged by the answer to what was asked before."""
     async with folder_on(tmp_path) as (app, pilot):
@@ -331,6 +338,7 @@ async def prompts_on(root: Path):
         yield started
 
 
+@pytest.mark.real
 async def test_one_saved_prompt_is_asked_and_a_saved_script_judges_what_names_it(tmp_path: Path) -> None:
     """Rows that the save does not touch are neither judged nor run: there is no run for nothing."""
     async with prompts_on(tmp_path) as (app, pilot):
@@ -349,6 +357,7 @@ async def test_one_saved_prompt_is_asked_and_a_saved_script_judges_what_names_it
         assert len(list((tmp_path / ".tui-eval" / "runs").iterdir())) == 4
 
 
+@pytest.mark.real
 async def test_what_was_answered_to_another_prompt_is_asked_where_a_script_is_saved(tmp_path: Path) -> None:
     """The prompt was edited before anybody watched: its answer cannot be judged, and was an error until it ran."""
     async with prompts_on(tmp_path) as (app, pilot):
@@ -388,6 +397,7 @@ def answers(app: Any) -> list[list[bool]]:
     return [[bool(one.judges) for one in item.history] for item in app.state.rows]
 
 
+@pytest.mark.real
 async def test_a_test_whose_own_provider_is_called_otherwise_is_asked_in_its_new_column(
     tmp_path: Path,
 ) -> None:
@@ -420,6 +430,7 @@ async def test_an_edited_provider_is_asked_anew_and_another_assertion_judged(tmp
         await until(lambda: answers(app) == [[False, True, False, False], [False, True, False]], pilot)
 
 
+@pytest.mark.real
 async def test_a_provider_of_another_model_is_asked_although_its_row_goes_by_another_name(
     tmp_path: Path,
 ) -> None:
@@ -431,6 +442,7 @@ async def test_a_provider_of_another_model_is_asked_although_its_row_goes_by_ano
         assert answers(app) == [[False], [False]]
 
 
+@pytest.mark.real
 async def test_an_edited_entry_of_an_agent_is_asked_anew_of_all_that_ask_it(tmp_path: Path) -> None:
     """What passed, too; of another agent, only what did not pass, as when any of tui_eval.yaml is saved."""
     entries = "agents:\n  helper: {type: echo, prefix: 'said '}\n  other: {type: echo}\n"

@@ -10,6 +10,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
+from tests.support import mostly_real
 from tests.support.attempts import START, case_for, missing_row, multi_agent, text_failure, wrong_cell
 from tests.support.case_host import host, loaded, screen_text, sees, until
 from tests.tui.state.case.test_case_why import past_attempt, said
@@ -158,7 +159,7 @@ def test_another_answer_is_known_by_its_fingerprint_where_texts_were_not_read() 
     assert changes(made) == ["", "answer", "answer", ""]
 
 
-@pytest.mark.parametrize("size", [(60, 16), (80, 24), (120, 40)], ids=["60x16", "80x24", "120x40"])
+@pytest.mark.parametrize("size", mostly_real([(60, 16), (80, 24), (120, 40)], (60, 16)))
 async def test_the_answer_of_an_old_attempt_is_read_when_it_is_looked_at(
     tmp_path: Path, size: tuple[int, int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -315,7 +316,7 @@ async def test_linked_attempts_are_one_row_of_attempts(tmp_path: Path) -> None:
         await until(pilot, lambda: screen.content.state == "failed")
 
 
-@pytest.mark.parametrize("size", [(60, 16), (80, 24), (120, 40)])
+@pytest.mark.parametrize("size", mostly_real([(60, 16), (80, 24), (120, 40)], (60, 16)))
 async def test_history_shows_attempts_and_opens_one(tmp_path: Path, size: tuple[int, int]) -> None:
     app = host(tmp_path, text_failure())
     passed = text_failure()
@@ -337,7 +338,7 @@ async def test_history_shows_attempts_and_opens_one(tmp_path: Path, size: tuple[
         await until(pilot, lambda: screen.content.run_id == LATER and screen.tab_shown == 0)
 
 
-@pytest.mark.parametrize("size", [(60, 16), (80, 24), (120, 40)])
+@pytest.mark.parametrize("size", mostly_real([(60, 16), (80, 24), (120, 40)], (60, 16)))
 async def test_a_verdict_by_the_rules_of_the_original_tool_says_so(
     tmp_path: Path, size: tuple[int, int]
 ) -> None:

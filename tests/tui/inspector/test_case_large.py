@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.support import mostly_real
 from tests.support.attempts import START, text_failure
 from tests.support.case_host import host, loaded, screen_text, sees, until
 from tests.support.examples import examples
@@ -36,6 +37,7 @@ values = st.recursive(
 )
 
 
+@pytest.mark.real
 @examples(200)
 @given(st.lists(values, min_size=1, max_size=12), st.integers(10, 4000), st.booleans())
 def test_the_lines_of_a_beginning_are_those_of_the_whole(value: Any, cut: int, escaped: bool) -> None:
@@ -253,7 +255,7 @@ async def test_enter_on_a_verdict_opens_it_in_assertions_and_elsewhere_says_why_
         await sees(pilot, "too short to fold")
 
 
-@pytest.mark.parametrize("size", [(60, 16), (80, 24)])
+@pytest.mark.parametrize("size", mostly_real([(60, 16), (80, 24)], (60, 16)))
 async def test_assertions_open_at_the_first_that_failed_with_all_of_it_in_view(
     tmp_path: Path, size: tuple[int, int]
 ) -> None:

@@ -8,6 +8,7 @@ import pytest
 from textual.app import App
 from textual.widgets import Input
 
+from tests.support import mostly_real
 from tests.support.attempts import agent_error, text_failure, wrong_cell
 from tests.support.case_host import host, loaded, screen_text, sees, until
 from tui_eval.model import Assertion, Attempt, Case, Entry, Turn
@@ -85,7 +86,7 @@ def test_a_diff_names_its_file_once_and_knows_a_head_from_a_line() -> None:
     assert ChangeScreen("A new file sub/s.yaml", diff).paragraphs() == shown[1:]
 
 
-@pytest.mark.parametrize("size", [(60, 16), (80, 24)])
+@pytest.mark.parametrize("size", mostly_real([(60, 16), (80, 24)], (60, 16)))
 async def test_the_end_of_a_long_file_name_is_seen_where_a_case_is_saved(size: tuple[int, int]) -> None:
     name = "support/" + "a_rather_long_name_of_a_conversation_" * 3 + "saved.yaml"
     app: App[None] = App()

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support import mostly_real
 from tests.support.attempts import START, hallucinated_argument, multi_agent_in_time
 from tests.support.case_host import host, loaded, screen_text, sees, until
 from tests.support.judged_evidence import evidenced
@@ -19,7 +20,7 @@ from tui_eval.tui.state.case.case_tabs import badges, filled
 from tui_eval.tui.state.case.tools_view import detail, rows
 from tui_eval.tui.state.case.waterfall import SpanBar, bar_line, bars, label_width, span_of
 
-SIZES = [(80, 24), (120, 40), (60, 16)]
+SIZES = mostly_real([(80, 24), (120, 40), (60, 16)], (60, 16))
 
 
 def called(*verdicts: Verdict) -> Attempt:

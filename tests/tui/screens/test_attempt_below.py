@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from tests.support import mostly_real
 from tests.support.app_host import running_app, screen_text, until
 from tests.support.live_run import project
 from tests.tui.screens.test_compare_screen import run_of_agents
@@ -18,7 +19,7 @@ from tui_eval.tui.screens.runs_screen import RunsScreen
 from tui_eval.tui.screens.search_screen import SearchScreen
 from tui_eval.tui.state.text.lines import plain
 
-SIZES = pytest.mark.parametrize("size", [(80, 24), (120, 40)], ids=["80x24", "120x40"])
+SIZES = pytest.mark.parametrize("size", mostly_real([(80, 24), (120, 40)], (80, 24)))
 OUTCOMES = {"a": ["passed", "failed", "passed"], "b": ["failed", "failed", "passed"]}
 
 

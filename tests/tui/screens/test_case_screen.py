@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support import mostly_real
 from tests.support.attempts import (
     START,
     agent_error,
@@ -37,7 +38,7 @@ from tui_eval.tui.terminal import clipboard, pager
 from tui_eval.tui.terminal import editor as editing
 from tui_eval.tui.widgets.text_pane import SEARCHING, TextPane
 
-SIZES = [(80, 24), (120, 40)]
+SIZES = mostly_real([(80, 24), (120, 40)], (80, 24))
 
 
 @pytest.mark.parametrize("size", SIZES)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support import mostly_real
 from tests.support.attempts import (
     chat_prompt,
     hallucinated_argument,
@@ -46,7 +47,7 @@ def universal_time(monkeypatch: pytest.MonkeyPatch):
     time.tzset()
 
 
-@pytest.mark.parametrize("size", [(80, 24), (120, 40)], ids=["80x24", "120x40"])
+@pytest.mark.parametrize("size", mostly_real([(80, 24), (120, 40)], (80, 24)))
 @pytest.mark.parametrize("tab", list(TABS))
 def test_tab(snap_compare, tmp_path: Path, tab: str, size: tuple[int, int]) -> None:
     make, key = TABS[tab]
@@ -67,7 +68,7 @@ def test_tab(snap_compare, tmp_path: Path, tab: str, size: tuple[int, int]) -> N
     assert snap_compare(host(tmp_path, make()), terminal_size=size, run_before=before)
 
 
-@pytest.mark.parametrize("size", [(80, 24), (120, 40)], ids=["80x24", "120x40"])
+@pytest.mark.parametrize("size", mostly_real([(80, 24), (120, 40)], (80, 24)))
 def test_history(snap_compare, tmp_path: Path, size: tuple[int, int]) -> None:
     app = host(tmp_path, text_failure())
     for number in range(2, 9):

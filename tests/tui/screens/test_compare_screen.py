@@ -365,6 +365,7 @@ async def test_a_rerun_that_belongs_to_a_compared_run_counts_when_it_has_ended(t
         assert "runs anew" not in screen_text(app) and "since passed" not in screen_text(app)
 
 
+@pytest.mark.usually(2)
 @pytest.mark.parametrize("front", ["before", "after"])
 @pytest.mark.parametrize("key", ["r", "b"])
 @pytest.mark.parametrize("inside", [False, True], ids=["list", "sides"])

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support import mostly_real
 from tests.support.app_host import running_app, screen_text, until
 from tests.support.live_run import SUITE, LiveRun, project
 from tui_eval.formats.promptfoo.promptfoo_format import PromptfooFormat
@@ -63,7 +64,7 @@ async def test_cases_that_hooks_make_are_not_said_to_be_edited(tmp_path: Path, m
         assert not by_suite["promptfooconfig.yaml"].edited_since("0" * 16)
 
 
-@pytest.mark.parametrize("size", [(80, 24), (140, 30)])
+@pytest.mark.parametrize("size", mostly_real([(80, 24), (140, 30)], (80, 24)))
 async def test_it_is_not_said_to_be_read_once_it_has_been(tmp_path: Path, monkeypatch, size) -> None:
     root = project(tmp_path)
     LiveRun(root, NAMES).all_done(["passed", "failed", "passed"])

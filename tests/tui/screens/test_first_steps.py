@@ -6,6 +6,7 @@ import os
 
 import pytest
 
+from tests.support import mostly_real
 from tests.support.app_host import running_app, screen_text, until
 from tests.support.live_run import SUITE, FakeEngine, LiveRun, project
 from tui_eval.config.entry_line import EntryError, entry_for
@@ -89,7 +90,7 @@ async def test_an_empty_folder_says_what_it_looks_for_and_writes_a_first_suite(t
         assert "scripted" in (tmp_path / "tui_eval.yaml").read_text()
 
 
-@pytest.mark.parametrize("size", [(60, 16), (80, 24)], ids=["60x16", "80x24"])
+@pytest.mark.parametrize("size", mostly_real([(60, 16), (80, 24)], (60, 16)))
 async def test_a_first_suite_takes_the_agent_that_is_typed(tmp_path, size):
     async with running_app(tmp_path, size) as (app, pilot):
         await pilot.press("enter")
@@ -197,7 +198,7 @@ async def test_the_notify_command_runs_when_nobody_looks(tmp_path, monkeypatch):
     assert os.path.exists(said)
 
 
-@pytest.mark.parametrize("size", [(60, 16), (40, 10)])
+@pytest.mark.parametrize("size", mostly_real([(60, 16), (40, 10)], (40, 10)))
 async def test_a_small_terminal_keeps_names_and_outcomes(tmp_path, size):
     root = project(tmp_path)
     LiveRun(root, ["refund is approved", "greets by name"]).all_done(["failed", "passed"])

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from tests.support import mostly_real
 from tests.support.app_host import until
 from tests.support.footer_scenes import Options, Scene, idle_keys
 from tests.support.live_run import SUITE, LiveRun
@@ -97,7 +98,9 @@ async def good(scene: Scene, root: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     assert not wrong, "\n".join(wrong)
 
 
-@pytest.mark.parametrize("name", SUITES)
+@pytest.mark.parametrize(
+    "name", mostly_real(SUITES, "never ran", "on one of several", "nothing matches", "its row")
+)
 async def test_suites(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     await good(SUITES[name], tmp_path, monkeypatch)
 
@@ -122,7 +125,7 @@ RUN: dict[str, Scene] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", RUN)
+@pytest.mark.parametrize("name", mostly_real(RUN, "going on", "its panes", "paused", "failed", "filtered"))
 async def test_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     await good(RUN[name], tmp_path, monkeypatch)
 
@@ -160,6 +163,19 @@ RUNS: dict[str, Scene] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", RUNS)
+@pytest.mark.parametrize(
+    "name",
+    mostly_real(
+        RUNS,
+        "many",
+        "figures",
+        "compare",
+        "search",
+        "grid",
+        "settings",
+        "run dialog",
+        "quit while a run goes on",
+    ),
+)
 async def test_other_places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     await good(RUNS[name], tmp_path, monkeypatch)

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from textual.widgets import Input
 
+from tests.support import mostly_real
 from tests.support.app_host import running_app, screen_text, until
 from tui_eval.help import page, pages
 from tui_eval.tui.screens.help import ManualScreen, manual_paragraphs
@@ -63,7 +64,7 @@ def test_the_words_of_a_page_without_its_marks(name: str) -> None:
     assert len(shown.split()) > 60
 
 
-@pytest.mark.parametrize("size", [(80, 24), (60, 16)])
+@pytest.mark.parametrize("size", mostly_real([(80, 24), (60, 16)], (60, 16)))
 async def test_a_page_is_found_and_read(tmp_path: Path, size: tuple[int, int]) -> None:
     async with running_app(tmp_path, size=size) as (app, pilot):
         await pilot.press("colon")

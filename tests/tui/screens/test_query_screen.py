@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from textual.pilot import Pilot
 
+from tests.support import mostly_real
 from tests.support.case_host import HostApp, host, loaded, screen_text, sees, until
 from tests.tui.state.data.test_data_queries import RETOLD, RIGHT_ROWS, WANTED, WRONG, with_query
 from tui_eval.config.project import load
@@ -52,7 +53,7 @@ async def typed(pilot: Pilot[Any], screen: QueryScreen, sql: str) -> None:
     await pilot.press("enter")
 
 
-@pytest.mark.parametrize("size", [(80, 24), (120, 40), (60, 16)])
+@pytest.mark.parametrize("size", mostly_real([(80, 24), (120, 40), (60, 16)], (60, 16)))
 async def test_rows_stand_in_the_table_and_may_be_compared(project: Path, size: tuple[int, int]) -> None:
     app = host(project, with_query(RETOLD, WRONG))
     async with app.run_test(size=size) as pilot:
@@ -89,6 +90,7 @@ async def test_an_error_shows_the_words_of_duckdb_and_puts_the_cursor_there(proj
             assert screen.found is not None and screen.found.fault is not None
 
 
+@pytest.mark.real
 async def test_esc_ends_a_query_that_runs_at_once_and_then_leaves(project: Path) -> None:
     app = host(project, with_query(RETOLD, WRONG))
     async with app.run_test(size=(80, 24)) as pilot:
@@ -196,7 +198,7 @@ def failed_query(rows: list[dict[str, Any]] | None) -> Attempt:
     return made
 
 
-@pytest.mark.parametrize("size", [(80, 24), (120, 40)])
+@pytest.mark.parametrize("size", mostly_real([(80, 24), (120, 40)], (80, 24)))
 async def test_a_failing_expected_query_shows_duckdbs_words_its_place_and_the_answers_rows(
     project: Path, size: tuple[int, int]
 ) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from tests.support.case_host import host, loaded, until
 from tests.support.settling import rested
-from tests.tui.inspector.test_data_snapshots import NAMES, ORDERS, SHOP, SIZES, mistaken
+from tests.tui.inspector.test_data_snapshots import ORDERS, SHOP, SIZES, mistaken
 from tui_eval.config.project import load
 from tui_eval.model import Case
 from tui_eval.tui.screens.query_screen import QueryScreen
@@ -17,7 +17,7 @@ from tui_eval.tui.screens.query_screen import QueryScreen
 HALVED = ORDERS.replace("amount from", "amount / 2 as amount from").replace(" limit 40", " limit 38")
 
 
-@pytest.mark.parametrize("size", SIZES, ids=NAMES)
+@pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize(
     ("sql", "keys"), [("", ""), (ORDERS, ""), (HALVED, "c"), ("select order_id, amuont from orders", "")],
     ids=["asked", "rows", "compared", "fault"],

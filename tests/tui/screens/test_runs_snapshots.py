@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from tests.support import mostly_real
 from tests.support.app_host import screen_text, until
 from tests.support.attempts import START, case_for, text_failure
 from tests.support.live_run import FakeEngine, project
@@ -23,7 +24,7 @@ from tui_eval.tui.screens.compare_screen import CompareScreen
 from tui_eval.tui.screens.sides import SidesScreen
 from tui_eval.tui.state.app_state import AppState
 
-SIZES = pytest.mark.parametrize("size", [(80, 24), (120, 40)], ids=["80x24", "120x40"])
+SIZES = pytest.mark.parametrize("size", mostly_real([(80, 24), (120, 40)], (80, 24)))
 PROMPTS = """\
 prompts: ["Answer shortly: {{question}}", "Answer politely: {{question}}"]
 providers: [echo]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.support import mostly_real
 from tests.support.app_host import running_app, screen_text, until
 from tests.support.live_run import project
 from tests.tui.state.lists.test_list_reasons import PROMPTS
@@ -15,7 +16,7 @@ from tui_eval.tui.settings import Settings, read_settings, settings_file
 from tui_eval.tui.state.text.formatting import Symbols
 from tui_eval.tui.terminal import editor
 
-SIZES = pytest.mark.parametrize("size", [(80, 24), (60, 16)], ids=["80x24", "60x16"])
+SIZES = pytest.mark.parametrize("size", mostly_real([(80, 24), (60, 16)], (60, 16)))
 
 
 @SIZES

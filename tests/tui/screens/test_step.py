@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from tests.support import mostly_real
 from tests.support.app_host import running_app, screen_text, until
 from tui_eval.engine.service.client import EngineClient, EngineError
 from tui_eval.store.run_folders import Store
@@ -112,6 +113,7 @@ async def test_a_step_that_waits_is_no_retry_and_the_key_goes_back_to_it(tmp_pat
         assert app.screen.run_id == run and len(app.state.active) == 1
 
 
+@pytest.mark.real
 async def test_before_a_turn_waits_it_says_what_the_agent_loads(tmp_path: Path) -> None:
     (tmp_path / "bot.py").write_text(
         "import os, time\nwhile not os.path.exists('go'):\n    time.sleep(0.02)\n\n"
@@ -145,6 +147,7 @@ async def test_running_on_and_stopping(tmp_path: Path) -> None:
         assert app.state.run.info.id == next(Store(tmp_path).run_folders()).name
 
 
+@pytest.mark.usually(1)
 @pytest.mark.parametrize("keys", [("enter",), ("e", "end", "!", "escape")], ids=["sent", "edited"])
 async def test_leaving_asks_where_something_would_be_lost(tmp_path: Path, keys: tuple[str, ...]) -> None:
     async with app_on(tmp_path) as (app, pilot):
@@ -211,6 +214,7 @@ async def test_it_says_what_is_expected_and_which_keys_do_something(tmp_path: Pa
         assert "ended: cancelled" in text and "you said two" in text and "begin" in text
 
 
+@pytest.mark.real
 async def test_an_assertion_that_hangs_can_be_cancelled(tmp_path: Path) -> None:
     hangs = "{type: python, value: 'file://hangs.py'}"
     (tmp_path / "hangs.py").write_text(
@@ -237,6 +241,7 @@ async def test_an_assertion_that_hangs_can_be_cancelled(tmp_path: Path) -> None:
         assert "ended: cancelled" in screen_text(app)
 
 
+@pytest.mark.real
 async def test_a_long_conversation_stays_at_its_end(tmp_path: Path) -> None:
     lines = "".join(f"    line {number}\n" for number in range(60))
     async with app_on(tmp_path, size=(60, 16)) as (app, pilot):
@@ -259,6 +264,7 @@ async def test_a_long_conversation_stays_at_its_end(tmp_path: Path) -> None:
         assert not logged(app, "run finished"), "it says itself how it ended"
 
 
+@pytest.mark.usually(1)
 @pytest.mark.parametrize(
     ("step", "words"), [("{error: fell over}", "fell over"), ("{error: gone, status: 503}", "gone")]
 )
@@ -278,6 +284,7 @@ async def test_an_agent_that_fails_in_the_second_turn(tmp_path: Path, step: str,
         assert "ended: error" in text and words in text and "fine" in text and "begin" in text
 
 
+@pytest.mark.usually(1)
 @pytest.mark.parametrize("key", ["question_mark", "l"])
 async def test_a_turn_that_ends_behind_help_or_the_log_is_seen_afterwards(tmp_path: Path, key: str) -> None:
     async with app_on(tmp_path) as (app, pilot):
@@ -336,7 +343,8 @@ async def test_what_was_read_for_a_screen_that_is_taken_away_is_for_nobody(tmp_p
         await until(lambda: not app.state.active, pilot)
 
 
-@pytest.mark.parametrize("size", [(80, 24), (60, 16)])
+@pytest.mark.real
+@pytest.mark.parametrize("size", mostly_real([(80, 24), (60, 16)], (60, 16)))
 async def test_hostile_texts(tmp_path: Path, size: tuple[int, int]) -> None:
     suite = SUITE.replace('"one"', f'"{HOSTILE}"')
     async with app_on(tmp_path, suite, size) as (app, pilot):
@@ -373,6 +381,7 @@ async def test_accept(tmp_path: Path) -> None:
         await until(lambda: logged(app, "no answer was accepted"), pilot)
 
 
+@pytest.mark.real
 async def test_what_was_written_over_is_not_taken_back(tmp_path: Path) -> None:
     async with app_on(tmp_path) as (app, pilot):
         await pilot.press("r")
@@ -388,6 +397,7 @@ async def test_what_was_written_over_is_not_taken_back(tmp_path: Path) -> None:
         assert (tmp_path / "suite.yaml").read_text() == mine
 
 
+@pytest.mark.real
 async def test_going_on_from_a_turn_says_where_it_is_not_possible(tmp_path: Path) -> None:
     async with app_on(tmp_path) as (app, pilot):
         await pilot.press("r")
@@ -399,6 +409,7 @@ async def test_going_on_from_a_turn_says_where_it_is_not_possible(tmp_path: Path
         assert len(app.state.by_id["suite.yaml::three"].history) == 1, "it is no attempt of the case"
 
 
+@pytest.mark.real
 async def test_watch_judges_again_then_reruns_on_save(tmp_path: Path) -> None:
     async with app_on(tmp_path) as (app, pilot):
         await pilot.press("r")
@@ -423,6 +434,7 @@ async def test_watch_judges_again_then_reruns_on_save(tmp_path: Path) -> None:
         assert "watch:" not in screen_text(app) and app.watching.watcher is None
 
 
+@pytest.mark.real
 async def test_what_was_changed_by_hand_takes_no_results_place(tmp_path: Path) -> None:
     async with app_on(tmp_path, SUITE.replace("thee", "three")) as (app, pilot):
         await pilot.press("r")

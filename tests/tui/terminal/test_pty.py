@@ -80,6 +80,7 @@ def test_what_is_painted_first_is_whole(terminal):
     assert len(re.findall(rb"\x1b\[48;2;[\d;]+m", second)) == 2, second
 
 
+@pytest.mark.usually(1)
 @pytest.mark.parametrize(
     ("number", "code"), [(signal.SIGTERM, 143), (signal.SIGHUP, 129), (signal.SIGINT, 130)]
 )
@@ -121,6 +122,7 @@ def test_no_color_sends_no_colour(terminal):
     assert b"38;2;" not in app.output and b"48;2;" not in app.output and b"38;5;" not in app.output
 
 
+@pytest.mark.usually(1)
 @pytest.mark.parametrize(
     ("environment", "settings", "background"),
     [
@@ -149,6 +151,7 @@ def test_the_theme_that_is_asked_for_is_the_one_that_is_painted(
     assert ("no-such-theme" in app.text) == ("no-such-theme" in f"{environment}{settings}")
 
 
+@pytest.mark.real
 def test_without_utf_8_everything_is_letters_of_the_same_width(terminal, tmp_path):
     run = LiveRun(tmp_path, ["緑茶 é ✗", "other"])
     app = terminal(
@@ -191,6 +194,7 @@ def test_without_utf_8_everything_is_letters_of_the_same_width(terminal, tmp_pat
     assert app.wait() == 0
 
 
+@pytest.mark.real
 def test_the_mouse_is_left_to_the_terminal(terminal):
     app = terminal()
     app.until("refund is approved")
@@ -287,6 +291,7 @@ sys.exit(subprocess.call([sys.executable, "-c", sys.argv[1]]))
 """
 
 
+@pytest.mark.real
 def test_losing_the_terminal_ends_the_app_that_nobody_tells(tmp_path):
     project(tmp_path)
     app = Terminal([sys.executable, "-c", DEAF, START.replace("{extra}", "")], tmp_path)
@@ -297,6 +302,7 @@ def test_losing_the_terminal_ends_the_app_that_nobody_tells(tmp_path):
         app.close()
 
 
+@pytest.mark.real
 def test_losing_the_terminal_ends_the_editor_that_has_it_and_the_app(terminal, tmp_path):
     editor = tmp_path / "editor.py"
     editor.write_text("import os, time\nprint('EDITING', os.getpid(), flush=True)\ntime.sleep(300)\n")
@@ -343,6 +349,7 @@ def test_a_resize_is_painted_whole(terminal):
     assert app.text.splitlines()[39].startswith(" enter open")
 
 
+@pytest.mark.real
 def test_ctrl_l_paints_everything_anew(terminal):
     """What another program wrote over the screen goes away; otherwise only changes are sent."""
     app = terminal()
@@ -381,6 +388,7 @@ def test_ctrl_z_goes_to_the_shell_and_fg_comes_back(tmp_path):
         shell.close()
 
 
+@pytest.mark.real
 def test_ctrl_z_without_a_shell_is_no_trap(terminal):
     app = terminal(size=(120, 30))
     app.until("refund is approved")
@@ -512,6 +520,7 @@ def test_a_dialog_costs_its_own_size_and_not_the_screens(terminal, tmp_path):
     assert app.wait() == 0
 
 
+@pytest.mark.usually(1)
 @pytest.mark.parametrize(
     ("looked_at", "rings"), [("\x1b[O", True), ("\x1b[I", False)], ids=["away", "looking"]
 )

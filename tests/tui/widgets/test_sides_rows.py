@@ -8,6 +8,7 @@ from typing import Any
 import polars as pl
 import pytest
 
+from tests.support import mostly_real
 from tests.support.app_host import running_app
 from tests.support.attempts import text_failure, wrong_cell
 from tests.support.case_host import sees, write_run
@@ -51,7 +52,7 @@ async def until(condition: Any, pilot: Any) -> None:
     await wait(pilot, condition)
 
 
-@pytest.mark.parametrize("size", [(80, 24), (120, 40), (60, 16)])
+@pytest.mark.parametrize("size", mostly_real([(80, 24), (120, 40), (60, 16)], (60, 16)))
 async def test_the_rows_of_two_attempts_are_compared_in_one_table(
     tmp_path: Path, size: tuple[int, int]
 ) -> None:

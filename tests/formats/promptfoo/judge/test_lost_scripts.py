@@ -79,6 +79,7 @@ async def judged(asserted: list[dict[str, Any]], services: JudgeServices, **more
     return await judge(JudgeInput(case, [reply], capabilities=Reports(), services=services))
 
 
+@pytest.mark.usually(2)
 @pytest.mark.parametrize("asserted", LOST, ids=lambda one: f"{one['type']}-{one['value'][-12:]}")
 async def test_a_script_without_memory_is_an_error(asserted: dict[str, Any], services: JudgeServices) -> None:
     judgement = await judged([asserted], services)

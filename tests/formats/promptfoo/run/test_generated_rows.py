@@ -72,6 +72,7 @@ def row_recorded(row: dict[str, Any], ordered: bool) -> str:
     return row_of(as_ours, ordered)
 
 
+@pytest.mark.usually(25)
 @pytest.mark.parametrize("recorded", RECORDED, ids=lambda recorded: recorded["name"])
 async def test_rows_and_sums(
     recorded: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch

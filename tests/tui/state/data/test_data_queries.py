@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from tests.support import mostly_real
 from tests.support.case_host import host, screen_text, sees, until
 from tests.tui.inspector.test_data_tab import attempt_of, opened
 from tui_eval.agent_query import AgentQuery
@@ -200,7 +201,7 @@ async def test_what_the_query_refutes_is_not_said_of_the_rows(project: Path, tmp
         await until(pilot, lambda: "as a join does?" not in screen_text(app))
 
 
-@pytest.mark.parametrize("size", [(80, 24), (120, 40)])
+@pytest.mark.parametrize("size", mostly_real([(80, 24), (120, 40)], (80, 24)))
 async def test_the_line_stands_above_the_rows_and_s_shows_both(
     project: Path, tmp_path: Path, size: tuple[int, int]
 ) -> None:
@@ -226,7 +227,7 @@ async def test_in_few_rows_and_columns_the_step_that_went_wrong_is_said_first(
         await sees(pilot, "SQL retold wrongly: its query gives the right rows\n")
 
 
-@pytest.mark.parametrize("size", [(80, 24), (120, 40)])
+@pytest.mark.parametrize("size", mostly_real([(80, 24), (120, 40)], (80, 24)))
 async def test_of_a_query_of_the_agents_that_fails_candidates_line_and_caret_are_shown(
     project: Path, tmp_path: Path, size: tuple[int, int]
 ) -> None:
