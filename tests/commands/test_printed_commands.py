@@ -19,6 +19,8 @@ import pytest
 
 from tests.commands.conftest import Cli
 from tui_eval.engine.after.resuming import resume
+from tui_eval.engine.places import ray_place
+from tui_eval.engine.places.attempt_place import PlaceLost
 from tui_eval.engine.prepare import prepare
 from tui_eval.engine.request import RunRequest
 from tui_eval.engine.selection import SelectionError
@@ -94,6 +96,32 @@ def test_the_printed_command_goes_on_and_without_its_options_nothing_is_touched(
     (project / "agent.py").write_text(AGENT.replace("    time.sleep(0.3)\n", ""))
     assert cli(*words[1:]).code == 0
     assert facts(project) == ("finished", {"passed": 40})
+
+
+def test_a_run_whose_cluster_is_lost_names_a_way_on_that_does_not_lead_back_there(
+    cli: Cli, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def lost(*_: object) -> None:
+        raise PlaceLost("ray: the cluster at 10.0.0.3:6379 is gone")
+
+    monkeypatch.setattr(ray_place, "check_ray", lambda address: None)  # which need not be installed
+    monkeypatch.setattr(ray_place.RayPlace, "open", lost)
+    (project / "agent.script.yaml").write_text("default: {say: 'hi you there'}\n")
+    (project / "suite.yaml").write_text("agent: helper\ntest_cases:\n" + CASES)
+    told = cli("run", "suite.yaml", "--on", "10.0.0.3:6379")
+    (folder,) = Store(project).run_folders()
+    assert told.code == 1
+    line, other = told.err.splitlines()[-2:]
+    way = f"go on with: tui-eval resume {folder.name} --on here"
+    assert line == f"ray: the cluster at 10.0.0.3:6379 is gone; {way}"
+    assert other == "on a cluster: the same with --on HOST:PORT (or ray, ray://HOST:PORT)"
+    assert cli("attach", folder.name, "--display", "plain").err.splitlines() == [
+        f"the run was interrupted; {way}",
+        other,
+    ]
+    assert cli(*shlex.split(way.partition(": tui-eval ")[2])).code == 0
+    (info,) = [RunReader(one).info() for one in Store(project).run_folders()]
+    assert (info.state, info.options["on"]) == ("finished", "here")
 
 
 def test_a_run_that_needs_nothing_goes_on_as_it_is_printed(cli: Cli, project: Path) -> None:

@@ -46,7 +46,7 @@ from tui_eval.reports.rows_shown import rows_shown, table_lines
 from tui_eval.store.encoding import encode_json
 from tui_eval.store.index import Index
 from tui_eval.store.judged_under import compat_of
-from tui_eval.store.printed_commands import resume_command
+from tui_eval.store.printed_commands import other_way_on, way_on
 from tui_eval.store.reader import RunReader
 from tui_eval.store.run_folders import Store, StoreError
 from tui_eval.store.schema import RunSummary, StoredCase
@@ -246,7 +246,10 @@ def follow(reference: str) -> int:
             return EXIT_FAILED
         if state == "interrupted":
             if reader.cases():
-                warn(f"the run was interrupted; go on with: {resume_command(info.id, info.options)}")
+                info = reader.info()
+                warn(f"the run was interrupted; go on with: {way_on(info.id, info)}")
+                if other := other_way_on(info):
+                    warn(other)
             else:
                 warn("the run was interrupted before what it was to run was written down; start it anew")
             return EXIT_FAILED

@@ -47,7 +47,7 @@ from tui_eval.model import Attempt, Outcome
 from tui_eval.reports import console_table
 from tui_eval.reports.export import ExportError, check_writable, export
 from tui_eval.store.missing_cases import is_only_named, unread_errors_of, unread_words_of
-from tui_eval.store.printed_commands import rescore_command, resume_command
+from tui_eval.store.printed_commands import other_way_on, rescore_command, way_on
 from tui_eval.store.reader import RunReader
 from tui_eval.store.run_folders import DATABASE, Store, StoreError, holds_runs
 from tui_eval.store.schema import AttemptRow, RunInfo
@@ -297,6 +297,8 @@ def _ran(
             else "start it anew: its plan is lost, too"
         )
         warn(f"{why}; {on}")
+        if outcomes and (other := other_way_on(info)):
+            warn(other)
     if unreadable or unwritten or unread_of(info):
         return EXIT_USAGE
     if gap := gap_of(info):
@@ -333,7 +335,7 @@ def _go_on(folder: Path, info: RunInfo) -> str:
     if again:
         return rescore_command(str(again), info.options)
     here = Store(find_root([Path.cwd()])[0]).runs_folder
-    return resume_command(info.id if folder.parent.resolve() == here.resolve() else folder, info.options)
+    return way_on(info.id if folder.parent.resolve() == here.resolve() else folder, info)
 
 
 def write_files(

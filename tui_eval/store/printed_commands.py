@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import re
 import shlex
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -18,6 +18,7 @@ from tui_eval.config.project import CONFIG_NAME, find_root
 from tui_eval.guard.secrets import MASK
 from tui_eval.guard.text import REPLACEMENT, storable_text, visible
 from tui_eval.guard.trust import fingerprints
+from tui_eval.store.schema import PLACE_LOST, RunInfo
 
 _ONCE = (("judge", "--judge"), ("compat", "--compat"), ("prompt_prefix", "--prompt-prefix"),
          ("prompt_suffix", "--prompt-suffix"), ("threshold", "--threshold"), ("timeout", "--timeout"), ("on", "--on"))  # fmt: skip
@@ -39,8 +40,11 @@ class AsShown(str):
     """A word that is meant as a record shows it, masks and all: `-s` finds a case by that."""
 
 
-def resume_command(reference: str | Path, options: Mapping[str, Any]) -> str:
-    """Goes on with a run; `options` are those it was started with (`RunInfo.options`)."""
+def resume_command(
+    reference: str | Path, options: Mapping[str, Any], *, unnamed: Collection[str] = ("here", "ray")
+) -> str:
+    """Goes on with a run; `options` are those it was started with (`RunInfo.options`). `unnamed` are places that the run's
+    record names well enough."""
     words = ["tui-eval", "resume", str(reference), *_env_files(options)]
     words += [word for agent in _texts(options, "agents") if by_typing(agent) for word in ("--agent", agent)]
     given = options.get("vars")
@@ -51,9 +55,23 @@ def resume_command(reference: str | Path, options: Mapping[str, Any]) -> str:
     if isinstance(judge, str) and by_typing(judge):
         words += ["--judge", judge]
     on = options.get("on")
-    if isinstance(on, str) and on not in ("here", "ray"):  # a cluster is trusted where it is typed
+    if isinstance(on, str) and on not in unnamed:  # a cluster is trusted where it is typed
         words += ["--on", on]
     return shell_line([*words, *_trust(options)])
+
+
+def way_on(reference: str | Path, info: RunInfo) -> str:
+    """Goes on with a run that has ended without all of its results: where it was, but here where that was lost."""
+    if PLACE_LOST not in info.provenance:
+        return resume_command(reference, info.options)
+    return resume_command(reference, {**info.options, "on": "here"}, unnamed=())
+
+
+def other_way_on(info: RunInfo) -> str:
+    """What else than `way_on` there is for a run whose cluster was lost; empty: nothing."""
+    return "on a cluster: the same with --on HOST:PORT (or ray, ray://HOST:PORT)" * (
+        PLACE_LOST in info.provenance
+    )
 
 
 def run_command(places: Iterable[Path], root: Path, options: Mapping[str, Any]) -> str:

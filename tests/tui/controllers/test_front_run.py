@@ -16,7 +16,7 @@ from tests.support.live_run import LiveRun
 from tui_eval.causes import NEEDS_TRUST
 from tui_eval.engine.service.process import tell_where
 from tui_eval.model import Evidence
-from tui_eval.store.schema import FOR_PERSON
+from tui_eval.store.schema import FOR_PERSON, PLACE_LOST
 from tui_eval.store.write_thread import LEFT_OUT
 from tui_eval.tui.controllers.front_run import DISK_SECONDS, OWN, OtherEngines
 from tui_eval.tui.front import RunChanged, SuitesChanged
@@ -278,6 +278,20 @@ async def test_a_run_whose_engine_died_says_how_to_go_on(alone: Alone) -> None:
     await alone.until(lambda: not _active(alone, run))
     assert (
         f"run {run.info.id} was interrupted: its engine has ended (H, then u goes on;"
+        in alone.notices.lines[-1][2]
+    )
+
+
+async def test_a_run_whose_cluster_was_lost_says_that_going_on_asks_where(alone: Alone) -> None:
+    run = begun(alone)
+    await follow(alone, run)
+    run.info.provenance[PLACE_LOST] = 0
+    run.info.note = "ray: the cluster at 10.0.0.3:6379 is gone"
+    run.writer.state("interrupted", time.time())
+    run.writer.close()
+    await alone.until(lambda: not _active(alone, run))
+    assert (
+        f"run {run.info.id} was interrupted: ray: the cluster at 10.0.0.3:6379 is gone (H, then u asks where to go on;"
         in alone.notices.lines[-1][2]
     )
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import time
 from pathlib import Path
 from typing import Any, cast
 
@@ -16,6 +17,7 @@ from tui_eval.engine.request import RequestCell, RunRequest
 from tui_eval.engine.service.client import RunStarted
 from tui_eval.model import Outcome
 from tui_eval.store.run_folders import StartLock
+from tui_eval.store.schema import PLACE_LOST
 from tui_eval.tui.controllers.front_run import waiting_step
 from tui_eval.tui.controllers.runs import MOST_ROWS
 from tui_eval.tui.loaders.follower import RunNews
@@ -435,6 +437,83 @@ async def test_a_run_is_gone_on_with_where_it_went_unless_the_dialog_says_otherw
     await alone.settle()
     ((_, request),) = alone.engine.resumed
     assert (request.on, request.on_recorded) == (on, recorded)
+    alone.front_run.stop()
+
+
+@pytest.mark.parametrize(
+    ("chosen", "on", "said"),
+    [
+        ("ray", "ray", f"on ray (`on` of the run dialog), it was on {CLUSTER}"),
+        ("here", "here", f"here (`on` of the run dialog), it was on {CLUSTER}"),
+        (CLUSTER, CLUSTER, ""),
+        ("", CLUSTER, ""),
+    ],
+)
+async def test_what_the_run_dialog_of_another_run_moves_elsewhere_is_said(
+    tmp_path: Path, chosen: str, on: str, said: str
+) -> None:
+    """Of a run that goes on and of one more attempt: `on` stays chosen after the run it was typed for."""
+    alone = await on_project(tmp_path, "failed", "failed")
+    alone.runs.choice = RunChoice(on=chosen)
+    old = LiveRun(alone.root, [REFUND, GREETS], options={"on": CLUSTER})
+    old.start(0)
+    alone.runs.take_up(old.folder)
+    await alone.settle()
+    ((_, request),) = alone.engine.resumed
+    assert request.on == on
+    going = [line[2] for line in alone.notices.lines if "going on, " in line[2]]
+    assert going == [f"going on, 2 attempts; {said}" if said else "going on, 2 attempts"]
+    alone.front_run.stop()
+
+
+@pytest.mark.parametrize(
+    ("chosen", "said"), [("ray", f"; on ray (`on` of the run dialog), it was on {CLUSTER}"), ("", "")]
+)
+async def test_one_more_attempt_that_the_run_dialog_moves_elsewhere_is_said(
+    tmp_path: Path, chosen: str, said: str
+) -> None:
+    alone = await on_project(tmp_path, "failed", "failed")
+    run = alone.state.run
+    assert run is not None
+    run.info.options["on"] = CLUSTER
+    alone.runs.choice = RunChoice(on=chosen)
+    alone.go_to(REFUND)
+    await alone.press(alone.runs.handlers(), "case.once_more")
+    assert alone.request.linked_to == run.info.id
+    assert alone.said == f"running, 1 attempt{said}"
+    alone.front_run.stop()
+
+
+@pytest.mark.parametrize(
+    ("chosen", "answer", "on"),
+    [
+        ("", "here", "here"),
+        (CLUSTER, "here", "here"),
+        (CLUSTER, "again", CLUSTER),
+        ("", "again", CLUSTER),
+        ("", "no", None),
+        ("", None, None),
+        ("ray", "not asked", "ray"),
+    ],
+)
+async def test_a_run_whose_cluster_was_lost_is_asked_where_it_goes_on(
+    tmp_path: Path, chosen: str, answer: str | None, on: str | None
+) -> None:
+    """It led back to the dead cluster, half a minute long; another place that was chosen since is taken."""
+    alone = await on_project(tmp_path)
+    run = LiveRun(alone.root, [REFUND, GREETS], options={"on": CLUSTER})
+    run.start(0)
+    run.info.provenance[PLACE_LOST] = 1
+    run.writer.state("interrupted", time.time())
+    run.writer.flush()
+    alone.runs.choice = RunChoice(on=chosen)
+    alone.runs.take_up(run.folder)
+    await alone.settle()
+    if answer != "not asked":
+        assert alone.question == f"Its run was ended since {CLUSTER} was lost. Go on where?"
+        await alone.answer(answer)
+        await alone.settle()
+    assert [request.on for _, request in alone.engine.resumed] == ([] if on is None else [on])
     alone.front_run.stop()
 
 

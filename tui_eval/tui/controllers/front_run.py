@@ -24,7 +24,7 @@ from tui_eval.store import case_state
 from tui_eval.store.index import Index
 from tui_eval.store.reader import RunReader
 from tui_eval.store.run_folders import DATABASE, Store, StoreError, is_alive, is_step
-from tui_eval.store.schema import FOR_PERSON, AttemptRow, RunInfo
+from tui_eval.store.schema import FOR_PERSON, PLACE_LOST, AttemptRow, RunInfo
 from tui_eval.store.write_thread import FULL, LEFT_OUT
 from tui_eval.tui.controllers.places import PlaceController
 from tui_eval.tui.front import Front, LiveText, RunChanged, SuitesChanged
@@ -303,7 +303,8 @@ class FrontRun:
             log = state_dir(self.state.root) / "engine.log"
             # Of one that was killed the note says something else: nobody has written why.
             why = (run.info.finished_at and run.info.note) or "its engine has ended"
-            self._notices.problem(f"run {run.info.id} was interrupted: {why} (H, then u goes on; {log})")
+            how = "asks where to go on" if PLACE_LOST in run.info.provenance else "goes on"
+            self._notices.problem(f"run {run.info.id} was interrupted: {why} (H, then u {how}; {log})")
         elif rang and not (self._shown and self._is_in_front(run)) and not run.info.stepped:
             self._notices.say(f"run {summary(run)}")
         bad = [row.id for row in run.attempts.values() if row.outcome == "error"]

@@ -14,7 +14,7 @@ import msgspec
 
 from tui_eval.engine.request import RequestCell, RunRequest
 from tui_eval.guard.spelling import some_of
-from tui_eval.store.run_folders import StartLock, Store
+from tui_eval.store.run_folders import StartLock
 from tui_eval.store.shard_runs import LOOKED_AT, is_looked_at
 from tui_eval.tui.controllers.failure_names import FailureNames
 from tui_eval.tui.controllers.first_steps import AskAgent
@@ -22,7 +22,7 @@ from tui_eval.tui.controllers.front_run import FrontRun, waiting_step
 from tui_eval.tui.controllers.places import PlaceController
 from tui_eval.tui.front import CaseListFront, Question
 from tui_eval.tui.handlers import Handler
-from tui_eval.tui.loaders.follower import begun_elsewhere, left_of
+from tui_eval.tui.loaders.follower import Left, begun_elsewhere, left_of
 from tui_eval.tui.services import Core, Suites
 from tui_eval.tui.state import run_requests
 from tui_eval.tui.state.app_state import CasePointer
@@ -316,32 +316,46 @@ class RunController:
         self._front_run.open(folder)
 
     def take_up(self, folder: Path) -> None:
-        """Go on with a run that was cut off, and show it; what its agents and its cluster want, which no suite need name,
-        is asked before."""
+        """Go on with a run that was cut off, and show it; where, if its cluster was lost, and what its agents and its
+        cluster want, which no suite need name, is asked before."""
 
-        def ask(left: tuple[dict[str, Any], list[RequestCell]]) -> None:
-            options, cells = left
+        def ask(left: Left) -> None:
+            was = run_requests.ran_on(left.options, self.state.config)
+            if left.lost and self.choice.on.strip() in ("", was) and was != "here":
+                self._places.ask(
+                    *run_requests.goes_on_where(was),
+                    lambda answer: (
+                        go(left, "here" if answer == "here" else self.choice.on)
+                        if answer in ("here", "again")
+                        else None
+                    ),
+                )
+            else:
+                go(left, self.choice.on)
+
+        def go(left: Left, on: str) -> None:
             self._suites.trusted_first(
-                msgspec.structs.replace(self._gone_on_with(folder, options), cells=cells),
-                lambda: self._core.tasks.soon(self._take_up(folder, options), opens=True),
+                msgspec.structs.replace(self._gone_on_with(folder, left.options, on), cells=left.cells),
+                lambda: self._core.tasks.soon(self._take_up(folder, left.options, on), opens=True),
             )
 
         look = partial(self._core.tasks.thread, partial(left_of, folder), ask, name="trust", opens=True)
         self._suites.before_running(look)()
 
-    def _gone_on_with(self, folder: Path, options: dict[str, Any]) -> RunRequest:
-        request = run_requests.gone_on_with(self.project, self.typed.get(folder.name, []), self.choice.on)
+    def _gone_on_with(self, folder: Path, options: dict[str, Any], on: str) -> RunRequest:
+        request = run_requests.gone_on_with(self.project, self.typed.get(folder.name, []), on)
         return self._where_it_ran(request, self.known(folder.name, folder, options))
 
-    async def _take_up(self, folder: Path, options: dict[str, Any]) -> None:
-        request = self._gone_on_with(folder, options)
+    async def _take_up(self, folder: Path, options: dict[str, Any], on: str) -> None:
+        request = self._gone_on_with(folder, options, on)
         started: Any = await self._core.engines.own.resume_run(folder, request)
         for problem in started.problems:
             self._notices.log("error", problem)
         self._front_run.follow(started.folder)
         self._front_run.open(started.folder)
         words = f"going on, {started.attempts} attempt{'s' if started.attempts != 1 else ''}"
-        self._notices.say("; ".join(filter(None, [words, started.note])))
+        moved = run_requests.moved(request, options, self.state.config)
+        self._notices.say("; ".join(filter(None, [words, moved, started.note])))
 
     # -- what it would be
 
@@ -363,14 +377,9 @@ class RunController:
         if not chosen:
             return "no case matches", False
         for name in request.agents:
-            if self._is_unknown(name):
+            if run_requests.is_unknown(self.state.config, name):
                 return f"no agent {name} here", False
         return expected(self.state, chosen, request).words, True
-
-    def _is_unknown(self, agent: str) -> bool:
-        """Whether a name is no agent's: what has a colon may be a provider's model, a file or an address."""
-        config = self.state.config
-        return config is not None and ":" not in agent and agent != "echo" and agent not in config.agents
 
     def request(self, entries: Iterable[CaseRow], choice: RunChoice) -> RunRequest:
         """The request for these cases.
@@ -432,7 +441,11 @@ class RunController:
         request = self.request(entries, choice)
         self._columns(request, entries)
         request.linked_to = linked_to or self.belongs(request, entries)
-        if self._only_looked_at(request) and place is not None and place.kind == "suites":
+        if (
+            run_requests.adds_to_shards(self.state.root, request)
+            and place is not None
+            and place.kind == "suites"
+        ):
             request.linked_to = None
         if in_their_columns and request.linked_to is None:
             request.linked_to = run_requests.part_of(self.state.rows, entries)
@@ -527,7 +540,7 @@ class RunController:
             together.setdefault((run_id, one.number, one.cell is None), []).append(one)
         for ones in together.values():
             cells = [one.cell for one in ones if one.cell is not None]
-            first, choice = ones[0], self.choice_for_one()
+            first, choice = ones[0], self.choice.for_one
             cases = [one.case for one in ones]
             request = run_requests.one_more(self.project, cases, choice, first.run, first.number, cells)
             self._where_it_ran(request, first.run)
@@ -564,10 +577,6 @@ class RunController:
             return _OneMore(case, cell, run, 1 + (last.attempts if last else 0))
         return _OneMore(case, cell)
 
-    def choice_for_one(self) -> RunChoice:
-        """The last choice of agents, models and a place, for a single attempt."""
-        return RunChoice(agents=self.choice.agents, models=self.choice.models, on=self.choice.on)
-
     def belongs(self, request: RunRequest, entries: Sequence[CaseRow]) -> str | None:
         """The run in front, where these cases are some of its and would be asked of the same agents: the
         list then keeps all of them, with what is run now in its place."""
@@ -598,7 +607,7 @@ class RunController:
     ) -> None:
         """Ask the engine, then follow the run; `said` is shown instead of how many attempts that is. `aside`: it
         is one case, and leaves the run in front where it is. `sure`: also where another app has begun the same just now."""
-        if self._only_looked_at(request):
+        if run_requests.adds_to_shards(self.state.root, request):
             self._notices.say(LOOKED_AT)
             return
 
@@ -649,7 +658,8 @@ class RunController:
             self.show()
         elif said is None:
             said = f"running, {started.attempts} attempt{'s' if started.attempts != 1 else ''}"
-        if words := "; ".join(filter(None, ["" if show else said, started.note])):
+        moved = run_requests.moved_from(self.state, request)
+        if words := "; ".join(filter(None, ["" if show else said, moved, started.note])):
             self._notices.say(words)
 
     def _ask_about_others(
@@ -664,14 +674,6 @@ class RunController:
                 send(request if value == "again" else run_requests.without(request, found))
 
         self._places.ask(question, answers, answer, ["begun by another app or command"], unasked=True)
-
-    def _only_looked_at(self, request: RunRequest) -> bool:
-        """Whether it would add to shards that are only looked at."""
-        added_to = [
-            request.linked_to,
-            Path(request.continue_from.run).name if request.continue_from else None,
-        ]
-        return any(is_looked_at(Store(self.state.root).folder_of(name)) for name in added_to if name)
 
     def judge_again(self, folder: Path, case_ids: list[str], cells: Sequence[RequestCell] = ()) -> None:
         """Judge the recorded answers of some cases of a run (`cells`: of these columns of them) again, as one run."""
@@ -728,7 +730,7 @@ class RunController:
         elif (made := self.one_attempt(pointer)) is not None:
             request, entry = made
             request.step = True
-            if self._only_looked_at(request):
+            if run_requests.adds_to_shards(self.state.root, request):
                 self._notices.say(LOOKED_AT)
                 return
 
@@ -771,7 +773,7 @@ class RunController:
         )  # fmt: skip
         case = run_requests.RunAsked(pointer.case_id, item.suite)
         request = run_requests.one_attempt(
-            self.project, case, self.choice_for_one(), run_requests.cell(self.state, pointer)
+            self.project, case, self.choice.for_one, run_requests.cell(self.state, pointer)
         )
         request.linked_to = self.belongs(request, [entry])
         return request, entry

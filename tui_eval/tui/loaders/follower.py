@@ -14,7 +14,7 @@ from collections.abc import Collection, Sequence
 from contextlib import closing, suppress
 from itertools import islice
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import msgspec
 
@@ -24,7 +24,7 @@ from tui_eval.model import Evidence, Verdict, decoded
 from tui_eval.store.linked import counting_folders
 from tui_eval.store.reader import RunReader
 from tui_eval.store.run_folders import DamagedRun, Store, StoreError, is_alive
-from tui_eval.store.schema import AttemptRow, LiveRow, RunInfo, StoredCase
+from tui_eval.store.schema import PLACE_LOST, AttemptRow, LiveRow, RunInfo, StoredCase
 from tui_eval.tui.state.run_requests import Columns, meet
 from tui_eval.tui.state.runs.run_view import RunView
 
@@ -253,13 +253,23 @@ def begun_elsewhere(root: Path, columns: Columns, known: Collection[str]) -> set
     return found
 
 
-def left_of(folder: Path) -> tuple[dict[str, Any], list[RequestCell]]:
-    """What a run was started with, and the columns in which its cases have not all been answered, by its record. Blocks."""
+class Left(NamedTuple):
+    """What a run was started with, the columns in which its cases have not all been answered, and whether it ended since
+    its cluster was lost."""
+
+    options: dict[str, Any]
+    cells: list[RequestCell]
+    lost: bool = False
+
+
+def left_of(folder: Path) -> Left:
+    """What there is to go on with of a run, by its record. Blocks."""
     with suppress(StoreError, OSError), closing(RunReader(folder)) as reader:
         left = {row.case_ref for row in reader.attempts() if row.state != "done"}
         cells = [RequestCell(one.case_id, one.agent, one.model) for one in reader.cases() if one.id in left]
-        return reader.info().options, cells
-    return {}, []  # that it cannot be read is said by whoever goes on with it
+        info = reader.info()
+        return Left(info.options, cells, PLACE_LOST in info.provenance)
+    return Left({}, [])  # that it cannot be read is said by whoever goes on with it
 
 
 class _Rests(msgspec.Struct):

@@ -7,7 +7,7 @@ attempt is named by its run's folder, so that a run from elsewhere is as good as
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import product
 from pathlib import Path
@@ -16,10 +16,13 @@ from typing import Any, NamedTuple
 import msgspec
 
 from tui_eval.config.config_schema import Wrong, where
+from tui_eval.config.project import Config
 from tui_eval.engine.request import Recorded, RequestCell, RunRequest
 from tui_eval.guard.text import REPLACEMENT, storable_text
 from tui_eval.store import case_state
 from tui_eval.store.case_state import Column
+from tui_eval.store.run_folders import Store
+from tui_eval.store.shard_runs import is_looked_at
 from tui_eval.tui.state.app_state import AppState, CaseItem, CasePointer
 from tui_eval.tui.state.lists.case_entry import CaseRow
 from tui_eval.tui.state.runs.run_view import RunView
@@ -41,6 +44,11 @@ class RunChoice:
     answers: str = ""
     on: str = ""
     filter: str = ""
+
+    @property
+    def for_one(self) -> RunChoice:
+        """Of it the agents, models and the place, for a single attempt."""
+        return RunChoice(agents=self.agents, models=self.models, on=self.on)
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,6 +146,49 @@ def where_it_ran(request: RunRequest, run: Run | None, typed: Collection[str]) -
     if request.on is None and isinstance(on, str) and on:
         request.on, request.on_recorded = on, on not in typed
     return request
+
+
+def ran_on(options: Mapping[str, Any], config: Config | None) -> str:
+    """Where a run that was started with these options went."""
+    return str(options.get("on") or (config.run.on if config is not None else "here"))
+
+
+def goes_on_where(was: str) -> tuple[str, list[tuple[str, str, str]]]:
+    """What is asked, and the answers (key, value, words), where the place that a run was on has been lost."""
+    return f"Its run was ended since {was} was lost. Go on where?", [
+        ("h", "here", "here"),
+        ("a", "again", f"again on {was}"),
+        ("n", "no", "not now; `on` in the run dialog (A) names another place"),
+    ]
+
+
+def moved(request: RunRequest, options: Mapping[str, Any], config: Config | None) -> str:
+    """That what goes on with a run of these options, or adds to it, goes elsewhere, and why; empty: it does not."""
+    was = ran_on(options, config)
+    if request.on is None or request.on_recorded or request.on == was:
+        return ""
+    return f"{'' if request.on == 'here' else 'on '}{request.on} (`on` of the run dialog), it was {was if was == 'here' else f'on {was}'}"
+
+
+def moved_from(state: AppState, request: RunRequest) -> str:
+    """As `moved`, of the run that the request is linked to; where that was is known of those that have been read."""
+    if request.linked_to is None:
+        return ""
+    if (run := state.find_run(request.linked_to)) is not None:
+        return moved(request, run.info.options, state.config)
+    return moved(request, {}, state.config).partition(", it was")[0]
+
+
+def is_unknown(config: Config | None, agent: str) -> bool:
+    """Whether a name is no agent's: what has a colon may be a provider's model, a file or an address."""
+    return config is not None and ":" not in agent and agent != "echo" and agent not in config.agents
+
+
+def adds_to_shards(root: Path, request: RunRequest) -> bool:
+    """Whether it would add to shards that are only looked at."""
+    recorded = Path(request.continue_from.run).name if request.continue_from else None
+    folders = [Store(root).folder_of(name) for name in (request.linked_to, recorded) if name]
+    return any(map(is_looked_at, folders))
 
 
 def in_columns(request: RunRequest, cells: Sequence[RequestCell], run: Run | None) -> RunRequest:
