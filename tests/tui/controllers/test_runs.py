@@ -720,6 +720,26 @@ async def test_one_more_attempt_is_the_next_of_the_run_in_front(tmp_path: Path) 
     alone.front_run.stop()
 
 
+@pytest.mark.parametrize("key", ["case.once_more", "case.rerun", "run.failed"])
+async def test_what_follows_a_rerun_of_another_case_builds_on_the_run_that_the_case_is_of(
+    tmp_path: Path, key: str
+) -> None:
+    """It stood below the other case's rerun: `adds to` what it has nothing to do with."""
+    alone = await on_project(tmp_path, "passed", "failed", "failed")
+    alone.window.stack.append(FakeList(alone.state, "run"))
+    run = alone.state.run
+    assert run is not None
+    again = LiveRun(alone.root, [GREETS], linked_to=run.info.id)
+    again.all_done(["passed"])
+    alone.front_run.follow(again.folder)
+    await alone.until(lambda: alone.state.run is not None and alone.state.run.info.id == again.info.id)
+    alone.go_to(CALMS)
+    await alone.press(alone.runs.handlers(), key)
+    await alone.until(lambda: bool(alone.engine.requests))
+    assert alone.asked == [CALMS] and alone.request.linked_to == run.info.id
+    alone.front_run.stop()
+
+
 async def test_one_more_attempt_of_a_case_of_an_earlier_run_builds_on_that_run(tmp_path: Path) -> None:
     alone = await on_project(tmp_path, "failed")
     run = alone.state.run

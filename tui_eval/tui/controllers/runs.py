@@ -32,6 +32,7 @@ from tui_eval.tui.state.lists.entries import meant, not_passed, subject
 from tui_eval.tui.state.run_requests import RunChoice
 from tui_eval.tui.state.runs.run_estimate import agent_of, expected
 from tui_eval.tui.state.runs.run_facts import progress_words
+from tui_eval.tui.state.runs.run_view import RunView
 
 if TYPE_CHECKING:
     from tui_eval.tui.state.case.case_content import CaseContent
@@ -207,9 +208,10 @@ class RunController:
                 said = "everything shown has passed"
             self._notices.say(said)
             return
-        run = self.state.run
+        run, group = self.state.run, self.state.group
+        first = group.first_with([entry.key for entry in entries]) if group is not None else None
         of_run = place is not None and place.kind == "run" and run is not None
-        linked_to = run.info.id if of_run and run else None
+        linked_to = (first or run).info.id if of_run and run else None
         self.start(entries, linked_to=linked_to, in_their_columns=True)
 
     def add_attempt(self) -> None:
@@ -407,14 +409,16 @@ class RunController:
         """The run in front, where this one is linked to it, or to none and is of its list."""
         front, place = self._front(), self._places.list_in_front
         if front is None or linked_to is not None:
-            return front if front is not None and front.run_id == linked_to else None
+            return self._known(group.find_run(linked_to) if (group := self.state.group) else None)
         return front if place is not None and place.kind == "run" else None
 
     def _where_it_ran(self, request: RunRequest, run: run_requests.Run | None) -> RunRequest:
         return run_requests.where_it_ran(request, run, self._places_typed)
 
     def _front(self) -> run_requests.Run | None:
-        run = self.state.run
+        return self._known(self.state.run)
+
+    def _known(self, run: RunView | None) -> run_requests.Run | None:
         return self.known(run.info.id, run.folder, run.info.options) if run is not None else None
 
     # -- doing it
@@ -568,9 +572,8 @@ class RunController:
             placed = group.attempts(key)
             if any(one.row.state != "done" for one in placed):
                 raise _NotNow("this case is still running")
-            return _OneMore(
-                case, cell, self._front(), 1 + max((one.row.attempt for one in placed), default=0)
-            )
+            run = self._known(group.first_with([key]))
+            return _OneMore(case, cell, run, 1 + max((one.row.attempt for one in placed), default=0))
         if pointer.run_id:
             run = self.known(pointer.run_id, self.state.run_folder(pointer.run_id), {})
             last = item.last_of(pointer.agent, pointer.model) if item else None

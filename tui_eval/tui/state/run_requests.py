@@ -315,7 +315,8 @@ def asked_in(state: AppState, entry: CaseRow, request: RunRequest) -> Iterable[t
 
 
 def part_of_front(state: AppState, request: RunRequest, entries: Sequence[CaseRow]) -> str | None:
-    """The run in front, where these cases are some of its and would be asked of the same agents."""
+    """The run in front, where these cases are some of its and would be asked of the same agents; of those that it is
+    shown with the one that the cases are of."""
     group, front = state.group, state.run
     if group is None or front is None or len(entries) >= len(group.cases):
         return None
@@ -332,7 +333,9 @@ def part_of_front(state: AppState, request: RunRequest, entries: Sequence[CaseRo
         wanted = [(cell.case_id, cell.agent, cell.model) for cell in request.cells]
     else:
         wanted = [(entry.case_id, None, None) for entry in entries]
-    return None if any(group.key(*column) is None for column in wanted) else front.info.id
+    keys = [group.key(*column) for column in wanted]
+    found = [key for key in keys if key is not None]
+    return (group.first_with(found) or front).info.id if len(found) == len(keys) else None
 
 
 def _asked_later(state: AppState, entry: CaseRow) -> bool:

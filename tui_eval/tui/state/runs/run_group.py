@@ -6,7 +6,7 @@ Which attempts of a case count is `store.linked.generations`' rule.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import groupby
 from math import ceil
 from typing import NamedTuple
@@ -124,6 +124,13 @@ class RunGroup:
         """The case as the newest of the runs has it, and that run."""
         run, ref = self.cases[key][-1]
         return run, run.cases[ref]
+
+    def first_with(self, keys: Collection[str]) -> RunView | None:
+        """The oldest run that has all of these cases: they are of that one, and others ran some of it again."""
+        return next((run for run in self.runs if keys and all(self._is_in(run, key) for key in keys)), None)
+
+    def _is_in(self, run: RunView, key: str) -> bool:
+        return any(other is run for other, _ in self.cases.get(key, ()))
 
     def attempts(self, key: str) -> list[PlacedAttempt]:
         """The attempts that count: those since the last rerun, in their order."""
