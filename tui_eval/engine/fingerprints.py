@@ -71,7 +71,7 @@ class Fingerprints:
                 self._agents[key] = {
                     "type": spec.type,
                     "config": self.entry(spec),
-                    "files": digest(sorted(self._marks(self._files_of(self._filled(spec))))),
+                    "files": digest(sorted(self._marks(self.files_of_agent(spec)))),
                 }
             return self._agents[key]
 
@@ -112,7 +112,7 @@ class Fingerprints:
         it is asked."""
         key = canonical(msgspec.to_builtins(spec, enc_hook=str))
         data = (file for name in set(tool_databases(spec)) for file in self._database(name))
-        files = [*self._files_of(self._filled(spec)), *sorted(data)]
+        files = [*self.files_of_agent(spec), *sorted(data)]
         stand: list[tuple[Path, int, int, int]] = []
         for path in files:
             with contextlib.suppress(OSError):
@@ -126,9 +126,10 @@ class Fingerprints:
                 self._stood[key] = stand
             return self.with_databases(spec)
 
-    def _files_of(self, spec: AgentSpec) -> list[Path]:
+    def files_of_agent(self, spec: AgentSpec) -> list[Path]:
         """The files an agent is made of: those that its entry names, the code beside these, what lies in its folders,
         and what its Python imports, wherever that lies."""
+        spec = self._filled(spec)
         base = Path(spec.base or self.root)
         listed = set(_listed_files(spec, base))
         named = {*_named(spec.options, base, plain=True), *named_files(spec, base)} - listed
@@ -221,7 +222,7 @@ class Fingerprints:
         cases name. One comes as often as it is named."""
         specs = {job.spec.name: job.spec for job in jobs if job.spec is not None}
         for spec in specs.values():
-            yield from self._files_of(self._filled(spec))
+            yield from self.files_of_agent(spec)
         for name in {name for job in jobs for name in databases_of(job)}:
             yield from self._database(name)
         for job in jobs:

@@ -34,7 +34,7 @@ from tui_eval.engine.cached_session import Answers
 from tui_eval.engine.changed import VerdictSettings, changed, provenance_in
 from tui_eval.engine.fingerprints import Fingerprints, unlisted_data
 from tui_eval.engine.kept_cases import KeptCases
-from tui_eval.engine.places.chosen_place import check_place
+from tui_eval.engine.places.chosen_place import check_place, check_sent
 from tui_eval.engine.plan import Job, plan, without_provider_twins
 from tui_eval.engine.request import RunRequest
 from tui_eval.engine.run_context import RunContext
@@ -252,6 +252,7 @@ def prepare(
         jobs, added = without_stored(jobs, asked, stored)
     check_judge(request, environment, typed=request.judge)
     check_given(request.agreed, jobs, config, trust)
+    check_sent(request, jobs, environment, trust)
     _check_outputs(outputs, loaded, jobs, config, trust)
     writer = new_writer(store or Store(config.root), config, request, jobs, environment)
     if planned_shard is not None:

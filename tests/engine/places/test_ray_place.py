@@ -15,6 +15,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, closing
 from pathlib import Path
 from types import SimpleNamespace
+from typing import ClassVar
 
 import pytest
 
@@ -68,6 +69,7 @@ def test_what_belongs_to_a_machine_leads_out_or_holds_a_secret_stays(root: Path,
         assert package.namelist() == ["suite.yaml", "within.yaml", "below/checks.py", messages.MANIFEST]
     assert sent.words.startswith(f"ray: 3 files of {root} are sent (")
     assert sent.words.endswith("; left out, for a secret in them: notes.txt")
+    assert sent.left_out == ["notes.txt"]
 
 
 def test_the_same_files_are_the_same_package(root: Path, tmp_path: Path) -> None:
@@ -285,11 +287,13 @@ class Cluster:
     worker 2 executes them."""
 
     executes, node = 2, "10.0.0.5"
+    left_out: ClassVar[list[str]] = []
 
     def __init__(self, run) -> None:
         self.stdin, self.returncode = self, None
         self.stdout = asyncio.StreamReader()
         self.worker = RayWorker(self.executes)
+        self.root: Path = run.config.root
         self._start = WorkerStart(run.config, run.environment.trust, run.run_id, None, {}, True)
         self.given: dict[int, list[int]] = {}
         self._asked = asyncio.StreamReader()
@@ -386,6 +390,7 @@ async def executed(
     monkeypatch.setattr(ray_place.asyncio, "create_subprocess_exec", started)
     monkeypatch.setattr(ray_worker.os, "dup2", lambda *_: None)  # or this process writes nowhere
     run.runner.place = RayPlace("", tickets, run.environment, run.writer, shared=True, say=told.append)
+    run.runner.place.left_out = cluster.left_out
     assert await asyncio.wait_for(run.execute(), 30) == ends
     with closing(RunReader(folder)) as reader:
         yield reader, clusters[0]
@@ -799,6 +804,77 @@ def test_of_a_shared_folder_the_runs_own_is_looked_for(tmp_path: Path) -> None:
     ]
     run.writer.close()
     assert marks == [str(run.writer.folder), "", ""] and run.writer.folder.name == run.run_id
+
+
+class LacksAFile(Cluster):
+    """What the agent is made of was not sent."""
+
+    left_out: ClassVar = ["agent.script.yaml", *(f"{n}.txt" for n in range(5))]
+
+    async def connected(self) -> None:
+        (self.root / "agent.script.yaml").unlink()
+        await self.begin()
+
+
+async def test_a_file_that_was_left_out_is_the_error_and_stands_in_the_runs_note(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`there is no file …` was no truth: here there is."""
+    async with executed(tmp_path, monkeypatch, LacksAFile, 1, []) as (reader, _):
+        assert reader.info().note == (
+            "not sent to the cluster, for a secret in them: agent.script.yaml, 0.txt, 1.txt, 2.txt, 3.txt and 1 more"
+        )
+        (row,) = [row for row in reader.attempts() if row.state == "done"]
+        attempt = reader.attempt(row.id)
+    why = "agent.script.yaml was not sent to the cluster: a secret stands in it ("
+    assert attempt is not None and attempt.outcome == "error"
+    assert str(attempt.error).startswith(why) and str(row.message).startswith(why)
+
+
+@pytest.mark.parametrize(
+    ("error", "file", "names"),
+    [
+        ("agents.odd.function: there is no file /p/below/odd.py", "below/odd.py", True),
+        ("ModuleNotFoundError: No module named 'odd'", "below/odd.py", True),
+        ("No module named 'below.odd'", "below/odd.py", True),
+        ("No module named 'numpy'", "below/odd.py", False),
+        ("there is no file /p/not-odd.py", "odd.py", False),
+        ("cut off after 4 s", "s.txt", False),
+    ],
+)
+def test_which_errors_are_about_a_file(error: str, file: str, names: bool) -> None:
+    assert ray_place.is_about(error, file) is names
+
+
+@pytest.mark.parametrize("where_it_stands", ["odd.py", "below/keys.py"])
+def test_an_agents_file_with_a_secret_is_refused_before_a_run_is_made(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, where_it_stands: str
+) -> None:
+    """Also where it is but imported; of an agent that is not asked it is no matter."""
+    monkeypatch.setenv("ODD_API_KEY", SECRET)
+    monkeypatch.setattr(ray_place, "check_ray", lambda address: None)  # which need not be installed
+    (tmp_path / "below").mkdir()
+    texts = {"odd.py": "import below.keys\n\n\ndef answer(m):\n    return m\n", "below/keys.py": ""}
+    texts[where_it_stands] += f"KEY = '{SECRET}'\n"
+    for name, text in texts.items():
+        (tmp_path / name).write_text(text)
+    (tmp_path / "tui_eval.yaml").write_text(
+        "agents:\n  odd: {type: python, function: 'odd.py:answer', key: '${ODD_API_KEY}'}\n  plain: {type: echo}\n"
+    )
+    (tmp_path / "suite.yaml").write_text("agent: odd\ntest_cases: [{name: a, input: b}]\n")
+    with pytest.raises(ConfigError) as refused:
+        prepare(RunRequest(paths=[str(tmp_path)], trust=True, on="10.0.0.4:6379"))
+    assert str(refused.value).startswith(
+        f"agents.odd: {where_it_stands} is not sent to a cluster: a secret stands in it; "
+    )
+    assert "\n" not in str(refused.value) and not (tmp_path / ".tui-eval" / "runs").exists()
+    for request in (
+        RunRequest(paths=[str(tmp_path)], trust=True, on="10.0.0.4:6379", agents=["plain"]),
+        RunRequest(paths=[str(tmp_path)], trust=True, on="ray"),
+    ):
+        run = prepare(request)
+        assert run.writer is not None
+        run.writer.close()
 
 
 class OneRefuses(Cluster):

@@ -16,7 +16,7 @@ from tui_eval.engine.attempt.continuing import place
 from tui_eval.engine.changed import changed_since
 from tui_eval.engine.fingerprints import Fingerprints
 from tui_eval.engine.kept_cases import is_masked, of_today, restored
-from tui_eval.engine.places.chosen_place import check_place
+from tui_eval.engine.places.chosen_place import check_place, check_sent
 from tui_eval.engine.plan import Job, plan, same_column
 from tui_eval.engine.prepare import (
     NothingToRun,
@@ -143,6 +143,7 @@ def resume(
             jobs.append(msgspec.structs.replace(job, attempts=1, first_attempt=attempt.attempt))
             references.append([attempt.id])
     check_given(overrides.agreed, jobs, config, trust)
+    check_sent(request, jobs, environment, trust)
     wanted: list[str] = []
     if this_time or trusted_then:
         wanted = wants_of_jobs(jobs, config, trust, typed_judge=overrides.judge)

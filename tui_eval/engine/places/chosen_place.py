@@ -51,6 +51,22 @@ def check_place(request: RunRequest, config: Config, trust: Trust, *, typed: boo
             check_size(config)
 
 
+def check_sent(request: RunRequest, jobs: Sequence[Job], context: RunContext, trust: Trust) -> None:
+    """Say before anything is made that an agent of these jobs would lack a file on the cluster that they go to.
+
+    Raises:
+        ConfigError: one line that says what to do.
+    """
+    on, config = place_name(request, context.config), context.config
+    if on in ("here", "ray") or config.run.files == "shared":
+        return
+    from tui_eval.engine.places.ray_place import check_agents
+
+    asked = [job.spec for job in jobs if job.recorded is None and not job.problem]
+    agents = {spec.name: spec for spec in asked if spec is not None and spec.type != "replay"}
+    check_agents(config, trust, context.masker, agents.values())
+
+
 def place_of(
     request: RunRequest,
     jobs: Sequence[Job],

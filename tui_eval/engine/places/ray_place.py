@@ -14,7 +14,7 @@ import sys
 import tempfile
 import zipfile
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -23,7 +23,8 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from tui_eval.agents.base import Pace
-from tui_eval.config.project import Config, ConfigError
+from tui_eval.config.project import AgentSpec, Config, ConfigError
+from tui_eval.engine.fingerprints import Fingerprints
 from tui_eval.engine.places import ray_messages as messages
 from tui_eval.engine.places.attempt_place import AttemptPlace, Made, PlaceLost
 from tui_eval.engine.places.here import Here
@@ -33,7 +34,9 @@ from tui_eval.formats import format_of
 from tui_eval.guard import private
 from tui_eval.guard.fair_share import in_turn
 from tui_eval.guard.secrets import Masker
+from tui_eval.guard.spelling import some_of
 from tui_eval.guard.text import clip
+from tui_eval.guard.trust import Trust
 from tui_eval.model import Attempt
 from tui_eval.slow_imports import hide_in
 from tui_eval.store.encoding import unpack
@@ -63,6 +66,8 @@ _PATIENCE = 30.0
 """Seconds without a first worker after which that is said."""
 _REFUSED = 3
 """How many machines without a worker a run's note names."""
+_NAMED = 5
+"""Files that are left out which are named."""
 _LARGE = 1 << 20
 _FRAME = re.compile(rf"{FOLDER}/(\d+)-(?:expected|actual)\.parquet")
 _RAISED = re.compile(r"[A-Za-z_][\w.]*(?:Error|Exception|Exit|Interrupt)\b")
@@ -136,6 +141,7 @@ class RayPlace:
         self._lost_at: dict[str, float] = {}
         self._workers_lost = self._given_up = 0
         self._begun_anew: set[int] = set()
+        self.left_out: list[str] = []
         self._lost: str | None = None
         self.begun_at_loss = 0
         self._news = asyncio.Condition()
@@ -174,6 +180,8 @@ class RayPlace:
         said += [_no_worker(node, why) for node, why in list(self._refused.items())[:_REFUSED]]
         if more := len(self._refused) - _REFUSED:
             said += [f"nor on {_count(more, 'other machine')}"] if more > 0 else []
+        if self.left_out:
+            said.append(f"not sent to the cluster, for a secret in them: {some_of(self.left_out, _NAMED)}")
         return "; ".join(said)
 
     async def open(self, changed: Callable[[], None]) -> None:
@@ -193,6 +201,7 @@ class RayPlace:
             except OSError as error:
                 raise PlaceLost(f"ray: the project's files cannot be sent: {error}") from None
             package = str(sent.file)
+            self.left_out = sent.left_out
             self._tell(sent.words)
         start = pickle.dumps(await asyncio.to_thread(self._start), protocol=5)
         from tui_eval.engine.places.ray_worker import of_the_machine
@@ -252,7 +261,7 @@ class RayPlace:
         """See `AttemptPlace`."""
         if self._belongs_here(ticket.job):
             return await self._here.attempt(ticket, ends, left)
-        made = await self._far(ticket, ends, left)
+        made = _explained(await self._far(ticket, ends, left), self.left_out)
         job, attempt = ticket.job, made.attempt
         self._environment.memory.remember(job.case, job.agent, job.model, attempt)
         return made
@@ -577,6 +586,26 @@ def _begun_at_loss(count: int) -> str:
     return f"{said} and {'begins' if count == 1 else 'begin'} anew when the run goes on, {_UNKNOWN_COST}"
 
 
+def _explained(made: Made, left_out: Sequence[str]) -> Made:
+    """Of an error that names a file which is not there since it was not sent, that first: here it exists."""
+    attempt = made.attempt
+    error = attempt.error or ""
+    missing = next((name for name in left_out if is_about(error, name)), None) if error else None
+    if missing is None:
+        return made
+    why = f"{missing} was not sent to the cluster: a secret stands in it"
+    attempt = msgspec.structs.replace(attempt, error=f"{why} ({error})", message=f"{why} ({attempt.message})")
+    return Made(attempt)
+
+
+def is_about(error: str, file: str) -> bool:
+    """Whether an error is about a file, or the module that it is."""
+    if re.search(rf"(?<![\w.-]){re.escape(Path(file).name)}(?![\w-])", error):
+        return True
+    module = re.search(r"No module named '(?:[\w.]+\.)?(\w+)'", error)
+    return module is not None and file.endswith(".py") and Path(file).stem == module[1]
+
+
 def _no_worker(node: str, why: str) -> str:
     return f"no worker could begin on {node}: {why}"
 
@@ -596,10 +625,11 @@ _EARLIEST = (1980, 1, 1, 0, 0, 0)
 
 @dataclass(frozen=True, slots=True)
 class SentFiles:
-    """The zip file, and what it holds in words for a person."""
+    """The zip file, what it holds in words for a person, and what was left out for a secret in it."""
 
     file: Path
     words: str
+    left_out: list[str]
 
 
 def check_size(config: Config) -> None:
@@ -613,6 +643,28 @@ def check_size(config: Config) -> None:
             pass
     except OSError as error:
         raise ConfigError(f"the project's files cannot be sent to a cluster: {error}") from None
+
+
+def check_agents(config: Config, trust: Trust, masker: Masker, agents: Iterable[AgentSpec]) -> None:
+    """Say before anything is made that a file of one of these agents would not be sent, for a secret in it. Blocking.
+
+    Raises:
+        ConfigError: one line that says what to do.
+    """
+    marks = Fingerprints(config, trust)
+    for spec in agents:
+        for path in marks.files_of_agent(spec):
+            real = os.path.realpath(path)
+            with contextlib.suppress(OSError):
+                size = os.stat(real).st_size
+                if size > _LOOKED_AT or not _has_secret(Path(real).read_bytes(), masker):
+                    continue
+                if real in map(os.path.realpath, _files(config.root, config.file)):
+                    raise ConfigError(
+                        f"agents.{spec.name}: {os.path.relpath(real, os.path.realpath(config.root))} is not sent to a cluster: "
+                        "a secret stands in it; have it read the secret from its environment variable, which workers get, "
+                        "or say `run: {files: shared}` where all machines have the project's folder"
+                    )
 
 
 def packed_project(config: Config, masker: Masker, folder: Path) -> SentFiles:
@@ -631,11 +683,9 @@ def packed_project(config: Config, masker: Masker, folder: Path) -> SentFiles:
         for path in _sent_files(config):
             name = str(path.relative_to(root))
             body = path.read_bytes()
-            if masker and len(body) <= _LOOKED_AT:
-                text = body.decode("utf-8", "replace")
-                if masker.text(text) != text:
-                    secret.append(name)
-                    continue
+            if _has_secret(body, masker):
+                secret.append(name)
+                continue
             # The same files make the same package, which Ray then has already.
             info = zipfile.ZipInfo(name, _EARLIEST)
             info.compress_type = zipfile.ZIP_DEFLATED
@@ -646,7 +696,14 @@ def packed_project(config: Config, masker: Masker, folder: Path) -> SentFiles:
     said = f"ray: {len(sizes):,} {'file of' if len(sizes) == 1 else 'files of'} {root} {'is' if len(sizes) == 1 else 'are'} sent ({target.stat().st_size / 2**20:.1f} MB packed), without .git, .tui-eval, .env*, environments and tui_eval.yaml"
     if secret:
         said += f"; left out, for a secret in them: {', '.join(secret[:5])}{' …' if len(secret) > 5 else ''}"
-    return SentFiles(target, said)
+    return SentFiles(target, said, secret)
+
+
+def _has_secret(body: bytes, masker: Masker) -> bool:
+    if not masker or len(body) > _LOOKED_AT:
+        return False
+    text = body.decode("utf-8", "replace")
+    return masker.text(text) != text
 
 
 def _sent_files(config: Config) -> Iterator[Path]:
