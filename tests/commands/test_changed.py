@@ -145,6 +145,7 @@ def test_a_shard_does_not_know_what_changed(cli: Cli, passing: Path) -> None:
     assert refused.code == 4 and refused.err.count("\n") == 1
 
 
+@pytest.mark.real
 def test_the_samples_that_passed_are_left_out(
     cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -322,6 +323,7 @@ def test_what_variables_lead_to_counts(cli: Cli, ruled: Path, monkeypatch: pytes
     assert [name.partition("::")[0] for name in ran(cli, "--trust")] == ["total"]
 
 
+@pytest.mark.real
 def test_what_shards_of_suites_with_other_settings_passed_is_left_out_after_they_were_merged(
     cli: Cli, ruled: Path
 ) -> None:

@@ -266,6 +266,7 @@ def call_api(prompt, options, context):
 """
 
 
+@pytest.mark.real
 def test_derived_metrics_and_answers_of_nothing_come_back(
     cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -91,6 +91,7 @@ async def test_each_process_has_loaded_the_tools_before_the_first_call(tmp_path:
     assert (tmp_path / "loaded.txt").read_text().split() == loaded
 
 
+@pytest.mark.real
 async def test_sixty_four_attempts_share_no_more_than_eight_processes_and_all_end(tmp_path: Path) -> None:
     box = toolbox(tmp_path)
     await box.load()

@@ -58,6 +58,7 @@ def words(folder: Path, terminal: Terminal) -> str:
     raise AssertionError(terminal.text)
 
 
+@pytest.mark.usually(1)
 @pytest.mark.parametrize(
     ("key", "name"), [("e", "EDITOR"), ("E", "EDITOR"), ("p", "PAGER")], ids=["case", "agent", "pager"]
 )

@@ -299,6 +299,7 @@ def standing(app) -> list[str]:
     return [sides.choices[at].run_id for at in (sides.left, sides.right)]
 
 
+@pytest.mark.usually(1)
 @pytest.mark.parametrize("key", ["r", "full_stop"])
 async def test_a_case_run_or_judged_anew_beside_its_old_attempt_stands_at_the_right(tmp_path, key):
     root = project(tmp_path)

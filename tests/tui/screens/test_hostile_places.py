@@ -67,6 +67,7 @@ def no_raw(app: Terminal, place: str) -> None:
         assert at < 0, f"{place}: {sequence!r} in {out[max(0, at - 60) : at + 40]!r}"
 
 
+@pytest.mark.real
 @pytest.mark.parametrize(
     "size", [pytest.param((80, 24), id="80x24"), pytest.param((120, 40), id="120x40", marks=pytest.mark.real)]
 )

@@ -55,6 +55,7 @@ async def go(place: str, app, pilot, run) -> None:
     await rested(pilot)
 
 
+@pytest.mark.usually(2)
 @pytest.mark.parametrize("place", PLACES)
 async def test_each_key_does_its_action(tmp_path, place, monkeypatch):
     root = project(tmp_path)
@@ -81,6 +82,7 @@ async def test_each_key_does_its_action(tmp_path, place, monkeypatch):
                 assert textual or done[0] == f"app.do('{key.id}')", (place, key.id, pressed)
 
 
+@pytest.mark.usually(2)
 @pytest.mark.parametrize("place", PLACES)
 async def test_help_lists_each_key_of_the_place(tmp_path, place):
     root = project(tmp_path)
