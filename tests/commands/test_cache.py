@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -276,3 +279,48 @@ def test_what_is_cached_is_counted_in_attempts_and_says_so_beside_counts_of_case
     one = cli("run", ".", "--cache", "-o", "one.md").out
     assert "2 total (2 cached, $" in one  # of an attempt each it is as many cases
     assert "| one | bot | m | passed, cached |" in (asked / "one.md").read_text()
+
+
+def test_a_file_that_was_cut_off_keeps_what_is_left_and_the_run_says_so(
+    cli: Cli, asked: Path, server: Priced
+) -> None:
+    cli("run", ".", "--cache")
+    answers = asked / ".tui-eval" / "answers.db"
+    os.truncate(answers, answers.stat().st_size // 2)
+    again = cli("run", ".", "--cache")
+    assert server.count == 3 and "2 cached" in again.out
+    said = ".tui-eval/answers.db was damaged: it was made anew of the 3 answers that could be read"
+    assert said in again.out + again.err
+    answers.write_text("no database at all\n" * 100)
+    third = cli("run", ".", "--cache")
+    assert server.count == 6 and "it was moved to .tui-eval/answers.db-aside" in third.out + third.err
+    forgotten = cli("prune", "--cache", "-y")
+    assert forgotten.code == 0 and not [*answers.parent.glob("answers*")]
+
+
+@pytest.mark.real
+def test_a_folder_on_a_disk_that_can_only_be_read_is_read_for_answers(
+    cli: Cli, asked: Path, server: Priced
+) -> None:
+    cli("run", ".", "--cache")
+    folder = asked / ".tui-eval"
+    before = (folder / "answers.db").read_bytes()
+    script = (
+        f"mount --bind {folder} {folder} && mount -o remount,ro,bind {folder} || exit 77;"
+        f" exec {sys.executable} -m tui_eval run . --cache"
+    )
+    package = str(Path(__file__).parents[2])
+    ran = subprocess.run(
+        ["unshare", "-m", "sh", "-c", script],
+        env={**os.environ, "PYTHONPATH": package},
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    if ran.returncode == 77 or "unshare failed" in ran.stderr:
+        pytest.skip("nothing may be mounted here")
+    said = ran.stdout + ran.stderr
+    assert server.count == 3 and "2 cached" in said, said
+    assert ".tui-eval/answers.db can only be read: what is answered anew is kept in " in said
+    assert f"{folder} cannot be written: the run is kept in " in said
+    assert (folder / "answers.db").read_bytes() == before

@@ -62,7 +62,11 @@ def _clear_answers(root: Path, yes: bool) -> int:
     answers = AnswerCache(root)
     count, size = answers.size()
     answers.close()
-    if not answers.path.exists():
+    if answers.left_alone is not None:
+        warn(f"{answers.left_alone}: cannot be written, and stays")
+    elif answers.problem:
+        warn(answers.problem)
+    if not size:
         say("no answers are kept")
         return EXIT_NOTHING
     many = f"{counted(count, 'kept answer')}, {size / 1e6:.1f} MB"

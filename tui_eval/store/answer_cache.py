@@ -12,15 +12,17 @@ import hmac
 import os
 import secrets
 import sqlite3
+import stat
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
+from tui_eval.config.project import kept_by_link
 from tui_eval.guard import private
 from tui_eval.guard.trust_store import state_home
-from tui_eval.store.digests import alone, connect_or_renew, is_damage
+from tui_eval.store.digests import alone, is_damage
 from tui_eval.store.run_folders import Store
 
 FILE = "answers.db"
@@ -38,32 +40,76 @@ _KEPT_FREE = 10  # a part of this size is made room for at once
 _AT_ONCE = 200  # answers that go in one step
 _BESIDE = 8  # pages that an answer may take beside its own
 _BUSY = 5.0  # seconds that another process may take
+_KEY = hashlib.sha256().digest_size
+_JUST_NOW = 60.0  # seconds in which a process has long made its file
+_BESIDE_IT = ("-journal", "-wal", "-shm")
+_ASIDE = f"{FILE}-aside"
+_FAR = 1 << 40  # an answer's number is never as large
+_ONE_BY_ONE = 100  # answers that are looked for behind a damaged one before steps become longer
+
+
+class _Newer(sqlite3.OperationalError):
+    """A newer tui-eval has made the file: it knows more of it, and reads it again tomorrow."""
+
+    sqlite_errorcode = sqlite3.SQLITE_CANTOPEN  # nothing is wrong with the file
+
+
+class _NotOurs(sqlite3.DatabaseError):
+    """A database of something else."""
 
 
 class AnswerCache:
     """The answers kept in a project. Blocking: use it in threads, from any number of them. What the disk refuses is
     not kept, and what cannot be read was never kept: nothing here ends an attempt. `problem` says it.
 
+    Where the project's folder cannot be written, answers are kept where its runs are, and those in the project's own file
+    are found all the same.
+
     Args:
         room: Bytes that the file has at most.
+        only_read: The file, where nothing is to be written.
     """
 
-    def __init__(self, root: Path, room: int = ROOM) -> None:
-        self.path = Store(root).folder / FILE
+    def __init__(self, root: Path, room: int = ROOM, only_read: Path | None = None) -> None:
+        self.path = only_read or Store(root).folder / FILE
         self._root = root
         self._room = room
         self._lock = threading.Lock()
         self._connection: sqlite3.Connection | None = None
+        self._only_read = only_read is not None
         self._writable = True
         self._secret = b""
         self._opened: tuple[int, int] | None = None
-        self.problem = ""
-        """Why answers are not kept, or not found again, in a line; empty: nothing is known to be wrong."""
+        self._said: dict[str, str] = {}
+        self._given: AnswerCache | None = None
+        own = root / ".tui-eval" / FILE
+        if only_read is None and self.path != own and not kept_by_link(root) and os.path.lexists(own):
+            self._given = AnswerCache(root, room, own)
+
+    @property
+    def problem(self) -> str:
+        """Why answers are not kept, or not found again, or which are lost, in a line; empty: nothing is known to be
+        wrong."""
+        lines = [*self._said.values()]
+        if self._given is not None:
+            lines += [line for line in self._given._said.values() if line not in lines]
+            if "failed" not in self._said and "failed" not in self._given._said:
+                lines.append(
+                    f"{self._given._name} can only be read: what is answered anew is kept in {self.path}"
+                )
+        return "; ".join(lines)
+
+    @property
+    def left_alone(self) -> Path | None:
+        """The project's own file, where it can only be read."""
+        return self._given.path if self._given is not None else None
 
     def key(self, *parts: bytes) -> bytes:
         """The key of what these say together."""
         if not self._secret:
-            self._secret, self.problem = _secret(self.problem)
+            self._secret, problem = _secret()
+            if problem:
+                self._said.setdefault("key", problem)
         whole = hmac.new(self._secret, digestmod=hashlib.sha256)
         for part in parts:
             whole.update(len(part).to_bytes(8, "big") + part)
@@ -90,7 +136,10 @@ class AnswerCache:
                 _used(connection, found)
             return found
 
-        return self._tried(look, create=False) or {}
+        found = self._tried(look, create=False) or {}
+        if self._given is not None and (others := [key for key in wanted if key not in found]):
+            found |= self._given.get(others)
+        return {key: found[key] for key in wanted if key in found and found[key][1]}
 
     def put(self, key: bytes, body: bytes) -> None:
         """Keep an answer in place of the one before it."""
@@ -111,6 +160,9 @@ class AnswerCache:
 
     def forget(self, key: bytes) -> None:
         """Keep nothing under this key."""
+        if self._given is not None:
+            self.put(key, b"")  # stands before that of the file that can only be read
+            return
 
         def drop(connection: sqlite3.Connection) -> None:
             connection.execute("DELETE FROM answers WHERE key = ?", (key,))
@@ -118,12 +170,17 @@ class AnswerCache:
         self._tried(drop, create=False)
 
     def size(self) -> tuple[int, int]:
-        """How many answers are kept, and the bytes of the file."""
+        """How many answers are kept, and the bytes of the file with those that were moved aside."""
+        count = self._tried(lambda one: _one(one, "SELECT count(*) FROM answers"), create=False) or 0
+        size = 0
+        for path in (self.path, *self._aside()):
+            with contextlib.suppress(OSError):
+                size += path.lstat().st_size
+        return count, size
 
-        def count(connection: sqlite3.Connection) -> tuple[int, int]:
-            return connection.execute("SELECT count(*) FROM answers").fetchone()[0], self.path.stat().st_size
-
-        return self._tried(count, create=False) or (0, 0)
+    def _aside(self) -> list[Path]:
+        """The files that were moved aside."""
+        return sorted(self.path.parent.glob(f"{_ASIDE}*"))
 
     def _seal(self, key: bytes, body: Any) -> bytes:
         """What only who kept an answer can say of it."""
@@ -165,20 +222,23 @@ class AnswerCache:
                     connection = self._open(create=create)
                     return None if connection is None else work(connection)
                 except sqlite3.Error as error:
-                    if again and self._connection is not None and is_damage(error):
+                    if again and self._connection is not None and self._writable and is_damage(error):
                         with contextlib.suppress(sqlite3.Error, OSError):
                             self._renew()
                             continue
-                    self.problem = self.problem or self._why(error)
+                    self._said.setdefault("failed", self._why(error))
                 except OSError as error:
-                    self.problem = self.problem or self._why(error)
+                    self._said.setdefault("failed", self._why(error))
                 return None
         return None
 
     def _why(self, error: Exception) -> str:
         """In a line why the file cannot be used, and what to do."""
         said = (error.strerror if isinstance(error, OSError) else None) or str(error)
-        if said.endswith("remove it"):
+        if self._only_read:
+            reason = said if isinstance(error, _Newer) else f"cannot be read ({said})"
+            return f"answers are not found again: {self._name}: {reason}"
+        if said.endswith("remove it") or isinstance(error, _Newer):
             pass
         elif (
             "readonly" in said
@@ -197,14 +257,18 @@ class AnswerCache:
         return f"{self.path.parent.name}/{self.path.name}"
 
     def clear(self) -> None:
-        """Forget them all.
+        """Forget them all, with the files that were moved aside.
 
         Raises:
-            OSError: the file cannot be deleted.
+            OSError: a file cannot be deleted.
         """
         self.close()
-        for ending in ("", "-new", "-journal", "-wal", "-shm"):
-            self.path.with_name(self.path.name + ending).unlink(missing_ok=True)
+        for path in (*self._with_journals(""), self.path.with_name(f"{FILE}-new"), *self._aside()):
+            path.unlink(missing_ok=True)
+
+    def _with_journals(self, name: str) -> list[Path]:
+        """A file of the folder (empty: that of the answers) and what SQLite keeps beside it."""
+        return [self.path.with_name((name or self.path.name) + end) for end in ("", *_BESIDE_IT)]
 
     def close(self) -> None:
         """Close the file."""
@@ -212,6 +276,8 @@ class AnswerCache:
             if self._connection is not None:
                 self._connection.close()
                 self._connection = None
+        if self._given is not None:
+            self._given.close()
 
     def _open(self, *, create: bool) -> sqlite3.Connection | None:
         if self._connection is not None and self._opened != _identity(self.path):
@@ -222,94 +288,204 @@ class AnswerCache:
                 if not create:
                     return None
                 Store(self._root).make()
-            self._connection = connect_or_renew(self.path, self._connect)
-            if _version(self._connection) != _VERSION and self._writable:
+            self._opened = _identity(self.path)
+            emptied = _is_emptied(self.path)
+            try:
+                self._connection = self._connect()
+                if emptied and self._writable:
+                    self._said.setdefault("lost", f"{self._name} was empty: what was kept in it is lost")
+                renew = self._writable and _version(self._connection) != _VERSION
+            except sqlite3.Error as error:
+                if not self._writable or not is_damage(error):
+                    raise
+                renew = True
+            if renew:
                 self._renew()
             self._opened = _identity(self.path)
         return self._connection
 
     def _connect(self) -> sqlite3.Connection:
-        private.prepare_database(self.path)
-        self._writable = os.access(self.path, os.W_OK) and os.access(self.path.parent, os.W_OK)
-        connection = _connection(self.path, writable=self._writable)
+        self._writable = not self._only_read and (
+            os.access(self.path.parent, os.W_OK)
+            and (os.access(self.path, os.W_OK) or not os.path.lexists(self.path))
+        )
+        if self._writable:
+            private.prepare_database(self.path)
+            connection = _connection(self.path)
+        else:
+            private.check_database(self.path)
+            connection = _only_to_read(self.path)
         try:
             private.refuse_programs(connection)
-            if _version(connection) not in (0, 1, _VERSION) or (
-                _version(connection) == 0 and not self._writable
-            ):
-                raise sqlite3.DatabaseError("of another version")
-            if _version(connection) == 0:
+            # In this order: another process may make them in between.
+            empty = not _one(connection, "SELECT count(*) FROM sqlite_master")
+            version = _version(connection)
+            if not 0 <= version <= _VERSION:
+                raise _Newer("a newer tui-eval has made it, so it is left as it is; update this one")
+            if version == 0 and not empty:
+                raise _NotOurs("it is another program's")
+            if version == 0 and self._writable:
                 _make(connection)
-            if not self._writable:
-                self.problem = self.problem or self._why(sqlite3.OperationalError("readonly"))
+            elif version == 0:
+                raise sqlite3.OperationalError("readonly, and empty")
+            if not self._writable and not self._only_read:
+                self._said.setdefault("failed", self._why(sqlite3.OperationalError("readonly")))
         except sqlite3.Error:
             connection.close()
             raise
         return connection
 
     def _renew(self) -> None:
-        """Make the file anew of all that can be read of it: answers were paid for.
+        """Make the file anew of all that can be read of it: answers were paid for. One of which nothing can be is moved
+        aside.
 
         Raises:
             sqlite3.Error, OSError: it cannot be made.
         """
-        assert self._connection is not None
-        old, self._connection = self._connection, None
+        if self._connection is not None:
+            with contextlib.suppress(sqlite3.Error):
+                self._connection.close()
+            self._connection = None
         try:
             with alone(self.path.parent):
                 if self._opened is not None and self._opened != _identity(self.path):
                     self._connection = self._connect()  # somebody else has
                     return
-                made = self.path.with_name(f"{FILE}-new")
-                made.unlink(missing_ok=True)
-                private.prepare_database(made)
-                damaged = _version(old) == _VERSION
-                with contextlib.closing(_connection(made, writable=True)) as new:
-                    _make(new)
-                    with _all_or_none(new):
-                        for row in _readable(old):
-                            self._take_over(new, row)
-                    left = _one(new, "SELECT count(*) FROM answers")
-                with contextlib.suppress(sqlite3.Error):
-                    old.close()
-                os.replace(made, self.path)
-                for end in ("-journal", "-wal", "-shm"):
-                    self.path.with_name(self.path.name + end).unlink(missing_ok=True)
+                kept, why = False, "nothing in it can be read"
+                try:
+                    old = _of_damaged(self.path)
+                except sqlite3.Error as error:
+                    if not is_damage(error):
+                        raise
+                    why = str(error)
+                else:
+                    with contextlib.closing(old):
+                        kept = self._rescue(old)
+                if kept:
+                    os.replace(self.path.with_name(f"{FILE}-new"), self.path)
+                    # With its journal: one that belongs to another file would be played back into the new one.
+                    for left in self._with_journals("")[1:]:
+                        left.unlink(missing_ok=True)
+                else:
+                    self.path.with_name(f"{FILE}-new").unlink(missing_ok=True)
+                    self._move_aside(why)
                 self._connection = self._connect()
-                if damaged:
-                    self.problem = self.problem or (
-                        f"{self._name} was damaged: it was made anew of the {left:,} answers that could be read"
-                    )
         finally:
             self._opened = _identity(self.path)
-            with contextlib.suppress(sqlite3.Error):
-                old.close()
 
-    def _take_over(self, new: sqlite3.Connection, row: Sequence[Any]) -> None:
-        key, at, used, seal, body = row
-        if isinstance(key, bytes) and isinstance(body, bytes):
-            self._make_room(new, len(body))
-            # A seal stays as it is: it may be another person's, who alone can say whether it holds.
-            values = (key, float(at), float(used), seal or self._seal(key, body), body)
-            new.execute(
-                "INSERT OR IGNORE INTO answers (key, at, used, seal, body) VALUES (?, ?, ?, ?, ?)", values
+    def _rescue(self, old: sqlite3.Connection) -> bool:
+        """Write all answers that can be read of a file into a new one beside it; False where there are some, and none of
+        them can be.
+
+        Raises:
+            sqlite3.Error, OSError: the new one cannot be made, or the old one is not to be had at the moment.
+        """
+        made = self.path.with_name(f"{FILE}-new")
+        for left in self._with_journals(made.name):
+            left.unlink(missing_ok=True)
+        private.prepare_database(made)
+        first, read = _version(old) == 1, 0
+        with contextlib.closing(_connection(made)) as new:
+            _make(new)
+            with _all_or_none(new):
+                for row in _readable_of_first(old) if first else _readable(old):
+                    self._take_over(new, row, first)
+                    read += 1
+            kept = _one(new, "SELECT count(*) FROM answers")
+        whole: int | None = None
+        with contextlib.suppress(sqlite3.Error):
+            whole = _one(old, "SELECT count(*) FROM answers")
+        if kept and not (first and whole == read):
+            lost = "how many are lost is not known" if whole is None else f"{max(0, whole - read):,} are lost"
+            self._said.setdefault(
+                "lost",
+                f"{self._name} was damaged: it was made anew of the {kept:,} answers that could be read, {lost}",
             )
+        return kept > 0 or whole == 0
+
+    def _move_aside(self, why: str) -> None:
+        """Keep the file under another name: it may be somebody's.
+
+        Raises:
+            OSError: it cannot be moved.
+        """
+        number, name = 1, _ASIDE
+        while os.path.lexists(self.path.with_name(name)):
+            number += 1
+            name = f"{_ASIDE}-{number}"
+        for left, kept in zip(self._with_journals(""), self._with_journals(name), strict=True):
+            with contextlib.suppress(FileNotFoundError):
+                os.rename(left, kept)
+        self._said.setdefault(
+            "lost",
+            f"{self._name} was no file of answers ({why}): it was moved to {self.path.parent.name}/{name}, and all was"
+            " asked",
+        )
+
+    def _take_over(self, new: sqlite3.Connection, row: Sequence[Any], first: bool) -> None:
+        key, at, used, seal, body = row
+        if not isinstance(key, bytes) or not isinstance(body, bytes):
+            return
+        if not isinstance(at, float) or not isinstance(used, float):
+            return
+        self._make_room(new, len(body))
+        # A seal stays as it is: it may be another person's, who alone can say whether it holds.
+        values = (key, at, used, self._seal(key, body) if first else seal, body)
+        new.execute(
+            "INSERT OR IGNORE INTO answers (key, at, used, seal, body) VALUES (?, ?, ?, ?, ?)", values
+        )
 
 
 _Done = TypeVar("_Done")
 
 
-def _connection(path: Path, *, writable: bool) -> sqlite3.Connection:
-    mode = "rw" if writable else "ro"
+def _connection(path: Path, how: str = "mode=rw", *, cut_off: bool = False) -> sqlite3.Connection:
+    """A connection. `cut_off`: also to a file that is shorter than it says, all of which SQLite refuses else."""
     connection = sqlite3.connect(
-        f"{path.absolute().as_uri()}?mode={mode}",
+        f"{path.absolute().as_uri()}?{how}",
         uri=True,
         timeout=_BUSY,
         isolation_level=None,
         check_same_thread=False,
     )
     try:
+        if cut_off:
+            connection.execute("PRAGMA writable_schema = ON")
         connection.execute("PRAGMA synchronous = OFF")
+    except sqlite3.Error:
+        connection.close()
+        raise
+    return connection
+
+
+def _only_to_read(path: Path) -> sqlite3.Connection:
+    """A file that cannot be written. What a writer left beside it (a log, a journal), and locks that its file system
+    does not have, would need writing: it is then read as it stands, which a seal a row makes safe."""
+    connection = None
+    try:
+        connection = _connection(path, "mode=ro")
+        _version(connection)
+        return connection
+    except sqlite3.Error as error:
+        if connection is not None:
+            connection.close()
+        busy = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
+        if is_damage(error) or error.sqlite_errorcode & 0xFF in busy:
+            raise
+    return _connection(path, "mode=ro&immutable=1")
+
+
+def _of_damaged(path: Path) -> sqlite3.Connection:
+    """What is left of a damaged file.
+
+    Raises:
+        sqlite3.Error: it is no database, or not ours.
+    """
+    connection = _connection(path, cut_off=True)
+    try:
+        private.refuse_programs(connection)
+        if _version(connection) not in (1, _VERSION):
+            raise _NotOurs("it is another program's")
     except sqlite3.Error:
         connection.close()
         raise
@@ -348,14 +524,48 @@ def _used(connection: sqlite3.Connection, keys: Iterable[bytes]) -> None:
 
 
 def _readable(connection: sqlite3.Connection) -> Iterator[Sequence[Any]]:
-    """The answers of a file up to what is damaged, from both ends."""
-    first = _version(connection) == 1
-    order, seal = ("key", "NULL") if first else ("rowid", "seal")
+    """The answers of a file but for those that are damaged.
+
+    Raises:
+        sqlite3.Error: the file is not to be had at the moment.
+    """
+    last = _FAR
+    with contextlib.suppress(sqlite3.Error):
+        last = connection.execute("SELECT max(rowid) FROM answers").fetchone()[0] or 0
+    good = at = -1
+    while at < last:
+        try:
+            rows = "SELECT rowid, key, at, used, seal, body FROM answers WHERE rowid > ? ORDER BY rowid"
+            for number, *row in connection.execute(rows, (at,)):
+                if not _is_answer(row):
+                    continue
+                if number <= at:
+                    break  # part of a page: going on from there would come here again and again
+                good = at = number
+                yield row
+            else:
+                return
+        except sqlite3.Error as error:
+            if not is_damage(error):
+                raise
+        at += 1 + (at - good) // _ONE_BY_ONE
+
+
+def _is_answer(row: Sequence[Any]) -> bool:
+    """Whether a row of a damaged file can be one that was written."""
+    return [type(one) for one in row] == [bytes, float, float, bytes, bytes] and len(row[0]) == _KEY
+
+
+def _readable_of_first(connection: sqlite3.Connection) -> Iterator[Sequence[Any]]:
+    """The same of a file of version 1, in which answers have no numbers: up to what is damaged, from both ends."""
     for direction in ("ASC", "DESC"):
-        with contextlib.suppress(sqlite3.Error):
-            chosen = f"SELECT key, at, used, {seal}, body FROM answers ORDER BY {order} {direction}"
+        try:
+            chosen = f"SELECT key, at, used, NULL, body FROM answers ORDER BY key {direction}"
             yield from connection.execute(chosen)
             return
+        except sqlite3.Error as error:
+            if not is_damage(error):
+                raise
 
 
 def _version(connection: sqlite3.Connection) -> int:
@@ -366,6 +576,14 @@ def _one(connection: sqlite3.Connection, query: str) -> int:
     return connection.execute(query).fetchone()[0]
 
 
+def _is_emptied(path: Path) -> bool:
+    """Whether a file was cut off to nothing, rather than being made by another process at this moment."""
+    with contextlib.suppress(OSError):
+        found = os.lstat(path)
+        return stat.S_ISREG(found.st_mode) and not found.st_size and found.st_mtime < time.time() - _JUST_NOW
+    return False
+
+
 def _identity(path: Path) -> tuple[int, int] | None:
     with contextlib.suppress(OSError):
         found = os.stat(path)
@@ -373,7 +591,7 @@ def _identity(path: Path) -> tuple[int, int] | None:
     return None
 
 
-def _secret(problem: str) -> tuple[bytes, str]:
+def _secret() -> tuple[bytes, str]:
     """This person's own, made when it is first needed; one for this process where it cannot be kept, and why."""
     place = state_home() / "answers.key"
     try:
@@ -384,8 +602,8 @@ def _secret(problem: str) -> tuple[bytes, str]:
                 file.write(secrets.token_bytes(32))
         with open(private.open_file(place, os.O_RDONLY), "rb") as file:
             if len(found := file.read(64)) >= 32:
-                return found, problem
+                return found, ""
         why = "it is too short; remove it"
     except OSError as error:
         why = error.strerror or str(error)
-    return secrets.token_bytes(32), problem or f"answers are not found again: {place}: {why}"
+    return secrets.token_bytes(32), f"answers are not found again: {place}: {why}"

@@ -1,4 +1,5 @@
-"""Databases that only sum up what the runs hold: one that is damaged is thrown away and made again."""
+"""Databases that only sum up what the runs hold: one that is damaged is thrown away and made again. Nothing that was paid
+for is kept in one of these (kept answers are rescued: `answer_cache`)."""
 
 from __future__ import annotations
 
