@@ -104,7 +104,12 @@ def run_command(
         options["config_file"] = str(Path(options["config_file"]).absolute())
     options["delay"] = None if delay is None else delay / 1000
     options["configs"] = [str(Path(path).absolute()) for path in configs]
-    request = RunRequest(paths=[str(Path(path)) for path in paths], failed_only=failed, **options)
+    # What did not pass is asked again, and not answered from the cache: as `R` in the app.
+    again = failed or any(
+        options[name] for name in ("filter_failing", "filter_failing_only", "filter_errors_only")
+    )
+    paths_given = [str(Path(path)) for path in paths]
+    request = RunRequest(paths=paths_given, failed_only=failed, anew=again, **options)
     return run(request, display, outputs, keep=not no_store, report=report)
 
 

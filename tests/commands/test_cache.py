@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -16,18 +18,25 @@ import pytest
 from tests.commands.conftest import Cli
 from tests.servers import OpenAIServer, Planned
 from tests.servers.base import Seen
+from tui_eval.engine.after.resuming import resume
+from tui_eval.engine.prepare import prepare
+from tui_eval.engine.request import RunRequest
+from tui_eval.store.index import Index
+from tui_eval.store.reader import RunReader
 
 
 class Priced(OpenAIServer):
     """Repeats what it is told."""
 
     broken = False
+    text = ""
+    """What it says instead."""
 
     def default(self, seen: Seen) -> Planned:
         body: Any = seen.body
         if self.broken:
             return Planned(status=400)
-        return Planned(text=body["messages"][-1]["content"])
+        return Planned(text=self.text or body["messages"][-1]["content"])
 
     @property
     def count(self) -> int:
@@ -189,6 +198,74 @@ def test_errors_are_never_kept(cli: Cli, asked: Path, server: Priced) -> None:
     server.broken = False
     assert "cached" not in cli("run", ".", "--cache").out
     assert server.count == before + 3
+
+
+def again(folder: Path, **options: Any) -> list[str]:
+    """The outcomes of a run as the app asks for one."""
+    active = prepare(RunRequest(paths=[str(folder)], **options))
+    asyncio.run(active.execute())
+    assert active.writer is not None
+    with closing(RunReader(active.writer.folder)) as reader:
+        return [f"{row.outcome}{' cached' if row.cached else ''}" for row in reader.attempts()]
+
+
+@pytest.mark.parametrize("kept", [None, False])
+def test_what_is_asked_anew_replaces_what_was_kept_whatever_it_was_asked_with(
+    asked: Path, server: Priced, kept: bool | None
+) -> None:
+    one = {"select": ["one"]}
+    assert again(asked, cache=True, **one) == ["passed"]
+    server.text = "omega"
+    assert again(asked, anew=True, cache=kept, **one) == ["failed"]
+    assert again(asked, cache=True, **one) == ["failed cached"] and server.count == 2
+    server.broken = True
+    assert again(asked, anew=True, cache=kept, **one) == ["error"]
+    server.broken = False
+    assert again(asked, cache=True, **one) == ["failed"]  # nobody knows it by now
+
+
+def test_where_nothing_is_kept_what_is_asked_anew_keeps_nothing(asked: Path) -> None:
+    again(asked, anew=True)
+    again(asked, anew=True, cache=False)
+    assert not (asked / ".tui-eval" / "answers.db").exists()
+
+
+def test_a_linked_run_is_no_repetition_by_itself(asked: Path, server: Priced) -> None:
+    """What is asked anew says so; a part of a run that is run for another reason takes what is kept."""
+    again(asked, cache=True)
+    run_id = Index(asked).runs()[0].id
+    assert again(asked, cache=True, linked_to=run_id) == ["passed cached", "failed cached"]
+    assert again(asked, anew=True, linked_to=run_id) == ["passed", "failed"] and server.count == 6
+
+
+def test_what_is_gone_on_with_is_asked_anew_where_that_was_asked_for(asked: Path, server: Priced) -> None:
+    again(asked, cache=True)
+    for anew in (True, False):
+        active = prepare(RunRequest(paths=[str(asked)], cache=True, anew=anew))
+        assert active.writer is not None
+        folder = active.writer.folder
+        active.writer.close()
+        asyncio.run(active.environment.close())
+        asyncio.run(resume(folder).execute())
+        assert server.count == 6
+
+
+@pytest.mark.parametrize("cache", [(), ("--cache",)])
+def test_what_did_not_pass_is_asked_anew(
+    cli: Cli, asked: Path, server: Priced, cache: tuple[str, ...]
+) -> None:
+    """`--failed`, and the filters by a results file: an answer from before the failure is no answer to it."""
+    configure(asked, server, ", cache: true")
+    cli("run", ".", "-s", "one")
+    server.text = "omega"
+    assert "1 failed" in cli("run", ".", "-s", "one", "--no-cache", "-o", "bad.json").out
+    failed = cli("run", ".", "-s", "one", "--failed", *cache)
+    assert "1 failed" in failed.out and "cached" not in failed.out and server.count == 3
+    assert "1 failed" in (out := cli("run", ".", "-s", "one").out) and "cached" in out
+    server.text = ""
+    filtered = cli("run", ".", "-s", "one", "--filter-failing", "bad.json", *cache)
+    assert "1 passed" in filtered.out and server.count == 4
+    assert "passed cached" in cli("run", ".", "-s", "one").out
 
 
 def test_kept_answers_are_forgotten_when_asked_to(cli: Cli, asked: Path, server: Priced) -> None:

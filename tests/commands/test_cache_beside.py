@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -11,6 +12,9 @@ import pytest
 from tests.commands.conftest import Cli
 from tests.servers import OpenAIServer, Planned
 from tests.servers.base import Seen
+from tui_eval.engine.prepare import prepare
+from tui_eval.engine.request import Recorded, RunRequest
+from tui_eval.store.run_folders import Store
 
 
 class Queries(OpenAIServer):
@@ -109,6 +113,44 @@ def test_what_a_judge_said_is_not_kept_where_it_is_no_verdict(cli: Cli, judge: J
     mended = cli(*asked, "--failed")
     assert mended.code == 0 and len(judge.requests) == 2, mended.out
     assert cli(*asked).code == 0 and len(judge.requests) == 2  # and this one is
+
+
+def test_what_a_judge_said_is_replaced_by_what_is_asked_anew(cli: Cli, judge: Judge) -> None:
+    """Twice the same rubric: asked twice anew, and found again for both."""
+    suite = RUBRIC.replace("BASE", judge.base).replace(
+        "{type: g-eval, value: other}", "{type: llm-rubric, value: the rubric}"
+    )
+    Path("promptfooconfig.yaml").write_text(suite, "utf-8")
+    judge.said = '{"pass": true, "score": 1, "reason": "good"}'
+    kept = ("run", ".", "--trust", "--cache")
+    assert cli(*kept).code == 0
+    judge.said = '{"pass": false, "score": 0, "reason": "bad"}'
+    before = len(judge.requests)
+    asyncio.run(prepare(RunRequest(paths=["."], trust=True, anew=True)).execute())
+    asked = len(judge.requests)
+    assert asked > before
+    assert cli(*kept).code == 1 and len(judge.requests) == asked
+
+
+@pytest.mark.parametrize("how", ["command", "app"])
+def test_what_a_judge_said_is_replaced_where_answers_are_judged_again(
+    cli: Cli, judge: Judge, how: str
+) -> None:
+    suite = RUBRIC.replace("BASE", judge.base).replace(", {type: g-eval, value: other}", "")
+    Path("promptfooconfig.yaml").write_text(suite, "utf-8")
+    judge.said = '{"pass": true, "score": 1, "reason": "good"}'
+    kept = ("run", ".", "--trust", "--cache")
+    assert cli(*kept).code == 0 and len(judge.requests) == 1
+    judge.said = '{"pass": false, "score": 0, "reason": "bad"}'
+    if how == "command":
+        assert cli("rescore", "--trust").code == 1
+    else:
+        (run,) = Store(Path.cwd()).run_folders()
+        again = Recorded(str(run), 1)
+        request = RunRequest(paths=["."], trust=True, anew=True, linked_to=run.name, continue_from=again)
+        asyncio.run(prepare(request).execute())
+    assert len(judge.requests) == 2
+    assert cli(*kept).code == 1 and len(judge.requests) == 2
 
 
 def test_what_a_judge_of_neuro_san_left_undecided_is_not_kept(cli: Cli, judge: Judge) -> None:

@@ -68,18 +68,26 @@ class Answers:
 
     Args:
         asked: `--cache` or `--no-cache`; None: what each agent's entry says.
-        reads: Whether known answers are taken. What a person runs again is asked anew, and kept.
+        anew: Whether no known answer is taken, and what is answered now takes its place: also where nobody asked for
+            answers to be kept, or else a run that takes them would give what is out of date.
     """
 
-    def __init__(self, config: Config, trust: Trust, asked: bool | None, reads: bool) -> None:
+    def __init__(self, config: Config, trust: Trust, asked: bool | None, anew: bool) -> None:
         self.cache = AnswerCache(config.root)
-        self.reads = reads
+        self.reads = not anew
+        self.replaces = anew and self.cache.is_there
+        self.replaced: set[bytes] = set()
+        """Under which keys there was an answer that is asked for anew."""
         self._asked = asked
         self._marks = Fingerprints(config, trust)
 
     def of(self, spec: AgentSpec) -> bool:
         """Whether answers of this agent are kept."""
         return spec.cache if self._asked is None else self._asked
+
+    def concern(self, spec: AgentSpec) -> bool:
+        """Whether answers of this agent are kept, or are to take the place of those that are."""
+        return self.replaces or self.of(spec)
 
     async def asked(self, spec: AgentSpec, context: SessionContext) -> bytes | None:
         """See `asked_of`."""
@@ -99,7 +107,10 @@ class Answers:
 
     async def judge_said(self, key: bytes) -> Reply | None:
         """What a judge answered before; None: it is to be asked."""
-        found = await in_thread(lambda: self.cache.get([key])) if self.reads else {}
+        if not self.reads:
+            await forget(self.cache, [key], self.replaced)
+            return None
+        found = await in_thread(lambda: self.cache.get([key]))
         if key not in found:
             return None
         try:
@@ -134,6 +145,12 @@ class Answers:
             await in_thread(lambda: self.cache.put(key, body))
 
 
+async def forget(cache: AnswerCache, keys: Sequence[bytes], gone: set[bytes]) -> None:
+    """Forget what is asked anew, before it is: neither an error now, nor the rest of a conversation that was another, leaves
+    what was answered then. `gone` learns of which there was an answer."""
+    gone.update(await in_thread(lambda: [key for key in keys if cache.forget(key)]))
+
+
 def asked_of(agent_type: str, marks: dict[str, str], context: SessionContext) -> bytes | None:
     """What decides on the answers beside the conversation: the agent as it is, whom it is asked as, and the number of
     the attempt. None where that cannot be known."""
@@ -164,6 +181,7 @@ class CachedSession(Session):
         said: What was said and answered so far, for an agent that is to go on from there.
         masker: An answer with a secret in it is not kept.
         reads: Whether known answers are taken; else they are only kept.
+        only: Takes the keys whose answers are forgotten to be asked for anew, and alone are kept; None: all are.
         stands: Whether the agent is still the one that `asked` says: an answer of code that was edited meanwhile is not
             kept.
     """
@@ -177,7 +195,9 @@ class CachedSession(Session):
         masker: Masker,
         reads: bool = True,
         stands: Callable[[], Awaitable[bool]] | None = None,
+        only: set[bytes] | None = None,
     ) -> None:
+        self._only = only
         self._stands = stands
         self._cache = cache
         self._asked = asked
@@ -294,6 +314,8 @@ class CachedSession(Session):
 
     async def _fetch(self, keys: Sequence[bytes]) -> None:
         self._looked.update(keys)
+        if not self._reads:
+            await forget(self._cache, keys, set() if self._only is None else self._only)
         if not self._reads or self._live:
             return
         found = await in_thread(lambda: self._cache.get(keys))
@@ -308,6 +330,8 @@ class CachedSession(Session):
     async def _keep(self, key: bytes, events: list[Event]) -> None:
         """Keep an answer that is whole and comes back as it was."""
         if not events or not isinstance(events[-1], Finished):
+            return
+        if self._only is not None and key not in self._only:
             return
         if self._stands is not None and not await self._stands():
             return

@@ -273,7 +273,8 @@ def prepare(
     active.tickets = runner.plan() if references is None else runner.tickets(references)
     runner.earlier = kept_beside(writer, stored, active.tickets)
     active.note = former or _asked_with_it(added)
-    active.unseen = unlisted_data(jobs) if environment.answers is not None else ""
+    takes = environment.answers is not None and environment.answers.reads
+    active.unseen = unlisted_data(jobs) if takes else ""
     writer.flush()  # who opens the run now sees what it will execute
     return active
 
@@ -351,11 +352,12 @@ def _check_outputs(
 
 
 def kept_answers(config: Config, trust: Trust, request: RunRequest) -> Answers | None:
-    """The answers that are kept where somebody asked for that: what a person runs again is asked anew."""
+    """The answers that are kept, where somebody asked for that; what is asked anew replaces its own in any case."""
     judge = config.judge is not None and config.judge.cache
     entries = judge or any(spec.cache for spec in config.agents.values())
     wanted = entries if request.cache is None else request.cache
-    return Answers(config, trust, request.cache, reads=request.linked_to is None) if wanted else None
+    answers = Answers(config, trust, request.cache, anew=request.anew)
+    return answers if wanted or answers.replaces else None
 
 
 def _shard(request: RunRequest) -> Shard | None:
@@ -419,7 +421,7 @@ def paths_of(request: RunRequest) -> list[Path]:
 
 
 def _as_before(request: RunRequest) -> RunRequest:
-    """A part of a run that is run again is read as it was read there, and runs where it ran."""
+    """A part of a run that is run again is read as it was read there, runs where it ran, and is kept as it was."""
     if request.linked_to is None or request.rescores or request.configs:
         return request
     from tui_eval.engine.after.judging_again import folder_of  # imported late: a new run needs none of it
@@ -446,6 +448,7 @@ def _as_before(request: RunRequest) -> RunRequest:
         configs=given.configs,
         on=request.on or given.on,
         on_recorded=request.on_recorded if request.on else bool(given.on),
+        cache=given.cache if request.anew and request.cache is None else request.cache,
         vars=request.vars or given.vars,
         prompt_prefix=request.prompt_prefix or given.prompt_prefix,
         prompt_suffix=request.prompt_suffix or given.prompt_suffix,

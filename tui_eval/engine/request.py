@@ -42,7 +42,7 @@ class RunRequest(msgspec.Struct, omit_defaults=True):
     is the run whose answers are judged again, without an agent. `linked_to` is the run whose part is run again or added to. The filters from `filter_range`
     to `filter_errors_only`, `vars`, `prompt_prefix` and `prompt_suffix` are promptfoo's, by its names;
     `delay` is in seconds. `changed_only` leaves out what passed and has not changed since. `cache` takes answers that are kept, and keeps them
-    (None: as each agent's entry says). `on` is where attempts run (`config_schema.where`; None: as configured), `on_recorded` says that a run's record names
+    (None: as each agent's entry says); `anew` is what a person runs again: none of them is taken, and they are replaced. `on` is where attempts run (`config_schema.where`; None: as configured), `on_recorded` says that a run's record names
     it, not a person: a cluster is then trusted as one in a file. `shard` is the part of the cases that
     this run takes (`engine.shards`). `no_fail_fast` takes back a run's `fail_fast` where it is gone on with. `env_files` are those whose variables were read (`--env-file`), to name them again. `configs` are promptfoo's `-c`: configurations that are read as one. `root` is the project where that is known (the app's), whatever
     `tui_eval.yaml` lies nearer to the paths.
@@ -64,6 +64,7 @@ class RunRequest(msgspec.Struct, omit_defaults=True):
     failed_only: bool = False
     changed_only: bool = False
     cache: bool | None = None
+    anew: bool = False
     on: str | None = None
     on_recorded: bool = False
     filter_range: str | None = None

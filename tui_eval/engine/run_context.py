@@ -450,7 +450,7 @@ class RunContext(Hosts):
             and replies is not None
             and replies.cached
             and job is not None
-            and answers.of(spec)
+            and answers.concern(spec)
         ):
             context.attempt = replies.number
             asked = await answers.asked_of_judge(spec, context, text, schema)
@@ -471,7 +471,8 @@ class RunContext(Hosts):
                             replies.said.append(reply.text)
                         if replies is not None and asked is not None and answers is not None:
                             stands = await answers.asked_of_judge(spec, context, text, schema) == asked
-                            replies.given.update({asked: (reply.text, reply)} if stands else {})
+                            kept = reply if answers.of(spec) or asked in answers.replaced else None
+                            replies.given.update({asked: (reply.text, kept)} if stands else {})
                         return JudgeAnswer(
                             reply.text, reply.model or model, reply.usage, reply.cost, reply.output
                         )

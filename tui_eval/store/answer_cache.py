@@ -158,16 +158,22 @@ class AnswerCache:
 
         self._tried(keep, create=True)
 
-    def forget(self, key: bytes) -> None:
-        """Keep nothing under this key."""
+    def forget(self, key: bytes) -> bool:
+        """Keep nothing under this key; whether anything was."""
         if self._given is not None:
-            self.put(key, b"")  # stands before that of the file that can only be read
-            return
+            if known := bool(self.get([key])):
+                self.put(key, b"")  # stands before that of the file that can only be read
+            return known
 
-        def drop(connection: sqlite3.Connection) -> None:
-            connection.execute("DELETE FROM answers WHERE key = ?", (key,))
+        def drop(connection: sqlite3.Connection) -> bool:
+            return connection.execute("DELETE FROM answers WHERE key = ?", (key,)).rowcount > 0
 
-        self._tried(drop, create=False)
+        return self._tried(drop, create=False) or False
+
+    @property
+    def is_there(self) -> bool:
+        """Whether answers were kept here."""
+        return self._given is not None or os.path.lexists(self.path)
 
     def size(self) -> tuple[int, int]:
         """How many answers are kept, and the bytes of the file with those that were moved aside."""

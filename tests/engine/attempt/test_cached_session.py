@@ -152,6 +152,29 @@ def test_what_is_only_kept_is_asked_and_replaces_what_was_known(tmp_path: Path) 
     assert talk.log == ["opened", "a"]
 
 
+def test_an_error_to_what_is_asked_anew_leaves_nothing_of_what_was_answered_then(tmp_path: Path) -> None:
+    """Else the next run would take the answer of before, or the rest of another conversation."""
+    talk = Talk(tmp_path, Restorable)
+    talk.have("a", "b", "c")
+    with pytest.raises(AgentError):
+        talk.have("a", "b", "c", reads=False, fails_at="b")
+    talk.have("a", "b", "c")
+    assert talk.log == ["opened", ("restored", ["a!"]), "b", "c"]
+
+
+def test_what_nobody_asked_to_keep_only_takes_the_place_of_what_was_kept(tmp_path: Path) -> None:
+    talk = Talk(tmp_path)
+    talk.have("a", "b")
+    talk.have("a", "b", "c", reads=False, only=set())
+    talk.have("a", "b")
+    assert talk.log == []
+    talk.have("a", "b", "c")
+    assert talk.log == ["opened", "a", "b", "c"]
+    talk.have("x", reads=False, only=set())
+    talk.have("x")
+    assert talk.log == ["opened", "x"]
+
+
 def test_what_does_not_come_back_as_it_was_is_not_kept(tmp_path: Path) -> None:
     class Odd(Asked):
         async def send(self, request: Request) -> AsyncIterator[Event]:

@@ -15,6 +15,7 @@ from tui_eval.tui.state.run_requests import (
     Run,
     RunAsked,
     RunChoice,
+    as_it_ran,
     chosen,
     from_recorded,
     in_columns,
@@ -88,25 +89,25 @@ def test_all_cases_of_the_project_are_it_where_all_of_it_was_read() -> None:
         (in_columns(chosen(PROJECT, [CASE], NOTHING), [NAMED_CELL], TYPED),
          {"cells": [NAMED_CELL], "agents": ["helper", "agent.py:f"]}),
         # a step, a save: once, of whom it is shown with
-        (one_attempt(PROJECT, CASE, BOTH, OWN_CELL), {"cells": [OWN_CELL], "attempts": 1}),
-        (one_attempt(PROJECT, CASE, BOTH, None), {"agents": ["a", "b"], "models": ["x"], "attempts": 1}),
+        (one_attempt(PROJECT, CASE, BOTH, OWN_CELL), {"cells": [OWN_CELL], "attempts": 1, "anew": True}),
+        (one_attempt(PROJECT, CASE, BOTH, None), {"agents": ["a", "b"], "models": ["x"], "attempts": 1, "anew": True}),
         # one more beside those there are
         (one_more(PROJECT, [CASE], NOTHING, OWN, 4, [OWN_CELL]),
-         {"attempts": 1, "linked_to": "r1", "first_attempt": 4, "cells": [OWN_CELL]}),
-        (one_more(PROJECT, [CASE], NOTHING, None, 1, []), {"attempts": 1}),
+         {"attempts": 1, "anew": True, "linked_to": "r1", "first_attempt": 4, "cells": [OWN_CELL]}),
+        (one_more(PROJECT, [CASE], NOTHING, None, 1, []), {"attempts": 1, "anew": True}),
         # a recorded attempt, from a list or from the Case screen; of a run from elsewhere, too
         (from_recorded(PROJECT, CASE, COLUMN, OWN, 7, 2, None),
-         {"attempts": 1, "linked_to": "r1", "first_attempt": 2, "cells": [OWN_CELL],
+         {"attempts": 1, "anew": True, "linked_to": "r1", "first_attempt": 2, "cells": [OWN_CELL],
           "continue_from": Recorded(str(OWN.folder), 7)}),
         # a judgement of a column that was named is judged again in that column, not in the suite's own
         (from_recorded(PROJECT, CASE, COLUMN, JUDGED, 7, 1, None),
-         {"attempts": 1, "linked_to": "r4", "cells": [NAMED_CELL],
+         {"attempts": 1, "anew": True, "linked_to": "r4", "cells": [NAMED_CELL],
           "continue_from": Recorded(str(JUDGED.folder), 7)}),
         (from_recorded(PROJECT, CASE, COLUMN, TYPED, 7, 2, 3),
-         {"attempts": 1, "linked_to": "r2", "first_attempt": 2, "cells": [NAMED_CELL],
+         {"attempts": 1, "anew": True, "linked_to": "r2", "first_attempt": 2, "cells": [NAMED_CELL],
           "agents": ["helper", "agent.py:f"], "continue_from": Recorded(str(NAMED.folder), 7, 3)}),
         (from_recorded(PROJECT, CASE, COLUMN, GUEST, 7, 1, None),
-         {"attempts": 1, "linked_to": "r3", "cells": [NAMED_CELL],
+         {"attempts": 1, "anew": True, "linked_to": "r3", "cells": [NAMED_CELL],
           "continue_from": Recorded("/elsewhere/r3", 7)}),
     ],
 )  # fmt: skip
@@ -129,3 +130,21 @@ def test_a_number_that_is_none_names_its_field(field: str, text: str, told: str)
 @pytest.mark.parametrize(("typed", "cache"), [("", None), (" Cache ", True), ("ask", False)])
 def test_kept_answers_are_taken_where_the_dialog_says_so(typed: str, cache: bool | None) -> None:
     assert chosen(PROJECT, [CASE], RunChoice(answers=typed)).cache is cache
+
+
+@pytest.mark.parametrize(
+    ("typed", "anew", "ran_with", "cache"),
+    [
+        ("", True, True, True), ("", True, False, False), ("", True, None, None), ("", True, "yes", None),
+        ("ask", True, True, False), ("cache", True, False, True),
+        ("", False, True, None),  # no repetition: nothing is taken from the cache that nobody asked for
+    ],
+)  # fmt: skip
+def test_what_is_asked_anew_is_kept_as_the_answers_of_its_run_were(
+    typed: str, anew: bool, ran_with: object, cache: bool | None
+) -> None:
+    request = chosen(PROJECT, [CASE], RunChoice(answers=typed))
+    request.anew = anew
+    run = Run(OWN.run_id, OWN.folder, {} if ran_with is None else {"cache": ran_with})
+    assert as_it_ran(request, run, []).cache is cache
+    assert as_it_ran(chosen(PROJECT, [CASE], NOTHING), None, []).cache is None

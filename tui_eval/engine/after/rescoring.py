@@ -26,7 +26,7 @@ from tui_eval.engine.after.row_comparison import compares, test_mark
 from tui_eval.engine.fingerprints import Fingerprints
 from tui_eval.engine.kept_cases import of_today
 from tui_eval.engine.plan import Job, plan
-from tui_eval.engine.prepare import NothingToRun, check_judge, new_writer
+from tui_eval.engine.prepare import NothingToRun, check_judge, kept_answers, new_writer
 from tui_eval.engine.request import RequestCell, RunRequest, request_of
 from tui_eval.engine.run_context import RunContext
 from tui_eval.engine.selection import SelectionError
@@ -84,6 +84,7 @@ def rescore(
     today, settings, broken, problems = _today({one.case.suite for one in recorded}, config, trust)
     _refuse_unreadable(recorded, today, broken, problems)
     environment = RunContext(config, trust)
+    environment.answers = kept_answers(config, trust, request)  # of judges: what they say now replaces that
     check_judge(request, environment, typed=overrides.judge)
     now = of_today((one.case for one in recorded), today.values())
     judged: list[Judged] = []
@@ -192,6 +193,7 @@ def _request(info: RunInfo, overrides: RunRequest) -> RunRequest:
         command=overrides.command,
         linked_to=info.id,
         rescores=info.id,
+        anew=True,
     )
 
 

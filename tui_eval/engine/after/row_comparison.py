@@ -271,7 +271,8 @@ async def compared(
         spent(more)
 
     judges_take.set(took)
-    replies = JudgeReplies(first.attempt, cached=job.recorded is None)
+    renews = environment.answers is not None and not environment.answers.reads  # also of what is judged again
+    replies = JudgeReplies(first.attempt, cached=job.recorded is None or renews)
     judged_attempt.set(replies)
     services = judge_services(job, environment)
     form = format_of(job.format)

@@ -59,7 +59,8 @@ async def execute(
     heeding = figures.unknown.set(collector.unknown)
     collector.judging = first.judging if first is not None else None
     counting = judges_take.set(collector.judge_took)
-    replies = JudgeReplies(number, cached=job.recorded is None and stepper is None)
+    renews = environment.answers is not None and not environment.answers.reads  # also of what is judged again
+    replies = JudgeReplies(number, cached=stepper is None and (job.recorded is None or renews))
     judging = judged_attempt.set(replies)
     error: str | None = None
     why: list[Evidence] | None = None

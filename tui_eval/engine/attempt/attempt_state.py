@@ -227,13 +227,13 @@ class Running:
         self.environment.say_once(f"{what}: not counted as the agent's time")
 
     def _from_cache(self, spec: AgentSpec) -> bool:
-        """Whether answers of this agent are kept. What a person changes on its way is none, nor what goes on from a
+        """Whether answers of this agent are kept, or replaced. What a person changes on its way is none, nor what goes on from a
         recorded answer; and a cached answer leaves no trace."""
         answers, job = self.environment.answers, self.job
         by_hand = self.by_hand.stepper is not None or job.recorded is not None
         return (
             answers is not None
-            and answers.of(spec)
+            and answers.concern(spec)
             and not by_hand
             and not format_of(job.format).asks_for_traces(job.case, job.settings)
         )
@@ -256,7 +256,8 @@ class Running:
 
         said = lambda: (self.collector.entries, self.collector.replies)  # noqa: E731
         masker, reads = self.environment.masker, answers.reads and not self.asks_anew
-        return CachedSession(answers.cache, asked, opened, said, masker, reads, stands)
+        only = None if answers.of(spec) else answers.replaced
+        return CachedSession(answers.cache, asked, opened, said, masker, reads, stands, only)
 
     def _teller(self, *, for_person: bool = False) -> Callable[[str], None] | None:
         """Shows the person a line, also in the attempt (which may wait for them)."""

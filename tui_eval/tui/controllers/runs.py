@@ -151,13 +151,13 @@ class RunController:
         entries = place.shown_entries()
         front = self._places.place
         if not entries or (front is not None and front.lists_cases):
-            self.start(entries)
+            self.start(entries, anew=False)
             return
         listed = "the run's list" if place.kind == "run" else "Suites"
         self._places.ask(
             f"Run all that {listed} shows?",
             [("y", "run", "run them"), ("n", "no", "no")],
-            lambda value: self.start(entries) if value == "run" else None,
+            lambda value: self.start(entries, anew=False) if value == "run" else None,
             self._would_be(entries),
         )
 
@@ -241,11 +241,9 @@ class RunController:
                 run = self._built_on()
                 self._unless_at_work(
                     chosen,
-                    self._where_it_ran(request, run),
+                    self._as_it_ran(request, run),
                     partial(self.send, request, show=True),
-                    lambda others: self.send(
-                        self._where_it_ran(self.request(others, choice), run), show=True
-                    ),
+                    lambda others: self.send(self._as_it_ran(self.request(others, choice), run), show=True),
                 )
 
         choice = RunChoice(**{name: getattr(self.choice, name) for name in RunChoice.__slots__})
@@ -346,7 +344,7 @@ class RunController:
 
     def _gone_on_with(self, folder: Path, options: dict[str, Any], on: str) -> RunRequest:
         request = run_requests.gone_on_with(self.project, self.typed.get(folder.name, []), on)
-        return self._where_it_ran(request, self.known(folder.name, folder, options))
+        return self._as_it_ran(request, self.known(folder.name, folder, options))
 
     async def _take_up(self, folder: Path, options: dict[str, Any], on: str) -> None:
         request = self._gone_on_with(folder, options, on)
@@ -412,8 +410,8 @@ class RunController:
             return self._known(group.find_run(linked_to) if (group := self.state.group) else None)
         return front if place is not None and place.kind == "run" else None
 
-    def _where_it_ran(self, request: RunRequest, run: run_requests.Run | None) -> RunRequest:
-        return run_requests.where_it_ran(request, run, self._places_typed)
+    def _as_it_ran(self, request: RunRequest, run: run_requests.Run | None) -> RunRequest:
+        return run_requests.as_it_ran(request, run, self._places_typed)
 
     def _front(self) -> run_requests.Run | None:
         return self._known(self.state.run)
@@ -430,9 +428,10 @@ class RunController:
         linked_to: str | None = None,
         show: bool = True,
         in_their_columns: bool = False,
+        anew: bool = True,
     ) -> None:
         """Run these cases with the last choice, or those who were asked before (`in_their_columns`: they in any
-        case); asks where some of them are at work already, and once where that will cost much."""
+        case). `anew`: no kept answer is taken. It asks where some of them are at work already, and once where that will cost much."""
         choice = RunChoice(**{name: getattr(self.choice, name) for name in RunChoice.__slots__})
         place = self._places.list_in_front
         choice.filter = ""
@@ -443,17 +442,15 @@ class RunController:
             self._notices.say("still reading the suites" if reading else "no case to run here")
             return
         request = self.request(entries, choice)
+        request.anew = anew
         self._columns(request, entries)
         request.linked_to = linked_to or self.belongs(request, entries)
-        if (
-            run_requests.adds_to_shards(self.state.root, request)
-            and place is not None
-            and place.kind == "suites"
-        ):
+        in_suites = place is not None and place.kind == "suites"
+        if in_suites and run_requests.adds_to_shards(self.state.root, request):
             request.linked_to = None
         if in_their_columns and request.linked_to is None:
             request.linked_to = run_requests.part_of(self.state.rows, entries)
-        self._where_it_ran(request, self._built_on(request.linked_to))
+        self._as_it_ran(request, self._built_on(request.linked_to))
 
         def send() -> None:
             if request.agents or request.cells:
@@ -461,7 +458,9 @@ class RunController:
             else:
                 self._agents.then(entries, lambda: self.send(request, show, aside=len(entries) == 1))
 
-        others = partial(self.start, linked_to=linked_to, show=show, in_their_columns=in_their_columns)
+        others = partial(
+            self.start, linked_to=linked_to, show=show, in_their_columns=in_their_columns, anew=anew
+        )
         self._unless_at_work(entries, request, partial(self._unless_dear, entries, request, send), others)
 
     def _unless_at_work(
@@ -547,7 +546,7 @@ class RunController:
             first, choice = ones[0], self.choice.for_one
             cases = [one.case for one in ones]
             request = run_requests.one_more(self.project, cases, choice, first.run, first.number, cells)
-            self._where_it_ran(request, first.run)
+            self._as_it_ran(request, first.run)
             self.send(request, show=False, aside=True)
 
     def _one_more(self, pointer: CasePointer) -> _OneMore:

@@ -139,12 +139,16 @@ def _cache(text: str) -> bool | None:
     return {"": None, "cache": True, "ask": False}[word]
 
 
-def where_it_ran(request: RunRequest, run: Run | None, typed: Collection[str]) -> RunRequest:
+def as_it_ran(request: RunRequest, run: Run | None, typed: Collection[str]) -> RunRequest:
     """Where no other place was chosen, what builds on a run goes where that went: `run`, or the one that it is linked to,
-    which the engine looks up. `typed` are the places that a person named here: a cluster in a record is not."""
+    which the engine looks up. `typed` are the places that a person named here: a cluster in a record is not. What is
+    asked anew is kept as the answers there were."""
     on = run.options.get("on") if run is not None else None
     if request.on is None and isinstance(on, str) and on:
         request.on, request.on_recorded = on, on not in typed
+    kept = run.options.get("cache") if run is not None else None
+    if request.anew and request.cache is None and isinstance(kept, bool):
+        request.cache = kept
     return request
 
 
@@ -397,11 +401,12 @@ def meet(asked: Iterable[tuple[str, str]], others: Iterable[tuple[str, str]]) ->
 
 
 def _plain(project: Project, *cases: RunAsked) -> RunRequest:
-    """One attempt of a case, or of several: limits and shares are about whole runs."""
+    """One attempt of a case, or of several, asked anew: limits and shares are about whole runs."""
     return RunRequest(
         paths=_files(project, cases),
         case_ids=list(dict.fromkeys(case.case_id for case in cases)),
         attempts=1,
+        anew=True,
         trust=project.trusted,
         agreed=list(project.agreed),
         config_file=str(project.config_file) if project.config_file else None,
