@@ -317,6 +317,35 @@ def test_what_ci_keeps_of_each_job_is_a_folder_of_shards_and_a_project_is_none(
         assert told.code == 4 and "nor in what lies in it 5 deep (links are not followed)" in told.err
 
 
+def test_runs_far_down_are_shown_by_either_command_and_a_project_stays_one(
+    cli: Cli, shards: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for shard in ("1/2", "2/2"):
+        cli("run", "suite.yaml", "--shard", shard)
+        newest = Store(Path.cwd()).find("last")
+        shutil.copytree(newest, shards / shard[0] / "runs" / newest.name)
+    passed_over = shards / "1" / "node_modules" / "runs" / "x"
+    passed_over.mkdir(parents=True)
+    (passed_over / "run.db").write_bytes(b"no run")
+    for words in (("show", "shards"), ("shards",)):
+        shown = cli(*words)
+        assert (
+            shown.code == 0 and "left out" not in shown.out and "8" in shown.out and "passed" in shown.out
+        ), shown
+    # A project with runs in a folder of its own: still a project.
+    (Path.cwd() / "shards").rename("kept")
+    for place in list(Path("kept").glob("*/runs/*")):
+        shutil.move(place, Path("kept") / place.name)
+    for emptied in ("1", "2"):
+        shutil.rmtree(Path("kept") / emptied)
+    assert holds_runs(Path("kept")) and not holds_runs(Path.cwd())
+    Path("tui_eval.yaml").rename("kept/suite.yaml")
+    assert not holds_runs(Path.cwd()) and not holds_runs(Path("kept"))
+    Path("kept/suite.yaml").rename("tui_eval.yaml")
+    monkeypatch.chdir("kept")
+    assert "All 8 cases passed" in cli("show", ".").out
+
+
 def test_shards_that_are_looked_at_say_by_which_rules_they_were_judged(cli: Cli, shards: Path) -> None:
     for number in (1, 2):
         cli("run", "suite.yaml", "--shard", f"{number}/2", "--compat", "reference")

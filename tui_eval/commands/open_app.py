@@ -50,9 +50,11 @@ def open_app(paths: Sequence[str], *, config_file: str | None, trust: bool, loca
         return _show_shards(Path(paths[0]), config_file, trust=trust, local=local)
     if not _terminal():
         from tui_eval.commands.output import warn
-        from tui_eval.commands.run_suites import run
+        from tui_eval.commands.run_suites import run, runs_without_suites
         from tui_eval.engine.request import RunRequest
 
+        if len(paths) == 1 and Path(paths[0]).is_dir() and runs_without_suites(Path(paths[0])):
+            return _show_shards(Path(paths[0]), config_file, trust=trust, local=local)
         warn("no terminal to show the app in: running in plain lines instead, as `tui-eval run` does")
         return run(
             RunRequest(paths=list(paths), config_file=config_file, trust=trust), "plain", (), keep=True

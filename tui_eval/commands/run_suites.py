@@ -174,12 +174,21 @@ def find_run(reference: str) -> Path:
         from tui_eval.store.merging import NO_RUN, runs_under
 
         own = place.resolve() == find_root([Path.cwd()])[0].resolve()
-        if holds_runs(place) or (not own and runs_under(place)):
+        if holds_runs(place) or (runs_without_suites(place) if own else runs_under(place)):
             return gathered(place)
         if os.sep in reference and not own:
             raise StoreError(f"{reference}: {NO_RUN}")
     root, _ = find_root([Path.cwd()])
     return Store(root).find(reference)
+
+
+def runs_without_suites(folder: Path) -> bool:
+    """Whether a folder has no suites, and runs that are not in a store of its own: it is opened as these runs."""
+    from tui_eval.config.project import find_root
+    from tui_eval.formats.discovery import discover
+    from tui_eval.store.merging import runs_beneath
+
+    return bool(runs_beneath(folder)) and not discover([folder], find_root([folder])[0])[0]
 
 
 def execute_run(prepare_run: Callable[[], ActiveRun], progress: Progress, outputs: Sequence[Path]) -> int:

@@ -10,6 +10,7 @@ import sqlite3
 import tempfile
 import threading
 import time
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -155,7 +156,8 @@ class Gathering:
             self._made = Path(tempfile.mkdtemp(dir=home))
         except OSError as error:
             raise StoreError(f"{home}: cannot be written: {error.strerror or error}") from None
-        atexit.register(shutil.rmtree, self._made, True)
+        self._remove = partial(shutil.rmtree, self._made, True)
+        atexit.register(self._remove)
         self._id = new_run_id()
         self.place = self._made / _STATE / "runs" / self._id
         self.place.mkdir(parents=True, mode=0o700)
@@ -169,6 +171,8 @@ class Gathering:
         if not self._sources:
             why = next((one.why for one in self._left_out.values()), "no run in this folder")
             self.close()
+            self._remove()
+            atexit.unregister(self._remove)
             raise StoreError(f"{folder}: {why}")
 
     def start(self) -> None:

@@ -39,7 +39,7 @@ from tui_eval.store.notes import HumanNote, Notes
 from tui_eval.store.pending import storable_rows
 from tui_eval.store.printed_commands import resume_command
 from tui_eval.store.reader import AttemptCount, RunReader
-from tui_eval.store.run_folders import RunLock, StoreError, is_alive
+from tui_eval.store.run_folders import STATE, RunLock, Store, StoreError, is_alive, projects_in
 from tui_eval.store.schema import (
     PLACE_LOST,
     SCHEMA_VERSION,
@@ -405,7 +405,8 @@ def _check_content(parts: Sequence[MergePart]) -> None:
 
 
 def runs_under(folder: Path) -> list[Path]:
-    """The folders of runs in a folder and what is in it, five levels deep, in the order of their paths."""
+    """The folders of runs in a folder and what is in it, five levels deep, in the order of their paths. Of what is large
+    and never holds any (`node_modules`, `.git` …) nothing is looked at."""
     found: list[Path] = []
     waiting = [(folder, 0)]
     looked = 0
@@ -418,11 +419,37 @@ def runs_under(folder: Path) -> list[Path]:
         if depth == _DEPTH:
             continue
         with contextlib.suppress(OSError), os.scandir(place) as entries:
-            waiting += [(Path(one.path), depth + 1) for one in entries if one.is_dir(follow_symlinks=False)]
+            waiting += [
+                (Path(one.path), depth + 1)
+                for one in entries
+                if one.name not in _PASSED_OVER and one.is_dir(follow_symlinks=False)
+            ]
     return sorted(found)
 
 
+def runs_beneath(folder: Path) -> list[Path]:
+    """Those of them that are not in a store of the folder's own: such a folder is a project, with runs as any."""
+    own = folder / STATE
+    return [one for one in runs_under(folder) if not one.is_relative_to(own)]
+
+
+def projects_with_shards(folder: Path) -> int:
+    """How many projects in a folder have run a shard last: checkouts of one project, each on a disk of its own."""
+    found = 0
+    for project in projects_in(folder):
+        with contextlib.suppress(StoreError, OSError):
+            newest = next(Store(project).run_folders(), None)
+            if newest is None:
+                continue
+            with contextlib.closing(RunReader(newest)) as reader:
+                found += shard_runs.shard_of(reader.info()) is not None
+    return found
+
+
 _DEPTH, _MOST_FOLDERS = 5, 50_000
+_PASSED_OVER = frozenset(
+    {".git", ".hg", ".svn", "node_modules", "__pycache__", "site-packages", ".venv", "venv", ".tox", ".cache"}
+)
 NO_RUN = (
     f"no run in this folder, nor in what lies in it {_DEPTH} deep (links are not followed); name run folders, results files or "
     "run ids"

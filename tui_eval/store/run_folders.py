@@ -15,7 +15,7 @@ from datetime import datetime, timedelta
 from itertools import islice
 from pathlib import Path
 
-from tui_eval.config.project import state_dir
+from tui_eval.config.project import CONFIG_NAME, state_dir
 from tui_eval.guard import private
 from tui_eval.guard.private import cache_home
 from tui_eval.guard.trust_store import state_home
@@ -30,7 +30,7 @@ _STARTING_SECONDS = 30.0
 _SET_BACK_MS = 60_000
 SET_BACK_MOST = 2 * 86_400
 """Seconds by which a run may be ahead of the clock and still be thought to have been before it."""
-_STATE = ".tui-eval"
+STATE = ".tui-eval"
 _LOOKED_AT = 200
 """Entries of a folder that are looked at for whether it is one of runs."""
 _REPORTS = frozenset({".json", ".jsonl", ".html", ".md", ".xml", ".csv", ".parquet", ".txt", ".log"})
@@ -378,9 +378,45 @@ def project_of_run(run: Path) -> Path | None:
 
 
 def holds_runs(folder: Path) -> bool:
-    """Whether a folder is one of runs (it, or the folders in it, have some), by a short look."""
-    found = any((one / DATABASE).is_file() for child in _folders(folder) for one in (child, *_folders(child)))
-    return found or _is_artifact(folder) or _holds_artifacts(folder)
+    """Whether a folder is surely one of runs (it, or the folders in it, have some), by a short look. Where it is not, it
+    is one all the same if there are no suites in it and runs farther down (`merging.runs_beneath`)."""
+    if _is_project(folder):
+        return False
+    found = any(_is_run(one) for child in _folders(folder) for one in (child, *_folders(child)))
+    return (found and _holds_little_else(folder)) or _is_artifact(folder) or _holds_artifacts(folder)
+
+
+def _is_run(folder: Path) -> bool:
+    return (folder / DATABASE).is_file()
+
+
+def _holds_little_else(folder: Path) -> bool:
+    """Whether there is nothing but runs, folders of them, and files of results: no room for suites."""
+    of_runs = (one for one in _folders(folder) if not _is_run(one))
+    return _has_reports(folder) and all(
+        _has_reports(one) and all(map(_is_run, _folders(one))) for one in of_runs
+    )
+
+
+def _has_reports(folder: Path) -> bool:
+    """Whether the files in a folder, but for hidden ones, are files of results."""
+    with contextlib.suppress(OSError), os.scandir(folder) as entries:
+        seen = (one for one in islice(entries, _LOOKED_AT) if not one.name.startswith("."))
+        return all(one.is_dir() or Path(one.name).suffix in _REPORTS for one in seen)
+    return False
+
+
+def projects_in(folder: Path) -> Iterator[Path]:
+    """The folders in a folder that have a store with something in it."""
+    return (child for child in _folders(folder) if any(True for _ in _folders(child / STATE / "runs")))
+
+
+def _is_project(folder: Path) -> bool:
+    """Whether a folder is configured, or has runs of its own beside other things: whether suites are among these knows
+    who reads them."""
+    if (folder / CONFIG_NAME).is_file():
+        return True
+    return any(map(_is_run, _folders(folder / STATE / "runs"))) and not _is_bare(folder)
 
 
 def _holds_artifacts(folder: Path) -> bool:
@@ -391,13 +427,13 @@ def _holds_artifacts(folder: Path) -> bool:
 
 def _is_artifact(folder: Path) -> bool:
     """Whether a folder holds a project's runs and files of results, and nothing else: what a CI keeps of a job."""
-    return any((one / DATABASE).is_file() for one in _folders(folder / _STATE / "runs")) and _is_bare(folder)
+    return any(map(_is_run, _folders(folder / STATE / "runs"))) and _is_bare(folder)
 
 
 def _is_bare(folder: Path) -> bool:
     """Whether a folder holds nothing but a store and files of results."""
     with contextlib.suppress(OSError), os.scandir(folder) as entries:
-        others = islice((one for one in entries if one.name != _STATE), _LOOKED_AT)
+        others = islice((one for one in entries if one.name != STATE), _LOOKED_AT)
         return all(one.is_file() and Path(one.name).suffix in _REPORTS for one in others)
     return False
 

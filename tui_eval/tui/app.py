@@ -115,6 +115,7 @@ class EvalApp(TypingAhead, FrameApp, inherit_bindings=False):
         self.handlers, self.services = made.handlers, made.services
         self.places, self.suites, self.saved = made.places, made.suites, made.saved
         self.runs, self.front_run, self.watching = made.runs, made.front_run, made.watching
+        self._shards = made.shards
         self._quit, self.other_engines, self.mouse = made.quit, made.other_engines, made.mouse
         self.handlers.add({"redraw": self.action_redraw})
         self.appearance.begin()
@@ -170,6 +171,7 @@ class EvalApp(TypingAhead, FrameApp, inherit_bindings=False):
             self.notices.say(f"{self.state.shown_root} {why}: its runs are kept in {kept}")
         self.suites.load()
         if self._open_run is not None:
+            self._shards.leave()
             self.front_run.begin_with(self._open_run)
             self.places.show_run()
         else:
@@ -192,6 +194,7 @@ class EvalApp(TypingAhead, FrameApp, inherit_bindings=False):
         """The process collects as it did; runs and their engines go on by themselves."""
         self._collecting.end()
         self.saved.stop()
+        self._shards.stop()
         self.front_run.stop()
         self.other_engines.stop()
         await self._core.engines.close()

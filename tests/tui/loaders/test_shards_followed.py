@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from contextlib import closing
 from pathlib import Path
 
@@ -18,6 +19,7 @@ from tui_eval.store.notes import HumanNote, Notes
 from tui_eval.store.run_folders import GUESTS, Store
 from tui_eval.store.schema import RunInfo
 from tui_eval.store.writer import PlannedCase, RunWriter
+from tui_eval.tui.controllers import first_steps
 from tui_eval.tui.loaders.case_loader import load_past
 from tui_eval.tui.screens.case_screen import CaseScreen
 from tui_eval.tui.screens.run_screen import RunScreen
@@ -72,6 +74,90 @@ async def test_shards_are_one_run_that_grows(tmp_path: Path) -> None:
             await sees(app, pilot, "2 passed")
     finally:
         followed.close()
+
+
+async def test_an_empty_folder_becomes_the_view_of_shards_that_come_into_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As a Job's folder on a volume, opened before its first pod has written."""
+    monkeypatch.setattr(first_steps, "SECONDS", 0.05)
+    job = tmp_path / "job"
+    job.mkdir()
+    async with running_app(job, (120, 40)) as (app, pilot):
+        await sees(app, pilot, "No suites here", "runs that come to lie in it")
+        (job / "pod-1" / ".tui-eval" / "runs").mkdir(parents=True)
+        first, first_ref = shard(job / "pod-1" / ".tui-eval" / "runs", 1)
+        await until(lambda: isinstance(app.screen, RunScreen) and app.state.run is not None, pilot)
+        await sees(app, pilot, "case 1", "running")
+        second, second_ref = shard(job / "pod-2" / ".tui-eval" / "runs", 2)
+        finish(first, first_ref, 1)
+        finish(second, second_ref, 2)
+        await until(lambda: app.state.run is not None and app.state.run.info.state == "finished", pilot)
+        await sees(app, pilot, "2 passed")
+
+
+async def test_shards_come_behind_what_the_person_looks_at(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(first_steps, "SECONDS", 0.05)
+    job = tmp_path / "job"
+    job.mkdir()
+    async with running_app(job, (120, 40)) as (app, pilot):
+        await pilot.press("enter")
+        await sees(app, pilot, "Begin with what?")
+        first, _ = shard(job / "pod-1", 1)
+        await until(lambda: app.state.run is not None, pilot)
+        assert "Begin with what?" in screen_text(app)
+        await pilot.press("escape", "L")
+        await until(lambda: isinstance(app.screen, RunScreen), pilot)
+        await sees(app, pilot, "case 1", "running")
+        first.close()
+
+
+@pytest.mark.parametrize("where", ["1/runs", "tui-eval/projects/x/runs"])
+async def test_runs_far_down_in_a_folder_without_suites_are_opened_as_one(tmp_path: Path, where: str) -> None:
+    """What an upload of `.tui-eval` looks like, and a folder of runs of projects that could not be written."""
+    job = tmp_path / "job"
+    given: list[tuple[RunWriter, int]] = []
+    for number in (1, 2):
+        given.append(shard(job / where.replace("1", str(number)), number))
+    (job / "node_modules" / "deep").mkdir(parents=True)
+    async with running_app(job, (120, 40)) as (app, pilot):
+        await until(lambda: isinstance(app.screen, RunScreen) and app.state.run is not None, pilot)
+        await sees(app, pilot, "case 1", "case 2")
+    for number, (writer, ref) in enumerate(given, 1):
+        finish(writer, ref, number)
+
+
+async def test_suites_that_come_into_an_empty_folder_are_read_and_its_own_runs_are_no_shards(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(first_steps, "SECONDS", 0.05)
+    job = tmp_path / "job"
+    own, _ = shard(job / ".tui-eval" / "runs", 1)
+    own.close()
+    async with running_app(job, (120, 40)) as (app, pilot):
+        await sees(app, pilot, "No suites here")
+        project(job)
+        await sees(app, pilot, "refund is approved")
+        assert app.state.run is None and not isinstance(app.screen, RunScreen)
+
+
+async def test_checkouts_with_shards_of_their_own_are_suites_and_it_is_said_how_to_see_the_shards(
+    tmp_path: Path,
+) -> None:
+    for number in (1, 2):
+        (tmp_path / "all" / f"machine-{number}").mkdir(parents=True)
+        project(tmp_path / "all" / f"machine-{number}")
+        writer, ref = shard(tmp_path / "all" / f"machine-{number}" / ".tui-eval" / "runs", number)
+        finish(writer, ref, number)
+    async with running_app(tmp_path / "all", (140, 40)) as (app, pilot):
+        await sees(app, pilot, "machine-1")
+        await until(
+            lambda: any("2 folders in here ran shards" in text for *_, text in app.notices.lines), pilot
+        )
+        (told,) = [text for *_, text in app.notices.lines if "ran shards" in text]
+        assert told.endswith(f"tui-eval show {os.path.relpath(tmp_path / 'all')} shows them as one run")
 
 
 async def test_to_shards_that_are_looked_at_nothing_is_added(tmp_path: Path) -> None:

@@ -1,5 +1,5 @@
-"""The first minutes: a first suite for a folder without one, or the samples; an agent where cases name one that is
-nowhere; and the tour."""
+"""The first minutes: a first suite for a folder without one, or the samples, or the runs that lie in it or come into it;
+an agent where cases name one that is nowhere; and the tour."""
 
 from __future__ import annotations
 
@@ -7,21 +7,29 @@ import os
 import shutil
 import subprocess
 import sys
+import threading
+import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import tui_eval
 from tui_eval.config.entry_line import EntryError, with_agent
 from tui_eval.config.project import CONFIG_NAME, rule_for
 from tui_eval.formats import FirstSuite, format_of, offered
 from tui_eval.guard.trust_store import state_home
+from tui_eval.store.printed_commands import shell_line
+from tui_eval.store.run_folders import Store, StoreError
+from tui_eval.tui.controllers.front_run import FrontRun
 from tui_eval.tui.controllers.places import PlaceController
 from tui_eval.tui.handlers import Handler
 from tui_eval.tui.loaders.suites_loader import Loaded
 from tui_eval.tui.services import Core, PlaceStack, Suites
 from tui_eval.tui.state.lists.case_entry import CaseRow
+
+if TYPE_CHECKING:
+    from tui_eval.store.gathering import Gathering
 
 SAMPLES = "sample_suites"
 _KEYS = "abcdefghijklnopqrstuvwxyz1234567890"
@@ -129,6 +137,96 @@ class FirstSuiteQuestion:
             check=False,
         )
         return (done.stderr.strip() or f"init ended with {done.returncode}") if done.returncode else ""
+
+
+SECONDS = 1.0
+"""Between two looks for runs in a folder without suites."""
+_SHARE = 20
+"""Of the time at most one part in so many is spent looking: a look through a large tree is done less often."""
+_PATIENCE = 5
+"""Looks after which is said why runs cannot be opened: one that is just being made cannot be read yet."""
+
+
+class ShardsToCome:
+    """The runs in a folder without suites, five levels deep, as one run. They are looked for in a thread, for as long as
+    there are none and no suites; nothing is drawn meanwhile. Of a folder with suites it is said where shards are."""
+
+    def __init__(self, core: Core, places: PlaceController, front: FrontRun, paths: Sequence[Path]) -> None:
+        self._core, self._places, self._front = core, places, front
+        self._folder = paths[0] if len(paths) == 1 and paths[0].is_dir() else None
+        self._ended = threading.Event()
+        self._thread: threading.Thread | None = None
+        self._gathering: Gathering | None = None
+        self._told = False
+
+    def read(self, loaded: Loaded) -> None:
+        """Suites were read."""
+        if not loaded.done or self._folder is None:
+            return
+        if self._core.state.suites:
+            self._tell_once(self._folder)
+        elif self._thread is None or not self._thread.is_alive():
+            self._thread = threading.Thread(
+                target=self._look, args=(self._folder,), name="tui-shards", daemon=True
+            )
+            self._thread.start()
+
+    def leave(self) -> None:
+        """A run is opened: nothing else is looked for."""
+        self._folder = None
+
+    def stop(self) -> None:
+        """Look no more."""
+        self._ended.set()
+        if self._gathering is not None:
+            self._gathering.close()
+
+    def _look(self, folder: Path) -> None:
+        from tui_eval.store.gathering import Gathering
+        from tui_eval.store.merging import runs_beneath
+
+        wait, failed = 0.0, 0
+        while not self._ended.wait(wait) and not self._core.state.suites and self._gathering is None:
+            began = time.monotonic()
+            try:
+                found = Gathering(folder, waits=True) if runs_beneath(folder) else None
+            except StoreError as error:
+                found = None
+                failed += 1
+                if failed == _PATIENCE:
+                    self._core.tasks.later(self._core.notices.problem, str(error))
+            if found is not None:
+                self._gathering = found
+                found.start()
+                self._core.tasks.later(self._open, found.place)
+            wait = max(SECONDS, _SHARE * (time.monotonic() - began))
+        if self._ended.is_set() and self._gathering is not None:
+            self._gathering.close()
+
+    def _open(self, place: Path) -> None:
+        """Show them, unless the person is at something else."""
+        Store(self._core.state.root).welcome(place)
+        shown = self._places.front is self._places.suites and self._core.state.run is None
+        self._front.begin_with(place)
+        if shown:
+            self._places.show_run()
+        else:
+            self._core.notices.say("runs have come into this folder: L shows them")
+
+    def _tell_once(self, folder: Path) -> None:
+        from tui_eval.store.merging import projects_with_shards
+
+        def take(count: int) -> None:
+            if count:
+                shown = shell_line(("tui-eval", "show", os.path.relpath(folder)))
+                which = "folder in here ran a shard" if count == 1 else "folders in here ran shards"
+                words = f"{count} {which}: {shown} shows them as one run"
+                self._core.notices.log("note", words)
+                self._core.notices.over(words, 8)
+
+        if not self._told:
+            self._told = True
+            self._core.tasks.thread(partial(projects_with_shards, folder), take, name="shards")
 
 
 def tour_is_wanted() -> bool:

@@ -8,7 +8,7 @@ from pathlib import Path
 from tui_eval.tui.controllers.appearance import Appearance, MouseController
 from tui_eval.tui.controllers.comparing import CompareController
 from tui_eval.tui.controllers.editing import EditController, SavedElsewhere
-from tui_eval.tui.controllers.first_steps import TourController
+from tui_eval.tui.controllers.first_steps import ShardsToCome, TourController
 from tui_eval.tui.controllers.front_run import FrontRun, OtherEngines
 from tui_eval.tui.controllers.places import PlaceController
 from tui_eval.tui.controllers.quit import QuitController
@@ -77,6 +77,8 @@ class Controllers:
         tour = TourController(core, places, untouched)
         self.suites.on_read.append(tour.read)
         self.suites.on_answered.append(tour.answered)
+        self.shards = ShardsToCome(core, places, self.front_run, paths)
+        self.suites.on_read.append(self.shards.read)
         self.quit = QuitController(window, core, places, self.runs, self._remember)
         for controller in (
             places,

@@ -298,6 +298,7 @@ class SuitesScreen(ListPlace):
             "No suites here.",
             "tui-eval looks in this folder and below for:",
             *(f"- {one.title}: {one.files}" for one in offered() if one.files),
+            "and for runs that come to lie in it (shards): it opens them as one.",
             "enter writes a first suite here (as `tui-eval init` does), or brings the samples.",
         ]
 
