@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 import shlex
@@ -16,6 +17,8 @@ from xml.etree import ElementTree
 import pytest
 
 from tests.commands.conftest import Cli
+from tui_eval.engine.prepare import prepare
+from tui_eval.engine.request import RunRequest
 from tui_eval.store.case_state import over_runs
 from tui_eval.store.index import Index
 from tui_eval.store.notes import HumanNote, Notes
@@ -307,6 +310,48 @@ def test_a_run_of_a_part_of_another_is_no_part_of_a_plan(cli: Cli, many: Path) -
     shard(cli, 1, 2)
     cli("rescore")
     assert "leave it out" in refused(cli, "last")
+
+
+def rerun(above: Path, case: str, reply: str) -> Path:
+    """As `r` in the app: one case again, in a run of its own that is linked to the one it is of."""
+    script = Path("agent.script.yaml")
+    before = script.read_text("utf-8")
+    script.write_text(f"default: {reply}\n", "utf-8")
+    active = prepare(RunRequest(case_ids=[case], linked_to=above.name))
+    asyncio.run(active.execute())
+    script.write_text(before, "utf-8")
+    assert active.writer is not None
+    return active.writer.folder
+
+
+@pytest.mark.parametrize("given", ["ids", "folder", "elsewhere"])
+def test_newer_results_of_linked_runs_are_named_and_no_part(cli: Cli, many: Path, given: str) -> None:
+    """`r` had made a failure green, and something green red: merged without a word, or the folder refused."""
+    folders = [shard(cli, number, 2) for number in (1, 2)]
+    of: dict[str, tuple[Path, str]] = {}
+    for folder in folders:
+        with closing(RunReader(folder)) as reader:
+            of |= {case.name: (folder, case.case_id) for case in reader.cases()}
+    again = [rerun(*of["case 7"], "hi"), rerun(*of["case 3"], "bye"), rerun(*of["case 4"], "hi")]
+    runs = many / ".tui-eval" / "runs"
+    references: list[object] = [folder.name for folder in folders]
+    if given == "folder":
+        references = [runs]
+    if given == "elsewhere":
+        shutil.copytree(many, many.parent / "other", dirs_exist_ok=True)
+        shutil.rmtree(many / ".tui-eval")
+        references = [many.parent / "other" / ".tui-eval" / "runs" / folder.name for folder in folders]
+    merged = cli("merge", *references)
+    assert merged.code == 1 and "2 runs with 12 cases merged" in merged.err
+    assert "11 passed, 1 failed, 12 total" in merged.out
+    for out in (merged.out, cli("show").out):
+        assert "\n3 cases run or judged again since (" in out
+        assert "a.yaml::case 7: failed, passed since" in out and "b.yaml::case 3: passed, failed since" in out
+        assert "b.yaml::case 4): those results are not in it" in out
+    left = "left out: " in merged.err
+    assert left == (given == "folder") and all((folder.name in merged.err) == left for folder in again)
+    if given == "folder":
+        assert "leave it out" in refused(cli, *folders, again[0])
 
 
 @pytest.mark.parametrize("arguments", [[], ["nowhere"], ["a.yaml"], ["empty"], ["broken.json"]])

@@ -249,7 +249,10 @@ def _check(parts: Sequence[MergePart]) -> None:
     if not parts:
         raise MergeError("nothing to merge")
     for part in parts:
-        check_part(part)
+        try:
+            check_part(part)
+        except MergeError as error:
+            raise MergeError(f"{error}: leave it out") from None
         if part.info.state in ("running", "paused") or is_alive(part.reader.folder):
             raise MergeError(
                 f"{part.name} is being executed: wait for its end, or look at them meanwhile: tui-eval FOLDER"
@@ -265,12 +268,19 @@ def check_part(part: MergePart) -> None:
     Raises:
         MergeError: it is a part of another run.
     """
-    given = part.info.options
-    if part.info.linked_to or given.get("step") or given.get("continue_from") or given.get("rescores"):
+    if adds_to_another(part):
         of = f" ({part.info.linked_to})" if part.info.linked_to else ""
         raise MergeError(
-            f"{part.name} runs or judges a part of another run{of} again and is no part of a plan: leave it out"
+            f"{part.name} runs or judges a part of another run{of} again and is no part of a plan"
         )
+
+
+def adds_to_another(part: MergePart) -> bool:
+    """Whether it runs or judges a part of another run again."""
+    given = part.info.options
+    return bool(
+        part.info.linked_to or given.get("step") or given.get("continue_from") or given.get("rescores")
+    )
 
 
 def check_pair(first: MergePart, other: MergePart) -> None:
@@ -456,8 +466,8 @@ NO_RUN = (
 )
 
 
-def facts(whole: Whole, run_id: str, version: str) -> RunInfo:
-    """A merged run's own facts."""
+def facts(whole: Whole, run_id: str, version: str, newer: str = "") -> RunInfo:
+    """A merged run's own facts; `newer` says which results of runs that add to its parts are not in it."""
     infos = [part.info for part in whole.parts]
     state: RunState = "finished" if whole.complete else "interrupted"
     if whole.complete and any(info.state == "cancelled" for info in infos):
@@ -487,7 +497,7 @@ def facts(whole: Whole, run_id: str, version: str) -> RunInfo:
     names = [(part.shard.name if part.shard else part.label, part.info) for part in whole.parts]
     # What a part says that it lacks, this one has, or says itself.
     notes = [
-        shard_runs.of_an_older_batch(infos), shard_runs.commits_differ(names), *shard_runs.notes_of_parts(infos),
+        newer, shard_runs.of_an_older_batch(infos), shard_runs.commits_differ(names), *shard_runs.notes_of_parts(infos),
     ]  # fmt: skip
     return RunInfo(
         id=run_id,
