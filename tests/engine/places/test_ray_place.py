@@ -35,6 +35,7 @@ from tui_eval.engine.request import RunRequest
 from tui_eval.guard.secrets import Masker
 from tui_eval.guard.trust import Trust
 from tui_eval.store.reader import RunReader
+from tui_eval.store.writer import RunWriter
 
 SECRET = "sk-known-0123456789abcdef"
 
@@ -649,9 +650,15 @@ class FakeRay:
         self.exceptions = SimpleNamespace(RayError=RayError)
         self.bad, self.good = bad, asyncio.Event()
         self.tried: list[str] = []
+        self.answers, self.free = True, 2.0
         self._spread = 0
 
+    def available_resources(self) -> dict[str, float]:
+        return {"CPU": self.free} if self.free else {}
+
     def nodes(self) -> list[dict[str, object]]:
+        if not self.answers:
+            raise RayError("Failed to connect to GCS")
         return [
             {
                 "NodeID": node * 40,
@@ -734,6 +741,83 @@ async def test_a_machine_where_no_worker_can_begin_is_said_once_and_ends_nothing
     )
     up = messages.WorkerUp(ray.tried.index("5") + 1, "10.0.0.5 (node 555555)")
     assert said == [messages.Nodes(2), refused, up]
+
+
+async def test_a_head_that_does_not_answer_is_said_while_its_workers_work_and_that_it_answers_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """For a minute all read as if it were well."""
+    monkeypatch.setattr(ray_driver, "_SILENT", 0.02)
+    ray = FakeRay({})
+    ray.good.set()
+    async with driven(ray, monkeypatch) as said:
+        await until(lambda: sum(isinstance(one, messages.WorkerUp) for one in said) == 2, 20)
+        ray.answers = False
+        await until(lambda: sum(isinstance(one, messages.Silent) for one in said) >= 2, 20)
+        ray.answers = True
+        await until(lambda: said[-1] == messages.Silent(0.0), 20)
+    seconds = [one.seconds for one in said if isinstance(one, messages.Silent)]
+    assert seconds[:-1] == sorted(seconds[:-1]) and seconds[0] > 0
+    assert not any(isinstance(one, messages.Gone) for one in said)
+
+
+async def test_that_all_processors_are_in_use_is_said_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ray_driver, "_BUSY", 0.0)
+    ray = FakeRay({})
+    ray.free = 0.0
+    waits = messages.Waits("waiting for workers: all 2 processors are in use")
+    async with driven(ray, monkeypatch) as said:
+        await until(lambda: waits in said, 20)
+        ray.good.set()
+        await until(lambda: sum(isinstance(one, messages.WorkerUp) for one in said) == 2, 20)
+    assert said.count(waits) == 1
+
+
+class Silence(Cluster):
+    """Its head is silent for a while, and no processor was free before."""
+
+    async def connected(self) -> None:
+        self.say(messages.Waits("waiting for workers: all 2 processors are in use"))
+        self.say(messages.WorkerUp(1, "10.0.0.4"))
+
+    async def has(self, worker: int, refs: list[int]) -> None:
+        if len(self.given[worker]) == 2:
+            for seconds in (15.0, 30.0, 0.0):
+                self.say(messages.Silent(seconds))
+            self.say(messages.WorkerDown(worker, ""))
+            await self.begin()
+
+
+async def test_where_a_run_is_says_what_is_waited_for_and_that_the_head_is_silent(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words: list[str] = []
+    update = RunWriter.update_info
+
+    def kept(writer: RunWriter) -> None:
+        if writer.info.place not in words[-1:]:
+            words.append(writer.info.place)
+        update(writer)
+
+    monkeypatch.setattr(RunWriter, "update_info", kept)
+    async with executed(tmp_path, monkeypatch, Silence, 2, told := []):
+        pass
+    worker = "ray · 1 node · 1 worker"
+    begin = words.index("ray · waiting for workers")
+    assert words[begin : begin + 7] == [
+        "ray · waiting for workers",
+        "ray · waiting for workers: all 2 processors are in use",
+        worker,
+        f"{worker} · its head does not answer, since 15 s",
+        f"{worker} · its head does not answer, since 30 s",
+        worker,
+        "ray · waiting for workers",
+    ]
+    assert told[:3] == [
+        "ray: waiting for workers: all 2 processors are in use",
+        "ray: the cluster's head does not answer, since 15 s; what its workers have goes on until it is given up",
+        "ray: the cluster's head answers again",
+    ]
 
 
 async def test_no_worker_can_begin_says_why_in_rays_own_words_where_there_are_no_others(

@@ -28,6 +28,7 @@ from tui_eval.engine.places.ray_messages import (
     Happened,
     MachineRefuses,
     Nodes,
+    Silent,
     ToEngine,
     Waits,
     WorkerDown,
@@ -39,6 +40,8 @@ _LOOK = 1.0
 """Seconds between two looks at the cluster."""
 _SILENT = 15.0
 """Seconds without a worker and without an answer of the head, or without any machine, after which it is gone."""
+_BUSY = 20.0
+"""Seconds without a worker after which it is looked whether others have all processors: at first ours take them."""
 _NOBODY = 300.0
 """Seconds without a worker after which nobody comes any more: a cluster that grows takes minutes."""
 _REFUSALS = 3
@@ -182,6 +185,8 @@ class Driver:
         self._told: set[str] = set()
         self._why = ""
         self._heard = self._seen = self._left = 0.0
+        self._silent = 0.0
+        self._busy = 0
         self._own: str | None = None
 
     async def serve(self, reader: asyncio.StreamReader) -> None:
@@ -219,14 +224,15 @@ class Driver:
     async def _watch(self) -> None:
         """Workers where there is room for them, as machines come and go."""
         loop = asyncio.get_running_loop()
-        looking: asyncio.Future[tuple[int, list[Machine], bool]] | None = None
+        looking: asyncio.Future[tuple[int, list[Machine], bool, bool]] | None = None
         room = 0
         while True:
-            looking = looking or asyncio.ensure_future(asyncio.to_thread(self._look))
+            waits = not self._up and loop.time() - self._seen > _BUSY
+            looking = looking or asyncio.ensure_future(asyncio.to_thread(self._look, waits))
             done, _ = await asyncio.wait({looking}, timeout=_LOOK)
             if done:
                 try:
-                    count, machines, own = looking.result()
+                    count, machines, own, busy = looking.result()
                     room = sum(one.processors for one in machines)
                     self._machines.seen(machines)
                     self._heard = loop.time()
@@ -235,6 +241,10 @@ class Driver:
                     if count != self._nodes:
                         self._nodes = count
                         self._say(Nodes(count))
+                    if self._silent:
+                        self._silent = 0.0
+                        self._say(Silent(0.0))
+                    self._says_busy(room if busy and not self._up else 0)
                     if not own:
                         self._say(Gone("the raylet that this machine is connected to has ended"))
                     elif self._heard - self._left > _SILENT:
@@ -245,6 +255,9 @@ class Driver:
             now = loop.time()
             if self._up:
                 self._seen = now
+                if now - self._heard > self._silent + _SILENT:  # what workers have goes on meanwhile
+                    self._silent = now - self._heard
+                    self._say(Silent(self._silent))
             elif now - self._heard > _SILENT:
                 self._say(Gone(f"the cluster{self._where} is gone: its head does not answer any more"))
             elif now - self._seen > _NOBODY:
@@ -257,9 +270,16 @@ class Driver:
                 self._start(node)
             await asyncio.sleep(_LOOK)
 
-    def _look(self) -> tuple[int, list[Machine], bool]:
-        """How many machines there are, those with processors, and whether that through which this process speaks to them
-        is among them: without it nothing comes back."""
+    def _says_busy(self, processors: int) -> None:
+        """That all processors are in use (none: they are not, or no longer) is said once."""
+        if processors and processors != self._busy:
+            every = "its only processor is" if processors == 1 else f"all {processors:,} processors are"
+            self._say(Waits(f"waiting for workers: {every} in use"))
+        self._busy = processors
+
+    def _look(self, waits: bool) -> tuple[int, list[Machine], bool, bool]:
+        """How many machines there are, those with processors, whether that through which this process speaks to them
+        is among them: without it nothing comes back; and, where it `waits` for a worker, whether no processor is free."""
         nodes = self._ray.nodes()
         alive = [node for node in nodes if node.get("Alive")]
         if self._own is None and not self._by_client:
@@ -273,7 +293,8 @@ class Driver:
             )
             for node in alive
         ]
-        return len(alive), [one for one in machines if one.processors], not gone
+        busy = waits and float(self._ray.available_resources().get("CPU", 0)) < 1
+        return len(alive), [one for one in machines if one.processors], not gone, busy
 
     def _start(self, node: str) -> None:
         number, self._next = self._next, self._next + 1

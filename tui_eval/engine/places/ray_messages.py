@@ -95,6 +95,12 @@ class Waits(msgspec.Struct, tag="waits"):
     why: str
 
 
+class Silent(msgspec.Struct, tag="silent"):
+    """For how many seconds the cluster's head has not answered while there are workers; 0: it does again."""
+
+    seconds: float
+
+
 class Gone(msgspec.Struct, tag="gone"):
     """There will be no workers any more."""
 
@@ -115,7 +121,7 @@ class LoggedEvent(msgspec.Struct, array_like=True):
 
 
 FromEngine = Connect | Give | CancelAttempts | Granted
-ToEngine = WorkerUp | Happened | WorkerDown | MachineRefuses | Nodes | Waits | Gone
+ToEngine = WorkerUp | Happened | WorkerDown | MachineRefuses | Nodes | Waits | Silent | Gone
 
 _encoder = msgspec.msgpack.Encoder()
 _from_engine = msgspec.msgpack.Decoder(FromEngine)

@@ -136,6 +136,7 @@ class RayPlace:
         self._workers: dict[int, _RayWorker] = {}
         self._nodes = 0
         self._waits = ""
+        self._silent = 0.0
         self._refused: dict[str, str] = {}
         self._lost_with: dict[int, list[str]] = {}
         self._lost_at: dict[str, float] = {}
@@ -159,7 +160,8 @@ class RayPlace:
             return "ray"
         if not self._nodes or not self._workers:
             return f"ray · {self._waits or 'waiting for workers'}"
-        return f"ray · {_count(self._nodes, 'node')} · {_count(len(self._workers), 'worker')}"
+        silent = f" · its head does not answer, since {self._silent:.0f} s" if self._silent else ""
+        return f"ray · {_count(self._nodes, 'node')} · {_count(len(self._workers), 'worker')}{silent}"
 
     @property
     def note(self) -> str:
@@ -402,6 +404,7 @@ class RayPlace:
                 case messages.WorkerUp():
                     self._workers[message.worker] = _RayWorker(message.worker, message.node)
                     self._refused.pop(message.node, None)
+                    self._waits = ""
                     await self._moved()
                 case messages.WorkerDown():
                     worker = self._workers.pop(message.worker, None)
@@ -418,6 +421,11 @@ class RayPlace:
                 case messages.Waits():
                     self._waits = message.why
                     self._tell(f"ray: {message.why}")
+                    await self._moved()
+                case messages.Silent():
+                    if bool(message.seconds) != bool(self._silent):
+                        self._tell(f"ray: {_head(message.seconds)}")
+                    self._silent = message.seconds
                     await self._moved()
                 case messages.Gone():
                     await self._gone(f"ray: {message.why}")
@@ -579,6 +587,12 @@ def _raised(log: Path) -> str:
         if lines and _RAISED.match(lines[-1]):
             return clip(lines[-1].partition(" See https://")[0], 300)
     return ""
+
+
+def _head(silent: float) -> str:
+    if not silent:
+        return "the cluster's head answers again"
+    return f"the cluster's head does not answer, since {silent:.0f} s; what its workers have goes on until it is given up"
 
 
 def _begun_at_loss(count: int) -> str:
