@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from tui_eval.store.schema import AttemptRow, RunInfo, StoredCase
 from tui_eval.tui.state.app_state import AppState
 from tui_eval.tui.state.lists.entries import run_entries
@@ -85,3 +87,19 @@ def test_an_attempt_that_comes_while_a_list_is_made_is_whole_or_not_there_yet():
     run.apply_attempts([attempt(4, 3, "failed", 1), attempt(3, 2, "failed", 1)])
     assert seen == [1, 2, 2, 3] and before == [1]
     assert [row.attempt for row in run.attempts_of(1)] == [1, 2, 3]
+
+
+def test_a_case_waits_where_earlier_runs_have_its_done_attempts_and_one_more_waits():
+    """`● 1 running` stood above `waiting for workers`; in its own run a case is running until its last attempt is done."""
+    first, more = view(1, "a"), view(2, "")
+    more.info = msgspec.structs.replace(more.info, state="running")
+    more.apply_cases([case(1, "a")])
+    waits = msgspec.structs.replace(attempt(1, 2, None), state="waiting", changed=2)
+    more.apply_attempts([waits])
+    group = RunGroup([first, more])
+    (key,) = group.cases
+    assert group.status(key) == "waiting"
+    more.apply_attempts([msgspec.structs.replace(waits, state="running", changed=3)])
+    assert group.status(key) == "running"
+    more.apply_attempts([attempt(2, 3, case_ref=1), msgspec.structs.replace(waits, changed=4)])
+    assert group.status(key) == "running"

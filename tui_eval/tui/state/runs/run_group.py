@@ -170,8 +170,9 @@ class RunGroup:
         if not placed or "waiting" in states:
             if not any(run.active for run, _ in self.cases[key]):
                 return NOT_RUN
-            going_on = any(run.active for run, _ in placed)
-            return "running" if going_on and "done" in states else "waiting"
+            # What earlier runs came to does not make one more attempt run that waits.
+            begun = any(one.run.active and one.row.state == "done" for one in placed)
+            return "running" if begun else "waiting"
         return self._outcome(key, [one.row.outcome or "cancelled" for one in placed])
 
     def _outcome(self, key: str, outcomes: list[Outcome]) -> Outcome:
