@@ -125,3 +125,10 @@ def test_what_judges_took_stands_beside_the_agents_in_the_form_that_fits() -> No
         ]
     )
     assert "judges" not in words(view, 110)
+
+
+def test_the_command_by_which_a_shard_goes_on_is_whole_where_there_is_room() -> None:
+    view = of_two_models()
+    command = "tui-eval resume /shared/shards/0b7f9c1e/evals-1-x7k2p/.tui-eval/runs/20260101-000000-00000"
+    view.info.note = f"shard 2/3 was cut off: {command}; 182 cases not run to the end (case 100)"
+    assert command in words(view, 200)

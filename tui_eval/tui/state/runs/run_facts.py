@@ -136,7 +136,7 @@ def figures_line(run: RunView, symbols: Symbols, now: float, width: int, *, alon
     if run.trouble and run.active:
         add("warn", _waiting(run.trouble), 9)
     if info.note:
-        add("warn", clip(visible(info.note, newlines=False), 80), 12)
+        add("warn", clip(visible(info.note, newlines=False), 160), 12)
     told = short_providers(info.agents) if len(info.agents) > 1 else info.agents
     agents = visible(clip(", ".join(told), 60), newlines=False)
     if info.scripted:
