@@ -401,3 +401,25 @@ def test_a_folder_on_a_disk_that_can_only_be_read_is_read_for_answers(
     assert ".tui-eval/answers.db can only be read: what is answered anew is kept in " in said
     assert f"{folder} cannot be written: the run is kept in " in said
     assert (folder / "answers.db").read_bytes() == before
+
+
+def test_sums_of_money_are_as_exact_as_prices_in_every_file(cli: Cli, asked: Path, server: Priced) -> None:
+    turns = ", ".join(f"t{number}" for number in range(7))
+    (asked / "suite.yaml").write_text(
+        f"agent: bot\ntest_cases:\n  - {{name: one, messages: [{turns}], expected: {{should_contain: [t]}}}}\n"
+        "  - {name: two, input: t, expected: {should_contain: [t]}}\n"
+    )
+    (asked / "tui_eval.yaml").write_text(
+        (asked / "tui_eval.yaml")
+        .read_text()
+        .replace("{input: 1000, output: 1000}", "{input: 110, output: 170}")
+    )
+    for _ in range(2):  # the second time all is saved
+        out = cli(
+            *("run", ".", "--cache", "--display", "json"),
+            *("-o", "results.json", "-o", "x.promptfoo.json", "-o", "results.jsonl"),
+        ).out
+        files = [(asked / name).read_text() for name in ("results.json", "x.promptfoo.json", "results.jsonl")]
+        for text in (out, *files):
+            money = re.findall(r'"(?:total_)?(?:cost|saved)": (\d+\.\d+)', text)
+            assert money and all(len(one.partition(".")[2]) <= 10 for one in money), money

@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from tui_eval.guard.figures import total_amount
 from tui_eval.reports.results import Metrics, whole
+from tui_eval.store.schema import price_of
 
 VECTORS = [
     json.loads(line)
@@ -29,3 +31,17 @@ def test_like_nao(vector: dict) -> None:
     assert metrics["k"] == expected["k"]
     assert metrics["aggregate"] == pytest.approx(expected["aggregate"])
     assert metrics["by_test"] == expected["by_test"]
+
+
+def test_sums_of_money_are_as_exact_as_prices() -> None:
+    """`3.5999999999999996` stood in files."""
+    found = Metrics()
+    for _ in range(3):
+        judging = {"tokens": 1, "cost": 1.2, "cached": 1, "saved": 1.2}
+        found.add({"name": "", "cost": 1.2, "cached": True, "saved": 1.2, "judging": judging})
+    summary = found.summary()
+    names = ("total_cost", "total_saved", "total_judge_cost", "total_judge_saved")
+    assert [summary[name] for name in names] == [3.6] * 4
+    assert found.by_model()[0]["total_saved"] == 3.6
+    assert total_amount([1.2, None, 1.2, 1.2], "cost saved") == 3.6 == price_of(1.2, 2.4)
+    assert total_amount([1e-12], "cost") == 1e-12  # one alone is as it was said

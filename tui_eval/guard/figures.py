@@ -136,8 +136,13 @@ def total_amount(amounts: Iterable[float | None], name: str) -> float | None:
     found: float | None = None
     for one in amounts:
         if one is not None:
-            found = one if found is None else found + one
+            found = one if found is None else rounded_sum(found + one)
     return amount(found, name) if found is not None else None
+
+
+def rounded_sum(found: float) -> float:
+    """A sum as exact as prices are: 3.6, where adding makes 3.5999999999999996 of it."""
+    return round(found, 10)
 
 
 def usage_sum(parts: Iterable[Usage | None]) -> Usage | None:

@@ -100,6 +100,7 @@ class Table:
         self.prompts = [self.prompts[self._columns[key]] for key in order]
         for prompt in self.prompts:
             prompt["metrics"]["tokenUsage"] = _known(prompt["metrics"]["tokenUsage"])
+            prompt["metrics"]["cost"] = figures.rounded_sum(prompt["metrics"]["cost"])
         self.suites = [suite for suite, *_ in order]
         self._column_of = array("q", (moved[place] for place in self._column_of))
 

@@ -35,6 +35,7 @@ _JUDGING = {"judge_tokens": "tokens", "judge_cost": "cost"}
 """What is summed of a result's `judging`."""
 _KNOWN = {"judge_cached": "cached", "judge_saved": "saved"}
 """The same of judges' answers that were in the cache."""
+_MONEY = {"cost", "saved", "judge_cost", "judge_saved"}
 
 
 class _Totals:
@@ -91,7 +92,9 @@ class _Totals:
 
     def _sum(self, key: str) -> Any:
         found, name = self._sums[key], f"{key} of all attempts"
-        return figures.count(found, name) if isinstance(found, int) else figures.amount(found, name)
+        if isinstance(found, int):
+            return figures.count(found, name)
+        return figures.amount(figures.rounded_sum(found) if key in _MONEY else found, name)
 
 
 class _Group(msgspec.Struct, gc=False):

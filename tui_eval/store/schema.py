@@ -173,7 +173,7 @@ class StoredCase(msgspec.Struct, gc=False, array_like=True):
 def price_of(cost: float | None, saved: float | None) -> float | None:
     """What answers cost when they were given (USD): comparisons, means and plots go by that, since what the cache saved
     is nothing that an agent got cheaper by. None: not known."""
-    return None if cost is None else cost + (saved or 0.0)
+    return cost if cost is None or not saved else figures.rounded_sum(cost + saved)
 
 
 class AttemptRow(msgspec.Struct, gc=False, array_like=True):
