@@ -510,7 +510,7 @@ async def test_a_run_whose_cluster_was_lost_is_asked_where_it_goes_on(
     alone.runs.take_up(run.folder)
     await alone.settle()
     if answer != "not asked":
-        assert alone.question == f"Its run was ended since {CLUSTER} was lost. Go on where?"
+        assert alone.question == f"The run ended since {CLUSTER} was lost. Go on where?"
         await alone.answer(answer)
         await alone.settle()
     assert [request.on for _, request in alone.engine.resumed] == ([] if on is None else [on])

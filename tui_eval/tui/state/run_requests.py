@@ -159,7 +159,7 @@ def ran_on(options: Mapping[str, Any], config: Config | None) -> str:
 
 def goes_on_where(was: str) -> tuple[str, list[tuple[str, str, str]]]:
     """What is asked, and the answers (key, value, words), where the place that a run was on has been lost."""
-    return f"Its run was ended since {was} was lost. Go on where?", [
+    return f"The run ended since {was} was lost. Go on where?", [
         ("h", "here", "here"),
         ("a", "again", f"again on {was}"),
         ("n", "no", "not now; `on` in the run dialog (A) names another place"),
