@@ -35,7 +35,8 @@ _JUDGING = {"judge_tokens": "tokens", "judge_cost": "cost"}
 """What is summed of a result's `judging`."""
 _KNOWN = {"judge_cached": "cached", "judge_saved": "saved"}
 """The same of judges' answers that were in the cache."""
-_MONEY = {"cost", "saved", "judge_cost", "judge_saved"}
+_MONEY = {"saved", "judge_cost", "judge_saved"}
+"""Sums of money of our own. `total_cost` is nao's, which rounds it for each model alone: its files come back as they were."""
 
 
 class _Totals:
