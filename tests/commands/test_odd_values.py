@@ -161,6 +161,11 @@ def test_a_suite_that_names_no_agent_is_told_which_there_are(cli: Cli, project: 
     told = cli("check", ".")
     assert "the suite names no agent, and tui_eval.yaml has: helper. Name one" in told.out
     assert "the suite names no agent" in cli("run", ".").out
+    config = project / "tui_eval.yaml"
+    as_it_was = config.read_text("utf-8")
+    config.write_text(as_it_was.replace("helper:", "my_agent:"), "utf-8")  # whom such a suite asks
+    assert "names no agent" not in cli("check", ".").out and "names no agent" not in cli("run", ".").out
+    config.write_text(as_it_was, "utf-8")
     (project / "suite.yaml").write_text(suite.replace("agent: helper", "agent: somebody"), "utf-8")
     assert (
         "no agent 'somebody', and tui_eval.yaml has: helper. Name one in the suite" in cli("check", ".").out

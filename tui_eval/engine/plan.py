@@ -24,6 +24,7 @@ from tui_eval.config.project import (
 from tui_eval.engine.request import RequestCell, RunRequest
 from tui_eval.engine.selection import NOTHING_FAILED, NothingLeft, choose, failed_cells
 from tui_eval.formats import format_of
+from tui_eval.formats.format import UNNAMED_AGENT
 from tui_eval.guard.spelling import close_to
 from tui_eval.guard.trust import Trust
 from tui_eval.model import Attempt, Case, Compat
@@ -411,7 +412,7 @@ def _find_agent(case: Case, config: Config, env: Any) -> AgentSpec:
     spec = form.default_agent(case.agent, config)
     if spec is not None:
         return spec
-    name = case.agent or "my_agent"
+    name = case.agent or UNNAMED_AGENT
     if (wrong := refused_agent(config, name)) is not None:
         raise ConfigError(f"agent {name}: {wrong}")
     if (slip := close_to(name, config.agents)) is not None:

@@ -36,6 +36,10 @@ Editor = Callable[[str, "Case", "Verdict", "Attempt"], "EditedValue"]
 Raises EditError (`tui_eval.yaml.yaml_edit`): it cannot without guessing."""
 
 
+UNNAMED_AGENT = "my_agent"
+"""The entry of tui_eval.yaml that is asked where a suite that should name an agent names none."""
+
+
 class FirstSuite(NamedTuple):
     """What `init` writes for a format, and how the app offers it.
 
@@ -148,6 +152,10 @@ class Hooks(Protocol):
     async def after_all(self, cases: Sequence[Case], settings: Mapping[str, Any]) -> None:
         """Tell that the run is over."""
         ...
+
+
+UNNAMED_AGENT = "my_agent"
+"""The agent of tui_eval.yaml that is asked where a suite that should name one names none."""
 
 
 class Format:

@@ -125,9 +125,27 @@ async def test_an_agent_that_is_there_is_not_asked_for(tmp_path: Path) -> None:
     assert one.gone_on == 1 and one.alone.window.screen is one.alone.list
 
 
+async def test_of_a_suite_that_names_none_one_is_asked_for_only_where_there_is_no_agent(
+    tmp_path: Path,
+) -> None:
+    """Whom such a suite asks beside several agents its file says, which the run tells; one called so is asked."""
+    unnamed = HELPER.replace("agent: helper\n", "")
+    assert unnamed != HELPER
+    one = Asking(await on_project(tmp_path, suites={"s.yaml": unnamed}))
+    one.then()
+    assert one.gone_on == 1 and one.alone.window.screen is one.alone.list
+    config = one.alone.core.state.config
+    assert config is not None
+    config.agents.clear()
+    one.then()
+    assert one.alone.dialog.arguments == ("my_agent", "tui_eval.yaml", 1, False)
+    await one.alone.answer({"type": "echo"})
+    assert one.gone_on == 2
+
+
 async def test_the_entry_is_written_read_and_the_run_goes_on(asking: Asking) -> None:
     asking.then()
-    assert asking.alone.dialog.arguments == ("helper", "tui_eval.yaml", 1) and not asking.gone_on
+    assert asking.alone.dialog.arguments == ("helper", "tui_eval.yaml", 1, True) and not asking.gone_on
     await asking.alone.answer({"type": "echo"})
     written = yaml.safe_load((asking.alone.root / "tui_eval.yaml").read_text())
     assert written["agents"] == {"offline": {"type": "echo"}, "helper": {"type": "echo"}}

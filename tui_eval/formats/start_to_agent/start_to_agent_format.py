@@ -5,12 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tui_eval.formats.format import FirstSuite, Format, late
+from tui_eval.formats.format import UNNAMED_AGENT, FirstSuite, Format, late
 
 if TYPE_CHECKING:
     from tui_eval.assertions.judge_input import JudgeInput, Judgement
     from tui_eval.assertions.judging import Handler
-    from tui_eval.config.project import Config
+    from tui_eval.config.project import AgentSpec, Config
     from tui_eval.formats.format import Editor
     from tui_eval.formats.near_miss import PassedOver
     from tui_eval.guard.trust import Trust
@@ -50,6 +50,11 @@ class StartToAgentFormat(Format):
     own_ids = True
     saves = adds_to_files = True
     agent_may_be_chosen = True
+
+    def default_agent(self, name: str | None, config: Config) -> AgentSpec | None:
+        """An agent with this name; where the suite names none, the one called `my_agent`."""
+        return super().default_agent(name or UNNAMED_AGENT, config)
+
     asks_as_written = True
     budgets = True
 

@@ -18,6 +18,7 @@ import tui_eval
 from tui_eval.config.entry_line import EntryError, with_agent
 from tui_eval.config.project import CONFIG_NAME, rule_for
 from tui_eval.formats import FirstSuite, format_of, offered
+from tui_eval.formats.format import UNNAMED_AGENT
 from tui_eval.guard.trust_store import state_home
 from tui_eval.store.printed_commands import shell_line
 from tui_eval.store.run_folders import Store, StoreError
@@ -310,7 +311,9 @@ class AskAgent:
             case = entry.case
             if case is None or not (form := format_of(case.format)).agent_may_be_chosen:
                 continue
-            name = case.agent or "my_agent"
+            if case.agent is None and config.agents:
+                continue  # which of them is meant the suite or `suites:` can say: the run tells it
+            name = case.agent or UNNAMED_AGENT
             if name in found or case.agent not in config.agents:
                 rule = rule_for(config, case.suite)
                 if (rule is None or not rule.agent) and not form.default_agent(case.agent, config):
@@ -352,4 +355,5 @@ class AskAgent:
             self._suites.load()
             self.then(entries, go_on)
 
-        self._places.show("agent", name, file.name, count, answer=answer)
+        named = any(entry.case is not None and entry.case.agent == name for entry in entries)
+        self._places.show("agent", name, file.name, count, named, answer=answer)

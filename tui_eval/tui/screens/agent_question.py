@@ -81,10 +81,15 @@ class AgentQuestion(AgentLine):
 
     KEYS = "enter writes it there and runs   esc not now"
 
-    def __init__(self, name: str, file: str, cases: int) -> None:
+    def __init__(self, name: str, file: str, cases: int, named: bool = True) -> None:
+        """`named`: whether a suite calls it so; else it is what suites ask that name none."""
         many = f"{cases:,} cases ask" if cases != 1 else "The case asks"
+        none = f"{cases:,} cases name" if cases != 1 else "The case names"
         super().__init__(
-            f"Which agent is {clip(name, 60)}?", f"{many} for it, and there is none in {clip(file, 60)}."
+            f"Which agent is {clip(name, 60)}?",
+            f"{many} for it, and there is none in {clip(file, 60)}."
+            if named
+            else f"{none} no agent; one called {clip(name, 60)} is asked then.",
         )
 
     def taken(self, text: str) -> dict[str, str]:
