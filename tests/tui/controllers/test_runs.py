@@ -596,7 +596,7 @@ async def test_an_agent_that_is_nowhere_is_asked_for_before_anything_runs(tmp_pa
     suite = "agent: helper\ntest_cases:\n  - {name: one, input: hi, expected: {should_contain: [x]}}\n"
     alone = await on_project(tmp_path, suites={"s.yaml": suite})
     await alone.press(alone.runs.handlers(), "case.rerun")
-    assert alone.dialog.name == "agent" and alone.dialog.arguments == ("helper", "tui_eval.yaml", 1)
+    assert alone.dialog.name == "agent" and alone.dialog.arguments == ("helper", "tui_eval.yaml", 1, True)
     assert not alone.engine.requests
     await alone.answer({"type": "echo"})
     assert "helper" in (tmp_path / "tui_eval.yaml").read_text() and alone.suites.loads == 1
