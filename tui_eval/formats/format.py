@@ -154,10 +154,6 @@ class Hooks(Protocol):
         ...
 
 
-UNNAMED_AGENT = "my_agent"
-"""The agent of tui_eval.yaml that is asked where a suite that should name one names none."""
-
-
 class Format:
     """A format of suites: how it is read, judged, changed, and what is special about running it.
 
