@@ -230,6 +230,42 @@ def test_where_nothing_is_kept_what_is_asked_anew_keeps_nothing(asked: Path) -> 
     assert not (asked / ".tui-eval" / "answers.db").exists()
 
 
+def test_a_function_that_takes_all_messages_gets_them_at_once_with_kept_answers_too(
+    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """How it wants to be called is only known of its file, which a kept answer does not need."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "bot.py").write_text(
+        "def answer(message):\n"
+        "    open('calls.txt', 'a').write(f'{message!r}\\n')\n"
+        "    return 'all' if isinstance(message, list) else 'one'\n"
+    )
+    (tmp_path / "tui_eval.yaml").write_text("agents: {bot: {type: python, function: 'bot.py:answer'}}\n")
+    (tmp_path / "suite.yaml").write_text(
+        "agent: bot\ntest_cases:\n"
+        "  - {name: first, messages: [a, b], expected: {should_contain: [all]}}\n"
+        "  - {name: second, messages: [c, d], expected: {should_contain: [all]}}\n"
+    )
+
+    def calls() -> list[str]:
+        log = tmp_path / "calls.txt"
+        made = log.read_text().splitlines() if log.exists() else []
+        log.unlink(missing_ok=True)
+        return sorted(made)
+
+    both = ["['a', 'b']", "['c', 'd']"]
+    for options, wanted in (((), both), (("--cache",), both), (("--cache",), [])):
+        assert cli("run", ".", "--trust", "-j", "1", *options).code == 0
+        assert calls() == wanted
+    (tmp_path / "suite.yaml").write_text(
+        (tmp_path / "suite.yaml")
+        .read_text()
+        .replace("[c, d], expected: {should_contain", "[c, d], expected: {should_not_contain")
+    )
+    assert cli("run", ".", "--trust", "--cache").code == 1 and calls() == []
+    assert cli("run", ".", "--trust", "--failed").code == 1 and calls() == both[1:]
+
+
 def test_a_linked_run_is_no_repetition_by_itself(asked: Path, server: Priced) -> None:
     """What is asked anew says so; a part of a run that is run for another reason takes what is kept."""
     again(asked, cache=True)

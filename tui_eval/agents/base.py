@@ -271,7 +271,8 @@ class Agent(ABC):
     """One configured system under test, shared by all attempts of a run."""
 
     capabilities: Capabilities = Capabilities()
-    takes_whole_conversation: bool = False
+    takes_whole_conversation: bool | None = False
+    """Whether all messages of a case are given to it at once. None: it is known once a session was opened."""
     scripted: bool = False
     keeps_pace: bool = False
     """Whether it waits for its `pace` before each request; else the engine does, before each turn."""

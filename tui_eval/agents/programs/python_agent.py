@@ -60,6 +60,7 @@ class PythonAgent(Agent):
         self.fresh = options.flag("fresh")
         self.options = provider_options(spec, services.root)
         self.host = PythonHost(services.root, services.script_memory)
+        self.takes_whole_conversation = False if self.promptfoo else None
 
     @classmethod
     def reported(cls, spec: AgentSpec) -> Capabilities:

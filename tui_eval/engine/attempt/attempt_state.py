@@ -250,6 +250,10 @@ class Running:
 
         if asked is None:
             return await opened()
+        if agent.takes_whole_conversation is None and self.conversation and self.conversation.whole:
+            await (
+                await opened()
+            ).close()  # what is asked, and so what was kept of it, goes by how it wants to be called
 
         async def stands() -> bool:
             return await answers.asked(spec, context) == asked
