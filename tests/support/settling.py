@@ -22,7 +22,7 @@ AT_MOST = 20.0
 """Seconds for what the app itself has to do."""
 THREADS_AT_MOST = 3.0
 """Seconds for its threads: some tests hold one up on purpose."""
-LASTING = ("tui-follower", "tui-watcher")
+LASTING = ("tui-follower", "tui-watcher", "tui-shards")
 """Threads that only end with the app."""
 _before_test: set[threading.Thread] = set()
 """Threads that were there when the test began."""
