@@ -346,6 +346,27 @@ def test_runs_far_down_are_shown_by_either_command_and_a_project_stays_one(
     assert "All 8 cases passed" in cli("show", ".").out
 
 
+@pytest.mark.parametrize("where", ["1/runs", "m1/.tui-eval/runs"])
+def test_the_project_one_stands_in_is_shown_as_the_shards_in_its_folders(
+    cli: Cli, project: Path, shards: Path, where: str
+) -> None:
+    """The app names `tui-eval show .` there; its own runs are no part of them."""
+    assert "no run '.'" in cli("show", ".").err
+    for shard in ("1/2", "2/2"):
+        cli("run", "suite.yaml", "--shard", shard)
+        newest = Store(Path.cwd()).find("last")
+        shutil.copytree(newest, project / where.replace("1", shard[0]) / newest.name)
+    shutil.rmtree(project / ".tui-eval")
+    cli("run", "suite.yaml", "-s", "case 1")
+    for words in (".", str(project)):
+        shown = cli("show", words)
+        assert shown.code == 0 and "All 8 cases passed" in shown.out and "is no shard" in shown.out
+    assert "case 1" in cli("show", "last").out and "merge them" in cli("resume", ".").err
+    shutil.rmtree(project / where.split("/")[0])
+    shutil.rmtree(project / where.replace("1", "2").split("/")[0])
+    assert "no run '.'" in cli("show", ".").err
+
+
 def test_shards_that_are_looked_at_say_by_which_rules_they_were_judged(cli: Cli, shards: Path) -> None:
     for number in (1, 2):
         cli("run", "suite.yaml", "--shard", f"{number}/2", "--compat", "reference")

@@ -171,10 +171,11 @@ def find_run(reference: str) -> Path:
     place = Path(reference)
     if reference not in ("", "last") and place.is_dir() and not (place / DATABASE).is_file():
         from tui_eval.store.gathering import gathered
-        from tui_eval.store.merging import NO_RUN, runs_under
+        from tui_eval.store.merging import NO_RUN, runs_beneath, runs_under
 
+        # The project's own runs are no reason to take its folder for one of shards.
         own = place.resolve() == find_root([Path.cwd()])[0].resolve()
-        if holds_runs(place) or (runs_without_suites(place) if own else runs_under(place)):
+        if holds_runs(place) or (runs_beneath(place) if own else runs_under(place)):
             return gathered(place)
         if os.sep in reference and not own:
             raise StoreError(f"{reference}: {NO_RUN}")
