@@ -10,8 +10,11 @@ import pytest
 
 from tests.support.alone import Alone, FakePlace, on_project
 from tests.support.live_run import LiveRun
+from tui_eval.store.schema import RunState
+from tui_eval.store.shard_runs import looked_at_home
 from tui_eval.tui.controllers.quit import QuitController
 from tui_eval.tui.services import Window
+from tui_eval.tui.state.runs.run_group import RunGroup
 
 LEFT = ("left", 0, "")
 
@@ -41,8 +44,8 @@ async def leaving(tmp_path: Path) -> Leaving:
     return Leaving(await on_project(tmp_path, "passed"))
 
 
-def at_work(alone: Alone) -> LiveRun:
-    run = LiveRun(alone.root, ["refund is approved"])
+def at_work(alone: Alone, root: Path | None = None) -> LiveRun:
+    run = LiveRun(root or alone.root, ["refund is approved"])
     run.start(0)
     run.writer.flush()
     alone.show_run(run.folder)
@@ -137,6 +140,58 @@ async def test_detaching_asks_nothing_and_says_what_goes_on(leaving: Leaving) ->
     await leaving.press("detach")
     words = f"run {run.info.id} goes on; `tui-eval attach` comes back to it"
     assert leaving.done == [LEFT, ("left", 0, words)] and leaving.remembered == 2
+
+
+@pytest.fixture
+def gathered(leaving: Leaving, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder of which each run is one of shards that are only looked at."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    place = looked_at_home() / "shards"
+    place.mkdir(parents=True)
+    return place
+
+
+@pytest.mark.parametrize("state", ["running", "paused"])
+@pytest.mark.parametrize("key", ["quit", "detach", "copy_or_quit"])
+async def test_shards_that_are_only_looked_at_go_and_no_way_back_is_told(
+    leaving: Leaving, gathered: Path, key: str, state: RunState
+) -> None:
+    run = at_work(leaving.alone, gathered)
+    run.writer.state(state)
+    run.writer.flush()
+    leaving.alone.show_run(run.folder)
+    assert leaving.alone.state.active
+    await leaving.press(key)
+    if key == "copy_or_quit":
+        assert leaving.alone.question == "Quit?"
+        await leaving.alone.answer("quit")
+    assert leaving.done == [LEFT]
+
+
+async def test_a_run_beside_shards_that_are_looked_at_is_the_one_that_is_asked_about(
+    leaving: Leaving, gathered: Path
+) -> None:
+    own = at_work(leaving.alone)
+    assert leaving.alone.state.run is not None
+    leaving.alone.state.aside = RunGroup([leaving.alone.state.run])
+    at_work(leaving.alone, gathered)
+    leaving.alone.core.engines.out_of_reach.add(own.info.id)
+    await leaving.press("quit")
+    assert leaving.alone.question == "A run goes on." and leaving.alone.offered == ["detach", "stay"]
+    await leaving.alone.answer("detach")
+    assert leaving.done == [("left", 0, f"run {own.info.id} goes on; `tui-eval attach` comes back to it")]
+
+
+async def test_who_stops_a_run_asks_nothing_of_shards_that_are_looked_at(
+    leaving: Leaving, gathered: Path
+) -> None:
+    own = at_work(leaving.alone)
+    assert leaving.alone.state.run is not None
+    leaving.alone.state.aside = RunGroup([leaving.alone.state.run])
+    at_work(leaving.alone, gathered)
+    await leaving.press("quit")
+    await leaving.alone.answer("stop")
+    assert leaving.alone.engine.cancelled == [(own.info.id, None)] and leaving.done == [LEFT]
 
 
 async def test_what_is_selected_is_copied_and_nothing_is_left(leaving: Leaving, monkeypatch) -> None:

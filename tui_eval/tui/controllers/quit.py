@@ -13,6 +13,7 @@ from tui_eval.tui.controllers.places import PlaceController
 from tui_eval.tui.controllers.runs import RunController
 from tui_eval.tui.handlers import Handler
 from tui_eval.tui.services import Core, Window
+from tui_eval.tui.state.runs.run_view import RunView
 from tui_eval.tui.terminal import clipboard
 
 
@@ -71,7 +72,7 @@ class QuitController:
             ("s", "stop", "stop it and leave"),
             ("esc", "stay", "stay"),
         ]
-        run = self._core.state.going_on or self._core.state.run
+        run = self._goes_on()
         if run is not None and run.info.id in self._core.engines.out_of_reach:
             del answers[1]
         self._places.ask("A run goes on.", answers, answer)
@@ -79,7 +80,7 @@ class QuitController:
     async def _stop_and_quit(self) -> None:
         engines = self._core.engines
         try:
-            for run in self._core.state.active:
+            for run in self._core.state.outlasting:
                 if run.info.id not in engines.out_of_reach:
                     await asyncio.wait_for(engines.of(run).cancel(run.info.id), 5)
         finally:
@@ -87,13 +88,17 @@ class QuitController:
 
     def detach(self) -> None:
         """Leave at once; a run goes on."""
-        active = self._core.state.active
-        if active:
-            run = self._core.state.run if self._core.state.run in active else active[-1]
-            assert run is not None
+        run = self._goes_on()
+        if run is not None:
             self._leave(f"run {run.info.id} goes on; `tui-eval attach` comes back to it")
         else:
             self._leave()
+
+    def _goes_on(self) -> RunView | None:
+        """The run that goes on: the one in front, else the last of those beside it."""
+        runs = self._core.state.outlasting
+        front = self._core.state.run
+        return front if front in runs else next(reversed(runs), None)
 
     def _leave(self, message: str = "") -> None:
         self._remember()

@@ -129,8 +129,8 @@ class RunController:
 
     @property
     def running(self) -> bool:
-        """Whether a run goes on."""
-        return self.starting or bool(self.state.active)
+        """Whether a run goes on, also when the app is left."""
+        return self.starting or bool(self.state.outlasting)
 
     @property
     def opening(self) -> bool:

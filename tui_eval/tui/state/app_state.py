@@ -20,6 +20,7 @@ from tui_eval.store.imported.results_entries import case_edited
 from tui_eval.store.notes import HumanNote
 from tui_eval.store.run_folders import Store
 from tui_eval.store.schema import AttemptRow, CaseHistory
+from tui_eval.store.shard_runs import is_looked_at
 from tui_eval.tui.state.runs.run_group import RunGroup
 from tui_eval.tui.state.runs.run_view import RunView
 
@@ -200,6 +201,11 @@ class AppState(Struct):
         if front is not None and front.active and not front.info.stepped:
             return front
         return next((run for run in reversed(self.active) if not run.info.stepped), None)
+
+    @property
+    def outlasting(self) -> list[RunView]:
+        """Runs that go on when the app is left: what is only looked at goes then, and nothing comes back to it."""
+        return [run for run in self.active if not is_looked_at(run.folder)]
 
     @property
     def shown_root(self) -> str:
