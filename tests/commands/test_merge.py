@@ -354,6 +354,34 @@ def test_newer_results_of_linked_runs_are_named_and_no_part(cli: Cli, many: Path
         assert "leave it out" in refused(cli, *folders, again[0])
 
 
+def test_runs_in_a_folder_that_are_no_shards_are_left_out_and_named_outright_refused(
+    cli: Cli, many: Path
+) -> None:
+    """What was run by name, or of what failed, in the checkout of a shard: the whole folder was refused."""
+    cli("run", "a.yaml")  # older than the shards
+    other = Store(many).find("last")
+    folders = [shard(cli, number, 2) for number in (1, 2)]
+    cli("run", ".", "--failed")
+    failed = Store(many).find("last")
+    merged = cli("merge", ".tui-eval/runs")
+    assert "2 runs with 12 cases merged" in merged.err and "11 passed, 1 failed, 12 total" in merged.out
+    seen = cli("show", ".tui-eval/runs").out
+    (left,) = [line for line in merged.err.splitlines() if line.startswith("left out: ")]
+    assert left.endswith(", which are no shards, or do not say of what")
+    for folder in (other, failed):
+        assert folder.name in left and f"{folder.name} is no shard" in seen
+        assert "is no shard" in refused(cli, *folders, folder)
+        assert "is no shard" in refused(cli, ".tui-eval/runs", folder)
+
+
+def test_shards_of_two_plans_in_a_folder_are_refused_as_nobody_knows_which_is_meant(
+    cli: Cli, many: Path
+) -> None:
+    shard(cli, 1, 2)
+    shard(cli, 2, 3)
+    assert "cut in" in refused(cli, ".tui-eval/runs")
+
+
 @pytest.mark.parametrize("arguments", [[], ["nowhere"], ["a.yaml"], ["empty"], ["broken.json"]])
 def test_what_is_no_run_is_said_in_one_line(cli: Cli, many: Path, arguments: list[str]) -> None:
     (many / "empty").mkdir()

@@ -63,12 +63,14 @@ def _merged(store: Store, references: Sequence[str]) -> tuple[Path, list[str], b
         named, inside = _folders(references)
         for label, folder in named + inside:
             parts.append(merging.MergePart.of(label, folder))
-        found = {label for label, _ in inside}  # those that nobody has named
+        found = {label for label, _ in inside} - {label for label, _ in named}  # those that nobody has named
         again = [part for part in merging.merged_before(parts) if part.label in found]
         adding = [part for part in parts if part.label in found and merging.adds_to_another(part)]
         if len(adding) == len(parts):
             adding = []  # then that is what is wrong
-        whole = merging.whole_of([part for part in parts if part not in again and part not in adding])
+        left = [part for part in parts if part not in again and part not in adding]
+        alone = [part for part in merging.beside_shards(left) if part.label in found]
+        whole = merging.whole_of([part for part in left if part not in alone])
         newer = _newer(store, whole, adding)
         info = merging.facts(whole, store.next_run()[0], __version__, newer)
         info.provenance["command"] = in_addresses(shell_line(("tui-eval", "merge", *references)))
@@ -80,6 +82,10 @@ def _merged(store: Store, references: Sequence[str]) -> tuple[Path, list[str], b
             names = some_of([part.label for part in adding], _NAMED)
             does = "run or judge parts of others" if len(adding) > 1 else "runs or judges a part of another"
             said.append(f"left out: {names}, which {does} again")
+        if alone:
+            names = some_of([part.label for part in alone], _NAMED)
+            what = "are no shards, or do" if len(alone) > 1 else "is no shard, or does"
+            said.append(f"left out: {names}, which {what} not say of what")
         return folder, [*said, *_said(whole, info.id)], whole.complete
     finally:
         for part in parts:

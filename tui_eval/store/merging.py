@@ -300,6 +300,13 @@ def merged_before(parts: Sequence[MergePart]) -> list[MergePart]:
     return [part for part in parts if part.shard is None and shard_runs.merged_of(part.info.provenance)]
 
 
+def beside_shards(parts: Sequence[MergePart]) -> list[MergePart]:
+    """Those of some runs that are no shards, where others are: they are no part of these others' plan."""
+    if all(part.shard is None for part in parts):
+        return []
+    return [part for part in parts if part.shard is None]
+
+
 def _difference(first: MergePart, other: MergePart) -> str:
     """What keeps two parts from being of one plan; empty where nothing does."""
     a, b = first.shard, other.shard
