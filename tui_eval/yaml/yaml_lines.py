@@ -62,35 +62,24 @@ _TEXT, _MAPPING, _SEQUENCE = f"{_TAG}str", f"{_TAG}map", f"{_TAG}seq"
 _PLAIN = "plain"
 
 
-_ENTRY = 2
-"""Steps to an entry of a list of cases: the one that was asked for last is found again at once."""
-
-
 class YamlLines:
     """The line of each key path of a document."""
 
     def __init__(self, root: Node | None) -> None:
         self._root = root
-        self._asked: tuple[tuple[Hashable, ...], int, Node] | None = None
 
     def at(self, *path: Hashable) -> int:
         """The line (from 1) of the key or list item at `path`, else of its nearest parent that
         the document has; 0 for an empty document. Keys are compared as text."""
-        above = path[:_ENTRY]
-        if self._asked is not None and self._asked[0] == above:
-            _, line, node = self._asked
-            steps = path[_ENTRY:]
-        elif (node := self._root) is None:
+        node, line = self._root, 0
+        if node is None:
             return 0
-        else:
-            line, steps = node.start_mark.line + 1, path
-        for count, step in enumerate(steps, 1):
+        line = node.start_mark.line + 1
+        for step in path:
             found = _child(node, step)
             if found is None:
                 return line
             line, node = found
-            if count == _ENTRY and steps is path:
-                self._asked = above, line, node
         return line
 
     def source(self, *path: Hashable) -> str | None:
