@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Sequence
-from contextlib import closing, suppress
+from collections.abc import Sequence
+from contextlib import closing
 from pathlib import Path
 
 from tui_eval import __version__
@@ -20,12 +20,11 @@ from tui_eval.store import linked, merging
 from tui_eval.store.index import Index
 from tui_eval.store.printed_commands import shell_line
 from tui_eval.store.reader import RunReader
-from tui_eval.store.run_folders import Store, StoreError, project_of_run
-from tui_eval.store.schema import AttemptRow, RunInfo, StoredCase
+from tui_eval.store.run_folders import Store, StoreError
+from tui_eval.store.schema import RunInfo
 
 _NAMED = 4
 """Runs that are left out, that are named."""
-_AT_ONCE = 500  # cases whose attempts are read in one question
 
 
 def merge(references: Sequence[str], outputs: Sequence[Path]) -> int:
@@ -94,75 +93,12 @@ def _merged(store: Store, references: Sequence[str]) -> tuple[Path, list[str], b
 
 def _newer(store: Store, whole: merging.Whole, adding: Sequence[merging.MergePart]) -> str:
     """Which cases have newer results in runs that add to parts, in words: the parts count as they ended, as a finished
-    run does. `adding` are such runs that were found beside them."""
-    above = {part.info.id: part.info.linked_to for part in adding}
-    folders = {part.info.id: part.reader.folder for part in adding}
-    for root in dict.fromkeys([store.root, *(project_of_run(part.reader.folder) for part in whole.parts)]):
-        for run_id, linked_to, folder in _links(root, own=root == store.root) if root is not None else ():
-            above.setdefault(run_id, linked_to)
-            folders.setdefault(run_id, folder)
-    same: dict[str, str] = {}
-    changed: dict[str, str] = {}
-    for part in whole.parts:
-        ids = [run_id for run_id in linked.family(above, part.info.id) if run_id != part.info.id]
-        for name, before, now in _since(whole, part, [folders[one] for one in ids if one in folders]):
-            if before == now:
-                same[name] = name
-            else:
-                changed[name] = f"{name}: {before}, {now} since"
-    told = [*changed.values(), *(name for name in same if name not in changed)]
+    run does."""
+    told = linked.changed_since(store, whole, adding)
     if not told:
         return ""
-    return (
-        f"{merging.counted_names(len(told), told, 'run or judged again since')}: those results are not in it, its parts "
-        "count as they ended"
-    )
-
-
-def _links(root: Path, *, own: bool) -> Iterator[tuple[str, str | None, Path]]:
-    """The runs of a project, and to which each is linked; in one of others nothing is written."""
-    store = Store(root)
-    if own:
-        for run_id, above in Index(root).links().items():
-            yield run_id, above, store.runs_folder / run_id
-        return
-    for folder in store.run_folders():
-        with suppress(StoreError, OSError), closing(RunReader(folder)) as reader:
-            yield folder.name, reader.info().linked_to, folder
-
-
-def _since(
-    whole: merging.Whole, part: merging.MergePart, folders: Sequence[Path]
-) -> Iterator[tuple[str, str, str]]:
-    """Of the cases that count as a part has them those that runs which add to it have newer results of: the case, what came
-    of it in the part, and what came of it since."""
-    own = {one.key: one.case for one in whole.columns if one.part is part} if folders else {}
-    parts: list[linked.Part] = []
-    newer: set[tuple[str, str, str | None]] = set()
-    for folder in folders:
-        with suppress(StoreError, OSError), closing(RunReader(folder)) as reader:
-            cases = [case for case in reader.cases() if (case.case_id, case.agent, case.model) in own]
-            attempts = _attempts_of(reader, cases)
-            judged = {
-                row.case_ref for row in attempts if row.state == "done" and row.outcome in linked.JUDGED
-            }
-            newer |= {(case.case_id, case.agent, case.model) for case in cases if case.id in judged}
-            parts.append(linked.Part(cases, attempts, folder.name, linked.replaced_by(reader.info())))
-    first = [own[key] for key in own if key in newer]
-    ended = linked.Part(first, _attempts_of(part.reader, first), part.info.id)
-    before = {(one.case_id, one.agent, one.model): one.outcome for one in linked.summarise_together([ended])}
-    for item in linked.summarise_together([ended, *parts]) if newer else ():
-        key = item.case_id, item.agent, item.model
-        if key in before:
-            yield item.case_id, before[key] or "not run", item.outcome or "not run"
-
-
-def _attempts_of(reader: RunReader, cases: Sequence[StoredCase]) -> list[AttemptRow]:
-    found: list[AttemptRow] = []
-    for start in range(0, len(cases), _AT_ONCE):
-        for rows in reader.attempts_of([case.id for case in cases[start : start + _AT_ONCE]]).values():
-            found += rows
-    return found
+    cases = merging.counted_names(len(told), told, "run or judged again since")
+    return f"{cases}: those results are not in it, its parts count as they ended"
 
 
 def _derive(folder: Path, info: RunInfo) -> None:

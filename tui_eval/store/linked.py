@@ -4,20 +4,23 @@ run that it builds on. Which runs those are, and what they come to as one."""
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import closing
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, suppress
 from math import ceil
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
 from tui_eval.store.index import Index
 from tui_eval.store.judged_under import compat_of
 from tui_eval.store.reader import RunReader
-from tui_eval.store.run_folders import Store
+from tui_eval.store.run_folders import Store, StoreError, project_of_run
 from tui_eval.store.schema import AttemptRow, RunInfo, RunSummary, StoredCase
 from tui_eval.store.summary import CaseSummary, summarise, summarise_run
+
+if TYPE_CHECKING:
+    from tui_eval.store.merging import MergePart, Whole
 
 JUDGED = ("passed", "failed", "error")
 
@@ -275,3 +278,77 @@ def load_together(folders: Sequence[Path]) -> list[CaseSummary]:
                 Part(reader.cases(), reader.attempts(), folder.name, replaced_by(info), compat_of(info))
             )
     return summarise_together(parts)
+
+
+# -- What came, since they ended, of the cases of runs that are put together.
+
+
+_AT_ONCE = 500  # cases whose attempts are read in one question
+
+
+def changed_since(store: Store, whole: Whole, adding: Sequence[MergePart]) -> list[str]:
+    """Of the cases of parts those that have newer results in runs that add to them: first, with both outcomes, where these
+    differ, then by their ids alone.
+
+    Args:
+        store: Where the parts are put together; their own projects are looked into, too.
+        adding: Such runs that were found beside the parts.
+    """
+    above = {part.info.id: part.info.linked_to for part in adding}
+    folders = {part.info.id: part.reader.folder for part in adding}
+    for root in dict.fromkeys([store.root, *(project_of_run(part.reader.folder) for part in whole.parts)]):
+        for run_id, linked_to, folder in _links(root, own=root == store.root) if root is not None else ():
+            above.setdefault(run_id, linked_to)
+            folders.setdefault(run_id, folder)
+    same: dict[str, None] = {}
+    changed: dict[str, str] = {}
+    for part in whole.parts:
+        ids = [run_id for run_id in family(above, part.info.id) if run_id != part.info.id]
+        for name, before, now in _since(whole, part, [folders[one] for one in ids if one in folders]):
+            if before == now:
+                same[name] = None
+            else:
+                changed[name] = f"{name}: {before}, {now} since"
+    return [*changed.values(), *(name for name in same if name not in changed)]
+
+
+def _links(root: Path, *, own: bool) -> Iterator[tuple[str, str | None, Path]]:
+    """The runs of a project, and to which each is linked; in one of others nothing is written."""
+    store = Store(root)
+    if own:
+        for run_id, above in Index(root).links().items():
+            yield run_id, above, store.runs_folder / run_id
+        return
+    for folder in store.run_folders():
+        with suppress(StoreError, OSError), closing(RunReader(folder)) as reader:
+            yield folder.name, reader.info().linked_to, folder
+
+
+def _since(whole: Whole, part: MergePart, folders: Sequence[Path]) -> Iterator[tuple[str, str, str]]:
+    """Of the cases that count as a part has them those that runs which add to it have newer results of: the case, what came
+    of it in the part, and what came of it since."""
+    own = {one.key: one.case for one in whole.columns if one.part is part} if folders else {}
+    parts: list[Part] = []
+    newer: set[tuple[str, str, str | None]] = set()
+    for folder in folders:
+        with suppress(StoreError, OSError), closing(RunReader(folder)) as reader:
+            cases = [case for case in reader.cases() if (case.case_id, case.agent, case.model) in own]
+            attempts = _attempts_of(reader, cases)
+            judged = {row.case_ref for row in attempts if row.state == "done" and row.outcome in JUDGED}
+            newer |= {(case.case_id, case.agent, case.model) for case in cases if case.id in judged}
+            parts.append(Part(cases, attempts, folder.name, replaced_by(reader.info())))
+    first = [own[key] for key in own if key in newer]
+    ended = Part(first, _attempts_of(part.reader, first), part.info.id)
+    before = {(one.case_id, one.agent, one.model): one.outcome for one in summarise_together([ended])}
+    for item in summarise_together([ended, *parts]) if newer else ():
+        key = item.case_id, item.agent, item.model
+        if key in before:
+            yield item.case_id, before[key] or "not run", item.outcome or "not run"
+
+
+def _attempts_of(reader: RunReader, cases: Sequence[StoredCase]) -> list[AttemptRow]:
+    found: list[AttemptRow] = []
+    for start in range(0, len(cases), _AT_ONCE):
+        for rows in reader.attempts_of([case.id for case in cases[start : start + _AT_ONCE]]).values():
+            found += rows
+    return found
