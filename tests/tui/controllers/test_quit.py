@@ -168,13 +168,19 @@ async def test_shards_that_are_only_looked_at_go_and_no_way_back_is_told(
     assert leaving.done == [LEFT]
 
 
-async def test_a_run_beside_shards_that_are_looked_at_is_the_one_that_is_asked_about(
-    leaving: Leaving, gathered: Path
-) -> None:
+def beside_shards(leaving: Leaving, gathered: Path) -> LiveRun:
+    """A run that is at work beside shards that are looked at, which stand in front."""
     own = at_work(leaving.alone)
     assert leaving.alone.state.run is not None
     leaving.alone.state.aside = RunGroup([leaving.alone.state.run])
     at_work(leaving.alone, gathered)
+    return own
+
+
+async def test_a_run_beside_shards_that_are_looked_at_is_the_one_that_is_asked_about(
+    leaving: Leaving, gathered: Path
+) -> None:
+    own = beside_shards(leaving, gathered)
     leaving.alone.core.engines.out_of_reach.add(own.info.id)
     await leaving.press("quit")
     assert leaving.alone.question == "A run goes on." and leaving.alone.offered == ["detach", "stay"]
@@ -185,10 +191,7 @@ async def test_a_run_beside_shards_that_are_looked_at_is_the_one_that_is_asked_a
 async def test_who_stops_a_run_asks_nothing_of_shards_that_are_looked_at(
     leaving: Leaving, gathered: Path
 ) -> None:
-    own = at_work(leaving.alone)
-    assert leaving.alone.state.run is not None
-    leaving.alone.state.aside = RunGroup([leaving.alone.state.run])
-    at_work(leaving.alone, gathered)
+    own = beside_shards(leaving, gathered)
     await leaving.press("quit")
     await leaving.alone.answer("stop")
     assert leaving.alone.engine.cancelled == [(own.info.id, None)] and leaving.done == [LEFT]

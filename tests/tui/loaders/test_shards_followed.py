@@ -76,13 +76,16 @@ async def test_shards_are_one_run_that_grows(tmp_path: Path) -> None:
         followed.close()
 
 
-async def test_an_empty_folder_becomes_the_view_of_shards_that_come_into_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """As a Job's folder on a volume, opened before its first pod has written."""
+@pytest.fixture
+def job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A Job's folder on a volume, opened before its first pod has written; it is looked at often."""
     monkeypatch.setattr(first_steps, "SECONDS", 0.05)
-    job = tmp_path / "job"
-    job.mkdir()
+    folder = tmp_path / "job"
+    folder.mkdir()
+    return folder
+
+
+async def test_an_empty_folder_becomes_the_view_of_shards_that_come_into_it(job: Path) -> None:
     async with running_app(job, (120, 40)) as (app, pilot):
         await sees(app, pilot, "No suites here", "runs that come to lie in it")
         (job / "pod-1" / ".tui-eval" / "runs").mkdir(parents=True)
@@ -96,12 +99,7 @@ async def test_an_empty_folder_becomes_the_view_of_shards_that_come_into_it(
         await sees(app, pilot, "2 passed")
 
 
-async def test_shards_come_behind_what_the_person_looks_at(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(first_steps, "SECONDS", 0.05)
-    job = tmp_path / "job"
-    job.mkdir()
+async def test_shards_come_behind_what_the_person_looks_at(job: Path) -> None:
     async with running_app(job, (120, 40)) as (app, pilot):
         await pilot.press("enter")
         await sees(app, pilot, "Begin with what?")
