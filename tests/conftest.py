@@ -39,6 +39,9 @@ if os.environ.pop("PYTHONDONTWRITEBYTECODE", None):
 
 gc.disable()  # until all tests are collected: hardly anything of what they are is garbage
 
+# Whoever runs the tests inside tmux would have their copies go to that one's buffers.
+os.environ.pop("TMUX", None)
+
 os.environ.setdefault("TUI_EVAL_TOUR", "0")
 """Every home of a test is that of a person who starts for the first time: none of them needs the tour, which would
 take their first key."""
