@@ -119,9 +119,35 @@ def test_a_run_whose_cluster_is_lost_names_a_way_on_that_does_not_lead_back_ther
         f"the run was interrupted; {way}",
         other,
     ]
+    # Typed without a place it went back there, and failed again half a minute later.
+    refused = cli("resume")
+    assert refused.code == 4 and refused.err.strip() == (
+        f"run {folder.name} ended since 10.0.0.3:6379 was lost; "
+        f"{way.replace('go on with', 'go on here')}; {other}"
+    )
+    assert RunReader(folder).info().state == "interrupted"
     assert cli(*shlex.split(way.partition(": tui-eval ")[2])).code == 0
     (info,) = [RunReader(one).info() for one in Store(project).run_folders()]
     assert (info.state, info.options["on"]) == ("finished", "here")
+
+
+def test_a_run_whose_configured_cluster_was_lost_goes_on_without_a_word_once_that_names_this_machine(
+    cli: Cli, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def lost(*_: object) -> None:
+        raise PlaceLost("ray: the cluster at 10.0.0.3:6379 is gone")
+
+    monkeypatch.setattr(ray_place, "check_ray", lambda address: None)  # which need not be installed
+    monkeypatch.setattr(ray_place.RayPlace, "open", lost)
+    config = (project / "tui_eval.yaml").read_text()
+    (project / "tui_eval.yaml").write_text(f"{config}run: {{on: ray}}\n")
+    (project / "agent.script.yaml").write_text("default: {say: 'hi you there'}\n")
+    (project / "suite.yaml").write_text("agent: helper\ntest_cases:\n" + CASES)
+    assert cli("run", "suite.yaml").code == 1
+    told = cli("resume")
+    assert told.code == 4 and "ended since ray was lost; go on here: tui-eval resume" in told.err
+    (project / "tui_eval.yaml").write_text(config)
+    assert cli("resume").code == 0
 
 
 def test_a_run_that_needs_nothing_goes_on_as_it_is_printed(cli: Cli, project: Path) -> None:

@@ -81,7 +81,7 @@ def run(
 
 def resume_run(reference: str, overrides: RunRequest, display: str, outputs: Sequence[Path]) -> int:
     """Go on with an interrupted run."""
-    from tui_eval.engine.after.resuming import resume  # imported late: a run needs none of it
+    from tui_eval.engine.after.resuming import lost_place_of, resume  # imported late: a run needs none of it
 
     progress = Progress(display)
     try:
@@ -92,6 +92,17 @@ def resume_run(reference: str, overrides: RunRequest, display: str, outputs: Seq
         raise CommandError(LOOKED_AT)
     if (code := _complete(folder, outputs)) is not None:
         return code
+    if not overrides.on:
+        try:
+            lost = lost_place_of(folder)
+        except (ConfigError, StoreError) as error:
+            raise CommandError(str(error)) from None
+        if lost:  # the app asks where; here the person says so
+            with contextlib.closing(RunReader(folder)) as reader:
+                info = reader.info()
+            raise CommandError(
+                f"run {info.id} ended since {lost} was lost; go on here: {_go_on(folder, info)}; {other_way_on(info)}"
+            )
     return _execute(
         lambda: resume(folder, overrides=overrides, on_done=progress.ended), progress, outputs, keep=True
     )

@@ -16,7 +16,7 @@ from tui_eval.engine.attempt.continuing import place
 from tui_eval.engine.changed import changed_since
 from tui_eval.engine.fingerprints import Fingerprints
 from tui_eval.engine.kept_cases import is_masked, of_today, restored
-from tui_eval.engine.places.chosen_place import check_place, check_sent
+from tui_eval.engine.places.chosen_place import check_place, check_sent, place_name
 from tui_eval.engine.plan import Job, plan, same_column
 from tui_eval.engine.prepare import (
     NothingToRun,
@@ -464,6 +464,21 @@ def _whole(case: Case, now: Case | None, masker: Masker) -> Case:
         "run the case anew",
     )  # fmt: skip
     return msgspec.structs.replace(case, problems=[*case.problems, problem])
+
+
+def lost_place_of(folder: Path) -> str:
+    """The place that a run was lost with, where it would go back there now; empty: it would not.
+
+    Raises:
+        ConfigError, StoreError: that cannot be known.
+    """
+    with closing(RunReader(folder)) as reader:
+        info = reader.info()
+    if PLACE_LOST not in info.provenance:
+        return ""
+    request, root = request_of(info), root_of(folder)
+    on = place_name(request, load([root], request.config_file, root=root))
+    return "" if on == "here" else on
 
 
 def root_of(folder: Path) -> Path:
