@@ -83,6 +83,7 @@ def run_command(
     report: str | None,
     no_store: bool,
     failed: bool,
+    anew: bool,
     configs: tuple[str, ...],
     env_files: tuple[str, ...],
     delay: float | None,
@@ -109,7 +110,7 @@ def run_command(
         options[name] for name in ("filter_failing", "filter_failing_only", "filter_errors_only")
     )
     paths_given = [str(Path(path)) for path in paths]
-    request = RunRequest(paths=paths_given, failed_only=failed, anew=again, **options)
+    request = RunRequest(paths=paths_given, failed_only=failed, anew=anew or again, **options)
     return run(request, display, outputs, keep=not no_store, report=report)
 
 

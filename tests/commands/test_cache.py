@@ -6,6 +6,7 @@ import asyncio
 import json
 import os
 import re
+import shlex
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -23,6 +24,10 @@ from tui_eval.engine.prepare import prepare
 from tui_eval.engine.request import RunRequest
 from tui_eval.store.index import Index
 from tui_eval.store.reader import RunReader
+from tui_eval.store.run_folders import Store
+from tui_eval.tui.loaders.case_loader import load
+from tui_eval.tui.state.app_state import CasePointer, Where
+from tui_eval.tui.state.case.copying import text_of
 
 
 class Priced(OpenAIServer):
@@ -284,6 +289,43 @@ def test_what_is_gone_on_with_is_asked_anew_where_that_was_asked_for(asked: Path
         asyncio.run(active.environment.close())
         asyncio.run(resume(folder).execute())
         assert server.count == 6
+
+
+@pytest.mark.parametrize("kept_by", ["the agent's entry", "--cache", "--no-cache"])
+def test_the_printed_command_asks_again_and_what_it_answers_takes_the_place_of_what_is_kept(
+    cli: Cli, asked: Path, server: Priced, kept_by: str
+) -> None:
+    """It gave the same answer again, also where that had just been given; or left it to whoever took it next."""
+    own = kept_by != "--cache"
+    configure(asked, server, ", cache: true" if own else "")
+    typed = () if kept_by == "the agent's entry" else (kept_by,)
+    again = ""
+    for _ in range(2):
+        told = cli("run", "suite.yaml", "-s", "two", *typed).out
+        (again,) = [line.partition("again: tui-eval ")[2] for line in told.splitlines() if "again: " in line]
+        assert again in cli("show").out
+    (folder, *_) = Store(asked).run_folders()
+    in_the_app = load(Where(CasePointer("suite.yaml::two", run_id=folder.name), folder, 1))
+    assert text_of(in_the_app, "c").partition("::two ")[2] == again.partition("::two ")[2]
+    before = server.count
+    server.text = "delta"
+    words = shlex.split(again)
+    assert cli(*words).code == 0 and server.count == before + 2
+    assert words[4:] == {
+        "the agent's entry": ["--anew"], "--cache": ["--cache", "--anew"], "--no-cache": ["--no-cache"],
+    }[kept_by]  # fmt: skip
+    if kept_by != "--no-cache":
+        assert "passed cached" in cli("run", "suite.yaml", "-s", "two", *typed).out
+
+
+def test_where_nothing_is_kept_the_printed_command_says_nothing_of_it(
+    cli: Cli, asked: Path, server: Priced
+) -> None:
+    cli("run", ".")
+    told = cli("run", ".", "--failed").out
+    (again,) = [line.partition("again: tui-eval ")[2] for line in told.splitlines() if "again: " in line]
+    assert again == "run suite.yaml -s ::two"
+    assert cli(*shlex.split(again), "--anew").code == 1 and not (asked / ".tui-eval" / "answers.db").exists()
 
 
 @pytest.mark.parametrize("cache", [(), ("--cache",)])

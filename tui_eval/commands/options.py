@@ -316,6 +316,9 @@ def run_options(function: Any) -> Any:
             default=None,
             help="take answers that were given before to the same conversation, and keep them",
         ),
+        click.option(
+            "--anew", is_flag=True, help="take no answer that is kept; what is answered now takes its place"
+        ),
         click.option("--no-store", is_flag=True, help="keep nothing"),
         click.option("--fail-fast", is_flag=True, help="stop at the first attempt that does not pass"),
         click.option(

@@ -47,7 +47,7 @@ from tui_eval.model import Attempt, Outcome
 from tui_eval.reports import console_table
 from tui_eval.reports.export import ExportError, check_writable, export
 from tui_eval.store.missing_cases import is_only_named, unread_errors_of, unread_words_of
-from tui_eval.store.printed_commands import other_way_on, rescore_command, way_on
+from tui_eval.store.printed_commands import asked_again, other_way_on, rescore_command, way_on
 from tui_eval.store.reader import RunReader
 from tui_eval.store.run_folders import DATABASE, Store, StoreError, holds_runs
 from tui_eval.store.schema import AttemptRow, RunInfo
@@ -511,7 +511,7 @@ def failures_of(reader: RunReader, table: console_table.RunTable, root: Path | N
             return []
         return [*reasons_of(attempt), *_about_queries(attempt)] if attempt is not None else []
 
-    for text in table.failures(reader.by_case(listed=True), reasons, root, reader.info().options):
+    for text in table.failures(reader.by_case(listed=True), reasons, root, asked_again(reader.info())):
         yield f"\n{text}"
 
 

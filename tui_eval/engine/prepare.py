@@ -54,7 +54,7 @@ from tui_eval.store.index import Index, seen_ahead
 from tui_eval.store.linked import family
 from tui_eval.store.reader import RunReader
 from tui_eval.store.run_folders import Store, StoreError
-from tui_eval.store.schema import RunInfo
+from tui_eval.store.schema import KEEPS_ANSWERS, RunInfo
 from tui_eval.store.shard_runs import PlannedShard
 from tui_eval.store.writer import RunWriter
 
@@ -570,6 +570,10 @@ def new_writer(
         },
         scripted=any(job.spec is not None and job.spec.type == "scripted" for job in jobs),
     )
+    if (answers := environment.answers) is not None:
+        asked = chain((job.spec for job in jobs), [config.judge])
+        if any(spec is not None and answers.concern(spec) for spec in asked):
+            info.provenance[KEEPS_ANSWERS] = True
     info.provenance |= seen_ahead(store, info, started_at)
     folder = store.create_folder(run_id)
     try:

@@ -18,10 +18,12 @@ from tui_eval.config.project import CONFIG_NAME, find_root
 from tui_eval.guard.secrets import MASK
 from tui_eval.guard.text import REPLACEMENT, storable_text, visible
 from tui_eval.guard.trust import fingerprints
-from tui_eval.store.schema import PLACE_LOST, RunInfo
+from tui_eval.store.schema import KEEPS_ANSWERS, PLACE_LOST, RunInfo
 
 _ONCE = (("judge", "--judge"), ("compat", "--compat"), ("prompt_prefix", "--prompt-prefix"),
          ("prompt_suffix", "--prompt-suffix"), ("threshold", "--threshold"), ("timeout", "--timeout"), ("on", "--on"))  # fmt: skip
+_ASKED_AGAIN = "asked again"
+"""Among options that no record has: that nothing is taken of what is kept."""
 _ESCAPES = {"\n": "\\n", "\t": "\\t", "\\": "\\\\", "'": "\\'"}
 _NAMED = re.compile(r"([\w.-]+)=$")
 _SHELLS = {
@@ -85,6 +87,13 @@ def run_command(places: Iterable[Path], root: Path, options: Mapping[str, Any]) 
     return shell_line([*words, *run_options(options)])
 
 
+def asked_again(info: RunInfo) -> dict[str, Any]:
+    """The options of a run for who runs a case of it once more: what it answered may be kept, and is no answer to that."""
+    if info.provenance.get(KEEPS_ANSWERS) is not True:
+        return info.options
+    return {**info.options, _ASKED_AGAIN: True}
+
+
 def rescore_command(reference: str | Path, options: Mapping[str, Any]) -> str:
     """Judges a run's answers again; `options` are those of the run that did it."""
     words = ["tui-eval", "rescore", str(reference), *_env_files(options)]
@@ -105,6 +114,10 @@ def run_options(options: Mapping[str, Any]) -> list[str]:
         value = options.get(name)
         if isinstance(value, str | float | int) and not isinstance(value, bool):
             words += [option, f"{value:g}" if isinstance(value, float) else str(value)]
+    if isinstance(kept := options.get("cache"), bool):
+        words.append("--cache" if kept else "--no-cache")
+    if options.get(_ASKED_AGAIN) is True:
+        words.append("--anew")
     given = options.get("vars")
     for name, value in given.items() if isinstance(given, dict) else ():
         words += ["--var", f"{name}={value}"]

@@ -98,6 +98,10 @@ PLACE_LOST = "place_lost"
 """Under which the provenance of a run whose place was lost, with its cluster, has how many attempts had begun there."""
 
 
+KEEPS_ANSWERS = "keeps_answers"
+"""Under which the provenance of a run says that answers were kept, or were to be taken from those that are."""
+
+
 COMPARED_LATER = "is compared when the other columns of its test have run"
 """The detail of an attempt that has its answer and waits for others; where its engine is gone, an error."""
 

@@ -14,6 +14,7 @@ from tui_eval.store.index import Index
 from tui_eval.store.judged_under import compat_of
 from tui_eval.store.linked import Placed, family, replaced_by
 from tui_eval.store.notes import HumanNote, Notes
+from tui_eval.store.printed_commands import asked_again
 from tui_eval.store.reader import RunReader
 from tui_eval.store.run_folders import GUESTS, Store, StoreError
 from tui_eval.tui.state.app_state import Where
@@ -86,7 +87,7 @@ def _read(reader: RunReader, where: Where, content: CaseContent) -> None:
     if info.state not in ("running", "paused"):
         content.rows = [row if row.state == "done" else standing(row) for row in content.rows]
         content.row = choose(content.rows, pointer.attempt_ref)
-    content.options, content.replaces = info.options, replaced_by(info)
+    content.options, content.replaces = asked_again(info), replaced_by(info)
     content.name, content.suite = content.case.name, content.case.suite
     content.compat = compat_of(info)(content.suite)
     if content.row is not None and content.row.state == "done":
