@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
 import sqlite3
 import time
@@ -133,6 +134,47 @@ def test_a_shard_that_was_started_again_counts_once_and_what_is_of_another_plan_
     state, note, cases, ended = seen(looked.place)
     assert (state, cases, ended) == ("finished", 8, 8) and "left out: " in note and "3" in note
     looked.close()
+
+
+def test_shards_of_two_plans_are_told_in_one_line_that_says_how_to_see_either(cli: Cli, shards: Path) -> None:
+    """The first was shown, with a long line for each run of the other."""
+    suite = shards.parent / "suite.yaml"
+    for number in (1, 2, 3):
+        bring(cli, shards, f"{number}/3", f"monday/{number}")
+    suite.write_text(suite.read_text().replace("hello", "good day"))
+    for number in (1, 2, 3):
+        bring(cli, shards, f"{number}/3", f"tuesday/{number}")
+    told = cli("show", "shards")
+    assert (
+        told.code == 4
+        and told.out == ""
+        and told.err.strip()
+        == (
+            "shards: shards of 2 plans (the suites' content differs: cases were edited between them): monday (3 runs), "
+            "tuesday (3 runs); name one: tui-eval show shards/monday"
+        )
+    )
+    assert cli("export", "shards", "-o", "x.json").err == told.err
+    for day, outcome in (("monday", "All 8 cases passed"), ("tuesday", "0 passed, 8 failed, 8 total")):
+        assert outcome in cli("show", f"shards/{day}").out
+    looked = Gathering(shards, waits=True)  # the app: what comes there may be of either
+    note = seen(looked.place)[1]
+    looked.close()
+    assert note == (
+        "shards of 2 plans (the suites' content differs: cases were edited between them): shown is monday (3 runs); left "
+        "out: tuesday (3 runs); to see the other: tui-eval show shards/tuesday"
+    )
+    for day, number in ((day, n) for day in ("monday", "tuesday") for n in (1, 2, 3)):
+        (run,) = (shards / day / str(number)).iterdir()
+        run.rename(shards / run.name)
+    flat = cli("show", "shards")
+    assert (
+        flat.code == 4
+        and flat.err.count(" and 2 more") == 2
+        and "name one: tui-eval merge shards/" in flat.err
+    )
+    merged = cli(*shlex.split(flat.err.partition("name one: tui-eval ")[2]))
+    assert "3 runs with 8 cases merged" in merged.err
 
 
 def test_a_damaged_shard_is_called_that_and_not_only_missing(cli: Cli, shards: Path) -> None:

@@ -14,7 +14,6 @@ from tui_eval.commands.run_suites import find_run, write_files
 from tui_eval.config.project import find_root
 from tui_eval.engine.after import derived_columns
 from tui_eval.guard.secrets import in_addresses
-from tui_eval.guard.spelling import some_of
 from tui_eval.reports.export import ExportError, check_writable
 from tui_eval.store import linked, merging
 from tui_eval.store.index import Index
@@ -22,9 +21,6 @@ from tui_eval.store.printed_commands import shell_line
 from tui_eval.store.reader import RunReader
 from tui_eval.store.run_folders import Store, StoreError
 from tui_eval.store.schema import RunInfo
-
-_NAMED = 4
-"""Runs that are left out, that are named."""
 
 
 def merge(references: Sequence[str], outputs: Sequence[Path]) -> int:
@@ -78,13 +74,9 @@ def _merged(store: Store, references: Sequence[str]) -> tuple[Path, list[str], b
         _derive(folder, info)
         said = [f"left out: {part.label}, which was merged before" for part in again]
         if adding:
-            names = some_of([part.label for part in adding], _NAMED)
-            does = "run or judge parts of others" if len(adding) > 1 else "runs or judges a part of another"
-            said.append(f"left out: {names}, which {does} again")
+            said.append(merging.that_add([part.label for part in adding]))
         if alone:
-            names = some_of([part.label for part in alone], _NAMED)
-            what = "are no shards, or do" if len(alone) > 1 else "is no shard, or does"
-            said.append(f"left out: {names}, which {what} not say of what")
+            said.append(merging.that_are_no_shards([part.label for part in alone]))
         return folder, [*said, *_said(whole, info.id)], whole.complete
     finally:
         for part in parts:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import os
 import shutil
 import sqlite3
 import tempfile
@@ -17,11 +18,13 @@ from typing import NamedTuple
 import msgspec
 
 from tui_eval import __version__
+from tui_eval.guard.spelling import some_of
 from tui_eval.store import merging
 from tui_eval.store.encoding import encode_json
 from tui_eval.store.merging import MergePart, Whole, counting, with_frames
 from tui_eval.store.missing_cases import missing_cases, write_missing
 from tui_eval.store.pending import storable_rows, write_live
+from tui_eval.store.printed_commands import shell_line
 from tui_eval.store.run_folders import DATABASE, RunLock, StoreError, new_run_id
 from tui_eval.store.schema import SCHEMA_VERSION, TABLES, AttemptRow, RunInfo, StoredCase
 from tui_eval.store.shard_runs import looked_at_home
@@ -31,6 +34,8 @@ SECONDS = 0.5
 """Between two looks at the shards."""
 _AGAIN_SECONDS = 2.0
 """After which a run that was left out is looked at again, where something else was written there."""
+_NAMED = 4
+"""Plans that are named, and runs of one that are written out in a command."""
 _STATE = ".tui-eval"
 _AT_ONCE = 500  # columns
 _ROWS = (
@@ -91,11 +96,13 @@ class _Source:
 
 
 class _LeftOut(NamedTuple):
-    """A run that is not taken in, why, and what its file was when that was found out."""
+    """A run that is not taken in, why, and what its file was when that was found out; `part` is it where it could be read
+    (its reader is closed)."""
 
     why: str
     file: tuple[int, ...]
     looked: float
+    part: MergePart | None = None
 
 
 def _file_of(path: Path) -> tuple[int, ...]:
@@ -255,9 +262,7 @@ class Gathering:
             ]
             write_missing(self._connection, missing, len(self._refs), len(self._numbers))
         # First, as it is why others are missing.
-        info.note = "; ".join(
-            filter(None, [*(f"left out: {one.why}" for one in self._left_out.values()), info.note])
-        )
+        info.note = "; ".join(filter(None, [*self._left_out_words(), info.note]))
         info.note = info.note[:1000]
         return info
 
@@ -321,12 +326,92 @@ class Gathering:
                 merging.check_part(part)
                 merging.check_pair(first, part)
             except merging.MergeError as error:
-                self._left_out[path] = _LeftOut(str(error), _written(path), time.monotonic())
+                self._left_out[path] = _LeftOut(str(error), _written(path), time.monotonic(), part)
                 part.reader.close()
                 continue
             self._left_out.pop(path, None)
             self._sources[path] = _Source(part, path)
             states[path] = part.info
+
+    def _left_out_words(self) -> list[str]:
+        """What is said of the runs that are not taken in: those that are so for one reason together."""
+        adding: list[str] = []
+        alone: list[str] = []
+        lines: list[str] = []
+        shards = any(source.part.shard is not None for source in self._sources.values())
+        for one in self._left_out.values():
+            if one.part is None or merging.merged_before([one.part, *self._parts()]):
+                lines.append(f"left out: {one.why}")
+            elif merging.adds_to_another(one.part):
+                adding.append(one.part.label)
+            elif shards and one.part.shard is None:
+                alone.append(one.part.label)
+        if adding:
+            lines.append(merging.that_add(adding))
+        if alone:
+            lines.append(merging.that_are_no_shards(alone))
+        if len(plans := self._plans()) > 1:
+            (shown, _), *others = (self._plan_words(plan, plans) for plan in plans)
+            names = some_of([name for name, _ in others], _NAMED)
+            lines.insert(
+                0,
+                f"{self.plans_words()}: shown is {shown}; left out: {names}; to see the other: {others[0][1]}",
+            )
+        return lines
+
+    def plans_words(self) -> str:
+        """`shards of 2 plans (why)`; empty where all are of one."""
+        if (count := len(self._plans())) < 2:
+            return ""
+        what = "shards" if any(part.shard is not None for part in self._parts()) else "runs"
+        why = next(one.why for one in self._left_out.values() if self._is_of_another_plan(one))
+        return f"{what} of {count} plans ({why.partition(': ')[2]})"
+
+    def ways(self) -> str:
+        """The runs of each plan, and a command that shows one."""
+        plans = self._plans()
+        named = [self._plan_words(plan, plans) for plan in plans]
+        return f"{some_of([name for name, _ in named], _NAMED)}; name one: {named[0][1]}"
+
+    def _parts(self) -> list[MergePart]:
+        return [source.part for source in self._sources.values()]
+
+    def _is_of_another_plan(self, one: _LeftOut) -> bool:
+        if one.part is None or merging.adds_to_another(one.part):
+            return False
+        return one.part.shard is not None or all(part.shard is None for part in self._parts())
+
+    def _plans(self) -> list[list[Path]]:
+        """The runs by their plan, that which is shown first."""
+        if not self._sources:
+            return []
+        plans = [list(self._sources)]
+        first: list[MergePart] = []
+        for path, one in self._left_out.items():
+            if one.part is None or not self._is_of_another_plan(one):
+                continue
+            for number, part in enumerate(first, 1):
+                if merging.same_plan(part, one.part):
+                    plans[number].append(path)
+                    break
+            else:
+                first.append(one.part)
+                plans.append([path])
+        return plans
+
+    def _plan_words(self, plan: list[Path], plans: list[list[Path]]) -> tuple[str, str]:
+        """What the runs of a plan are called, and the command that shows them alone."""
+        count = f" ({len(plan)} runs)" if len(plan) > 1 else ""
+        common = Path(os.path.commonpath(plan))
+        others = (path for other in plans if other is not plan for path in other)
+        if common != self._folder and not any(path.is_relative_to(common) for path in others):
+            return f"{_under(self._folder, common)}{count}", shell_line(
+                ["tui-eval", "show", merging.as_typed(common)]
+            )
+        typed = [merging.as_typed(path) for path in plan[:_NAMED]]
+        names = some_of([str(_under(self._folder, path)) for path in plan], 1)
+        more = " …" if len(plan) > _NAMED else ""
+        return names, shell_line(["tui-eval", "merge", *typed]) + more
 
     def _may_be_new(self, path: Path) -> bool:
         """Whether a run that was left out is to be looked at again: something else is there now."""
@@ -501,8 +586,12 @@ def gathered(folder: Path) -> Path:
     """The folder of a run that is all runs in a folder as they are now.
 
     Raises:
-        StoreError: there is none in it that can be read.
+        StoreError: there is none in it that can be read, or they are of several plans.
     """
     gathering = Gathering(folder, waits=False)
+    if words := gathering.plans_words():  # nobody knows which is meant
+        ways = gathering.ways()
+        gathering.close()
+        raise StoreError(f"{folder}: {words}: {ways}")
     gathering.start()
     return gathering.place

@@ -55,6 +55,7 @@ from tui_eval.store.write_thread import connect
 
 _BATCH = 500  # cases in one transaction
 _NAMES = 8
+_LEFT_OUT = 4
 _COMMANDS = 3
 """By which shards that were cut off go on, that are written out."""
 _NO_ATTEMPT = AttemptCount(0, 0)
@@ -307,6 +308,26 @@ def beside_shards(parts: Sequence[MergePart]) -> list[MergePart]:
     return [part for part in parts if part.shard is None]
 
 
+def that_add(labels: Sequence[str]) -> str:
+    """`a and b`, which add to other runs, as what is left out."""
+    does = "run or judge parts of others" if len(labels) > 1 else "runs or judges a part of another"
+    return f"left out: {some_of(labels, _LEFT_OUT)}, which {does} again"
+
+
+def that_are_no_shards(labels: Sequence[str]) -> str:
+    """The same of runs that are none, beside shards."""
+    what = "are no shards, or do" if len(labels) > 1 else "is no shard, or does"
+    return f"left out: {some_of(labels, _LEFT_OUT)}, which {what} not say of what"
+
+
+def same_plan(first: MergePart, other: MergePart) -> bool:
+    """Whether two shards are of one plan, as far as their facts say: their readers may be closed."""
+    a, b = first.shard, other.shard
+    if a is None or b is None or (a.of, a.asked) != (b.of, b.asked) or _agents_differ(first, other):
+        return False
+    return shard_runs.FAILED in a.asked or (a.cases, a.content) == (b.cases, b.content)
+
+
 def _difference(first: MergePart, other: MergePart) -> str:
     """What keeps two parts from being of one plan; empty where nothing does."""
     a, b = first.shard, other.shard
@@ -552,12 +573,12 @@ def _cut_off_words(parts: Sequence[MergePart]) -> str:
     said += [some_of(others, _NAMES)] if others else []
     line = f"{' and '.join(said)} {'was' if len(parts) == 1 else 'were'} cut off"
     kept = [part for part in parts if not part.reader.folder.is_relative_to(private.cache_home())]
-    commands = [resume_command(_typed(part.reader.folder), part.info.options) for part in kept[:_COMMANDS]]
+    commands = [resume_command(as_typed(part.reader.folder), part.info.options) for part in kept[:_COMMANDS]]
     more = ["…"] if len(kept) > _COMMANDS else []
     return f"{line}: {', '.join([*commands, *more])}" if commands else line
 
 
-def _typed(folder: Path) -> str:
+def as_typed(folder: Path) -> str:
     """A run as a person types it here: the id of one of this project's, else its path."""
     here = Path.cwd()
     absolute = Path(os.path.abspath(folder))
