@@ -281,6 +281,54 @@ def test_a_shard_that_was_cut_off_is_taken_in_again_when_it_goes_on(cli: Cli, sh
         looked.close()
 
 
+def cut_off(database: Path) -> None:
+    """As if its engine had been killed before anything was asked."""
+    with closing(sqlite3.connect(database)) as connection, connection:
+        connection.execute("UPDATE attempts SET state = 'waiting', outcome = NULL")
+        connection.execute("UPDATE meta SET value = replace(value, '\"finished\"', '\"running\"')")
+
+
+@pytest.mark.parametrize("kept", ["alone", "as .tui-eval"])
+def test_a_shard_goes_on_nowhere_but_in_its_project_and_says_where_that_is(
+    cli: Cli,
+    shards: Path,
+    tmp_path_factory: pytest.TempPathFactory,
+    monkeypatch: pytest.MonkeyPatch,
+    kept: str,
+) -> None:
+    """Elsewhere its agent is none: what was left of it ended as errors, with nothing more to go on with."""
+    project = shards.parent
+    bring(cli, shards, "1/2", "one")
+    (database,) = (shards / "one").rglob("run.db")
+    cut_off(database)
+    elsewhere = tmp_path_factory.mktemp("elsewhere")
+    run = elsewhere / ("one" if kept == "alone" else ".tui-eval/runs") / database.parent.name
+    shutil.copytree(database.parent, run)
+    monkeypatch.chdir(elsewhere)
+    before = seen(run)
+    told = cli("resume", run.relative_to(elsewhere))
+    assert told.code == 4 and seen(run) == before and before[3] == 0
+    if kept == "alone":
+        way = f"go into a checkout of its project, and type there: tui-eval resume {run}"
+    else:
+        way = f"copy {run} into .tui-eval/runs of a checkout of that, and type there: tui-eval resume {run.name}"
+    assert told.err.strip() == (
+        f"run {run.name}: {elsewhere} is not the project that it was started in: {way}"
+    )
+    (elsewhere / "tui_eval.yaml").write_text("agents: {other: {type: echo}}\n")
+    told = cli("resume", run.relative_to(elsewhere))
+    why = f"its agent helper is not configured in {elsewhere / 'tui_eval.yaml'} any more: write it there again as it was"
+    assert told.code == 4 and why in told.err and (way in told.err) == (kept == "alone")
+    assert seen(run) == before
+    monkeypatch.chdir(project)
+    if kept == "as .tui-eval":
+        shutil.copytree(run, project / ".tui-eval" / "runs" / run.name, dirs_exist_ok=True)
+    assert (
+        cli(*shlex.split(way.partition("tui-eval ")[2] if kept == "alone" else f"resume {run.name}")).code
+        == 0
+    )
+
+
 def test_a_shard_that_was_cut_off_and_runs_again_is_not_said_to_be_cut_off(cli: Cli, shards: Path) -> None:
     """Another pod took its place: nobody need go on with the first one."""
     bring(cli, shards, "1/2", "one")

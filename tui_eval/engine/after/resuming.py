@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
 
 import msgspec
 
 from tui_eval.assertions.judging import OPEN
-from tui_eval.config.project import Config, find_root, load, read_withheld
+from tui_eval.config.project import CONFIG_NAME, Config, find_root, load, read_withheld
 from tui_eval.engine.active_run import ActiveRun, cost_limit
 from tui_eval.engine.attempt.continuing import place
 from tui_eval.engine.changed import changed_since
@@ -46,7 +46,7 @@ from tui_eval.store.missing_cases import is_only_named
 from tui_eval.store.printed_commands import by_typing, rescore_command, resume_command, run_command
 from tui_eval.store.reader import RunReader
 from tui_eval.store.rescued import bring_back
-from tui_eval.store.run_folders import SET_BACK_MOST, Store, StoreError, is_alive
+from tui_eval.store.run_folders import SET_BACK_MOST, STATE, Store, StoreError, is_alive
 from tui_eval.store.schema import PLACE_LOST, AttemptRow, RunInfo, StoredCase
 from tui_eval.store.shard_runs import COST_LIMIT, LOOKED_AT, UNFINISHED_COST, is_looked_at
 from tui_eval.store.writer import RunWriter
@@ -102,6 +102,13 @@ def resume(
     request, this_time = _asked_for_now(info, overrides)
     root = root_of(folder)
     config = load([root], request.config_file, root=root)
+    its_own = any(
+        (config.root / suite).exists() for suite in dict.fromkeys(row.suite for row in rows.values())
+    )
+    if config.file is None and not its_own:
+        raise SelectionError(
+            f"run {info.id}: {root} is not the project that it was started in: {_elsewhere(folder, info)}"
+        )
     spent = _spent_before(attempts, rows, info)
     _refuse_at_a_limit(folder, info, request, attempts, spent, cost_limit(request, config))
     check_vars(request)
@@ -134,9 +141,15 @@ def resume(
         again = plan([case], config, whole, dict, settings, trust=trust)
         model = read_now.get(row.model or "", row.model)
         job = next((job for job in again if same_column(job, row.agent, model)), None)
-        if job is None:
+        if job is None or (job.spec is None and row.agent in _agents_then(info)):
             asked = f"{row.agent} with {row.model}" if row.model else row.agent
-            raise SelectionError(f"run {info.id}: its agent {asked} is no longer configured")
+            where = config.file or config.root / CONFIG_NAME
+            ways = "write it there again as it was"
+            if folder.parents[1].name != STATE:  # it may be another project's
+                ways += f", or {_elsewhere(folder, info)}"
+            raise SelectionError(
+                f"run {info.id}: its agent {asked} is not configured in {where} any more: {ways}"
+            )
         if model != row.model and job.model:
             renamed[ref] = job.model
         for attempt in left[ref]:
@@ -176,6 +189,28 @@ def resume(
     active.note = info.note
     active.said_first += [line for line in (cut_off, changes) if line]
     return active
+
+
+def _agents_then(info: RunInfo) -> Collection[str]:
+    """The agents that were there when the run began: others were errors from the start."""
+    known = info.provenance.get("agents")
+    return known if isinstance(known, dict) else ()
+
+
+def _elsewhere(folder: Path, info: RunInfo) -> str:
+    """How a run goes on that is not where its project is: what it names (agents, files) is looked for there."""
+    git = info.provenance.get("git")
+    commit = git.get("commit") if isinstance(git, dict) else None
+    at = f" (commit {commit[:12]})" if isinstance(commit, str) else ""
+    if folder.parents[1].name == STATE:  # it goes by the folder that this lies in
+        return (
+            f"copy {folder} into {STATE}/runs of a checkout of that{at}, and type there: "
+            f"{resume_command(info.id, info.options)}"
+        )
+    return (
+        f"go into a checkout of its project{at}, and type there: "
+        f"{resume_command(folder.resolve(), info.options)}"
+    )
 
 
 _CUT_OFF = "cut_off"
@@ -483,6 +518,6 @@ def lost_place_of(folder: Path) -> str:
 
 def root_of(folder: Path) -> Path:
     """The project root of a run's folder; of one that is kept elsewhere, that of the current folder."""
-    if folder.parents[1].name == ".tui-eval":
+    if folder.parents[1].name == STATE:
         return folder.parents[2]
     return find_root([Path.cwd()])[0]
