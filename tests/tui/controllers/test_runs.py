@@ -561,6 +561,31 @@ async def test_a_run_that_will_cost_much_is_asked_about_once(tmp_path: Path) -> 
     alone.front_run.stop()
 
 
+@pytest.mark.parametrize(
+    ("entry", "answers", "key", "price"),
+    [
+        ("", "cache", "run.all", "up to $12.60"),
+        (", cache: true", "", "run.all", "up to $12.60"),
+        (", cache: true", "ask", "run.all", "about $12.60"),
+        (", cache: true", "cache", "case.rerun", "about $4.20"),  # run again, it is asked anew
+        ("", "", "run.all", "about $12.60"),
+    ],
+)
+async def test_what_the_cache_may_save_is_not_said_to_be_paid(
+    tmp_path: Path, entry: str, answers: str, key: str, price: str
+) -> None:
+    alone = await on_project(tmp_path)
+    (tmp_path / "tui_eval.yaml").write_text(
+        f"agents:\n  offline: {{type: openai, model: gpt-4.1, api_key: x{entry}}}\n"
+    )
+    await alone.read()
+    alone.past(REFUND, "passed", model="gpt-4.1", cost=4.2)
+    alone.go_to(REFUND)
+    alone.runs.choice = RunChoice(answers=answers)
+    await alone.press(alone.runs.handlers(), key)
+    assert alone.question == f"This will cost {price}. Run it?"
+
+
 TWO_AGENTS = "agent: {0}\ntest_cases:\n  - {{name: {0} {1}, input: hi, expected: {{should_contain: [x]}}}}\n"
 
 

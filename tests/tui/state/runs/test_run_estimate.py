@@ -19,6 +19,7 @@ from tui_eval.tui.state.runs.run_estimate import Estimate, Planned, Who, estimat
 from tui_eval.tui.state.runs.run_view import RunView
 
 ANY = Who("a")
+KEPT = Who("a", kept=True)
 
 
 def past(
@@ -54,6 +55,10 @@ def past(
         ([Planned([past(0.5, judging=0.25)], 2, [ANY])], 8, "1 case, 2 attempts, about $1.50 and 10s"),
         ([Planned([past(0.9, attempts=2, judging=0.5)], 1, [Who("a", None, True)])], 8, "1 case, 1 attempt, about $0.25 and 10s"),
         ([Planned([past(None, judging=0.25)], 2, [ANY])], 8, "1 case, 2 attempts, at least $0.50 (2 of unknown cost) and 10s"),
+        # What is kept costs nothing; how much of it that is shows when it runs.
+        ([Planned([past(0.5)], 2, [KEPT])], 8, "1 case, 2 attempts, up to $1.00 and 10s"),
+        ([Planned([past(0.5)], 2, [ANY, Who("new", kept=True)])], 8, "1 case, 4 attempts, up to $1.00 (beside 2 of unknown cost) and 10s"),
+        ([Planned([past(None)], 3, [KEPT])], 1, "1 case, 3 attempts, cost not known, up to 30s"),
         # A case that has lost its rubric pays no judge any more.
         ([Planned([past(0.5), past(0.5, judging=9.0, content="before")], 1, [ANY])], 8, "1 case, 1 attempt, about $0.50 and 10s"),
         # Cut off at once by an error: no measure of how long it takes.

@@ -20,13 +20,14 @@ _JUDGED = ("passed", "failed")
 
 
 class Who(NamedTuple):
-    """Who answers: an agent and model (None: whichever it was), whether that is free, and how many attempts
-    of it run at once (0: no limit of its own)."""
+    """Who answers: an agent and model (None: whichever it was), whether that is free, how many attempts
+    of it run at once (0: no limit of its own), and whether answers that are kept are taken."""
 
     agent: str | None = None
     model: str | None = None
     free: bool = False
     at_once: int = 0
+    kept: bool = False
 
 
 class Planned(NamedTuple):
@@ -39,7 +40,7 @@ class Planned(NamedTuple):
 
 class Estimate(NamedTuple):
     """`cost` in USD with that of judges (None: nothing is known), `unknown` attempts whose cost is not, `free` where
-    nobody is paid at all, `seconds` (None: nothing is known)."""
+    nobody is paid at all, `seconds` (None: nothing is known); `kept`: less of both where answers of them are kept."""
 
     cases: int
     attempts: int
@@ -47,26 +48,31 @@ class Estimate(NamedTuple):
     unknown: int = 0
     free: bool = False
     seconds: float | None = None
+    kept: bool = False
 
     @property
     def price(self) -> str:
-        """`about $0.42`, or `at least $0.42 (8 of unknown cost)`."""
+        """`about $0.42`, or `at least $0.42 (8 of unknown cost)`; `up to $0.42` where answers may be kept."""
         amount = formatting.about(self.cost or 0.0)
+        if self.kept:
+            return f"up to {amount}{f' (beside {self.unknown:,} of unknown cost)' if self.unknown else ''}"
         return f"at least {amount} ({self.unknown:,} of unknown cost)" if self.unknown else f"about {amount}"
 
     @property
     def words(self) -> str:
         """`12 cases, 36 attempts, about $0.42 and 1:20`."""
+        priced = False
         text = f"{self.cases:,} case{'s' if self.cases != 1 else ''}, "
         text += f"{self.attempts:,} attempt{'s' if self.attempts != 1 else ''}"
         if self.free:
             text += ", costs nothing"
         elif self.cost is None:
             text += ", cost not known"
-        elif self.cost or self.unknown:
+        elif priced := bool(self.cost or self.unknown):
             text += f", {self.price}"
         if self.seconds is not None and self.seconds >= 1:
-            text += f"{' and' if ', a' in text else ', about'} {formatting.clock(self.seconds)}"
+            about = ", up to" if self.kept else ", about"
+            text += f"{' and' if priced else about} {formatting.clock(self.seconds)}"
         return text
 
 
@@ -110,6 +116,7 @@ def estimate(planned: Sequence[Planned], lanes: int) -> Estimate:
         unknown,
         free,
         total if timed else None,
+        any(who.kept for who in per),
     )
 
 
@@ -123,7 +130,7 @@ def expected(state: AppState, entries: Sequence[CaseRow], request: RunRequest) -
     asked: dict[str, list[Who | None]] = {}
     """Those of each case's columns; None: its own."""
     for cell in request.cells or ():
-        who = _who(state, cell.agent, cell.model) if cell.agent or cell.model else None
+        who = _who(state, cell.agent, cell.model, request) if cell.agent or cell.model else None
         if who not in asked.setdefault(cell.case_id, []):
             asked[cell.case_id].append(who)
 
@@ -135,7 +142,7 @@ def expected(state: AppState, entries: Sequence[CaseRow], request: RunRequest) -
         kind = (entry.suite, agent)
         if kind not in agents:
             given = names or [agent_of(state, entry)]
-            agents[kind] = [_who(state, name, model) for name in given for model in models]
+            agents[kind] = [_who(state, name, model, request) for name in given for model in models]
         return agents[kind]
 
     cases = {entry.case_id: entry for entry in entries}
@@ -174,12 +181,16 @@ def agent_of(state: AppState, entry: CaseRow) -> str | None:
     return spec.name if spec is not None else entry.agent or None
 
 
-def _who(state: AppState, agent: str | None, model: str | None) -> Who:
+def _who(state: AppState, agent: str | None, model: str | None, request: RunRequest) -> Who:
     config = state.config
     spec = config.agents.get(agent) if config is not None and agent is not None else None
+    judge = config.judge if config is not None else None
+    entries = [one for one in (spec, judge) if one is not None]
+    kept = any(one.cache for one in entries) if request.cache is None else request.cache
+    kept = kept and not request.anew
     if spec is None:
-        return Who(agent, model)
-    return Who(agent, column_model(model, spec.type), spec.type in FREE, spec.concurrency or 0)
+        return Who(agent, model, kept=kept)
+    return Who(agent, column_model(model, spec.type), spec.type in FREE, spec.concurrency or 0, kept)
 
 
 class _Usual(NamedTuple):
