@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import socket
 import ssl
 import subprocess
 import sys
+from contextlib import suppress
 from itertools import pairwise
 from math import inf
 from typing import Any
@@ -257,6 +259,42 @@ async def test_a_proxy_that_cannot_be_reached_is_named(
     assert f"no answer from {url}: {said}" in str(failed.value) and "secret" not in str(failed.value)
     again = next(event for event in seen if isinstance(event, Retrying))
     assert again.reason.startswith(said) and said.startswith(failed.value.evidence.path or "?")
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("scheme", ["http", "https"])
+async def test_a_proxy_is_told_who_asks_and_nobody_else_is(
+    monkeypatch: pytest.MonkeyPatch, scheme: str
+) -> None:
+    heads: list[str] = []
+
+    async def proxy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with suppress(asyncio.IncompleteReadError):
+            while True:
+                heads.append((await reader.readuntil(b"\r\n\r\n")).decode())
+                if scheme == "https":  # a tunnel; what would go through it is not looked at
+                    writer.write(b"HTTP/1.1 502 No Way\r\ncontent-length: 0\r\n\r\n")
+                    break
+                writer.write(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nhi")
+        writer.close()
+
+    async with await asyncio.start_server(proxy, "127.0.0.1", 0) as server:
+        port = server.sockets[0].getsockname()[1]
+        monkeypatch.setenv(f"{scheme}_proxy", f"http://me:s%C3%A9cret@127.0.0.1:{port}")
+        url = f"{scheme}://agent.example.test/chat"
+        client = HttpClient(url, headers={"proxy-authorization": "mine"}, retries=0)
+        for _ in range(2):
+            with suppress(AgentError):
+                async for _ in client.call("GET", url).open():
+                    pass
+        await client.close()
+    first = {"http": f"GET {url} HTTP/1.1", "https": "CONNECT agent.example.test:443 HTTP/1.1"}[scheme]
+    told = f"Proxy-Authorization: Basic {base64.b64encode('me:sécret'.encode('latin-1')).decode()}"
+    assert [head.splitlines()[0] for head in heads] == [first, first]
+    for head in heads:
+        own = [line for line in head.splitlines() if line.lower().startswith("proxy-authorization")]
+        assert own == [told]
+        assert "\nauthorization" not in head.lower()
 
 
 async def test_a_proxy_that_refuses_is_what_says_so(monkeypatch: pytest.MonkeyPatch) -> None:

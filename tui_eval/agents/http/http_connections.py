@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import asyncio
+import base64
 import os
 import re
 import ssl
@@ -184,6 +185,16 @@ def proxy_for(url: str) -> str | None:
     return None if urllib.request.proxy_bypass(host) else found
 
 
+def _basic(user: str, password: str) -> str:
+    """The header's value for a user of a proxy."""
+    login = f"{user}:{password}"
+    try:
+        sent = login.encode("latin-1")
+    except UnicodeEncodeError:
+        sent = login.encode()
+    return f"Basic {base64.b64encode(sent).decode()}"
+
+
 def usual_authorities() -> ssl.SSLContext:
     """A context that trusts the authorities which the environment names (`SSL_CERT_FILE`, `SSL_CERT_DIR`), else the
     usual ones."""
@@ -264,6 +275,8 @@ class Connections:
         self.sessions: dict[bool, aiohttp.ClientSession] = {}
         """Those that are open, by whether they are for https."""
         self._proxy = proxy_for(url)
+        self._proxy_login: dict[str, str] | None = None
+        """What the proxy wants with each request over http, and with each connection over https."""
         self._urls: dict[str, URL] = {}
 
     def headers_for(self, own: Mapping[str, str] | None, has_body: bool) -> Mapping[str, str]:
@@ -285,7 +298,10 @@ class Connections:
         """
         to = self._parsed(url)
         secure = to.scheme == "https"
-        return await self._session(secure).request(
+        session, login = self._session(secure), self._proxy_login
+        if login and not secure:  # the request is the proxy's own: there is no other to say it with
+            headers = {**without(headers, login), **login}
+        return await session.request(
             method,
             to,
             headers=headers,
@@ -294,6 +310,7 @@ class Connections:
             allow_redirects=False,
             server_hostname=self.server_name if secure else None,
             timeout=_timeout(),
+            proxy_headers=login if secure else None,
         )
 
     def _session(self, secure: bool) -> aiohttp.ClientSession:
@@ -308,14 +325,13 @@ class Connections:
                 usual_authorities() if secure else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
             )
             proxy = URL(self._proxy) if self._proxy else None
+            if proxy and proxy.user:
+                self._proxy_login = {"Proxy-Authorization": _basic(proxy.user, proxy.password or "")}
             made = self.sessions[secure] = aiohttp.ClientSession(
                 connector=Connector(limit=0, keepalive_timeout=60, ssl=context),
                 cookie_jar=aiohttp.DummyCookieJar(),
                 auto_decompress=False,
                 proxy=proxy.with_user(None) if proxy else None,
-                proxy_auth=aiohttp.BasicAuth(proxy.user, proxy.password or "")
-                if proxy and proxy.user
-                else None,
             )
         return made
 
