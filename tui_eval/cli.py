@@ -40,8 +40,33 @@ _SECTIONS = 8
 _OPEN_FILES, _FEWEST_FILES = 1024, 64
 
 
+def _said(option: click.Option | None) -> click.Option | None:
+    """The option `--help`, which prints as all else is printed: on a full disk, or for a reader that has gone, too."""
+    if option is not None:
+        option.callback = lambda ctx, _, wanted: _answer(ctx, wanted, ctx.get_help())
+    return option
+
+
+def _answer(ctx: click.Context, wanted: bool, text: str) -> None:
+    if wanted and not ctx.resilient_parsing:
+        from tui_eval.commands.output import say
+
+        say(text)
+        ctx.exit()
+
+
+class _Command(click.Command):
+    def get_help_option(self, ctx: click.Context) -> click.Option | None:
+        return _said(super().get_help_option(ctx))
+
+
 class _AppByDefault(click.Group):
     """`tui-eval PATH` is the app; a first word that is a command's name is that command."""
+
+    command_class = _Command
+
+    def get_help_option(self, ctx: click.Context) -> click.Option | None:
+        return _said(super().get_help_option(ctx))
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         first = next((arg for arg in args if not arg.startswith("-")), None)
@@ -53,7 +78,10 @@ class _AppByDefault(click.Group):
 
 
 @click.group(cls=_AppByDefault, context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(__version__, prog_name="tui-eval")
+@click.option(
+    "--version", is_flag=True, is_eager=True, expose_value=False, help="Show the version and exit.",
+    callback=lambda ctx, _, wanted: _answer(ctx, wanted, f"tui-eval, version {__version__}"),
+)  # fmt: skip
 def cli() -> None:
     """Debug the evaluations of AI agents: nao, StartToAgent, promptfoo and neuro-san suites.
 

@@ -309,6 +309,23 @@ def test_where_stdout_goes_is_full_and_all_is_run_and_written(cli: Cli, project:
     assert cli("runs", "--json").json[0]["state"] == "finished"
 
 
+@pytest.mark.usually(2)
+@pytest.mark.parametrize("words", ["--help", "--version", "run --help", ". --help"])
+def test_help_that_cannot_be_printed_ends_as_all_else_that_cannot_be(words: str) -> None:
+    """It was an internal error with a crash report; and 1 where a reader (head) had enough."""
+    program = f"{sys.executable} -m tui_eval {words}"
+    full = subprocess.run(
+        ["bash", "-c", f"{program} > /dev/full"], capture_output=True, text=True, timeout=60
+    )
+    assert full.returncode == 4
+    assert full.stderr == "stdout cannot be written: No space left on device; it lacks what follows\n"
+    reader, writer = os.pipe()
+    os.close(reader)
+    gone = subprocess.run(program.split(), stdout=writer, stderr=subprocess.PIPE, text=True, timeout=60)
+    os.close(writer)
+    assert (gone.returncode, gone.stderr) == (0, "")
+
+
 @pytest.mark.usually(1)
 @pytest.mark.parametrize("closed", ["2>/dev/full", ">&-", "2>&-", "<&- >&- 2>&-"])
 def test_a_run_whose_progress_nobody_sees_is_a_run(project: Path, closed: str) -> None:
