@@ -26,9 +26,10 @@ from tui_eval.engine.request import RunRequest
 from tui_eval.engine.selection import SelectionError
 from tui_eval.guard import trust_store
 from tui_eval.guard.trust import fingerprints
-from tui_eval.store.printed_commands import by_typing, resume_command, run_command, run_options
+from tui_eval.store.printed_commands import asked_again, by_typing, resume_command, run_command, run_options
 from tui_eval.store.reader import RunReader
 from tui_eval.store.run_folders import RunLock, Store
+from tui_eval.store.schema import PLACE_LOST, RunInfo
 from tui_eval.tui.state.app_state import CasePointer
 from tui_eval.tui.state.case.case_content import CaseContent
 from tui_eval.tui.state.case.copying import text_of
@@ -129,6 +130,14 @@ def test_a_run_whose_cluster_is_lost_names_a_way_on_that_does_not_lead_back_ther
     assert cli(*shlex.split(way.partition(": tui-eval ")[2])).code == 0
     (info,) = [RunReader(one).info() for one in Store(project).run_folders()]
     assert (info.state, info.options["on"]) == ("finished", "here")
+
+
+def test_cases_of_a_run_whose_cluster_is_lost_are_run_again_here() -> None:
+    """Their commands led back there, beside the one that goes on with the run here."""
+    info = RunInfo("r", options={"on": "10.0.0.3:6379"}, provenance={PLACE_LOST: 2})
+    assert run_options(asked_again(info)) == ["--on", "here"]
+    del info.provenance[PLACE_LOST]
+    assert run_options(asked_again(info)) == ["--on", "10.0.0.3:6379"]
 
 
 def test_a_run_whose_configured_cluster_was_lost_goes_on_without_a_word_once_that_names_this_machine(

@@ -88,10 +88,14 @@ def run_command(places: Iterable[Path], root: Path, options: Mapping[str, Any]) 
 
 
 def asked_again(info: RunInfo) -> dict[str, Any]:
-    """The options of a run for who runs a case of it once more: what it answered may be kept, and is no answer to that."""
-    if info.provenance.get(KEEPS_ANSWERS) is not True:
-        return info.options
-    return {**info.options, _ASKED_AGAIN: True}
+    """The options of a run for who runs a case of it once more: what it answered may be kept, and is no answer to that; and
+    a cluster that was lost is no place for it."""
+    changed: dict[str, Any] = {}
+    if info.provenance.get(KEEPS_ANSWERS) is True:
+        changed[_ASKED_AGAIN] = True
+    if PLACE_LOST in info.provenance:
+        changed["on"] = "here"
+    return {**info.options, **changed}
 
 
 def rescore_command(reference: str | Path, options: Mapping[str, Any]) -> str:
