@@ -161,8 +161,8 @@ def test_shards_of_two_plans_are_told_in_one_line_that_says_how_to_see_either(cl
     note = seen(looked.place)[1]
     looked.close()
     assert note == (
-        "shards of 2 plans (the suites' content differs: cases were edited between them): shown is monday (3 runs); left "
-        "out: tuesday (3 runs); to see the other: tui-eval show shards/tuesday"
+        "shards of 2 plans: shown is monday (3 runs); left out: tuesday (3 runs); to see the other: tui-eval show "
+        "shards/tuesday; they differ: the suites' content differs: cases were edited between them"
     )
     for day, number in ((day, n) for day in ("monday", "tuesday") for n in (1, 2, 3)):
         (run,) = (shards / day / str(number)).iterdir()

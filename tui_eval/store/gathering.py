@@ -353,25 +353,24 @@ class Gathering:
         if len(plans := self._plans()) > 1:
             (shown, _), *others = (self._plan_words(plan, plans) for plan in plans)
             names = some_of([name for name, _ in others], _NAMED)
-            lines.insert(
-                0,
-                f"{self.plans_words()}: shown is {shown}; left out: {names}; to see the other: {others[0][1]}",
-            )
+            what, why = self._several_plans()
+            way = f"to see the other: {others[0][1]}"  # before why: the app has room for a line
+            lines.insert(0, f"{what}: shown is {shown}; left out: {names}; {way}; they differ: {why}")
         return lines
 
-    def plans_words(self) -> str:
-        """`shards of 2 plans (why)`; empty where all are of one."""
-        if (count := len(self._plans())) < 2:
+    def undecided(self) -> str:
+        """That the runs are of several plans, and a command that shows one; empty where all are of one."""
+        if len(plans := self._plans()) < 2:
             return ""
+        what, why = self._several_plans()
+        named = [self._plan_words(plan, plans) for plan in plans]
+        return f"{what} ({why}): {some_of([name for name, _ in named], _NAMED)}; name one: {named[0][1]}"
+
+    def _several_plans(self) -> tuple[str, str]:
+        """`shards of 2 plans`, and how they differ."""
         what = "shards" if any(part.shard is not None for part in self._parts()) else "runs"
         why = next(one.why for one in self._left_out.values() if self._is_of_another_plan(one))
-        return f"{what} of {count} plans ({why.partition(': ')[2]})"
-
-    def ways(self) -> str:
-        """The runs of each plan, and a command that shows one."""
-        plans = self._plans()
-        named = [self._plan_words(plan, plans) for plan in plans]
-        return f"{some_of([name for name, _ in named], _NAMED)}; name one: {named[0][1]}"
+        return f"{what} of {len(self._plans())} plans", why.partition(": ")[2]
 
     def _parts(self) -> list[MergePart]:
         return [source.part for source in self._sources.values()]
@@ -589,9 +588,8 @@ def gathered(folder: Path) -> Path:
         StoreError: there is none in it that can be read, or they are of several plans.
     """
     gathering = Gathering(folder, waits=False)
-    if words := gathering.plans_words():  # nobody knows which is meant
-        ways = gathering.ways()
+    if words := gathering.undecided():
         gathering.close()
-        raise StoreError(f"{folder}: {words}: {ways}")
+        raise StoreError(f"{folder}: {words}")
     gathering.start()
     return gathering.place
