@@ -196,6 +196,18 @@ def test_an_agent_may_ask_for_it_and_a_person_overrules_it(cli: Cli, asked: Path
     assert server.count == 6
 
 
+def test_an_answer_that_took_longer_than_it_may_now_is_none(cli: Cli, asked: Path, server: Priced) -> None:
+    (asked / "suite.yaml").write_text(SUITE.rpartition("  - {name: two")[0])
+    server.plan.append(Planned(text="alpha", delay=0.3))
+    assert cli("run", ".", "--cache").code == 0 and server.count == 1
+    assert cli("run", ".", "--cache").code == 0 and server.count == 1
+    assert cli("run", ".", "--cache", "--changed").code == 5
+    server.plan.append(Planned(hang=True))
+    late = cli("run", ".", "--cache", "--changed", "--timeout", "0.2")
+    assert late.code == 1 and server.count == 2 and "no answer in 0.2 s" in late.out
+    assert cli("run", ".", "--cache").code == 0 and server.count == 3  # nothing is left of it
+
+
 def test_errors_are_never_kept(cli: Cli, asked: Path, server: Priced) -> None:
     server.broken = True
     cli("run", ".", "--cache")

@@ -5,6 +5,7 @@ those of a judge, asked the same in the same attempt."""
 from __future__ import annotations
 
 import hashlib
+import math
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Any
@@ -184,6 +185,8 @@ class CachedSession(Session):
         only: Takes the keys whose answers are forgotten to be asked for anew, and alone are kept; None: all are.
         stands: Whether the agent is still the one that `asked` says: an answer of code that was edited meanwhile is not
             kept.
+        limit: Seconds that all answers may have taken; `turn_limits` those of single turns. What took longer would be
+            an error without the cache: it is asked anew.
     """
 
     def __init__(
@@ -196,8 +199,12 @@ class CachedSession(Session):
         reads: bool = True,
         stands: Callable[[], Awaitable[bool]] | None = None,
         only: set[bytes] | None = None,
+        limit: float = math.inf,
+        turn_limits: Mapping[int, float] | None = None,
     ) -> None:
         self._only = only
+        self._limit = limit
+        self._turn_limits = turn_limits or {}
         self._stands = stands
         self._cache = cache
         self._asked = asked
@@ -226,6 +233,12 @@ class CachedSession(Session):
             keys.append(chain)
         await self._fetch(keys)
         known = next((number for number, key in enumerate(keys) if key not in self._known), len(keys))
+        slow = self._too_slow(
+            [(key, request.turn) for key, request in zip(keys, requests, strict=True)][:known]
+        )
+        if slow is not None:
+            await forget(self._cache, keys[slow:], set())
+            known = slow
         if 0 < known < len(keys):
             session = await self._opened()
             if type(session).restore is Session.restore:
@@ -242,6 +255,9 @@ class CachedSession(Session):
         self._chain = key = self._next(self._chain, request)
         if key not in self._looked:
             await self._fetch([key])
+            if key in self._known and self._too_slow([(key, request.turn)]) is not None:
+                await forget(self._cache, [key], set())
+                del self._known[key]
         known = None if self._live else self._known.get(key)
         before, self._turn = self._turn, request.turn
         if known is not None:
@@ -260,6 +276,15 @@ class CachedSession(Session):
             events.append(event)
             yield event
         await self._keep(key, events)
+
+    def _too_slow(self, known: Sequence[tuple[bytes, int]]) -> int | None:
+        """From which of these on, keys and turns, kept answers took longer than they may now: from the first where all
+        together did. None: they did not."""
+        times = [_seconds(self._known[key][1]) for key, _ in known]
+        if self.cached_ms / 1000 + sum(times) > self._limit:
+            return 0
+        limits = [self._turn_limits.get(turn, math.inf) for _, turn in known]
+        return next((at for at, took in enumerate(times) if took > limits[at]), None)
 
     async def _going_on(self, before: int) -> Session:
         """The agent's session, with what was answered from the cache up to the turn `before`."""
@@ -344,6 +369,11 @@ class CachedSession(Session):
         text = body.decode()
         if same and self._masker.text(text) == text:
             await in_thread(lambda: self._cache.put(key, body))
+
+
+def _seconds(events: Sequence[Event]) -> float:
+    """How long an answer took when it was given."""
+    return sum(one.reply.latency_ms or 0.0 for one in events if isinstance(one, Finished)) / 1000
 
 
 def _joined(events: Sequence[Event]) -> list[Event]:

@@ -89,6 +89,8 @@ def _as_it_passed(
         or newest.passed < job.required
     ):
         return False
+    if newest.duration_ms is not None and newest.duration_ms > job.timeout * 1000:
+        return False  # it would not be in time
     asked = provenance_of(newest.judges or newest.run_id)  # a judgement asks no agent
     agents = asked.get("agents")
     if not isinstance(agents, dict) or agents.get(job.agent) != marks.agent(job.spec):

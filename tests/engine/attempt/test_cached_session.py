@@ -228,3 +228,35 @@ def test_an_answer_of_an_agent_that_was_edited_meanwhile_is_not_kept(tmp_path: P
     assert talk.log == ["opened", "a"]
     talk.have("a")
     assert talk.log == []
+
+
+@pytest.mark.parametrize(
+    ("limits", "asked"),
+    [
+        ({"limit": 0.08}, []),
+        ({"limit": 0.07}, ["opened", "a", "b"]),
+        ({"turn_limits": {1: 0.05, 2: 0.05}}, []),
+        ({"turn_limits": {1: 0.03}}, ["opened", "a", "b"]),
+        ({"turn_limits": {2: 0.03}}, ["opened", ("restored", ["a!"]), "b"]),
+    ],
+)
+def test_what_took_longer_than_it_may_now_is_asked_anew(
+    tmp_path: Path, limits: dict[str, Any], asked: list[Any]
+) -> None:
+    talk = Talk(tmp_path, Restorable)
+    talk.have("a", "b")
+    talk.have("a", "b", **limits)  # each turn took 40 ms
+    assert talk.log == asked
+    with pytest.raises(AgentError):
+        talk.have("a", "b", limit=0.07, fails_at="a")
+    talk.have("a", "b")
+    assert talk.log == ["opened", "a", "b"]  # and nothing of it is left
+
+
+def test_a_turn_for_the_rows_that_took_too_long_is_asked_anew(tmp_path: Path) -> None:
+    talk = Talk(tmp_path, Restorable)
+    talk.have("a", extra="rows")
+    talk.have("a", extra="rows", limit=0.08)
+    assert talk.log == []
+    talk.have("a", extra="rows", limit=0.07)
+    assert talk.log == ["opened", ("restored", ["a!"]), "rows"]

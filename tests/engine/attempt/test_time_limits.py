@@ -217,3 +217,13 @@ async def test_many_assertions_that_hang_do_not_take_their_seconds_each(
 
     await limits.attempt(whole)
     assert had == [0.4, 0.2, 0.15, 0.15]
+
+
+async def test_what_is_asked_after_kept_answers_has_the_rest_of_the_time() -> None:
+    def took(limits: TimeLimits) -> None:
+        limits.took(59.9)  # in all, however often it is said
+
+    said, _, limit = await failure(a_job(60.0), None, took, None)
+    assert (said, limit) == ("timed out after 60 s", 60.0)
+    said, _, limit = await failure(a_job(deadline_all=60.0), 60.0, took, None)
+    assert (said, limit) == ("timed out: the case's 60 s are over", 60.0)

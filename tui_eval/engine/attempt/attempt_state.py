@@ -261,7 +261,10 @@ class Running:
         said = lambda: (self.collector.entries, self.collector.replies)  # noqa: E731
         masker, reads = self.environment.masker, answers.reads and not self.asks_anew
         only = None if answers.of(spec) else answers.replaced
-        return CachedSession(answers.cache, asked, opened, said, masker, reads, stands, only)
+        turns = self.conversation.limits if self.conversation else {}
+        return CachedSession(
+            answers.cache, asked, opened, said, masker, reads, stands, only, self.limits.longest, turns
+        )
 
     def _teller(self, *, for_person: bool = False) -> Callable[[str], None] | None:
         """Shows the person a line, also in the attempt (which may wait for them)."""
@@ -480,8 +483,10 @@ class Running:
 
     async def _keep_pace(self, agent: Agent, session: Session, request: Request) -> None:
         """Wait until the agent may be asked; those that send requests of their own do it themselves."""
-        if isinstance(session, CachedSession) and session.knows(request):
-            return
+        if isinstance(session, CachedSession):
+            if session.knows(request):
+                return
+            self.limits.took(session.cached_ms / 1000)
         seconds = 0.0 if agent.keeps_pace else await agent.pace.claimed()
         if seconds:
             self._take(Held(round(seconds, 3)))

@@ -46,6 +46,7 @@ class TimeLimits:
         self._own = 0.0
         """When the job's own limit of the attempt is over, were there no `deadline`."""
         self._told: float | None = None
+        self._took = 0.0
         self._stops = 0
         self._stopped_at = 0.0
         self._ends: dict[asyncio.Timeout, float] = {}
@@ -152,6 +153,25 @@ class TimeLimits:
         for scope in self._running:
             if (when := scope.when()) is not None:
                 scope.reschedule(self._within(scope, when + seconds))
+        self._tell()
+
+    @property
+    def longest(self) -> float:
+        """Seconds that the attempt has at most."""
+        job = self._job
+        return min(
+            limit for limit in (job.timeout, job.deadline_all, job.deadline_suite) if limit is not None
+        )
+
+    def took(self, seconds: float) -> None:
+        """Answers that are not asked for again took so long in all when they were given: what is asked after them has
+        the rest."""
+        more, self._took = seconds - self._took, seconds
+        self._own -= more
+        if self._deadline is not None:
+            self._deadline -= more
+        if self._whole is not None and (when := self._whole.when()) is not None:
+            _move(self._whole, when - more)
         self._tell()
 
     @contextmanager
