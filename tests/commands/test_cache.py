@@ -208,6 +208,20 @@ def test_an_answer_that_took_longer_than_it_may_now_is_none(cli: Cli, asked: Pat
     assert cli("run", ".", "--cache").code == 0 and server.count == 3  # nothing is left of it
 
 
+@pytest.mark.parametrize("entry", ["{type: replay}", "{type: replay, cache: true}"])
+def test_what_replay_answers_is_never_kept(cli: Cli, asked: Path, server: Priced, entry: str) -> None:
+    configure(asked, server)
+    config = asked / "tui_eval.yaml"
+    config.write_text(config.read_text().replace("prices:", f"  again: {entry}\nprices:"))
+    cache = [] if "cache" in entry else ["--cache"]
+    for text, code in (("alpha", 0), ("omega", 1)):
+        server.text = text
+        assert cli("run", ".", "-s", "one").code == code
+        replayed = cli("run", ".", "-s", "one", "--agent", "again", *cache)
+        assert replayed.code == code and "cached" not in replayed.out
+    assert not (asked / ".tui-eval" / "answers.db").exists()
+
+
 def test_errors_are_never_kept(cli: Cli, asked: Path, server: Priced) -> None:
     server.broken = True
     cli("run", ".", "--cache")

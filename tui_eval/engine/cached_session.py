@@ -15,6 +15,7 @@ import msgspec
 from tui_eval.agents.base import AgentError, Request, Session, SessionContext
 from tui_eval.config.project import AgentSpec, Config
 from tui_eval.engine.fingerprints import SCRIPTS, Fingerprints
+from tui_eval.engine.grader_choice import speaks_for_the_user
 from tui_eval.events import Event, Exchanged, Finished, Held, Note, ReasoningDelta, Retrying, TextDelta
 from tui_eval.guard import figures
 from tui_eval.guard.fair_share import in_thread
@@ -81,18 +82,25 @@ class Answers:
         """Under which keys there was an answer that is asked for anew."""
         self._asked = asked
         self._marks = Fingerprints(config, trust)
+        self._judge = config.judge
 
     def of(self, spec: AgentSpec) -> bool:
-        """Whether answers of this agent are kept."""
-        return spec.cache if self._asked is None else self._asked
+        """Whether answers of this agent are kept. Not of one that has none of its own: which run `replay` takes them
+        from may be another one each time."""
+        return not _replays(spec) and (spec.cache if self._asked is None else self._asked)
 
     def concern(self, spec: AgentSpec) -> bool:
         """Whether answers of this agent are kept, or are to take the place of those that are."""
-        return self.replaces or self.of(spec)
+        return (self.replaces and not _replays(spec)) or self.of(spec)
 
     async def asked(self, spec: AgentSpec, context: SessionContext) -> bytes | None:
         """See `asked_of`."""
         marks = await in_thread(lambda: self._marks.agent_now(spec))
+        if speaks_for_the_user(spec) and (judge := self._judge) is not None:
+            marks = marks | {
+                f"user's {name}": mark
+                for name, mark in (await in_thread(lambda: self._marks.agent_now(judge))).items()
+            }
         sent = {name: value for name, value in context.vars.items() if name in _OF_THE_RUN}
         if sent and any(name in repr(spec) for name in sent):  # its requests hold them
             marks = {**marks, **{name: str(value) for name, value in sent.items()}}
@@ -144,6 +152,12 @@ class Answers:
             return
         if same and masker.text(body.decode()) == body.decode():
             await in_thread(lambda: self.cache.put(key, body))
+
+
+def _replays(spec: AgentSpec) -> bool:
+    """Whether its answers are those of recorded runs, also by way of a provider that speaks to another."""
+    target = spec.options.get("target")
+    return spec.type == "replay" or (isinstance(target, dict) and target.get("type") == "replay")
 
 
 async def forget(cache: AnswerCache, keys: Sequence[bytes], gone: set[bytes]) -> None:

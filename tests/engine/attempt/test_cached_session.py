@@ -7,12 +7,15 @@ from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from tui_eval.agents.base import AgentError, Request, Session, SessionContext
-from tui_eval.engine.cached_session import CachedSession, asked_of
+from tui_eval.config.project import AgentSpec, Config
+from tui_eval.engine.cached_session import Answers, CachedSession, asked_of
 from tui_eval.events import Event, Finished, Note, Retrying, TextDelta, ToolCall
 from tui_eval.guard.secrets import Masker
+from tui_eval.guard.trust import Trust
 from tui_eval.model import Entry, Reply
 from tui_eval.store.answer_cache import AnswerCache
 
@@ -206,6 +209,18 @@ def test_what_decides_on_the_answers_is_asked_for(change: dict[str, Any]) -> Non
     assert asked_of("openai", {"config": "1"}, context()) != asked_of(
         "openai", {"config": "1"}, context(**change)
     )
+
+
+async def test_of_a_dialogue_the_model_that_plays_the_user_decides_too(tmp_path: Path) -> None:
+    target = AgentSpec("bot", "echo")
+    user = AgentSpec("user", "simulated-user", {"target": msgspec.to_builtins(target)})
+    keys: list[bytes | None] = []
+    for model in ("one", "two", "two"):
+        config = Config(tmp_path, judge=AgentSpec("judge", "openai", {}, model=model))
+        answers = Answers(config, Trust(True), True, False)
+        keys.append(await answers.asked(user, context()))
+        keys.append(await answers.asked(target, context()))
+    assert keys[0] != keys[2] == keys[4] and keys[1] == keys[3]
 
 
 def test_names_of_the_moment_do_not_decide(tmp_path: Path) -> None:
