@@ -188,6 +188,38 @@ def test_its_module_and_what_that_imports_are_a_part_of_an_agent(
     assert Fingerprints(config, Trust(granted=True)).agent(spec) != before != marks.agent_now(spec)
 
 
+_SRV = "import pkg.other\n"
+
+
+@pytest.mark.parametrize(
+    ("options", "edited"),
+    [
+        ({"command": ["python3", "c.py"], "cwd": "srv"}, "srv/c.py"),
+        ({"command": "python3 c.py --rules=r.txt", "cwd": "srv"}, "srv/r.txt"),
+        ({"command": ["./run"], "cwd": "srv"}, "srv/run"),
+        ({"command": ["python3", "-m", "pkg.mod"], "cwd": "srv"}, "srv/pkg/mod.py"),
+        ({"command": ["python3", "-m", "pkg.mod"], "cwd": "srv"}, "srv/pkg/other.py"),
+        ({"command": "python3 -m pkg.mod", "env": {"PYTHONPATH": "srv"}}, "srv/pkg/other.py"),
+        ({"command": ["python3", "-m", "pkg"], "cwd": "srv"}, "srv/pkg/__main__.py"),
+        ({"command": ["python3", "-u", "-mone"]}, "one.py"),
+        ({"command": ["python3", "-m", "one"]}, "two.py"),
+        ({"command": ["python3", "srv/c.py"]}, "srv/c.py"),
+    ],
+)
+def test_what_a_command_runs_is_found_where_it_runs(
+    tmp_path: Path, options: dict[str, Any], edited: str
+) -> None:
+    files = {
+        "srv/c.py": "", "srv/r.txt": "", "srv/run": "#!/bin/sh\n", "one.py": "import two\n", "two.py": "",
+        "srv/pkg/__init__.py": "", "srv/pkg/__main__.py": "", "srv/pkg/mod.py": _SRV, "srv/pkg/other.py": "",
+    }  # fmt: skip
+    marks = Fingerprints(write(tmp_path, files), Trust(granted=True))
+    spec = AgentSpec("own", "command", options, base=str(tmp_path))
+    before = marks.agent(spec)
+    (tmp_path / edited).write_text("more = 2\n")
+    assert marks.agent_now(spec) != before
+
+
 @pytest.mark.parametrize("file", ["lib/sub/helper.py", "data/000.txt", "data/299.txt"])
 def test_no_file_of_an_agent_is_one_too_many(tmp_path: Path, file: str) -> None:
     files = {f"data/{number:03}.txt": "" for number in range(300)}

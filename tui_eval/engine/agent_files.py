@@ -39,6 +39,7 @@ _NAMES = (
 """Keys of an entry that may name files."""
 _FOLDERS = {"manifest": "*.hocon", "tool_path": "*.py"}
 """Of a network that neuro-san's library runs: the keys that name its networks and its coded tools, and what these are."""
+_MODULE = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*")
 _NOT_THEIRS = frozenset({*sys.builtin_module_names, *sys.stdlib_module_names, "__main__", "tui_eval"})
 _PREFIXES = ("file://", "python:", "javascript:", "exec:", "script:", "golang:", "ruby:")
 
@@ -50,9 +51,39 @@ def named_files(spec: AgentSpec, root: Path) -> list[Path]:
     """The files that an entry names, those that it lists under `files:` first; only ones that exist."""
     base = Path(spec.base) if spec.base else root
     listed = [base / name for name in spec.files]
-    for value in (*(spec.options.get(name) for name in _NAMES), *_words(spec.options.get("command"))):
+    for value in (spec.options.get(name) for name in _NAMES):
         listed += _named(value, base)
-    return _existing(listed)
+    words = list(_words(spec.options.get("command")))
+    folders = program_folders(spec, root)
+    for place in folders:
+        for word in words:
+            listed += [*_named(word, place), place / word]
+    return _existing([*listed, *_modules(words, folders)])
+
+
+def program_folders(spec: AgentSpec, root: Path) -> list[Path]:
+    """The folders that an agent's command finds its files and its modules in, the one that it runs in first."""
+    base = Path(spec.base) if spec.base else root
+    inside = spec.options.get("cwd")
+    own = base / inside if isinstance(inside, str) and inside else base
+    env = spec.options.get("env")
+    given = env.get("PYTHONPATH") if isinstance(env, dict) else None
+    more = given.split(os.pathsep) if isinstance(given, str) else []
+    return list(dict.fromkeys([own, *(own / name for name in more if name), base]))
+
+
+def _modules(words: list[str], folders: list[Path]) -> Iterator[Path]:
+    """The files of the Python modules that a command runs by their names: `-m`."""
+    for at, word in enumerate(words):
+        if not word.startswith("-m"):
+            continue
+        name = word[2:] or next(iter(words[at + 1 :]), "")
+        if _MODULE.fullmatch(name):
+            names = [name, f"{name}.__main__"]
+            found = [path for each in names for path in _files(each, folders)]
+            yield from found or (
+                path for each in names for path in _files(each, Imports().folders_of(name.partition(".")[0]))
+            )
 
 
 def folder_files(spec: AgentSpec, root: Path) -> list[Path]:
@@ -159,14 +190,14 @@ class Imports:
                 looked_for.add((above, name))
                 inside = list(_files(name, [above] if above is not None else folders))
                 if not inside and above is None:
-                    inside = list(_files(name, self._folders_of(name.partition(".")[0])))
+                    inside = list(_files(name, self.folders_of(name.partition(".")[0])))
                 for path in inside:
                     if path not in found:
                         found[path] = None
                         waiting.append(path)
         return [path for path in found if path not in first]
 
-    def _folders_of(self, name: str) -> list[Path]:
+    def folders_of(self, name: str) -> list[Path]:
         """The folders of the person's that Python finds a module or package in; none for what is installed."""
         if name not in self._elsewhere:
             found: list[Path] = []

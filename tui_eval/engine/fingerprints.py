@@ -17,7 +17,7 @@ import msgspec
 
 from tui_eval.config.config_values import variables_in
 from tui_eval.config.project import AgentSpec, Config, ConfigError, database, database_spec, fill
-from tui_eval.engine.agent_files import IN_FOLDERS, Imports, folder_files, named_files
+from tui_eval.engine.agent_files import IN_FOLDERS, Imports, folder_files, named_files, program_folders
 from tui_eval.engine.grader_choice import graders_named
 from tui_eval.engine.plan import Job, agent_of, databases_of, named_agent, tool_databases
 from tui_eval.formats import format_of
@@ -132,10 +132,12 @@ class Fingerprints:
         spec = self._filled(spec)
         base = Path(spec.base or self.root)
         listed = set(_listed_files(spec, base))
-        named = {*_named(spec.options, base, plain=True), *named_files(spec, base)} - listed
+        places = program_folders(spec, base)
+        texts = (path for place in places for path in _named(spec.options, place, plain=True))
+        named = {*texts, *named_files(spec, base)} - listed
         found = {*listed, *_with_code(sorted(named)), *folder_files(spec, base)}
         with self._lock:
-            found.update(self._imports.of(sorted(found), base, self.root))
+            found.update(self._imports.of(sorted(found), *places, self.root))
         return sorted(found)
 
     def _marks(self, files: Sequence[Path]) -> list[str]:
