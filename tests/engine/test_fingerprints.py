@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import threading
 from collections.abc import Sequence
@@ -71,6 +72,80 @@ def test_a_variable_counts_by_its_value_a_secret_by_its_name(monkeypatch: pytest
     assert mark() == before
     monkeypatch.setenv("PLACE", "there")
     assert mark() != before
+
+
+_OPAQUE = "q8Zx1Lw0aP7rT2vB"
+_AROUND_SECRETS: list[tuple[dict[str, Any], dict[str, Any]]] = [
+    ({"url": "http://localhost:1/chat?key=${BOT_TOKEN}"}, {"url": "http://localhost:1/v2/chat?key=${BOT_TOKEN}"}),
+    ({"url": "http://localhost:1/chat?key=${BOT_TOKEN}"}, {"url": "http://localhost:2/chat?key=${BOT_TOKEN}"}),
+    ({"url": "http://joe:${BOT_TOKEN}@localhost:1/"}, {"url": "http://joe:${BOT_TOKEN}@localhost:2/"}),
+    ({"url": "http://joe:${BOT_TOKEN}@localhost:1/"}, {"url": "http://ann:${BOT_TOKEN}@localhost:1/"}),
+    ({"url": "http://joe:${PLACE}@localhost:1/"}, {"url": "http://joe:${PLACE_2}@localhost:1/"}),
+    ({"url": "http://localhost:1/chat?key=abcd1234"}, {"url": "http://localhost:1/v2/chat?key=abcd1234"}),
+    ({"base_url": "http://x:pw@localhost:1/v1"}, {"base_url": "http://x:pw@localhost:1/v9/v1"}),
+    ({"system": "Be kind. Docs: http://a.example/x?token=abc1234"}, {"system": "Be rude. Docs: http://a.example/x?token=abc1234"}),
+    ({"system": "Be kind. Your key is ${BOT_TOKEN}"}, {"system": "Be rude. Your key is ${BOT_TOKEN}"}),
+    ({"system": "At ${PLACE}: ${BOT_TOKEN}"}, {"system": "At ${PLACE_2}: ${BOT_TOKEN}"}),
+    ({"headers": {"X-Route": "team-a;${BOT_TOKEN}"}}, {"headers": {"X-Route": "team-b;${BOT_TOKEN}"}}),
+    ({"headers": {"X-Route-Key": "team-a;${BOT_TOKEN}"}}, {"headers": {"X-Route-Key": "team-b;${BOT_TOKEN}"}}),
+    ({"headers": {"Authorization": "Bearer ${BOT_TOKEN}"}}, {"headers": {"Authorization": "Basic ${BOT_TOKEN}"}}),
+    ({"headers": {"Cookie": f"flow=a; session={_OPAQUE}"}}, {"headers": {"Cookie": f"flow=b; session={_OPAQUE}"}}),
+    ({"command": ["sh", "-c", "TOKEN=${BOT_TOKEN} python3 c.py"]}, {"command": ["sh", "-c", "TOKEN=${BOT_TOKEN} python3 d.py"]}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("before", "after"), _AROUND_SECRETS)
+def test_what_stands_around_a_secret_counts(
+    monkeypatch: pytest.MonkeyPatch, before: dict[str, Any], after: dict[str, Any]
+) -> None:
+    monkeypatch.setenv("PLACE_2", "there")
+    assert mark(options=before) != mark(options=after)
+
+
+@pytest.mark.parametrize("options", [one for pair in _AROUND_SECRETS for one in pair])
+def test_a_secret_amid_other_text_may_be_renewed(
+    monkeypatch: pytest.MonkeyPatch, options: dict[str, Any]
+) -> None:
+    monkeypatch.setenv("PLACE_2", "there")
+    before = mark(options=options)
+    monkeypatch.setenv("BOT_TOKEN", "another9")
+    new = {"abcd1234": "z9", _OPAQUE: "n0P4qR8sT6uV1wX3", "abc1234": "z9", ":pw@": ":other@"}
+    body = json.dumps(options)
+    for old, renewed in new.items():
+        body = body.replace(old, renewed)
+    assert mark(options=json.loads(body)) == before
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"headers": {"Cookie": "b64={}"}}, {"headers": {"Cookie": "{}=="}}, {"headers": {"X-Session": "{}"}}, {"password": "{}"},
+        {"url": "http://{}@localhost/"}, {"headers": {"Authorization": "Basic {}"}}, {"headers": {"X-Key": "v1 ${BOT_TOKEN} {}"}},
+    ],
+)  # fmt: skip
+def test_no_secret_is_part_of_a_mark(options: dict[str, Any]) -> None:
+    body = json.dumps(options)
+    one, other = (json.loads(body.replace("{}", secret)) for secret in (_OPAQUE, "n0P4qR8sT6uV1wX3"))
+    assert mark(options=one) == mark(options=other)
+
+
+def test_a_model_counts_without_the_secret_in_its_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = mark(model="small-${BOT_TOKEN}")
+    assert mark(model="large-${BOT_TOKEN}") != before
+    monkeypatch.setenv("BOT_TOKEN", "another9")
+    assert mark(model="small-${BOT_TOKEN}") == before
+
+
+@pytest.mark.parametrize("value", ["", "some-9-value", None])
+def test_of_a_secret_that_code_reads_it_counts_only_that_it_is_named(
+    monkeypatch: pytest.MonkeyPatch, value: str | None
+) -> None:
+    before = mark(variables=["BOT_TOKEN"])
+    monkeypatch.delenv("BOT_TOKEN") if value is None else monkeypatch.setenv("BOT_TOKEN", value)
+    options = {"headers": {}}
+    assert mark(variables=["BOT_TOKEN"], options=options) != mark(options=options)
+    monkeypatch.setenv("BOT_TOKEN", "a-token-of-some-length")
+    assert mark(variables=["BOT_TOKEN"]) == before
 
 
 def test_no_variable_is_read_for_who_is_not_trusted(monkeypatch: pytest.MonkeyPatch) -> None:

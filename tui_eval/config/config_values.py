@@ -71,6 +71,13 @@ def variables_in(text: str) -> list[str]:
     return [found[1] for found in _VARIABLE.finditer(text) if found[1]]
 
 
+def with_names(text: str, kept: Callable[[str], bool], filled: bool) -> str:
+    """A text with some variables as `${NAME}`, and no default of theirs; the others filled in, or left as they stand."""
+    sign = "$$" if filled else "$"
+    named = _VARIABLE.sub(lambda one: f"{sign}{{{one[1]}}}" if one[1] and kept(one[1]) else one[0], text)
+    return _filled_where_possible(named) if filled else named
+
+
 def chosen_address(kind: str) -> str | None:
     """The address that the person's environment puts in the place of the provider's own, for agents of this type; None:
     it says nothing. It holds for every way to name a model that names no address."""

@@ -15,14 +15,14 @@ from typing import Any
 
 import msgspec
 
-from tui_eval.config.config_values import variables_in
+from tui_eval.config.config_values import variables_in, with_names
 from tui_eval.config.project import AgentSpec, Config, ConfigError, database, database_spec, fill
 from tui_eval.engine.agent_files import IN_FOLDERS, Imports, folder_files, named_files, program_folders
 from tui_eval.engine.grader_choice import graders_named
 from tui_eval.engine.plan import Job, agent_of, databases_of, named_agent, tool_databases
 from tui_eval.formats import format_of
 from tui_eval.guard.paths import inside, read_plain
-from tui_eval.guard.secrets import credential_parts, secret_name, secret_values
+from tui_eval.guard.secrets import in_addresses, secret_name, without_secret_parts
 from tui_eval.guard.trust import NeedsTrust, Trust, from_root
 from tui_eval.model import Case
 from tui_eval.store.encoding import encode_json
@@ -105,7 +105,7 @@ class Fingerprints:
         if spec is None:
             return ""
         path = os.path.relpath(self.root / spec.path, self.root) if spec.path else ""
-        return digest([spec.type, path, re.sub(_PASSWORD, r"\1", spec.url), spec.outside])
+        return digest([spec.type, path, in_addresses(re.sub(_PASSWORD, r"\1", spec.url)), spec.outside])
 
     def agent_now(self, spec: AgentSpec) -> dict[str, str]:
         """As `with_databases`, read again where its files are others than they were: code and data may be edited while
@@ -317,7 +317,7 @@ def configuration(spec: AgentSpec, filled: AgentSpec, root: Path) -> str:
     """A hash of what decides on an agent's answers in its entry: how fast it is asked, and where the entry stands, do
     not. Of secrets the names count: an answer stays the same when a key is renewed."""
     same = (
-        spec.type, filled.model, spec.extraction, os.path.relpath(spec.base or root, root),
+        spec.type, without_secrets(spec.model, filled.model, "model"), spec.extraction, os.path.relpath(spec.base or root, root),
         without_secrets(spec.options, filled.options, ""), *map(_variable, spec.variables),
     )  # fmt: skip
     return digest(same)
@@ -325,12 +325,13 @@ def configuration(spec: AgentSpec, filled: AgentSpec, root: Path) -> str:
 
 def _variable(name: str) -> list[Any]:
     """A variable that the agent's code reads, with its value where that is no secret."""
-    value = os.environ.get(name)
-    return [name, without_secrets(f"${{{name}}}", value, name)]
+    if secret_name(name):
+        return [name, _SECRET]
+    return [name, without_secrets(f"${{{name}}}", os.environ.get(name), "")]
 
 
 def without_secrets(given: Any, filled: Any, name: str) -> Any:
-    """A value as it is filled in, of secrets the names of their variables."""
+    """A value as it is filled in, of secrets in it the names of their variables."""
     if isinstance(filled, dict):
         known = given if isinstance(given, dict) else {}
         return {
@@ -341,12 +342,12 @@ def without_secrets(given: Any, filled: Any, name: str) -> Any:
         known = given if isinstance(given, list) and len(given) == len(filled) else [None] * len(filled)
         return [without_secrets(one, value, name) for one, value in zip(known, filled, strict=True)]
     variables = variables_in(given) if isinstance(given, str) else []
-    secret = secret_name(name) or any(map(secret_name, variables))
-    if not secret and isinstance(filled, str):
-        secret = bool(
-            secret_values({name: filled}) or (name.lower() == "authorization" and credential_parts(filled))
-        )
-    return [_SECRET, variables] if secret else filled
+    if not isinstance(filled, str):
+        return [_SECRET, variables] if secret_name(name) else filled
+    # Only the secret is taken out: what stands around it decides on the answers.
+    text = with_names(given, secret_name, filled != given) if variables else filled
+    kept = without_secret_parts(name, text)
+    return filled if kept == filled else [kept, variables]
 
 
 def _listed_files(spec: AgentSpec, base: Path) -> Iterator[Path]:

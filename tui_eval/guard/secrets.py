@@ -58,7 +58,9 @@ _ADDRESS_TOKEN = r"(?i)([a-z][a-z0-9+.-]*://)(?=[a-z_-]*\d)([\w-]{16,})(?=@)"
 _ADDRESS_PART = r"([?&;#]([\w.%\[\]-]+)=)([^&#;\s\"']+)"
 _PAIR = r"(?s)((?:--[\w-]+=)?([A-Za-z_][\w.-]*)=)(.+)"
 _SCHEME = r"(?i)^\s*(?:bearer|basic|token|apikey|digest)\s+(\S.*)$"
-_REFERENCE = r"(?s)\$\{[^}]*\}|\{\{.*?\}\}"
+_REFERENCE = r"\$\{[^}]*\}|\{\{[\s\S]*?\}\}"
+_SCHEME_WORD = r"(?i)\s*(?:bearer|basic|token|apikey|digest)\s+"
+_IN_COOKIE = r"((?:[A-Za-z_][\w.-]*=(?=[^\s;=]))?)([^\s;]+)"
 
 
 def secret_name(name: str) -> bool:
@@ -140,6 +142,27 @@ def in_words(words: Iterable[str]) -> list[str]:
         pair[1] + MASK if pair and secret_pair(pair[2], pair[3]) else in_addresses(word)
         for word, pair in found
     ]
+
+
+def without_secret_parts(name: str, text: str) -> str:
+    """A text under this name with only the secrets in it masked: the rest is what it does. Variables and templates stay,
+    and what stands beside them where it is plain words."""
+    if secret_name(name):
+        scheme = re.match(_SCHEME_WORD, text)
+        head = scheme[0] if scheme else ""
+        pieces = re.split(f"({_REFERENCE})", text[len(head) :])
+        alone = len(pieces) == 1
+        return head + "".join(
+            piece if at % 2 or not (alone or _opaque(piece)) else MASK for at, piece in enumerate(pieces)
+        )
+    if secret_pair(name, text):  # a cookie has a name for each of its values
+        return re.sub(_IN_COOKIE, _in_cookie, text)
+    return in_addresses(text)
+
+
+def _in_cookie(found: re.Match[str]) -> str:
+    hides = secret_name(found[1]) or _opaque(found[2])
+    return found[1] + MASK if hides and not re.search(_REFERENCE, found[2]) else found[0]
 
 
 def secret_values(values: Mapping[str, Any]) -> list[str]:
