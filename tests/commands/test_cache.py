@@ -222,6 +222,24 @@ def test_what_replay_answers_is_never_kept(cli: Cli, asked: Path, server: Priced
     assert not (asked / ".tui-eval" / "answers.db").exists()
 
 
+def test_replay_spends_nothing_and_no_cost_limit_ends_it(cli: Cli, asked: Path, server: Priced) -> None:
+    (asked / "promptfooconfig.yaml").write_text(
+        "prompts: ['{{text}}']\nproviders: [bot]\n"
+        "tests: [{vars: {text: ho}, assert: [{type: cost, threshold: 0.001}]}]\n"
+    )
+    configure(asked, server)
+    config = asked / "tui_eval.yaml"
+    config.write_text(config.read_text().replace("prices:", "  again: {type: replay}\nprices:"))
+    first = cli("run", ".", "-o", "first.json")
+    again = cli("run", ".", "--agent", "again", "-o", "again.json", "--max-cost", "0.0001")
+    assert again.code == first.code == 1 and server.count == 4 and "not run" not in again.out + again.err
+    spent, known = (json.loads((asked / f"{name}.json").read_text()) for name in ("first", "again"))
+    told, said = ([one["assertions"] for one in results["results"]] for results in (spent, known))
+    assert told == said and '"cost"' in json.dumps(told)  # by what it cost when it was given
+    assert {one["cost"] for one in known["results"]} == {0} and known["summary"]["total_cost"] == 0
+    assert {one["tokens"] for one in known["results"]} == {None}
+
+
 def test_errors_are_never_kept(cli: Cli, asked: Path, server: Priced) -> None:
     server.broken = True
     cli("run", ".", "--cache")

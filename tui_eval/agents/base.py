@@ -274,6 +274,8 @@ class Agent(ABC):
     takes_whole_conversation: bool | None = False
     """Whether all messages of a case are given to it at once. None: it is known once a session was opened."""
     scripted: bool = False
+    spends: bool = True
+    """Whether an answer takes tokens and money now: of one that was recorded both were spent then."""
     keeps_pace: bool = False
     """Whether it waits for its `pace` before each request; else the engine does, before each turn."""
 

@@ -31,6 +31,7 @@ class ReplayAgent(Agent):
     """One recorded run: `run` is its id, a prefix of it, its folder, or `last` (the default)."""
 
     capabilities = Capabilities(tokens=True, tools=True, metadata=True, sly_data=True, structure=True)
+    spends = False
 
     def __init__(self, spec: AgentSpec, services: Services) -> None:
         super().__init__(spec, services)

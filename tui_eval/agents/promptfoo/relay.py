@@ -50,6 +50,7 @@ class RelayAgent(Agent):
                 "and this one as the test's `provider`"
             )
         self.target = services.agent(msgspec.convert(target, AgentSpec))
+        self.spends = self.target.spends
         by_metadata = self.target.capabilities.calls_in_metadata
         self.capabilities = msgspec.structs.replace(self.capabilities, calls_in_metadata=by_metadata)
 

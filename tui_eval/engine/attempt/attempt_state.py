@@ -297,6 +297,7 @@ class Running:
         if job.recorded is not None and job.judges_only:
             return await self._judge_again(job.recorded, conversation, self._reports(spec))
         agent = self.environment.agent(spec)
+        self.collector.spends = agent.spends
         if format_of(case.format).asks_for_traces(case, job.settings):
             self.tracer = await self.environment.tracing.begin(case, job.settings, self._teller())
         session = await self._open(agent, spec, self._context(conversation))

@@ -53,6 +53,8 @@ class Collector:
         self._whole: tuple[Usage | None, float | None] | None = None
         """What `usage` last said; None since there is more."""
         self._spent_before: set[int] = set()
+        self.spends = True
+        """Whether what is answered now is spent now."""
         self._retrying = False
         self.asked_again = ""
         """Why the request of this turn was sent again, last; empty: it was not, or something of the answer has come."""
@@ -202,8 +204,10 @@ class Collector:
         return [reply for reply in self.replies if reply.cached]
 
     def spent(self) -> tuple[Usage | None, float | None]:
-        """As `usage`, of the turns that the agent was asked now. Those of an earlier attempt count there; what came from
+        """As `usage`, of the turns that the agent was asked now; nothing where that takes nothing. Those of an earlier attempt count there; what came from
         the cache costs nothing, which is said where it is known that it had a price."""
+        if not self.spends:
+            return None, 0.0
         known = {reply.turn for reply in self.replies if reply.cached} | self._spent_before
         if not known:
             return self.usage()
