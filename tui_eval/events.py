@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from tui_eval.model import Exchange, Reply, Usage, decoded
+from tui_eval.model import Exchange, Reply, Usage
 
 
 class TextDelta(msgspec.Struct, tag="text"):
@@ -125,5 +125,3 @@ Event = (
     | Exchanged
     | Finished
 )
-
-decoded(Event)

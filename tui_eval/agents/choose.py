@@ -12,7 +12,6 @@ import msgspec
 
 from tui_eval.agents.entry_options import module_file
 from tui_eval.agents.promptfoo.promptfoo_env import settled, with_env
-from tui_eval.agents.promptfoo.promptfoo_models import KEYS, OLLAMA_KEYS, PRICE_KEYS
 from tui_eval.agents.promptfoo.promptfoo_providers import RELAYS, SCRIPTS, other_provider
 from tui_eval.config.config_values import chosen_address
 from tui_eval.config.project import AgentSpec, Config, ConfigError, masker, refused_agent
@@ -20,7 +19,7 @@ from tui_eval.guard.secrets import MASK, in_addresses
 from tui_eval.guard.spelling import close_to
 from tui_eval.model_ids import OLLAMA_URL, PROVIDERS, agent_of, model_id
 
-_FUNCTION = re.compile(r"(?P<file>.+\.py):(?P<function>[^\W\d]\w*)")
+_FUNCTION = r"(?P<file>.+\.py):(?P<function>[^\W\d]\w*)"
 _PARAMETERS = (
     "temperature",
     "max_tokens",
@@ -79,7 +78,7 @@ def _meant(text: str, config: Config, here: str, said: str) -> AgentSpec:
         text = _typed.get(text, text)
     if (wrong := refused_agent(config, text)) is not None:
         raise ConfigError(f"{said}{text}: {wrong}")
-    if match := _FUNCTION.fullmatch(text):
+    if match := re.fullmatch(_FUNCTION, text):
         if not (Path(here) / match["file"]).is_file():
             raise ConfigError(f"{said}{text}: there is no file {match['file']}")
         return AgentSpec(text, "python", {"function": text}, base=here, typed=True)
@@ -234,6 +233,8 @@ def _of_model(provider_id: str, settings: dict[str, Any], base: str) -> AgentSpe
         return AgentSpec(provider_id, "anthropic", _asked_options(settings), model=found.model, base=base)
     if found.kind != "ollama":
         return AgentSpec(provider_id, found.kind, _of_openai(settings), model=found.model, base=base)
+    from tui_eval.agents.promptfoo.promptfoo_models import OLLAMA_KEYS
+
     parameters = {key: value for key, value in settings.items() if key in OLLAMA_KEYS and value is not None}
     options: dict[str, Any] = {"parameters": parameters}
     if settings.get("apiKey"):
@@ -261,12 +262,18 @@ def _of_openai(settings: dict[str, Any]) -> dict[str, Any]:
 def _asked_options(settings: dict[str, Any]) -> dict[str, Any]:
     """The same, with the parameters as promptfoo's own providers make them of the settings."""
     options = _model_options(settings)
+    from tui_eval.agents.promptfoo.promptfoo_models import (
+        KEYS,  # imported late: for promptfoo's providers only
+    )
+
     parameters = {key: value for key, value in settings.items() if key in KEYS and value is not None}
     return {**options, "parameters": parameters}
 
 
 def _model_options(settings: dict[str, Any]) -> dict[str, Any]:
     """promptfoo's settings of a model in our words."""
+    from tui_eval.agents.promptfoo.promptfoo_models import PRICE_KEYS
+
     options: dict[str, Any] = {"promptfoo": True}
     parameters = {key: settings[key] for key in _PARAMETERS if settings.get(key) is not None}
     passthrough = settings.get("passthrough")

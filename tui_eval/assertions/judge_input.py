@@ -236,8 +236,8 @@ class Judgement(msgspec.Struct):
     evidence: list[Evidence] | None = None
 
 
-_PASS = re.compile(r"\bpass")
-_FAIL = re.compile(r"\bfail")
+_PASS = r"\bpass"
+_FAIL = r"\bfail"
 _STARTS = 1000
 """Braces at which an object may begin: each costs the reading of what follows."""
 
@@ -249,8 +249,8 @@ def pass_or_fail(text: str, *, anywhere: bool = False) -> bool | None:
     neuro-san's driver does.
     """
     lowered = text.lower()
-    says_pass = "pass" in lowered if anywhere else _PASS.search(lowered) is not None
-    says_fail = "fail" in lowered if anywhere else _FAIL.search(lowered) is not None
+    says_pass = "pass" in lowered if anywhere else re.search(_PASS, lowered) is not None
+    says_fail = "fail" in lowered if anywhere else re.search(_FAIL, lowered) is not None
     return says_pass if says_pass != says_fail else None
 
 

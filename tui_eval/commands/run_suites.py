@@ -45,9 +45,7 @@ from tui_eval.guard.paths import inside
 from tui_eval.guard.trust import fingerprints, in_order
 from tui_eval.model import Attempt, Outcome
 from tui_eval.reports import console_table
-from tui_eval.reports.export import ExportError, check_writable, export
 from tui_eval.store.missing_cases import is_only_named, unread_errors_of, unread_words_of
-from tui_eval.store.printed_commands import asked_again, other_way_on, rescore_command, way_on
 from tui_eval.store.reader import RunReader
 from tui_eval.store.run_folders import DATABASE, Store, StoreError, holds_runs
 from tui_eval.store.schema import AttemptRow, RunInfo
@@ -211,11 +209,7 @@ def execute_run(prepare_run: Callable[[], ActiveRun], progress: Progress, output
 def _execute(
     prepare_run: Callable[[], ActiveRun], progress: Progress, outputs: Sequence[Path], keep: bool
 ) -> int:
-    for path in outputs:
-        try:
-            check_writable(path)
-        except ExportError as error:
-            raise CommandError(str(error)) from None
+    _check_writable(outputs)
     try:
         active = prepare_run()
     except NothingToRun as error:
@@ -318,6 +312,8 @@ def _ran(
             else "start it anew: its plan is lost, too"
         )
         warn(f"{why}; {on}")
+        from tui_eval.store.printed_commands import other_way_on  # imported late: few runs are interrupted
+
         if outcomes and (other := other_way_on(info)):
             warn(other)
     if unreadable or unwritten or unread_of(info):
@@ -325,6 +321,23 @@ def _ran(
     if gap := gap_of(info):
         warn(f"incomplete: {gap}; {mending(info)}")
     return code_of(outcomes, active.runner.stopped_because or gap or lost)
+
+
+def _check_writable(outputs: Sequence[Path]) -> None:
+    """Before anything is run.
+
+    Raises:
+        CommandError: a file cannot be written.
+    """
+    if not outputs:
+        return
+    from tui_eval.reports.export import ExportError, check_writable  # imported late: many runs write none
+
+    for path in outputs:
+        try:
+            check_writable(path)
+        except ExportError as error:
+            raise CommandError(str(error)) from None
 
 
 def gap_of(info: RunInfo) -> str | None:
@@ -351,6 +364,7 @@ def unread_of(info: RunInfo) -> bool:
 def _go_on(folder: Path, info: RunInfo) -> str:
     """The command that goes on with a run, from the current folder."""
     from tui_eval.config.project import find_root
+    from tui_eval.store.printed_commands import rescore_command, way_on
 
     again = info.options.get("rescores")
     if again:
@@ -364,6 +378,10 @@ def write_files(
 ) -> int:
     """Write a run to every file that can be written, each of the kind that its ending means, and say what is wrong
     with the others; how many could not be. One that cannot be written keeps no other back."""
+    if not outputs:
+        return 0
+    from tui_eval.reports.export import ExportError, export
+
     unwritten = 0
     for path in outputs:
         try:
@@ -510,6 +528,10 @@ def failures_of(reader: RunReader, table: console_table.RunTable, root: Path | N
             warn(str(error))
             return []
         return [*reasons_of(attempt), *_about_queries(attempt)] if attempt is not None else []
+
+    if table.nothing_failed:
+        return
+    from tui_eval.store.printed_commands import asked_again  # imported late: as the commands that it is for
 
     for text in table.failures(reader.by_case(listed=True), reasons, root, asked_again(reader.info())):
         yield f"\n{text}"

@@ -311,6 +311,7 @@ PRICE: dict[str, Check] = {"input": number(), "output": number(), "cached": numb
 
 
 CONFIG_NAME = "tui_eval.yaml"
+NAO_CONFIG_NAME = "nao_config.yaml"
 
 AgentType = Literal[
     "openai", "anthropic", "ollama", "nao", "neuro-san", "http", "python", "command", "echo", "scripted", "replay",

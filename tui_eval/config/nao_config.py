@@ -15,14 +15,12 @@ from typing import Any
 from urllib.parse import quote
 
 from tui_eval.config import config_schema as keys
-from tui_eval.config.config_schema import DatabaseSpec, NaoProject
-from tui_eval.guard.paths import leads_out
+from tui_eval.config.config_schema import NAO_CONFIG_NAME, DatabaseSpec, NaoProject
 from tui_eval.guard.secrets import secret_values
 from tui_eval.guard.trust import Trust
 from tui_eval.model import Problem
 from tui_eval.yaml import yaml_lines
 
-NAO_CONFIG_NAME = "nao_config.yaml"
 DEFAULT_MODEL = "openai:gpt-4.1"
 
 _TEMPLATE = r"\$?\{\{\s*(env|aws|k8s)\(\s*['\"]([^'\"]+)['\"]\s*\)\s*\}\}"
@@ -34,25 +32,6 @@ _READ = ("databases", "llm")
 _NAMES = frozenset({"name", "type"})
 """Keys of a database by which it is chosen, so that they are filled in when the file is read."""
 _KINDS = {"postgresql": "postgres"}
-
-
-def find(start: Path, root: Path) -> tuple[NaoProject | None, list[Problem]]:
-    """The nearest nao project at or above `start`; not above the root where `start` is below it."""
-    from tui_eval.config.config_file import no_file
-
-    below = start.is_relative_to(root)
-    for folder in (start, *start.parents):
-        if below and not folder.is_relative_to(root):
-            break
-        file = folder / NAO_CONFIG_NAME
-        if leads_out(root if below else folder, file):
-            what = "a link that leaves the project is not followed"
-            return None, [Problem(os.path.relpath(file, root), 0, "", what, "put the file itself there")]
-        if file.is_file():
-            return read(file, os.path.relpath(file, root))
-        if os.path.lexists(file):
-            return None, [no_file(os.path.relpath(file, root))]
-    return None, []
 
 
 def read(file: Path, name: str, trust: Trust | None = None) -> tuple[NaoProject | None, list[Problem]]:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from tui_eval.config.config_schema import (
     CONFIG_NAME,
+    NAO_CONFIG_NAME,
     AgentSpec,
     AgentType,
     Config,
@@ -114,14 +115,13 @@ def load(
         ConfigError: `config_file` is no file.
     """
     from tui_eval.config import config_file as reading
-    from tui_eval.config import nao_config
 
     if root is not None and config_file is None:
         file = root / CONFIG_NAME if (root / CONFIG_NAME).is_file() else None
     else:
         root, file = find_root(paths, config_file)
     config = Config(root=root, file=file)
-    config.nao, problems = nao_config.find(common_folder(paths), root)
+    config.nao, problems = _nao_project(common_folder(paths), root)
     config.problems = problems
     if file is not None and config_file is None and leads_out(root, file):
         config.problems = [_left_alone(file, root), *config.problems]
@@ -132,6 +132,27 @@ def load(
     if config.nao is not None:
         config.databases = {**config.nao.databases, **config.databases}
     return config
+
+
+def _nao_project(start: Path, root: Path) -> tuple[NaoProject | None, list[Problem]]:
+    """The nearest nao project at or above `start`; not above the root where `start` is below it."""
+    below = start.is_relative_to(root)
+    for folder in (start, *start.parents):
+        if below and not folder.is_relative_to(root):
+            break
+        file = folder / NAO_CONFIG_NAME
+        if leads_out(root if below else folder, file):
+            what = "a link that leaves the project is not followed"
+            return None, [Problem(os.path.relpath(file, root), 0, "", what, "put the file itself there")]
+        if file.is_file():
+            from tui_eval.config import nao_config  # imported late: most projects have none
+
+            return nao_config.read(file, os.path.relpath(file, root))
+        if os.path.lexists(file):
+            from tui_eval.config.config_file import no_file
+
+            return None, [no_file(os.path.relpath(file, root))]
+    return None, []
 
 
 def read_withheld(config: Config, trust: Trust) -> None:

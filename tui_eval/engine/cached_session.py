@@ -8,7 +8,7 @@ import hashlib
 import math
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -22,11 +22,11 @@ from tui_eval.guard.fair_share import in_thread
 from tui_eval.guard.secrets import Masker
 from tui_eval.guard.trust import Trust
 from tui_eval.model import Entry, Reply, Verdict
-from tui_eval.store.answer_cache import LARGEST, AnswerCache
+
+if TYPE_CHECKING:
+    from tui_eval.store.answer_cache import AnswerCache
 
 _encoder = msgspec.json.Encoder(order="deterministic")
-_events = msgspec.json.Decoder(list[Event])
-_reply = msgspec.json.Decoder(Reply)
 _OF_THE_RUN = frozenset({"__evalId", "__evalStepId"})
 """Variables of promptfoo's that are others in every run, or move with the cases around: no part of a question."""
 
@@ -75,6 +75,8 @@ class Answers:
     """
 
     def __init__(self, config: Config, trust: Trust, asked: bool | None, anew: bool) -> None:
+        from tui_eval.store.answer_cache import AnswerCache  # imported late: most runs keep none
+
         self.cache = AnswerCache(config.root)
         self.reads = not anew
         self.replaces = anew and self.cache.is_there
@@ -123,7 +125,7 @@ class Answers:
         if key not in found:
             return None
         try:
-            return figures.reply(_reply.decode(found[key][1]))
+            return figures.reply(self.cache.reply(found[key][1]))
         except msgspec.MsgspecError:
             return None
 
@@ -147,7 +149,7 @@ class Answers:
         kept = Reply(turn=1, text=reply.text, output=reply.output, model=reply.model, cost=reply.cost)
         try:
             body = _encoder.encode(kept)
-            same = len(body) <= LARGEST and _reply.decode(body) == kept
+            same = self.cache.takes(body) and self.cache.reply(body) == kept
         except (TypeError, ValueError, OverflowError, RecursionError, msgspec.MsgspecError):
             return
         if same and masker.text(body.decode()) == body.decode():
@@ -360,7 +362,7 @@ class CachedSession(Session):
         found = await in_thread(lambda: self._cache.get(keys))
         for key, (at, body) in found.items():
             try:
-                events = _events.decode(body)
+                events = self._cache.events(body)
             except msgspec.MsgspecError:
                 continue
             if events and isinstance(events[-1], Finished):
@@ -377,7 +379,7 @@ class CachedSession(Session):
         kept = _joined(events)
         try:
             body = _encoder.encode(kept)
-            same = len(body) <= LARGEST and _events.decode(body) == kept
+            same = self._cache.takes(body) and self._cache.events(body) == kept
         except (TypeError, ValueError, OverflowError, RecursionError, msgspec.MsgspecError):
             return
         text = body.decode()

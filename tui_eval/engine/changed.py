@@ -23,7 +23,6 @@ from tui_eval.engine.fingerprints import (
     without_secrets,
 )
 from tui_eval.engine.plan import Job, databases_of
-from tui_eval.engine.shards import group_keys
 from tui_eval.formats import format_of
 from tui_eval.model import Assertion, Case, Suite
 from tui_eval.store import judged_under
@@ -52,6 +51,8 @@ def changed(
         history: The results of each case, newest first (`Index.latest`).
         provenance_of: What a run says of where its results come from, by its id.
     """
+    from tui_eval.engine.shards import group_keys  # imported late: few runs ask for it
+
     keys = group_keys(job.case for job in jobs)
     wanted: set[str] = set()
     alone: set[int] = set()

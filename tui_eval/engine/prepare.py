@@ -39,7 +39,6 @@ from tui_eval.engine.plan import Job, plan, without_provider_twins
 from tui_eval.engine.request import RunRequest
 from tui_eval.engine.run_context import RunContext
 from tui_eval.engine.selection import LOOKS_AT_ALL, NothingLeft, SelectionError, choose
-from tui_eval.engine.shards import Shard, read_shard, taken
 from tui_eval.engine.suite_cache import SuiteCache
 from tui_eval.engine.trust_given import check_given
 from tui_eval.formats import format_of, reading
@@ -51,7 +50,6 @@ from tui_eval.model import Attempt, Case, Problem, Suite
 from tui_eval.store import judged_under, missing_cases, shard_runs
 from tui_eval.store.case_state import by_content
 from tui_eval.store.index import Index, seen_ahead
-from tui_eval.store.linked import family
 from tui_eval.store.reader import RunReader
 from tui_eval.store.run_folders import Store, StoreError
 from tui_eval.store.schema import KEEPS_ANSWERS, RunInfo
@@ -60,6 +58,7 @@ from tui_eval.store.writer import RunWriter
 
 if TYPE_CHECKING:
     from tui_eval.engine.after.judging_again import Judged
+    from tui_eval.engine.shards import Shard
 
 # -- The cases that a request chooses from, made no further than it needs them: of a table of a hundred
 # thousand rows, one case by its id, or the first ten, are there at once.
@@ -356,6 +355,8 @@ def kept_answers(config: Config, trust: Trust, request: RunRequest) -> Answers |
     judge = config.judge is not None and config.judge.cache
     entries = judge or any(spec.cache for spec in config.agents.values())
     wanted = entries if request.cache is None else request.cache
+    if not wanted and not request.anew:
+        return None
     answers = Answers(config, trust, request.cache, anew=request.anew)
     return answers if wanted or answers.replaces else None
 
@@ -376,6 +377,8 @@ def _shard(request: RunRequest) -> Shard | None:
         raise SelectionError(
             "--shard with --filter-sample: each shard would draw other cases; give --filter-sample-seed, the same to all"
         )
+    from tui_eval.engine.shards import read_shard  # imported late: most runs are whole
+
     return read_shard(request.shard)
 
 
@@ -389,6 +392,8 @@ def _part(
     """
     if request.agents and request.cells is None:
         cases = list(without_provider_twins(cases))
+    from tui_eval.engine.shards import taken
+
     own, planned, whole = taken(cases, shard)
     if cases and not own:
         raise NothingLeft(
@@ -487,6 +492,8 @@ def recall_linked(
         run = store.find(linked)
     except StoreError:
         return []  # the run is gone: its rows are, too
+    from tui_eval.store.linked import family  # imported late: most runs are linked to none
+
     names = family(Index(store.root).links(), run.name)
     with ExitStack() as opened:
         readers: list[RunReader] = []

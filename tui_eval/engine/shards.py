@@ -19,7 +19,7 @@ from tui_eval.suites import identity
 
 MOST = 10_000
 """Shards of one run."""
-_SHARD = re.compile(r"\s*(\d{1,9})\s*/\s*(\d{1,9})\s*", re.ASCII)
+_SHARD = r"(?a)\s*(\d{1,9})\s*/\s*(\d{1,9})\s*"
 
 
 class Shard(NamedTuple):
@@ -38,7 +38,7 @@ def read_shard(text: str) -> Shard:
     Raises:
         SelectionError: it is none.
     """
-    found = _SHARD.fullmatch(text)
+    found = re.fullmatch(_SHARD, text)
     shard = Shard(int(found[1]), int(found[2])) if found else Shard(0, 0)
     if not 1 <= shard.number <= shard.of <= MOST:
         raise SelectionError(

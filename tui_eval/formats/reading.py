@@ -22,7 +22,6 @@ from tui_eval.formats.format import Format, OurResults
 from tui_eval.guard.paths import read_file
 from tui_eval.guard.trust import NeedsTrust, Trust
 from tui_eval.model import Case, Problem, Suite
-from tui_eval.store.imported import results_files
 
 __all__ = [
     "all_cases",
@@ -164,14 +163,14 @@ def _references(loaded: Iterable[Suite], root: Path) -> set[str]:
     for suite in loaded:
         for file in suite.files:
             with suppress(OSError, ValueError):
-                for name in _REFERENCE.findall(read_file(Path(file), _LARGEST_NAMING)):
+                for name in re.findall(_REFERENCE, read_file(Path(file), _LARGEST_NAMING)):
                     named = name.decode("utf-8", "replace")
                     for base in (os.path.dirname(file), os.path.dirname(root / suite.path)):
                         found.add(os.path.realpath(os.path.join(base, named)))
     return found
 
 
-_REFERENCE = re.compile(rb"""file://([^\s"'`,;{}()]+)""")
+_REFERENCE = rb"""file://([^\s"'`,;{}()]+)"""
 _LARGEST_NAMING = 16 << 20
 """Bytes of a suite's file in which references are looked for."""
 
@@ -272,6 +271,8 @@ def as_ours(document: Any, path: Path) -> OurResults | None:
 
 def is_results(path: Path) -> bool:
     """Whether this is a results file (rather than a suite that is written in JSON)."""
+    from tui_eval.store.imported import results_files  # imported late: most paths are suites
+
     return results_files.is_results(path, as_ours)
 
 
@@ -281,4 +282,6 @@ def open_results(path: Path) -> Path:
     Raises:
         StoreError: it cannot be read, is no results file, or the cache folder cannot be written.
     """
+    from tui_eval.store.imported import results_files
+
     return results_files.open_results(path, as_ours)

@@ -46,6 +46,19 @@ def socket_home() -> Path:
     return _of_this_user(cache_home() / "run")
 
 
+def runtime_folder() -> Path:
+    """A folder of this user alone for sockets, short enough for their names; where the system has one for what runs, in
+    that.
+
+    Raises:
+        OSError: there is none to be had.
+    """
+    base = os.environ.get("XDG_RUNTIME_DIR")
+    if base and os.path.isdir(base) and os.access(base, os.W_OK):
+        return _of_this_user(Path(base) / "tui-eval")
+    return socket_home()
+
+
 def _of_this_user(path: Path) -> Path:
     make_folder(path)
     found = os.lstat(path)

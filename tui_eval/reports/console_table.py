@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 from sys import intern
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tui_eval.case_names import NamesSeen
 from tui_eval.guard import figures
@@ -14,18 +14,8 @@ from tui_eval.guard.text import clip, visible
 from tui_eval.model import Outcome
 from tui_eval.store import case_state
 from tui_eval.store.case_state import Column
-from tui_eval.store.failure_modes import Assessment, classified
 from tui_eval.store.judged_under import compat_of
 from tui_eval.store.missing_cases import is_only_named
-from tui_eval.store.printed_commands import (
-    AsShown,
-    by_typing,
-    configs_of,
-    from_here,
-    project_option,
-    run_options,
-    shell_line,
-)
 from tui_eval.store.reader import RunReader
 from tui_eval.store.schema import AttemptRow, StoredCase
 from tui_eval.store.summary import (
@@ -37,6 +27,10 @@ from tui_eval.store.summary import (
     unfinished_tokens,
     why_not,
 )
+
+if TYPE_CHECKING:
+    from tui_eval.store.failure_modes import Assessment
+
 
 _WIDTHS = {"Test": 36, "Model": 28, "Message": 48}
 _LEAST = {"Message": 20, "Model": 12, "Test": 20}
@@ -179,6 +173,11 @@ class RunTable:
         self._measure(total)
         return _grid(self._lines, total, self._widths, width)
 
+    @property
+    def nothing_failed(self) -> bool:
+        """Whether each case passed, or has nothing yet."""
+        return not self.sums.outcomes.keys() - {"passed", None}
+
     def failures(
         self,
         cases: Iterable[tuple[StoredCase, Sequence[AttemptRow]]],
@@ -189,7 +188,7 @@ class RunTable:
         """What did not pass, why, and the command that runs it again where it did not pass, case by case. `reasons` gives the
         lines of the attempt that tells (`why_not`); `root` is the project's (None: no command), `options`
         are what this run was asked for (`RunInfo.options`)."""
-        if not self.sums.outcomes.keys() - {"passed", None}:
+        if self.nothing_failed:
             return
         for case, attempts in cases:
             item = summarise(case, attempts)
@@ -362,6 +361,16 @@ def _grid(
 
 def rerun_command(case: StoredCase, root: Path, options: Mapping[str, Any]) -> str:
     """The command line that runs this case again in the same column, from the current folder."""
+    from tui_eval.store.printed_commands import (  # imported late: of most runs every case passed
+        AsShown,
+        by_typing,
+        configs_of,
+        from_here,
+        project_option,
+        run_options,
+        shell_line,
+    )
+
     configs = configs_of(options)
     where = configs or [from_here(root / case.suite)]
     # An id, and not a name: others may be called so, or a file or folder. Of several files it is whole.
@@ -388,6 +397,8 @@ def plain_letters(text: str) -> str:
 
 def failure_modes(assessment: Assessment) -> str:
     """For the terminal: passed, failed, then each mode with its count, share and examples."""
+    from tui_eval.store.failure_modes import classified
+
     failed = assessment.attempts - assessment.passed
     lines = [f"{assessment.passed}/{assessment.attempts} attempts passed."]
     if not failed:

@@ -13,8 +13,9 @@ from typing import Any, Literal, get_args
 import msgspec
 
 from tui_eval.case_names import in_any_column, shared_variant, told_apart
-from tui_eval.store.imported.results_entries import UNNAMED, case_edited
+from tui_eval.store.imported.results_entries import case_edited
 from tui_eval.store.missing_cases import is_numbered
+from tui_eval.store.schema import UNNAMED
 from tui_eval.store.summary import OF_TURNS, CaseSummary, per_known, wilson
 
 Change = Literal[

@@ -21,13 +21,13 @@ from collections.abc import AsyncGenerator, Callable, Hashable, Mapping, Sequenc
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeout
 from contextlib import aclosing
-from contextvars import ContextVar
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
+from tui_eval.scripting import ScriptError, ScriptTimeout, printed
 from tui_eval.scripting.child_limits import limit_of
 from tui_eval.scripting.script_process import Listener, ScriptProcess
 
@@ -42,39 +42,6 @@ _LONGEST = 1.0
 """Seconds that a call waits for a free process at most."""
 _STARTING = 2.0
 """The same while one is starting: what people's code imports is loaded twice only if it takes long."""
-
-printed: ContextVar[Callable[[str], None] | None] = ContextVar("printed", default=None)
-"""Gets what people's code printed during a call awaited in this context, beside its result."""
-
-
-class ScriptError(Exception):
-    """People's code failed; the text is one line. `traceback` is theirs, `stdout` what was printed, `code` as in
-    evidence (`tui_eval.causes`), `raised_at` the file and line of theirs, where that is known, `columns` the characters of
-    that line between which it was, from 0."""
-
-    def __init__(
-        self,
-        message: str,
-        *,
-        traceback: str = "",
-        stdout: str = "",
-        code: str = "script-raised",
-        raised_at: tuple[str, int] | None = None,
-        columns: tuple[int, int] | None = None,
-    ) -> None:
-        super().__init__(message)
-        self.code = code
-        self.columns = columns
-        self.raised_at = raised_at
-        self.traceback = traceback
-        self.stdout = stdout
-
-
-class ScriptTimeout(ScriptError):
-    """People's code did not end in time."""
-
-    def __init__(self, message: str) -> None:
-        super().__init__(message, code="script-time-limit")
 
 
 class CallResult(msgspec.Struct, frozen=True):

@@ -19,9 +19,13 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
+import msgspec
+
 from tui_eval.config.project import kept_by_link
+from tui_eval.events import Event
 from tui_eval.guard import private
 from tui_eval.guard.trust_store import state_home
+from tui_eval.model import Reply
 from tui_eval.store.digests import alone, is_damage
 from tui_eval.store.run_folders import Store
 
@@ -30,6 +34,8 @@ LARGEST = 4 << 20
 """Bytes of one answer that are kept at most."""
 ROOM = 256 << 20
 """Bytes of the file: of all answers those not used for longest go first, before it is larger."""
+_events = msgspec.json.Decoder(list[Event])
+_reply = msgspec.json.Decoder(Reply)
 _VERSION = 2
 _TABLES = (
     "CREATE TABLE IF NOT EXISTS answers (key BLOB NOT NULL UNIQUE, at REAL NOT NULL, used REAL NOT NULL,"
@@ -174,6 +180,29 @@ class AnswerCache:
     def is_there(self) -> bool:
         """Whether answers were kept here."""
         return self._given is not None or os.path.lexists(self.path)
+
+    @staticmethod
+    def takes(body: bytes) -> bool:
+        """Whether an answer is not too large to be kept."""
+        return len(body) <= LARGEST
+
+    @staticmethod
+    def events(body: bytes) -> list[Event]:
+        """What an agent said, of what is kept of it.
+
+        Raises:
+            msgspec.MsgspecError: it is none.
+        """
+        return _events.decode(body)
+
+    @staticmethod
+    def reply(body: bytes) -> Reply:
+        """What a judge said, of what is kept of it.
+
+        Raises:
+            msgspec.MsgspecError: it is none.
+        """
+        return _reply.decode(body)
 
     def size(self) -> tuple[int, int]:
         """How many answers are kept, and the bytes of the file with those that were moved aside."""

@@ -17,10 +17,9 @@ from tui_eval.guard.text import clip, visible
 from tui_eval.model import Case, Problem
 from tui_eval.store.column_names import suites_in_columns
 from tui_eval.store.encoding import pack
-from tui_eval.store.imported.results_entries import FROM_FILE, UNNAMED
 from tui_eval.store.pending import storable_rows
 from tui_eval.store.run_folders import StoreError
-from tui_eval.store.schema import UNREAD, RunInfo, StoredCase
+from tui_eval.store.schema import FROM_FILE, UNNAMED, UNREAD, RunInfo, StoredCase
 from tui_eval.store.shard_runs import without_gap
 
 if TYPE_CHECKING:
@@ -42,12 +41,12 @@ def is_only_named(case: StoredCase) -> bool:
     return case.content_hash.startswith(FROM_FILE)
 
 
-_NUMBERED = re.compile(r"case [\d,]+ of [\d,]+ that no part has", re.ASCII)
+_NUMBERED = r"(?a)case [\d,]+ of [\d,]+ that no part has"
 
 
 def is_numbered(name: str) -> bool:
     """Whether the name of a case stands for one of which only the number is known: it may be any."""
-    return _NUMBERED.fullmatch(name) is not None
+    return re.fullmatch(_NUMBERED, name) is not None
 
 
 _MISSING = f"{FROM_FILE}missing"

@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from functools import cached_property
 from pathlib import Path
 from sys import intern
-from typing import Any, Literal, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar
 from urllib.parse import quote
 
 import msgspec
@@ -22,7 +22,6 @@ from tui_eval.guard import figures, private
 from tui_eval.model import Attempt, Case, decoded
 from tui_eval.store.digests import is_damage
 from tui_eval.store.encoding import unpack
-from tui_eval.store.failure_modes import Assessment, assess
 from tui_eval.store.run_folders import DATABASE, DamagedRun, NewerRun, StoreError, is_alive, moved_to
 from tui_eval.store.schema import (
     COMPARED_LATER,
@@ -33,6 +32,10 @@ from tui_eval.store.schema import (
     StoredCase,
     added_columns,
 )
+
+if TYPE_CHECKING:
+    from tui_eval.store.failure_modes import Assessment
+
 
 _AGAIN = (0.01, 0.03, 0.1)  # seconds before a statement that failed is tried again
 _CASE_COLUMNS = "id, case_id, suite, name, format, agent, model, content_hash, attempts, required"
@@ -355,6 +358,8 @@ class RunReader:
 
     def assessment(self) -> Assessment:
         """How the run's attempts failed: as it was assessed with a judge, else grouped now."""
+        from tui_eval.store.failure_modes import Assessment, assess  # imported late: few ask for it
+
         row = self._one("SELECT value FROM meta WHERE key = 'assessment'", ())
         if row is not None:
             with contextlib.suppress(msgspec.MsgspecError):

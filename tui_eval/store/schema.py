@@ -157,6 +157,12 @@ Attempts = Annotated[int, msgspec.Meta(ge=0, le=2**31)]
 """Attempts that a case can have: what is written by hand may say any number."""
 
 
+UNNAMED = "unknown"
+"""The format and agent of a result that names none."""
+FROM_FILE = "file-"
+"""Begins the content's hash of a case known from a results file only, which is none of the suite's own."""
+
+
 class StoredCase(msgspec.Struct, gc=False, array_like=True):
     """One case of a run with one agent (a column of the results), made of its row. `variant` tells it from others of
     its name in its suite (`case_names.variant_of`); empty where none is needed, and in older runs."""

@@ -36,7 +36,7 @@ _NAMED = 4
 """Runs that a run was merged of, that are named."""
 _OLD_HOURS = 6.0
 """Without any shard at work, after which those before are thought to be of another batch."""
-_NAME = re.compile(r"(\d{1,9})/(\d{1,9})", re.ASCII)
+_NAME = r"(?a)(\d{1,9})/(\d{1,9})"
 _MOST = 10_000
 """Shards that are looked through for those that are missing."""
 LOOKED_AT = "these are shards that are looked at: run it again where they run, or merge them (tui-eval merge) and run it there"
@@ -139,7 +139,7 @@ def merged_words(provenance: Mapping[str, Any]) -> str:
 def mending(info: RunInfo) -> str:
     """What a person does about the cases that a merged run lacks: it is no part of anything itself."""
     parts = merged_of(info.provenance)
-    names = [found.groups() for _, part in parts if (found := _NAME.fullmatch(part))]
+    names = [found.groups() for _, part in parts if (found := re.fullmatch(_NAME, part))]
     there = {int(number) for number, _ in names}
     of = max((int(total) for _, total in names), default=0)
     missing = [str(n) for n in range(1, min(of, _MOST) + 1) if n not in there]

@@ -9,7 +9,7 @@ import sqlite3
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -17,7 +17,6 @@ from tui_eval import causes
 from tui_eval.guard import figures
 from tui_eval.model import Attempt
 from tui_eval.store.encoding import encode_json, pack
-from tui_eval.store.failure_modes import Assessment
 from tui_eval.store.held_results import HeldResults
 from tui_eval.store.pending import Ended, unkept
 from tui_eval.store.planned_cases import Plan, PlannedCase
@@ -25,6 +24,9 @@ from tui_eval.store.run_folders import RunLock, StoreError, kept_in, moved_to
 from tui_eval.store.schema import SCHEMA_VERSION, TABLES, RunInfo, RunState, add_columns
 from tui_eval.store.summary import OF_TURNS
 from tui_eval.store.write_thread import WriteThread, connect
+
+if TYPE_CHECKING:
+    from tui_eval.store.failure_modes import Assessment
 
 
 class Packed(msgspec.Struct, frozen=True):

@@ -27,8 +27,8 @@ from tui_eval.yaml.yaml_scalars import core_scalar, safe_scalar
 MOST_MENDED = 50
 """Texts of one document that are mended; each costs reading the document again."""
 
-_PAIR = re.compile(r"\\u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})")
-_QUOTED = re.compile(r'"(?:[^"\\]|\\.)*+"', re.DOTALL)
+_PAIR = r"\\u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})"
+_QUOTED = r'(?s)"(?:[^"\\]|\\.)*+"'
 
 
 def joined_pairs(text: str, error: yaml.MarkedYAMLError) -> str | None:
@@ -39,10 +39,10 @@ def joined_pairs(text: str, error: yaml.MarkedYAMLError) -> str | None:
         return None
     lines = text.split("\n", begin.line)
     at = sum(len(line) + 1 for line in lines[: begin.line]) + begin.column
-    quoted = _QUOTED.search(text, at)
+    quoted = re.compile(_QUOTED).search(text, at)
     if quoted is None:
         return None
-    joined = _PAIR.sub(_one, quoted[0])
+    joined = re.sub(_PAIR, _one, quoted[0])
     return None if joined == quoted[0] else text[: quoted.start()] + joined + text[quoted.end() :]
 
 

@@ -163,6 +163,6 @@ def test_a_client_that_is_there_when_a_foreground_run_ends_causes_no_traceback(
 
     with tempfile.TemporaryDirectory() as name:  # a short one: a socket's path has room for 100 letters
         folder = Path(name)
-        monkeypatch.setattr(process, "runtime_folder", lambda: folder)
+        monkeypatch.setattr(process.private, "runtime_folder", lambda: folder)
         asyncio.run(run(folder))
     assert said == []

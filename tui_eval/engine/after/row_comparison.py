@@ -28,7 +28,6 @@ from tui_eval.model import Attempt, BeforeComparison, Case, Entry, JudgeUse, Sui
 from tui_eval.store.case_state import Column, by_column
 from tui_eval.store.column_names import column_agent
 from tui_eval.store.index import Index
-from tui_eval.store.linked import answer_name, family
 from tui_eval.store.reader import RunReader
 from tui_eval.store.run_folders import Store, StoreError
 from tui_eval.store.schema import AttemptRow, CaseHistory, StoredCase
@@ -148,6 +147,8 @@ def linked_columns(
     """The columns that those of `jobs` are compared with, from the runs (oldest first) that theirs is linked to: of
     each what was said last, where its case is the same `today` (its content hash by id). Those that are `asked` are
     not among them."""
+    from tui_eval.store.linked import answer_name  # imported late: few suites compare columns
+
     begun: set[CaseColumn] = set()
     seen: set[tuple[CaseColumn, int]] = set()
     found: list[StoredColumn] = []
@@ -409,6 +410,8 @@ class _RecordedColumns:
 
     def of(self, run: str, case: Case) -> list[Column]:
         """Those that the first of a family of runs had that ran the case; none where none of them can be read."""
+        from tui_eval.store.linked import family
+
         if self._links is None:
             self._links = Index(self._store.root).links()
         for one in family(self._links, run):

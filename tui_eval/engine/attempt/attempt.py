@@ -27,7 +27,7 @@ from tui_eval.guard import figures
 from tui_eval.guard.fair_share import in_turn
 from tui_eval.guard.trust import NeedsTrust
 from tui_eval.model import Attempt, Evidence, Verdict
-from tui_eval.scripting.python.python_host import ScriptError, printed
+from tui_eval.scripting import ScriptError, printed
 from tui_eval.store import frames
 from tui_eval.store.long_texts import has_long
 

@@ -61,7 +61,7 @@ KEPT = " (kept: the record is masked here)"
 _UNDECIDED = "cannot be judged again: the recorded answer is masked here; run the case"
 _NUMBERS = frozenset({"usage", "cost", "latency", "duration"})
 _MASK = MASK.encode()
-_TRACED = re.compile(r"(not-)?trajectory:tool-args-match")
+_TRACED = r"(not-)?trajectory:tool-args-match"
 """Types that may rest on a masked attribute of a span."""
 
 
@@ -76,7 +76,7 @@ def keep_masked(judgement: Judgement, recorded: Attempt, masker: Masker, *, edit
     known = {_key(verdict, None): verdict for verdict in recorded.verdicts}
     changed = False
     for index, verdict in enumerate(judgement.verdicts):
-        if not (trace and _TRACED.match(verdict.type)) and (
+        if not (trace and re.match(_TRACED, verdict.type)) and (
             not turns or (verdict.turn is not None and verdict.turn not in turns)
         ):
             continue

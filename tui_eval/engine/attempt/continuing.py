@@ -19,9 +19,9 @@ from tui_eval.engine.selection import SelectionError
 from tui_eval.formats import format_of
 from tui_eval.guard.secrets import Masker
 from tui_eval.model import Attempt, Entry, Reply
-from tui_eval.store.imported.results_entries import FROM_FILE
 from tui_eval.store.reader import RunReader
 from tui_eval.store.run_folders import Store, StoreError
+from tui_eval.store.schema import FROM_FILE
 
 BY_HAND = "by hand, no result: "
 """How the message of an attempt begins that a person changed on its way."""

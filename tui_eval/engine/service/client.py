@@ -228,7 +228,11 @@ class EngineClient:
             if self._socket is None or not await self._connect(self._socket):
                 raise EngineError(f"the engine of run {self._attends} has ended")
             return
-        self._socket = runtime_folder() / f"engine-{os.getpid()}-{os.urandom(3).hex()}.sock"
+        try:
+            sockets = private.runtime_folder()
+        except OSError as error:
+            raise EngineError(f"{error.filename}: {error.strerror}") from None
+        self._socket = sockets / f"engine-{os.getpid()}-{os.urandom(3).hex()}.sock"
         log = self._log()
         self._process = process = await asyncio.to_thread(_spawn, self._socket, log)
         loop = asyncio.get_running_loop()
@@ -274,23 +278,6 @@ def _spawn(socket: Path, log: Path) -> subprocess.Popen[bytes]:
             stderr=output,
             start_new_session=True,
         )
-
-
-def runtime_folder() -> Path:
-    """A folder of this user only, short enough for a socket's name."""
-    base = os.environ.get("XDG_RUNTIME_DIR")
-    if base and os.path.isdir(base) and os.access(base, os.W_OK):
-        folder = Path(base) / "tui-eval"
-    else:
-        try:
-            return private.socket_home()
-        except OSError as error:
-            raise EngineError(f"{error.filename}: {error.strerror}") from None
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    status = folder.stat()
-    if status.st_uid != os.getuid() or status.st_mode & 0o077:
-        raise EngineError(f"{folder}: must belong to you alone (mode 700)")
-    return folder
 
 
 _STARTED: Mapping[str, type] = {"run": str, "folder": str, "attempts": int, "problems": list, "note": str}

@@ -31,7 +31,6 @@ from tui_eval.engine.attempt.stepping import Decision
 from tui_eval.engine.prepare import NothingToRun, prepare
 from tui_eval.engine.request import RunRequest
 from tui_eval.engine.selection import SelectionError
-from tui_eval.engine.service.client import EngineError, runtime_folder
 from tui_eval.engine.suite_cache import SuiteCache
 from tui_eval.guard import private
 from tui_eval.guard.fair_share import Lookups
@@ -333,10 +332,10 @@ async def reachable(run: ActiveRun) -> AsyncIterator[None]:
     goes on without."""
     writer = run.writer
     try:
-        socket = runtime_folder() / f"run-{os.getpid()}-{os.urandom(3).hex()}.sock"
+        socket = private.runtime_folder() / f"run-{os.getpid()}-{os.urandom(3).hex()}.sock"
         engine = _OneRun(socket)
         server = await asyncio.start_unix_server(engine._connected, str(socket))
-    except (OSError, EngineError):
+    except OSError:
         yield
         return
     engine.runs[run.run_id] = run

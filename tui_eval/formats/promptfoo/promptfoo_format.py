@@ -54,6 +54,8 @@ class PromptfooFormat(Format):
     sums_up = True
 
     def recognises(self, path: Path, text: str) -> bool:
+        if "prompts" not in text and not path.name.lower().startswith("promptfooconfig"):
+            return False  # nearly every other file: the reader is not loaded for it
         return late(f"{_HERE}.read:recognises")(path, text)
 
     def claims(self, name: str) -> bool:

@@ -15,6 +15,7 @@ from typing import Any
 import msgspec
 
 from tui_eval.events import Event, TextDelta
+from tui_eval.model import decoded
 from tui_eval.scripting.script_host import (
     CallResult,
     Lease,
@@ -123,3 +124,6 @@ def _event(answer: dict[str, Any], file: Path, function: str) -> Event:
             words = str(error).replace("`", "")
             raise ScriptError(f"{kind or 'an'} event: {words}", code="unreadable") from None
     raise ScriptError(f"a value of type {type(value).__name__}: neither text nor an event", code="unreadable")
+
+
+decoded(Event)

@@ -28,11 +28,8 @@ from tui_eval.model import (
 )
 from tui_eval.store.column_names import in_columns
 from tui_eval.store.notes import HumanNote
+from tui_eval.store.schema import FROM_FILE, UNNAMED
 
-UNNAMED = "unknown"
-"""The format and agent of a result that names none."""
-FROM_FILE = "file-"
-"""Begins the content's hash of a case known from a results file only, which is none of the suite's own."""
 _OWN = f"{FROM_FILE}own-"
 """Begins it where the file says the suite's own."""
 T = TypeVar("T")

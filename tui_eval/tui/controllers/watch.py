@@ -20,10 +20,9 @@ from tui_eval.model import Case
 from tui_eval.store import case_state
 from tui_eval.store.case_state import Column
 from tui_eval.store.encoding import encode_json
-from tui_eval.store.imported.results_entries import FROM_FILE
 from tui_eval.store.reader import RunReader
 from tui_eval.store.run_folders import StoreError, is_alive
-from tui_eval.store.schema import CaseHistory
+from tui_eval.store.schema import FROM_FILE, CaseHistory
 from tui_eval.tui.controllers.front_run import FrontRun
 from tui_eval.tui.controllers.places import PlaceController
 from tui_eval.tui.controllers.recorded import RecordedController
