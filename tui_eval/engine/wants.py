@@ -124,21 +124,20 @@ def wants_of_jobs(
     suites: dict[str, list[Job]] = {}
     seen, kinds = _Seen(), set[tuple[Any, ...]]()
     for job in jobs:
-        if job.judges_only:
+        judges_only = job.judges_only
+        if judges_only:
             job = msgspec.structs.replace(job, held=_judged(job.case))
         suites.setdefault(job.suite, []).append(job)
-        kind = seen.kind(job.case), id(job.spec), job.model, job.database, job.judge, job.judges_only
+        kind = seen.kind(job.case), id(job.spec), job.model, job.database, job.judge, judges_only
         if kind not in kinds:
             kinds.add(kind)
             found.job(job, typed_judge)
     if assess and config.judge is not None:
         found.agent(config.judge)
-    settings = {
-        job.suite: _without_hooks(job.settings, job.format) if job.judges_only else job.settings
-        for job in jobs
-    }
     for path, own in suites.items():
-        found.suite(Suite(path, "", cases=CasesOf(own), settings=settings[path]), providers=False)
+        last = own[-1]
+        settings = _without_hooks(last.settings, last.format) if last.judges_only else last.settings
+        found.suite(Suite(path, "", cases=CasesOf(own), settings=settings), providers=False)
     return [what for what in found.all if not trust.covers(what)]
 
 
@@ -381,7 +380,8 @@ class _Wants:
             self._providers(suite, list(kinds.values()))
 
     def _case(self, case: Case, suite: Suite, base: Path, seen: _Seen, graders: dict[str, Any]) -> None:
-        self._texts(case.vars, base)
+        if case.vars:
+            self._texts(case.vars, base)
         for value in (case.options, case.beside, case.metadata, case.provider):
             if value and seen.first(value):
                 self._texts(value, base)
@@ -395,8 +395,9 @@ class _Wants:
             if first and one.provider:
                 graders[_json(one.provider)] = one.provider
             self._assertion(one, case, base, first)
-        for text in (*case.vars.values(), *(turn.text for turn in case.turns)):
-            self._built(text, case, base)
+        for text in (*case.vars.values(), *[turn.text for turn in case.turns]):
+            if text and (type(text) is not str or "{" in text):
+                self._built(text, case, base)
         self._traces(case, suite)
 
     def _built(self, value: Any, case: Case, base: Path) -> None:
@@ -444,11 +445,13 @@ class _Wants:
                 if needed is not None:
                     self.add(needed)
         for text in (one.value, one.transform):
-            self._built(text, case, base)
+            if text and (type(text) is not str or "{" in text):
+                self._built(text, case, base)
         if not first:
             return
         self._texts(one.value if one.value is not msgspec.UNSET else None, base)
-        self._texts({"transform": one.transform, "config": one.config, "extra": one.extra}, base)
+        if one.transform or one.config or one.extra:
+            self._texts({"transform": one.transform, "config": one.config, "extra": one.extra}, base)
 
     def _rendered(self, value: str, case: Case, base: Path) -> str:
         """The text as the case's variables make it, as it is where that cannot be known yet."""

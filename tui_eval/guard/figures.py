@@ -196,11 +196,12 @@ def usage(given: Usage | None) -> Usage | None:
 
 def reply(given: Reply) -> Reply:
     """A reply, checked in place."""
+    took = given.latency_ms
     usage(given.usage)
     if given.cost is not None:
         given.cost = amount(given.cost, "cost")
-    if given.latency_ms is not None:
-        given.latency_ms = amount(given.latency_ms, "latency")
+    if took is not None and (type(took) is not float or not 0 <= took <= MOST):
+        given.latency_ms = amount(took, "latency")
     if given.log_probs is not None and not all(
         type(one) is not bool and is_finite(one) for one in given.log_probs
     ):
@@ -232,16 +233,21 @@ def attempt(given: Attempt) -> Attempt:
 
 
 def _check(given: Attempt) -> None:
-    usage(given.usage)
-    if isinstance(given.usage, Usage):  # each may be a count, and both together none
-        tokens(given.usage.input_tokens, given.usage.output_tokens, "input and output tokens together")
-    given.cost = amount(given.cost, "cost")
+    # Looked at here, one by one, before it is asked: nearly all figures are what they should be.
+    used, took, began = given.usage, given.duration_ms, given.started_at
+    if isinstance(used, Usage):
+        usage(used)
+        tokens(used.input_tokens, used.output_tokens, "input and output tokens together")  # each may be a count
+    if given.cost is not None:
+        given.cost = amount(given.cost, "cost")
     if given.judging is not None:
         usage(given.judging.usage)
         judge_tokens(given.judging)
         given.judging.cost = amount(given.judging.cost, "cost of the judges")
-    given.duration_ms = amount(given.duration_ms, "duration")
-    given.started_at = moment(given.started_at, "start") or 0.0
+    if type(took) is not float or not 0 <= took <= MOST:
+        given.duration_ms = amount(took, "duration")
+    if type(began) is not float or not 0 <= began <= LATEST:
+        given.started_at = moment(began, "start") or 0.0
     given.tool_call_count = count(given.tool_call_count, "tool calls")
     given.retries = count(given.retries, "retries") or 0
     given.score = score(given.score, "score") or 0.0
@@ -256,9 +262,13 @@ def _check(given: Attempt) -> None:
     for one in given.replies:
         reply(one)
     for exchange in given.exchanges:
-        exchange.status = count(exchange.status, "HTTP status")
-        exchange.started_at = moment(exchange.started_at, "start of a request")
-        exchange.duration_ms = amount(exchange.duration_ms, "duration of a request")
+        status, took, began = exchange.status, exchange.duration_ms, exchange.started_at
+        if type(status) is not int or not 0 <= status <= MOST:
+            exchange.status = count(status, "HTTP status")
+        if type(began) is not float or not 0 <= began <= LATEST:
+            exchange.started_at = moment(began, "start of a request")
+        if type(took) is not float or not 0 <= took <= MOST:
+            exchange.duration_ms = amount(took, "duration of a request")
     for span in given.trace.spans if given.trace is not None else ():
         _span(span)
 
@@ -282,14 +292,15 @@ def _verdict(verdict: Verdict) -> None:
 
 
 def _entry(entry: Entry) -> None:
-    if entry.usage is not None:
-        usage(entry.usage)
-    if entry.started_at is not None:
-        entry.started_at = moment(entry.started_at, "start of a step")
-    if entry.first_token_ms is not None:
-        entry.first_token_ms = amount(entry.first_token_ms, "time to the first token")
-    if entry.duration_ms is not None:
-        entry.duration_ms = amount(entry.duration_ms, "duration of a step")
+    used, began, first, took = entry.usage, entry.started_at, entry.first_token_ms, entry.duration_ms
+    if used is not None:
+        usage(used)
+    if began is not None and (type(began) is not float or not 0 <= began <= LATEST):
+        entry.started_at = moment(began, "start of a step")
+    if first is not None and (type(first) is not float or not 0 <= first <= MOST):
+        entry.first_token_ms = amount(first, "time to the first token")
+    if took is not None and (type(took) is not float or not 0 <= took <= MOST):
+        entry.duration_ms = amount(took, "duration of a step")
 
 
 def _span(span: TraceSpan) -> None:

@@ -201,12 +201,18 @@ class Completion:
         if item == "[DONE]":
             self._done = True
             return
-        chunk = self._chunk(item, url)
+        try:
+            chunk = _chunks.decode(item)
+        except (msgspec.DecodeError, UnicodeError):
+            chunk = self._loose_chunk(item, url)
+        choices = chunk.choices
+        if chunk.error or not choices or len(choices) > 1 or choices[0].error:  # else it says none
+            self._check_chunk(chunk, item, url)
         if chunk.usage:
             self.usage = usage_of(chunk.usage)
         if chunk.model:
             self.model = chunk.model
-        for choice in chunk.choices or ():
+        for choice in choices or ():
             if choice.index:
                 continue
             if choice.finish_reason:
@@ -298,32 +304,31 @@ class Completion:
         self._done = True
         return self.add(body, url)
 
-    def _chunk(self, item: bytes | str, url: str) -> _Chunk:
+    def _loose_chunk(self, item: bytes | str, url: str) -> _Chunk:
+        """A chunk that is none as documented: numbers as text, say."""
         try:
-            chunk = _chunks.decode(item)
-        except (msgspec.DecodeError, UnicodeError):
-            try:
-                chunk = msgspec.convert(decode(item), _Chunk, strict=False)
-            except (ValueError, msgspec.ValidationError):
-                said = one_line(item if isinstance(item, str) else item.decode("utf-8", "replace"), 200)
-                raise AgentError(
-                    f"{url} sent something that is not JSON: {said}",
-                    answer=self.text,
-                    code="unreadable",
-                    said=f"no JSON: {said}",
-                    place=place_of(url),
-                ) from None
-        if chunk.failed:
-            wrong = chunk.error or next(
-                (choice.error for choice in chunk.choices or () if choice.error), None
-            )
-            told = text_of({"error": wrong}) if wrong else item
-            said = explain(told if isinstance(told, str) else told.decode("utf-8", "replace"))
-            for choice in chunk.choices or ():  # what it says beside the error is kept
-                if not choice.index and (delta := choice.delta or choice.message) is not None:
-                    self._delta(delta, [])
-            raise AgentError(f"{url} reported an error: {said}", answer=self.text, code="reported", said=said)
-        return chunk
+            return msgspec.convert(decode(item), _Chunk, strict=False)
+        except (ValueError, msgspec.ValidationError):
+            said = one_line(item if isinstance(item, str) else item.decode("utf-8", "replace"), 200)
+            raise AgentError(
+                f"{url} sent something that is not JSON: {said}",
+                answer=self.text,
+                code="unreadable",
+                said=f"no JSON: {said}",
+                place=place_of(url),
+            ) from None
+
+    def _check_chunk(self, chunk: _Chunk, item: bytes | str, url: str) -> None:
+        """Raises `AgentError` where a chunk says an error."""
+        if not chunk.failed:
+            return
+        wrong = chunk.error or next((choice.error for choice in chunk.choices or () if choice.error), None)
+        told = text_of({"error": wrong}) if wrong else item
+        said = explain(told if isinstance(told, str) else told.decode("utf-8", "replace"))
+        for choice in chunk.choices or ():  # what it says beside the error is kept
+            if not choice.index and (delta := choice.delta or choice.message) is not None:
+                self._delta(delta, [])
+        raise AgentError(f"{url} reported an error: {said}", answer=self.text, code="reported", said=said)
 
     def _log_probs(self, value: Any) -> None:
         content = value.get("content") if isinstance(value, dict) else None

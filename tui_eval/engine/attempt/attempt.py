@@ -115,7 +115,7 @@ async def execute(
         await _keep_frames(judgement, attempt_ref, environment, writer)
     attempt = finished(job, number, run.conversation, collector, judgement, error, why)
     attempt.trace = run.kept_trace
-    attempt.asserted_nothing = judgement is not None and vacuity.asserted_nothing(run.job.case, attempt)
+    attempt.asserted_nothing = judgement is not None and vacuity.asserted_nothing(run.case, attempt)
     if by_hand.changes:
         attempt.outcome = "skipped"
         attempt.message = f"{continuing.BY_HAND}{'; '.join(by_hand.changes)}"
@@ -127,9 +127,9 @@ async def execute(
         # How long the answer took, or what there was instead of one; not its judging.
         attempt.duration_ms = job.recorded.duration_ms
     if run.conversation is not None:
-        environment.memory.remember(run.job.case, job.agent, job.model, attempt)
+        environment.memory.remember(run.case, job.agent, job.model, attempt)
     if environment.hooks is not None and not job.problem:
-        await environment.hooks.after_each(run.job.case, attempt)
+        await environment.hooks.after_each(run.case, attempt)
     if run.tracer:
         attempt = masked(attempt, run.tracer.masker())
     if environment.masker and has_long(attempt):

@@ -126,7 +126,7 @@ class Running:
         limits: TimeLimits,
         asks_anew: bool = False,
     ) -> None:
-        self.job = job
+        self.job, self.case = job, job.case
         self.asks_anew = asks_anew
         """Whether kept answers are not taken."""
         self.known_in_part = False
@@ -143,6 +143,8 @@ class Running:
         self._clock = 0.0
         self._spent_ms = 0.0
         self._judges_with: JudgeServices | None = None
+        self._cached: CachedSession | None = None
+        """The session, where it has kept answers."""
 
     def close(self) -> None:
         """Wait for no more spans, also where the attempt was cancelled."""
@@ -174,7 +176,7 @@ class Running:
             AttemptFailed, AgentError, ConfigError, NeedsTrust, ScriptError: it cannot be judged.
         """
         job = self.job
-        asks = job.spec is not None and job.case.provider_output in (None, "") and not job.judges_only
+        asks = job.spec is not None and self.case.provider_output in (None, "") and not job.judges_only
         agent = self.environment.agent(job.spec) if job.spec is not None and asks else None
         if asks and self.by_hand.stepper is None and (known := await self._known_before()) is not None:
             return known
@@ -235,7 +237,7 @@ class Running:
             answers is not None
             and answers.concern(spec)
             and not by_hand
-            and not format_of(job.format).asks_for_traces(job.case, job.settings)
+            and not format_of(job.format).asks_for_traces(self.case, job.settings)
         )
 
     async def _open(self, agent: Agent, spec: AgentSpec, context: SessionContext) -> Session:
@@ -262,9 +264,10 @@ class Running:
         masker, reads = self.environment.masker, answers.reads and not self.asks_anew
         only = None if answers.of(spec) else answers.replaced
         turns = self.conversation.limits if self.conversation else {}
-        return CachedSession(
+        self._cached = CachedSession(
             answers.cache, asked, opened, said, masker, reads, stands, only, self.limits.longest, turns
         )
+        return self._cached
 
     def _teller(self, *, for_person: bool = False) -> Callable[[str], None] | None:
         """Shows the person a line, also in the attempt (which may wait for them)."""
@@ -281,9 +284,9 @@ class Running:
     async def _converse_and_judge(self) -> Judgement:
         hooks = self.environment.hooks
         if hooks is not None:
-            changed = await hooks.before_each(self.job.case)
-            self.job = msgspec.structs.replace(self.job, held=changed)
-        job, case = self.job, self.job.case
+            self.case = await hooks.before_each(self.case)
+            self.job = msgspec.structs.replace(self.job, held=self.case)
+        job, case = self.job, self.case
         conversation = await conversation_of(job, self.environment, self.number)
         self.conversation = conversation
         self.collector.entries.extend(conversation.context)
@@ -304,20 +307,20 @@ class Running:
         try:
             await self._converse(agent, session, conversation)
             self._spent_ms = (time.perf_counter() - self._clock) * 1000
-            if isinstance(session, CachedSession):  # an answer took what it took when it was given
-                self._spent_ms += session.cached_ms
-                self.uncounted_ms -= session.cached_ms
+            if (cached := self._cached) is not None:  # an answer took what it took when it was given
+                self._spent_ms += cached.cached_ms
+                self.uncounted_ms -= cached.cached_ms
             if self.tracer is not None:
                 await self.tracer.settle(case)
 
             async def ask(request: Request) -> Reply:
-                await self._keep_pace(agent, session, request)
+                await self._keep_pace(agent, request)
                 self.collector.begin(request.turn, request.text)
                 return await self._send(session, request)
 
             return await self._judge(conversation, reports_of(agent.capabilities), ask)
         finally:
-            self.known_in_part = isinstance(session, CachedSession) and session.in_part
+            self.known_in_part = self._cached is not None and self._cached.in_part
             await session.close()
 
     async def _judge(self, conversation: Conversation, reports: Reports, ask: Ask | None = None) -> Judgement:
@@ -390,7 +393,7 @@ class Running:
         return [request for request in conversation.requests if request.turn >= turn]
 
     def _context(self, conversation: Conversation) -> SessionContext:
-        job, case = self.job, self.job.case
+        job, case = self.job, self.case
         form = format_of(case.format)
         # None: the case says nothing of metadata; an empty mapping asks for none.
         headers = case.request_metadata and {
@@ -419,13 +422,13 @@ class Running:
         if agent.takes_whole_conversation and conversation.whole and len(left) == len(conversation.requests):
             await self._ask_once(agent, session, conversation)
             return
-        if isinstance(session, CachedSession):
-            await session.look(left)
+        if self._cached is not None:
+            await self._cached.look(left)
         stepped = self.by_hand.stepper is not None
         for request in left:
             if stepped and not await self._not_counted(self.by_hand.sends(request, conversation)):
                 continue
-            await self._keep_pace(agent, session, request)
+            await self._keep_pace(agent, request)
             self.collector.begin(request.turn, conversation.shown(request))
             self.by_hand.mark(request.turn)
             self.asked = True
@@ -441,9 +444,9 @@ class Running:
         message after the other, the agent would answer something else than in a run."""
         requests = conversation.requests
         whole = as_one(requests)
-        if isinstance(session, CachedSession):
-            await session.look([whole])
-        await self._keep_pace(agent, session, whole)
+        if self._cached is not None:
+            await self._cached.look([whole])
+        await self._keep_pace(agent, whole)
         if self.by_hand.stepper is not None:
             self.collector.take(
                 Note("the agent takes the whole conversation: it is asked once, after the last turn")
@@ -482,12 +485,12 @@ class Running:
             replies.append(await last_reply(session.send(request), self._take))
         return replies[0]
 
-    async def _keep_pace(self, agent: Agent, session: Session, request: Request) -> None:
+    async def _keep_pace(self, agent: Agent, request: Request) -> None:
         """Wait until the agent may be asked; those that send requests of their own do it themselves."""
-        if isinstance(session, CachedSession):
-            if session.knows(request):
+        if self._cached is not None:
+            if self._cached.knows(request):
                 return
-            self.limits.took(session.cached_ms / 1000)
+            self.limits.took(self._cached.cached_ms / 1000)
         seconds = 0.0 if agent.keeps_pace else await agent.pace.claimed()
         if seconds:
             self._take(Held(round(seconds, 3)))
@@ -503,7 +506,7 @@ class Running:
         self.collector.take(event)
 
     def _recorded_output(self, conversation: Conversation) -> None:
-        output = self.job.case.provider_output
+        output = self.case.provider_output
         text = output if isinstance(output, str) else encode_json(output).decode()
         request = conversation.requests[0]
         self.collector.begin(request.turn, conversation.shown(request))

@@ -115,7 +115,7 @@ def _tool_calls(collector: Collector) -> int:
     for reply in collector.replies:
         if isinstance(reply.metadata, dict):
             counts.append(figures.count(reply.metadata.get("tool_call_count"), "tool calls"))
-    return figures.total(counts, "tool calls") or 0
+    return (figures.total(counts, "tool calls") or 0) if counts else 0
 
 
 def mask(attempt: Attempt, environment: RunContext) -> Attempt:
