@@ -96,6 +96,8 @@ def resume_run(reference: str, overrides: RunRequest, display: str, outputs: Seq
         except (ConfigError, StoreError) as error:
             raise CommandError(str(error)) from None
         if lost:  # the app asks where; here the person says so
+            from tui_eval.store.printed_commands import other_way_on
+
             with contextlib.closing(RunReader(folder)) as reader:
                 info = reader.info()
             raise CommandError(

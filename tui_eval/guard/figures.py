@@ -237,7 +237,8 @@ def _check(given: Attempt) -> None:
     used, took, began = given.usage, given.duration_ms, given.started_at
     if isinstance(used, Usage):
         usage(used)
-        tokens(used.input_tokens, used.output_tokens, "input and output tokens together")  # each may be a count
+        # Each may be a count, and both together none.
+        tokens(used.input_tokens, used.output_tokens, "input and output tokens together")
     if given.cost is not None:
         given.cost = amount(given.cost, "cost")
     if given.judging is not None:

@@ -1,3 +1,10 @@
+"""People's code in child processes that can be killed and follow edits: hosts, processes, leases.
+
+What is here itself is what those know of it who start no process: how it fails, and who hears what it prints.
+
+May not: run any of it in the engine's process; know suites or agents.
+"""
+
 from __future__ import annotations
 
 from collections.abc import Callable
