@@ -366,6 +366,58 @@ def test_index_tells_history_and_survives_damage(project: Path) -> None:
     assert len(index.history("suite.yaml::c0")) == 2
 
 
+def judged_in_part(project: Path) -> tuple[RunInfo, RunInfo]:
+    """A run of which one attempt of three ran and passed, and that answer judged again, as earlier versions kept it."""
+    writer, refs = start(project, 1, 3)
+    writer.done(refs[0][0], attempt("suite.yaml::c0", 1))
+    writer.state("finished", 2000.0)
+    writer.close()
+    run_id = new_run_id()
+    info = RunInfo(run_id, options={"rescores": writer.info.id}, linked_to=writer.info.id)
+    again = RunWriter(Store(project).create_folder(run_id), info)
+    answer = f"{writer.info.id}/{refs[0][0]}"
+    (own,) = again.plan([PlannedCase(case("c0"), "a", None, 1, 1, judges=[answer], numbers=[1])])
+    again.done(own[0], attempt("suite.yaml::c0", 1))
+    again.state("finished", 2001.0)
+    again.close()
+    return writer.info, info
+
+
+def test_a_judgement_of_a_part_of_a_case_is_no_result_of_it(project: Path) -> None:
+    first, again = judged_in_part(project)
+    index = Index(project)
+    assert [run.id for run in index.runs()] == [again.id, first.id]
+    assert not index.latest() and not index.history("suite.yaml::c0")
+
+
+def test_a_run_whose_rows_do_not_fit_is_damaged_and_no_other(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole, refs = start(project, 1, 1)
+    whole.done(refs[0][0], attempt("suite.yaml::c0", 1))
+    whole.state("finished", 2000.0)
+    whole.close()
+    odd, refs = start(project, 1, 1)
+    odd.done(refs[0][0], attempt("suite.yaml::c0", 1))
+    odd.state("finished", 2001.0)
+    odd.close()
+    values = index_module._values
+
+    def without_outcome(info: RunInfo, *more):
+        run, results, marks = values(info, *more)
+        if info.id == odd.info.id:
+            results = [(*row[:4], None, *row[5:]) for row in results]
+        return run, results, marks
+
+    monkeypatch.setattr("tui_eval.store.index._values", without_outcome)
+    index = Index(project)
+    listed = {run.id: run for run in index.runs()}
+    assert listed[whole.info.id].state == "finished" and listed[odd.info.id].state == "damaged"
+    assert "cannot be listed: NOT NULL" in listed[odd.info.id].what
+    assert [one.run_id for one in index.latest()["suite.yaml::c0"]] == [whole.info.id]
+    assert not index.record(odd.folder)
+
+
 def test_the_index_says_of_how_many_attempts_the_cost_is_known(project: Path) -> None:
     writer, refs = start(project, 1, 2)
     writer.done(refs[0][0], attempt("suite.yaml::c0", 1, cost=0.5))

@@ -566,6 +566,16 @@ def _state_of(unread: StoreError) -> Literal["damaged", "newer"]:
     return "newer" if isinstance(unread, NewerRun) else "damaged"
 
 
+_UNFIT = (
+    sqlite3.IntegrityError,
+    sqlite3.DataError,
+    sqlite3.InterfaceError,
+    sqlite3.ProgrammingError,
+    OverflowError,
+)
+"""What the index says to a row that does not fit into it: it is that run which cannot be listed, and no other."""
+
+
 def _record(
     connection: sqlite3.Connection, folder: Path, beside: Callable[[RunReader], CaseTaker] | None = None
 ) -> StoreError | None:
@@ -589,6 +599,9 @@ def _record(
         if isinstance(error, DamagedRun) and not is_alive(folder):
             _forget(connection, folder.name)
         return error
+    except _UNFIT as error:
+        _forget(connection, folder.name)
+        return StoreError(f"{folder}: what it holds cannot be listed: {error}")
 
 
 @contextlib.contextmanager
@@ -700,17 +713,18 @@ def _values(
         judges.add_judges(own)
         if own.saved is not None:
             saved = figures.total_amount([saved, own.saved], "cost saved")
-        if own.outcome is None:
+        now = own
+        if together:
+            now = together.get(Column(own.agent, own.model or ""), {}).get(own.case_id, own)
+        if own.outcome is None or now.outcome is None:  # nor of what it adds to, or judges, has enough ended
             open_cases.add(own.case_id)
-        if own.outcome is None or (part and own.outcome in ("cancelled", "skipped")):
+            continue
+        if part and own.outcome in ("cancelled", "skipped"):
             continue
         # What an answer cost is in its own run; how long it took is said wherever it is judged.
         again = [row.judges for row in attempts if row.judges]
         judged = max(judges.rpartition("/")[0] for judges in again) if again else None
         tokens_of += own.tokens_of if judged is None else 0
-        now = own
-        if together:
-            now = together.get(Column(own.agent, own.model or ""), {}).get(own.case_id, own)
         rules = now.compat or judged_by(own.suite)
         results.append(
             (
