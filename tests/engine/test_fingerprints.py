@@ -136,6 +136,37 @@ def test_a_model_counts_without_the_secret_in_its_name(monkeypatch: pytest.Monke
     assert mark(model="small-${BOT_TOKEN}") == before
 
 
+@pytest.mark.parametrize(("options", "counts"), [({}, True), ({"url": "http://localhost:1"}, False)])
+def test_the_server_that_the_environment_names_counts_where_the_entry_names_none(
+    monkeypatch: pytest.MonkeyPatch, options: dict[str, Any], counts: bool
+) -> None:
+    spec, seen = AgentSpec("bot", "nao", options, base=str(ROOT)), []
+    for url in ("http://localhost:2", "http://localhost:3"):
+        monkeypatch.setenv("BACKEND_URL", url)
+        seen.append(Fingerprints(Config(root=ROOT), Trust()).agent(spec))
+    assert (seen[0] != seen[1]) is counts
+
+
+def test_networks_that_the_environment_names_count_where_the_entry_names_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "manifest.hocon").write_text("{}")
+    spec = AgentSpec("net", "neuro-san", {"network": "n"}, base=str(tmp_path))
+
+    def now() -> dict[str, str]:
+        return Fingerprints(Config(root=tmp_path), Trust(granted=True)).agent(spec)
+
+    seen = [now()]
+    for name in ("one", "two"):
+        monkeypatch.setenv("AGENT_MANIFEST_FILE", str(tmp_path / name / "manifest.hocon"))
+        seen.append(now())
+    (tmp_path / "two" / "manifest.hocon").write_text("{x: true}")
+    seen.append(now())
+    assert all(one != other for at, one in enumerate(seen) for other in seen[:at])
+
+
 @pytest.mark.parametrize("value", ["", "some-9-value", None])
 def test_of_a_secret_that_code_reads_it_counts_only_that_it_is_named(
     monkeypatch: pytest.MonkeyPatch, value: str | None

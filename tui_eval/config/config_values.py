@@ -120,6 +120,8 @@ def fill_agent(spec: AgentSpec, trust: Trust) -> AgentSpec:
     if not trusted:
         _check_secrets(spec, address, trust)
     _add_usual_key(spec, options, address, trusted, trust)
+    if spec.type == "nao" and not options.get("url") and (own := os.environ.get("BACKEND_URL")):
+        options["url"] = own  # chosen by the person, no file: nothing above is asked of it
     return msgspec.structs.replace(spec, options=options, model=model, files=files)
 
 

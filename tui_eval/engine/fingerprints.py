@@ -42,6 +42,8 @@ _MOST_ENDS = 24
 _MOST_NAMES = 1_000  # after `file://` in one text
 _LONGEST = 4096  # of a path
 _WORD = r"(?<![\w./-])[\w.-][\w./-]*\.\w{1,5}(?=$|[\s:])"
+_OF_LIBRARY = {"manifest": "AGENT_MANIFEST_FILE", "tool_path": "AGENT_TOOL_PATH"}
+"""What neuro-san's library takes from the environment where an entry says nothing."""
 _PASSWORD = r"(?i)(?<=://)([^/@:\s]*):[^@\s]*@|\bpassword=[^\s&]*"
 _SECRET = "(a secret)"
 
@@ -82,8 +84,16 @@ class Fingerprints:
     def _filled(self, spec: AgentSpec) -> AgentSpec:
         """The entry with its variables, as it stands where they are not to be read."""
         with contextlib.suppress(ConfigError, NeedsTrust):
-            return fill(spec, self._asking())
-        return spec
+            spec = fill(spec, self._asking())
+        if spec.type != "neuro-san":
+            return spec
+        base = spec.base or self.root  # its library reads where networks and tools lie when it is asked
+        found = {
+            key: os.path.relpath(self.root / place, base)
+            for key, name in _OF_LIBRARY.items()
+            if not spec.options.get(key) and (place := os.environ.get(name))
+        }
+        return msgspec.structs.replace(spec, options={**spec.options, **found}) if found else spec
 
     def _asking(self) -> Trust:
         """The trust that was given, apart: nobody is asked for more because of a hash."""

@@ -21,9 +21,9 @@ from tests.support.agents import agent, context, kinds, of, services, talk
 from tui_eval.agents import Agent, AgentError, Request, create
 from tui_eval.agents.nao import nao_auth
 from tui_eval.agents.nao.nao_agent import NO_RESULT, read_run
-from tui_eval.config.project import AgentSpec
+from tui_eval.config.project import AgentSpec, fill
 from tui_eval.events import Exchanged, ReasoningDelta, TextDelta, ToolCall, ToolCallStarted, ToolResult
-from tui_eval.guard.trust import NeedsTrust
+from tui_eval.guard.trust import NeedsTrust, Trust
 
 VECTORS = TESTS / "vectors"
 ROWS: list[dict[str, Any]] = [
@@ -128,7 +128,8 @@ async def test_where_credentials_come_from(
     monkeypatch.setenv("NAO_USERNAME", server.email)
     monkeypatch.setenv("NAO_PASSWORD", server.password)
     monkeypatch.setenv("BACKEND_URL", server.url)
-    await talk(agent("nao"), "x")
+    filled = fill(AgentSpec("it", "nao", {}), Trust())
+    await talk(create(filled, services()), "x")
     assert server.requests[-1].headers["Authorization"].startswith("Bearer token-number")
     assert server.requests[-1].body["model"] == {"provider": "openai", "modelId": "gpt-4.1"}
     assert json.loads((tmp_path / ".nao" / "auth.json").read_text()) == {"token": "stored-token"}

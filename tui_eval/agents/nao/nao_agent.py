@@ -7,7 +7,6 @@ or cost (formats/nao.md 4 and 5).
 from __future__ import annotations
 
 import asyncio
-import os
 import re
 import time
 from collections.abc import AsyncIterator, Callable
@@ -286,7 +285,7 @@ class NaoAgent(Agent):
         super().__init__(spec, services)
         known = frozenset({"url", "email", "username", "password", "token", "headers", "model"})
         options = Options(spec, services, known)
-        self.url = (options.text("url") or os.environ.get("BACKEND_URL") or NAO_URL).rstrip("/")
+        self.url = (options.text("url") or NAO_URL).rstrip("/")
         self.model = spec.model or options.text("model") or MODEL
         self.credentials = Credentials(options, self.url)
         # A run that broke off in the middle was paid for: it is not sent again.
