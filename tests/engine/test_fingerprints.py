@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from tui_eval.agents import for_provider
 from tui_eval.config.project import AgentSpec, Config
 from tui_eval.engine import fingerprints
 from tui_eval.engine.fingerprints import (
@@ -165,6 +166,46 @@ def test_networks_that_the_environment_names_count_where_the_entry_names_none(
     (tmp_path / "two" / "manifest.hocon").write_text("{x: true}")
     seen.append(now())
     assert all(one != other for at, one in enumerate(seen) for other in seen[:at])
+
+
+@pytest.mark.parametrize(
+    ("provider", "name", "counts"),
+    [
+        ("openai:gpt-4.1", "OPENAI_TEMPERATURE", True), ("openai:gpt-4.1", "OPENAI_MAX_TOKENS", True),
+        ("openai:responses:gpt-4.1", "OPENAI_MAX_COMPLETION_TOKENS", True), ("openai:gpt-4.1", "OPENAI_TOP_P", True),
+        ("anthropic:messages:claude-sonnet-4-6", "ANTHROPIC_TEMPERATURE", True), ("anthropic:messages:claude-sonnet-4-6", "ANTHROPIC_MAX_TOKENS", True),
+        ({"id": "openai:gpt-4.1", "config": {"temperature": 0}}, "OPENAI_TEMPERATURE", False), ("openai:gpt-4.1", "ANTHROPIC_TEMPERATURE", False),
+        ("promptfoo:simulated-user", "OPENAI_TEMPERATURE", True), ("promptfoo:simulated-user", "OPENAI_BASE_URL", True),
+        ("openai:gpt-4.1", "OPENAI_BASE_URL", True),
+    ],
+)  # fmt: skip
+def test_what_a_provider_takes_from_the_environment_counts_where_its_entry_says_nothing(
+    monkeypatch: pytest.MonkeyPatch, provider: Any, name: str, counts: bool
+) -> None:
+    config = Config(root=ROOT)
+    spec = for_provider(provider, config, ROOT, target="openai:gpt-4.1")
+    seen = [Fingerprints(config, Trust()).entry(spec)]
+    for value in ("1", "2"):
+        monkeypatch.setenv(name, value)
+        seen.append(Fingerprints(config, Trust()).entry(spec))
+    assert len(set(seen)) == (3 if counts else 1)
+
+
+@pytest.mark.parametrize(("model", "name"), [("azure/gpt", "AZURE_API_BASE"), ("bedrock/x", "AWS_REGION")])
+def test_where_litellm_asks_counts(monkeypatch: pytest.MonkeyPatch, model: str, name: str) -> None:
+    spec = AgentSpec("bot", "litellm", {}, model=model)
+    before = Fingerprints(Config(root=ROOT), Trust()).entry(spec)
+    monkeypatch.setenv(name, "http://localhost:9")
+    assert Fingerprints(Config(root=ROOT), Trust()).entry(spec) != before
+
+
+def test_whom_a_relaying_provider_asks_is_known_wherever_the_project_lies() -> None:
+    marks = []
+    for root in (ROOT, ROOT / "b"):
+        config = Config(root=root)
+        spec = for_provider("promptfoo:simulated-user", config, root, target="openai:gpt-4.1")
+        marks.append(Fingerprints(config, Trust()).entry(spec))
+    assert marks[0] == marks[1]
 
 
 @pytest.mark.parametrize("value", ["", "some-9-value", None])

@@ -15,6 +15,8 @@ from typing import Any
 
 import msgspec
 
+from tui_eval.agents.promptfoo.promptfoo_env import read_when_asked
+from tui_eval.agents.promptfoo.promptfoo_providers import RELAYS
 from tui_eval.config.config_values import variables_in, with_names
 from tui_eval.config.project import AgentSpec, Config, ConfigError, database, database_spec, fill
 from tui_eval.engine.agent_files import IN_FOLDERS, Imports, folder_files, named_files, program_folders
@@ -44,6 +46,11 @@ _LONGEST = 4096  # of a path
 _WORD = r"(?<![\w./-])[\w.-][\w./-]*\.\w{1,5}(?=$|[\s:])"
 _OF_LIBRARY = {"manifest": "AGENT_MANIFEST_FILE", "tool_path": "AGENT_TOOL_PATH"}
 """What neuro-san's library takes from the environment where an entry says nothing."""
+_READ_BY = {"neuro-san": ("AGENT_TEST_THINKING_BASIS",), "ruby": ("PROMPTFOO_RUBY",)}
+_OF_CLOUDS = {
+    "bedrock": ("AWS_REGION_NAME", "AWS_REGION"),
+    "vertex_ai": ("VERTEXAI_PROJECT", "VERTEXAI_LOCATION"),
+}
 _PASSWORD = r"(?i)(?<=://)([^/@:\s]*):[^@\s]*@|\bpassword=[^\s&]*"
 _SECRET = "(a secret)"
 
@@ -79,6 +86,8 @@ class Fingerprints:
 
     def entry(self, spec: AgentSpec) -> str:
         """The hash of an agent's configuration alone: none of its files is read."""
+        if (target := _target(spec)) is not None:
+            spec = msgspec.structs.replace(spec, options={**spec.options, "target": self.entry(target)})
         return configuration(spec, self._filled(spec), self.root)
 
     def _filled(self, spec: AgentSpec) -> AgentSpec:
@@ -146,6 +155,8 @@ class Fingerprints:
         texts = (path for place in places for path in _named(spec.options, place, plain=True))
         named = {*texts, *named_files(spec, base)} - listed
         found = {*listed, *_with_code(sorted(named)), *folder_files(spec, base)}
+        if (target := _target(spec)) is not None:
+            found.update(self.files_of_agent(target))
         with self._lock:
             found.update(self._imports.of(sorted(found), *places, self.root))
         return sorted(found)
@@ -330,7 +341,26 @@ def configuration(spec: AgentSpec, filled: AgentSpec, root: Path) -> str:
         spec.type, without_secrets(spec.model, filled.model, "model"), spec.extraction, os.path.relpath(spec.base or root, root),
         without_secrets(spec.options, filled.options, ""), *map(_variable, spec.variables),
     )  # fmt: skip
-    return digest(same)
+    read = {name: in_addresses(value) for name in _read_when_asked(filled) if (value := os.environ.get(name))}
+    return digest([same, read] if read else same)
+
+
+def _target(spec: AgentSpec) -> AgentSpec | None:
+    """The agent that one of promptfoo's relaying providers asks, filled in for itself when it does."""
+    if spec.type in RELAYS and isinstance(target := spec.options.get("target"), dict):
+        with contextlib.suppress(msgspec.ValidationError):
+            return msgspec.convert(target, AgentSpec)
+    return None
+
+
+def _read_when_asked(spec: AgentSpec) -> list[str]:
+    """The variables that say what is asked where the entry does not, and that the agent reads when it is asked."""
+    if spec.type == "litellm":
+        provider = (spec.model or "").partition("/")[0]
+        own = re.sub(r"\W", "_", provider.upper())
+        address = () if spec.options.get("base_url") else ("API_BASE", "BASE_URL")
+        return [*_OF_CLOUDS.get(provider, ()), *(f"{own}_{end}" for end in (*address, "API_VERSION"))]
+    return [*_READ_BY.get(spec.type, ()), *read_when_asked(spec.type, spec.options)]
 
 
 def _variable(name: str) -> list[Any]:

@@ -67,6 +67,17 @@ def settled(provider_id: str, settings: dict[str, Any], env: Any) -> dict[str, A
     return found
 
 
+def read_when_asked(kind: str, options: Mapping[str, Any]) -> list[str]:
+    """The variables of the person's environment that an agent of this type puts into its requests for what its options,
+    which a promptfoo provider made, do not say."""
+    given = options.get("parameters")
+    known = given if isinstance(given, dict) else {}
+    family = _OF.get(kind.partition("-")[0], {}) if options.get("promptfoo") else {}
+    return [
+        name for key in sorted(_NUMBERS & family.keys()) if known.get(key) is None for name in family[key]
+    ]
+
+
 def _number(value: Any) -> int | float | None:
     try:
         return float(value) if "." in str(value) else int(value)
