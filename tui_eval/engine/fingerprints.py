@@ -408,7 +408,8 @@ def question_files(case: Case, base: Path, root: Path, texts: set[str] | None = 
     given = [(turn.text, turn.sly_data, turn.chat_filter) for turn in case.turns]
     variables = [case.vars[name] for name in sent_variables(case)]
     found = _files_named([given, variables], case.format, base, root, texts)
-    for path in _prompt_code(case):
+    for named in _prompt_code(case):
+        path = root / named
         if texts is not None:
             texts.add(os.path.relpath(path, root))
         with contextlib.suppress(OSError, ValueError):

@@ -11,7 +11,9 @@ import pytest
 from tests.support import TESTS
 from tui_eval.config.project import Config, SuiteRule
 from tui_eval.formats import reading
+from tui_eval.formats.promptfoo.promptfoo_words import beside
 from tui_eval.formats.promptfoo.read import read
+from tui_eval.formats.promptfoo.read.render import resolve_case
 from tui_eval.formats.promptfoo.read.suite_file import SuiteReading, no_line
 from tui_eval.formats.promptfoo.read.suite_prompts import PromptTemplate
 from tui_eval.formats.promptfoo.read.suite_prompts import read as read_prompts
@@ -136,3 +138,39 @@ def test_an_address_of_the_web_is_a_prompt(tmp_path: Path) -> None:
     )
     suite = reading.load(tmp_path / "promptfooconfig.yaml", Config(root=tmp_path), Trust())
     assert len(list(suite.cases)) == 2 and not [p for p in suite.problems if p.level == "error"]
+
+
+def test_a_case_is_the_same_in_every_checkout_of_its_project(tmp_path: Path) -> None:
+    """Shards of one commit run in other folders, or in one that is reached through a link; a copy is `--changed` nowhere."""
+    files = {
+        "evals/promptfooconfig.yaml": 'prompts: ["file://fn.py:make", file://fn.js, file://say.sh, "file://../shared/*.py",'
+        ' "file://../shared/*.txt"]\nproviders: [echo]\ntests: [{vars: {a: "file://../shared/*.txt"}}]\n',
+        "evals/fn.py": "def make(context): return 'x'\n",
+        "evals/fn.js": "module.exports = () => 'x'\n",
+        "evals/say.sh": "echo x\n",
+        "shared/one.py": "print('x')\n",
+        "shared/a.txt": "x",
+        "shared/b.txt": "y",
+    }
+    (tmp_path / "link").symlink_to(tmp_path / "real", target_is_directory=True)
+    (tmp_path / "real").mkdir()
+    roots = [tmp_path / "one", tmp_path / "deeper" / "two", tmp_path / "link" / "three"]
+    found: list[list[tuple[str, str]]] = []
+    for root in roots:
+        write(root, files)
+        config = Config(root=root)
+        suite = read(
+            "evals/promptfooconfig.yaml", files["evals/promptfooconfig.yaml"], config, Trust(granted=True)
+        )
+        found.append([(case.case_id, case.content_hash) for case in suite.cases])
+        made = [
+            resolve_case(case, root / "evals", root, Trust(granted=True)).function
+            for case in suite.cases
+            if beside(case, "promptFunction")
+        ]
+        assert {one.file for one in made if one} == {
+            (root / name).resolve()
+            for name in ("evals/fn.py", "evals/fn.js", "evals/say.sh", "shared/one.py")
+        }
+    assert len(found[0]) == 12
+    assert found[0] == found[1] == found[2]

@@ -160,7 +160,7 @@ def _problem(
 
 def scripts(case: Case, config: Config) -> Iterator[tuple[Path, str]]:
     """The JavaScript files of a case's provider and prompt, each with the function it must export."""
-    for found in (_provider_script(case, config), _prompt_script(case)):
+    for found in (_provider_script(case, config), _prompt_script(case, config)):
         if found is not None:
             yield found
 
@@ -181,12 +181,12 @@ def wanted_by(kind: str, value: str, case: Case, base: Path, root: Path) -> str 
     return None
 
 
-def _prompt_script(case: Case) -> tuple[Path, str] | None:
+def _prompt_script(case: Case, config: Config) -> tuple[Path, str] | None:
     """The JavaScript file whose function makes a case's prompt, and the function's name."""
     made = beside(case, "promptFunction")
     if not isinstance(made, dict) or made.get("script") or made.get("command"):
         return None
-    path = Path(str(made.get("path")))
+    path = config.root / str(made.get("path"))
     return (path, str(made.get("function") or "")) if path.suffix in JAVASCRIPT_ENDINGS else None
 
 

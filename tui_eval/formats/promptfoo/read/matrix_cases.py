@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-import os
 import re
 import uuid
 from collections.abc import Callable, Coroutine, Iterator
@@ -155,7 +154,7 @@ def _files(value: Any, reading: SuiteReading) -> list[Any]:
     paths = reading.glob(value)
     if not paths:
         raise Missing(f"no file matches {value}")
-    return [f"file://{os.path.relpath(path, reading.base)}" for path in paths]
+    return [f"file://{reading.from_base(path)}" for path in paths]
 
 
 MOST_ATTEMPTS = 10_000

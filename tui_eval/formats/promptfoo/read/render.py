@@ -337,7 +337,7 @@ def function_of(
     if isinstance(command, str):
         trust.require(command_name(command, "to make a prompt", base, root))
         return PromptFunction(base, "", context, tuple(_words(command)), base)
-    file, name = Path(str(made.get("path"))), str(made.get("function") or "")
+    file, name = root / str(made.get("path")), str(made.get("function") or "")
     trust.require(script_name(file, root))
     path = confine(root, file, trust)
     if made.get("script"):

@@ -180,10 +180,14 @@ class SuiteReading:
 
     def relative(self, path: Path) -> str:
         """A path as problems and case ids name it: from the root, else absolute."""
-        try:
-            return path.relative_to(self.root).as_posix()
-        except ValueError:
-            return str(path)
+        for root in (self.root, Path(os.path.realpath(self.root))):
+            if path.is_relative_to(root):
+                return path.relative_to(root).as_posix()
+        return str(path)
+
+    def from_base(self, path: Path) -> str:
+        """A file that `find` or `glob` found, as this file would name it: also where a link leads to the project."""
+        return Path(os.path.relpath(path, os.path.realpath(self.base))).as_posix()
 
     def saw(self, path: Path) -> None:
         """Remember a file that this suite depends on."""

@@ -53,7 +53,8 @@ def _spoken(reading: SuiteReading, text: str) -> None:
 
 class PromptTemplate(msgspec.Struct):
     """One column of prompts. `given` is the label or id that the person wrote, None if made up here.
-    `function` is `{path, function}` where a function of the suite makes the prompt."""
+    `function` is `{path, function}` where a function of the suite makes the prompt; the path is from the project's root,
+    so that a case is the same in every checkout."""
 
     raw: str
     label: str
@@ -137,7 +138,9 @@ def _from_text(
         if not paths:
             raise Missing(f"no file matches {plain}")
         return [
-            p for path in paths for p in _file(reading, path, _shown(reading, path), None, label, own, config)
+            p
+            for path in paths
+            for p in _file(reading, path, reading.from_base(path), None, label, own, config)
         ]
     if found is None or found.group(2).lower() not in FILES:
         path = reading.find(plain)
@@ -168,10 +171,6 @@ def _looks_like_file(reading: SuiteReading, text: str, found: re.Match[str] | No
         return (reading.base / found.group(1)).is_file()
     except (OSError, ValueError):
         return False
-
-
-def _shown(reading: SuiteReading, path: Path) -> str:
-    return Path(os.path.relpath(path, reading.base)).as_posix()
 
 
 def _file(
@@ -215,7 +214,8 @@ def _made(
     """A prompt that code makes for each attempt: a function, what a module exports, or a script."""
     kind = path.suffix[1:].lower()
     reading.want(script(path, reading.root))
-    made: dict[str, Any] = {"path": str(path)}
+    named = shown if function is None else shown.removesuffix(f":{function}")
+    made: dict[str, Any] = {"path": Path(os.path.relpath(reading.base, reading.root), named).as_posix()}
     if kind in JAVASCRIPT or function is not None:
         reading.saw(path)
         made["function"] = function or ""

@@ -370,7 +370,7 @@ def run_generator(reading: SuiteReading, path: Path, function: str | None, confi
                 arguments,
                 timeout=GENERATOR_LIMIT,
                 cwd=reading.base,
-                reference=os.path.relpath(path, reading.base),
+                reference=reading.from_base(path),
             )
         else:
             result = reading.python().call_sync(path, name, arguments, timeout=GENERATOR_LIMIT)
