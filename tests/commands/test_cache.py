@@ -240,6 +240,42 @@ def test_replay_spends_nothing_and_no_cost_limit_ends_it(cli: Cli, asked: Path, 
     assert {one["tokens"] for one in known["results"]} == {None}
 
 
+def test_what_a_kept_answer_costs_is_judged_by_the_prices_of_today(
+    cli: Cli, asked: Path, server: Priced
+) -> None:
+    (asked / "suite.yaml").unlink()
+    (asked / "promptfooconfig.yaml").write_text(
+        "prompts: ['{{text}}']\nproviders: [bot]\n"
+        "tests: [{vars: {text: ho}, assert: [{type: cost, threshold: 0.02}]}]\n"
+    )
+    config = asked / "tui_eval.yaml"
+    for price, code, cost in ((1000, 0, 0.019), (1000, 0, 0.019), (3000, 1, 0.057), (500, 0, 0.0095)):
+        config.write_text(
+            config.read_text().partition("prices")[0]
+            + f"prices: {{m: {{input: {price}, output: {price}}}}}\n"
+        )
+        assert cli("run", ".", "--cache", "-o", "r.json").code == code and server.count == 1
+        (one,) = json.loads((asked / "r.json").read_text())["results"]
+        assert one.get("saved", one["cost"]) == cost
+    config.write_text(config.read_text().partition("prices")[0])
+    unknown = cli("run", ".", "--cache", "-o", "r.json")
+    assert unknown.code == cli("run", ".", "--no-cache").code == 1 and server.count == 2
+
+
+def test_what_a_server_says_that_it_costs_stays(cli: Cli, asked: Path) -> None:
+    (asked / "bot.py").write_text(
+        "def answer(text): return {'text': text, 'cost': 0.5, 'usage': {'input_tokens': 9, 'output_tokens': 9}, 'model': 'm'}\n"
+    )
+    for price in (1, 2):
+        (asked / "tui_eval.yaml").write_text(
+            f"agents: {{bot: {{type: python, function: 'bot.py:answer'}}}}\nprices: {{m: {{input: {price}, output: {price}}}}}\n"
+        )
+        cli("run", ".", "--trust", "--cache", "-s", "one", "-o", "r.json")
+        (one,) = json.loads((asked / "r.json").read_text())["results"]
+        assert one.get("saved", one["cost"]) == 0.5
+    assert one["cached"]
+
+
 def test_errors_are_never_kept(cli: Cli, asked: Path, server: Priced) -> None:
     server.broken = True
     cli("run", ".", "--cache")

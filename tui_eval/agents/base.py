@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 
 from tui_eval.config.project import AgentSpec
-from tui_eval.events import Event
+from tui_eval.events import Event, UsageReport
 from tui_eval.guard.text import clip
 from tui_eval.guard.trust import Trust
 from tui_eval.model import Entry, Evidence, Reply
@@ -303,6 +303,11 @@ class Agent(ABC):
         Raises:
             AgentError: it cannot be used.
         """
+
+    def priced(self, context: SessionContext, told: UsageReport, model: str | None) -> float | None:
+        """What an answer of before, by `model`, costs by the prices of today (USD); what was told then where it was not
+        priced here."""
+        return told.cost
 
     @abstractmethod
     async def open(self, context: SessionContext) -> Session:

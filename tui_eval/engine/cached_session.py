@@ -14,14 +14,24 @@ import msgspec
 
 from tui_eval.agents.base import AgentError, Request, Session, SessionContext
 from tui_eval.config.project import AgentSpec, Config
-from tui_eval.engine.fingerprints import SCRIPTS, Fingerprints
+from tui_eval.engine.fingerprints import SCRIPTS, Fingerprints, digest
 from tui_eval.engine.grader_choice import speaks_for_the_user
-from tui_eval.events import Event, Exchanged, Finished, Held, Note, ReasoningDelta, Retrying, TextDelta
+from tui_eval.events import (
+    Event,
+    Exchanged,
+    Finished,
+    Held,
+    Note,
+    ReasoningDelta,
+    Retrying,
+    TextDelta,
+    UsageReport,
+)
 from tui_eval.guard import figures
 from tui_eval.guard.fair_share import in_thread
 from tui_eval.guard.secrets import Masker
 from tui_eval.guard.trust import Trust
-from tui_eval.model import Entry, Reply, Verdict
+from tui_eval.model import Entry, Reply, Usage, Verdict
 
 if TYPE_CHECKING:
     from tui_eval.store.answer_cache import AnswerCache
@@ -84,6 +94,7 @@ class Answers:
         """Under which keys there was an answer that is asked for anew."""
         self._asked = asked
         self._marks = Fingerprints(config, trust)
+        self._prices = config.prices
         self._judge = config.judge
 
     def of(self, spec: AgentSpec) -> bool:
@@ -103,6 +114,8 @@ class Answers:
                 f"user's {name}": mark
                 for name, mark in (await in_thread(lambda: self._marks.agent_now(judge))).items()
             }
+        if "target" in spec.options:  # what it cost is a sum, of which nobody knows the parts
+            marks = marks | {"prices": digest(self._prices)}
         sent = {name: value for name, value in context.vars.items() if name in _OF_THE_RUN}
         if sent and any(name in repr(spec) for name in sent):  # its requests hold them
             marks = {**marks, **{name: str(value) for name, value in sent.items()}}
@@ -203,6 +216,7 @@ class CachedSession(Session):
             kept.
         limit: Seconds that all answers may have taken; `turn_limits` those of single turns. What took longer would be
             an error without the cache: it is asked anew.
+        priced: What an answer costs today (`Agent.priced`); None: what it cost.
     """
 
     def __init__(
@@ -217,7 +231,9 @@ class CachedSession(Session):
         only: set[bytes] | None = None,
         limit: float = math.inf,
         turn_limits: Mapping[int, float] | None = None,
+        priced: Callable[[UsageReport, str | None], float | None] | None = None,
     ) -> None:
+        self._priced = priced
         self._only = only
         self._limit = limit
         self._turn_limits = turn_limits or {}
@@ -279,6 +295,7 @@ class CachedSession(Session):
         if known is not None:
             at, events = known
             when = time.strftime("%Y-%m-%d %H:%M", time.localtime(at))
+            self._price(events)
             yield Note(f"cached: this was answered on {when}, and is not asked again")
             for event in events:
                 if isinstance(event, Finished):
@@ -292,6 +309,19 @@ class CachedSession(Session):
             events.append(event)
             yield event
         await self._keep(key, events)
+
+    def _price(self, events: Sequence[Event]) -> None:
+        """Put the prices of today in the place of those of then: what is judged by its cost would cost these."""
+        if self._priced is None or not isinstance(events[-1], Finished):
+            return
+        reply = events[-1].reply
+        told = UsageReport(Usage())
+        for event in events:
+            if isinstance(event, UsageReport):
+                told = event
+                event.cost = self._priced(event, reply.model)
+        if reply.usage is not None:
+            reply.cost = self._priced(UsageReport(reply.usage, reply.cost, told.written), reply.model)
 
     def _too_slow(self, known: Sequence[tuple[bytes, int]]) -> int | None:
         """From which of these on, keys and turns, kept answers took longer than they may now: from the first where all

@@ -11,10 +11,12 @@ import pytest
 from tests.servers import AnthropicServer, OpenAIServer
 from tests.support.agents import services, talk
 from tui_eval.agents import create
+from tui_eval.agents.base import SessionContext
 from tui_eval.agents.choose import for_provider
 from tui_eval.agents.models.prices import cost, own_price
 from tui_eval.agents.promptfoo.promptfoo_models import is_priced
-from tui_eval.config.project import Config
+from tui_eval.config.project import AgentSpec, Config
+from tui_eval.events import UsageReport
 from tui_eval.model import Usage
 
 COUNTED: list[tuple[dict[str, Any], float, float]] = [  # calculateOpenAIUsageCost, calculateAnthropicCost
@@ -125,3 +127,20 @@ async def test_a_model_without_a_price_in_promptfoo_has_no_cost_by_its_rules(
         await it.close()
     assert replies[0].text == "You said: hello"
     assert (replies[0].cost is not None) is known
+
+
+@pytest.mark.parametrize(
+    ("kind", "told", "expected"),
+    [
+        ("anthropic", UsageReport(Usage(1000, 100), 1.0, 400), 0.0053),  # writing costs a quarter more
+        ("openai", UsageReport(Usage(1000, 100), 1.0), 0.005),
+        ("openai-responses", UsageReport(Usage(1000, 100), None), 0.005),
+        ("litellm", UsageReport(Usage(1000, 100), 1.0), 0.005),
+        ("echo", UsageReport(Usage(1000, 100), 1.0), 1.0),  # which is told what it costs
+    ],
+)
+def test_an_answer_of_before_has_the_price_of_today(kind: Any, told: UsageReport, expected: float) -> None:
+    spec = AgentSpec("it", kind, {"api_key": "k"} if kind != "echo" else {}, model="m")
+    it = create(spec, services(prices={"m": {"input": 3.0, "output": 20.0}}))
+    context = SessionContext(case_id="c", attempt=1, session_id="s")
+    assert it.priced(context, told, "m-2030") == it.priced(context, told, "m") == expected

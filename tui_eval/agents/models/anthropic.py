@@ -289,6 +289,14 @@ class AnthropicAgent(Agent):
     def preparing(self) -> str:
         return self.toolbox.preparing
 
+    def priced(self, context: SessionContext, told: UsageReport, model: str | None) -> float | None:
+        """See `Agent.priced`."""
+        own = context.model or self.model
+        asked = plain_name(own, "anthropic") if own else model
+        known = not (self.promptfoo and context.reference) or promptfoo_models.is_priced(asked or "")
+        costs = self.services.prices
+        return prices.cost_of(model, asked, told.usage, costs, self.own_price, told.written, priced=known)
+
     async def open(self, context: SessionContext) -> Session:
         """Begin a conversation."""
         model = chosen_model(self.spec, self.model, context)
@@ -371,7 +379,7 @@ class AnthropicSession(Session):
                 written,
                 priced=self.priced,
             )
-            yield UsageReport(total, cost)
+            yield UsageReport(total, cost, written)
             text = answer.text
             if request.schema is not None and (structured := answer.called(STRUCTURED)) is not None:
                 text = text_of(structured)

@@ -93,6 +93,12 @@ class LiteLLMAgent(Agent):
         """
         return await self._library.get(lambda: asyncio.to_thread(_imported))
 
+    def priced(self, context: SessionContext, told: UsageReport, model: str | None) -> float | None:
+        """See `Agent.priced`. A price that only LiteLLM's table has stays what it was."""
+        asked = context.model or self.spec.model or model
+        found = prices.cost(asked, told.usage, self.services.prices, self.own_price)
+        return told.cost if found is None and self.own_price is None else found
+
     async def open(self, context: SessionContext) -> Session:
         """Begin a conversation."""
         return LiteLLMSession(self, context.model or self.spec.model or "", tested=context.test is not None)

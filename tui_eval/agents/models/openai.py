@@ -97,6 +97,14 @@ class OpenAIAgent(Agent):
     def preparing(self) -> str:
         return self.toolbox.preparing
 
+    def priced(self, context: SessionContext, told: UsageReport, model: str | None) -> float | None:
+        """See `Agent.priced`."""
+        own = context.model or self.model
+        asked = plain_name(own, "openai") if own else model
+        known = not (self.promptfoo and context.reference) or promptfoo_models.is_priced(asked or "")
+        costs = self.services.prices
+        return prices.cost_of(model, asked, told.usage, costs, self.own_price, priced=known)
+
     async def open(self, context: SessionContext) -> Session:
         """Begin a conversation with the system text, where there is one."""
         model = context.model or self.model

@@ -8,6 +8,7 @@ import re
 import time
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager, nullcontext
+from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
@@ -264,8 +265,19 @@ class Running:
         masker, reads = self.environment.masker, answers.reads and not self.asks_anew
         only = None if answers.of(spec) else answers.replaced
         turns = self.conversation.limits if self.conversation else {}
+        priced = partial(agent.priced, context)
         self._cached = CachedSession(
-            answers.cache, asked, opened, said, masker, reads, stands, only, self.limits.longest, turns
+            answers.cache,
+            asked,
+            opened,
+            said,
+            masker,
+            reads,
+            stands,
+            only,
+            self.limits.longest,
+            turns,
+            priced,
         )
         return self._cached
 
