@@ -122,6 +122,27 @@ def test_a_gap_is_no_success_although_all_that_ran_passed(cli: Cli, many: Path) 
     assert cli("merge", *folders).code == 0
 
 
+def test_a_gap_is_one_where_the_run_is_judged_again(cli: Cli, many: Path) -> None:
+    text = (many / "a.yaml").read_text()
+    (many / "a.yaml").write_text(text.replace("complain", "hello"), "utf-8")
+    folders = [shard(cli, number, 3) for number in (1, 2, 3)]
+    assert cli("merge", *folders[:2], "-o", "m.json").code == 1
+    gap = f"of its cases no part has; merge all parts of run {Store(many).find('last').name} anew"
+    for _ in range(2):  # and once more, of what was judged again
+        again = cli("rescore", "last", "-o", "r.json", "-o", "r.junit.xml")
+        assert again.code == 1 and gap in again.err
+        assert cli("show").code == 1 and cli("resume").code == 1
+        merged, judged = (json.loads((many / name).read_text()) for name in ("m.json", "r.json"))
+        assert [(one["case_id"], one["outcome"], one["required"]) for one in judged["cases"]] == [
+            (one["case_id"], one["outcome"], one["required"]) for one in merged["cases"]
+        ]
+        missing = judged["summary"]["not_run"]
+        assert missing == merged["summary"]["not_run"] > 0
+        assert [one["case_id"] for one in judged["not_run"]] == [one["case_id"] for one in merged["not_run"]]
+        assert {one["message"] for one in judged["not_run"]} == {"not run (no part has it)"}
+        assert ElementTree.parse(many / "r.junit.xml").getroot().get("skipped") == str(missing)
+
+
 def test_a_part_whose_files_had_errors_leaves_no_run_that_is_green(cli: Cli, many: Path) -> None:
     parts = ["-s", "a.yaml"], ["-s", "case 1"]
     folders: list[Path] = []

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
+
+import pytest
 
 from tests.commands.conftest import Cli
 from tests.servers import OpenAIServer
@@ -74,6 +77,28 @@ def test_what_of_a_run_never_ran_is_said_where_it_is_judged_again(cli: Cli, proj
     assert "2 attempts of it were never run, and have none" in again.out
     for name in ("r.json", "r.html", "r.md"):
         assert "never run, and have none" in (project / name).read_text(), name
+
+
+@pytest.mark.parametrize("chosen", ["greets,costs", "costs"])
+def test_a_run_that_was_cut_is_no_whole_one_judged_again(cli: Cli, project: Path, chosen: str) -> None:
+    """A case of which two attempts of three ran passed with two of two, and cases that never ran were in no report."""
+    suite = (project / "suite.yaml").read_text("utf-8")
+    more = "".join(f"  - {{name: more {n}, input: how much?}}\n" for n in range(2))
+    (project / "suite.yaml").write_text(suite + more, "utf-8")
+    what = ("-s", f"{chosen},more 0,more 1", "--attempts", "3", "--max-cost", "0.02", "-j", "1")
+    assert cli("run", ".", *what, "-o", "a.json").code == 1
+    again = cli("rescore", "last", "-o", "r.json", "-o", "r.junit.xml")
+    assert again.code == 1 and "3 not run" in again.out and "7 attempts of it were never run" in again.out
+    assert cli("show").code == 1 and cli("runs").code == 0
+    cut, judged = (json.loads((project / name).read_text()) for name in ("a.json", "r.json"))
+    assert judged["summary"]["not_run"] == cut["summary"]["not_run"] == 7
+    for name in ("case_id", "outcome", "required", "attempts", "planned", "message"):
+        values = [[one.get(name) for one in document["cases"]] for document in (cut, judged)]
+        assert values[0] == values[1], name
+    assert 'skipped="3"' in (project / "r.junit.xml").read_text()
+    assert cli("rescore", "last").code == 1
+    told = cli("resume", "last")
+    assert told.code == 4 and "asks no agent; do that anew: tui-eval rescore" in told.err
 
 
 def test_masked_text_keeps_the_verdict_of_then() -> None:

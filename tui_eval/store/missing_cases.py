@@ -20,7 +20,7 @@ from tui_eval.store.encoding import pack
 from tui_eval.store.pending import storable_rows
 from tui_eval.store.run_folders import StoreError
 from tui_eval.store.schema import FROM_FILE, UNNAMED, UNREAD, RunInfo, StoredCase
-from tui_eval.store.shard_runs import without_gap
+from tui_eval.store.shard_runs import MISSING_OF, without_gap
 
 if TYPE_CHECKING:
     from tui_eval.store.merging import Whole
@@ -205,6 +205,12 @@ def unread_remembered(problems: Iterable[Problem]) -> dict[str, Any]:
 def unread_kept(info: RunInfo) -> dict[str, Any]:
     """What a run made of this one (merged, judged again) has to remember of it."""
     return {name: info.provenance[name] for name in (UNREAD, PROBLEMS) if name in info.provenance}
+
+
+def gap_kept(info: RunInfo) -> dict[str, Any]:
+    """What a run that judges all of a merged one again has to remember of the cases that no part has."""
+    missing = info.provenance.get("missing")
+    return {"missing": missing, MISSING_OF: info.provenance.get(MISSING_OF) or info.id} if missing else {}
 
 
 def unread_errors_of(info: RunInfo) -> int:

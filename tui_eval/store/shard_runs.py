@@ -22,6 +22,8 @@ MERGED = "merged"
 """Under which a run's provenance has the runs that it was merged of."""
 GAP = "merged_gap"
 """Under which it has the words of its note that say what it lacks."""
+MISSING_OF = "missing_of"
+"""Under which one that judges the answers of a merged run again has which run that is, where that lacks cases."""
 ASKED = "asked"
 """Under which a results file's provenance has what the run was asked with."""
 GIT = "git"
@@ -138,6 +140,8 @@ def merged_words(provenance: Mapping[str, Any]) -> str:
 
 def mending(info: RunInfo) -> str:
     """What a person does about the cases that a merged run lacks: it is no part of anything itself."""
+    if (merged := info.provenance.get(MISSING_OF)) and isinstance(merged, str):
+        return f"merge all parts of run {merged} anew (tui-eval show {merged}), and judge that run again"
     parts = merged_of(info.provenance)
     names = [found.groups() for _, part in parts if (found := re.fullmatch(_NAME, part))]
     there = {int(number) for number, _ in names}

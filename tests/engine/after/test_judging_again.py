@@ -103,6 +103,35 @@ async def test_that_answers_are_of_an_agent_which_is_another_by_now_is_said_and_
     assert "agent helper (its configuration)" in await note()
 
 
+@pytest.mark.parametrize("again", ["judge", "rescore", "case"])
+async def test_a_case_of_which_some_attempts_never_ran_is_none_that_passed(project, again: str) -> None:
+    root = project(suite=PASSES, script=SCRIPT)
+    first = await run(root, attempts=3, max_cost=0.015, concurrency=1)
+    assert [row.state for row in rows_of(first)] == ["done", "done", "waiting"]
+    if again == "judge":
+        judged = await judge(root, first, 2)
+    elif again == "rescore":
+        judged = await rescored(first)
+    else:
+        active = rescore(first, overrides=RunRequest(case_ids=["suite.yaml::one"]))
+        assert active.writer is not None
+        await active.execute()
+        judged = active.writer.folder
+    assert [(row.attempt, row.state, bool(row.judges)) for row in rows_of(judged)] == [
+        (1, "done", True), (2, "done", True), (3, "waiting", False),
+    ]  # fmt: skip
+    (alone,) = load_together([judged])
+    assert (alone.outcome, alone.attempts, alone.required) == (None, 2, 3)
+    assert (state(root, first).outcome, state(root, first).attempts) == (None, 2)
+    assert not Index(root).latest()
+    # What ran says that it failed: that is known, whatever the third would have been.
+    (root / "suite.yaml").write_text(FAILS)
+    judged = await rescored(first)
+    assert state(root, first).outcome == "failed"
+    (result, *_) = Index(root).latest()["suite.yaml::one"]
+    assert (result.outcome, result.attempts, result.run_id) == ("failed", 2, judged.name)
+
+
 @pytest.mark.parametrize("again", ["judge", "rescore"])
 @pytest.mark.parametrize("named", ["helper", "other"])
 async def test_answers_of_an_agent_that_is_configured_no_more_are_judged(

@@ -48,25 +48,28 @@ class RecordedAnswer(NamedTuple):
 
 
 class AnsweredAttempt(NamedTuple):
-    """A case of a run with its column, and its answers in order."""
+    """A case of a run with its column, its answers in order, and the numbers of its attempts that have none: they never
+    ran, or not to their end. Judged again it lacks them as before."""
 
     row: StoredCase
     case: Case
     answers: list[RecordedAnswer]
+    without: Sequence[int] = ()
 
 
 class Judged(NamedTuple):
-    """Answers that a job judges again, and how many of them must pass."""
+    """Answers that a job judges again, how many attempts must pass, and the numbers of those that have no answer."""
 
     job: Job
     required: int
     answers: list[RecordedAnswer]
+    without: Sequence[int] = ()
 
 
 def answers_of_run(store: Store, folder: Path) -> tuple[RunInfo, list[AnsweredAttempt]]:
     """What a run holds, each case with the answers of its attempts. An attempt that ended without an answer is
     among them, since it does not pass by being left out; one that was cancelled, or changed by hand, is no
-    result. Cases without any answer are left out where no case has one.
+    result. Cases without any answer are there, too: a run that lacks them is no whole one. Empty where no case has one.
 
     Raises:
         StoreError: it cannot be read.
@@ -76,9 +79,8 @@ def answers_of_run(store: Store, folder: Path) -> tuple[RunInfo, list[AnsweredAt
         info = reader.info()
         for row in reader.cases():
             placed = [(folder, info, one) for one in reader.attempts(row.id)]
-            answers = _answers(store, placed)
-            if answers:
-                found.append(AnsweredAttempt(row, reader.case(row.id), answers))
+            own = AnsweredAttempt(row, reader.case(row.id), _answers(store, placed), _without_answer(placed))
+            found.append(own)
     return info, found if any(one.attempt.replies for case in found for one in case.answers) else []
 
 
@@ -146,10 +148,11 @@ def answers_beside(store: Store, recorded: Recorded) -> AnsweredAttempt:
                 f"run {one.run_id} goes on with this case: judge it again when all of its attempts have ended"
             )
     sources.setdefault(folder.name, (folder, info))
-    answers = _answers(store, [(*sources[one.run_id], one.row) for one in together])
+    placed = [(*sources[one.run_id], one.row) for one in together]
+    answers = _answers(store, placed)
     if not answers:
         raise SelectionError("there is no recorded answer to judge: run the case")
-    return AnsweredAttempt(case, body, answers)
+    return AnsweredAttempt(case, body, answers, _without_answer(placed))
 
 
 def folder_of(store: Store, run: str) -> Path:
@@ -191,7 +194,7 @@ def _answers(store: Store, placed: Iterable[tuple[Path, RunInfo, AttemptRow]]) -
     """The answers that these attempts are, or judge, each once."""
     found: dict[str, RecordedAnswer] = {}
     for folder, info, row in placed:
-        if row.state != "done" or row.outcome in _NO_RESULT:
+        if not _has_answer(row):
             continue
         with closing(RunReader(folder)) as reader:
             attempt = reader.attempt(row.id)
@@ -203,6 +206,17 @@ def _answers(store: Store, placed: Iterable[tuple[Path, RunInfo, AttemptRow]]) -
         known = agents if isinstance(agents, dict) else {}
         found.setdefault(name, RecordedAnswer(name, row.attempt, first, asked, known))
     return list(found.values())
+
+
+def _has_answer(row: AttemptRow) -> bool:
+    return row.state == "done" and row.outcome not in _NO_RESULT
+
+
+def _without_answer(placed: Iterable[tuple[Path, RunInfo, AttemptRow]]) -> list[int]:
+    """The numbers of those of these attempts of a case that have none."""
+    rows = [row for _, _, row in placed]
+    known = {row.attempt for row in rows if _has_answer(row)}
+    return sorted({row.attempt for row in rows} - known)
 
 
 def _first(
@@ -266,14 +280,15 @@ def judged_by(jobs: Sequence[Job], answered: AnsweredAttempt, run: str) -> Judge
         column = {"agent": answered.case.agent, "column": answered.case.column}
         job = msgspec.structs.replace(job, held=msgspec.structs.replace(job.case, **column))
     share = row.required / row.attempts if row.attempts else 1.0
-    return Judged(job, ceil(round(share * len(answered.answers), 9)), answered.answers)
+    planned = len(answered.answers) + len(answered.without)
+    return Judged(job, ceil(round(share * planned, 9)), answered.answers, answered.without)
 
 
 def of_former_agents(judged: Iterable[Judged], marks: Fingerprints) -> str:
     """That answers are of agents which are others by now, for a person; empty: of none that is known. Blocking: it reads
     the agents' files."""
     changed: dict[str, str] = {}
-    for job, _, answers in judged:
+    for job, _, answers, _ in judged:
         if job.spec is None:
             changed[job.agent] = "no longer configured"
         if job.spec is None or changed.get(job.agent):
@@ -288,25 +303,26 @@ def of_former_agents(judged: Iterable[Judged], marks: Fingerprints) -> str:
 
 
 def planned(
-    writer: RunWriter, environment: RunContext, judged: Sequence[Judged]
+    writer: RunWriter,
+    environment: RunContext,
+    judged: Sequence[Judged],
+    unanswered: Iterable[AnsweredAttempt] = (),
 ) -> tuple[list[Job], list[list[int]]]:
-    """A job for each answer, and the attempt that is to hold its judgement."""
+    """A job for each answer, and the attempt that is to hold its judgement. Attempts without an answer are planned with
+    them, those of `unanswered` cases alone: nothing will come of them, and whatever counts or lists cases says so."""
     kept = KeptCases(environment.masker).kept
-    references = writer.plan(
-        [
-            PlannedCase(
-                kept(one.job.case),
-                one.job.agent,
-                one.job.model,
-                len(one.answers),
-                one.required,
-                one.answers[0].number,
-                [answer.name for answer in one.answers],
-                [answer.number for answer in one.answers],
-            )
-            for one in judged
-        ]
-    )
+    plan: list[PlannedCase] = []
+    places: list[list[int]] = []
+    for one in judged:
+        rows = [(answer.number, answer.name) for answer in one.answers]
+        rows += [(number, "") for number in one.without]
+        order = sorted(range(len(rows)), key=lambda at: rows[at][0])
+        places.append([order.index(at) for at in range(len(one.answers))])
+        plan.append(_planned(kept(one.job.case), one.job, one.required, [rows[at] for at in order]))
+    for one in unanswered:
+        rows = [(number, "") for number in one.without]
+        plan.append(_planned(kept(one.case), one.row, one.row.required, rows))
+    references = writer.plan(plan)
     jobs = [
         msgspec.structs.replace(
             one.job, attempts=1, required=1, first_attempt=answer.number, recorded=answer.attempt,
@@ -315,4 +331,14 @@ def planned(
         for one in judged
         for answer in one.answers
     ]  # fmt: skip
-    return jobs, [[ref] for refs in references for ref in refs]
+    return jobs, [[refs[at]] for refs, own in zip(references, places, strict=False) for at in own]
+
+
+def _planned(
+    held: Case | bytes, column: Job | StoredCase, required: int, rows: Sequence[tuple[int, str]]
+) -> PlannedCase:
+    """A case with the numbers of its attempts and what each of them judges."""
+    numbers, judges = [number for number, _ in rows], [name for _, name in rows]
+    return PlannedCase(
+        held, column.agent, column.model, len(rows), required, min(numbers, default=1), judges, numbers
+    )

@@ -75,6 +75,8 @@ def rescore(
         overrides = msgspec.structs.replace(overrides, case_ids=sorted(ids))
         info, recorded = answers_of_cases(Store(root), folder, ids)
         recorded = _in_columns(recorded, overrides)
+    unanswered = [one for one in recorded if not one.answers]
+    recorded = [one for one in recorded if one.answers]
     if not recorded:
         raise NothingToRun(f"run {info.id} has no recorded answers to judge")
     request = _request(info, overrides)
@@ -106,14 +108,15 @@ def rescore(
         )
         raise SelectionError(f"judging again needs trust: {'; '.join(wanted)}; look at it, then: {again}")
     writer = new_writer(Store(root), config, request, [one.job for one in judged], environment)
-    if lacks := missing_cases.unread_kept(info):
+    whole = overrides.case_ids is None
+    if lacks := missing_cases.unread_kept(info) | (missing_cases.gap_kept(info) if whole else {}):
         writer.info.provenance |= lacks
         writer.update_info()
-    jobs, references = planned(writer, environment, judged)
+    jobs, references = planned(writer, environment, judged, unanswered)
     active = ActiveRun(config, request, jobs, environment, writer, problems, on_start, on_done)
     active.tickets = active.runner.tickets(references)
     notes = [of_former_agents(judged, Fingerprints(config, trust))]
-    if left := never_ran(folder):
+    if left := never_ran(folder) if whole else sum(len(one.without) for one in recorded):
         what = "attempt of it was" if left == 1 else "attempts of it were"
         notes.insert(
             0, f"judges the answers of run {info.id} again; {left:,} {what} never run, and have none"
