@@ -110,7 +110,7 @@ def test_a_secret_amid_other_text_may_be_renewed(
     monkeypatch.setenv("PLACE_2", "there")
     before = mark(options=options)
     monkeypatch.setenv("BOT_TOKEN", "another9")
-    new = {"abcd1234": "z9", _OPAQUE: "n0P4qR8sT6uV1wX3", "abc1234": "z9", ":pw@": ":other@"}
+    new = {"abcd1234": "wxyz9876", _OPAQUE: "n0P4qR8sT6uV1wX3", "abc1234": "xyz9876", ":pw@": ":other@"}
     body = json.dumps(options)
     for old, renewed in new.items():
         body = body.replace(old, renewed)
@@ -128,6 +128,69 @@ def test_no_secret_is_part_of_a_mark(options: dict[str, Any]) -> None:
     body = json.dumps(options)
     one, other = (json.loads(body.replace("{}", secret)) for secret in (_OPAQUE, "n0P4qR8sT6uV1wX3"))
     assert mark(options=one) == mark(options=other)
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ({"body": {"key": "summary"}}, {"body": {"key": "details"}}), ({"body": {"key": "order-summary"}}, {"body": {"key": "order-details"}}),
+        ({"body": {"token_budget": 500}}, {"body": {"token_budget": 1}}), ({"tools": [{"result": {"token": "A"}}]}, {"tools": [{"result": {"token": "B"}}]}),
+        ({"body": {"key": 1}}, {"body": {"key": 2}}), ({"body": {"token": True}}, {"body": {"token": False}}), ({"body": {"key": None}}, {"body": {"key": "a"}}),
+        ({"parameters": {"prompt_cache_key": "a"}}, {"parameters": {"prompt_cache_key": "b"}}), ({"cache_key": "orders-2024-v1"}, {"cache_key": "orders-2024-v2"}),
+        ({"body": {"partition_key": "tenant_1"}}, {"body": {"partition_key": "tenant_2"}}), ({"body": {"sortKey": "createdAt"}}, {"body": {"sortKey": "updatedAt"}}),
+        ({"parameters": {"stop_token": "<|end|>"}}, {"parameters": {"stop_token": "<|endoftext|>"}}), ({"body": {"eos_token": "</s>"}}, {"body": {"eos_token": "<eos>"}}),
+        ({"body": {"thinking_token": 100}}, {"body": {"thinking_token": 20_000_000}}), ({"body": {"credential_mode": "strict"}}, {"body": {"credential_mode": "none"}}),
+        ({"body": {"password_policy": "twelve characters, no words"}}, {"body": {"password_policy": "any"}}), ({"headers": {"X-Cache-Key": "orders"}}, {"headers": {"X-Cache-Key": "clients"}}),
+        ({"url": "http://localhost:1/?key=summary"}, {"url": "http://localhost:1/?key=details"}), ({"body": {"key": "${PLACE}"}}, {"body": {"key": "${PLACE_2}"}}),
+        ({"body": {"token_budget": "${TOKEN_BUDGET}"}}, {"body": {"token_budget": "${TOKEN_BUDGET_2}"}}), ({"body": {"cachekey": "orders"}}, {"body": {"cachekey": "clients"}}),
+    ],
+)  # fmt: skip
+def test_what_only_sounds_like_a_secret_counts(
+    monkeypatch: pytest.MonkeyPatch, before: dict[str, Any], after: dict[str, Any]
+) -> None:
+    for name, value in (("PLACE_2", "there"), ("TOKEN_BUDGET", "500"), ("TOKEN_BUDGET_2", "1")):
+        monkeypatch.setenv(name, value)
+    assert mark(options=before) != mark(options=after)
+
+
+def test_the_value_of_a_variable_that_only_sounds_like_a_secret_counts(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    seen = []
+    for value in ("500", "1"):
+        monkeypatch.setenv("TOKEN_BUDGET", value)
+        seen.append((mark(variables=["TOKEN_BUDGET"]), mark(options={"system": "Think for ${TOKEN_BUDGET}"})))
+    assert seen[0][0] != seen[1][0]
+    assert seen[0][1] != seen[1][1]
+
+
+@pytest.mark.parametrize(
+    ("options", "values"),
+    [
+        ({"body": {"password": "{}"}}, ("dragon", "letmein")), ({"body": {"client_secret": "{}"}}, ("dragon", "letmein")),
+        ({"token": "{}"}, ("dragon", "letmein")), ({"headers": {"X-Token": "{}"}}, ("dragon", "letmein")), ({"config": {"apiKey": "{}"}}, ("one-of-a-kind", "another-one")),
+        ({"body": {"key": "{}"}}, (_OPAQUE, "n0P4qR8sT6uV1wX3")), ({"body": {"cache_key": "{}"}}, (_OPAQUE, "n0P4qR8sT6uV1wX3")), ({"body": {"accesstoken": "{}"}}, ("a", "b")), ({"body": {"Access-Key": "{}"}}, ("a", "b")), ({"body": {"apiKeys": ["{}"]}}, ("a", "b")),
+        ({"body": {"token": "{}"}}, ("sk-1a2b3c4d5e", "sk-9z8y7x6w5v")), ({"url": "http://localhost/?key={}"}, ("abcd1234", "wxyz9876")), ({"body": {"credentials": "{}"}}, ("a", "b")),
+        ({"body": {"password": 1234}}, ("1234", "4321")), ({"body": {"key": 12345678}}, ("12345678", "87654321")), ({"body": {"db_pwd": "{}"}}, ("a", "b")),
+    ],
+)  # fmt: skip
+def test_what_may_be_a_secret_does_not(options: dict[str, Any], values: tuple[str, str]) -> None:
+    body = json.dumps(options).replace(*((values[0], "{}") if values[0].isdigit() else ("", "")))
+    one, other = (json.loads(body.replace("{}", value)) for value in values)
+    assert one != other
+    assert mark(options=one) == mark(options=other)
+
+
+@pytest.mark.parametrize("place", [{"body": {"token": "${SHOP}"}}, {"body": {"key": "x ${SHOP_KEY}"}}])
+def test_a_short_value_of_a_variable_is_none_either(
+    monkeypatch: pytest.MonkeyPatch, place: dict[str, Any]
+) -> None:
+    seen = set()
+    for value in ("a9x!b", "z8y!c"):
+        monkeypatch.setenv("SHOP", value)
+        monkeypatch.setenv("SHOP_KEY", value)
+        seen.add(mark(options=place))
+    assert len(seen) == 1
 
 
 def test_a_model_counts_without_the_secret_in_its_name(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -24,7 +24,7 @@ from tui_eval.engine.grader_choice import graders_named
 from tui_eval.engine.plan import Job, agent_of, databases_of, named_agent, tool_databases
 from tui_eval.formats import format_of
 from tui_eval.guard.paths import inside, read_plain
-from tui_eval.guard.secrets import in_addresses, secret_name, without_secret_parts
+from tui_eval.guard.secrets import in_addresses, no_secret, secret_name, without_secret_parts
 from tui_eval.guard.trust import NeedsTrust, Trust, from_root
 from tui_eval.model import Case
 from tui_eval.store.encoding import encode_json
@@ -53,6 +53,8 @@ _OF_CLOUDS = {
 }
 _PASSWORD = r"(?i)(?<=://)([^/@:\s]*):[^@\s]*@|\bpassword=[^\s&]*"
 _SECRET = "(a secret)"
+_OF_SECRETS = frozenset({"", "headers", "auth", "env", "provider_env"})
+"""Mappings of an entry in which a name like `key` or `token` is that of a secret; the first is the entry."""
 
 
 class Fingerprints:
@@ -365,28 +367,36 @@ def _read_when_asked(spec: AgentSpec) -> list[str]:
 
 def _variable(name: str) -> list[Any]:
     """A variable that the agent's code reads, with its value where that is no secret."""
-    if secret_name(name):
+    if _hidden(name):
         return [name, _SECRET]
     return [name, without_secrets(f"${{{name}}}", os.environ.get(name), "")]
 
 
-def without_secrets(given: Any, filled: Any, name: str) -> Any:
-    """A value as it is filled in, of secrets in it the names of their variables."""
+def _hidden(variable: str) -> bool:
+    """Whether the value of a variable is a secret by its name, and only that it is named counts."""
+    return secret_name(variable) and not no_secret(variable, os.environ.get(variable, ""), strict=True)
+
+
+def without_secrets(given: Any, filled: Any, name: str, within: str = "") -> Any:
+    """A value as it is filled in, of secrets in it the names of their variables; `within` is the name of the mapping that
+    it stands in."""
     if isinstance(filled, dict):
         known = given if isinstance(given, dict) else {}
         return {
-            key: without_secrets(known.get(key), value, str(key))
+            key: without_secrets(known.get(key), value, str(key), name)
             for key, value in sorted(filled.items(), key=lambda one: str(one[0]))
         }
     if isinstance(filled, list):
         known = given if isinstance(given, list) and len(given) == len(filled) else [None] * len(filled)
-        return [without_secrets(one, value, name) for one, value in zip(known, filled, strict=True)]
+        return [without_secrets(one, value, name, within) for one, value in zip(known, filled, strict=True)]
     variables = variables_in(given) if isinstance(given, str) else []
+    strict = within.lower() in _OF_SECRETS
     if not isinstance(filled, str):
-        return [_SECRET, variables] if secret_name(name) else filled
+        known_by = isinstance(filled, int | float) and not isinstance(filled, bool) and secret_name(name)
+        return [_SECRET, variables] if known_by and not no_secret(name, filled, strict) else filled
     # Only the secret is taken out: what stands around it decides on the answers.
-    text = with_names(given, secret_name, filled != given) if variables else filled
-    kept = without_secret_parts(name, text)
+    text = with_names(given, _hidden, filled != given) if variables else filled
+    kept = without_secret_parts(name, text, strict, literal=not variables)
     return filled if kept == filled else [kept, variables]
 
 

@@ -7,7 +7,7 @@ import binascii
 import json
 import operator
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeVar
 from urllib.parse import parse_qsl, quote, quote_plus, unquote, urlsplit
 
@@ -45,6 +45,27 @@ _ABOUT_A_SECRET = frozenset(
         *("max", "name", "path", "size", "sock", "ttl", "type", "url", "uri", "alias", "envar"),
     )
 )
+_MADE_BY_MACHINES = ("key", "token")
+"""Endings of names of which many are no secret: what machines make looks like it, a password may be any word."""
+_OF_WHAT = frozenset(
+    ("cache", "partition", "sort", "sorting", "group", "grouping", "primary", "foreign", "lookup", "index",
+     "map", "row", "column", "field", "order", "join", "shard", "route", "routing", "filter", "label",
+     "category", "stop", "eos", "bos", "pad", "unk", "mask", "sep", "start", "end", "special", "think",
+     "thinking", "dedup", "dedupe", "idempotency", "translation", "locale", "object", "public", "answer",
+     "result")
+)  # fmt: skip
+"""Words before `key` and `token` that say what it is of: a name like `cache_key` only sounds like a secret."""
+_ABOUT_HOW = frozenset(
+    ("budget", "mode", "policy", "strategy", "style", "rule", "rules", "kind", "level", "source", "scheme",
+     "method", "prompt", "position", "order", "column", "field", "threshold")
+)  # fmt: skip
+"""Last words of names that only sound like a secret: `token_budget`, `password_policy`."""
+_OF_WHOM = frozenset(
+    ("api", "access", "auth", "oauth", "private", "bearer", "refresh", "session", "admin", "account",
+     "client", "master", "signing", "sign", "encryption", "deploy", "service", "user", "id", "app",
+     "security", "license", "ssh", "hook", "webhook", "personal", "root")
+)  # fmt: skip
+"""Words before `key` and `token` that leave no doubt."""
 _LAST_ENDINGS = ("pass", "pwd")
 _NOT_LAST = ("bypass", "compass", "trespass", "overpass", "underpass", "surpass")
 _LIKELY = frozenset({"jwt", "cookie", "cookies", "session", "auth", "bearer", "pat"})
@@ -106,8 +127,9 @@ def _opaque(value: str) -> bool:
     )
 
 
-def in_addresses(text: str) -> str:
-    """The text with passwords and tokens masked within the URLs in it, whatever their length."""
+def in_addresses(text: str, but: Callable[[str, str], bool] | None = None) -> str:
+    """The text with passwords and tokens masked within the URLs in it, whatever their length; `but` says of a name and
+    what stands under it whether it is none."""
     if "://" not in text:
         return text
     if "@" in text:
@@ -115,11 +137,13 @@ def in_addresses(text: str) -> str:
         text = re.sub(_ADDRESS_TOKEN, _second, text)
     if "=" not in text:
         return text
-    return re.sub(
-        _ADDRESS_PART,
-        lambda found: _head(found) if _in_query(unquote(found[2]), unquote(found[3])) else found[0],
-        text,
-    )
+
+    def masked(found: re.Match[str]) -> str:
+        name, value = unquote(found[2]), unquote(found[3])
+        secret = _in_query(name, value) and not (but and secret_name(name) and but(name, value))
+        return _head(found) if secret else found[0]
+
+    return re.sub(_ADDRESS_PART, masked, text)
 
 
 def _second(found: re.Match[str]) -> str:
@@ -144,10 +168,68 @@ def in_words(words: Iterable[str]) -> list[str]:
     ]
 
 
-def without_secret_parts(name: str, text: str) -> str:
+def no_secret(name: str, value: str | int | float, strict: bool, shorter: bool = True) -> bool:
+    """Whether what stands under a name that sounds like a secret's is none, beyond doubt: by the name (`cache_key`) where
+    it does not look like one, or by the value, plain words, numbers and the like.
+
+    Args:
+        strict: Where it stands is a place of secrets (headers): the name has to say it.
+        shorter: Whether what is too short to be masked is none.
+    """
+    words = _split_words(name)
+    text = str(value)
+    if _only_sounds(words):
+        return not any(_made_up(part) for part in re.findall(r"[^\W_]+", text))
+    if strict or not all(
+        word in _MADE_BY_MACHINES and (at == 0 or words[at - 1] not in _OF_WHOM)
+        for at, word in enumerate(words)
+        if secret_name(word)
+    ):
+        return False
+    return (shorter and len(text) < SHORTEST) or _plain_words(text)
+
+
+def _split_words(name: str) -> list[str]:
+    """The words of a name, one that is written together with `key` or `token` as two."""
+    words: list[str] = []
+    for word in (word.lower() for word in _WORDS.findall(name)):
+        word = word.removesuffix("s") if word.endswith(("keys", "tokens")) else word
+        end = next((end for end in _MADE_BY_MACHINES if word.endswith(end) and word != end), "")
+        words += [word.removesuffix(end), end] if end and secret_name(word) else [word]
+    return words
+
+
+def _only_sounds(words: list[str]) -> bool:
+    if not words:
+        return False
+    return words[-1] in _ABOUT_HOW or (
+        words[-1] in _MADE_BY_MACHINES and words[-2:-1] != [] and words[-2] in _OF_WHAT
+    )
+
+
+def _made_up(part: str) -> bool:
+    """Whether letters and digits in a row look like a machine's."""
+    return len(part) >= 24 or (len(part) >= 2 * SHORTEST and not part.isalpha())
+
+
+def _plain_words(text: str) -> bool:
+    parts = re.findall(r"[^\W_]+", text)
+    return sum(map(str.isdigit, text)) <= SHORTEST and all(
+        (part.isalpha() and len(part) <= 20 and (part.islower() or part.isupper() or part.istitle()))
+        or re.fullmatch(r"\d{1,4}|[A-Za-z]{1,2}\d{1,2}|[a-z]+(?:[A-Z][a-z]{2,}){1,4}", part)
+        for part in parts
+    )
+
+
+def without_secret_parts(name: str, text: str, strict: bool, literal: bool) -> str:
     """A text under this name with only the secrets in it masked: the rest is what it does. Variables and templates stay,
-    and what stands beside them where it is plain words."""
-    if secret_name(name):
+    and what stands beside them where it is plain words.
+
+    Args:
+        strict: See `no_secret`.
+        literal: It stands so where people look, and holds no variable's value.
+    """
+    if secret_name(name) and not no_secret(name, text, strict, literal):
         scheme = re.match(_SCHEME_WORD, text)
         head = scheme[0] if scheme else ""
         pieces = re.split(f"({_REFERENCE})", text[len(head) :])
@@ -155,9 +237,9 @@ def without_secret_parts(name: str, text: str) -> str:
         return head + "".join(
             piece if at % 2 or not (alone or _opaque(piece)) else MASK for at, piece in enumerate(pieces)
         )
-    if secret_pair(name, text):  # a cookie has a name for each of its values
+    if not secret_name(name) and secret_pair(name, text):  # a cookie has a name for each of its values
         return re.sub(_IN_COOKIE, _in_cookie, text)
-    return in_addresses(text)
+    return in_addresses(text, but=lambda name, value: no_secret(name, value, False, False))
 
 
 def _in_cookie(found: re.Match[str]) -> str:
