@@ -26,6 +26,7 @@ from tui_eval.store.reader import RunReader
 from tui_eval.store.run_folders import Store
 
 CASES = 12
+SUITES = "suites:\n  - {path: a.yaml, agent: helper}\n  - {path: b.yaml, agent: helper}\n"
 
 
 @pytest.fixture
@@ -290,6 +291,38 @@ def test_what_does_not_belong_together_is_refused_with_what_differs(cli: Cli, ma
     assert "the suites' content differs: cases were edited" in refused(cli, first, shard(cli, 2, 2))
     (many / "a.yaml").write_text(text.replace("case 9", "case nine"), "utf-8")
     assert "for example a.yaml::case 9," in refused(cli, first, shard(cli, 2, 2))
+
+
+@pytest.mark.parametrize(
+    ("config", "said"),
+    [
+        (SUITES + "run: {attempts: 2}\n", "attempts of all suites are 1 there and 2 here"),
+        (
+            SUITES.replace("path: b.yaml", "path: b.yaml, attempts: 3"),
+            "attempts of b.yaml are 1 there and 3 here",
+        ),
+        (SUITES.replace("helper", "other", 1), "some suites are asked of helper there and of other here"),
+        (
+            SUITES[::-1].replace("helper"[::-1], "helper, model: m"[::-1], 1)[::-1],
+            "b.yaml is asked of helper there and of helper m here",
+        ),
+    ],
+)
+@pytest.mark.parametrize("kind", ["folders", "files"])
+def test_shards_that_tui_eval_yaml_has_asked_otherwise_are_refused(
+    cli: Cli, many: Path, kind: str, config: str, said: str
+) -> None:
+    """By what was planned for the whole: no case stands in both shards."""
+    for suite in ("a.yaml", "b.yaml"):  # they name nobody
+        text = (many / suite).read_text().removeprefix("agent: helper\n")
+        (many / suite).write_text(text, "utf-8")
+    before = (many / "tui_eval.yaml").read_text()
+    (many / "tui_eval.yaml").write_text(before + SUITES, "utf-8")
+    first = shard(cli, 1, 2, "-o", "1.json")
+    (many / "tui_eval.yaml").write_text(before + config, "utf-8")
+    second = shard(cli, 2, 2, "-o", "2.json")
+    parts = (first, second) if kind == "folders" else ("1.json", "2.json")
+    assert said in refused(cli, *parts)
 
 
 def test_parts_that_are_no_shards_are_merged_where_they_agree(cli: Cli, many: Path) -> None:

@@ -137,7 +137,7 @@ def test_rows_that_hand_on_to_later_rows_are_in_one_shard() -> None:
 
 def test_a_shard_remembers_the_whole() -> None:
     cases = [case(f"case {n}", content_hash=str(n)) for n in range(50)]
-    parts = [taken(cases, Shard(number, 3)) for number in (1, 2, 3)]
+    parts = [taken(cases, Shard(number, 3), str) for number in (1, 2, 3)]
     assert sorted(one.case_id for own, *_ in parts for one in own) == sorted(one.case_id for one in cases)
     planned = [one for _, one, _ in parts]
     assert {(one.content, one.cases, tuple(one.sizes)) for one in planned} == {
@@ -146,7 +146,7 @@ def test_a_shard_remembers_the_whole() -> None:
     assert [cases[place] for place in sorted(planned[1].places)] == parts[1][0]
     assert [cases[place].case_id for place in planned[1].places] == sorted(one.case_id for one in parts[1][0])
     changed = [*cases[:-1], case("case 49", content_hash="edited")]
-    assert taken(changed, Shard(1, 3))[1].content != planned[0].content
+    assert taken(changed, Shard(1, 3), str)[1].content != planned[0].content
 
 
 class MadeWhenAsked(Sequence[Case]):

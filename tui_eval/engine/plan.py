@@ -29,6 +29,7 @@ from tui_eval.guard.spelling import close_to
 from tui_eval.guard.trust import Trust
 from tui_eval.model import Attempt, Case, Compat
 from tui_eval.model_ids import column_model, not_a_model
+from tui_eval.store import judged_under
 from tui_eval.store.case_state import Column, runs_again
 from tui_eval.store.column_names import in_columns
 from tui_eval.store.planned_cases import case_of, held
@@ -344,6 +345,44 @@ def _grader(settings: Mapping[str, Any], config: Config) -> str | None:
 
 _NO_COMPARISON: dict[str, Any] = {}
 """One for all cases that say nothing of it, never changed."""
+
+
+class AskedBySuite:
+    """Of whom, and how often, the cases of each suite are asked, as they are added: what tui_eval.yaml decides on beside
+    what the cases say. What is typed is not in it (`shard_runs.asked_of`)."""
+
+    def __init__(
+        self, config: Config, request: RunRequest, settings: Mapping[str, dict[str, Any]], trust: Trust
+    ) -> None:
+        self._config, self._request, self._settings, self._trust = config, request, settings, trust
+        self._resolved: dict[Any, tuple[AgentSpec | None, str]] = {}
+        self._seen: set[tuple[Any, ...]] = set()
+        self._found: dict[str, tuple[set[str], set[str]]] = {}
+
+    def add(self, case: Case) -> None:
+        """Count a case in; of the many that are asked alike only the first is looked at."""
+        says = format_of(case.format).says_attempts(case, {})
+        key = case.suite, case.agent, case.model, case.attempts, case.required, says
+        if key in self._seen:
+            return
+        self._seen.add(key)
+        whom, times = self._found.setdefault(case.suite, (set(), set()))
+        rule, given = rule_for(self._config, case.suite), self._request
+        attempts, required = _attempts(case, rule.attempts if rule else None, self._config, given)
+        times.add(f"{attempts}" if attempts == required else f"{attempts} ({required} must pass)")
+        if given.agents:
+            return
+        env = self._settings.get(case.suite, {}).get("env")
+        spec, _ = agent_of(case, self._config, self._resolved, env)
+        name = spec.name if spec else case.agent or "?"
+        models = [None] if given.models else _models(case, spec, self._config, self._trust)
+        whom.update(" ".join(filter(None, (name, model))) for model in _column_models(models or [None], spec))
+
+    def kept(self) -> dict[str, list[list[str]]]:
+        """By suite the agents with their models, and the numbers of attempts; what most suites have once."""
+        return judged_under.most_once(
+            {suite: [sorted(whom), sorted(times)] for suite, (whom, times) in self._found.items()}
+        )
 
 
 def _comparison(case: Case, rule: SuiteRule | None, config: Config, compat: Compat) -> dict[str, Any]:

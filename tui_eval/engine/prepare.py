@@ -35,7 +35,7 @@ from tui_eval.engine.changed import VerdictSettings, changed, provenance_in
 from tui_eval.engine.fingerprints import Fingerprints, unlisted_data
 from tui_eval.engine.kept_cases import KeptCases
 from tui_eval.engine.places.chosen_place import check_place, check_sent
-from tui_eval.engine.plan import Job, plan, without_provider_twins
+from tui_eval.engine.plan import AskedBySuite, Job, plan, without_provider_twins
 from tui_eval.engine.request import RunRequest
 from tui_eval.engine.run_context import RunContext
 from tui_eval.engine.selection import LOOKS_AT_ALL, NothingLeft, SelectionError, choose
@@ -206,7 +206,9 @@ def prepare(
             chosen = cases = choose(cases, request, latest)
             cases, request = whole_tests(chosen, loaded, request, latest, Store(config.root))
         if shard is not None:
-            cases, planned_shard, whole = _part(cases, request, shard)
+            asked_by_suite = AskedBySuite(config, request, settings, trust)
+            cases, planned_shard, whole = _part(cases, request, shard, asked_by_suite)
+            planned_shard.columns = environment.masker.value(asked_by_suite.kept())
             planned_shard.asked = shard_runs.asked_of(environment.masker.value(msgspec.to_builtins(request)))
         if hooked:
             cases, settings = with_hooks(cases, settings, environment)
@@ -383,7 +385,7 @@ def _shard(request: RunRequest) -> Shard | None:
 
 
 def _part(
-    cases: Sequence[Case], request: RunRequest, shard: Shard
+    cases: Sequence[Case], request: RunRequest, shard: Shard, asked: AskedBySuite
 ) -> tuple[list[Case], PlannedShard, list[list[Any]]]:
     """The shard's part of the chosen cases, with what its run remembers of the whole.
 
@@ -394,7 +396,7 @@ def _part(
         cases = list(without_provider_twins(cases))
     from tui_eval.engine.shards import taken
 
-    own, planned, whole = taken(cases, shard)
+    own, planned, whole = taken(cases, shard, asked.add)
     if cases and not own:
         raise NothingLeft(
             f"shard {shard} holds none of the {len(cases):,} cases: there is nothing to run in it"

@@ -6,7 +6,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from tui_eval.case_names import without_number
@@ -110,9 +110,11 @@ def assigned(cases: Iterable[Case], count: int) -> list[int]:
     return [shard_of(key.text, count) for key in group_keys(cases)]
 
 
-def taken(cases: Sequence[Case], shard: Shard) -> tuple[list[Case], PlannedShard, list[list[Any]]]:
+def taken(
+    cases: Sequence[Case], shard: Shard, look: Callable[[Case], object]
+) -> tuple[list[Case], PlannedShard, list[list[Any]]]:
     """The shard's cases, in their order; what its run remembers of the whole; and the id and shard of every case,
-    by which those that are missing later are named. Of `cases` that are made when they are asked for, only the shard's
+    by which those that are missing later are named. `look` gets each case of the whole. Of `cases` that are made when they are asked for, only the shard's
     own are held."""
     ids: list[str] = []
     contents: list[str] = []
@@ -121,6 +123,7 @@ def taken(cases: Sequence[Case], shard: Shard) -> tuple[list[Case], PlannedShard
         for case in cases:
             ids.append(case.case_id)
             contents.append(case.content_hash)
+            look(case)
             yield case
 
     numbers = assigned(noted(), shard.of)

@@ -325,7 +325,9 @@ def same_plan(first: MergePart, other: MergePart) -> bool:
     a, b = first.shard, other.shard
     if a is None or b is None or (a.of, a.asked) != (b.of, b.asked) or _agents_differ(first, other):
         return False
-    return shard_runs.FAILED in a.asked or (a.cases, a.content) == (b.cases, b.content)
+    if shard_runs.FAILED in a.asked and (a.cases, a.content) != (b.cases, b.content):
+        return True
+    return (a.cases, a.content) == (b.cases, b.content) and not shard_runs.asked_otherwise(a, b)
 
 
 def _difference(first: MergePart, other: MergePart) -> str:
@@ -348,7 +350,7 @@ def _difference(first: MergePart, other: MergePart) -> str:
         return f"the suites have {a.cases:,} cases there and {b.cases:,} here (or were selected otherwise)"
     if a.content != b.content:
         return _content_differs(first, other)
-    return _agents_differ(first, other)
+    return shard_runs.asked_otherwise(a, b) or _agents_differ(first, other)
 
 
 def _content_differs(first: MergePart, other: MergePart) -> str:

@@ -60,7 +60,8 @@ def is_looked_at(folder: Path) -> bool:
 class PlannedShard(msgspec.Struct, omit_defaults=True):
     """Part `number` of `of`, from 1. The whole has `cases` cases, whose ids and content `content` is a hash of;
     `sizes` of them are in each part, and those of this one stand at `places`, from 0, of the whole, in the order of their ids. `asked` are the
-    options that say of whom and how often."""
+    options that say of whom and how often; `columns` says that for each suite of the whole, as tui_eval.yaml decides
+    (`AskedBySuite`; what most suites have under no name; empty in runs of earlier versions)."""
 
     number: int
     of: int
@@ -69,6 +70,7 @@ class PlannedShard(msgspec.Struct, omit_defaults=True):
     sizes: list[int] = []
     places: list[int] = []
     asked: dict[str, Any] = {}
+    columns: dict[str, list[list[str]]] = {}
 
     @property
     def name(self) -> str:
@@ -103,6 +105,26 @@ def asked_of(options: Mapping[str, Any]) -> dict[str, Any]:
         for name, typed in _ASKED.items()
         if (value := options.get(name)) not in (None, "", [], {}) and value is not False
     }
+
+
+def asked_otherwise(first: PlannedShard, other: PlannedShard) -> str:
+    """A suite of one plan whose cases are asked of others, or another number of times, in words; empty: none is, or
+    nobody knows."""
+    ours, theirs = first.columns, other.columns
+    for suite in sorted({*ours, *theirs} if ours and theirs else (), reverse=True):
+        found = [columns.get(suite, columns.get(judged_under.OTHERS, [])) for columns in (ours, theirs)]
+        if found[0] == found[1] or any(len(one) != 2 for one in found):
+            continue
+        named = suite or ("some suites" if len(ours) > 1 or len(theirs) > 1 else "all suites")
+        (whom, times), (whom_there, times_there) = found
+        if whom != whom_there:
+            one, two = (
+                some_of([name for name in names if name not in rest], _NAMED) or "fewer"
+                for names, rest in ((whom, whom_there), (whom_there, whom))
+            )
+            return f"{named} {'is' if suite else 'are'} asked of {one} there and of {two} here"
+        return f"attempts of {named} are {' or '.join(times)} there and {' or '.join(times_there)} here"
+    return ""
 
 
 def asked_in(info: RunInfo) -> dict[str, Any] | None:
