@@ -20,8 +20,9 @@ from tests.commands.conftest import Cli
 from tests.servers import OpenAIServer, Planned
 from tests.servers.base import Seen
 from tui_eval.engine.after.resuming import resume
+from tui_eval.engine.attempt.stepping import Decision
 from tui_eval.engine.prepare import prepare
-from tui_eval.engine.request import RunRequest
+from tui_eval.engine.request import Recorded, RunRequest
 from tui_eval.store.index import Index
 from tui_eval.store.reader import RunReader
 from tui_eval.store.run_folders import Store
@@ -307,6 +308,37 @@ def test_what_is_asked_anew_replaces_what_was_kept_whatever_it_was_asked_with(
     assert again(asked, anew=True, cache=kept, **one) == ["error"]
     server.broken = False
     assert again(asked, cache=True, **one) == ["failed"]  # nobody knows it by now
+
+
+@pytest.mark.parametrize("how", ["from turn 1", "from turn 2", "stepped"])
+async def test_what_a_person_asks_turn_by_turn_leaves_nothing_of_what_was_kept(
+    asked: Path, server: Priced, how: str
+) -> None:
+    (asked / "suite.yaml").write_text(SUITE.replace("delta", "gamma"))
+
+    async def ran(**options: Any) -> list[str]:
+        active = prepare(RunRequest(paths=[str(asked)], select=["two"], **options))
+        task = asyncio.create_task(active.execute())
+        while options.get("step") and not task.done():
+            assert active.runner.stepper is not None
+            active.runner.stepper.decide(1, Decision())
+            await asyncio.sleep(0)
+        await task
+        assert active.writer is not None
+        with closing(RunReader(active.writer.folder)) as reader:
+            return [f"{row.outcome}{' cached' if row.cached else ''}" for row in reader.attempts()]
+
+    assert await ran(cache=True) == ["passed"] and server.count == 2
+    assert await ran(cache=True) == ["passed cached"] and server.count == 2
+    recorded = Recorded(
+        str(next(iter(Store(asked).run_folders()))), 1, int(how[-1]) if how != "stepped" else None
+    )
+    server.text = "omega"
+    given: dict[str, Any] = {"step": True} if how == "stepped" else {"continue_from": recorded}
+    assert [one.partition(" ")[0] for one in await ran(anew=True, **given)] == ["failed"]
+    before = server.count
+    assert (await ran(cache=True))[0].startswith("failed")
+    assert server.count == before + (1 if how == "from turn 2" else 2)
 
 
 def test_where_nothing_is_kept_what_is_asked_anew_keeps_nothing(asked: Path) -> None:

@@ -201,6 +201,44 @@ def _lasting(variables: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in variables.items() if name not in _OF_THE_RUN}
 
 
+def next_key(cache: AnswerCache, asked: bytes, chain: bytes, request: Request) -> bytes:
+    """The key of an answer to a request, after what was asked before it: `chain`, the key of that."""
+    fields = [
+        request.text, request.messages, request.sly_data, request.chat_filter, _lasting(request.vars), request.sql,
+        request.database, request.schema, request.continue_conversation,
+    ]  # fmt: skip
+    try:
+        said = _encoder.encode(fields)
+    except (TypeError, ValueError, OverflowError, msgspec.MsgspecError):
+        said = b""
+    if not said:  # nothing that could be known again
+        return hashlib.sha256(repr(id(request)).encode() + time.time_ns().to_bytes(8, "big")).digest()
+    return cache.key(asked, chain, said)
+
+
+class Forgotten:
+    """Forgets what is kept of a conversation that a person has turn by turn, or from a turn on: as each is asked.
+
+    Args:
+        asked: See `asked_of`.
+    """
+
+    def __init__(self, cache: AnswerCache, asked: bytes) -> None:
+        self._cache = cache
+        self._asked = asked
+        self._chain = b""
+
+    def after(self, requests: Iterable[Request]) -> None:
+        """These are not asked now."""
+        for request in requests:
+            self._chain = next_key(self._cache, self._asked, self._chain, request)
+
+    async def asks(self, request: Request) -> None:
+        """This one is, after them."""
+        self.after([request])
+        await forget(self._cache, [self._chain], set())
+
+
 class CachedSession(Session):
     """A conversation of which what is known is not asked.
 
@@ -371,17 +409,7 @@ class CachedSession(Session):
         return self._real
 
     def _next(self, chain: bytes, request: Request) -> bytes:
-        fields = [
-            request.text, request.messages, request.sly_data, request.chat_filter, _lasting(request.vars), request.sql,
-            request.database, request.schema, request.continue_conversation,
-        ]  # fmt: skip
-        try:
-            said = _encoder.encode(fields)
-        except (TypeError, ValueError, OverflowError, msgspec.MsgspecError):
-            said = b""
-        if not said:  # nothing that could be known again
-            return hashlib.sha256(repr(id(request)).encode() + time.time_ns().to_bytes(8, "big")).digest()
-        return self._cache.key(self._asked, chain, said)
+        return next_key(self._cache, self._asked, chain, request)
 
     async def _fetch(self, keys: Sequence[bytes]) -> None:
         self._looked.update(keys)

@@ -38,7 +38,7 @@ from tui_eval.engine.attempt.turn_requests import (
     as_one,
     conversation_of,
 )
-from tui_eval.engine.cached_session import CachedSession
+from tui_eval.engine.cached_session import CachedSession, Forgotten
 from tui_eval.engine.plan import Job, spec_for
 from tui_eval.engine.run_context import RunContext
 from tui_eval.events import Event, Exchanged, Finished, Held, Note, Retrying, TextDelta, UsageReport
@@ -145,6 +145,7 @@ class Running:
         self._spent_ms = 0.0
         self._judges_with: JudgeServices | None = None
         self._cached: CachedSession | None = None
+        self._forgotten: Forgotten | None = None
         """The session, where it has kept answers."""
 
     def close(self) -> None:
@@ -229,15 +230,19 @@ class Running:
         self.collector.waits(what)
         self.environment.say_once(f"{what}: not counted as the agent's time")
 
+    @property
+    def _by_hand(self) -> bool:
+        """Whether a person steps through it, or has it go on from a recorded answer."""
+        return self.by_hand.stepper is not None or self.job.recorded is not None
+
     def _from_cache(self, spec: AgentSpec) -> bool:
         """Whether answers of this agent are kept, or replaced. What a person changes on its way is none, nor what goes on from a
         recorded answer; and a cached answer leaves no trace."""
         answers, job = self.environment.answers, self.job
-        by_hand = self.by_hand.stepper is not None or job.recorded is not None
         return (
             answers is not None
             and answers.concern(spec)
-            and not by_hand
+            and not self._by_hand
             and not format_of(job.format).asks_for_traces(self.case, job.settings)
         )
 
@@ -245,6 +250,9 @@ class Running:
         answers = self.environment.answers
         asked = await answers.asked(spec, context) if answers is not None and self._from_cache(spec) else None
         if answers is None or not self._from_cache(spec):
+            if answers is not None and answers.concern(spec) and self._by_hand:
+                key = await answers.asked(spec, context)
+                self._forgotten = Forgotten(answers.cache, key) if key is not None else None
             return await self._begin(agent, context)
 
         async def opened() -> Session:
@@ -436,6 +444,8 @@ class Running:
             return
         if self._cached is not None:
             await self._cached.look(left)
+        if self._forgotten is not None:
+            self._forgotten.after(conversation.requests[: len(conversation.requests) - len(left)])
         stepped = self.by_hand.stepper is not None
         for request in left:
             if stepped and not await self._not_counted(self.by_hand.sends(request, conversation)):
@@ -490,6 +500,8 @@ class Running:
         return result
 
     async def _send(self, session: Session, request: Request) -> Reply:
+        if self._forgotten is not None:
+            await self._forgotten.asks(request)
         spec, tracer = self.job.spec, self.tracer
         if tracer is None or spec is None:
             return await last_reply(session.send(request), self._take)
