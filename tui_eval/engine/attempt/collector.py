@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 from typing import Any
 
+import msgspec
+
 from tui_eval import events
 from tui_eval.agents.loose_json import split_metadata
 from tui_eval.agents.models.finish_reasons import cut_off
@@ -85,6 +87,8 @@ class Collector:
         that they were recorded in."""
         if spent_before:
             self._spent_before.update(reply.turn for reply in replies)
+            # That one of them came from the cache then is said there.
+            replies = [msgspec.structs.replace(reply, cached=False) for reply in replies]
         self.entries.extend(entries)
         self.replies.extend(map(figures.reply, replies))
         self._whole = None
