@@ -174,6 +174,18 @@ def test_what_a_judge_of_neuro_san_left_undecided_is_not_kept(cli: Cli, judge: J
     assert len(judge.requests) == 2
 
 
+def test_an_answer_that_is_too_large_is_said_once(cli: Cli) -> None:
+    long = "x" * (4 << 20)
+    Path("suite.yaml").write_text(
+        f"agent: bot\ntest_cases: [{{name: one, input: {long}}}, {{name: two, input: {long}y}}, {{name: z, input: hi}}]\n",
+        "utf-8",
+    )
+    Path("tui_eval.yaml").write_text("agents: {bot: {type: echo, cache: true}}\n", "utf-8")
+    assert cli("run", ".").out.count("an answer of more than 4 MiB is not kept") == 1
+    again = cli("run", ".")
+    assert again.out.count("is not kept, and is asked for again") == 1 and "1 cached" in again.out
+
+
 def test_a_cache_that_cannot_be_used_is_said(cli: Cli, tmp_path: Path) -> None:
     Path("suite.yaml").write_text(
         "agent: bot\ntest_cases: [{name: one, input: hi, expected: {should_contain: [hi]}}]\n", "utf-8"

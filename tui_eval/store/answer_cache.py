@@ -149,7 +149,7 @@ class AnswerCache:
 
     def put(self, key: bytes, body: bytes) -> None:
         """Keep an answer in place of the one before it."""
-        if len(body) > min(LARGEST, self._room // 2):
+        if not self.takes(body):
             return
 
         def keep(connection: sqlite3.Connection) -> None:
@@ -181,10 +181,15 @@ class AnswerCache:
         """Whether answers were kept here."""
         return self._given is not None or os.path.lexists(self.path)
 
-    @staticmethod
-    def takes(body: bytes) -> bool:
+    def takes(self, body: bytes) -> bool:
         """Whether an answer is not too large to be kept."""
-        return len(body) <= LARGEST
+        most = min(LARGEST, self._room // 2)
+        if len(body) > most:
+            size = f"{most >> 20} MiB" if most >> 20 else f"{most:,} bytes"
+            self._said.setdefault(
+                "large", f"an answer of more than {size} is not kept, and is asked for again"
+            )
+        return len(body) <= most
 
     @staticmethod
     def events(body: bytes) -> list[Event]:
