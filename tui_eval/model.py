@@ -32,6 +32,8 @@ ENTRY_LABELS: Mapping[str, str] = {
 """What stands before an entry of a transcript, by its kind, wherever one is shown."""
 
 OUTCOMES: tuple[Outcome, ...] = ("passed", "failed", "error", "cancelled", "skipped")
+JUDGED: tuple[Outcome, ...] = ("passed", "failed", "error")
+"""Those of an attempt that was made; the others have nothing to say of its case."""
 
 
 class Problem(msgspec.Struct, frozen=True, omit_defaults=True):

@@ -468,3 +468,17 @@ def test_shards_that_are_looked_at_say_by_which_rules_they_were_judged(cli: Cli,
             assert other_rules(reader.info()) == "reference"
     finally:
         followed.close()
+
+
+def test_what_was_cancelled_takes_no_verdict_away_of_a_shard_that_had_ended(cli: Cli, shards: Path) -> None:
+    """It was begun again elsewhere, and cancelled there."""
+    for shard, name in (("1/2", "one"), ("2/2", "two"), ("2/2", "again")):
+        bring(cli, shards, shard, name)
+    (database,) = (shards / "again").rglob("run.db")
+    with closing(sqlite3.connect(database)) as connection, connection:
+        connection.execute("UPDATE attempts SET outcome = 'cancelled'")
+        connection.execute("UPDATE meta SET value = replace(value, '\"finished\"', '\"cancelled\"')")
+    for command in ("show", "merge"):
+        told = cli(command, shards)
+        assert told.code == 0 and "All 8 cases passed" in told.out
+    assert "cancelled" not in cli("show").out.splitlines()[0]

@@ -19,6 +19,7 @@ import msgspec
 
 from tui_eval import __version__
 from tui_eval.guard.spelling import some_of
+from tui_eval.model import JUDGED
 from tui_eval.store import merging
 from tui_eval.store.encoding import encode_json
 from tui_eval.store.merging import MergePart, Whole, counting, with_frames
@@ -61,7 +62,8 @@ class _Source:
         self.seq = 0
         self.keys: dict[int, _Key] = {}
         self.cases: dict[_Key, StoredCase] = {}
-        self.ended: dict[_Key, int] = {}
+        self.judged: dict[_Key, int] = {}
+        self.verdicts: set[int] = set()
         self.done: set[int] = set()
         self.attempts: dict[int, tuple[int, _Key]] = {}
         self.works = True
@@ -89,9 +91,12 @@ class _Source:
                 raise StoreError(f"damaged: attempt {row.id} is of no case")
             found.setdefault(key, []).append(row)
             self.changed = max(self.changed, row.changed)
-            if (row.state == "done") != (row.id in self.done):
-                self.ended[key] = self.ended.get(key, 0) + (1 if row.state == "done" else -1)
+            done = row.state == "done"
+            if done != (row.id in self.done):
                 self.done ^= {row.id}
+            if (judged := done and row.outcome in JUDGED) != (row.id in self.verdicts):
+                self.judged[key] = self.judged.get(key, 0) + (1 if judged else -1)
+                self.verdicts ^= {row.id}
         return found
 
 
@@ -468,7 +473,7 @@ class Gathering:
     def _owner(self, key: _Key) -> _Source | None:
         """Whose a column is."""
         holders = self._holders.get(key, [])
-        return max(holders, key=lambda one: counting(one.ended.get(key, 0), one.part.info), default=None)
+        return max(holders, key=lambda one: counting(one.judged.get(key, 0), one.part.info), default=None)
 
     def _empty(self, key: _Key) -> None:
         """A column that no shard has any more has not run."""
@@ -578,7 +583,9 @@ class Gathering:
             if key in self._owners
         }
         cut_off = merging.cut_off(parts, owners.values())
-        return Whole(parts, [], [], *merging.missing(parts, there), names, cut_off)
+        unjudged = f"SELECT 1 FROM attempts WHERE state = 'done' AND outcome NOT IN {JUDGED} LIMIT 1"
+        left = self._connection.execute(unjudged).fetchone() is not None
+        return Whole(parts, [], [], *merging.missing(parts, there), names, cut_off, left)
 
 
 def gathered(folder: Path) -> Path:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
+from tui_eval.model import JUDGED
 from tui_eval.store.index import Index
 from tui_eval.store.judged_under import compat_of
 from tui_eval.store.reader import RunReader
@@ -21,8 +22,6 @@ from tui_eval.store.summary import CaseSummary, summarise, summarise_run
 
 if TYPE_CHECKING:
     from tui_eval.store.merging import MergePart, Whole
-
-JUDGED = ("passed", "failed", "error")
 
 
 def family(links: Mapping[str, str | None], run_id: str) -> list[str]:

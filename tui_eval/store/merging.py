@@ -58,7 +58,7 @@ _NAMES = 8
 _LEFT_OUT = 4
 _COMMANDS = 3
 """By which shards that were cut off go on, that are written out."""
-_NO_ATTEMPT = AttemptCount(0, 0)
+_NO_ATTEMPT = AttemptCount(0, 0, 0)
 
 
 class MergeError(Exception):
@@ -100,7 +100,7 @@ class MergePart:
         return self.label if self.shard is None else f"{self.label} (shard {self.shard.name})"
 
     def count(self, case: StoredCase) -> AttemptCount:
-        """How many attempts a case has, and how many of them have ended."""
+        """How many attempts a case has, and how they stand."""
         return self.counts.get(case.id, _NO_ATTEMPT)
 
 
@@ -118,7 +118,7 @@ class MergedColumn(NamedTuple):
     @property
     def rank(self) -> tuple[int, tuple[bool, float, str]]:
         """By which it counts rather than the same in another part."""
-        return counting(self.part.count(self.case).ended, self.part.info)
+        return counting(self.part.count(self.case).judged, self.part.info)
 
     @property
     def is_open(self) -> bool:
@@ -132,7 +132,7 @@ class Whole:
     """Several parts as one. `columns` are in the plan's order, each once. `twice` are the names of cases that stand
     in several parts; `missing_shards` those of which there is no part; `missing` counts the cases of the plan that no part has, of
     which `missing_names` are known; `open_names` are cases with attempts that have not ended, and `cut_off` the parts
-    that are why."""
+    that are why. `unjudged`: some were cancelled or skipped."""
 
     parts: list[MergePart]
     columns: list[MergedColumn]
@@ -142,6 +142,7 @@ class Whole:
     missing_names: list[str]
     open_names: list[str]
     cut_off: list[MergePart]
+    unjudged: bool
 
     @property
     def complete(self) -> bool:
@@ -177,6 +178,7 @@ def whole_of(parts: Sequence[MergePart]) -> Whole:
         *missing(parts, {one.case.case_id for one in columns}),
         list(dict.fromkeys(one.case.case_id for one in columns if one.is_open)),
         cut_off(parts, (one.part for one in columns if one.is_open)),
+        any(count.judged < count.ended for count in (one.part.count(one.case) for one in columns)),
     )
 
 
@@ -193,9 +195,10 @@ def cut_off(parts: Sequence[MergePart], unfinished: Iterable[MergePart]) -> list
     return [part for part in parts if part.info.id in ids]
 
 
-def counting(ended: int, info: RunInfo) -> tuple[int, tuple[bool, float, str]]:
-    """Of what stands in several parts that counts of which more has ended, else what was begun last: the largest of these."""
-    return ended, order_begun(info)
+def counting(judged: int, info: RunInfo) -> tuple[int, tuple[bool, float, str]]:
+    """Of what stands in several parts that counts of which more has a verdict (what was cancelled or skipped has none), else
+    what was begun last: the largest of these."""
+    return judged, order_begun(info)
 
 
 def order_begun(info: RunInfo) -> tuple[bool, float, str]:
@@ -500,7 +503,7 @@ def facts(whole: Whole, run_id: str, version: str, newer: str = "") -> RunInfo:
     """A merged run's own facts; `newer` says which results of runs that add to its parts are not in it."""
     infos = [part.info for part in whole.parts]
     state: RunState = "finished" if whole.complete else "interrupted"
-    if whole.complete and any(info.state == "cancelled" for info in infos):
+    if whole.complete and whole.unjudged and any(info.state == "cancelled" for info in infos):
         state = "cancelled"
     provenance = {
         name: value

@@ -19,7 +19,7 @@ import msgspec
 
 from tui_eval.case_names import called, is_unnamed, value_text, which_test, which_tests
 from tui_eval.guard import figures, private
-from tui_eval.model import Attempt, Case, decoded
+from tui_eval.model import JUDGED, Attempt, Case, decoded
 from tui_eval.store.digests import is_damage
 from tui_eval.store.encoding import unpack
 from tui_eval.store.run_folders import DATABASE, DamagedRun, NewerRun, StoreError, is_alive, moved_to
@@ -58,10 +58,11 @@ same by the suites' names."""
 
 
 class AttemptCount(NamedTuple):
-    """How many attempts a case has in a run, and how many of them have ended."""
+    """How many attempts a case has in a run, how many of them have ended, and how many of these with a verdict."""
 
     planned: int
     ended: int
+    judged: int
 
 
 class _Answer(msgspec.Struct):
@@ -233,11 +234,14 @@ class RunReader:
 
     def attempt_counts(self) -> dict[int, AttemptCount]:
         """How many attempts each case has, by its id; of one without any there is none."""
-        statement = "SELECT case_ref, count(*), sum(state = 'done') FROM attempts GROUP BY case_ref"
-        same: dict[tuple[int, int], AttemptCount] = {}  # most have as many as the one before
+        judged = f"state = 'done' AND outcome IN ({_marks(JUDGED)})"
+        statement = (
+            f"SELECT case_ref, count(*), sum(state = 'done'), total({judged}) FROM attempts GROUP BY case_ref"
+        )
+        same: dict[AttemptCount, AttemptCount] = {}  # most have as many as the one before
         return {
-            ref: same.setdefault((planned, ended), AttemptCount(planned, ended))
-            for ref, planned, ended in self._all(statement, ())
+            ref: same.setdefault(count := AttemptCount(planned, ended, int(judged)), count)
+            for ref, planned, ended, judged in self._all(statement, JUDGED)
         }
 
     def by_case(
@@ -426,7 +430,7 @@ class RunReader:
         return rows[0] if rows else None
 
 
-def _marks(values: Collection[int]) -> str:
+def _marks(values: Collection[object]) -> str:
     return ",".join("?" * len(values))
 
 

@@ -7,9 +7,9 @@ from statistics import median
 
 from msgspec import Struct, field
 
-from tui_eval.model import Verdict
+from tui_eval.model import JUDGED, Verdict
 from tui_eval.store.imported.results_entries import case_edited
-from tui_eval.store.linked import JUDGED, Placed
+from tui_eval.store.linked import Placed
 from tui_eval.store.notes import HumanNote
 from tui_eval.store.schema import AttemptRow
 from tui_eval.tui.state.text.lines import Line, Span
