@@ -277,6 +277,23 @@ def test_what_a_server_says_that_it_costs_stays(cli: Cli, asked: Path) -> None:
     assert one["cached"]
 
 
+def test_a_run_that_keeps_nothing_keeps_no_answers_and_takes_those_that_are_there(
+    cli: Cli, asked: Path, server: Priced, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    state = asked / "state"
+    monkeypatch.setenv("XDG_STATE_HOME", str(state))
+    cli("run", ".", "--cache", "--no-store")
+    assert server.count == 3 and not (asked / ".tui-eval").exists() and not [*state.rglob("answers.key")]
+    cli("run", ".", "--cache", "-s", "one")
+    for _ in range(2):
+        server.requests.clear()
+        assert "1 cached" in cli("run", ".", "--cache", "--no-store").out and server.count == 2
+    server.text = "omega"
+    assert cli("run", ".", "-s", "one", "--cache", "--anew", "--no-store").code == 1
+    server.requests.clear()
+    assert cli("run", ".", "-s", "one", "--cache").code == 1 and server.count == 1
+
+
 def test_errors_are_never_kept(cli: Cli, asked: Path, server: Priced) -> None:
     server.broken = True
     cli("run", ".", "--cache")

@@ -82,12 +82,15 @@ class Answers:
         asked: `--cache` or `--no-cache`; None: what each agent's entry says.
         anew: Whether no known answer is taken, and what is answered now takes its place: also where nobody asked for
             answers to be kept, or else a run that takes them would give what is out of date.
+        keeps: Whether anything new is kept.
     """
 
-    def __init__(self, config: Config, trust: Trust, asked: bool | None, anew: bool) -> None:
+    def __init__(
+        self, config: Config, trust: Trust, asked: bool | None, anew: bool, *, keeps: bool = True
+    ) -> None:
         from tui_eval.store.answer_cache import AnswerCache  # imported late: most runs keep none
 
-        self.cache = AnswerCache(config.root)
+        self.cache = AnswerCache(config.root, keeps=keeps)
         self.reads = not anew
         self.replaces = anew and self.cache.is_there
         self.replaced: set[bytes] = set()

@@ -198,7 +198,7 @@ def prepare(
     environment = RunContext(config, trust)
     problems = environment.masker.value(problems)
     latest = functools.cache(lambda: dict(by_content(Index(config.root).latest(), candidates(loaded, named))))
-    environment.answers = kept_answers(config, trust, request)
+    environment.answers = kept_answers(config, trust, request, keeps=store is None)
     planned_shard: PlannedShard | None = None
     whole: list[list[Any]] = []
     try:
@@ -352,15 +352,16 @@ def _check_outputs(
             )
 
 
-def kept_answers(config: Config, trust: Trust, request: RunRequest) -> Answers | None:
-    """The answers that are kept, where somebody asked for that; what is asked anew replaces its own in any case."""
+def kept_answers(config: Config, trust: Trust, request: RunRequest, *, keeps: bool = True) -> Answers | None:
+    """The answers that are kept, where somebody asked for that; what is asked anew replaces its own in any case. Of a run
+    that `keeps` nothing only those that are there are taken."""
     judge = config.judge is not None and config.judge.cache
     entries = judge or any(spec.cache for spec in config.agents.values())
     wanted = entries if request.cache is None else request.cache
     if not wanted and not request.anew:
         return None
-    answers = Answers(config, trust, request.cache, anew=request.anew)
-    return answers if wanted or answers.replaces else None
+    answers = Answers(config, trust, request.cache, anew=request.anew, keeps=keeps)
+    return answers if (wanted and (keeps or answers.cache.is_there)) or answers.replaces else None
 
 
 def _shard(request: RunRequest) -> Shard | None:

@@ -74,9 +74,13 @@ class AnswerCache:
     Args:
         room: Bytes that the file has at most.
         only_read: The file, where nothing is to be written.
+        keeps: Whether new answers are kept; else those that are there are found, and forgotten.
     """
 
-    def __init__(self, root: Path, room: int = ROOM, only_read: Path | None = None) -> None:
+    def __init__(
+        self, root: Path, room: int = ROOM, only_read: Path | None = None, *, keeps: bool = True
+    ) -> None:
+        self._keeps = keeps
         self.path = only_read or Store(root).folder / FILE
         self._root = root
         self._room = room
@@ -149,7 +153,7 @@ class AnswerCache:
 
     def put(self, key: bytes, body: bytes) -> None:
         """Keep an answer in place of the one before it."""
-        if not self.takes(body):
+        if not self.takes(body) or (body and not self._keeps):
             return
 
         def keep(connection: sqlite3.Connection) -> None:
