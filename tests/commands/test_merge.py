@@ -21,6 +21,7 @@ from tui_eval.engine.prepare import prepare
 from tui_eval.engine.request import RunRequest
 from tui_eval.store.case_state import over_runs
 from tui_eval.store.index import Index
+from tui_eval.store.missing_cases import unread_errors_of, unread_files_of
 from tui_eval.store.notes import HumanNote, Notes
 from tui_eval.store.reader import RunReader
 from tui_eval.store.run_folders import Store
@@ -156,6 +157,22 @@ def test_a_part_whose_files_had_errors_leaves_no_run_that_is_green(cli: Cli, man
     for order in (folders, folders[::-1]):
         merged = cli("merge", *order)
         assert merged.code == 4 and "not all of its files could be read" in merged.err
+
+
+def test_a_merged_run_names_all_files_that_could_not_be_read(cli: Cli, many: Path) -> None:
+    """Parts that are no shards are of other files: three errors in one hid those in another."""
+    folders: list[Path] = []
+    for names in (["x.yaml"], ["y.yaml", "z.yaml"], []):
+        for name in names:
+            (many / name).write_text("agent: helper\ntest_cases: [\n", "utf-8")
+        cli("run", ".", "-s", f"case {len(folders)}")
+        folders.append(Store(Path.cwd()).find("last"))
+        for name in names:
+            (many / name).unlink()
+    cli("merge", *folders, "-o", "merged.junit.xml")
+    info = RunReader(Store(Path.cwd()).find("last")).info()
+    assert unread_files_of(info) == ["x.yaml", "y.yaml", "z.yaml"] and unread_errors_of(info) >= 3
+    assert all(name in (many / "merged.junit.xml").read_text() for name in ("x.yaml", "y.yaml", "z.yaml"))
 
 
 def test_resume_does_not_call_a_run_with_a_gap_complete(cli: Cli, many: Path) -> None:

@@ -31,8 +31,7 @@ from tui_eval.store.missing_cases import (
     PROBLEMS,
     is_only_named,
     missing_cases,
-    unread_errors_of,
-    unread_kept,
+    unread_of_parts,
     write_missing,
 )
 from tui_eval.store.notes import HumanNote, Notes
@@ -512,9 +511,7 @@ def facts(whole: Whole, run_id: str, version: str, newer: str = "") -> RunInfo:
             shard_runs.KEY, shard_runs.GAP, shard_runs.COST_LIMIT, UNREAD, PLACE_LOST, PROBLEMS, "command", "missing",
         )
     } | shard_runs.provenance_of_parts(infos)  # fmt: skip
-    most = max(infos, key=unread_errors_of)  # of one plan: the same files
-    if unread_errors_of(most):
-        provenance |= unread_kept(most)
+    provenance |= unread_of_parts(infos)
     suites = [(part.info, {case.suite for case in part.cases}) for part in whole.parts]
     if any(judged_under.KEY in info.provenance for info in infos):
         judged: dict[str, str] = {}

@@ -182,7 +182,7 @@ PROBLEMS = "unread_files"
 _MOST_ERRORS, _LENGTH = 50, 500
 
 
-class FileError(msgspec.Struct):
+class FileError(msgspec.Struct, frozen=True):
     """An error in a file; `text` is as `check` prints it, the path before it."""
 
     path: str
@@ -205,6 +205,15 @@ def unread_remembered(problems: Iterable[Problem]) -> dict[str, Any]:
 def unread_kept(info: RunInfo) -> dict[str, Any]:
     """What a run made of this one (merged, judged again) has to remember of it."""
     return {name: info.provenance[name] for name in (UNREAD, PROBLEMS) if name in info.provenance}
+
+
+def unread_of_parts(infos: Sequence[RunInfo]) -> dict[str, Any]:
+    """The same of a run that is put together: shards have met the same errors, runs of other files others. What is only
+    counted counts as often as in the part that has most of it."""
+    listed = list(dict.fromkeys(one for info in infos for one in unread_listed_of(info)))
+    uncounted = max((unread_errors_of(info) - len(unread_listed_of(info)) for info in infos), default=0)
+    count = len(listed) + max(0, uncounted)
+    return {UNREAD: count, PROBLEMS: msgspec.to_builtins(listed[:_MOST_ERRORS])} if count else {}
 
 
 def gap_kept(info: RunInfo) -> dict[str, Any]:
