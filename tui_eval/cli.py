@@ -13,6 +13,7 @@ import sys
 import threading
 import time
 import traceback
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -43,15 +44,15 @@ _OPEN_FILES, _FEWEST_FILES = 1024, 64
 def _said(option: click.Option | None) -> click.Option | None:
     """The option `--help`, which prints as all else is printed: on a full disk, or for a reader that has gone, too."""
     if option is not None:
-        option.callback = lambda ctx, _, wanted: _answer(ctx, wanted, ctx.get_help())
+        option.callback = lambda ctx, _, wanted: _answer(ctx, wanted, ctx.get_help)
     return option
 
 
-def _answer(ctx: click.Context, wanted: bool, text: str) -> None:
+def _answer(ctx: click.Context, wanted: bool, text: Callable[[], str]) -> None:
     if wanted and not ctx.resilient_parsing:
         from tui_eval.commands.output import say
 
-        say(text)
+        say(text())
         ctx.exit()
 
 
@@ -80,7 +81,7 @@ class _AppByDefault(click.Group):
 @click.group(cls=_AppByDefault, context_settings={"help_option_names": ["-h", "--help"]})
 @click.option(
     "--version", is_flag=True, is_eager=True, expose_value=False, help="Show the version and exit.",
-    callback=lambda ctx, _, wanted: _answer(ctx, wanted, f"tui-eval, version {__version__}"),
+    callback=lambda ctx, _, wanted: _answer(ctx, wanted, lambda: f"tui-eval, version {__version__}"),
 )  # fmt: skip
 def cli() -> None:
     """Debug the evaluations of AI agents: nao, StartToAgent, promptfoo and neuro-san suites.
