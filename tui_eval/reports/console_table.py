@@ -130,12 +130,13 @@ class RunTable:
             status += " cached" if item.cached == item.attempts else f" cached {item.cached}"
         if item.attempts and self._compat(case.suite) == "reference":
             status += " reference"
+        message = visible(item.cause or item.message, newlines=False)
         cells = (
-            visible(case.model or case.agent, newlines=False), status,
-            visible(item.cause or item.message, newlines=False), "" if tokens is None else f"{tokens:,}",
-            "" if item.cost is None else f"{item.cost:.4f}", f"{seconds:.2f}" if timed else "", str(tools),
+            intern(visible(case.model or case.agent, newlines=False)), intern(status),
+            message if len(message) > _SHORT else intern(message), "" if tokens is None else intern(f"{tokens:,}"),
+            "" if item.cost is None else intern(f"{item.cost:.4f}"), intern(f"{seconds:.2f}") if timed else "",
+            intern(str(tools)),
         )  # fmt: skip
-        cells = [intern(cell) if len(cell) <= _SHORT else cell for cell in cells]
         self._lines.append((_fitting(*self._named(case)), *cells))
         self._measure(self._lines[-1])
 

@@ -290,17 +290,23 @@ class RunSums(msgspec.Struct):
         self.attempts += item.attempts
         self.attempts_passed += item.passed
         self.cached += item.cached
-        self.saved = _plus(self.saved, item.saved)
-        self.tokens = _plus(self.tokens, item.tokens)
-        self.cost = _plus(self.cost, item.cost)
+        if item.saved is not None:
+            self.saved = _plus(self.saved, item.saved)
+        if item.tokens is not None:
+            self.tokens = _plus(self.tokens, item.tokens)
+        if item.cost is not None:
+            self.cost = _plus(self.cost, item.cost)
         self.add_judges(item)
 
     def add_judges(self, item: CaseSummary) -> None:
         """Of one case more only what judges took."""
-        self.judge_tokens = _plus(self.judge_tokens, item.judge_tokens)
-        self.judge_cost = _plus(self.judge_cost, item.judge_cost)
         self.judge_cached += item.judge_cached
-        self.judge_saved = _plus(self.judge_saved, item.judge_saved)
+        if item.judge_tokens is not None:
+            self.judge_tokens = _plus(self.judge_tokens, item.judge_tokens)
+        if item.judge_cost is not None:
+            self.judge_cost = _plus(self.judge_cost, item.judge_cost)
+        if item.judge_saved is not None:
+            self.judge_saved = _plus(self.judge_saved, item.judge_saved)
 
     @property
     def cases(self) -> int:
@@ -331,8 +337,8 @@ class RunSums(msgspec.Struct):
 Amount = TypeVar("Amount", int, float)
 
 
-def _plus(known: Amount | None, more: Amount | None) -> Amount | None:
-    return known if more is None else more if known is None else known + more
+def _plus(known: Amount | None, more: Amount) -> Amount:
+    return more if known is None else known + more
 
 
 def cached_of(cached: int, saved: float | None, *, of_attempts: bool = False) -> str:

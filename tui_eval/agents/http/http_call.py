@@ -172,23 +172,23 @@ def _failure_in(body: bytes) -> str | None:
 
 def all_data(body: bytes) -> list[str]:
     """The data of the events of a piece of a body that ends with an event; those without data are left out."""
-    found: list[str] = []
-    for event in _events(body):
-        if event.startswith("data: ") and "\n" not in event:  # nearly all are
-            data = event[6:]
-        else:
-            _, data = _name_and_data(event)
-        if data:
-            found.append(data)
-    return found
+    text = _text_of(body)
+    found = text[6:-2].split("\n\ndata: ")
+    plain = text.startswith("data: ") and text.endswith("\n\n") and text.count("\n") == 2 * len(found)
+    if plain:  # a line of data each, as nearly all are
+        return [data for data in found if data] if "" in found else found
+    return [data for event in text.split("\n\n") if (data := _name_and_data(event)[1])]
+
+
+def _text_of(body: bytes) -> str:
+    """The text of a body of events, its lines ending with a line feed each."""
+    text = body.decode("utf-8", "replace")  # the only encoding the standard allows
+    return text.replace("\r\n", "\n").replace("\r", "\n") if "\r" in text else text
 
 
 def _events(body: bytes) -> list[str]:
     """The events of a body, each as its lines."""
-    text = body.decode("utf-8", "replace")  # the only encoding the standard allows
-    if "\r" in text:
-        text = text.replace("\r\n", "\n").replace("\r", "\n")
-    return text.split("\n\n")
+    return _text_of(body).split("\n\n")
 
 
 def _name_and_data(event: str) -> tuple[str, str]:
