@@ -191,11 +191,12 @@ class Case(msgspec.Struct, omit_defaults=True, gc=False):
 
     @property
     def asserted(self) -> list[Assertion]:
-        """Every assertion: those of the turns in order, then those about the whole conversation."""
+        """Every assertion: those of the turns in order, then those about the whole conversation. To be looked at only."""
         found: list[Assertion] = []
         for turn in self.turns:
-            found += turn.assertions
-        return found + self.assertions
+            if turn.assertions:
+                found = found + turn.assertions
+        return found + self.assertions if found else self.assertions
 
     @property
     def path(self) -> str:

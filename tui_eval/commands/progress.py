@@ -71,7 +71,7 @@ class Progress:
             ends = suites_apart([("", "", suite) for suite in suites])
             self._beside = dict(zip(suites, ends, strict=True))
             return
-        every = list({job.case.case_id: job.case for job in jobs}.values())
+        every = list({case.case_id: case for case in (job.case for job in jobs)}.values())
         cases = KeptCases(self.masker).kept_all(
             every
         )  # names that a secret alone tells apart are told apart otherwise

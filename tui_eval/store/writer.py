@@ -341,6 +341,9 @@ def answer_mark(attempt: Attempt) -> str:
         text = text.strip() if text else ""
         if number:
             mark.update(b"\0")
+        if len(text) <= _SLICE:
+            mark.update(text.encode("utf-8", "surrogatepass"))
+            continue
         for start in range(0, len(text), _SLICE):
             mark.update(text[start : start + _SLICE].encode("utf-8", "surrogatepass"))
     return f"{OF_TURNS if turns else ''}{mark.hexdigest()}"

@@ -495,12 +495,15 @@ class HttpCall:
         self.status, self.reason, self.headers = None, "", {}
         response = await self.client.request(self.method, self.url, self._sent, self.body)
         self._response, self.status, self.reason = response, response.status, response.reason or ""
-        for raw_name, raw in response.raw_headers:
-            try:
-                name, value = raw_name.decode().lower(), raw.decode()
-            except UnicodeDecodeError:
-                name, value = _decoded(raw_name).lower(), _decoded(raw)
-            self.headers[name] = f"{self.headers[name]}, {value}" if name in self.headers else value
+        try:
+            found = [(name.decode().lower(), value.decode()) for name, value in response.raw_headers]
+        except UnicodeDecodeError:
+            found = [(_decoded(name).lower(), _decoded(value)) for name, value in response.raw_headers]
+        self.headers = dict(found)
+        if len(self.headers) < len(found):
+            self.headers = {
+                key: ", ".join([one for name, one in found if name == key]) for key in self.headers
+            }
 
 
 def _decoded(raw: bytes) -> str:
@@ -512,6 +515,8 @@ def _decoded(raw: bytes) -> str:
 
 def _shown(headers: Mapping[str, str]) -> str:
     """Headers without credentials, a line each."""
+    if SENSITIVE.isdisjoint(map(str.lower, headers)):
+        return "".join([f"{name}: {value}\n" for name, value in headers.items()])
     return "".join(
         [f"{name}: {'•••' if name.lower() in SENSITIVE else value}\n" for name, value in headers.items()]
     )

@@ -195,6 +195,8 @@ def without_stored(
 def kept_beside(writer: RunWriter, stored: Sequence[StoredColumn], tickets: Sequence[Ticket]) -> list[Ended]:
     """Those stored columns that attempts of this run are compared with, as attempts of it that judge their answers
     again: until they have been compared they stand in it as they stood before. Nothing is sent for them."""
+    if not stored:
+        return []
     fresh = {column_of(ticket.job) for ticket in tickets}
     wanted = {
         (test_mark(case), ticket.number)
