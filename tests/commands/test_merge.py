@@ -129,7 +129,14 @@ def test_a_gap_is_one_where_the_run_is_judged_again(cli: Cli, many: Path) -> Non
     (many / "a.yaml").write_text(text.replace("complain", "hello"), "utf-8")
     folders = [shard(cli, number, 3) for number in (1, 2, 3)]
     assert cli("merge", *folders[:2], "-o", "m.json").code == 1
-    gap = f"of its cases no part has; merge all parts of run {Store(many).find('last').name} anew"
+    merged_id = Store(many).find("last").name
+    told = cli("run", ".", "--failed")
+    assert told.code == 5, "they ran here, as a shard"
+    shutil.rmtree(folders[2])
+    told = cli("run", ".", "--failed")
+    assert told.code == 1 and "never ran to the end (case " in told.err
+    assert f"in run {merged_id}: run shard 3 with the options of the others" in told.err
+    gap = f"of its cases no part has; merge all parts of run {merged_id} anew"
     for _ in range(2):  # and once more, of what was judged again
         again = cli("rescore", "last", "-o", "r.json", "-o", "r.junit.xml")
         assert again.code == 1 and gap in again.err

@@ -486,3 +486,56 @@ def test_no_process_of_a_python_agent_has_its_loading_counted(cli: Cli, project:
     ran = cli("run", "slow.yaml", "--agent", "own", "--trust", "-j", "4")
     assert ran.code == 0, ran.out + ran.err
     assert ran.err.count("loading own.py: not counted as the agent's time") == 1
+
+
+CUT = ("--max-cost", "0.005", "-j", "1")
+
+
+def cut_run(cli: Cli, project: Path, *options: str) -> str:
+    """A run that its cost limit ends when one of four cases has run; its id."""
+    suite = "".join(f"  - {{name: c{n}, input: how much?}}\n" for n in range(4))
+    (project / "suite.yaml").write_text(f"agent: helper\ntest_cases:\n{suite}", "utf-8")
+    assert cli("run", ".", *CUT, *options).code == 1
+    return Store(project).find("last").name
+
+
+def test_what_never_ran_is_no_success_of_what_failed(cli: Cli, project: Path) -> None:
+    """`--failed || test $? = 5` was green after a run of which a cost limit had left most."""
+    run = cut_run(cli, project, "-o", "r.json", "-o", "r.jsonl")
+    told = cli("run", ".", "--failed")
+    assert told.code == 1 and told.out == ""
+    assert (
+        f"but 3 cases never ran to the end (c1, c2, c3) in run {run}: go on with: tui-eval resume {run}"
+        in told.err
+    )
+    for option in ("--filter-failing", "--filter-failing-only", "--filter-errors-only"):
+        for name in ("r.json", "r.jsonl"):
+            told = cli("run", ".", option, name)
+            assert told.code == 1 and f"but 3 cases never ran to the end (c1, c2, c3) in {name}" in told.err
+    # of those that are asked for
+    told = cli("run", ".", "--failed", "-s", "c0,c2")
+    assert told.code == 1 and "but 1 case never ran to the end (c2)" in told.err
+    assert cli("run", ".", "--failed", "-s", "c0").code == 5
+    assert cli("run", ".", "--failed", "--agent", "other.py:answer").code == 5
+    # run since, or gone on with
+    assert cli("run", ".", "-s", "c1").code == 0
+    assert "but 2 cases never ran to the end (c2, c3)" in cli("run", ".", "--failed").err
+    assert cli("resume", run, "--max-cost", "1").code == 0
+    told = cli("run", ".", "--failed")
+    assert told.code == 5 and told.err.rstrip().endswith("last time (or nothing was run yet)")
+
+
+def test_what_failed_may_pass_now_and_is_not_all_where_others_never_ran(cli: Cli, project: Path) -> None:
+    (project / "suite.yaml").write_text("agent: helper\n", "utf-8")
+    run = cut_run(cli, project)
+    text = (project / "suite.yaml").read_text("utf-8")
+    failing = text.replace(
+        "c0, input: how much?", "c0, input: how much?, expected: {should_contain: [never]}"
+    )
+    (project / "suite.yaml").write_text(failing, "utf-8")
+    assert cli("run", ".", "-s", "c0").code == 1
+    (project / "suite.yaml").write_text(text, "utf-8")
+    again = cli("run", ".", "--failed", "-o", "r.json")
+    assert again.code == 1 and "1 case passed, but not all is there: others never ran" in again.out
+    assert f"incomplete: 3 cases never ran to the end (c1, c2, c3) in run {run}: go on with" in again.err
+    assert f"in run {run}" in json.loads((project / "r.json").read_text())["run"]["note"]

@@ -217,7 +217,7 @@ def _execute(
     except NothingToRun as error:
         unreadable = report_problems(error.problems)
         warn(str(error))
-        return EXIT_USAGE if unreadable else EXIT_NOTHING
+        return EXIT_USAGE if unreadable else EXIT_FAILED if error.incomplete else EXIT_NOTHING
     except (SelectionError, ConfigError, StoreError, AgentError) as error:
         raise CommandError(str(error)) from None
     if active.request.threshold == 0:
@@ -322,7 +322,9 @@ def _ran(
         return EXIT_USAGE
     if gap := gap_of(info):
         warn(f"incomplete: {gap}; {mending(info)}")
-    return code_of(outcomes, active.runner.stopped_because or gap or lost)
+    if active.never_ran:
+        warn(f"incomplete: {active.never_ran}")
+    return code_of(outcomes, active.runner.stopped_because or gap or active.never_ran or lost)
 
 
 def _check_writable(outputs: Sequence[Path]) -> None:
@@ -515,7 +517,10 @@ def _report(
     cached = f"cached: {active.unseen}" if active.unseen and table.sums.cached else ""
     notes = "\n".join(filter(None, [f"stopped: {stopped}" if stopped else "", active.note, cached]))
     info = reader.info()
-    say(f"\n{table.totals(notes, gap_of(info) or unread_words_of(unreadable) or unread_words(info))}")
+    others = "others never ran" if active.never_ran else ""
+    say(
+        f"\n{table.totals(notes, gap_of(info) or unread_words_of(unreadable) or unread_words(info) or others)}"
+    )
     return table.sums.outcomes.keys()
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -16,12 +16,23 @@ from typing import Any
 import msgspec
 
 from tui_eval.engine.request import RunRequest
+from tui_eval.guard.spelling import some_of
 from tui_eval.model import Case
+from tui_eval.model_ids import names_model
+from tui_eval.store.case_state import Column, column_of
 from tui_eval.store.column_names import in_columns
+from tui_eval.store.missing_cases import is_numbered
+from tui_eval.store.reader import RunReader
+from tui_eval.store.run_folders import Store, StoreError, is_alive
+from tui_eval.store.schema import CaseHistory
+from tui_eval.store.summary import summarise
 from tui_eval.suites.identity import ending
 
 _NUMBERED = r"prompt\d+(?:#\d+)?"
 _RANGE = r"(\d{0,9}):(\d{0,9})"
+
+
+History = Mapping[str, Sequence[CaseHistory]]
 
 
 class FilterError(Exception):
@@ -167,8 +178,11 @@ def _rows(option: str, file: str) -> list[dict[str, Any]]:
             found: Any = [json.loads(line) for line in text.splitlines() if line.strip()]
         else:
             found = json.loads(text)
+            never = found.get("not_run") if isinstance(found, dict) else None
             found = found.get("results") if isinstance(found, dict) else found
             found = found.get("results") if isinstance(found, dict) else found
+            if isinstance(found, list) and isinstance(never, list):
+                found = [*found, *never]
     except ValueError:
         found = None
     if not isinstance(found, list):
@@ -205,3 +219,91 @@ def _value(value: Any) -> bytes:
 def _among(ours: dict[str, bytes], rows: list[dict[str, bytes]]) -> bool:
     """Whether a row has every variable of the case; it may hold more (a session's id)."""
     return any(ours.items() <= row.items() for row in rows)
+
+
+# -- What never ran: nothing of it failed, and it is no success.
+
+
+_NAMED = 4
+"""Cases that are named."""
+_LOOKED_AT = 20
+"""Runs with attempts that never ran, that are looked at."""
+
+
+def looks_back(request: RunRequest) -> bool:
+    """Whether a request is for what failed before."""
+    return request.failed_only or any(file is not None for _, file in _files(request))
+
+
+def never_ran(root: Path, request: RunRequest, asked: Collection[str], history: History) -> str:
+    """Which of the cases `asked` for (ids) never ran to their end in what a request looks back at, with what runs them, in
+    words; empty: none. Cases of which only the number is known count. `history` has the results by case id.
+
+    Raises:
+        FilterError: a results file cannot be read.
+    """
+    told: list[str] = []
+    for option, file in _files(request):
+        if file is not None:
+            rows = [row for row in _rows(option, file) if _outcome(row) == "not run"]
+            names = _of_these([(str(row.get("case_id")), str(row.get("name"))) for row in rows], asked)
+            if names:
+                told.append(
+                    f"{_were(names)} in {file}: go on with its run where that is (tui-eval resume), or name them (-s)"
+                )
+    if request.failed_only and (words := _last_cut(Store(root), request, asked, history)):
+        told.append(words)
+    return "; ".join(told)
+
+
+def _files(request: RunRequest) -> tuple[tuple[str, str | None], ...]:
+    return (
+        ("--filter-failing", request.filter_failing),
+        ("--filter-failing-only", request.filter_failing_only),
+        ("--filter-errors-only", request.filter_errors_only),
+    )
+
+
+def _last_cut(store: Store, request: RunRequest, asked: Collection[str], history: History) -> str:
+    """As `never_ran`, of the last run that was cut, or lacks parts, and of which some cases have not been run since."""
+    from tui_eval.store.index import Index  # late: most runs look back at none
+    from tui_eval.store.printed_commands import way_on
+    from tui_eval.store.shard_runs import mending, merged_of
+
+    cut = [run.id for run in Index(store.root).runs() if run.never_ran and not run.linked_to]
+    for run_id in cut[:_LOOKED_AT]:
+        folder = store.runs_folder / run_id
+        if is_alive(folder):
+            continue
+        rows: list[tuple[str, str]] = []
+        with contextlib.suppress(StoreError), contextlib.closing(RunReader(folder)) as reader:
+            info = reader.info()
+            for case, attempts in reader.by_case():
+                column = Column(case.agent, case.model or "")
+                results = [one for one in history.get(case.case_id, ()) if column_of(one) == column]
+                if (
+                    _is_named(column, request)
+                    and summarise(case, attempts).outcome is None
+                    and not any(one.finished_at >= info.started_at for one in results)
+                ):
+                    rows.append((case.case_id, case.name))
+            if names := _of_these(rows, asked):
+                how = mending(info) if merged_of(info.provenance) else f"go on with: {way_on(run_id, info)}"
+                return f"{_were(names)} in run {run_id}: {how}"
+    return ""
+
+
+def _is_named(column: Column, request: RunRequest) -> bool:
+    """Whether a request is for that column, as far as it names any."""
+    models = [model for model in request.models if names_model(model, column.model)]
+    return (not request.agents or column.agent in request.agents) and (not request.models or bool(models))
+
+
+def _of_these(rows: Iterable[tuple[str, str]], asked: Collection[str]) -> list[str]:
+    """The names of those, by id and name, that are among the ids asked for, or may be: only their number is known."""
+    return list({case_id: name for case_id, name in rows if case_id in asked or is_numbered(name)}.values())
+
+
+def _were(names: Sequence[str]) -> str:
+    count = "1 case" if len(names) == 1 else f"{len(names):,} cases"
+    return f"{count} never ran to the end ({some_of(names, _NAMED)})"

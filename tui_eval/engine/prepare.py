@@ -38,7 +38,7 @@ from tui_eval.engine.places.chosen_place import check_place, check_sent
 from tui_eval.engine.plan import AskedBySuite, Job, plan, without_provider_twins
 from tui_eval.engine.request import RunRequest
 from tui_eval.engine.run_context import RunContext
-from tui_eval.engine.selection import LOOKS_AT_ALL, NothingLeft, SelectionError, choose
+from tui_eval.engine.selection import LOOKS_AT_ALL, NOTHING_FAILED, NothingLeft, SelectionError, choose
 from tui_eval.engine.suite_cache import SuiteCache
 from tui_eval.engine.trust_given import check_given
 from tui_eval.formats import format_of, reading
@@ -145,9 +145,11 @@ def _beginning(request: RunRequest) -> int | None:
 class NothingToRun(Exception):
     """The selection holds no case; one clear line, and the problems of files that may be why."""
 
-    def __init__(self, message: str, problems: Sequence[Problem] = ()) -> None:
+    def __init__(self, message: str, problems: Sequence[Problem] = (), *, incomplete: bool = False) -> None:
         super().__init__(message)
         self.problems = list(problems)
+        self.incomplete = incomplete
+        """Although nothing failed, not all has run."""
 
 
 def prepare(
@@ -221,14 +223,23 @@ def prepare(
         if hooked:
             mark_failed(jobs, environment)
     except NothingLeft as error:
-        raise NothingToRun(f"{error}{_not_known(config.root)}", problems) from None
+        never = _never_ran(config.root, named, loaded, latest)
+        why = f"; but {never}" if never else _NOTHING_YET * (str(error) == NOTHING_FAILED)
+        raise NothingToRun(
+            f"{error}{why}{_not_known(config.root)}", problems, incomplete=bool(never)
+        ) from None
     except SelectionError as error:  # it says what there is: cases' names may hold secrets
         hidden = KeptCases(environment.masker)
         for case in candidates(loaded, named):
             hidden.learn(case)
         raise SelectionError(environment.masker.text(str(error))) from None
+    never = _never_ran(config.root, named, loaded, latest)
     if not jobs:
-        raise NothingToRun("the filters leave no case to run", problems)
+        raise NothingToRun(
+            "the filters leave no case to run" + (f"; but {never}" if never else ""),
+            problems,
+            incomplete=bool(never),
+        )
     if request.changed_only:
         marks, of_run = Fingerprints(config, trust), provenance_in(Store(config.root))
         of_all, jobs = jobs, changed(jobs, latest(), marks, VerdictSettings(marks), of_run)
@@ -273,7 +284,8 @@ def prepare(
     runner = active.runner
     active.tickets = runner.plan() if references is None else runner.tickets(references)
     runner.earlier = kept_beside(writer, stored, active.tickets)
-    active.note = former or _asked_with_it(added)
+    active.never_ran = never
+    active.note = "; ".join(filter(None, (former or _asked_with_it(added), never)))
     takes = environment.answers is not None and environment.answers.reads
     active.unseen = unlisted_data(jobs) if takes else ""
     writer.flush()  # who opens the run now sees what it will execute
@@ -539,6 +551,23 @@ def check_judge(request: RunRequest, environment: RunContext, *, typed: str | No
         environment.judge(request.judge)
     except ConfigError as error:
         raise ConfigError(str(error).replace("--agent", "--judge", 1)) from None
+
+
+_NOTHING_YET = " (or nothing was run yet)"
+
+
+def _never_ran(
+    root: Path, request: RunRequest, loaded: Sequence[Suite], latest: Callable[[], case_filters.History]
+) -> str:
+    """Which of the cases that a request for what failed before is for never ran there (`case_filters.never_ran`)."""
+    if not case_filters.looks_back(request):
+        return ""
+    asked = msgspec.structs.replace(
+        request, cells=None, failed_only=False, filter_failing=None, filter_failing_only=None,
+        filter_errors_only=None, filter_sample=None,
+    )  # fmt: skip
+    ids = {case.case_id for case in choose(candidates(loaded, asked), asked, dict)}
+    return case_filters.never_ran(root, request, ids, latest())
 
 
 def _not_known(root: Path) -> str:

@@ -17,7 +17,7 @@ from tui_eval.model import Case
 from tui_eval.store.case_state import by_column, is_own, not_passed
 from tui_eval.store.schema import CaseHistory, StoredCase
 
-NOTHING_FAILED = "--failed: nothing failed or errored last time (or nothing was run yet)"
+NOTHING_FAILED = "--failed: nothing failed or errored last time"
 
 
 LOOKS_AT_ALL = (

@@ -343,6 +343,14 @@ class RunSummary(msgspec.Struct):
         return self.state in ("damaged", "newer")
 
     @property
+    def never_ran(self) -> int:
+        """Attempts that never ran to their end, where nothing is at work on them; what a person changed by hand on its
+        way, in a step, is none of them."""
+        if self.stepped or self.state in ("running", "paused", "waiting"):
+            return 0
+        return max(0, self.total - self.passed - self.failed - self.errors - self.cancelled)
+
+    @property
     def told(self) -> str:
         """What was run, with the name of its case where it has one, and by which rules, if by others than the documented."""
         places, mark, cases = self.what.rpartition(" (")
