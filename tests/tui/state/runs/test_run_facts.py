@@ -118,6 +118,12 @@ def test_what_judges_took_stands_beside_the_agents_in_the_form_that_fits() -> No
     view.apply_attempts(rows)
     assert "judges: 2,400 tokens, $0.2000" in words(view, 110)
     assert "judges: $0.2000" in words(view, 30)
+    view.info.note = "shard 2 missing: 3 cases no part has (a, b, c)"
+    view.info.provenance = {"merged": [{"id": "a", "shard": "1/2"}]}
+    assert "judges: 2,400 tokens, $0.2000" in words(view, 130) and view.info.note in words(view, 130)
+    assert view.info.note in words(view, 80)
+    assert "shard 2 missing" in words(view, 60) and "judges" not in words(view, 60)
+    view.info.note, view.info.provenance = "", {}
     view.apply_attempts(
         [
             msgspec.structs.replace(row, judge_calls=0, judge_tokens=None, judge_cost=None, changed=10)

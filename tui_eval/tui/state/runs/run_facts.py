@@ -122,21 +122,29 @@ def figures_line(run: RunView, symbols: Symbols, now: float, width: int, *, alon
         room -= wide
 
     judge_cost = round(max(0.0, counts.judge_cost or 0.0), 4) or None
-    if judges := judges_of(counts.judge_tokens, judge_cost, counts.judge_cached, counts.judge_saved):
-        short = judges_of(None, judge_cost)  # what it costs is said before who is asked
-        add("text", judges if cell_len(judges) + len(symbols.dot) <= room else short or judges)
-    if rules := other_rules(info):
+    judges = judges_of(counts.judge_tokens, judge_cost, counts.judge_cached, counts.judge_saved)
+    rules, part = other_rules(info), shard_words(info.provenance)
+    errors = unread_errors_of(info)
+    unread = f"not whole: {errors:,} error{'s' if errors != 1 else ''} in its files" if errors else ""
+    note = clip(visible(info.note, newlines=False), 160)
+    # What is missing, or wrong, is said before what judges took, and that before who is asked.
+    rest = room - sum(cell_len(text) + len(symbols.dot) for text in (rules, part, unread, note) if text)
+    forms = (judges, judges_of(None, judge_cost))
+    fitting = next((form for form in forms if form and cell_len(form) + len(symbols.dot) <= rest), "")
+    if fitting:
+        add("text", fitting)
+    if rules:
         add("note", rules)
-    if part := shard_words(info.provenance):
+    if part:
         add("text", part)
-    if errors := unread_errors_of(info):
-        add("error", f"not whole: {errors:,} error{'s' if errors != 1 else ''} in its files", 9)
+    if unread:
+        add("error", unread, 9)
     if info.place:
         add("text", visible(clip(info.place, 60), newlines=False), 8)
     if run.trouble and run.active:
         add("warn", _waiting(run.trouble), 9)
-    if info.note:
-        add("warn", clip(visible(info.note, newlines=False), 160), 12)
+    if note:
+        add("warn", note, 12)
     told = short_providers(info.agents) if len(info.agents) > 1 else info.agents
     agents = visible(clip(", ".join(told), 60), newlines=False)
     if info.scripted:
