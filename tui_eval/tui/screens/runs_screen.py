@@ -37,7 +37,14 @@ from tui_eval.tui.state.lists.run_line import (
     titles,
     with_hidden,
 )
-from tui_eval.tui.state.runs.runs_view import DetailRow, RunFacts, detail_rows, example_of, mode_line
+from tui_eval.tui.state.runs.runs_view import (
+    DetailRow,
+    RunFacts,
+    can_go_on,
+    detail_rows,
+    example_of,
+    mode_line,
+)
 from tui_eval.tui.state.runs.search_view import HINT
 from tui_eval.tui.state.text.lines import Line, fit, one_line, plain
 from tui_eval.tui.widgets.bars import FactsBar, KeyHints
@@ -61,8 +68,6 @@ FOOTER = (
     "quit",
 )
 """Keys of the footer, those that the person needs sooner first: as many as do something and have room."""
-GOES_ON_AGAIN = ("interrupted", "cancelled")
-"""States of a run that can be taken up."""
 NO_RUN = labelled(keys_of("run.all", "place.suites", "help", "quit"), "place.suites", "suites")
 
 
@@ -187,7 +192,7 @@ class RunsScreen(Place, inherit_bindings=False):
         one, idle = self.chosen, set[str]()
         if one is None:
             idle |= {"list.open", "runs.search", "runs.mark", "compare", "runs.plots"}
-        if one is None or one.run.state not in GOES_ON_AGAIN:
+        if one is None or not can_go_on(one):
             idle.add("runs.resume")
         if one is not None and not self._has_other(one):
             idle.add("compare")
@@ -549,8 +554,8 @@ class RunsScreen(Place, inherit_bindings=False):
     def _take_up(self) -> None:
         """Go on with an interrupted run."""
         one = self.chosen
-        if one is None or one.run.state not in GOES_ON_AGAIN:
-            self.services.notices.say("only an interrupted or cancelled run can go on")
+        if one is None or not can_go_on(one):
+            self.services.notices.say("only a run of which not all has run can go on")
         else:
             self.services.runs.take_up(self.folder_of(one.run.id))
 

@@ -738,6 +738,33 @@ def test_reruns_stand_under_their_run_and_a_glyph_says_how_the_cases_came_out():
     assert outcome_sign(line("6").run)[0] == "–"
 
 
+@pytest.mark.parametrize(
+    ("counts", "sign", "said"),
+    [
+        ({"passed": 2, "total": 6}, "◌", "4 not run"),  # ended by its cost limit
+        ({"passed": 2, "failed": 1, "total": 6}, "✗", "3 not run"),
+        ({"passed": 2, "total": 2}, "✓", ""),
+        ({"passed": 2, "cancelled": 1, "total": 3}, "⊘", ""),
+        ({"total": 3}, "◌", "3 not run"),
+        ({"passed": 2, "total": 3, "stepped": True}, "✓", ""),  # one was changed by hand
+        ({"passed": 2, "total": 3, "state": "running"}, "●", ""),
+    ],
+)
+def test_a_run_of_which_not_all_has_run_is_none_that_passed(
+    counts: dict[str, Any], sign: str, said: str
+) -> None:
+    known = {"state": "finished", "passed": 0, "failed": 0, "cancelled": 0} | counts
+    one = RunLine(
+        RunSummary("1", started_at=0.0, finished_at=1.0, what="", agents="", errors=0, cost=None, linked_to=None, **known)
+    )  # fmt: skip
+    assert outcome_sign(one.run)[0] == sign
+    shown = plain(row_line(one, 100, NOW))
+    assert said in shown and ("not run" in shown) == bool(said)
+    head = plain(detail_rows(one, None, (), 100)[0].line)
+    assert head.startswith(sign)
+    assert (action_of(one, ()) == "not all has run: u goes on with it; enter opens it") == bool(said)
+
+
 def test_a_rerun_whose_run_the_filter_hides_is_not_taken_for_another_ones():
     listed = under_their_runs([run(1), run(2, linked_to=run(1).run.id), run(3)])
     below = next(one for one in listed if one.above)

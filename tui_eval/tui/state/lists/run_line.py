@@ -110,6 +110,8 @@ def outcome_sign(run: RunSummary) -> tuple[str, str]:
     for number, sign in (
         (run.failed, ("✗", "failed")),
         (run.errors, ("!", "error")),
+        (run.cancelled, STATES["cancelled"]),
+        (run.never_ran, ("◌", "error")),
         (run.passed, ("✓", "passed")),
     ):
         if number:
@@ -264,6 +266,8 @@ def row_line(
     )
     if run.state != "finished":
         line = (*line, Span(f"{run.state} ", style))
+    elif run.never_ran:  # a limit ended it: what passed is not all
+        line = (*line, Span(f"{run.never_ran:,} not run ", "error"))
     if begun:
         line = (*line, Span(f"{begun} ", "muted"))
     if one.above:

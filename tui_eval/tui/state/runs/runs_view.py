@@ -42,6 +42,13 @@ class DetailRow(NamedTuple):
     example: FailedAttempt | None = None
 
 
+def can_go_on(one: RunLine) -> bool:
+    """Whether what of a run has not run can be run in it. One that a limit ended is finished; what is linked to another
+    may be a judgement, which asks nobody."""
+    ended = one.run.state == "finished" and one.run.never_ran and not one.run.linked_to
+    return one.run.state in ("interrupted", "cancelled") or bool(ended)
+
+
 def action_of(one: RunLine, ours: Collection[str]) -> str:
     """What can be done with a run in its state; `ours` are runs of this app's own engine."""
     if one.run.state == "newer":
@@ -58,6 +65,10 @@ def action_of(one: RunLine, ours: Collection[str]) -> str:
         return "interrupted: u goes on with it"
     if one.run.state == "cancelled":
         return "cancelled: u goes on with what had not begun; enter opens it"
+    if can_go_on(one):
+        return "not all has run: u goes on with it; enter opens it"
+    if one.run.never_ran:
+        return "not all has run: enter opens it"
     return "enter opens it"
 
 
@@ -135,12 +146,11 @@ def _head(one: RunLine, facts: RunFacts | None, width: int, ours: Collection[str
                 Span(words, "muted"),
             )
         )
-    left = run.total - one.judged - run.cancelled
     if info is not None and info.stepped:
         by_hand = "" if one.judged else ": what was changed by hand is no result"
         lines.append((Span(f"stepped through turn by turn{by_hand}", "note"),))
-    elif left > 0 and not one.active:
-        lines.append((Span(f"{left:,} of {run.total:,} attempts not run", "note"),))
+    elif run.never_ran:
+        lines.append((Span(f"{run.never_ran:,} of {run.total:,} attempts not run", "note"),))
     tokens = f"{one.tokens:,} tokens" if one.tokens is not None else ""
     usage = [formatting.cost(run.cost), tokens, cached_of(run.cached, run.saved)]
     usage.append(judges_of(run.judge_tokens, run.judge_cost, run.judge_cached, run.judge_saved))
