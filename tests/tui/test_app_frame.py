@@ -543,7 +543,7 @@ async def test_what_is_said_stands_in_the_footer_and_covers_nothing(tmp_path):
     async with running_app(root) as (app, pilot):
         before = screen_text(app).splitlines()
         await pilot.press("R")
-        await until(lambda: "everything shown has passed" in screen_text(app).splitlines()[-1], pilot)
+        await until(lambda: "nothing shown has failed" in screen_text(app).splitlines()[-1], pilot)
         assert "enter fold" not in screen_text(app).splitlines()[-1] and not app._notifications
         assert screen_text(app).splitlines()[:-1] == before[:-1]
         await until(lambda: "enter fold" in screen_text(app).splitlines()[-1], pilot)

@@ -681,9 +681,22 @@ async def test_on_a_line_below_which_all_passed_nothing_is_run_and_it_is_said_wh
 
 async def test_where_everything_passed_nothing_is_run(tmp_path: Path) -> None:
     alone = await on_project(tmp_path)
+    shown = alone.list.all_entries()
     alone.past(REFUND, "passed")
     await alone.press(alone.runs.handlers(), "run.failed")
+    never = len(shown) - 1
+    assert alone.said == f"nothing shown has failed; {never} never ran (r runs a case, a all shown)"
+    for entry in shown:
+        alone.past(entry.name, "passed")
+    await alone.press(alone.runs.handlers(), "run.failed")
     assert alone.said == "everything shown has passed" and not alone.engine.requests
+
+
+async def test_where_no_case_is_none_has_passed(tmp_path: Path) -> None:
+    alone = await on_project(tmp_path)
+    alone.window.stack.append(FakeList(alone.state, "run"))  # as of shards that hold none
+    await alone.press(alone.runs.handlers(), "run.failed")
+    assert alone.said == "there are no cases here" and not alone.engine.requests
 
 
 async def test_what_failed_in_the_last_run_adds_to_it_where_it_is_not_in_front(tmp_path: Path) -> None:
@@ -783,6 +796,23 @@ async def test_a_case_that_still_runs_gets_no_further_attempt(tmp_path: Path) ->
     alone.go_to(REFUND)
     await alone.press(alone.runs.handlers(), "case.once_more")
     assert alone.said == "this case is still running" and not alone.engine.requests
+
+
+@pytest.mark.parametrize("begun", [0, 1])
+async def test_a_case_of_which_a_run_that_ended_left_attempts_is_not_called_running(
+    tmp_path: Path, begun: int
+) -> None:
+    """A cost limit ended it: it waited for what nobody runs."""
+    alone = await on_project(tmp_path)
+    run = LiveRun(alone.root, [REFUND, GREETS], attempts=2)
+    for attempt in range(begun):
+        run.done(0, "passed", attempt=attempt)
+    run.finish()
+    in_front(alone, run)
+    alone.go_to(REFUND)
+    await alone.press(alone.runs.handlers(), "case.once_more")
+    assert alone.said == "not all of it has run: r runs it anew, u in Runs (H) goes on with the run"
+    assert not alone.engine.requests
 
 
 async def test_one_more_attempt_of_each_row_of_a_test_up_to_a_limit(tmp_path: Path) -> None:

@@ -28,7 +28,7 @@ from tui_eval.tui.state import run_requests
 from tui_eval.tui.state.app_state import CasePointer
 from tui_eval.tui.state.lists import filtering
 from tui_eval.tui.state.lists.case_entry import CaseRow
-from tui_eval.tui.state.lists.entries import meant, not_passed, subject
+from tui_eval.tui.state.lists.entries import meant, not_passed, subject, why_none_again
 from tui_eval.tui.state.run_requests import RunChoice
 from tui_eval.tui.state.runs.run_estimate import agent_of, expected
 from tui_eval.tui.state.runs.run_facts import progress_words
@@ -37,7 +37,6 @@ from tui_eval.tui.state.runs.run_view import RunView
 if TYPE_CHECKING:
     from tui_eval.tui.state.case.case_content import CaseContent
 
-GOES_ON = ("running", "retrying", "waiting")
 MOST_ROWS = 50
 """Rows of a line that one key runs or judges one by one: each is a run of its own."""
 SLOW = 0.6
@@ -198,15 +197,8 @@ class RunController:
         below = place.cases_under_cursor() if place and line is not None and line.entry is None else rows
         entries = not_passed(below)
         if not entries:
-            at_work = sum(row.status in GOES_ON for row in below)
             elsewhere = len(not_passed(rows)) if below is not rows else 0
-            if at_work:
-                said = f"nothing has failed so far: {at_work:,} not ended"
-            elif elsewhere:
-                said = f"nothing to rerun on this line: on a case's row R runs all {elsewhere:,} that did not pass"
-            else:
-                said = "everything shown has passed"
-            self._notices.say(said)
+            self._notices.say(why_none_again(below, elsewhere))
             return
         run, group = self.state.run, self.state.group
         first = group.first_with([entry.key for entry in entries]) if group is not None else None
@@ -569,8 +561,8 @@ class RunController:
                 raise _NotNow("a run of it is being started")
         if group is not None and key is not None and row is not None and front is not None:
             placed = group.attempts(key)
-            if any(one.row.state != "done" for one in placed):
-                raise _NotNow("this case is still running")
+            if why := group.why_no_more(key):
+                raise _NotNow(why)
             run = self._known(group.first_with([key]))
             return _OneMore(case, cell, run, 1 + max((one.row.attempt for one in placed), default=0))
         if pointer.run_id:

@@ -309,6 +309,21 @@ def failing(entry: CaseRow) -> bool:
     return entry.status in ("failed", "error") or entry.flaky
 
 
+def why_none_again(entries: Sequence[CaseRow], elsewhere: int) -> str:
+    """Why `R` runs none of these again, for a person; `elsewhere` are those of other lines that it would."""
+    at_work = sum(one.status in _STATES for one in entries)
+    never = sum(not one.status for one in entries)
+    if at_work:
+        return f"nothing has failed so far: {at_work:,} not ended"
+    if elsewhere:
+        return f"nothing to rerun on this line: on a case's row R runs all {elsewhere:,} that did not pass"
+    if not entries:
+        return "there are no cases here"
+    if never:
+        return f"nothing shown has failed; {never:,} never ran (r runs a case, a all shown)"
+    return "everything shown has passed"
+
+
 def not_passed(entries: Iterable[CaseRow]) -> list[CaseRow]:
     """What `R` runs again."""
     return [one for one in entries if one.flaky or one.status in NOT_PASSED]

@@ -150,6 +150,13 @@ class RunGroup:
             PlacedAttempt(by_id[one.run_id], one.row) for group in generations(runs)[-1:] for one in group
         ]
 
+    def why_no_more(self, key: str) -> str:
+        """Why no further attempt of a case can be had now, for a person; empty: it can."""
+        left = [one for one in self.attempts(key) if one.row.state != "done"]
+        if any(one.run.active for one in left):
+            return "this case is still running"
+        return "not all of it has run: r runs it anew, u in Runs (H) goes on with the run" if left else ""
+
     def telling(self, key: str) -> PlacedAttempt | None:
         """The attempt to look at first: one at work, else the first that did not pass (of the newest run
         where it has one), else the last."""
