@@ -489,6 +489,7 @@ def test_no_process_of_a_python_agent_has_its_loading_counted(cli: Cli, project:
 
 
 CUT = ("--max-cost", "0.005", "-j", "1")
+CUT_FILES = ("r.json", "r.jsonl", "r.promptfoo.json")
 
 
 def cut_run(cli: Cli, project: Path, *options: str) -> str:
@@ -501,7 +502,7 @@ def cut_run(cli: Cli, project: Path, *options: str) -> str:
 
 def test_what_never_ran_is_no_success_of_what_failed(cli: Cli, project: Path) -> None:
     """`--failed || test $? = 5` was green after a run of which a cost limit had left most."""
-    run = cut_run(cli, project, "-o", "r.json", "-o", "r.jsonl")
+    run = cut_run(cli, project, *(word for name in CUT_FILES for word in ("-o", name)))
     told = cli("run", ".", "--failed")
     assert told.code == 1 and told.out == ""
     assert (
@@ -509,7 +510,7 @@ def test_what_never_ran_is_no_success_of_what_failed(cli: Cli, project: Path) ->
         in told.err
     )
     for option in ("--filter-failing", "--filter-failing-only", "--filter-errors-only"):
-        for name in ("r.json", "r.jsonl"):
+        for name in CUT_FILES:
             told = cli("run", ".", option, name)
             assert told.code == 1 and f"but 3 cases never ran to the end (c1, c2, c3) in {name}" in told.err
     # of those that are asked for

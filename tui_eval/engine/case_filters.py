@@ -178,7 +178,7 @@ def _rows(option: str, file: str) -> list[dict[str, Any]]:
             found: Any = [json.loads(line) for line in text.splitlines() if line.strip()]
         else:
             found = json.loads(text)
-            never = found.get("not_run") if isinstance(found, dict) else None
+            never = _not_run(found) if isinstance(found, dict) else None
             found = found.get("results") if isinstance(found, dict) else found
             found = found.get("results") if isinstance(found, dict) else found
             if isinstance(found, list) and isinstance(never, list):
@@ -188,6 +188,13 @@ def _rows(option: str, file: str) -> list[dict[str, Any]]:
     if not isinstance(found, list):
         raise FilterError(f"{option} {file}: no results file (tui-eval's JSON or promptfoo's)")
     return [row for row in found if isinstance(row, dict)]
+
+
+def _not_run(document: dict[str, Any]) -> Any:
+    """What never ran, as the file has it; promptfoo's has a place for what others know beside."""
+    beside = document.get("metadata")
+    ours = beside.get("tuiEval") if isinstance(beside, dict) else None
+    return ours.get("not_run") if isinstance(ours, dict) else document.get("not_run")
 
 
 def _outcome(row: dict[str, Any]) -> str:
