@@ -842,3 +842,38 @@ def test_what_a_person_noted_on_a_shard_is_noted_on_the_merged_run(cli: Cli, man
     assert all(words in Path("m.csv").read_text() for words in noted.values())
     kept = Notes(many).of_run(merged).values()
     assert {one.at for one in before.values()} < {one.at for one in kept} and len(kept) == 2
+
+
+@pytest.mark.parametrize("kind", ["folders", "files"])
+def test_what_the_parts_of_a_merged_run_were_judged_by_is_said_where_it_differs(
+    cli: Cli, many: Path, kind: str
+) -> None:
+    """Where nothing is tracked, or both trees were changed, the commits say nothing."""
+    tests = "".join(f"  - {{vars: {{a: x{n}}}}}\n" for n in range(6))
+    (many / "promptfooconfig.yaml").write_text(
+        'prompts: ["say {{a}}"]\nproviders: [echo]\ndefaultTest: {assert: [{type: contains, value: file://word.txt}]}\n'
+        f"tests:\n{tests}",
+        "utf-8",
+    )
+    (many / "word.txt").write_text("say", "utf-8")
+    config = (many / "tui_eval.yaml").read_text()
+
+    def note(*parts: object) -> str:
+        cli("merge", *parts)
+        return RunReader(Store(many).find("last")).info().note
+
+    def second(name: str) -> object:
+        folder = shard(cli, 2, 2, "--trust", "-o", name)
+        return folder if kind == "folders" else name
+
+    folder = shard(cli, 1, 2, "--trust", "-o", "1.json")
+    first = folder if kind == "folders" else "1.json"
+    assert note(first, second("2.json")) == ""
+    (many / "word.txt").write_text("sa", "utf-8")
+    (many / "tui_eval.yaml").write_text(
+        f"{config}suites: [{{path: '*.yaml', comparison: {{atol: 1}}}}]\n", "utf-8"
+    )
+    assert note(first, second("3.json")) == (
+        "what the parts rest on differs: the content of word.txt (1/2; 2/2), the settings of a.yaml, b.yaml, "
+        "promptfooconfig.yaml (1/2; 2/2)"
+    )

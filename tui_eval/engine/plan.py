@@ -35,7 +35,7 @@ from tui_eval.store.column_names import in_columns
 from tui_eval.store.planned_cases import case_of, held
 from tui_eval.store.schema import CaseHistory
 from tui_eval.store.summary import required_for
-from tui_eval.suites.identity import canonical
+from tui_eval.suites.identity import canonical, digest
 
 HELD_AS_THEY_ARE = 2_000
 """Jobs whose cases a run holds as they are; those beyond are packed until their turn comes."""
@@ -358,6 +358,7 @@ class AskedBySuite:
         self._resolved: dict[Any, tuple[AgentSpec | None, str]] = {}
         self._seen: set[tuple[Any, ...]] = set()
         self._found: dict[str, tuple[set[str], set[str]]] = {}
+        self._rules: dict[str, str] = {}
 
     def add(self, case: Case) -> None:
         """Count a case in; of the many that are asked alike only the first is looked at."""
@@ -368,6 +369,12 @@ class AskedBySuite:
         self._seen.add(key)
         whom, times = self._found.setdefault(case.suite, (set(), set()))
         rule, given = rule_for(self._config, case.suite), self._request
+        if case.suite not in self._rules:
+            judged_by = (
+                format_of(case.format).comparison_defaults(self._config),
+                *((rule.comparison, rule.compat, rule.database, rule.judge) if rule else ()),
+            )
+            self._rules[case.suite] = digest(judged_by)
         attempts, required = _attempts(case, rule.attempts if rule else None, self._config, given)
         times.add(f"{attempts}" if attempts == required else f"{attempts} ({required} must pass)")
         if given.agents:
@@ -379,9 +386,13 @@ class AskedBySuite:
         whom.update(" ".join(filter(None, (name, model))) for model in _column_models(models or [None], spec))
 
     def kept(self) -> dict[str, list[list[str]]]:
-        """By suite the agents with their models, and the numbers of attempts; what most suites have once."""
+        """By suite the agents with their models, the numbers of attempts, and a hash of how answers are judged; what most
+        suites have once."""
         return judged_under.most_once(
-            {suite: [sorted(whom), sorted(times)] for suite, (whom, times) in self._found.items()}
+            {
+                suite: [sorted(whom), sorted(times), [self._rules[suite]]]
+                for suite, (whom, times) in self._found.items()
+            }
         )
 
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from tui_eval.guard.spelling import some_of
 from tui_eval.store.encoding import encode_json
 from tui_eval.store.schema import RunInfo
 
@@ -15,6 +16,8 @@ KEY = "compat"
 SETTINGS = "verdict_settings"
 """Under which hashes of all that its verdicts rest on stand there (`engine.changed`)."""
 
+_NAMED = 4
+"""Of what differs between runs, and of these, that are named."""
 OTHERS = ""
 """Stands there for the suites that are judged as most are."""
 
@@ -71,6 +74,63 @@ def settings_of_parts(parts: Iterable[tuple[RunInfo, Iterable[str]]]) -> dict[st
             if mark is None or joined.setdefault(key, mark) != mark:
                 return {}
     return {"suites": most_once(suites), **marks}
+
+
+def means_differ(parts: Sequence[tuple[str, RunInfo, Collection[str]]]) -> str:
+    """What the results of parts rest on (files, settings, judges, databases, prices) that is other in one of them than in
+    others, with these, in words; empty: nothing is, as far as the parts say. Each part is its name, and the suites that it has cases of."""
+    found: dict[str, dict[str, dict[str, list[str]]]] = {}
+    named_in_rules = {suite for _, info, _ in parts for suite in _rules(info)}
+    for name, info, own in parts:
+        for kind, item, mark in _means(info, own, named_in_rules):
+            found.setdefault(kind, {}).setdefault(item, {}).setdefault(mark, []).append(name)
+    told, differing = list[str](), set[str]()
+    for kind, items in found.items():
+        other = {item: groups for item, groups in items.items() if len(groups) > 1}
+        if other and not (kind == _RULES and "the settings of" in differing):
+            differing.add(kind)
+            named = some_of(sorted(filter(None, other)), _NAMED) if kind not in _UNNAMED else ""
+            groups = list(next(iter(other.values())).values())
+            whose = "; ".join(some_of(names, _NAMED) for names in groups[:_NAMED])
+            told.append(f"{kind} {named} ({whose})" if named else f"{kind.removesuffix(' of')} ({whose})")
+    return f"what the parts rest on differs: {', '.join(told)}" if told else ""
+
+
+_UNNAMED = ("judges that cases name", "prices")
+"""Of these hashes stand there, and no names."""
+_RULES = "what tui_eval.yaml says of verdicts of"
+"""Known of the whole that shards are parts of; settings are these and more, of suites that have cases in both."""
+
+
+def _means(info: RunInfo, own: Collection[str], named: Collection[str]) -> Iterator[tuple[str, str, str]]:
+    """What a run's results rest on: of what kind, which, and its mark; `named` are suites that any part has rules of."""
+    for path, mark in _mapping(info.provenance, "files").items():
+        yield "the content of", path, str(mark)
+    settings = _mapping(info.provenance, SETTINGS)
+    suites = _mapping(settings, "suites")
+    kept = {suite: suites.get(suite, suites.get(OTHERS)) for suite in own}
+    if (rules := _rules(info)) and suites.keys() == {OTHERS} and len(own) > 1:
+        kept[OTHERS] = suites[OTHERS]  # of shards also where no suite has cases in two of them
+    for suite, marks in kept.items():
+        if isinstance(marks, list) and len(marks) == 2:
+            yield "the settings of", suite, str(marks[0])
+            yield "the judge of", suite, str(marks[1])
+    for kind, name in (("the database", "databases"), (_UNNAMED[0], "graders"), (_UNNAMED[1], "prices")):
+        for item, mark in _mapping(settings, name).items():
+            yield kind, item, str(mark)
+    for suite in named if rules else ():
+        yield _RULES, suite, str(rules.get(suite, rules.get(OTHERS)))
+
+
+def _rules(info: RunInfo) -> Mapping[str, Any]:
+    """By suite of the whole that a shard is a part of, how tui_eval.yaml has its answers judged (`AskedBySuite`)."""
+    columns = _mapping(_mapping(info.provenance, "shard"), "columns")
+    return {suite: one[2] for suite, one in columns.items() if isinstance(one, list) and len(one) == 3}
+
+
+def _mapping(given: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    found = given.get(name)
+    return found if isinstance(found, dict) else {}
 
 
 def most_once(suites: Mapping[str, Any]) -> dict[str, Any]:

@@ -525,9 +525,13 @@ def facts(whole: Whole, run_id: str, version: str, newer: str = "") -> RunInfo:
     left_out = ("shard", "select", "case_ids", "cells", "failed_only", "changed_only")
     gap = {} if whole.complete else {shard_runs.GAP: missing_line(whole)}
     names = [(part.shard.name if part.shard else part.label, part.info) for part in whole.parts]
+    rests_on = judged_under.means_differ(
+        [(name, info, own) for (name, info), (_, own) in zip(names, suites, strict=True)]
+    )
     # What a part says that it lacks, this one has, or says itself.
     notes = [
-        newer, shard_runs.of_an_older_batch(infos), shard_runs.commits_differ(names), *shard_runs.notes_of_parts(infos),
+        newer, shard_runs.of_an_older_batch(infos), shard_runs.commits_differ(names), rests_on,
+        *shard_runs.notes_of_parts(infos),
     ]  # fmt: skip
     return RunInfo(
         id=run_id,

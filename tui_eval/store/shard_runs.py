@@ -113,10 +113,10 @@ def asked_otherwise(first: PlannedShard, other: PlannedShard) -> str:
     ours, theirs = first.columns, other.columns
     for suite in sorted({*ours, *theirs} if ours and theirs else (), reverse=True):
         found = [columns.get(suite, columns.get(judged_under.OTHERS, [])) for columns in (ours, theirs)]
-        if found[0] == found[1] or any(len(one) != 2 for one in found):
+        if found[0][:2] == found[1][:2] or any(len(one) < 2 for one in found):
             continue
         named = suite or ("some suites" if len(ours) > 1 or len(theirs) > 1 else "all suites")
-        (whom, times), (whom_there, times_there) = found
+        (whom, times), (whom_there, times_there) = (one[:2] for one in found)
         if whom != whom_there:
             one, two = (
                 some_of([name for name in names if name not in rest], _NAMED) or "fewer"
