@@ -28,6 +28,7 @@ from tui_eval.guard import figures, private
 from tui_eval.store.case_state import Column
 from tui_eval.store.digests import connect_or_renew, is_damage
 from tui_eval.store.judged_under import compat_of, other_rules
+from tui_eval.store.pending import insert_rows
 from tui_eval.store.reader import RunReader
 from tui_eval.store.run_folders import (
     DATABASE,
@@ -619,7 +620,7 @@ def _write(
 ) -> None:
     connection.execute("INSERT OR IGNORE INTO case_sets VALUES (?, ?)", (run[-2], marks))
     connection.execute(f"INSERT INTO runs VALUES ({','.join('?' * len(run))})", run)
-    connection.executemany(f"INSERT INTO results VALUES ({','.join('?' * 22)})", results)
+    insert_rows(connection, "results", results)
     connection.execute("COMMIT")
 
 

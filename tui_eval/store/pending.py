@@ -5,7 +5,8 @@ from __future__ import annotations
 
 import sqlite3
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
+from itertools import chain
 from typing import Any
 
 import msgspec
@@ -252,3 +253,20 @@ def storable_rows(rows: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
             tuple(storable_text(value) if isinstance(value, str) else value for value in row) for row in rows
         ]
     return rows
+
+
+_TOGETHER = 50
+"""Rows of one statement: each statement gives Python's lock back and takes it again, which the engine's loop waits for."""
+
+
+def insert_rows(connection: sqlite3.Connection, into: str, rows: Sequence[tuple[Any, ...]]) -> None:
+    """Insert rows into a table (`into`: its name, with the columns where it has others), within the caller's
+    transaction."""
+    if not rows:
+        return
+    row = f"({', '.join('?' * len(rows[0]))})"
+    rest = len(rows) % _TOGETHER
+    many = f"INSERT INTO {into} VALUES {', '.join([row] * _TOGETHER)}"
+    for start in range(0, len(rows) - rest, _TOGETHER):
+        connection.execute(many, [*chain.from_iterable(rows[start : start + _TOGETHER])])
+    connection.executemany(f"INSERT INTO {into} VALUES {row}", rows[len(rows) - rest :])

@@ -13,7 +13,7 @@ from tui_eval.case_names import variant_of
 from tui_eval.guard import figures
 from tui_eval.model import Case
 from tui_eval.store.encoding import pack, unpack
-from tui_eval.store.pending import storable_rows
+from tui_eval.store.pending import insert_rows, storable_rows
 
 _AT_ONCE = 500
 """Rows that are made before they are written: packed, a large suite takes more memory than it does."""
@@ -93,18 +93,15 @@ class Plan(msgspec.Struct, frozen=True):
             sqlite3.Error: they cannot be written.
         """
         cases = (_case_row(ref, item) for ref, item in enumerate(self.cases, self.first_case))
-        statement = f"INSERT INTO cases VALUES ({', '.join('?' * 12)})"
         while rows := list(islice(cases, _AT_ONCE)):
-            connection.executemany(statement, storable_rows(rows))
+            insert_rows(connection, "cases", storable_rows(rows))
         first = changed - sum(len(item.attempt_numbers) for item in self.cases) + 1
-        connection.executemany(
-            "INSERT INTO attempts (id, case_ref, attempt, state, changed, judges)"
-            " VALUES (?, ?, ?, 'waiting', ?, ?)",
-            (
-                (ref, case_ref, number, change, judges)
-                for change, (ref, case_ref, _, number, judges) in enumerate(self.attempts(), first)
-            ),
+        attempts = (
+            (ref, case_ref, number, "waiting", change, judges)
+            for change, (ref, case_ref, _, number, judges) in enumerate(self.attempts(), first)
         )
+        while rows := list(islice(attempts, _AT_ONCE)):
+            insert_rows(connection, "attempts (id, case_ref, attempt, state, changed, judges)", rows)
 
 
 def _case_row(ref: int, item: PlannedCase) -> tuple[Any, ...]:
