@@ -96,6 +96,30 @@ def test_a_selection_of_commas_alone_names_nothing() -> None:
         choose(cases, RunRequest(select=[" , "]), dict)
 
 
+@pytest.mark.parametrize(
+    ("word", "names"),
+    [
+        ("tests", "ab"), ("evals/ns/tests", "a"), ("evals/ns/", "a"), ("./evals/ns", "a"), ("ns/", "a"), ("ns/tests", "a"),
+        ("evals/", "ac"), ("sta/a", "c"), ("a", "a"), ("a/", "c"), ("evals/sta/c.yaml", "d"),
+    ],
+)  # fmt: skip
+def test_a_folder_is_selected_by_its_name_or_its_path(word: str, names: str) -> None:
+    files = {"a": "evals/ns/tests/f.hocon", "b": "tests/b.yaml", "c": "evals/sta/a/c.yaml"}
+    cases = [Case(f"{suite}::{name}", name, suite, "nao") for name, suite in files.items()]
+    if names == "d":
+        cases.append(Case("evals/sta/c.yaml::d", "d", "evals/sta/c.yaml", "nao"))
+    if word == "a":
+        cases = cases[:2]  # a case is called so, and no folder
+    assert "".join(case.name for case in choose(cases, RunRequest(select=[word]), dict)) == names
+
+
+@pytest.mark.parametrize("word", ["ns/other", "/evals", ".", "./", "tests/ns"])
+def test_what_is_no_folder_selects_nothing(word: str) -> None:
+    cases = [Case("evals/ns/tests/f.hocon::a", "a", "evals/ns/tests/f.hocon", "nao")]
+    with pytest.raises(SelectionError, match="no case, file or folder is called"):
+        choose(cases, RunRequest(select=[word]), dict)
+
+
 HOSTILE_NAMES = """
 prompts:
   - {label: "first, prompt", raw: "{{q}}"}

@@ -114,6 +114,8 @@ def _by_words(cases: Sequence[Case], words: Sequence[str]) -> list[Case]:
             found = [case for case in cases if word in PurePosixPath(case.suite).parts[:-1]]
         if not found:
             found = [case for case in cases if _is_called(case, word)]
+        if not found and (folders := PurePosixPath(word).parts):  # `evals/ns`, `ns/`
+            found = [case for case in cases if _is_beneath(case, folders)]
         if not found:  # what lists call one without a name
             listed = listed or called(cases, which_tests(cases))
             found = [case for case, name in zip(cases, listed, strict=True) if name == word]
@@ -133,6 +135,12 @@ def _split(text: str, cases: Sequence[Case]) -> list[str]:
     if "," in text and whole in called(cases, which_tests(cases)):
         return [whole]
     return text.split(",")
+
+
+def _is_beneath(case: Case, folders: tuple[str, ...]) -> bool:
+    """Whether a case's file is in a folder of that path, from the root or from a folder on the way."""
+    above, count = PurePosixPath(case.suite).parts[:-1], len(folders)
+    return any(above[start : start + count] == folders for start in range(len(above) - count + 1))
 
 
 def is_id(case: Case | StoredCase, word: str) -> bool:
