@@ -496,8 +496,9 @@ class _Wants:
         elif isinstance(value, dict | Mapping):
             for key, item in value.items():
                 holds_code = code or _holds_code(str(key))
-                if not isinstance(item, str):
-                    self._texts(item, base, holds_code, deep + 1)
+                if not isinstance(item, str):  # what makes a prompt is named from the root (`suite_prompts`)
+                    own = self.root if key == "promptFunction" else base
+                    self._texts(item, own, holds_code, deep + 1)
                     continue
                 if key in ("path", "file") and re.fullmatch(_CODE, item):
                     self._file(item.removeprefix("file://"), base)  # such a key needs no `file://`
