@@ -390,8 +390,12 @@ def test_a_judgement_of_a_part_of_a_case_is_no_result_of_it(project: Path) -> No
     assert not index.latest() and not index.history("suite.yaml::c0")
 
 
+@pytest.mark.parametrize(
+    ("value", "why"),
+    [(None, "NOT NULL"), (object(), "rror binding"), (2**80, "too large"), ("\ud800", "surrogates")],
+)
 def test_a_run_whose_rows_do_not_fit_is_damaged_and_no_other(
-    project: Path, monkeypatch: pytest.MonkeyPatch
+    project: Path, monkeypatch: pytest.MonkeyPatch, value: object, why: str
 ) -> None:
     whole, refs = start(project, 1, 1)
     whole.done(refs[0][0], attempt("suite.yaml::c0", 1))
@@ -403,12 +407,12 @@ def test_a_run_whose_rows_do_not_fit_is_damaged_and_no_other(
     odd.close()
     # Whatever it is that does not fit: here what was run.
     monkeypatch.setattr(
-        index_module, "what", lambda info, *more: None if info.id == odd.info.id else what(info, *more)
+        index_module, "what", lambda info, *more: value if info.id == odd.info.id else what(info, *more)
     )
     index = Index(project)
     listed = {run.id: run for run in index.runs()}
     assert listed[whole.info.id].state == "finished" and listed[odd.info.id].state == "damaged"
-    assert "cannot be listed: NOT NULL" in listed[odd.info.id].what
+    assert "cannot be listed: " in listed[odd.info.id].what and why in listed[odd.info.id].what
     assert [one.run_id for one in index.latest()["suite.yaml::c0"]] == [whole.info.id]
     assert not index.record(odd.folder)
 

@@ -573,6 +573,7 @@ _UNFIT = (
     sqlite3.InterfaceError,
     sqlite3.ProgrammingError,
     OverflowError,
+    ValueError,  # half a surrogate pair is no text
 )
 """What the index says to a row that does not fit into it: it is that run which cannot be listed, and no other."""
 
