@@ -99,14 +99,18 @@ def test_the_printed_command_goes_on_and_without_its_options_nothing_is_touched(
     assert facts(project) == ("finished", {"passed": 40})
 
 
-def test_a_run_whose_cluster_is_lost_names_a_way_on_that_does_not_lead_back_there(
-    cli: Cli, project: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def _lose_the_cluster(monkeypatch: pytest.MonkeyPatch) -> None:
     async def lost(*_: object) -> None:
         raise PlaceLost("ray: the cluster at 10.0.0.3:6379 is gone")
 
     monkeypatch.setattr(ray_place, "check_ray", lambda address: None)  # which need not be installed
     monkeypatch.setattr(ray_place.RayPlace, "open", lost)
+
+
+def test_a_run_whose_cluster_is_lost_names_a_way_on_that_does_not_lead_back_there(
+    cli: Cli, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _lose_the_cluster(monkeypatch)
     (project / "agent.script.yaml").write_text("default: {say: 'hi you there'}\n")
     (project / "suite.yaml").write_text("agent: helper\ntest_cases:\n" + CASES)
     told = cli("run", "suite.yaml", "--on", "10.0.0.3:6379")
@@ -143,11 +147,7 @@ def test_cases_of_a_run_whose_cluster_is_lost_are_run_again_here() -> None:
 def test_a_run_whose_configured_cluster_was_lost_goes_on_without_a_word_once_that_names_this_machine(
     cli: Cli, project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def lost(*_: object) -> None:
-        raise PlaceLost("ray: the cluster at 10.0.0.3:6379 is gone")
-
-    monkeypatch.setattr(ray_place, "check_ray", lambda address: None)  # which need not be installed
-    monkeypatch.setattr(ray_place.RayPlace, "open", lost)
+    _lose_the_cluster(monkeypatch)
     config = (project / "tui_eval.yaml").read_text()
     (project / "tui_eval.yaml").write_text(f"{config}run: {{on: ray}}\n")
     (project / "agent.script.yaml").write_text("default: {say: 'hi you there'}\n")
