@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -75,3 +76,30 @@ async def test_an_agent_with_tools_of_its_own_is_left_alone(shop: Path) -> None:
         await run(shop, "own")
         body = server.requests[0].body
         assert body["messages"][0]["content"] == "mine" and "tools" not in body
+
+
+async def agents_of(root: Path, *paths: str) -> dict[str, Any]:
+    """What a run says that its agents are; nobody answers."""
+    active = prepare(RunRequest(paths=[str(root / path) for path in paths]))
+    assert active.writer is not None
+    await active.execute()
+    return active.writer.info.provenance["agents"]
+
+
+async def test_each_checkout_and_every_part_of_a_run_knows_the_same_agents(shop: Path) -> None:
+    """One entry that cases of nao and of another format ask is an analyst for the first alone: which of the two a run said
+    went by its last case, so that `--changed` never came to rest, and shards of one plan were refused."""
+    (shop / "tui_eval.yaml").write_text(
+        "agents:\n  plain: {type: openai, base_url: 'http://127.0.0.1:9/v1', model: m, retries: 0}\n"
+        "suites: [{path: 'tests/**', agent: plain}]\n",
+        "utf-8",
+    )
+    (shop / "a.yaml").write_text("agent: plain\ntest_cases:\n- {name: a, input: hi}\n", "utf-8")
+    other = shop.with_name("other")
+    shutil.copytree(shop, other)
+    both = await agents_of(shop, "a.yaml", "tests")
+    assert set(both) == {"plain", "plain (nao duckdb-jaffle-shop)"}
+    assert both["plain"] != both["plain (nao duckdb-jaffle-shop)"]
+    assert await agents_of(other, "tests", "a.yaml") == both
+    assert await agents_of(other, "a.yaml") == {"plain": both["plain"]}
+    assert await agents_of(other, "tests") == {"plain (nao duckdb-jaffle-shop)": both["plain (nao duckdb-jaffle-shop)"]}

@@ -329,7 +329,7 @@ class AgentSpec(msgspec.Struct, omit_defaults=True):
     `options` holds the keys that only its type reads (`base_url`, `system`, `tools`, `body`, …),
     environment variables not yet filled in: `fill` does that when the agent is used. Relative paths
     in it are relative to `base`. `variables` names those of the environment that its own code reads. `typed` is True where the person typed it on the command line,
-    which is trust enough.
+    which is trust enough. `prepared` says for which cases a format has added to it what the entry does not say.
     """
 
     name: str
@@ -349,6 +349,12 @@ class AgentSpec(msgspec.Struct, omit_defaults=True):
     base: str = ""
     typed: bool = False
     line: int = 0
+    prepared: str = ""
+
+    @property
+    def marked_as(self) -> str:
+        """Under which name a run keeps what it was: cases of several formats may ask one entry, and each gets its own."""
+        return f"{self.name} ({self.prepared})" if self.prepared else self.name
 
 
 class DatabaseSpec(msgspec.Struct, omit_defaults=True):

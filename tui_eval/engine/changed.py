@@ -94,7 +94,7 @@ def _as_it_passed(
         return False  # it would not be in time
     asked = provenance_of(newest.judges or newest.run_id)  # a judgement asks no agent
     agents = asked.get("agents")
-    if not isinstance(agents, dict) or agents.get(job.agent) != marks.agent(job.spec):
+    if not isinstance(agents, dict) or mark_then(agents, job.spec) != marks.agent(job.spec):
         return False
     files = provenance_of(newest.run_id)
     if not settings.same(job, files.get(judged_under.SETTINGS)):
@@ -106,6 +106,11 @@ def _as_it_passed(
     if names and _mapping(files, judged_under.FILE_SETS).get(names) != digest(sorted(now)):
         return False  # one is gone, or has come
     return all(known.get(path) == mark for path, mark in now.items())
+
+
+def mark_then(agents: Mapping[str, Any], spec: AgentSpec) -> Any:
+    """What a run says that an agent was; runs of earlier versions say it of one entry once, by its name alone."""
+    return agents.get(spec.marked_as, agents.get(spec.name))
 
 
 def provenance_in(store: Store) -> Callable[[str], Provenance]:
@@ -140,10 +145,12 @@ def changed_since(
     """
     found: list[str] = []
     agents = _mapping(provenance, "agents")
-    for name, spec in {job.agent: job.spec for job in asked}.items():
-        before = _mapping(agents, name)
-        if spec is not None and before and (what := otherwise(before, marks.agent(spec))):
-            found.append(f"agent {name} ({what})")
+    told: dict[str, str] = {}
+    for spec in {job.spec.marked_as: job.spec for job in asked if job.spec is not None}.values():
+        before = mark_then(agents, spec)
+        if isinstance(before, dict) and (what := otherwise(before, marks.agent(spec))):
+            told.setdefault(spec.name, what)
+    found += [f"agent {name} ({what})" for name, what in told.items()]
     for path, mark in _mapping(provenance, "files").items():
         if marks.of(marks.root / path) != mark:
             found.append(str(path))

@@ -24,7 +24,7 @@ from tui_eval.engine.grader_choice import graders_named
 from tui_eval.engine.plan import Job, agent_of, databases_of, named_agent, tool_databases
 from tui_eval.formats import format_of
 from tui_eval.guard.paths import inside, read_plain
-from tui_eval.guard.secrets import in_addresses, no_secret, secret_name, without_secret_parts
+from tui_eval.guard.secrets import MASK, in_addresses, no_secret, secret_name, without_secret_parts
 from tui_eval.guard.trust import NeedsTrust, Trust, from_root
 from tui_eval.model import Case
 from tui_eval.store.encoding import encode_json
@@ -53,6 +53,8 @@ _OF_CLOUDS = {
 }
 _PASSWORD = r"(?i)(?<=://)([^/@:\s]*):[^@\s]*@|\bpassword=[^\s&]*"
 _SECRET = "(a secret)"
+_NOTHING_ELSE = rf"(?i)\s*(?:bearer\s+)?(?:{MASK}|\$\{{[^}}]*\}})\s*"
+"""A text that is all secret: it is as versions before knew it, which left out more."""
 _OF_SECRETS = frozenset({"", "headers", "auth", "env", "provider_env"})
 """Mappings of an entry in which a name like `key` or `token` is that of a secret; the first is the entry."""
 
@@ -397,6 +399,8 @@ def without_secrets(given: Any, filled: Any, name: str, within: str = "") -> Any
     # Only the secret is taken out: what stands around it decides on the answers.
     text = with_names(given, _hidden, filled != given) if variables else filled
     kept = without_secret_parts(name, text, strict, literal=not variables)
+    if kept != filled and re.fullmatch(_NOTHING_ELSE, kept):
+        kept = _SECRET
     return filled if kept == filled else [kept, variables]
 
 

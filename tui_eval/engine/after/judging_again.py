@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from tui_eval.engine.changed import mark_then
 from tui_eval.engine.fingerprints import Fingerprints, otherwise
 from tui_eval.engine.kept_cases import KeptCases
 from tui_eval.engine.plan import Job, refused
@@ -293,7 +294,7 @@ def of_former_agents(judged: Iterable[Judged], marks: Fingerprints) -> str:
             changed[job.agent] = "no longer configured"
         if job.spec is None or changed.get(job.agent):
             continue
-        known = [one.asked[job.agent] for one in answers if isinstance(one.asked.get(job.agent), dict)]
+        known = [then for one in answers if isinstance(then := mark_then(one.asked, job.spec), dict)]
         now = marks.agent(job.spec) if known else {}
         changed[job.agent] = next(filter(None, (otherwise(before, now) for before in known)), "")
     named = [f"agent {name} ({what})" for name, what in changed.items() if what]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
 
@@ -141,7 +141,7 @@ def resume(
         again = plan([case], config, whole, dict, settings, trust=trust)
         model = read_now.get(row.model or "", row.model)
         job = next((job for job in again if same_column(job, row.agent, model)), None)
-        if job is None or (job.spec is None and row.agent in _agents_then(info)):
+        if job is None or (job.spec is None and _was_there(row.agent, info)):
             asked = f"{row.agent} with {row.model}" if row.model else row.agent
             where = config.file or config.root / CONFIG_NAME
             ways = "write it there again as it was"
@@ -191,10 +191,12 @@ def resume(
     return active
 
 
-def _agents_then(info: RunInfo) -> Collection[str]:
-    """The agents that were there when the run began: others were errors from the start."""
+def _was_there(agent: str, info: RunInfo) -> bool:
+    """Whether an agent was there when the run began: others were errors from the start."""
     known = info.provenance.get("agents")
-    return known if isinstance(known, dict) else ()
+    return isinstance(known, dict) and any(
+        name == agent or name.startswith(f"{agent} (") for name in known
+    )  # `AgentSpec.marked_as`
 
 
 def _elsewhere(folder: Path, info: RunInfo) -> str:

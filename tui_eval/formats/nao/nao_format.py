@@ -199,7 +199,8 @@ def analyst(spec: AgentSpec, database: str | None, config: Config) -> AgentSpec:
     options: dict[str, Any] = dict(spec.options)
     if rules is not None:
         # By its path: the text is not ours to look for `${NAME}` in.
-        options["system"] = f"file://{rules}"
+        inside = spec.base and rules.is_relative_to(spec.base)  # then other checkouts' agents are the same
+        options["system"] = f"file://{rules.relative_to(spec.base) if inside else rules}"
     names = [database] if database in config.databases else list(config.databases)
     if len(names) == 1:
         options["tools"] = [{"type": "sql", "database": names[0]}]
@@ -207,7 +208,7 @@ def analyst(spec: AgentSpec, database: str | None, config: Config) -> AgentSpec:
         options["tools"] = [
             {"type": "sql", "database": name, "name": f"run_sql_{_identifier(name or '')}"} for name in names
         ]
-    return msgspec.structs.replace(spec, options=options)
+    return msgspec.structs.replace(spec, options=options, prepared=" ".join(["nao", *map(str, names)]))
 
 
 def rules_file(config: Config) -> Path | None:
