@@ -102,4 +102,6 @@ async def test_each_checkout_and_every_part_of_a_run_knows_the_same_agents(shop:
     assert both["plain"] != both["plain (nao duckdb-jaffle-shop)"]
     assert await agents_of(other, "tests", "a.yaml") == both
     assert await agents_of(other, "a.yaml") == {"plain": both["plain"]}
-    assert await agents_of(other, "tests") == {"plain (nao duckdb-jaffle-shop)": both["plain (nao duckdb-jaffle-shop)"]}
+    assert await agents_of(other, "tests") == {
+        "plain (nao duckdb-jaffle-shop)": both["plain (nao duckdb-jaffle-shop)"]
+    }
