@@ -21,6 +21,7 @@ from tui_eval.engine.fingerprints import (
     asks_otherwise,
     question_files,
     verdict_files,
+    without_secrets,
 )
 from tui_eval.engine.plan import Job
 from tui_eval.engine.provenance import agents_asked
@@ -595,3 +596,20 @@ def test_agents_are_told_apart_by_what_decides_on_their_answers(tmp_path: Path) 
     lost = Config(root=tmp_path)
     assert asked(lost).of(PROVIDED, "helper") == ""
     assert asked(lost, earlier=asked(config)).of(PROVIDED, "helper") == named
+
+
+@pytest.mark.parametrize(
+    ("given", "filled", "variables"),
+    [
+        ({"api_key": "${MY_KEY}"}, {"api_key": "key-AAAAbbbb1111"}, ["MY_KEY"]),
+        ({"api_key": "plainkey"}, {"api_key": "plainkey"}, []),
+        ({"Authorization": "Bearer ${MY_KEY}"}, {"Authorization": "Bearer key-AAAAbbbb1111"}, ["MY_KEY"]),
+        ({"X-Api-Key": "key-AAAAbbbb1111"}, {"X-Api-Key": "key-AAAAbbbb1111"}, []),
+    ],
+)
+def test_what_is_all_secret_is_marked_as_earlier_versions_did(
+    given: dict[str, str], filled: dict[str, str], variables: list[str]
+) -> None:
+    """Else every agent with a key would be asked, and paid, once more after an update (`--changed`, `--cache`)."""
+    (name,) = given
+    assert without_secrets(given, filled, "headers") == {name: ["(a secret)", variables]}
