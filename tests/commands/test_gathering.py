@@ -356,15 +356,20 @@ def test_a_shard_that_was_cut_off_and_runs_again_is_not_said_to_be_cut_off(cli: 
         looked.close()
 
 
-def test_of_a_shard_that_was_started_again_counts_the_same_when_looked_at_and_when_merged(
-    cli: Cli, shards: Path
-) -> None:
+def begin_again(cli: Cli, shards: Path, change: str, state: str) -> None:
+    """Two shards, the second begun once more elsewhere: what became of its attempts there, and of its run."""
     for shard, name in (("1/2", "one"), ("2/2", "two"), ("2/2", "again")):
         bring(cli, shards, shard, name)
     (database,) = (shards / "again").rglob("run.db")
     with closing(sqlite3.connect(database)) as connection, connection:
-        connection.execute("UPDATE attempts SET state = 'waiting', outcome = NULL WHERE id > 1")
-        connection.execute("UPDATE meta SET value = replace(value, '\"finished\"', '\"running\"')")
+        connection.execute(f"UPDATE attempts SET {change}")
+        connection.execute(f"UPDATE meta SET value = replace(value, '\"finished\"', '\"{state}\"')")
+
+
+def test_of_a_shard_that_was_started_again_counts_the_same_when_looked_at_and_when_merged(
+    cli: Cli, shards: Path
+) -> None:
+    begin_again(cli, shards, "state = 'waiting', outcome = NULL WHERE id > 1", "running")
     shown = cli("show", shards)
     merged = cli("merge", shards)
     assert shown.code == merged.code == 0
@@ -472,12 +477,7 @@ def test_shards_that_are_looked_at_say_by_which_rules_they_were_judged(cli: Cli,
 
 def test_what_was_cancelled_takes_no_verdict_away_of_a_shard_that_had_ended(cli: Cli, shards: Path) -> None:
     """It was begun again elsewhere, and cancelled there."""
-    for shard, name in (("1/2", "one"), ("2/2", "two"), ("2/2", "again")):
-        bring(cli, shards, shard, name)
-    (database,) = (shards / "again").rglob("run.db")
-    with closing(sqlite3.connect(database)) as connection, connection:
-        connection.execute("UPDATE attempts SET outcome = 'cancelled'")
-        connection.execute("UPDATE meta SET value = replace(value, '\"finished\"', '\"cancelled\"')")
+    begin_again(cli, shards, "outcome = 'cancelled'", "cancelled")
     for command in ("show", "merge"):
         told = cli(command, shards)
         assert told.code == 0 and "All 8 cases passed" in told.out

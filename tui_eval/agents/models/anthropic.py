@@ -13,7 +13,7 @@ from tui_eval.agents.http.http_call import HttpClient
 from tui_eval.agents.http.http_connections import place_of
 from tui_eval.agents.loose_json import decode, encode, one_line, split_metadata, text_of
 from tui_eval.agents.models import finish_reasons, prices
-from tui_eval.agents.models.model_call import asked, chosen_model
+from tui_eval.agents.models.model_call import asked, chosen_model, no_json
 from tui_eval.agents.models.openai import KNOWN, add_usage
 from tui_eval.agents.models.recorded_messages import anthropic_messages
 from tui_eval.agents.models.tool_loop import Toolbox
@@ -225,14 +225,7 @@ class AnthropicAnswer:
         except ValueError:
             value = None
         if not isinstance(value, dict):
-            said = one_line(item if isinstance(item, str) else item[:1000].decode("utf-8", "replace"), 200)
-            raise AgentError(
-                f"{url} sent something that is not JSON: {said}",
-                answer=self.text,
-                code="unreadable",
-                said=f"no JSON: {said}",
-                place=place_of(url),
-            )
+            raise no_json(item, url, self.text)
         return value
 
     def _failure(self, value: dict[str, Any], url: str) -> AgentError:

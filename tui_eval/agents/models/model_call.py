@@ -8,6 +8,8 @@ from typing import Protocol
 from tui_eval.agents.base import AgentError, SessionContext
 from tui_eval.agents.entry_options import place
 from tui_eval.agents.http.http_call import HttpCall
+from tui_eval.agents.http.http_connections import place_of
+from tui_eval.agents.loose_json import one_line
 from tui_eval.config.project import AgentSpec
 from tui_eval.events import Event
 
@@ -39,6 +41,18 @@ def no_model(spec: AgentSpec, how: str = "give one with -m") -> AgentError:
     """The error of an agent without a model; `how` says what to do."""
     said = "model is missing"
     return AgentError(f"{place(spec, 'model')}: is missing; {how}", code="bad-setting", said=said)
+
+
+def no_json(item: bytes | str, url: str, answer: str) -> AgentError:
+    """For a part of an answer that is not JSON; `answer` is what had come before it."""
+    said = one_line(item if isinstance(item, str) else item[:1000].decode("utf-8", "replace"), 200)
+    return AgentError(
+        f"{url} sent something that is not JSON: {said}",
+        answer=answer,
+        code="unreadable",
+        said=f"no JSON: {said}",
+        place=place_of(url),
+    )
 
 
 async def asked(call: HttpCall, answer: ModelAnswer) -> AsyncIterator[Event]:

@@ -12,6 +12,7 @@ from tui_eval.agents.http.error_answers import explain
 from tui_eval.agents.http.http_connections import place_of
 from tui_eval.agents.loose_json import decode, one_line, text_of
 from tui_eval.agents.models import finish_reasons
+from tui_eval.agents.models.model_call import no_json
 from tui_eval.events import Event, ReasoningDelta, TextDelta, ToolCallStarted
 from tui_eval.guard import figures
 from tui_eval.model import Usage
@@ -309,14 +310,7 @@ class Completion:
         try:
             return msgspec.convert(decode(item), _Chunk, strict=False)
         except (ValueError, msgspec.ValidationError):
-            said = one_line(item if isinstance(item, str) else item.decode("utf-8", "replace"), 200)
-            raise AgentError(
-                f"{url} sent something that is not JSON: {said}",
-                answer=self.text,
-                code="unreadable",
-                said=f"no JSON: {said}",
-                place=place_of(url),
-            ) from None
+            raise no_json(item, url, self.text) from None
 
     def _check_chunk(self, chunk: _Chunk, item: bytes | str, url: str) -> None:
         """Raises `AgentError` where a chunk says an error."""
