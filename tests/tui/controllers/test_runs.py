@@ -371,6 +371,18 @@ async def test_a_case_of_the_run_in_front_is_run_as_a_part_of_it_in_its_column(t
     alone.front_run.stop()
 
 
+def lost(alone: Alone, *outcomes: Outcome) -> LiveRun:
+    """A run that ended since its cluster was lost."""
+    run = LiveRun(alone.root, [REFUND, GREETS, CALMS][: len(outcomes)], options={"on": CLUSTER})
+    for number, outcome in enumerate(outcomes):
+        run.start(number)
+        run.done(number, outcome)
+    run.info.provenance[PLACE_LOST] = 1
+    run.writer.state("interrupted", time.time())
+    run.writer.flush()
+    return run
+
+
 @pytest.mark.parametrize("key", ["case.rerun", "case.step"])
 @pytest.mark.parametrize("later", [True, False])
 async def test_what_was_asked_in_a_later_run_than_the_one_in_front_is_no_part_of_that(
@@ -514,6 +526,79 @@ async def test_a_run_whose_cluster_was_lost_is_asked_where_it_goes_on(
         await alone.answer(answer)
         await alone.settle()
     assert [request.on for _, request in alone.engine.resumed] == ([] if on is None else [on])
+    alone.front_run.stop()
+
+
+@pytest.mark.parametrize("key", ["case.rerun", "run.failed", "case.once_more", "run.all"])
+@pytest.mark.parametrize(
+    ("chosen", "answer", "on"),
+    [
+        ("", "here", "here"),
+        ("", "again", CLUSTER),
+        (CLUSTER, "here", "here"),
+        ("", None, None),
+        ("ray", "", "ray"),
+    ],
+)
+async def test_what_is_run_again_of_a_run_whose_cluster_was_lost_is_asked_where(
+    tmp_path: Path, key: str, chosen: str, answer: str | None, on: str | None
+) -> None:
+    """Only `u` asked; these went back to the dead cluster."""
+    alone = await on_project(tmp_path)
+    run = lost(alone, "passed", "error", "failed")
+    in_front(alone, run)
+    alone.window.stack.append(FakeList(alone.state, "run"))
+    alone.go_to(GREETS)
+    alone.runs.choice = RunChoice(on=chosen)
+    await alone.press(alone.runs.handlers(), key)
+    if chosen != "ray":
+        assert not alone.engine.requests and not alone.runs.starting
+        assert alone.question == f"The run ended since {CLUSTER} was lost. Go on where?"
+        await alone.answer(answer)
+        await alone.settle()
+    assert [request.on for request in alone.engine.requests] == ([] if on is None else [on])
+    assert [request.on_recorded for request in alone.engine.requests] == (
+        [] if on is None else [answer == "again"]
+    )
+    if on == "here" and key != "run.all":  # of which no dialog was asked
+        assert alone.said.endswith(f"here, it was on {CLUSTER}")
+    alone.front_run.stop()
+
+
+async def test_a_run_whose_cluster_was_lost_is_looked_up_where_it_is_in_front_of_nobody(
+    tmp_path: Path,
+) -> None:
+    alone = await on_project(tmp_path)
+    run = lost(alone, "error", "failed", "passed")
+    alone.past(REFUND, "error", run_id=run.info.id)
+    alone.past(GREETS, "failed", run_id=run.info.id)
+    alone.past(CALMS, "passed", run_id=run.info.id)
+    await alone.press(alone.runs.handlers(), "run.failed")
+    assert alone.question == f"The run ended since {CLUSTER} was lost. Go on where?"
+    await alone.answer("here")
+    await alone.settle()
+    assert [(one.linked_to, one.on) for one in alone.engine.requests] == [(run.info.id, "here")]
+    alone.front_run.stop()
+
+
+async def test_one_answer_says_where_all_goes_that_one_key_adds_to_a_run_whose_cluster_was_lost(
+    tmp_path: Path,
+) -> None:
+    alone = await on_project(tmp_path)
+    run = lost(alone, "passed", "failed")
+    in_front(alone, run)
+    opened = len(alone.window.stack)
+    for number in (2, 3):  # of which `+` on several rows makes one each
+        request = RunRequest(
+            case_ids=[run.cases[0].case_id], linked_to=run.info.id, first_attempt=number, anew=True
+        )
+        alone.runs.send(request, show=False, aside=True)
+    await alone.settle()
+    assert len(alone.window.stack) == opened + 1
+    await alone.answer("here")
+    await alone.settle()
+    assert len(alone.window.stack) == opened
+    assert [(one.on, one.first_attempt) for one in alone.engine.requests] == [("here", 2), ("here", 3)]
     alone.front_run.stop()
 
 

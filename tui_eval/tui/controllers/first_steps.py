@@ -1,8 +1,9 @@
 """The first minutes: a first suite for a folder without one, or the samples, or the runs that lie in it or come into it;
-an agent where cases name one that is nowhere; and the tour."""
+an agent where cases name one that is nowhere, and a place where a run's was lost; and the tour."""
 
 from __future__ import annotations
 
+import asyncio
 import os
 import shutil
 import subprocess
@@ -17,17 +18,22 @@ from typing import TYPE_CHECKING, Any
 import tui_eval
 from tui_eval.config.entry_line import EntryError, with_agent
 from tui_eval.config.project import CONFIG_NAME, rule_for
+from tui_eval.engine.request import RunRequest
 from tui_eval.formats import FirstSuite, format_of, offered
 from tui_eval.formats.format import UNNAMED_AGENT
 from tui_eval.guard.trust_store import state_home
 from tui_eval.store.printed_commands import shell_line
 from tui_eval.store.run_folders import Store, StoreError
+from tui_eval.store.schema import PLACE_LOST
 from tui_eval.tui.controllers.front_run import FrontRun
 from tui_eval.tui.controllers.places import PlaceController
 from tui_eval.tui.handlers import Handler
+from tui_eval.tui.loaders.follower import Left, left_of
 from tui_eval.tui.loaders.suites_loader import Loaded
 from tui_eval.tui.services import Core, PlaceStack, Suites
+from tui_eval.tui.state import run_requests
 from tui_eval.tui.state.lists.case_entry import CaseRow
+from tui_eval.tui.state.runs.run_view import RunView
 
 if TYPE_CHECKING:
     from tui_eval.store.gathering import Gathering
@@ -357,3 +363,62 @@ class AskAgent:
 
         named = any(entry.case is not None and entry.case.agent == name for entry in entries)
         self._places.show("agent", name, file.name, count, named, answer=answer)
+
+
+class AskPlace:
+    """Asks where it goes on what builds on a run whose cluster was lost."""
+
+    def __init__(self, core: Core, places: PlaceController) -> None:
+        self._core, self._places = core, places
+        self._waiting: dict[str, list[Callable[[bool], Any]]] = {}
+
+    def asks(
+        self, run_id: str, left: Left, on: str, go: Callable[[bool], Any], *, unasked: bool = False
+    ) -> bool:
+        """Whether it asks, since nobody chose another place than that of the run, `on` (empty: none). `go` is given
+        whether it is here, and called for an answer that is none against it. What one key begins waits for one answer."""
+        was = run_requests.ran_on(left.options, self._core.state.config)
+        if not left.lost or on.strip() not in ("", was) or was == "here":
+            return False
+        waiting = self._waiting.setdefault(run_id, [])
+        waiting.append(go)
+        if len(waiting) > 1:
+            return True
+
+        def answer(value: str | None) -> None:
+            for one in self._waiting.pop(run_id):
+                if value in ("here", "again"):
+                    one(value == "here")
+
+        question, answers = run_requests.goes_on_where(was)
+        self._places.ask(question, answers, answer, unasked=unasked)
+        return True
+
+    async def asks_of(self, request: RunRequest, send: Callable[[RunRequest], Any]) -> bool:
+        """As `asks`, of a request that adds to a run, or runs cases of the one whose list is looked at; `send` is given it
+        with its place."""
+        if request.step or request.continue_from is not None:  # these are here
+            return False
+        run_id, on = request.linked_to, request.on or ""
+        if run_id is None and (front := self._front_of_list) is not None:
+            run_id, on = front.info.id, on or run_requests.ran_on({}, self._core.state.config)
+        if run_id is None:
+            return False
+        run = self._core.state.find_run(run_id)
+        if run is not None:
+            left = Left(run.info.options, [], PLACE_LOST in run.info.provenance)
+        else:
+            left = await asyncio.to_thread(left_of, self._core.state.run_folder(run_id))
+
+        def go(here: bool) -> None:
+            if here:
+                request.on, request.on_recorded = "here", False
+            send(request)
+
+        return self.asks(run_id, left, on, go, unasked=True)
+
+    @property
+    def _front_of_list(self) -> RunView | None:
+        """The run in front, where its list is looked at."""
+        place = self._places.list_in_front
+        return self._core.state.run if place is not None and place.kind == "run" else None

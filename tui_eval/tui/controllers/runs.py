@@ -17,7 +17,7 @@ from tui_eval.guard.spelling import some_of
 from tui_eval.store.run_folders import StartLock
 from tui_eval.store.shard_runs import LOOKED_AT, is_looked_at
 from tui_eval.tui.controllers.failure_names import FailureNames
-from tui_eval.tui.controllers.first_steps import AskAgent
+from tui_eval.tui.controllers.first_steps import AskAgent, AskPlace
 from tui_eval.tui.controllers.front_run import FrontRun, waiting_step
 from tui_eval.tui.controllers.places import PlaceController
 from tui_eval.tui.front import CaseListFront, Question
@@ -91,7 +91,7 @@ class RunController:
         """By run the agents that a person typed for it here: these may be asked again without being trusted."""
         self._places_typed: set[str] = set()
         """Where a person had runs go: there more may go without being trusted."""
-        self._agents = AskAgent(core, places, suites)
+        self._agents, self._lost = AskAgent(core, places, suites), AskPlace(core, places)
         self.naming = FailureNames(core, places, suites)
         self._sent: list[_Sent] = []
         self._turn = asyncio.Lock()
@@ -312,18 +312,11 @@ class RunController:
         cluster want, which no suite need name, is asked before."""
 
         def ask(left: Left) -> None:
-            was = run_requests.ran_on(left.options, self.state.config)
-            if left.lost and self.choice.on.strip() in ("", was) and was != "here":
-                self._places.ask(
-                    *run_requests.goes_on_where(was),
-                    lambda answer: (
-                        go(left, "here" if answer == "here" else self.choice.on)
-                        if answer in ("here", "again")
-                        else None
-                    ),
-                )
-            else:
-                go(left, self.choice.on)
+            chosen = self.choice.on
+            if not self._lost.asks(
+                folder.name, left, chosen, lambda here: go(left, "here" if here else chosen)
+            ):
+                go(left, chosen)
 
         def go(left: Left, on: str) -> None:
             self._suites.trusted_first(
@@ -346,7 +339,7 @@ class RunController:
         self._front_run.follow(started.folder)
         self._front_run.open(started.folder)
         words = f"going on, {started.attempts} attempt{'s' if started.attempts != 1 else ''}"
-        moved = run_requests.moved(request, options, self.state.config)
+        moved = run_requests.moved(request, options, self.state.config, self.choice.on)
         self._notices.say("; ".join(filter(None, [words, moved, started.note])))
 
     # -- what it would be
@@ -598,9 +591,11 @@ class RunController:
         *,
         aside: bool = False,
         sure: bool = False,
+        placed: bool = False,
     ) -> None:
         """Ask the engine, then follow the run; `said` is shown instead of how many attempts that is. `aside`: it
-        is one case, and leaves the run in front where it is. `sure`: also where another app has begun the same just now."""
+        is one case, and leaves the run in front where it is. `sure`: also where another app has begun the same just now; `placed`:
+        also where the run that it builds on was lost."""
         if run_requests.adds_to_shards(self.state.root, request):
             self._notices.say(LOOKED_AT)
             return
@@ -609,16 +604,27 @@ class RunController:
             request.agreed = list(self.project.agreed)
             sent = _Sent(run_requests.columns_of(request))
             self._sent.append(sent)  # already now: the next key may be handled before the engine is asked
-            self._core.tasks.soon(self._send(request, show, said, aside, sent, sure), opens=show)
+            self._core.tasks.soon(self._send(request, show, said, aside, sent, sure, placed), opens=show)
 
         self._suites.trusted_first(request, go)
 
     async def _send(
-        self, request: RunRequest, show: bool, said: str | None, aside: bool, sent: _Sent, sure: bool
+        self,
+        request: RunRequest,
+        show: bool,
+        said: str | None,
+        aside: bool,
+        sent: _Sent,
+        sure: bool,
+        placed: bool,
     ) -> None:
         slow = asyncio.get_running_loop().call_later(SLOW, self._notices.say, "starting the run…")
         lock = StartLock(self.state.root)
+        again = partial(self.send, show=show, said=said, aside=aside)
         try:
+            if not placed and await self._lost.asks_of(request, partial(again, placed=True)):
+                self._sent.remove(sent)
+                return
             if sent.columns and not (sure or request.step or request.continue_from):
                 async with self._turn:
                     await asyncio.to_thread(lock.take)
@@ -628,7 +634,7 @@ class RunController:
                 found = await asyncio.to_thread(begun_elsewhere, self.state.root, sent.columns, known)
                 if found:
                     self._sent.remove(sent)
-                    again = partial(self.send, show=show, said=said, aside=aside, sure=True)
+                    again = partial(again, sure=True, placed=True)
                     self._ask_about_others(request, len(sent.columns), found, again)
                     return
             started = await self._core.engines.own.run(request)
@@ -652,7 +658,7 @@ class RunController:
             self.show()
         elif said is None:
             said = f"running, {started.attempts} attempt{'s' if started.attempts != 1 else ''}"
-        moved = run_requests.moved_from(self.state, request)
+        moved = run_requests.moved_from(self.state, request, self.choice.on)
         if words := "; ".join(filter(None, ["" if show else said, moved, started.note])):
             self._notices.say(words)
 

@@ -166,21 +166,23 @@ def goes_on_where(was: str) -> tuple[str, list[tuple[str, str, str]]]:
     ]
 
 
-def moved(request: RunRequest, options: Mapping[str, Any], config: Config | None) -> str:
-    """That what goes on with a run of these options, or adds to it, goes elsewhere, and why; empty: it does not."""
+def moved(request: RunRequest, options: Mapping[str, Any], config: Config | None, chosen: str) -> str:
+    """That what goes on with a run of these options, or adds to it, goes elsewhere, and why: `chosen` is what the run dialog
+    names. Empty: it does not."""
     was = ran_on(options, config)
     if request.on is None or request.on_recorded or request.on == was:
         return ""
-    return f"{'' if request.on == 'here' else 'on '}{request.on} (`on` of the run dialog), it was {was if was == 'here' else f'on {was}'}"
+    why = " (`on` of the run dialog)" * (request.on == _on(chosen))
+    return f"{'' if request.on == 'here' else 'on '}{request.on}{why}, it was {was if was == 'here' else f'on {was}'}"
 
 
-def moved_from(state: AppState, request: RunRequest) -> str:
+def moved_from(state: AppState, request: RunRequest, chosen: str) -> str:
     """As `moved`, of the run that the request is linked to; where that was is known of those that have been read."""
     if request.linked_to is None:
         return ""
     if (run := state.find_run(request.linked_to)) is not None:
-        return moved(request, run.info.options, state.config)
-    return moved(request, {}, state.config).partition(", it was")[0]
+        return moved(request, run.info.options, state.config, chosen)
+    return moved(request, {}, state.config, chosen).partition(", it was")[0]
 
 
 def is_unknown(config: Config | None, agent: str) -> bool:
