@@ -19,7 +19,9 @@ from tui_eval.tui.state.runs.trends import (
     WHOLE,
     Point,
     Series,
+    bars_of_cut,
     condensed,
+    mark_style,
     series,
     trend_lines,
 )
@@ -118,10 +120,11 @@ def _with_axes(one: Series, points: Sequence[Point], width: int, height: int, at
     edge = max(map(len, ticks.values()))
     wide = min(max((width - edge - 1) // len(points), 1), BROADEST)
     bar = wide - 1 if wide > 1 else 1
-    style = "passed" if one.name == "pass rate" else "code"
+    style, cut = ("passed", bars_of_cut(points, wide)) if one.name == "pass rate" else ("code", [])
     lines: list[Line] = []
     for number, row in enumerate(columns([*one.values, top], rows)):
         bars: Line = (Span("".join(f"{step * bar:<{wide}}" for step in row[:-1]), style),)
+        bars = marked(bars, cut)
         if at is not None:
             bars = marked(bars, [Mark(at * wide, at * wide + bar, "strong note")])
         sign = "┤" if number in ticks else "│"
@@ -129,7 +132,7 @@ def _with_axes(one: Series, points: Sequence[Point], width: int, height: int, at
     axis = [Span(" " * edge + "└", "muted")]
     for number, point in enumerate(points):
         sign = ("▲" if number == at and wide < 2 else "") or MARKS.get(point.outcome, "─")
-        axis.append(Span(sign, point.outcome if sign in MARKS.values() else "muted"))
+        axis.append(Span(sign, mark_style(point.outcome) if sign in MARKS.values() else "muted"))
         rest = "▲" if number == at and wide > 1 else ""
         axis += [Span(rest, "note"), Span("─" * (wide - 1 - len(rest)), "muted")]
     return [*lines, fit(tuple(axis), width), fit(_dates(points, wide, edge + 1), width)]

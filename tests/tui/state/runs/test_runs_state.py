@@ -763,6 +763,13 @@ def test_a_run_of_which_not_all_has_run_is_none_that_passed(
     head = plain(detail_rows(one, None, (), 100)[0].line)
     assert head.startswith(sign)
     assert (action_of(one, ()) == "not all has run: u goes on with it; enter opens it") == bool(said)
+    if one.judged and one.whole:  # and no green one among the plots
+        runs = points([one, msgspec.structs.replace(one, run=msgspec.structs.replace(one.run, id="0"))])
+        for lines in (trend_lines(runs, 60, 1), plot_lines(runs, 80, 30, "0")):
+            shown = [span for line in lines for span in line if span.text in ("✗", "◌", "✓", "⊘", "●")]
+            assert [(span.text, "passed" in span.style) for span in shown][-len(runs) :] == [
+                (sign, sign == "✓")
+            ] * len(runs)
 
 
 def test_a_rerun_whose_run_the_filter_hides_is_not_taken_for_another_ones():

@@ -15,7 +15,7 @@ from tui_eval.store.run_folders import DATABASE
 from tui_eval.store.schema import RunSummary
 from tui_eval.store.summary import per_known, share
 from tui_eval.tui.state.lists.telling_apart import NOT_AT_ALL, Differs, cut, differences
-from tui_eval.tui.state.runs.trends import Point
+from tui_eval.tui.state.runs.trends import MARKS, Point
 from tui_eval.tui.state.text import formatting
 from tui_eval.tui.state.text.lines import Line, Span, fit, one_line, plain, width_of
 
@@ -340,7 +340,7 @@ def points(lines: Sequence[RunLine]) -> list[Point]:
 
 def _point(one: RunLine) -> Point:
     run, tokens = one.run, one.tokens
-    outcomes = (("failed", run.failed), ("error", run.errors), ("passed", run.passed))
+    sign, _ = outcome_sign(run)
     return Point(
         run.id,
         run.started_at,
@@ -351,7 +351,7 @@ def _point(one: RunLine) -> Point:
         run.price,
         tokens,
         None if run.cached else run.took,
-        next((name for name, number in outcomes if number), ""),
+        next((name for name, mark in MARKS.items() if mark == sign), ""),
         tuple(
             (name, f"of {known:,} known")
             for name, known in (("cost", run.cost_of), ("tokens", run.tokens_of))

@@ -25,7 +25,7 @@ BUCKETS = 6
 
 class Point(NamedTuple):
     """One run in the plots: share of attempts passed (0–1), what an attempt takes (USD, ms, tokens) and what
-    the whole run took (USD, tokens, seconds); None: unknown. `outcome` is that of its cases, the worst first; `partly` says of a figure of an attempt of how many it is the
+    the whole run took (USD, tokens, seconds); None: unknown. `outcome`, one of `MARKS`, is that of its cases, the worst first; `partly` says of a figure of an attempt of how many it is the
     mean, where it is not known of all."""
 
     run_id: str
@@ -55,8 +55,10 @@ class Series(NamedTuple):
     top: float | None = None
 
 
-MARKS = {"failed": "✗", "error": "!", "passed": "✓"}
-"""What stands under a run's bars: how its cases came out, the worst first."""
+MARKS = {"failed": "✗", "error": "!", "cancelled": "⊘", "not run": "◌", "running": "●", "passed": "✓"}
+"""What stands under a run's bars, as in the list: how its cases came out, the worst first."""
+CUT = ("cancelled", "not run")
+"""Outcomes of runs of which what passed is not all: their share of it is not green."""
 FIGURES: tuple[tuple[str, str, Callable[[float], str]], ...] = (
     ("pass rate", "pass_rate", share),
     ("latency", "latency_ms", duration),
@@ -140,7 +142,8 @@ def trend_lines(
         value = told.get(one.name)
         here_words = one.show(value) if value is not None else ""
         of_known = own.of_known(one.name) if own is not None and here_words else ""
-        lines += _series_lines(one, high, wide, at, (here_words, of_known), width)
+        cut = bars_of_cut(newest, wide) if one.name == "pass rate" else []
+        lines += _series_lines(one, high, wide, at, (here_words, of_known), width, cut)
     signs = any(point.outcome for point in newest)
     if signs:
         here_too = wide > 1 and at is not None
@@ -156,6 +159,20 @@ def trend_lines(
     return lines
 
 
+def mark_style(outcome: str) -> str:
+    """The style of a mark: an outcome has its own, and what never ran stands as an error."""
+    return "error" if outcome == "not run" else outcome
+
+
+def bars_of_cut(points: Sequence[Point], wide: int) -> list[Mark]:
+    """The bars of runs that were cut, in a plot of pass rates whose runs have so many columns each."""
+    return [
+        Mark(number * wide, number * wide + _bar(wide), mark_style(point.outcome))
+        for number, point in enumerate(points)
+        if point.outcome in CUT
+    ]
+
+
 def _bar(wide: int) -> int:
     """Cells of a run's bar: where there is room, a gap tells it from the next."""
     return wide - 1 if wide > 1 else wide
@@ -165,16 +182,23 @@ def _marks(points: Sequence[Point], wide: int, at: int | None) -> Line:
     """How the cases of each run came out, below its bars; `▲` beside that of the run that is pointed at."""
     marks: list[Span] = []
     for number, point in enumerate(points):
-        marks.append(Span(MARKS.get(point.outcome, " "), point.outcome))
+        marks.append(Span(MARKS.get(point.outcome, " "), mark_style(point.outcome)))
         pointer = "▲" if number == at else ""
         marks.append(Span(f"{pointer:<{wide - 1}}", "note"))
     return tuple(marks)
 
 
 def _series_lines(
-    one: Series, height: int, wide: int, at: int | None, own: tuple[str, str], width: int
+    one: Series,
+    height: int,
+    wide: int,
+    at: int | None,
+    own: tuple[str, str],
+    width: int,
+    cut: Sequence[Mark],
 ) -> list[Line]:
-    """`own`: this run's figure, and of how many attempts it is, which is said where there is room for it."""
+    """`own`: this run's figure, and of how many attempts it is, which is said where there is room for it; `cut` are the
+    bars of runs that were cut."""
     known = [value for value in one.values if value is not None]
     top = f"top {one.show(one.top if one.top is not None else max(known))}"
     room = width - LABEL - wide * len(one.values) - len("  this run ")
@@ -188,6 +212,7 @@ def _series_lines(
                 "passed" if one.name == "pass rate" else "code",
             ),
         )
+        text = marked(text, cut)
         if at is not None:
             text = marked(text, [Mark(at * wide, at * wide + _bar(wide), "strong note")])
         own_words = f"this run {here}" if here else ""
