@@ -92,6 +92,10 @@ def test_a_run_that_was_cut_is_no_whole_one_judged_again(cli: Cli, project: Path
     assert cli("show").code == 1 and cli("runs").code == 0
     cut, judged = (json.loads((project / name).read_text()) for name in ("a.json", "r.json"))
     assert judged["summary"]["not_run"] == cut["summary"]["not_run"] == 7
+    # A run and its judgement lack the same: what is known of neither is no success.
+    told = cli("compare", cut["run"]["id"], judged["run"]["id"])
+    assert told.code == (1 if "greets" in chosen else 5)  # 5: no case has an outcome at all
+    assert "regressed" not in told.out and "3 not run on either side" in told.out
     for name in ("case_id", "outcome", "required", "attempts", "planned", "message"):
         values = [[one.get(name) for one in document["cases"]] for document in (cut, judged)]
         assert values[0] == values[1], name

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from typing import Literal
 
 import msgspec
 import pytest
@@ -68,6 +69,21 @@ def test_a_case_that_passed_and_never_ran_in_the_second_run_is_not_gone_from_it(
         "one": "unchanged", "two": "not run", "three": "not run", "four": "gone",
     }  # fmt: skip
     assert result.unknown == 1  # three had failed
+
+
+def test_what_has_an_outcome_on_neither_side_is_no_proof_that_nothing_regressed() -> None:
+    """A cut run and its own judgement were as good as each other."""
+
+    def left(name: str, outcome: Literal["cancelled", "skipped"] | None = None) -> CaseSummary:
+        return msgspec.structs.replace(case(name, 0), outcome=outcome, attempts=0)
+
+    half = [case("one", 1), left("two"), left("three", "cancelled"), left("four", "skipped")]
+    result = compare(half, half)
+    assert (result.count("unchanged"), result.never_ran, result.unknown) == (1, 2, 2)
+    assert result.told == "0 fixed, 2 not run on either side"
+    assert compare([case("one", 1)], half).unknown == 2  # new ones, which never ran either
+    assert compare(half, [case("one", 1), case("two", 1), case("three", 1)]).unknown == 0
+    assert compare([case("one", 1), case("two", 1), left("three")], half).unknown == 2  # each once
 
 
 def test_what_the_second_lacks_without_a_name_or_an_agent_may_be_each_that_it_has_not() -> None:

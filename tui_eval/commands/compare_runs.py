@@ -1,5 +1,5 @@
 """`tui-eval compare RUN RUN`: regressions, fixes, flaky, new and gone cases; exit code 1 on a regression, and where a
-case that passed was not run to its end in the second run."""
+case that did not fail before was not run to its end in the second run."""
 
 from __future__ import annotations
 
@@ -133,6 +133,7 @@ def _text(result: RunComparison) -> str:
         lines.extend(f"  {_line(case, suites)}" for case in shown)
         if len(members) > len(shown):
             lines.append(f"  and {len(members) - len(shown):,} more; --json lists them all")
+    lines += [f"– {words}"] if (words := result.never_ran_words) else []
     (was, low, high), (now, now_low, now_high) = result.pass_rates
     lines.append(
         f"passed before {share(was)} ({share(low)}–{share(high)}), after {share(now)} "

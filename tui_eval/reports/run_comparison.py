@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence, Set
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from typing import Any, Literal, get_args
 
 import msgspec
@@ -127,6 +127,8 @@ class RunComparison(msgspec.Struct):
     rules_differ: str = ""
     cached: tuple[int, int] = (0, 0)
     """Attempts with answers from the cache, before and after, of the cases that both have."""
+    never_ran: int = 0
+    """How many cases of the second have no outcome on either side, since they were not run to their end."""
 
     def count(self, change: Change) -> int:
         """How many cases changed so."""
@@ -134,8 +136,14 @@ class RunComparison(msgspec.Struct):
 
     @property
     def unknown(self) -> int:
-        """How many cases passed before, and have no outcome after: whether they regressed is not known."""
-        return sum(case.change == "not run" and _passed(case.before) for case in self.cases)
+        """How many cases did not fail before, and have no outcome after: whether they regressed is not known."""
+        passed = sum(case.change == "not run" and _passed(case.before) for case in self.cases)
+        return passed + self.never_ran
+
+    @property
+    def never_ran_words(self) -> str:
+        """How many cases have no outcome on either side; empty where none is so."""
+        return f"{self.never_ran:,} not run on either side" if self.never_ran else ""
 
     @property
     def told(self) -> str:
@@ -143,7 +151,7 @@ class RunComparison(msgspec.Struct):
         before either did so for another kind of reason; how many of all these were edited."""
         others = [f"{count:,} {name}" for name in OF_ANOTHER_KIND if (count := self.count(name))]
         edited = sum(self.edited(name) for name in ("regressed", "fixed", *OF_ANOTHER_KIND))
-        told = ", ".join([f"{self.count('fixed'):,} fixed", *others])
+        told = ", ".join([f"{self.count('fixed'):,} fixed", *others, *filter(None, [self.never_ran_words])])
         return f"{told} ({edited:,} {EDITED})" if edited else told
 
     def edited(self, change: Change) -> int:
@@ -227,6 +235,25 @@ def compare(before: Sequence[CaseSummary], after: Sequence[CaseSummary]) -> RunC
         usual=Usual(_means(both, "duration_ms"), _means(both, "tokens"), _means(both, "price")),
         rules_differ=_rules_differ(both),
         cached=(_cached(case.before for case in both), _cached(case.after for case in both)),
+        never_ran=_never_ran(after, old, key_of, any(case.change == "not run" for case in cases)),
+    )
+
+
+def _never_ran(
+    after: Iterable[CaseSummary],
+    old: Mapping[tuple[str, ...], CaseSummary],
+    key_of: Callable[[CaseSummary], tuple[str, ...]],
+    not_run: bool,
+) -> int:
+    """As `RunComparison.never_ran`. `not_run`: there are cases that the other side has; what a merged run lacks without
+    knowing which cases these are may be those."""
+    left = [item for item in after if not _ran(item) and item.outcome != "skipped"]
+    named = {item.case_id for item in old.values()}
+    return sum(
+        key_of(item) not in old
+        and not (item.agent in ("", UNNAMED) and item.case_id in named)
+        and not (not_run and is_numbered(item.name))
+        for item in left
     )
 
 
