@@ -540,3 +540,11 @@ def test_what_failed_may_pass_now_and_is_not_all_where_others_never_ran(cli: Cli
     assert again.code == 1 and "1 case passed, but not all is there: others never ran" in again.out
     assert f"incomplete: 3 cases never ran to the end (c1, c2, c3) in run {run}: go on with" in again.err
     assert f"in run {run}" in json.loads((project / "r.json").read_text())["run"]["note"]
+    # Whoever asks for it later is told the same.
+    own = Store(project).find("last").name
+    for command in (("show", own), ("resume", own), ("attach", own), ("rescore", own), ("show", "last")):
+        told = cli(*command)
+        assert told.code == 1, (command, told.out, told.err)
+        assert command[0] == "resume" or "not all is there: others never ran" in told.out
+    assert Store(project).find("last").name != own  # of the judgement
+    assert cli("run", ".", "-s", "c0").code == cli("show", "last").code == 0

@@ -28,9 +28,9 @@ from tui_eval.commands.run_suites import (
     failures_of,
     find_run,
     gap_of,
+    lacks_of,
     reasons_of,
     unread_of,
-    unread_words,
     write_files,
 )
 from tui_eval.config.project import find_root
@@ -46,6 +46,7 @@ from tui_eval.reports.rows_shown import rows_shown, table_lines
 from tui_eval.store.encoding import encode_json
 from tui_eval.store.index import Index
 from tui_eval.store.judged_under import compat_of
+from tui_eval.store.missing_cases import never_beside
 from tui_eval.store.printed_commands import other_way_on, way_on
 from tui_eval.store.reader import RunReader
 from tui_eval.store.run_folders import Store, StoreError
@@ -68,10 +69,10 @@ def show(reference: str, case_name: str | None, *, gap: bool = True) -> int:
             say(f"run {info.id}: {info.state}, {', '.join(filter(None, [*info.agents, part]))}")
             say_lines(table.lines(terminal_width()))
             say_lines(failures_of(with_reader, table, _project_of(with_reader.folder)))
-            say(
-                f"\n{table.totals(info.note if gap else without_gap(info), gap_of(info) or unread_words(info))}"
-            )
-            return EXIT_USAGE if unread_of(info) else code_of(table.sums.outcomes, gap_of(info))
+            say(f"\n{table.totals(info.note if gap else without_gap(info), lacks_of(info))}")
+            if unread_of(info):
+                return EXIT_USAGE
+            return code_of(table.sums.outcomes, gap_of(info) or never_beside(info) or None)
         cases = with_reader.cases()
         listed = with_reader.listed(cases)
         meant = [
@@ -240,7 +241,7 @@ def follow(reference: str) -> int:
             if not changes:
                 time.sleep(0.2)
         table = console_table.RunTable.of(reader)
-        say(table.totals(lacks=gap_of(reader.info()) or unread_words(reader.info())))
+        say(table.totals(lacks=lacks_of(reader.info())))
         if state == "interrupted" and merged_of(info.provenance):
             warn(f"incomplete: {reader.info().note}")
             return EXIT_FAILED
@@ -255,7 +256,7 @@ def follow(reference: str) -> int:
             return EXIT_FAILED
         if unread_of(reader.info()):
             return EXIT_USAGE
-        return code_of(table.sums.outcomes, None)
+        return code_of(table.sums.outcomes, gap_of(reader.info()) or never_beside(reader.info()) or None)
     finally:
         reader.close()
 

@@ -45,7 +45,7 @@ from tui_eval.guard.paths import inside
 from tui_eval.guard.trust import fingerprints, in_order
 from tui_eval.model import Attempt, Outcome
 from tui_eval.reports import console_table
-from tui_eval.store.missing_cases import is_only_named, unread_errors_of, unread_words_of
+from tui_eval.store.missing_cases import is_only_named, never_beside, unread_errors_of, unread_words_of
 from tui_eval.store.reader import RunReader
 from tui_eval.store.run_folders import DATABASE, Store, StoreError, holds_runs
 from tui_eval.store.schema import AttemptRow, RunInfo
@@ -144,7 +144,10 @@ def _complete(folder: Path, outputs: Sequence[Path]) -> int | None:
             warn(f"run {info.id} is complete: every attempt has a result{back}")
         if write_files(reader, outputs) or unread_of(info):
             return EXIT_USAGE
-        return code_of({summarise(case, rows).outcome for case, rows in reader.by_case()}, gap)
+        return code_of(
+            {summarise(case, rows).outcome for case, rows in reader.by_case()},
+            gap or never_beside(info) or None,
+        )
     finally:
         reader.close()
 
@@ -322,9 +325,9 @@ def _ran(
         return EXIT_USAGE
     if gap := gap_of(info):
         warn(f"incomplete: {gap}; {mending(info)}")
-    if active.never_ran:
-        warn(f"incomplete: {active.never_ran}")
-    return code_of(outcomes, active.runner.stopped_because or gap or active.never_ran or lost)
+    if never := never_beside(info):
+        warn(f"incomplete: {never}")
+    return code_of(outcomes, active.runner.stopped_because or gap or never or lost)
 
 
 def _check_writable(outputs: Sequence[Path]) -> None:
@@ -350,9 +353,11 @@ def gap_of(info: RunInfo) -> str | None:
     return f"{missing} of its cases no part has" if missing else None
 
 
-def unread_words(info: RunInfo) -> str:
-    """What a run does not have because its files could not be read; empty where all could be."""
-    return unread_words_of(unread_errors_of(info))
+def lacks_of(info: RunInfo, unreadable: int = 0) -> str:
+    """What a run does not have of its plan, of its files (`unreadable`: errors that were met just now), and of the run
+    whose failed cases these are, in a few words; empty: nothing."""
+    unread = unread_words_of(unreadable) or unread_words_of(unread_errors_of(info))
+    return gap_of(info) or unread or ("others never ran" if never_beside(info) else "")
 
 
 def unread_of(info: RunInfo) -> bool:
@@ -516,11 +521,7 @@ def _report(
     stopped = active.runner.stopped_because if told else None
     cached = f"cached: {active.unseen}" if active.unseen and table.sums.cached else ""
     notes = "\n".join(filter(None, [f"stopped: {stopped}" if stopped else "", active.note, cached]))
-    info = reader.info()
-    others = "others never ran" if active.never_ran else ""
-    say(
-        f"\n{table.totals(notes, gap_of(info) or unread_words_of(unreadable) or unread_words(info) or others)}"
-    )
+    say(f"\n{table.totals(notes, lacks_of(reader.info(), unreadable))}")
     return table.sums.outcomes.keys()
 
 

@@ -78,8 +78,6 @@ class ActiveRun:
         """What cannot be seen of its agents, where their kept answers are taken."""
         self.note = ""
         """What is said of the run besides why it was stopped."""
-        self.never_ran = ""
-        """Which cases of a run whose failed cases these are never ran there."""
         self.beside: Callable[[RunReader], CaseTaker] | None = None
         """Gives what takes the run's cases when they are read for the index, at the end (`Index.record`)."""
         self.indexed = False

@@ -274,6 +274,9 @@ def prepare(
     if unread := missing_cases.unread_remembered(problems):
         writer.info.provenance |= environment.masker.value(unread)
         writer.update_info()
+    if never:
+        writer.info.provenance |= environment.masker.value({missing_cases.BESIDE: never})
+        writer.update_info()
     references: list[list[int]] | None = None
     if judged:
         from tui_eval.engine.after.judging_again import of_former_agents, planned  # late, as below
@@ -284,7 +287,6 @@ def prepare(
     runner = active.runner
     active.tickets = runner.plan() if references is None else runner.tickets(references)
     runner.earlier = kept_beside(writer, stored, active.tickets)
-    active.never_ran = never
     active.note = "; ".join(filter(None, (former or _asked_with_it(added), never)))
     takes = environment.answers is not None and environment.answers.reads
     active.unseen = unlisted_data(jobs) if takes else ""

@@ -29,6 +29,7 @@ from tui_eval.store.frames import FOLDER as FRAMES
 from tui_eval.store.imported.results_entries import case_edited, own_content
 from tui_eval.store.missing_cases import (
     PROBLEMS,
+    beside_kept,
     is_only_named,
     missing_cases,
     unread_of_parts,
@@ -511,7 +512,7 @@ def facts(whole: Whole, run_id: str, version: str, newer: str = "") -> RunInfo:
             shard_runs.KEY, shard_runs.GAP, shard_runs.COST_LIMIT, UNREAD, PLACE_LOST, PROBLEMS, "command", "missing",
         )
     } | shard_runs.provenance_of_parts(infos)  # fmt: skip
-    provenance |= unread_of_parts(infos)
+    provenance |= unread_of_parts(infos) | beside_kept(infos)
     suites = [(part.info, {case.suite for case in part.cases}) for part in whole.parts]
     if any(judged_under.KEY in info.provenance for info in infos):
         judged: dict[str, str] = {}

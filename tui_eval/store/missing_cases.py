@@ -25,6 +25,9 @@ from tui_eval.store.shard_runs import MISSING_OF, without_gap
 if TYPE_CHECKING:
     from tui_eval.store.merging import Whole
 
+BESIDE = "never_ran"
+"""Under which the provenance of a run of what failed before has which cases never ran there, in words."""
+
 
 class MissingCase(NamedTuple):
     """A case with one agent and model, as far as it is known."""
@@ -216,10 +219,24 @@ def unread_of_parts(infos: Sequence[RunInfo]) -> dict[str, Any]:
     return {UNREAD: count, PROBLEMS: msgspec.to_builtins(listed[:_MOST_ERRORS])} if count else {}
 
 
+def never_beside(info: RunInfo) -> str:
+    """Which cases of a run whose failed cases these are never ran there, in words; empty: none."""
+    words = info.provenance.get(BESIDE)
+    return words if isinstance(words, str) else ""
+
+
+def beside_kept(infos: Iterable[RunInfo]) -> dict[str, Any]:
+    """The same, as a run remembers it that stands for these."""
+    words = next(filter(None, map(never_beside, infos)), "")
+    return {BESIDE: words} if words else {}
+
+
 def gap_kept(info: RunInfo) -> dict[str, Any]:
-    """What a run that judges all of a merged one again has to remember of the cases that no part has."""
+    """What a run that judges all of one again has to remember of cases that it does not have: those of a merged one that
+    no part has, and those that never ran where its own failed."""
     missing = info.provenance.get("missing")
-    return {"missing": missing, MISSING_OF: info.provenance.get(MISSING_OF) or info.id} if missing else {}
+    gap = {"missing": missing, MISSING_OF: info.provenance.get(MISSING_OF) or info.id} if missing else {}
+    return gap | beside_kept([info])
 
 
 def unread_errors_of(info: RunInfo) -> int:
