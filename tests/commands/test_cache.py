@@ -447,6 +447,24 @@ def test_the_printed_command_asks_again_and_what_it_answers_takes_the_place_of_w
         assert "passed cached" in cli("run", "suite.yaml", "-s", "two", *typed).out
 
 
+def test_of_a_results_file_with_kept_answers_the_printed_command_asks_anew(
+    cli: Cli, asked: Path, server: Priced
+) -> None:
+    """Whoever wrote it (an earlier version, another tool) does not say that answers are kept."""
+    for _ in range(2):
+        cli("run", "suite.yaml", "-s", "two", "--cache", "-o", "kept.json")
+    cli("run", "suite.yaml", "-s", "two", "--no-cache", "-o", "asked.json")
+    for name in ("kept", "asked"):
+        document = json.loads((asked / f"{name}.json").read_text())
+        document["run"]["id"] = name
+        document["run"]["provenance"].pop("keeps_answers", None)
+        (asked / f"{name}.json").write_text(json.dumps(document))
+    for names, anew in ((("kept",), True), (("asked",), False), (("asked", "kept"), True)):
+        told = cli("merge", *(f"{name}.json" for name in names))
+        again = {line.partition("::two")[2] for line in told.out.splitlines() if "again: " in line}
+        assert again == {f" --agent bot{' --anew' if anew else ''}"}, (names, told)
+
+
 def test_where_nothing_is_kept_the_printed_command_says_nothing_of_it(
     cli: Cli, asked: Path, server: Priced
 ) -> None:

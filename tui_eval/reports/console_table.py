@@ -364,6 +364,7 @@ def rerun_command(case: StoredCase, root: Path, options: Mapping[str, Any]) -> s
     """The command line that runs this case again in the same column, from the current folder."""
     from tui_eval.store.printed_commands import (  # imported late: of most runs every case passed
         AsShown,
+        are_known,
         by_typing,
         configs_of,
         from_here,
@@ -384,7 +385,7 @@ def rerun_command(case: StoredCase, root: Path, options: Mapping[str, Any]) -> s
         AsShown(mark + own if mark and not configs else path + mark + own),
     ]
     asked = case_state.arguments(case.case_id, Column(case.agent, case.model or ""), options)
-    if not asked and not options and is_only_named(case) and case.agent not in case.case_id:
+    if not asked and not are_known(options) and is_only_named(case) and case.agent not in case.case_id:
         # A results file does not say what was typed; code and servers elsewhere are not to be trusted on its word.
         asked = [] if by_typing(case.agent) else ["--agent", case.agent]
     words += [*asked, *project_option([root / case.suite], root, options)]

@@ -41,6 +41,7 @@ from tui_eval.store.printed_commands import resume_command
 from tui_eval.store.reader import AttemptCount, RunReader
 from tui_eval.store.run_folders import STATE, RunLock, Store, StoreError, is_alive, projects_in
 from tui_eval.store.schema import (
+    KEEPS_ANSWERS,
     PLACE_LOST,
     SCHEMA_VERSION,
     TABLES,
@@ -513,6 +514,8 @@ def facts(whole: Whole, run_id: str, version: str, newer: str = "") -> RunInfo:
         )
     } | shard_runs.provenance_of_parts(infos)  # fmt: skip
     provenance |= unread_of_parts(infos) | beside_kept(infos)
+    if any(info.provenance.get(KEEPS_ANSWERS) is True for info in infos):
+        provenance[KEEPS_ANSWERS] = True
     suites = [(part.info, {case.suite for case in part.cases}) for part in whole.parts]
     if any(judged_under.KEY in info.provenance for info in infos):
         judged: dict[str, str] = {}

@@ -98,6 +98,11 @@ def asked_again(info: RunInfo) -> dict[str, Any]:
     return {**info.options, **changed}
 
 
+def are_known(options: Mapping[str, Any]) -> bool:
+    """Whether it is known what a run was asked with: a results file does not say it, whatever `asked_again` adds."""
+    return bool(options.keys() - {_ASKED_AGAIN, "on"})
+
+
 def rescore_command(reference: str | Path, options: Mapping[str, Any]) -> str:
     """Judges a run's answers again; `options` are those of the run that did it."""
     words = ["tui-eval", "rescore", str(reference), *_env_files(options)]

@@ -28,12 +28,12 @@ from tui_eval.store.imported.results_entries import ResultsGroup, grouped
 from tui_eval.store.notes import HumanNote, Notes
 from tui_eval.store.reader import RunReader
 from tui_eval.store.run_folders import DATABASE, StoreError
-from tui_eval.store.schema import RunInfo
+from tui_eval.store.schema import KEEPS_ANSWERS, RunInfo
 from tui_eval.store.writer import PlannedCase, RunWriter
 
 AsOurs = Callable[[Any, Path], tuple[dict[str, Any], str] | None]
 """Of a JSON document and its file: the results file of ours that it means, and what that depends on besides."""
-_FORM = b"10"  # of what is made of a file; another one is made anew
+_FORM = b"11"  # of what is made of a file; another one is made anew
 _STORE = ".tui-eval"
 _ENDED = ("finished", "cancelled", "interrupted")
 
@@ -194,6 +194,9 @@ def _write(folder: Path, info: RunInfo, groups: list[ResultsGroup]) -> None:
     info.state, info.finished_at = "running", None
     info.agents = list(dict.fromkeys(group.agent for group in groups))
     info.scripted = info.scripted or info.agents == ["scripted"]
+    attempts = [one for group in groups for one in group.attempts]
+    if any(one.cached or (one.judging is not None and one.judging.cached) for one in attempts):
+        info.provenance[KEEPS_ANSWERS] = True  # who wrote the file may not say so
     writer = RunWriter(folder, info)
     try:
         references = writer.plan([_planned(group) for group in groups])
