@@ -68,6 +68,7 @@ def test_one_turn_for_the_rows_that_failed_does_not_end_all_later_runs(cli: Cli,
     assert "cached" in cli("run", ".", "--trust", "--cache").out and len(desk.requests) == asked + 2
 
 
+@pytest.mark.real
 def test_what_is_not_seen_of_an_agents_data_is_said_where_it_counts(cli: Cli, desk: Desk) -> None:
     hint = "count only where `files:` and `variables:`"
     assert hint not in cli("run", ".", "--trust", "--cache").out

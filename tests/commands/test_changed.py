@@ -282,6 +282,7 @@ def test_a_pass_by_another_judge_is_none_of_what_a_model_grades(
     assert ran(cli) == []
 
 
+@pytest.mark.real
 def test_a_pass_by_other_prices_is_none_where_the_cost_is_judged(
     cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -302,6 +303,7 @@ def test_a_pass_by_other_prices_is_none_where_the_cost_is_judged(
     assert ran(cli, "--trust") == []
 
 
+@pytest.mark.real
 def test_what_variables_lead_to_counts(cli: Cli, ruled: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     edit("tui_eval.yaml", '"bot.py:answer"', '"${BOT}:answer", variables: [MODE, SHOP_TOKEN]')(ruled)
     edit("tui_eval.yaml", "path: shop.db", "path: '${SHOP:-shop.db}'")(ruled)

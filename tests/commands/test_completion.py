@@ -39,6 +39,7 @@ def test_the_first_word_is_a_command_or_a_path(project: Path) -> None:
     assert ("file", "suite.ya") in completed("tui-eval run suite.ya", project)
 
 
+@pytest.mark.real
 def test_options_runs_cases_agents_and_pages(project: Path, cli: Cli) -> None:
     assert cli("run", "suite.yaml").code == 1
     run = cli("runs", "--json").json[0]["id"]

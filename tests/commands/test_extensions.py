@@ -57,6 +57,7 @@ def extended(tmp_path: Path) -> Path:
     return tmp_path
 
 
+@pytest.mark.real
 def test_format_agent_assertion_and_report_of_another_package(extended: Path) -> None:
     done = tui_eval(extended, "run", "all.greet", "-o", "out.txt", "-o", "out.json")
     assert done.returncode == 0, done.stdout + done.stderr
@@ -71,6 +72,7 @@ def test_format_agent_assertion_and_report_of_another_package(extended: Path) ->
     assert shown.returncode == 0 and "hello, Ada" in shown.stdout
 
 
+@pytest.mark.real
 def test_an_added_assertion_judges_in_every_format(extended: Path) -> None:
     suites = ("guide.yaml", "net.hocon", "tests/n.yml")
 
@@ -95,6 +97,7 @@ def test_problems_of_an_added_format_have_their_place(extended: Path) -> None:
     assert "all.greet:2: a question is no greeting; remove it" in done.stdout
 
 
+@pytest.mark.real
 def test_a_package_that_cannot_be_loaded_is_named(extended: Path) -> None:
     (extended / "tui_eval.yaml").write_text("agents:\n  gone: {type: absent}\n", "utf-8")
     (extended / "guide.yaml").write_text(

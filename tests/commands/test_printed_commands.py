@@ -75,6 +75,7 @@ def facts(root: Path) -> tuple[str, dict[str, int]]:
         return reader.info().state, counts
 
 
+@pytest.mark.real
 @pytest.mark.usually(1)
 @pytest.mark.parametrize("how", ["--trust", "--agent"])
 def test_the_printed_command_goes_on_and_without_its_options_nothing_is_touched(
@@ -159,6 +160,7 @@ def test_a_run_whose_configured_cluster_was_lost_goes_on_without_a_word_once_tha
     assert cli("resume").code == 0
 
 
+@pytest.mark.real
 def test_a_run_that_needs_nothing_goes_on_as_it_is_printed(cli: Cli, project: Path) -> None:
     (project / "suite.yaml").write_text("agent: helper\ntest_cases:\n" + CASES)
     (project / "agent.script.yaml").write_text("rate: 5\ndefault: {say: 'hi you there'}\n")
@@ -498,6 +500,7 @@ NO_WORDS = ("nul \x00 in it", "half \ud800 of a pair", "both \x1b\ud800", "a pai
 """What no command can be given as it is."""
 
 
+@pytest.mark.real
 def test_what_is_printed_for_hostile_names_works_when_it_is_pasted_into_bash(cli: Cli, project: Path) -> None:
     """Names of cases and of files, with control characters and bytes that are no text; what is printed has none."""
     rows = [{"name": name, "input": "q", "expected": {"should_contain": ["zzz"]}} for name in HOSTILE]

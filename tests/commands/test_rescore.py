@@ -146,6 +146,7 @@ def test_the_guides_report_counts_what_never_ran(cli: Cli, project: Path) -> Non
     assert told.code == 1 and "Results: 0/1 passed" in told.out and told.out.rstrip().endswith("Not run: 2")
 
 
+@pytest.mark.real
 def test_judging_again_lists_only_what_judging_needs(cli: Cli, project: Path) -> None:
     """No agent is called, and no hook: neither needs trust. A prompt that is made by code is made again."""
     (project / "bot.py").write_text("def answer(message):\n    return 'hi ' + message\n", "utf-8")

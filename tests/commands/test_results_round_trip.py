@@ -137,6 +137,7 @@ def _columns(path: Path) -> list[Any]:
     return [*found["prompts"], *rows, found["stats"]["tokenUsage"]]
 
 
+@pytest.mark.real
 @pytest.mark.usually(1)
 @pytest.mark.parametrize("suite", ["prompts", "support", "shop_analyst", "travel"])
 def test_each_format_s_sample_comes_back_whole(

@@ -446,6 +446,7 @@ def test_results_do_not_follow_links_out_of_the_project(
     assert (nao_tests / "tests" / "outputs" / "results_20261127_000000_2.json").is_file()
 
 
+@pytest.mark.real
 def test_a_python_agent_that_is_slow_to_load_says_so_and_its_loading_is_not_its_time(
     cli: Cli, project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -471,6 +472,7 @@ def test_a_python_agent_that_is_slow_to_load_says_so_and_its_loading_is_not_its_
     assert (silent.code, silent.out, silent.err) == (0, "", "")
 
 
+@pytest.mark.real
 def test_no_process_of_a_python_agent_has_its_loading_counted(cli: Cli, project: Path) -> None:
     """Each of the attempts at the same time starts a process, and loading takes longer than an attempt may."""
     Path("own.py").write_text(

@@ -93,6 +93,7 @@ def test_each_job_has_a_folder_of_its_own_and_each_pod_in_it() -> None:
     assert f"))/{JOB['spec']['completions']}" in SCRIPT
 
 
+@pytest.mark.real
 def test_pods_leave_what_is_one_run(cli: Cli, shared: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for number in (0, 1):
         assert run_pod(as_pod(shared, f"pod-{number}", index=number)).returncode == 0

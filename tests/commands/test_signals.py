@@ -67,6 +67,7 @@ def test_a_signal_stops_keeps_and_resumes(cli: Cli, project: Path, number: signa
     assert cli("runs", "--json").json[0]["state"] == "finished"
 
 
+@pytest.mark.real
 @pytest.mark.usually(1)
 @pytest.mark.parametrize("number", [signal.SIGHUP, signal.SIGINT])
 def test_a_signal_that_whoever_started_it_ignores_stops_nothing(
@@ -129,6 +130,7 @@ cli.main(sys.argv[1:])
 """
 
 
+@pytest.mark.real
 @pytest.mark.usually(1)
 @pytest.mark.parametrize(("times", "number", "code"), [(1, signal.SIGTERM, 143), (2, signal.SIGINT, 130)])
 def test_a_thread_that_reads_what_never_answers_holds_up_no_end(

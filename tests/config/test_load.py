@@ -211,6 +211,7 @@ TREES = st.recursive(
 )
 
 
+@pytest.mark.real
 @settings(examples(150), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.dictionaries(KEYS, TREES, max_size=6))
 def test_nothing_in_a_document_raises(tmp_path: Path, tree: dict[str, object]) -> None:

@@ -137,6 +137,7 @@ async def interrupted(root: Path) -> Path:
     return active.writer.folder
 
 
+@pytest.mark.real
 @pytest.mark.usually(1)
 @pytest.mark.parametrize("ahead", [7200.0, 10 * 86_400.0])
 @pytest.mark.parametrize("rebuilt_after", [0.0, 1.5])
@@ -173,6 +174,7 @@ async def test_an_old_run_that_went_on_while_the_clock_was_ahead_does_not_stay_t
     assert known("two")[:2] == [newest.name, last.name]
 
 
+@pytest.mark.real
 async def test_a_run_that_goes_on_after_another_under_a_clock_that_was_ahead_comes_after_it(
     project, monkeypatch: pytest.MonkeyPatch
 ) -> None:

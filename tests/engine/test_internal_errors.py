@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import msgspec
+import pytest
 
 from tests.support.waiting import connected, until
 from tui_eval.engine.request import RunRequest
@@ -57,6 +58,7 @@ async def ask(socket: Path, **message) -> dict:
     return answer
 
 
+@pytest.mark.real
 async def test_a_run_whose_engine_fails_is_interrupted_and_resumes(project, tmp_path) -> None:
     root = project(suite=SUITE, script=SCRIPT)
     process, socket = await engine(tmp_path, BROKEN)
@@ -76,6 +78,7 @@ async def test_a_run_whose_engine_fails_is_interrupted_and_resumes(project, tmp_
     reader.close()
 
 
+@pytest.mark.real
 async def test_an_engine_that_fails_to_answer_says_so_and_goes_on(project, tmp_path) -> None:
     process, socket = await engine(tmp_path, DEAF)
     for _ in range(2):

@@ -136,6 +136,7 @@ tests:
 """
 
 
+@pytest.mark.real
 @pytest.mark.parametrize(
     ("asserted", "said"),
     [

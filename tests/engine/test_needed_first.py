@@ -55,11 +55,13 @@ def imported(
     return json.loads(done.stdout)["found"]
 
 
+@pytest.mark.real
 def test_libraries_of_assertions_are_imported_in_a_thread_before_the_first_attempt(tmp_path: Path) -> None:
     found = imported(tmp_path, list(ASSERTIONS.values()))
     assert {name: found.get(name) for name in ASSERTIONS} == {name: [False, False] for name in ASSERTIONS}
 
 
+@pytest.mark.real
 def test_the_agent_of_a_grader_is_imported_where_something_is_graded(tmp_path: Path) -> None:
     (tmp_path / "tui_eval.yaml").write_text("agents: {j: {type: openai, model: m}}\njudge: j\n")
     assert "aiohttp" not in imported(tmp_path, [{"type": "contains", "value": "{"}])
@@ -72,6 +74,7 @@ def test_a_schema_needs_no_grammar_of_the_formats_that_are_not_asked(tmp_path: P
     assert list(imported(tmp_path, [ASSERTIONS["jsonschema"]], slow)) == ["jsonschema"]
 
 
+@pytest.mark.real
 def test_what_no_case_needs_is_not_imported(tmp_path: Path) -> None:
     found = imported(tmp_path, [{"type": "contains", "value": "{"}, {"type": "is-json"}])
     assert not found.keys() & {*ASSERTIONS, "polars"}

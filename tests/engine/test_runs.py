@@ -412,6 +412,7 @@ async def test_a_rerun_of_columns_that_was_interrupted_goes_on_in_those_columns(
     assert asked == [("suite.yaml::slow two", "other")]
 
 
+@pytest.mark.real
 async def test_a_model_whose_name_waited_for_trust_is_found_again_under_its_name(
     project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -673,6 +674,7 @@ async def test_a_broken_file_does_not_stop_the_others(project) -> None:
     assert any(problem.path == "broken.yaml" and problem.level == "error" for problem in active.problems)
 
 
+@pytest.mark.real
 async def test_a_run_of_named_cases_says_which_are_not_there_any_more(project) -> None:
     root = project()
     _, reader = await go(root)
@@ -702,6 +704,7 @@ async def test_edits_are_seen_by_the_next_run(project) -> None:
     assert [row.outcome for row in RunReader(second.writer.folder).attempts()] == ["passed"]
 
 
+@pytest.mark.real
 async def test_secrets_do_not_reach_the_disk(project, monkeypatch) -> None:
     monkeypatch.setenv("MY_API_TOKEN", "sekret-value-12345")
     config = """

@@ -47,6 +47,7 @@ async def test_tokens_a_minute(project, tokens: int, waits: bool, monkeypatch: p
 TURNS = "agent: helper\ntest_cases: [{name: one, messages: [a, b, c]}, {name: two, messages: [d, e]}]\n"
 
 
+@pytest.mark.real
 @pytest.mark.parametrize("kind", ["openai", "scripted"])
 async def test_requests_a_minute_are_requests(project, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Five turns are five requests, half a second apart whichever attempt they are of; that time is none

@@ -113,6 +113,7 @@ def names(attempt: Attempt) -> list[str]:
     return [span.name for span in attempt.trace.spans]
 
 
+@pytest.mark.real
 async def test_real_spans_of_the_sdk_are_judged_and_kept(write: Write) -> None:
     root = write(
         """
@@ -156,6 +157,7 @@ async def test_real_spans_of_the_sdk_are_judged_and_kept(write: Write) -> None:
         reader.close()
 
 
+@pytest.mark.real
 async def test_attempts_side_by_side_do_not_mix(write: Write) -> None:
     bot = PLAIN + dedent("""
         async def call_api(prompt, options, context):
@@ -280,6 +282,7 @@ async def test_a_suite_is_reached_from_other_machines_with_trust_only(write: Wri
     assert attempt.outcome == "passed"
 
 
+@pytest.mark.real
 async def test_what_the_suite_redacts_is_seen_by_nobody(write: Write) -> None:
     suite = SUITE.replace("port: PORT", "port: PORT, redactAttributes: [Arguments]")
     asked = "  - {vars: {q: a}, assert: [{type: 'trajectory:tool-args-match', value: {name: look_a, args: '[REDACTED]'}}]}\n"
@@ -289,6 +292,7 @@ async def test_what_the_suite_redacts_is_seen_by_nobody(write: Write) -> None:
     assert attempt.trace.spans[0].attributes["gen_ai.tool.call.arguments"] == "[REDACTED]"
 
 
+@pytest.mark.real
 async def test_endpoints_and_models_get_the_header_and_a_span_around_the_request(write: Write) -> None:
     with JsonServer(Planned(body={"output": "hi"})) as endpoint, OpenAIServer() as model:
         suite = SUITE.replace(

@@ -257,6 +257,7 @@ def surveyed(root: Path, agreed: frozenset[str] = frozenset()) -> list[str]:
     return wants(reading.load_all([root], settings, trust), settings, trust)
 
 
+@pytest.mark.real
 @pytest.mark.usually(1)
 async def test_whatever_a_run_refuses_was_foreseen(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     foreseen = await asyncio.to_thread(surveyed, root)

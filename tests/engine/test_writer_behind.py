@@ -25,6 +25,7 @@ def many(project):
     )
 
 
+@pytest.mark.real
 async def test_nothing_begins_while_the_disk_is_behind(many, monkeypatch: pytest.MonkeyPatch) -> None:
     held, first, write = threading.Event(), threading.Event(), write_thread.write_pending
 

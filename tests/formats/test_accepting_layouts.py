@@ -93,6 +93,7 @@ async def test_what_others_refer_to_is_said(tmp_path: Path) -> None:
         assert proposal.notes == ["line 6 is within &all: whatever refers to it changes too"]
 
 
+@pytest.mark.real
 async def test_promptfoo_s_default_test_in_another_file(tmp_path: Path) -> None:
     config = (
         "prompts: ['{{q}}']\nproviders: [echo]\n# for all\ndefaultTest:\n  assert:\n"

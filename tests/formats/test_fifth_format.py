@@ -46,6 +46,7 @@ def talks(tmp_path: Path) -> Path:
     return tmp_path
 
 
+@pytest.mark.real
 def test_on_the_command_line(talks: Path) -> None:
     rows = json.loads(tui_eval(talks, "list", "--json").stdout)
     assert [(row["case_id"], row["format"], row["line"], row["attempts"]) for row in rows] == [
@@ -111,6 +112,7 @@ def test_a_first_suite_runs(tmp_path: Path) -> None:
     ).stdout.replace("\n", "").replace(" ", "")
 
 
+@pytest.mark.real
 async def test_in_the_app(talks: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     opened: list[tuple[str, int]] = []
 

@@ -84,6 +84,7 @@ def reference(expected: list[Any], actual: list[Any], tolerance: tuple[Fraction,
     )
 
 
+@pytest.mark.real
 @examples(400)
 @given(st.data())
 def test_verdicts_are_those_of_exact_fractions(data: st.DataObject) -> None:

@@ -8,6 +8,7 @@ from itertools import permutations
 from typing import Any
 
 import polars as pl
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -46,6 +47,7 @@ def oracle(expected: list[dict[str, Any]], actual: list[dict[str, Any]]) -> bool
     return any(all(map(alike, expected, chosen)) for chosen in permutations(actual))
 
 
+@pytest.mark.real
 @examples(400)
 @given(st.data())
 def test_verdict_is_that_of_every_pairing_tried(data: st.DataObject) -> None:
@@ -62,6 +64,7 @@ def test_verdict_is_that_of_every_pairing_tried(data: st.DataObject) -> None:
         assert len(difference.different_rows)
 
 
+@pytest.mark.real
 @examples(150)
 @given(st.data())
 def test_permuted_rows_and_columns_pass_exactly(data: st.DataObject) -> None:

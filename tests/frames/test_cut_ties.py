@@ -94,6 +94,7 @@ PICKED = "select distinct on (status) status, order_id from orders order by stat
 BESIDE = "select first_name, order_id from customers c, lateral (select order_id from orders where customer_id = c.customer_id order by {} limit 1)"
 
 
+@pytest.mark.real
 @pytest.mark.parametrize(
     ("sql", "said"),
     [
@@ -165,6 +166,7 @@ def test_which_rows_are_right() -> None:
     assert not found.allow([some[0], some[1], some[1]])
 
 
+@pytest.mark.real
 @given(
     values=st.lists(st.integers(0, 3), min_size=1, max_size=9),
     offset=st.integers(0, 9),

@@ -53,6 +53,7 @@ def test_rows_beyond_the_memory_of_a_query_are_an_error(tmp_path: Path) -> None:
     assert rows(execute(shop, "SELECT id FROM orders")) == [{"id": 7}]
 
 
+@pytest.mark.real
 def test_a_process_that_ends_is_an_error_and_another_follows(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

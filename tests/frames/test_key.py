@@ -192,6 +192,7 @@ _ROWS = st.lists(
 )
 
 
+@pytest.mark.real
 @hypothesis.settings(deadline=None, max_examples=100)
 @hypothesis.given(_ROWS.filter(bool), _ROWS)
 def test_every_row_of_both_sides_stands_in_the_table_once(

@@ -76,6 +76,7 @@ def test_a_mistake_without_which_the_query_is_right_is_its_cause(expected: str, 
     assert cause_of(expected, own) == cause
 
 
+@pytest.mark.real
 @pytest.mark.parametrize(
     ("expected", "own"),
     [

@@ -48,6 +48,7 @@ def rows_of(frame: pl.DataFrame) -> list[dict[str, Any]]:
     return frame.fill_nan(None).to_dicts() if len(frame) else []
 
 
+@pytest.mark.real
 @examples(400)
 @given(frames(), st.sampled_from([None, 0, 1, 3]))
 def test_the_verdict_is_that_of_the_rows(

@@ -122,6 +122,7 @@ def test_time_limit_and_cancel(shop: DatabaseSpec) -> None:
         execute(shop, slow, cancel=cancel)
 
 
+@pytest.mark.real
 def test_a_locked_file_is_copied(shop: DatabaseSpec) -> None:
     code = (
         "import duckdb, sys; c = duckdb.connect(sys.argv[1]); c.execute('CREATE TABLE z AS SELECT 42 AS a');"

@@ -85,6 +85,7 @@ def test_an_agent_whose_file_is_a_pipe_is_an_error(root: Path, agent: str) -> No
     assert "no ordinary file" in said(done)
 
 
+@pytest.mark.real
 def test_a_configuration_that_is_named_and_not_there_is_an_error_of_usage(root: Path) -> None:
     for command in ("list", "check", "run"):
         done = run(root, command, "suite.yaml", "--config", "nowhere.yaml")
@@ -92,6 +93,7 @@ def test_a_configuration_that_is_named_and_not_there_is_an_error_of_usage(root: 
         assert "nowhere.yaml: no such file" in said(done)
 
 
+@pytest.mark.real
 def test_an_engine_file_that_is_a_pipe_is_no_engine(root: Path) -> None:
     assert run(root, "run", "suite.yaml").returncode == 0
     (folder,) = (root / ".tui-eval" / "runs").iterdir()

@@ -146,6 +146,7 @@ VALUES = st.recursive(
 )
 
 
+@pytest.mark.real
 @given(VALUES)
 def test_stored_values_are_json(value: object) -> None:
     encoded = msgspec.json.encode(storable(value))

@@ -137,6 +137,7 @@ async def test_endless_code_is_stopped(host: JavaScriptHost, code: str) -> None:
     assert await host.evaluate("1", {}) == 1
 
 
+@pytest.mark.real
 @pytest.mark.parametrize(
     "code",
     [

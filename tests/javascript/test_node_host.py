@@ -53,6 +53,7 @@ async def test_exports(
     assert result.value == value
 
 
+@pytest.mark.real
 @pytest.mark.parametrize(
     ("text", "function", "says"),
     [

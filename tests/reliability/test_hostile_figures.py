@@ -371,6 +371,7 @@ async def test_vectors_that_cannot_be_compared_are_no_verdict(metric: str, vecto
         assert result.outcome == "error" and "embedding model" in result.message, (kind, result.message)
 
 
+@pytest.mark.real
 async def test_the_webhook_that_judges(any_server: AnyServer) -> None:
     for said in [*_LISTED, "[" * 200_000]:
         any_server.plan.append(Planned(raw=f'{{"pass": true, "reason": "r", "score": {said}}}'.encode()))

@@ -63,6 +63,7 @@ def _judged(attempts: dict[str, Attempt], name: str) -> list[tuple[str, str]]:
     return [(one.outcome, one.message) for key, one in attempts.items() if key.startswith(f"{name} ")]
 
 
+@pytest.mark.real
 async def test_floods_bombs_and_endless_streams_take_no_time_of_others(
     project: Callable[..., Path], hostile: str
 ) -> None:

@@ -81,6 +81,7 @@ asyncio.run(main(), debug=False)
 """
 
 
+@pytest.mark.real
 @pytest.mark.usually(1)
 @pytest.mark.parametrize(
     "code",

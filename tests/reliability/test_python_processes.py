@@ -73,6 +73,7 @@ async def attempts_of(project: Callable[..., Path], words: list[str], **more) ->
     return {name: attempt for name, attempt in found.items() if attempt is not None}
 
 
+@pytest.mark.real
 @pytest.mark.usually(1)
 @pytest.mark.parametrize("fault", ["exit", "crash"])
 async def test_code_that_ends_its_process_costs_no_other_attempt(
@@ -107,6 +108,7 @@ async def test_an_async_agent_that_blocks_takes_no_time_of_others(folder: Path) 
     await it.close()
 
 
+@pytest.mark.real
 async def test_a_conversation_stays_in_its_process_and_attempts_share_few(folder: Path) -> None:
     it = agent("python", folder, function="bot.py:answer")
     sessions = [await it.open(context(number)) for number in range(PROCESSES + 4)]
@@ -261,6 +263,7 @@ async def judges(tmp_path: Path):
     await asyncio.to_thread(host.close)
 
 
+@pytest.mark.real
 @pytest.mark.usually(1)
 @pytest.mark.parametrize("fault", ["exit", "crash"])
 @pytest.mark.parametrize("neighbours", [5, PROCESSES + 5])
@@ -317,6 +320,7 @@ async def test_an_edit_counts_for_the_next_attempt_not_within_a_conversation(fol
     await it.close()
 
 
+@pytest.mark.real
 async def test_where_processes_are_shared_the_error_names_who_else_ran_there(folder: Path) -> None:
     it = agent("python", folder, function="bot.py:answer")
     holding = [await it.open(context(number)) for number in range(PROCESSES)]

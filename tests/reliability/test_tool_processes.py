@@ -47,6 +47,7 @@ def attempt(box: Toolbox, number: int) -> AttemptTools:
     return box.for_attempt(SessionContext("case", number, str(number)))
 
 
+@pytest.mark.real
 async def test_what_a_tool_keeps_is_its_attempts_alone(tmp_path: Path) -> None:
     box = toolbox(tmp_path)
     await box.load()

@@ -77,6 +77,7 @@ exports.fine = () => 1;
 """
 
 
+@pytest.mark.real
 @pytest.mark.usually(1)
 @pytest.mark.parametrize("function", ["large", "small", "aborts"])
 async def test_python_without_end_is_an_error_of_its_own(tmp_path: Path, function: str) -> None:
@@ -93,6 +94,7 @@ async def test_python_without_end_is_an_error_of_its_own(tmp_path: Path, functio
         await asyncio.to_thread(host.close)
 
 
+@pytest.mark.real
 async def test_what_python_starts_has_the_limit_too_and_address_space_is_free(tmp_path: Path) -> None:
     file = tmp_path / "it.py"
     file.write_text(PYTHON, "utf-8")
@@ -105,6 +107,7 @@ async def test_what_python_starts_has_the_limit_too_and_address_space_is_free(tm
         await asyncio.to_thread(host.close)
 
 
+@pytest.mark.real
 @pytest.mark.usually(1)
 @pytest.mark.skipif(shutil.which("node") is None, reason="there is no node here")
 @pytest.mark.parametrize("function", ["buffers", "heap"])
@@ -183,6 +186,7 @@ def _until(there: Callable[[], Any], what: str) -> Any:
     return found
 
 
+@pytest.mark.real
 @pytest.mark.usually(1)
 @pytest.mark.parametrize(
     ("suite", "program"), [(SLEEPS, "sleep"), (LOOPS, "node"), (MATCHES, "")], ids=["exec", "node", "isolate"]

@@ -66,6 +66,7 @@ def test_the_file_is_never_larger_than_it_may_be_and_nearly_full(tmp_path: Path,
     assert count * (size + 150) > ROOM * 0.55 and cache.problem == ""
 
 
+@pytest.mark.real
 def test_what_an_answer_costs_to_keep_is_the_same_however_many_there_are(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -213,6 +213,7 @@ def test_sums_of_counts_that_fit_do_not_overflow(tmp_path: Path) -> None:
     assert index.history("suite.yaml::c0")[0].outcome == "passed"
 
 
+@pytest.mark.real
 @settings(max_examples=60, deadline=None)
 @given(
     st.recursive(

@@ -152,6 +152,7 @@ def test_what_ends_after_a_pause_is_on_disk_at_once_and_what_ends_close_behind_i
         thread.close()
 
 
+@pytest.mark.real
 def test_an_attempt_that_has_just_begun_is_not_written_with_one_that_is_shown(
     project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

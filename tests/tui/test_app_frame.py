@@ -146,6 +146,7 @@ async def test_brackets_go_from_failure_to_failure(tmp_path):
         assert seen == [names[0], names[2], names[0], names[2]]
 
 
+@pytest.mark.real
 async def test_filter_find_and_clear(tmp_path):
     root = project(tmp_path)
     LiveRun(root, ["refund is approved", "greets by name"]).all_done(["failed", "passed"])
@@ -191,6 +192,7 @@ async def test_the_run_dialog_counts_and_asks(tmp_path):
         ) == (5, 0.8)
 
 
+@pytest.mark.real
 async def test_the_run_dialog_takes_where_it_runs(tmp_path):
     async with running_app(project(tmp_path)) as (app, pilot):
         await pilot.press("A")
@@ -538,6 +540,7 @@ async def test_what_nobody_can_read_is_not_agreed_to(tmp_path):
         await until(lambda: app.state.agreed == {"run check.py"}, pilot)
 
 
+@pytest.mark.real
 async def test_what_is_said_stands_in_the_footer_and_covers_nothing(tmp_path):
     root = project(tmp_path)
     async with running_app(root) as (app, pilot):
@@ -570,6 +573,7 @@ async def test_what_is_said_while_a_case_opens_is_no_fault(tmp_path):
         assert app.notices.lines[-1][2] == "run finished: 3 passed"
 
 
+@pytest.mark.real
 async def test_below_a_question_no_keys_are_named_and_what_runs_still_is(tmp_path):
     root = project(tmp_path)
     run = LiveRun(root, ["refund is approved"])

@@ -107,6 +107,7 @@ def test_the_log_has_what_happened(terminal, tmp_path):
     assert app.wait() == 0
 
 
+@pytest.mark.real
 @pytest.mark.usually(1)
 @pytest.mark.parametrize("extra", [ENDLESS, BEGINNING], ids=["errors without end", "the beginning"])
 def test_a_crash_is_one_line_and_a_report(terminal, tmp_path, extra):
@@ -140,6 +141,7 @@ def test_a_crash_says_that_the_run_goes_on(terminal, tmp_path):
     run.finish()
 
 
+@pytest.mark.real
 def test_a_crash_is_said_where_no_report_can_be_written(terminal, tmp_path):
     (tmp_path / "file").write_text("")
     app = terminal(extra=BEGINNING, XDG_STATE_HOME=str(tmp_path / "file"))
@@ -166,6 +168,7 @@ PlaceController.show_log = left_alone
 """
 
 
+@pytest.mark.real
 @pytest.mark.usually(1)
 @pytest.mark.parametrize(
     "then",

@@ -239,6 +239,7 @@ ELSEWHERE = {"SuitesScreen", "AgentQuestion", "FirstAgent", "ManualScreen"}
 """The first screen, those that other tests here visit, and the manual, whose text is ours."""
 
 
+@pytest.mark.real
 def test_the_questions_of_the_beginning(tmp_path: Path) -> None:
     root = tmp_path / "evil\x1b]52;c;eA==\x07\u202e"
     root.mkdir()

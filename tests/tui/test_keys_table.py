@@ -70,6 +70,7 @@ def footer(app, width: int) -> str:
     return shown
 
 
+@pytest.mark.real
 @pytest.mark.parametrize("size", mostly_real([(80, 24), (60, 16)], (60, 16)))
 async def test_the_footer_has_at_most_seven_keys_of_the_place(tmp_path, size):
     root = project(tmp_path)

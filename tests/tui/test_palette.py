@@ -49,6 +49,7 @@ async def test_cases_stand_before_actions_that_write_and_scattered_letters_last(
         assert first < writes < holds
 
 
+@pytest.mark.real
 async def test_a_suite_is_named_where_cases_of_several_are_found_and_what_costs_stands_behind_them(tmp_path):
     root = project(tmp_path, {"suites/support.yaml": SUITE, "suites/orders.yaml": OTHER})
     async with running_app(root, (120, 40)) as (app, pilot):

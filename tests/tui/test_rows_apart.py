@@ -305,6 +305,7 @@ def test_rows_of_a_scenario_in_the_grid_are_told_apart_by_its_data() -> None:
     assert [len(test.cells) for test in found.tests] == [2, 2]
 
 
+@pytest.mark.real
 @several
 @given(projects(), st.booleans(), st.sampled_from((54, 60, 80)))
 def test_rows_of_runs_of_one_case(made: tuple[Project, int], linked: bool, width: int) -> None:

@@ -118,6 +118,7 @@ MALFORMED = {
 }
 
 
+@pytest.mark.real
 @pytest.mark.usually(10)
 @pytest.mark.parametrize("kind", ["http", "python"])
 @pytest.mark.parametrize("name", MALFORMED)

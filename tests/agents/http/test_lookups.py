@@ -137,6 +137,7 @@ tests: [{vars: {q: hi}, assert: [{type: webhook, value: 'http://dead3.example.te
 UNRESOLVED = "the host name dead1.example.test was not resolved"
 
 
+@pytest.mark.real
 @pytest.mark.usefixtures("silent")
 def test_a_time_limit_that_a_name_used_up_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It read as the agent's silence (`no answer in 9 s`), for who asked first and who waited with them."""

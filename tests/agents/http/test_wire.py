@@ -66,6 +66,7 @@ async def test_events_of_a_body_that_was_read() -> None:
     assert "data: b" in call.exchanged().exchange.response
 
 
+@pytest.mark.real
 @given(st.recursive(st.none() | st.booleans() | st.integers(-(2**53), 2**53) | st.text(), st.lists))
 def test_json_goes_both_ways(value: object) -> None:
     assert decode(encode(value)) == value

@@ -154,6 +154,7 @@ async def test_failures_are_told_in_one_line(folder: Path) -> None:
     await it.close()
 
 
+@pytest.mark.real
 async def test_a_cancelled_answer_ends_its_process(folder: Path) -> None:
     it = library(folder)
     session = await it.open(context(network="net", connection="direct"))

@@ -448,6 +448,7 @@ def nao(project, sql: str) -> Path:
     return root
 
 
+@pytest.mark.real
 @pytest.mark.usually(1)
 @pytest.mark.parametrize("again", ["judge", "rescore", "rescore the last"])
 async def test_a_typo_that_is_mended_is_as_if_it_had_not_been(project, again: str) -> None:
@@ -484,6 +485,7 @@ def answered_tokens(attempt: Attempt) -> int:
     return (usage.input_tokens or 0) + (usage.output_tokens or 0)
 
 
+@pytest.mark.real
 async def test_rows_that_were_never_recorded_are_an_error_not_a_failure(
     project, monkeypatch: pytest.MonkeyPatch
 ) -> None:

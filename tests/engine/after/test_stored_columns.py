@@ -94,6 +94,7 @@ async def first(root: Path) -> ActiveRun:
     return active
 
 
+@pytest.mark.real
 async def test_one_column_is_asked_and_the_others_lose_or_win_by_their_stored_answers(root: Path) -> None:
     whole = await first(root)
     (root / "b.txt").write_text("good and best")
@@ -111,6 +112,7 @@ async def test_one_column_is_asked_and_the_others_lose_or_win_by_their_stored_an
     assert outcomes(third) == {"a": "passed", "b": "failed", "c": "failed"}
 
 
+@pytest.mark.real
 async def test_a_column_without_an_answer_is_asked_with_it_and_that_is_said_before(root: Path) -> None:
     (root / "c.txt").unlink()
     whole = await ran(root, RunRequest())
@@ -128,6 +130,7 @@ async def test_a_column_without_an_answer_is_asked_with_it_and_that_is_said_befo
     assert await active.execute() == "finished" and asked(root) == ["b", "c"]
 
 
+@pytest.mark.real
 async def test_an_answer_to_another_question_is_not_compared(root: Path) -> None:
     whole = await first(root)
     (root / "promptfooconfig.yaml").write_text(SUITE.replace("value: good", "value: better"))
@@ -161,6 +164,7 @@ async def test_judging_one_column_again_compares_it_with_the_others(root: Path) 
     assert outcomes(again) == {"a": "passed", "b": "failed", "c": "failed"}
 
 
+@pytest.mark.real
 async def test_going_on_from_a_turn_compares_with_the_others_also_after_an_interruption(root: Path) -> None:
     whole = await first(root)
     (root / "b.txt").write_text("good and best")

@@ -72,6 +72,7 @@ async def test_what_failed_is_run_again_with_what_it_lost_against(root: Path) ->
     assert again == [*whole[:3], *whole[4:]]
 
 
+@pytest.mark.real
 async def test_columns_of_agents_that_were_named_are_those_of_the_run(root: Path) -> None:
     for name in ("one", "two"):
         (root / f"{name}.py").write_text(f"def answer(messages):\n    return '{name}'\n")

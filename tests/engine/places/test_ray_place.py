@@ -489,6 +489,7 @@ class ThreeAreLost(Cluster):
                 await self.begin()
 
 
+@pytest.mark.real
 async def test_an_attempt_that_is_lost_several_times_is_one_and_its_end_as_an_error_is_told(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -39,6 +39,7 @@ def gone(pid: int) -> bool:
         return Path("/proc/self").exists()
 
 
+@pytest.mark.real
 async def test_a_run_outlives_its_client_and_the_engine_ends_after_it(project) -> None:
     root = project(suite=SUITE, script=script(0.5))
     client = EngineClient(root)
@@ -100,6 +101,7 @@ async def test_a_killed_engine_leaves_an_interrupted_run_that_resumes(project) -
     await client.close()
 
 
+@pytest.mark.real
 async def test_a_stepped_run_that_nobody_attends_is_interrupted(project, tmp_path) -> None:
     root = project(suite=SUITE, script=script(0))
     socket = tmp_path / "engine.socket"

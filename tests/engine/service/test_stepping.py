@@ -67,6 +67,7 @@ async def test_what_was_changed_by_hand_is_no_result(stepped) -> None:
     assert [verdict.passed for verdict in attempt.verdicts] == [True]
 
 
+@pytest.mark.real
 @pytest.mark.usually(1)
 @pytest.mark.parametrize("change", [None, "skip", "edit"])
 async def test_a_function_that_takes_the_whole_conversation_is_asked_once(
@@ -117,6 +118,7 @@ async def test_a_persons_time_is_not_the_agents(stepped) -> None:
     assert attempt.duration_ms <= (whole - looked + 0.05) * 1000, "the waiting does not count"
 
 
+@pytest.mark.real
 async def test_after_each_turn_stands_what_the_assertions_say_so_far(project) -> None:
     suite = """
     {agent: helper, connections: http, interactions: [

@@ -231,6 +231,7 @@ async def test_reference_verified_without_expected_rows_is_no_pass() -> None:
     assert found.message == "nao verified the answer without saying which rows it expected"
 
 
+@pytest.mark.real
 async def test_nan_and_infinity_are_kept_with_the_rows_that_were_judged() -> None:
     given = [{"x": float("-inf"), "k": 1}, {"x": float("nan"), "k": 2}, {"x": None, "k": 3}]
     expected = table(x=[float("inf"), 2.5, None], k=[1, 2, 3])

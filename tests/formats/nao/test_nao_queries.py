@@ -93,6 +93,7 @@ async def test_a_failed_comparison_keeps_which_step_went_wrong(
     assert blame != "unknown" or 'Referenced column "nothing"' in kept["line"]
 
 
+@pytest.mark.real
 async def test_the_mistake_of_a_query_is_kept_where_it_is_right_without_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -162,6 +163,7 @@ async def test_rows_in_another_order_are_not_called_other_values() -> None:
 BY_COUNT = "select customer_id from orders group by customer_id order by {} desc"
 
 
+@pytest.mark.real
 @pytest.mark.usually(2)
 @pytest.mark.parametrize("by", ["count(*)", "n"])
 @pytest.mark.parametrize("end", ["", " limit 3", " limit 6 offset 1"])
@@ -253,6 +255,7 @@ def called(*asked: tuple[str, list[dict[str, Any]] | None]) -> list[Entry]:
     return found
 
 
+@pytest.mark.real
 @pytest.mark.parametrize(
     "after", ["select count(*) as n from customers", "select table_name from information_schema.tables"]
 )

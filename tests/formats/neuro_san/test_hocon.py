@@ -198,6 +198,7 @@ def test_any_text_gives_a_document(text):
     assert all("\n" not in str(p) for p in document.problems)
 
 
+@pytest.mark.real
 @examples(100)
 @given(
     st.dictionaries(

@@ -245,6 +245,7 @@ KEYS = [
 ]
 
 
+@pytest.mark.real
 @examples(100)
 @given(structures(KEYS))
 def test_no_structure_raises(data):

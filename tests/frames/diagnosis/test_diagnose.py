@@ -681,6 +681,7 @@ _PLANTS: list[Any] = [
 ]
 
 
+@pytest.mark.real
 @hypothesis.settings(deadline=None, max_examples=60)
 @hypothesis.given(_LINES, st.sampled_from(_PLANTS), st.integers(0, 10))
 def test_random_frames_give_no_finding_that_does_not_hold(
@@ -739,6 +740,7 @@ _CELLS = st.one_of(
 _ANY = st.lists(st.dictionaries(st.sampled_from("abcd"), _CELLS, max_size=4), max_size=8)
 
 
+@pytest.mark.real
 @hypothesis.settings(deadline=None, max_examples=50)
 @hypothesis.given(_ANY, _ANY, st.booleans())
 def test_cells_of_any_kind_raise_nothing(expected: list[Any], actual: list[Any], ordered: bool) -> None:

@@ -196,6 +196,7 @@ async def test_description(host: PythonHost, script: Write) -> None:
     assert plain.any_keyword and not plain.is_async
 
 
+@pytest.mark.real
 async def test_an_endless_function_is_killed_with_what_it_started(host: PythonHost, script: Write) -> None:
     file = script(
         "import os, subprocess, time\n"
@@ -268,6 +269,7 @@ async def test_cancelling_an_async_function_lets_it_clean_up(host: PythonHost, s
     assert (await host.call(file, "pid")).value == first
 
 
+@pytest.mark.real
 async def test_an_edit_counts_for_the_next_call(host: PythonHost, script: Write) -> None:
     helper = script("WORD = 'one'\n", "helper.py")
     file = script("import helper\ndef say(): return helper.WORD\n")
@@ -285,6 +287,7 @@ async def test_scripts_of_the_same_name_and_names_of_modules(host: PythonHost, s
     assert [(await host.call(file, "f")).value for file in (one, two, three)] == [1, 2, True]
 
 
+@pytest.mark.real
 async def test_a_process_that_ends_fails_its_calls(host: PythonHost, script: Write) -> None:
     file = script(
         "import os\ndef leave(): os._exit(7)\ndef crash(): os.kill(os.getpid(), 11)\ndef fine(): return 1\n"
@@ -353,6 +356,7 @@ async def test_a_warm_call_is_quick(host: PythonHost, script: Write) -> None:
     assert sorted(times)[10] < 0.005, "the machine may be busy during the other ninety"
 
 
+@pytest.mark.real
 async def test_large_values_and_much_output(host: PythonHost, script: Write) -> None:
     file = script("def f(text):\n    print('x' * 3_000_000)\n    return text\n")
     result = await host.call(file, "f", ["ü" * 2_000_000])

@@ -94,6 +94,7 @@ async def pressed(root: Path, app: Any, pilot: Pilot[Any], *keys: str) -> list[s
     return outcomes(folder)
 
 
+@pytest.mark.real
 async def test_r_with_no_run_in_front_asks_anew_and_replaces_what_was_kept(
     tmp_path: Path, model: Model
 ) -> None:
@@ -108,6 +109,7 @@ async def test_r_with_no_run_in_front_asks_anew_and_replaces_what_was_kept(
     assert model.count == 4
 
 
+@pytest.mark.real
 async def test_marked_cases_that_are_all_of_the_run_in_front_are_asked_anew(
     tmp_path: Path, model: Model
 ) -> None:
@@ -125,6 +127,7 @@ async def test_marked_cases_that_are_all_of_the_run_in_front_are_asked_anew(
         assert model.count == 4
 
 
+@pytest.mark.real
 @pytest.mark.parametrize("place", ["suites", "run"])
 async def test_what_did_not_pass_is_not_green_from_the_cache(
     tmp_path: Path, model: Model, place: str
@@ -143,6 +146,7 @@ async def test_what_did_not_pass_is_not_green_from_the_cache(
     assert await run(tmp_path) == ["failed cached", "failed cached"]
 
 
+@pytest.mark.real
 @pytest.mark.parametrize("place", ["suites", "run"])
 @pytest.mark.parametrize("key", ["r", "plus"])
 async def test_what_run_cache_kept_is_replaced_by_what_is_run_again(

@@ -58,6 +58,7 @@ def words(folder: Path, terminal: Terminal) -> str:
     raise AssertionError(terminal.text)
 
 
+@pytest.mark.real
 @pytest.mark.usually(1)
 @pytest.mark.parametrize(
     ("key", "name"), [("e", "EDITOR"), ("E", "EDITOR"), ("p", "PAGER")], ids=["case", "agent", "pager"]
@@ -71,6 +72,7 @@ def test_a_program_with_arguments_of_two_words(opened, tmp_path: Path, key: str,
     assert "1 Transcript" in terminal.text and terminal.text.splitlines()[23].startswith(" y copy")
 
 
+@pytest.mark.real
 def test_an_editor_that_is_missing_is_named_and_another_one_used(opened, tmp_path: Path) -> None:
     (tmp_path / "bin").mkdir()
     (tmp_path / "bin" / "vi").symlink_to(tmp_path / "tool")
@@ -132,6 +134,7 @@ LATER = """#!/bin/sh
 """
 
 
+@pytest.mark.real
 def test_an_editor_that_does_not_wait_is_followed(opened, tmp_path: Path) -> None:
     (tmp_path / "later").write_text(LATER)
     (tmp_path / "later").chmod(0o755)
@@ -142,6 +145,7 @@ def test_an_editor_that_does_not_wait_is_followed(opened, tmp_path: Path) -> Non
     terminal.until("refund is granted")
 
 
+@pytest.mark.real
 def test_an_editor_that_fails_is_said(opened, tmp_path: Path) -> None:
     terminal = opened(EDITOR="sh -c 'exit 3'")
     terminal.send("e")

@@ -21,6 +21,7 @@ from tui_eval.tui.screens.run_screen import RunScreen
 FULL = "run.db: database or disk is full"
 
 
+@pytest.mark.real
 async def test_it_is_said_once_and_when_there_is_room_again(tmp_path: Path, monkeypatch) -> None:
     monkeypatch.setattr(front_run, "DISK_SECONDS", 0.05)
     async with running_app(project(tmp_path)) as (app, pilot):
@@ -36,6 +37,7 @@ async def test_it_is_said_once_and_when_there_is_room_again(tmp_path: Path, monk
         app.services.engines.own.live.finish()
 
 
+@pytest.mark.real
 @pytest.mark.parametrize(
     ("trouble", "shown", "told"),
     [

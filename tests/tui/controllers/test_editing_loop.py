@@ -155,6 +155,7 @@ async def test_an_unreadable_file_is_shown_where_it_is_and_mended(
             await until(lambda: there(app, case_id), pilot)
 
 
+@pytest.mark.real
 async def test_a_problem_of_a_file_that_the_suite_names_names_it(root) -> None:
     (root / "pf" / "rows.csv").write_text(BROKEN["csv"][0])
     async with running_app(root, trust=True) as (app, pilot):
@@ -214,6 +215,7 @@ async def test_a_case_taken_out_while_it_is_looked_at_says_so(root, monkeypatch)
         assert editor.opened[-1] == ("suites/guide.yaml", 0)
 
 
+@pytest.mark.real
 async def test_a_save_by_another_program_is_read_again(root) -> None:
     async with running_app(root, trust=True) as (app, pilot):
         await on_case(app, pilot, "suites/guide.yaml::second")
@@ -227,6 +229,7 @@ async def test_a_save_by_another_program_is_read_again(root) -> None:
         assert there(app, "suites/guide.yaml::farewell")
 
 
+@pytest.mark.real
 async def test_a_new_suite_is_found_while_the_app_is_open(root) -> None:
     async with running_app(root, trust=True) as (app, pilot):
         await until(lambda: app.saved.follows, pilot)
@@ -242,6 +245,7 @@ async def test_a_new_suite_is_found_while_the_app_is_open(root) -> None:
         assert not any("notes.yaml" in words for _, _, words in app.notices.lines)
 
 
+@pytest.mark.real
 @pytest.mark.usually(1)
 @pytest.mark.parametrize("inside", [False, True], ids=["list", "case"])
 async def test_a_suite_that_is_removed_leaves_the_list_with_its_marks(root, inside: bool) -> None:
@@ -274,6 +278,7 @@ async def test_a_suite_that_is_removed_leaves_the_list_with_its_marks(root, insi
         assert app.state.by_id[gone].last.outcome == "failed"
 
 
+@pytest.mark.real
 async def test_a_file_that_a_suite_names_and_that_is_removed_is_a_problem_until_it_is_back(root) -> None:
     def wrong(app: Any) -> list[Problem]:
         return [one for suite in app.state.suites if suite.path.startswith("pf") for one in suite.problems]
@@ -288,6 +293,7 @@ async def test_a_file_that_a_suite_names_and_that_is_removed_is_a_problem_until_
         assert not wrong(app)
 
 
+@pytest.mark.real
 async def test_a_configuration_that_is_removed_is_read_when_it_is_there_again(root) -> None:
     async with running_app(root, trust=True) as (app, pilot):
         await until(lambda: app.saved.follows, pilot)

@@ -8,6 +8,8 @@ from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tests.support.app_host import running_app, screen_text, until
 from tui_eval.engine.service.client import EngineClient, EngineError
 from tui_eval.tui.screens.case_screen import CaseScreen
@@ -50,6 +52,7 @@ def logged(app: Any, words: str) -> bool:
     return any(words in text for _, _, text in app.notices.lines)
 
 
+@pytest.mark.real
 async def test_while_a_case_is_looked_at(tmp_path: Path) -> None:
     async with app_on(tmp_path, SLOW) as (app, pilot, client):
         await pilot.press("r")
@@ -71,6 +74,7 @@ async def test_while_a_case_is_looked_at(tmp_path: Path) -> None:
         await until(lambda: "✓ passed" in screen_text(app), pilot)
 
 
+@pytest.mark.real
 async def test_a_run_that_is_resumed_streams_what_is_said_now(tmp_path: Path) -> None:
     async with app_on(tmp_path, SLOW) as (app, pilot, client):
         await pilot.press("a")
@@ -88,6 +92,7 @@ async def test_a_run_that_is_resumed_streams_what_is_said_now(tmp_path: Path) ->
         assert app.state.run.counts.cancelled == 1
 
 
+@pytest.mark.real
 async def test_while_a_turn_waits_for_the_person(tmp_path: Path) -> None:
     async with app_on(tmp_path, QUICK) as (app, pilot, client):
         await pilot.press("b")

@@ -63,6 +63,7 @@ def test_a_copied_folder_is_found_under_its_id_and_nothing_is_written_to_it(tmp_
     assert open_folder(own) == own  # of a project
 
 
+@pytest.mark.real
 @pytest.mark.parametrize("kind", ["folder", "file"])
 async def test_a_run_brought_home_is_looked_at_and_compared_with_the_projects_own(
     tmp_path: Path, kind: str
@@ -122,6 +123,7 @@ async def test_a_run_brought_home_is_looked_at_and_compared_with_the_projects_ow
         )
 
 
+@pytest.mark.real
 async def test_the_answers_of_a_run_from_elsewhere_are_judged_again_on_the_case_screen(
     tmp_path: Path,
 ) -> None:

@@ -20,6 +20,7 @@ from tui_eval.tui.screens import list_arrangement
 from tui_eval.tui.screens.dialogs import AskScreen
 
 
+@pytest.mark.real
 async def test_a_in_runs_asks_what_it_would_run_and_runs_it(tmp_path: Path) -> None:
     root = project(tmp_path)
     LiveRun(root, ["refund is approved"]).all_done(["passed"])
@@ -95,6 +96,7 @@ async def half_read(
                 engine.live.finish()
 
 
+@pytest.mark.real
 @MANY
 async def test_a_pressed_while_the_suites_are_read_runs_the_last_of_them_too(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, many: int
@@ -110,6 +112,7 @@ async def test_a_pressed_while_the_suites_are_read_runs_the_last_of_them_too(
         assert sorted(one.partition("::")[2] for one in requests[0].case_ids or []) == NAMES
 
 
+@pytest.mark.real
 @MANY
 async def test_the_run_dialog_asked_for_while_the_suites_are_read_is_of_all(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, many: int
@@ -120,6 +123,7 @@ async def test_the_run_dialog_asked_for_while_the_suites_are_read_is_of_all(
         await until(lambda: "the 6 shown" in screen_text(app), pilot)
 
 
+@pytest.mark.real
 @MANY
 async def test_a_filter_chosen_while_the_suites_are_read_holds_for_the_last_of_them(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, many: int
@@ -154,6 +158,7 @@ def slow_list(place: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         made.set()
 
 
+@pytest.mark.real
 async def test_a_pressed_while_a_thread_makes_the_list_of_what_was_read_waits_for_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -169,6 +174,7 @@ async def test_a_pressed_while_a_thread_makes_the_list_of_what_was_read_waits_fo
         assert len(requests[0].case_ids or []) == len(NAMES)
 
 
+@pytest.mark.real
 async def test_a_filter_typed_while_a_thread_makes_the_list_keeps_none_of_the_last_suites_out(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -74,6 +74,7 @@ def sgr(x: int, y: int) -> str:
     return f"\x1b[<0;{x};{y}M\x1b[<0;{x};{y}m"
 
 
+@pytest.mark.real
 @pytest.mark.usually(1)
 @pytest.mark.parametrize("asked", [True, False], ids=["settings", "key"])
 def test_on_a_terminal_it_is_taken_used_and_given_back(tmp_path: Path, asked: bool) -> None:

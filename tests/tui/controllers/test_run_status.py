@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 import time
 
+import pytest
+
 from tests.support.app_host import running_app, screen_text, until
 from tests.support.live_run import LiveRun, project
 from tests.tui.screens.test_runs_screen import write_runs
@@ -12,6 +14,7 @@ from tests.tui.screens.test_runs_screen import write_runs
 NAMES = ["one", "two", "three"]
 
 
+@pytest.mark.real
 async def test_an_app_that_opens_follows_the_run_that_goes_on_and_every_screen_says_how_far_it_is(tmp_path):
     root = project(tmp_path)
     run = LiveRun(root, NAMES)
@@ -44,6 +47,7 @@ async def test_a_project_without_a_run_at_work_says_nothing(tmp_path):
         assert app.state.run is None
 
 
+@pytest.mark.real
 async def test_runs_that_another_process_makes_are_seen_in_an_app_that_is_open(tmp_path):
     root = project(tmp_path)
     LiveRun(root, ["refund is approved", "greets by name"]).all_done(["passed", "passed"])
@@ -62,6 +66,7 @@ def last(app) -> str:
     return re.sub(r" ~\S+ L$", " L", screen_text(app).splitlines()[-1])
 
 
+@pytest.mark.real
 async def test_with_an_older_run_in_front_every_screen_tells_of_the_one_that_goes_on_and_keys_mean_it(
     tmp_path,
 ):
@@ -97,6 +102,7 @@ async def test_with_an_older_run_in_front_every_screen_tells_of_the_one_that_goe
         run.finish()
 
 
+@pytest.mark.real
 async def test_the_end_of_a_run_beside_the_one_that_is_looked_at_is_told(tmp_path):
     root = project(tmp_path)
     (old,) = write_runs(root, ["passed", "failed", "passed"])
@@ -110,6 +116,7 @@ async def test_the_end_of_a_run_beside_the_one_that_is_looked_at_is_told(tmp_pat
         assert app.state.run.folder == old and app.screen.kind == "run"
 
 
+@pytest.mark.real
 async def test_a_run_begun_elsewhere_while_an_ended_one_is_in_front_is_told_of_and_does_not_take_its_place(
     tmp_path,
 ):
@@ -129,6 +136,7 @@ async def test_a_run_begun_elsewhere_while_an_ended_one_is_in_front_is_told_of_a
         run.finish()
 
 
+@pytest.mark.real
 async def test_a_run_in_front_that_is_gone_on_with_elsewhere_is_followed_again(tmp_path):
     root = project(tmp_path)
     run = LiveRun(root, NAMES)
@@ -146,6 +154,7 @@ async def test_a_run_in_front_that_is_gone_on_with_elsewhere_is_followed_again(t
         await until(lambda: app.state.run.counts.done == 3 and app.state.run.info.state == "finished", pilot)
 
 
+@pytest.mark.real
 async def test_a_run_elsewhere_says_where_and_raw_which_worker(tmp_path):
     root = project(tmp_path)
     run = LiveRun(root, NAMES)

@@ -160,6 +160,7 @@ async def test_it_is_read_found_run_and_passes(tmp_path: Path, form: str, steppe
         assert (tmp_path / "tui_eval.yaml").read_text() == CONFIG
 
 
+@pytest.mark.real
 async def test_into_an_existing_file_comments_stay(tmp_path: Path) -> None:
     async with app_on(tmp_path) as (app, pilot):
         await asked_where(app, pilot)
@@ -238,6 +239,7 @@ async def test_in_another_format_nothing_is_proposed_from_a_wrong_answer(tmp_pat
         assert "assert:" not in app.screen.diff
 
 
+@pytest.mark.real
 async def test_the_dialogs_keys_are_those_of_the_line_and_a_refusal_keeps_what_was_typed(
     tmp_path: Path,
 ) -> None:

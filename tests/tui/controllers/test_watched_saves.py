@@ -247,6 +247,7 @@ def outcomes(app: Any) -> dict[str, list[str]]:
     return {item.case_id: [one.outcome for one in item.history] for item in app.state.rows}
 
 
+@pytest.mark.real
 async def test_below_a_folder_a_saved_suite_is_judged_again_as_one_run(tmp_path: Path) -> None:
     async with folder_on(tmp_path) as (app, pilot):
         await watch_line(app, pilot, "shop/")
@@ -416,6 +417,7 @@ async def test_a_test_whose_own_provider_is_called_otherwise_is_asked_in_its_new
         ] * 2
 
 
+@pytest.mark.real
 async def test_an_edited_provider_is_asked_anew_and_another_assertion_judged(tmp_path: Path) -> None:
     """Also what passed: its answer is that of somebody else by now."""
     suite = tmp_path / "promptfooconfig.yaml"

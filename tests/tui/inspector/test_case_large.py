@@ -202,6 +202,7 @@ def test_a_place_far_down_is_shown_with_what_stands_about_it(
             assert missing == [*range(*block.gap)]
 
 
+@pytest.mark.real
 def test_folded_blocks_that_are_searched_keep_no_lines() -> None:
     view = prepared(large())
     assert len(text_pane.find_all(view.blocks, pattern("parcel 4999"))) == 6

@@ -49,6 +49,7 @@ async def test_the_facts_of_a_call_stand_whole_beside_a_wide_name(tmp_path: Path
         await sees(pilot, "── 1 在庫を調べる ─", "─ 400ms · 12 characters")
 
 
+@pytest.mark.real
 async def test_both_values_of_a_cell_are_shown_on_a_short_screen(tmp_path: Path) -> None:
     async with host(tmp_path, wrong_cell()).run_test(size=(60, 16)) as pilot:
         screen = await loaded(pilot)

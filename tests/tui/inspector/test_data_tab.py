@@ -92,6 +92,7 @@ async def test_enter_shows_the_cell_in_full(tmp_path: Path) -> None:
         await until(pilot, lambda: not tab.has_class("-below") or "SELECT" in tab.text.rows_text())
 
 
+@pytest.mark.real
 async def test_sql_stands_below_where_there_is_room_and_s_says_otherwise(tmp_path: Path) -> None:
     rows = [{"id": n} for n in range(60)]
     many = attempt_of(rows, rows[1:])
@@ -109,6 +110,7 @@ async def test_sql_stands_below_where_there_is_room_and_s_says_otherwise(tmp_pat
         await until(pilot, lambda: "SELECT" not in screen_text(app))
 
 
+@pytest.mark.real
 async def test_columns_too_far_right_do_not_stay(tmp_path: Path) -> None:
     rows = [{f"column_{i}": n + i for i in range(60)} for n in range(3)]
     app = host(tmp_path, attempt_of(rows, [rows[0], {**rows[1], "column_50": -1}, rows[2]]))
@@ -141,6 +143,7 @@ async def test_nothing_stays_scrolled_away_that_fits_when_only_what_differs_is_s
         assert tab.grid.column == 51 and cell is not None and not cell.same
 
 
+@pytest.mark.real
 async def test_the_next_case_shows_nothing_of_the_last_one(tmp_path: Path) -> None:
     app = host(tmp_path, wrong_cell(), text_failure())
     async with app.run_test(size=(80, 24)) as pilot:
@@ -245,6 +248,7 @@ def test_what_is_not_made_to_its_end_leaves_no_file(tmp_path: Path) -> None:
     assert path.read_text() == whole
 
 
+@pytest.mark.real
 async def test_writing_a_long_difference_says_how_far_it_is_and_can_be_ended(
     tmp_path: Path, monkeypatch: Any
 ) -> None:
@@ -296,6 +300,7 @@ def many_rows(root: Path, rows: int, shuffled: bool) -> Attempt:
     return attempt
 
 
+@pytest.mark.real
 @pytest.mark.parametrize("shuffled", [False, True])
 async def test_of_many_rows_the_first_stand_there_while_all_are_being_aligned(
     tmp_path: Path, monkeypatch: Any, shuffled: bool

@@ -82,6 +82,7 @@ async def test_a_rerun_keeps_the_other_cases_and_plus_adds_an_attempt(tmp_path):
         await until(lambda: "flaky 1/2" in line_of(app, "refund is"), pilot)
 
 
+@pytest.mark.real
 async def test_a_run_goes_on_beside_a_rerun_of_one_of_its_cases(tmp_path):
     root = project(tmp_path)
     first = LiveRun(root, NAMES)
@@ -164,6 +165,7 @@ async def test_an_untouched_cursor_stays_at_the_top_with_the_failures(tmp_path):
         assert app.screen.case_list.cursor == 0 and app.screen.case_list.top == 0
 
 
+@pytest.mark.real
 @pytest.mark.parametrize("which", [1, 2])
 async def test_an_attempt_judged_again_takes_its_own_place(tmp_path, which):
     """`.` on one of three attempts: the list keeps three, and that one stays the one shown."""
@@ -201,6 +203,7 @@ async def test_an_attempt_judged_again_takes_its_own_place(tmp_path, which):
     assert [one.passed for one in told if "refund" in one.case_id] == [2]
 
 
+@pytest.mark.real
 async def test_an_attempt_that_ends_while_the_case_is_read_is_shown_as_it_ended(tmp_path, monkeypatch):
     """As an answer that is judged again does, within milliseconds."""
     from tui_eval.tui.screens import case_reader

@@ -55,6 +55,7 @@ def finish(writer: RunWriter, ref: int, number: int) -> None:
     writer.close()
 
 
+@pytest.mark.real
 async def test_shards_are_one_run_that_grows(tmp_path: Path) -> None:
     shards = tmp_path / "shards"
     first, first_ref = shard(shards, 1)
@@ -85,6 +86,7 @@ def job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
+@pytest.mark.real
 async def test_an_empty_folder_becomes_the_view_of_shards_that_come_into_it(job: Path) -> None:
     async with running_app(job, (120, 40)) as (app, pilot):
         await sees(app, pilot, "No suites here", "runs that come to lie in it")
@@ -127,6 +129,7 @@ async def test_runs_far_down_in_a_folder_without_suites_are_opened_as_one(tmp_pa
         finish(writer, ref, number)
 
 
+@pytest.mark.real
 async def test_suites_that_come_into_an_empty_folder_are_read_and_its_own_runs_are_no_shards(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

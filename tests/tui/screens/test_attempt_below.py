@@ -47,6 +47,7 @@ async def test_compare_shows_the_answers_of_both_sides(tmp_path: Path, size: tup
         await sees(app, pilot, app.screen.current().case_id.partition("::")[2])
 
 
+@pytest.mark.real
 @SIZES
 async def test_a_search_shows_the_attempt_of_each_result(tmp_path: Path, size: tuple[int, int]) -> None:
     root = project(tmp_path)
@@ -61,6 +62,7 @@ async def test_a_search_shows_the_attempt_of_each_result(tmp_path: Path, size: t
         await sees(app, pilot, "a says")
 
 
+@pytest.mark.real
 @SIZES
 async def test_the_grid_shows_the_answer_of_the_cell(tmp_path: Path, size: tuple[int, int]) -> None:
     root = project(tmp_path)

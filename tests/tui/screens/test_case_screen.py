@@ -248,6 +248,7 @@ async def test_a_hundred_thousand_rows_scroll(tmp_path: Path) -> None:
         await sees(pilot, "← ")
 
 
+@pytest.mark.real
 async def test_tools_show_a_call_and_its_trouble(tmp_path: Path) -> None:
     app = host(tmp_path, text_failure())
     async with app.run_test(size=(80, 24)) as pilot:
@@ -335,6 +336,7 @@ async def test_a_lost_run_is_said(tmp_path: Path) -> None:
         await sees(pilot, "not a run")
 
 
+@pytest.mark.real
 async def test_many_turns_open_at_once(tmp_path: Path) -> None:
     app = host(tmp_path, huge(200, 1_000_000))
     async with app.run_test(size=(80, 24)) as pilot:
@@ -482,6 +484,7 @@ async def test_the_pager_gets_the_whole_text_made_safe(
     assert not [name for name in os.listdir(tmp_path) if name.startswith("tui-eval-case")]
 
 
+@pytest.mark.real
 async def test_letters_stand_for_glyphs_without_utf8(tmp_path: Path) -> None:
     from tui_eval.tui.state.text.formatting import Symbols
 
@@ -497,6 +500,7 @@ async def test_letters_stand_for_glyphs_without_utf8(tmp_path: Path) -> None:
             assert all(line.rstrip("▁▂▃▄▅▆▇█▕").isascii() for line in lines), lines
 
 
+@pytest.mark.real
 async def test_a_search_through_many_rows_lets_keys_in_and_gets_there(tmp_path: Path) -> None:
     rows = [{"id": number, "name": f"row {number}"} for number in range(6000)]
     attempt = wrong_cell()

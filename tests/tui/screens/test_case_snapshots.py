@@ -68,6 +68,7 @@ def test_tab(snap_compare, tmp_path: Path, tab: str, size: tuple[int, int]) -> N
     assert snap_compare(host(tmp_path, make()), terminal_size=size, run_before=before)
 
 
+@pytest.mark.real
 @pytest.mark.parametrize("size", mostly_real([(80, 24), (120, 40)], (80, 24)))
 def test_history(snap_compare, tmp_path: Path, size: tuple[int, int]) -> None:
     app = host(tmp_path, text_failure())

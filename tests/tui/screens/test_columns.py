@@ -47,6 +47,7 @@ def asked(root: Path, *models: str, wrong: tuple[str, ...] = ()) -> Path:
     return writer.folder
 
 
+@pytest.mark.real
 async def test_suites_are_red_where_one_model_failed_and_r_asks_that_one(tmp_path: Path) -> None:
     for order in (("sloppy", "good"), ("good", "sloppy")):
         root = project(tmp_path / order[0]) if (tmp_path / order[0]).mkdir() is None else tmp_path
@@ -92,6 +93,7 @@ async def test_a_rerun_of_one_case_leaves_the_run_in_front(tmp_path: Path) -> No
         await until(lambda: NAMES[0] in screen_text(app) and NAMES[2] not in screen_text(app), pilot)
 
 
+@pytest.mark.real
 async def test_a_line_of_several_columns_is_judged_again_in_all_of_them(tmp_path: Path) -> None:
     """Else the column that the edited file fails stays green beside the one that it passes."""
     root = project(tmp_path)
@@ -113,6 +115,7 @@ async def test_a_line_of_several_columns_is_judged_again_in_all_of_them(tmp_path
         }
 
 
+@pytest.mark.real
 @pytest.mark.parametrize("place", ["the line of a test", "a row of Suites", "the Case screen"])
 async def test_a_save_that_is_watched_judges_what_the_key_judges_there(tmp_path: Path, place: str) -> None:
     """All columns where a line stands for them, the shown one where one is shown."""

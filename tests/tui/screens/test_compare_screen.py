@@ -196,6 +196,7 @@ async def test_an_older_run_takes_the_place(tmp_path):
         await until(lambda: screen.before.folder == second and "1 regressed" in screen_text(app), pilot)
 
 
+@pytest.mark.real
 @SIZES
 async def test_what_an_attempt_takes_and_finding(tmp_path, size):
     root = project(tmp_path)
@@ -216,6 +217,7 @@ async def test_what_an_attempt_takes_and_finding(tmp_path, size):
         assert isinstance(app.screen, CompareScreen) and screen.finder.found == ""
 
 
+@pytest.mark.real
 async def test_a_run_that_cannot_be_read_is_said(tmp_path):
     root = project(tmp_path)
     write_runs(root, ["passed"] * 3, ["failed"] * 3)

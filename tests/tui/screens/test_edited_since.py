@@ -24,6 +24,7 @@ def judged(root: Path, hashes: dict[str, str]) -> None:
     run.all_done(["passed"] * 3)
 
 
+@pytest.mark.real
 async def test_what_was_edited_after_it_passed_is_marked_until_it_is_judged_again(tmp_path: Path) -> None:
     root = project(tmp_path)
     file = root / "suites" / "support.yaml"
@@ -64,6 +65,7 @@ async def test_cases_that_hooks_make_are_not_said_to_be_edited(tmp_path: Path, m
         assert not by_suite["promptfooconfig.yaml"].edited_since("0" * 16)
 
 
+@pytest.mark.real
 @pytest.mark.parametrize("size", mostly_real([(80, 24), (140, 30)], (80, 24)))
 async def test_it_is_not_said_to_be_read_once_it_has_been(tmp_path: Path, monkeypatch, size) -> None:
     root = project(tmp_path)

@@ -9,6 +9,7 @@ from tests.support import mostly_real
 from tests.support.every_key import KINDS, STAYING, WIDTHS, every_key_of_a_case
 
 
+@pytest.mark.real
 @pytest.mark.parametrize("number", mostly_real(range(len(KINDS)), 0, 5, ids=KINDS))
 async def test_keys_of_a_case(tmp_path, number):
     widths = [WIDTHS[(number + tab) % len(WIDTHS)] for tab in range(6)]

@@ -123,6 +123,7 @@ RUN: dict[str, Scene] = {
 }  # fmt: skip
 
 
+@pytest.mark.real
 @pytest.mark.parametrize("name", mostly_real(RUN, "going on", "its panes", "failed"))
 async def test_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     await good(RUN[name], tmp_path, monkeypatch)
@@ -161,6 +162,7 @@ RUNS: dict[str, Scene] = {
 }  # fmt: skip
 
 
+@pytest.mark.real
 @pytest.mark.parametrize(
     "name",
     mostly_real(

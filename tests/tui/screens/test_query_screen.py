@@ -53,6 +53,7 @@ async def typed(pilot: Pilot[Any], screen: QueryScreen, sql: str) -> None:
     await pilot.press("enter")
 
 
+@pytest.mark.real
 @pytest.mark.parametrize("size", mostly_real([(80, 24), (120, 40), (60, 16)], (60, 16)))
 async def test_rows_stand_in_the_table_and_may_be_compared(project: Path, size: tuple[int, int]) -> None:
     app = host(project, with_query(RETOLD, WRONG))
@@ -115,6 +116,7 @@ def test_cancelling_ends_the_process(project: Path) -> None:
     assert found.fault is not None and found.fault.message == "cancelled" and found.seconds < 20
 
 
+@pytest.mark.real
 async def test_history_is_kept_and_the_cases_queries_come_first(project: Path) -> None:
     app = host(project, with_query(RETOLD, WRONG))
     app.services.memory.queries = ["select 'kept from before'"]

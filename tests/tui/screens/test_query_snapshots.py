@@ -17,6 +17,7 @@ from tui_eval.tui.screens.query_screen import QueryScreen
 HALVED = ORDERS.replace("amount from", "amount / 2 as amount from").replace(" limit 40", " limit 38")
 
 
+@pytest.mark.real
 @pytest.mark.usually(4)  # rows, too
 @pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize(

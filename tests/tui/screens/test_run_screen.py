@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import time
 
+import pytest
+
 from tests.support.app_host import running_app, screen_text, until
 from tests.support.live_run import LiveRun, project
 from tests.support.work import counted
@@ -155,6 +157,7 @@ async def test_d_opens_what_made_it_fail_and_h_the_history(tmp_path):
         await until(lambda: app.screen is not screen and app.screen.tab_shown == 5, pilot)
 
 
+@pytest.mark.real
 async def test_an_empty_list_says_that_nothing_matches_and_how_to_clear_the_filter(tmp_path):
     root = project(tmp_path)
     run = LiveRun(root, NAMES)
@@ -267,6 +270,7 @@ async def test_the_head_says_which_tool_is_at_work_and_for_how_long(tmp_path):
         run.finish()
 
 
+@pytest.mark.real
 async def test_an_engine_that_ends_in_the_middle_is_said_and_nothing_seems_to_run(tmp_path):
     root = project(tmp_path)
     run = LiveRun(root, NAMES)

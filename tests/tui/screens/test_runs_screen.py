@@ -424,6 +424,7 @@ async def test_nothing_is_sent_while_nothing_happens(tmp_path, monkeypatch):
         assert not painted
 
 
+@pytest.mark.real
 @SIZES
 async def test_hostile_names_are_pictures_on_every_screen(tmp_path, size):
     root = project(tmp_path)
@@ -465,6 +466,7 @@ async def test_search_again_from_the_results_a_result_is_one_step(tmp_path, size
         assert isinstance(app.screen, SearchScreen)
 
 
+@pytest.mark.real
 async def test_a_long_search_says_how_far_it_is_and_ends_when_it_is_left(tmp_path, monkeypatch):
     from tui_eval.tui.screens import search_screen as place
 
@@ -493,6 +495,7 @@ async def test_a_long_search_says_how_far_it_is_and_ends_when_it_is_left(tmp_pat
         assert asked == [True, False]
 
 
+@pytest.mark.real
 @pytest.mark.parametrize("size", mostly_real([(60, 16), (80, 24), (120, 40)], (60, 16)))
 async def test_plots_of_all_runs_and_of_one_figure(tmp_path, size):
     root = project(tmp_path)
@@ -515,6 +518,7 @@ async def test_plots_of_all_runs_and_of_one_figure(tmp_path, size):
         await until(lambda: screen.table.has_focus and "what" in screen_text(app), pilot)
 
 
+@pytest.mark.real
 async def test_what_is_read_after_the_screen_has_gone_is_for_nobody(tmp_path):
     root = project(tmp_path)
     write_runs(root, ["passed"] * 3, ["failed"] * 3)
@@ -531,6 +535,7 @@ async def test_what_is_read_after_the_screen_has_gone_is_for_nobody(tmp_path):
         assert not screen.has(".titles")
 
 
+@pytest.mark.real
 @SIZES
 async def test_runs_are_filtered_by_their_words(tmp_path, size):
     root = project(tmp_path)

@@ -135,6 +135,7 @@ def test_figures(snap_compare, root, size):
     assert snap_compare(app, terminal_size=size, run_before=before)
 
 
+@pytest.mark.real
 @SIZES
 @pytest.mark.parametrize("place", ["compare", "sides"])
 def test_compare(snap_compare, root, size, place):

@@ -97,6 +97,7 @@ async def test_a_theme_that_does_not_exist_is_said(tmp_path, monkeypatch):
         await until(lambda: any("there is no neon" in text for _, _, text in app.notices.lines), pilot)
 
 
+@pytest.mark.real
 @SIZES
 async def test_the_palette_tells_keys_and_cases_apart(tmp_path, size):
     root = project(tmp_path, {"promptfooconfig.yaml": PROMPTS})

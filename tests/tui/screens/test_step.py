@@ -64,6 +64,7 @@ async def waiting(app, pilot, turn: int) -> None:
     await pilot.pause()
 
 
+@pytest.mark.real
 async def test_send_edit_skip_and_save(tmp_path: Path) -> None:
     async with app_on(tmp_path) as (app, pilot):
         await pilot.press("b")
@@ -93,6 +94,7 @@ async def test_send_edit_skip_and_save(tmp_path: Path) -> None:
         assert 'messages:\n      - "one"\n      - "two!"' in saved.read_text()
 
 
+@pytest.mark.real
 async def test_a_step_that_waits_is_no_retry_and_the_key_goes_back_to_it(tmp_path: Path) -> None:
     async with app_on(tmp_path) as (app, pilot):
         await pilot.press("b")
@@ -130,6 +132,7 @@ async def test_before_a_turn_waits_it_says_what_the_agent_loads(tmp_path: Path) 
         assert "o run on" in screen_text(app).splitlines()[-1]
 
 
+@pytest.mark.real
 async def test_running_on_and_stopping(tmp_path: Path) -> None:
     async with app_on(tmp_path) as (app, pilot):
         await pilot.press("b")
@@ -147,6 +150,7 @@ async def test_running_on_and_stopping(tmp_path: Path) -> None:
         assert app.state.run.info.id == next(Store(tmp_path).run_folders()).name
 
 
+@pytest.mark.real
 @pytest.mark.usually(1)
 @pytest.mark.parametrize("keys", [("enter",), ("e", "end", "!", "escape")], ids=["sent", "edited"])
 async def test_leaving_asks_where_something_would_be_lost(tmp_path: Path, keys: tuple[str, ...]) -> None:
@@ -161,6 +165,7 @@ async def test_leaving_asks_where_something_would_be_lost(tmp_path: Path, keys: 
         await until(lambda: not app.state.active and not isinstance(app.screen, StepScreen), pilot)
 
 
+@pytest.mark.real
 async def test_a_step_leaves_the_run_in_front_and_when_abandoned_no_trace(tmp_path: Path) -> None:
     suite = SUITE + "  - {name: other, input: hello, expected: {should_contain: [hello]}}\n"
     async with app_on(tmp_path, suite) as (app, pilot):
@@ -183,6 +188,7 @@ async def test_a_step_leaves_the_run_in_front_and_when_abandoned_no_trace(tmp_pa
         await until(lambda: "other" in screen_text(app) and "three" in screen_text(app), pilot)
 
 
+@pytest.mark.real
 async def test_it_says_what_is_expected_and_which_keys_do_something(tmp_path: Path) -> None:
     async with app_on(tmp_path, SUITE.replace('"three"]', '"three [slow]"]')) as (app, pilot):
         script = 'default: {say: "you said {{message}}"}\nrate: 5000\nrules:\n  - match: slow\n'
@@ -264,6 +270,7 @@ async def test_a_long_conversation_stays_at_its_end(tmp_path: Path) -> None:
         assert not logged(app, "run finished"), "it says itself how it ended"
 
 
+@pytest.mark.real
 @pytest.mark.usually(1)
 @pytest.mark.parametrize(
     ("step", "words"), [("{error: fell over}", "fell over"), ("{error: gone, status: 503}", "gone")]
@@ -309,6 +316,7 @@ def _waits_before(app: Any, turn: int) -> bool:
     )
 
 
+@pytest.mark.real
 async def test_a_decision_that_does_not_reach_the_engine_can_be_made_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -328,6 +336,7 @@ async def test_a_decision_that_does_not_reach_the_engine_can_be_made_again(
         await waiting(app, pilot, 2)
 
 
+@pytest.mark.real
 async def test_what_was_read_for_a_screen_that_is_taken_away_is_for_nobody(tmp_path: Path) -> None:
     async with app_on(tmp_path) as (app, pilot):
         await pilot.press("b")
@@ -363,6 +372,7 @@ def logged(app: Any, words: str) -> bool:
     return any(words in text for _, _, text in app.notices.lines)
 
 
+@pytest.mark.real
 async def test_accept(tmp_path: Path) -> None:
     async with app_on(tmp_path) as (app, pilot):
         await pilot.press("r")

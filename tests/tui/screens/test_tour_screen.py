@@ -110,6 +110,7 @@ def test_who_has_used_the_app_needs_none(tmp_path: Path, monkeypatch: pytest.Mon
     first_steps.keep_tour_seen()  # nowhere to remember it: nothing is said
 
 
+@pytest.mark.real
 def test_on_a_terminal_it_comes_once_only(tmp_path: Path) -> None:
     project(tmp_path)
     homes = {"XDG_STATE_HOME": str(tmp_path / "state"), "XDG_CONFIG_HOME": str(tmp_path / "config")}

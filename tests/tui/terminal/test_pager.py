@@ -5,6 +5,8 @@ from __future__ import annotations
 import subprocess
 import sys
 
+import pytest
+
 from tests.support import ROOT
 
 ENDING_TOGETHER = """
@@ -36,6 +38,7 @@ asyncio.run(main())
 """
 
 
+@pytest.mark.real
 def test_a_terminal_that_goes_away_as_the_editor_ends_is_heard_of():
     done = subprocess.run(
         [sys.executable, "-c", ENDING_TOGETHER], cwd=ROOT, capture_output=True, text=True, timeout=120

@@ -58,6 +58,7 @@ def restored(terminal: Terminal) -> bool:
     return terminal.output.count(LEFT) == terminal.output.count(ENTERED) and b"\x1b[?25h" in end
 
 
+@pytest.mark.real
 def test_first_paint_then_silence_then_quit(terminal):
     app = terminal()
     app.until("refund is approved")
@@ -67,6 +68,7 @@ def test_first_paint_then_silence_then_quit(terminal):
     assert app.wait() == 0 and restored(app)
 
 
+@pytest.mark.real
 def test_what_is_painted_first_is_whole(terminal):
     """Not a bar without its words, nor a list as wide as the screen, to be painted over by what belongs there."""
     app = terminal(size=(120, 40))
@@ -80,6 +82,7 @@ def test_what_is_painted_first_is_whole(terminal):
     assert len(re.findall(rb"\x1b\[48;2;[\d;]+m", second)) == 2, second
 
 
+@pytest.mark.real
 @pytest.mark.usually(1)
 @pytest.mark.parametrize(
     ("number", "code"), [(signal.SIGTERM, 143), (signal.SIGHUP, 129), (signal.SIGINT, 130)]
@@ -91,6 +94,7 @@ def test_signals_put_the_terminal_back(terminal, number, code):
     assert app.wait() == code and restored(app)
 
 
+@pytest.mark.real
 def test_a_crash_shows_no_values_and_has_a_code(terminal):
     app = terminal(extra=CRASH)
     app.until("refund is approved")
@@ -115,6 +119,7 @@ def test_a_dumb_terminal_is_told(terminal):
     assert app.wait() == 4 and b"TERM is dumb" in app.output and b"\x1b" not in app.output
 
 
+@pytest.mark.real
 def test_no_color_sends_no_colour(terminal):
     app = terminal(NO_COLOR="1")
     app.until("refund is approved")
@@ -122,6 +127,7 @@ def test_no_color_sends_no_colour(terminal):
     assert b"38;2;" not in app.output and b"48;2;" not in app.output and b"38;5;" not in app.output
 
 
+@pytest.mark.real
 @pytest.mark.usually(1)
 @pytest.mark.parametrize(
     ("environment", "settings", "background"),
@@ -201,6 +207,7 @@ def test_the_mouse_is_left_to_the_terminal(terminal):
     assert b"\x1b[?1000h" not in app.output and b"\x1b[?1003h" not in app.output
 
 
+@pytest.mark.real
 def test_hostile_text_never_steers_the_terminal(terminal, tmp_path):
     run = LiveRun(tmp_path, [PAYLOAD, "other"])
     app = terminal(str(run.folder), size=(120, 40))
@@ -278,6 +285,7 @@ def ends_when_its_terminal_goes(app: Terminal) -> int | None:
     return app.status
 
 
+@pytest.mark.real
 def test_losing_the_terminal_ends_the_app(terminal):
     app = terminal()
     app.until("refund is approved")
@@ -318,6 +326,7 @@ def test_losing_the_terminal_ends_the_editor_that_has_it_and_the_app(terminal, t
         os.kill(number, 0)
 
 
+@pytest.mark.real
 def test_the_editor_gets_the_terminal_and_gives_it_back(terminal, tmp_path):
     editor = tmp_path / "editor.py"
     editor.write_text(
@@ -334,6 +343,7 @@ def test_the_editor_gets_the_terminal_and_gives_it_back(terminal, tmp_path):
     assert app.wait() == 0 and restored(app)
 
 
+@pytest.mark.real
 def test_a_resize_is_painted_whole(terminal):
     import fcntl
     import struct
@@ -362,6 +372,7 @@ def test_ctrl_l_paints_everything_anew(terminal):
     assert "Broadcast" not in app.text and app.text.splitlines()[23].startswith(" enter fold")
 
 
+@pytest.mark.real
 def test_ctrl_z_goes_to_the_shell_and_fg_comes_back(tmp_path):
     project(tmp_path)
     (tmp_path / "app.py").write_text(START.replace("{extra}", ""))
@@ -520,6 +531,7 @@ def test_a_dialog_costs_its_own_size_and_not_the_screens(terminal, tmp_path):
     assert app.wait() == 0
 
 
+@pytest.mark.real
 @pytest.mark.usually(1)
 @pytest.mark.parametrize(
     ("looked_at", "rings"), [("\x1b[O", True), ("\x1b[I", False)], ids=["away", "looking"]

@@ -131,6 +131,7 @@ async def test_an_answer_that_never_comes_does_not_keep_the_keys(tmp_path, monke
         await handled(app, pilot)
 
 
+@pytest.mark.real
 async def test_searching_and_opening_in_one_breath(tmp_path):
     root = project(tmp_path)
     write_runs(root, ["failed", "passed", "error"])

@@ -45,6 +45,7 @@ async def test_the_line_of_the_cursor_is_seen_in_every_theme(tmp_path, theme):
         assert difference(cases.style("cursor").bgcolor, base) >= 16, theme
 
 
+@pytest.mark.real
 @SIZES
 async def test_the_run_dialog_says_what_it_comes_to(tmp_path, size):
     async with running_app(project(tmp_path), size) as (app, pilot):
@@ -66,6 +67,7 @@ async def test_the_run_dialog_says_what_it_comes_to(tmp_path, size):
         assert request.agents == ["offline", "echo"] and request.attempts == 4
 
 
+@pytest.mark.real
 @SIZES
 async def test_questions_fit(tmp_path, size):
     async with running_app(project(tmp_path), size) as (app, pilot):
@@ -87,6 +89,7 @@ async def test_questions_fit(tmp_path, size):
         await until(lambda: "esc not now" in screen_text(app), pilot)
 
 
+@pytest.mark.real
 @SIZES
 async def test_nothing_that_is_agreed_to_is_hidden(tmp_path, size):
     """A command can be long, and its harm in the middle."""
@@ -132,12 +135,14 @@ async def test_wide_characters_keep_the_columns(tmp_path, size):
         run.finish()
 
 
+@pytest.mark.real
 async def test_help_stays_in_a_narrow_footer(tmp_path):
     for width in (60, 40, 30, 20):
         async with running_app(project(tmp_path), (width, 16)) as (app, pilot):
             await until(lambda: "? help" in screen_text(app).splitlines()[-1], pilot)
 
 
+@pytest.mark.real
 async def test_without_colours_one_sees_where_one_types_and_what_is_chosen(tmp_path, monkeypatch):
     monkeypatch.setenv("NO_COLOR", "1")
 

@@ -52,6 +52,7 @@ async def until(condition: Any, pilot: Any) -> None:
     await wait(pilot, condition)
 
 
+@pytest.mark.real
 @pytest.mark.parametrize("size", mostly_real([(80, 24), (120, 40), (60, 16)], (60, 16)))
 async def test_the_rows_of_two_attempts_are_compared_in_one_table(
     tmp_path: Path, size: tuple[int, int]

@@ -114,6 +114,7 @@ async def test_a_script_whose_process_ends_is_an_error_and_one_that_raises_fails
     assert judgement.outcome == "failed" and "not defined" in judgement.message
 
 
+@pytest.mark.real
 @pytest.mark.skipif(shutil.which("node") is None, reason="there is no node here")
 async def test_a_module_of_node_without_memory_is_an_error(services: JudgeServices) -> None:
     judgement = await judged([{"type": "javascript", "value": "file://node.js"}], services)

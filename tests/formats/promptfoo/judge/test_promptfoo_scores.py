@@ -374,6 +374,7 @@ async def test_tool_calls_that_the_agent_reported_make_a_trajectory() -> None:
     assert (await judge(evidence)).verdicts[0].passed is None
 
 
+@pytest.mark.real
 def test_braces_are_counted_once_and_not_behind_each_of_them() -> None:
     def look() -> None:
         with pytest.raises(CannotJudge, match="too many opening braces"):
@@ -382,6 +383,7 @@ def test_braces_are_counted_once_and_not_behind_each_of_them() -> None:
     assert calls_of(look)[1] < 200_000
 
 
+@pytest.mark.real
 @pytest.mark.parametrize("piece", ["{", "<!--", "<a ", ' a="', "i am very ", "```\n", "[", "`"])
 async def test_hostile_output_takes_no_minutes(piece: str) -> None:
     kinds = [

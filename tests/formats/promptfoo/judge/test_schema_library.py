@@ -8,6 +8,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests.support import ROOT
 from tui_eval.slow_imports import hide_in
 
@@ -28,6 +30,7 @@ def in_a_process(first: str, path: str = "") -> tuple[list[str], bool, bool]:
     return tuple(json.loads(done.stdout))
 
 
+@pytest.mark.real
 def test_formats_are_the_same_where_somebody_has_imported_all_of_it_before() -> None:
     """As Ray does in its workers."""
     formats, lark, arrow = in_a_process("")

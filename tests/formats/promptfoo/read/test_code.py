@@ -215,6 +215,7 @@ async def test_configurations_in_javascript(
     assert not without.cases
 
 
+@pytest.mark.real
 @node_needed
 def test_configurations_that_fail(tmp_path: Path) -> None:
     for text, says in (

@@ -55,6 +55,7 @@ async def test_functions_of_what_a_config_makes_are_made_with_it_again(tmp_path:
     assert not [one for attempt in found for one in attempt.verdicts if one.passed is None]
 
 
+@pytest.mark.real
 async def test_a_long_config_is_as_good_and_stands_in_no_verdict(tmp_path: Path) -> None:
     """Of more than 2,000 characters it was an error of the whole suite."""
     tests = f"{{path: 'file://tests.js:make', config: {{words: [say], more: {'x' * 9000}}}}}"

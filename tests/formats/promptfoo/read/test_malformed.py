@@ -7,6 +7,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -59,6 +60,7 @@ def exercised(text: str) -> Suite:
     return suite
 
 
+@pytest.mark.real
 @examples(200)
 @given(SUITES)
 def test_any_structure(value: dict[str, Any]) -> None:

@@ -292,6 +292,7 @@ def test_external_files_of_all_kinds_in_order(make: Make) -> None:
     }  # fmt: skip
 
 
+@pytest.mark.real
 def test_generators_need_trust_and_get_their_config(make: Make) -> None:
     code = "def create_tests(config):\n    return [{'vars': {'q': config['dataset']}}]\n"
     text = (

@@ -120,6 +120,7 @@ def test_an_unknown_tag_is_refused_as_in_promptfoo(make: Make) -> None:
     assert not suite.cases and "unknown tag" in errors(suite)[0].message
 
 
+@pytest.mark.real
 def test_references_to_themselves_are_said_few_times(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
     told: list[str] = []
     kept = SuiteReading.cannot_read

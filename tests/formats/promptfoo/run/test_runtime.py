@@ -438,6 +438,7 @@ async def test_a_sample_is_the_same_for_a_seed(tmp_path: Path) -> None:
     assert drawn[0] == drawn[1] and len(drawn[0]) == 8
 
 
+@pytest.mark.real
 async def test_what_failed_in_a_file_ours_or_promptfoos(tmp_path: Path) -> None:
     root = suite(tmp_path, MANY)
     active = await asyncio.to_thread(prepare, RunRequest(paths=[str(root)]))
@@ -601,6 +602,7 @@ async def test_what_scripts_see_of_the_prompt_and_the_test(tmp_path: Path) -> No
     assert (seen[0]["threshold"], seen[0]["metadata"]) == (0.5, {"m": 1})
 
 
+@pytest.mark.real
 async def test_code_is_handed_files_as_texts_and_templates_address_them(tmp_path: Path) -> None:
     """promptfoo 0.121.20 hands all code JSON as it stands in its file, and YAML as compact JSON."""
     root = suite(

@@ -224,6 +224,7 @@ def test_what_a_transform_made_is_marked_where_it_stands_in_the_reply():
     assert said(explained(verdict, attempt)) == ['✓ "TOTAL" was matched in what was judged']
 
 
+@pytest.mark.real
 def test_the_judge_tells_its_first_match_where_all_of_them_would_take_too_long():
     text = "7 € " + "a" * 40 + "b"
     verdict = judged(text, r"7 €|(?=x|)(a|aa)+$")

@@ -58,6 +58,7 @@ def test_a_column_that_the_answer_calls_otherwise_is_found_in_one_place() -> Non
     assert make(DataDetails(same, constant, list(ORDERS[0]))).renamed == {}
 
 
+@pytest.mark.real
 @pytest.mark.parametrize("size", SIZES)
 async def test_the_diagnosis_stands_above_the_rows_and_goes_with_its_case(
     tmp_path: Path, size: tuple[int, int]

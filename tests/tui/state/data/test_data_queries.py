@@ -201,6 +201,7 @@ async def test_what_the_query_refutes_is_not_said_of_the_rows(project: Path, tmp
         await until(pilot, lambda: "as a join does?" not in screen_text(app))
 
 
+@pytest.mark.real
 @pytest.mark.parametrize("size", mostly_real([(80, 24), (120, 40)], (80, 24)))
 async def test_the_line_stands_above_the_rows_and_s_shows_both(
     project: Path, tmp_path: Path, size: tuple[int, int]
@@ -298,6 +299,7 @@ def test_of_several_queries_none_is_said_to_give_other_rows(project: Path) -> No
     assert line_of(one) == ("unknown", "")
 
 
+@pytest.mark.real
 async def test_both_queries_stand_in_the_room_that_is_left_though_not_all_of_them_fits(
     project: Path, tmp_path: Path
 ) -> None:
@@ -326,6 +328,7 @@ def test_others_of_the_rows_that_tie_at_the_limit_are_not_blamed(project: Path) 
     assert line_of(one) == ("ties", TIED)
 
 
+@pytest.mark.real
 async def test_ties_are_said_without_a_query_of_the_agent_too(tmp_path: Path) -> None:
     attempt = with_query(RETOLD, "no")
     assert attempt.data is not None

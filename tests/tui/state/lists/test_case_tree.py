@@ -269,6 +269,7 @@ async def test_moving_shows_the_attempt_beside_the_list_and_keys_of_a_test_mean_
         await until(lambda: "just now" in screen_text(app), pilot)
 
 
+@pytest.mark.real
 async def test_one_key_shows_the_answers_of_all_rows_of_a_test_one_after_the_other(tmp_path):
     root = project(tmp_path)
     run = LiveRun(root, [])

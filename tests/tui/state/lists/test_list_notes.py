@@ -47,6 +47,7 @@ def test_filters_ask_for_notes(expression, found):
     assert [wanted.matches(subject(one)) for one in entries] == found
 
 
+@pytest.mark.real
 @pytest.mark.parametrize("size", mostly_real([(60, 16), (80, 24), (120, 40)], (60, 16)))
 async def test_notes_stand_in_both_lists(tmp_path, size):
     root = project(tmp_path)
@@ -68,6 +69,7 @@ async def test_notes_stand_in_both_lists(tmp_path, size):
         await until(lambda: [entry.name for entry in app.screen.shown_entries()] == NAMES[:1], pilot)
 
 
+@pytest.mark.real
 async def test_a_note_is_of_the_run_it_was_made_on(tmp_path):
     root = project(tmp_path)
     old, new = LiveRun(root, NAMES), LiveRun(root, NAMES)
@@ -83,6 +85,7 @@ async def test_a_note_is_of_the_run_it_was_made_on(tmp_path):
         await until(lambda: "you said: right (of an earlier answer)" in screen_text(app), pilot)
 
 
+@pytest.mark.real
 async def test_a_note_put_on_a_case_is_in_the_list_one_comes_back_to(tmp_path):
     root = project(tmp_path)
     run = LiveRun(root, NAMES)
@@ -110,6 +113,7 @@ async def test_letters_where_there_is_no_unicode(tmp_path):
         assert line_of(app, "refund is").isascii()
 
 
+@pytest.mark.real
 async def test_tab_completes_the_word_before_the_cursor(tmp_path):
     root = project(tmp_path)
     run = LiveRun(root, NAMES)
@@ -148,6 +152,7 @@ async def test_finding_begins_where_the_cursor_was(tmp_path):
         await until(lambda: cases.current_entry.name == NAMES[0], pilot)
 
 
+@pytest.mark.real
 @pytest.mark.parametrize("size", mostly_real([(60, 16), (120, 40)], (60, 16)))
 async def test_m_notes_from_both_lists(tmp_path, size):
     root = project(tmp_path)

@@ -36,6 +36,7 @@ async def rerun_passes(app, pilot, case: int = 0) -> None:
     await until(lambda: app.screen.case_list.current_entry.status == "passed", pilot)
 
 
+@pytest.mark.real
 async def test_a_case_that_passes_now_leaves_the_failures_when_the_cursor_does(tmp_path):
     root = project(tmp_path)
     run = LiveRun(root, NAMES)
@@ -52,6 +53,7 @@ async def test_a_case_that_passes_now_leaves_the_failures_when_the_cursor_does(t
         assert not app.screen.view.held
 
 
+@pytest.mark.real
 @pytest.mark.parametrize("place", ["run", "suites"])
 async def test_a_filter_lets_go_of_what_passes_when_the_cursor_leaves_it(tmp_path, place):
     suite = "agent: offline\ntest_cases:\n" + "".join(
@@ -91,6 +93,7 @@ def test_what_loses_its_place_is_held_and_what_gains_one_is_not():
         assert bool(view.held) is held, (before, after)
 
 
+@pytest.mark.real
 async def test_many_cases_are_made_in_a_thread_and_what_changes_meanwhile_counts(tmp_path, monkeypatch):
     monkeypatch.setattr(list_arrangement, "MANY", 2)
     root = project(tmp_path)
@@ -149,6 +152,7 @@ async def test_next_and_previous_go_through_the_models_of_one_agent(tmp_path):
         assert seen == ["m1", "m2", "m3"]
 
 
+@pytest.mark.real
 @pytest.mark.parametrize("many", [1, 20_000], ids=["in a thread", "at once"])
 @pytest.mark.parametrize("filtered", ["", "case"])
 async def test_cursor_filter_marks_and_order_come_back(tmp_path, monkeypatch, many, filtered):
@@ -182,6 +186,7 @@ MANY = "agent: offline\ntest_cases:\n" + "".join(
 )
 
 
+@pytest.mark.real
 async def test_a_filter_leaves_the_cursor_near_where_it_was_and_escape_brings_it_back(tmp_path):
     root = project(tmp_path, {"suites/support.yaml": MANY})
     async with running_app(root) as (app, pilot):

@@ -42,6 +42,7 @@ def test_a_reason_in_a_list_is_the_cause_and_of_older_runs_the_prose():
     assert reason_in_pane("", "two\nlines") == "two\nlines"
 
 
+@pytest.mark.real
 async def test_a_run_the_suites_and_a_case_say_the_cause_and_older_attempts_their_prose(tmp_path):
     root = project(tmp_path)
     run = LiveRun(root, ["refund is approved", "greets by name"])
@@ -119,6 +120,7 @@ def test_many_failures_are_named_in_part():
     assert "and 20 more" in told and "✗ case 29" in told and "✗ case 30" not in told
 
 
+@pytest.mark.real
 @pytest.mark.parametrize("size", mostly_real([(80, 24), (100, 24), (120, 40)], (80, 24)))
 async def test_reasons_stand_in_one_column(tmp_path, size):
     root = project(tmp_path)

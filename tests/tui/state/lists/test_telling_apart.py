@@ -71,6 +71,7 @@ def test_heads_begin_with_what_tells_them_apart() -> None:
     assert heads_apart(["atlas", "atlas-mini", "borealis-large"], 7) == ["atlas", "…mini", "boreal…"]
 
 
+@pytest.mark.real
 @settings(max_examples=300, deadline=None)
 @given(
     names=st.lists(
@@ -119,6 +120,7 @@ views = st.builds(
 )
 
 
+@pytest.mark.real
 @settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(rows=matrices(), view=views, unfolded=st.booleans(), width=st.sampled_from((80, 120)))
 def test_no_two_lines_of_a_list_read_the_same(
@@ -140,6 +142,7 @@ def test_no_two_lines_of_a_list_read_the_same(
         seen[holder, text] = line.key
 
 
+@pytest.mark.real
 @settings(max_examples=100, deadline=None)
 @given(rows=matrices(), width=st.sampled_from((80, 120)))
 def test_no_two_rows_of_a_grid_are_called_the_same(rows: list[CaseRow], width: int) -> None:
@@ -153,6 +156,7 @@ def test_no_two_rows_of_a_grid_are_called_the_same(rows: list[CaseRow], width: i
     assert len(set(texts)) == len(texts), texts
 
 
+@pytest.mark.real
 @settings(max_examples=200, deadline=None)
 @given(
     beginning=st.sampled_from(BEGINNINGS),
@@ -259,6 +263,7 @@ def test_rows_of_one_value_are_called_by_it_whatever_model_and_prompt_they_have(
     )
 
 
+@pytest.mark.real
 @given(st.data())
 def test_different_rows_of_a_test_with_variables_are_never_called_the_same(data: st.DataObject):
     models = data.draw(st.lists(st.sampled_from(["a", "b c", "c"]), min_size=2, unique=True))

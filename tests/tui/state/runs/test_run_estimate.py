@@ -88,6 +88,7 @@ def paid(root: Path, kind: str, cost: float) -> None:
     run.finish()
 
 
+@pytest.mark.real
 @pytest.mark.parametrize("key", ["a", "r"])
 async def test_much_is_asked_about_once(tmp_path: Path, key: str) -> None:
     root = project(tmp_path)
@@ -124,6 +125,7 @@ async def test_what_a_scripted_agent_pretends_to_cost_asks_nobody(tmp_path: Path
         app.services.engines.own.live.finish()
 
 
+@pytest.mark.real
 async def test_the_dialog_counts_agents_models_and_a_filter(tmp_path: Path) -> None:
     root = project(tmp_path)
     paid(root, "{type: openai, base_url: 'http://127.0.0.1:1/v1', model: m}", 0.01)

@@ -38,6 +38,7 @@ TEXTS = st.lists(
 )
 
 
+@pytest.mark.real
 @examples(200)
 @given(TEXTS, st.data())
 def test_the_nearest_of_as_many_words_is_found_wherever_it_stands(
@@ -64,6 +65,7 @@ def test_letters_in_other_case_count_where_they_are_compared() -> None:
     assert (text[loose.start : loose.end], text[exact.start : exact.end]) == ("PARIS", "Parid")
 
 
+@pytest.mark.real
 def test_of_a_long_text_few_places_are_compared(monkeypatch: pytest.MonkeyPatch) -> None:
     compared: list[str] = []
     distance = Levenshtein.distance
