@@ -550,3 +550,52 @@ def test_what_failed_may_pass_now_and_is_not_all_where_others_never_ran(cli: Cli
         assert command[0] == "resume" or "not all is there: others never ran" in told.out
     assert Store(project).find("last").name != own  # of the judgement
     assert cli("run", ".", "-s", "c0").code == cli("show", "last").code == 0
+
+
+def test_what_never_ran_and_is_asked_now_is_not_said_never_to_have_run(cli: Cli, project: Path) -> None:
+    """They had failed before the run that was cut, so that `--failed` asked them: all passed, and it ended with 1."""
+    suite = "".join(f"  - {{name: c{n}, input: how much?}}\n" for n in range(4))
+    failing = suite.replace("much?}", "much?, expected: {should_contain: [never]}}", 3)
+    (project / "suite.yaml").write_text(f"agent: helper\ntest_cases:\n{failing}", "utf-8")
+    assert cli("run", ".").code == 1
+    run = cut_run(cli, project, "-o", "r.json")
+    # Some of them: the others are still said.
+    told = cli("run", ".", "--failed")
+    assert told.code == 1 and "2 cases passed, but not all is there: others never ran" in told.out
+    assert f"1 case never ran to the end (c3) in run {run}" in told.err
+    assert cli("run", ".", "-s", "c3").code == 0 and cli("run", ".", "--failed").code == 5
+    (project / "suite.yaml").write_text(f"agent: helper\ntest_cases:\n{failing}", "utf-8")
+    assert cli("run", ".").code == 1
+    cut_run(cli, project)
+    told = cli("run", ".", "--failed", "-s", "c1,c2")  # all that was asked for
+    assert told.code == 0 and "never ran" not in told.out + told.err and cli("show", "last").code == 0
+
+    # Of a results file, too, and in the column that is asked alone.
+    rows = json.loads((project / "r.json").read_text())
+    rows["results"][0]["outcome"] = "failed"
+    rows["not_run"] = [row | {"case_id": rows["results"][0]["case_id"]} for row in rows["not_run"][:1]]
+    (project / "r.json").write_text(json.dumps(rows))
+    told = cli("run", ".", "--filter-failing", "r.json")
+    assert told.code == 0 and "never ran" not in told.out + told.err
+    rows["not_run"][0]["agent"] = "other"
+    (project / "r.json").write_text(json.dumps(rows))
+    told = cli("run", ".", "--filter-failing", "r.json")
+    assert told.code == 1 and "others never ran" in told.out
+
+
+def test_what_another_shard_asks_now_never_ran_for_none_of_them(cli: Cli, project: Path) -> None:
+    suite = "".join(
+        f"  - {{name: c{n}, input: how much?, expected: {{should_contain: [never]}}}}\n" for n in range(4)
+    )
+    (project / "suite.yaml").write_text(f"agent: helper\ntest_cases:\n{suite}", "utf-8")
+    assert cli("run", ".").code == 1
+    cut_run(cli, project)
+    before = set(Store(project).run_folders())
+    parts: list[Path] = []
+    for number in (1, 2):
+        # Each where nobody knows of the other.
+        told = cli("run", ".", "--failed", "--shard", f"{number}/2")
+        assert "never ran" not in told.out + told.err and told.code in (0, 5), told
+        new = [run for run in Store(project).run_folders() if run not in before]
+        parts += [run.rename(project / f"part{number}-{run.name}") for run in new]
+    assert len(parts) == 2 and cli("merge", *parts).code == 0

@@ -242,9 +242,16 @@ def looks_back(request: RunRequest) -> bool:
     return request.failed_only or any(file is not None for _, file in _files(request))
 
 
-def never_ran(root: Path, request: RunRequest, asked: Collection[str], history: History) -> str:
+def never_ran(
+    root: Path,
+    request: RunRequest,
+    asked: Collection[str],
+    history: History,
+    runs_now: Callable[[str, Column], bool],
+) -> str:
     """Which of the cases `asked` for (ids) never ran to their end in what a request looks back at, with what runs them, in
-    words; empty: none. Cases of which only the number is known count. `history` has the results by case id.
+    words; empty: none. Cases of which only the number is known count; those that run now do not: if they do not end
+    either, their own run says it. `history` has the results by case id.
 
     Raises:
         FilterError: a results file cannot be read.
@@ -252,13 +259,17 @@ def never_ran(root: Path, request: RunRequest, asked: Collection[str], history: 
     told: list[str] = []
     for option, file in _files(request):
         if file is not None:
-            rows = [row for row in _rows(option, file) if _outcome(row) == "not run"]
-            names = _of_these([(str(row.get("case_id")), str(row.get("name"))) for row in rows], asked)
+            rows = [
+                (str(row.get("case_id")), str(row.get("name")))
+                for row in _rows(option, file)
+                if _outcome(row) == "not run" and not runs_now(str(row.get("case_id")), _column_in(row))
+            ]
+            names = _of_these(rows, asked)
             if names:
                 told.append(
                     f"{_were(names)} in {file}: go on with its run where that is (tui-eval resume), or name them (-s)"
                 )
-    if request.failed_only and (words := _last_cut(Store(root), request, asked, history)):
+    if request.failed_only and (words := _last_cut(Store(root), request, asked, history, runs_now)):
         told.append(words)
     return "; ".join(told)
 
@@ -271,7 +282,18 @@ def _files(request: RunRequest) -> tuple[tuple[str, str | None], ...]:
     )
 
 
-def _last_cut(store: Store, request: RunRequest, asked: Collection[str], history: History) -> str:
+def _column_in(row: Mapping[str, Any]) -> Column:
+    """Who was to be asked, as a row of a results file says it."""
+    return Column(str(row.get("agent") or ""), str(row.get("model") or ""))
+
+
+def _last_cut(
+    store: Store,
+    request: RunRequest,
+    asked: Collection[str],
+    history: History,
+    runs_now: Callable[[str, Column], bool],
+) -> str:
     """As `never_ran`, of the last run that was cut, or lacks parts, and of which some cases have not been run since."""
     from tui_eval.store.index import Index  # late: most runs look back at none
     from tui_eval.store.printed_commands import way_on
@@ -292,6 +314,7 @@ def _last_cut(store: Store, request: RunRequest, asked: Collection[str], history
                     _is_named(column, request)
                     and summarise(case, attempts).outcome is None
                     and not any(one.finished_at >= info.started_at for one in results)
+                    and not runs_now(case.case_id, column)
                 ):
                     rows.append((case.case_id, case.name))
             if names := _of_these(rows, asked):

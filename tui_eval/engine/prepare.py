@@ -35,7 +35,7 @@ from tui_eval.engine.changed import VerdictSettings, changed, provenance_in
 from tui_eval.engine.fingerprints import Fingerprints, unlisted_data
 from tui_eval.engine.kept_cases import KeptCases
 from tui_eval.engine.places.chosen_place import check_place, check_sent
-from tui_eval.engine.plan import AskedBySuite, Job, plan, without_provider_twins
+from tui_eval.engine.plan import AskedBySuite, Job, plan, same_column, without_provider_twins
 from tui_eval.engine.request import RunRequest
 from tui_eval.engine.run_context import RunContext
 from tui_eval.engine.selection import LOOKS_AT_ALL, NOTHING_FAILED, NothingLeft, SelectionError, choose
@@ -48,7 +48,7 @@ from tui_eval.guard.trust import Trust, fingerprint
 from tui_eval.guard.trust_store import agreed, trust_for
 from tui_eval.model import Attempt, Case, Problem, Suite
 from tui_eval.store import judged_under, missing_cases, shard_runs
-from tui_eval.store.case_state import by_content
+from tui_eval.store.case_state import Column, by_content
 from tui_eval.store.index import Index, seen_ahead
 from tui_eval.store.reader import RunReader
 from tui_eval.store.run_folders import Store, StoreError
@@ -203,11 +203,16 @@ def prepare(
     environment.answers = kept_answers(config, trust, request, keeps=store is None)
     planned_shard: PlannedShard | None = None
     whole: list[list[Any]] = []
+    of_shards: list[Job] = []
+    """What all shards run, where that has to be known."""
     try:
         if chooses:
             chosen = cases = choose(cases, request, latest)
             cases, request = whole_tests(chosen, loaded, request, latest, Store(config.root))
         if shard is not None:
+            if case_filters.looks_back(request):
+                own = msgspec.structs.replace(request)  # planning writes into it
+                of_shards = plan(cases, config, own, latest, settings, chosen=True, trust=trust)
             asked_by_suite = AskedBySuite(config, request, settings, trust)
             cases, planned_shard, whole = _part(cases, request, shard, asked_by_suite)
             planned_shard.columns = environment.masker.value(asked_by_suite.kept())
@@ -223,7 +228,7 @@ def prepare(
         if hooked:
             mark_failed(jobs, environment)
     except NothingLeft as error:
-        never = _never_ran(config.root, named, loaded, latest)
+        never = _never_ran(config.root, named, loaded, latest, of_shards)
         why = f"; but {never}" if never else _NOTHING_YET * (str(error) == NOTHING_FAILED)
         raise NothingToRun(
             f"{error}{why}{_not_known(config.root)}", problems, incomplete=bool(never)
@@ -233,8 +238,8 @@ def prepare(
         for case in candidates(loaded, named):
             hidden.learn(case)
         raise SelectionError(environment.masker.text(str(error))) from None
-    never = _never_ran(config.root, named, loaded, latest)
     if not jobs:
+        never = _never_ran(config.root, named, loaded, latest, of_shards)
         raise NothingToRun(
             "the filters leave no case to run" + (f"; but {never}" if never else ""),
             problems,
@@ -262,6 +267,7 @@ def prepare(
         today = _hashes(loaded, jobs)
         stored = recall_linked(environment, Store(config.root), request.linked_to, jobs, asked, today)
         jobs, added = without_stored(jobs, asked, stored)
+    never = _never_ran(config.root, named, loaded, latest, of_shards or jobs)
     check_judge(request, environment, typed=request.judge)
     check_given(request.agreed, jobs, config, trust)
     check_sent(request, jobs, environment, trust)
@@ -559,9 +565,14 @@ _NOTHING_YET = " (or nothing was run yet)"
 
 
 def _never_ran(
-    root: Path, request: RunRequest, loaded: Sequence[Suite], latest: Callable[[], case_filters.History]
+    root: Path,
+    request: RunRequest,
+    loaded: Sequence[Suite],
+    latest: Callable[[], case_filters.History],
+    jobs: Sequence[Job],
 ) -> str:
-    """Which of the cases that a request for what failed before is for never ran there (`case_filters.never_ran`)."""
+    """Which of the cases that a request for what failed before is for never ran there (`case_filters.never_ran`), and
+    are not among the `jobs` that run now."""
     if not case_filters.looks_back(request):
         return ""
     asked = msgspec.structs.replace(
@@ -569,7 +580,18 @@ def _never_ran(
         filter_errors_only=None, filter_sample=None,
     )  # fmt: skip
     ids = {case.case_id for case in choose(candidates(loaded, asked), asked, dict)}
-    return case_filters.never_ran(root, request, ids, latest())
+
+    @functools.cache
+    def by_id() -> dict[str, list[Job]]:
+        found: dict[str, list[Job]] = {}
+        for job in jobs:
+            found.setdefault(job.case.case_id, []).append(job)
+        return found
+
+    def runs_now(case_id: str, column: Column) -> bool:
+        return any(same_column(job, column.agent, column.model) for job in by_id().get(case_id, ()))
+
+    return case_filters.never_ran(root, request, ids, latest(), runs_now)
 
 
 def _not_known(root: Path) -> str:
