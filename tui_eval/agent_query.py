@@ -150,6 +150,8 @@ def _results(transcript: list[Entry]) -> dict[str, str]:
         for entry in transcript
         if entry.kind == "tool_call" and entry.call_id and (sql := _sql_of(entry.arguments)) is not None
     }
+    from tui_eval.frames.sql_worker import bare_statement
+
     found: dict[str, str] = {}
     for entry in transcript:
         if entry.kind != "tool_result" or entry.error or entry.call_id not in asked:
@@ -157,7 +159,7 @@ def _results(transcript: list[Entry]) -> dict[str, str]:
         result = _object(entry.result)
         name = result.get("id") if isinstance(result, dict) else None
         if isinstance(name, str) and re.fullmatch(r"[A-Za-z_]\w*", name):
-            found[name.lower()] = asked[entry.call_id].strip().rstrip(";").rstrip()
+            found[name.lower()] = bare_statement(asked[entry.call_id])
     return found
 
 

@@ -14,6 +14,7 @@ import pytest
 from tui_eval.config.project import DatabaseSpec
 from tui_eval.frames.compare import compare
 from tui_eval.frames.sql import SqlError, SqlResult, execute, execute_all, rows, schema_text
+from tui_eval.frames.sql_worker import bare_statement
 
 EVERY_TYPE = """
 SELECT 1::HUGEINT h, 1.5::DECIMAL(38, 3) d, INTERVAL 3 DAYS i, TIME '10:30' t, [1, 2] l, {'a': 1} s,
@@ -85,6 +86,28 @@ def test_only_one_harmless_select(shop: DatabaseSpec, sql: str, words: str) -> N
     with pytest.raises(SqlError, match=words) as caught:
         execute(shop, sql)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "end",
+    [";", ";\n", ";;", " ;\n-- a note", "; -- it's one;", ";\n/* a /* note */ ; */\n", "", " -- a note"],
+)
+def test_what_ends_a_query_is_none_of_it(shop: DatabaseSpec, end: str) -> None:
+    assert bare_statement(f"\nSELECT 1{end}") == "SELECT 1"
+    found = execute(shop, f"SELECT DATE '2024-01-05' AS d, 'a; -- b' AS t{end}")
+    assert rows(found) == [{"d": "2024-01-05T00:00:00", "t": "a; -- b"}]
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT ';--'", "SELECT 'it''s; '", r"SELECT E'\'; -- '", 'SELECT 1 AS "a;"', "SELECT $$ ; -- $$",
+        "SELECT $t$ ; $$ /* $t$", "SELECT 1; SELECT 2", "SELECT 1 /* ; */ + 2", "SELECT 1; 'open", "SELECT 4 / 2 - -1",
+    ],
+)  # fmt: skip
+def test_what_stands_in_texts_and_between_statements_is_kept(sql: str) -> None:
+    assert bare_statement(sql) == sql
+    assert bare_statement("/* ; no end") == ""
 
 
 def test_top_level_order_is_seen(shop: DatabaseSpec) -> None:

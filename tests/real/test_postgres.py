@@ -108,6 +108,12 @@ def test_types_arrive_with_their_meaning(server: DatabaseSpec) -> None:
     assert schema_text(server).startswith("orders(id integer, amount numeric, placed date")
 
 
+@pytest.mark.parametrize("end", [";", ";\n", ";;\n", "; -- a note", ";\n/* a /* note; */ */\n", " -- a note"])
+@pytest.mark.parametrize("columns", ["id", "id, key"])
+def test_what_ends_a_query_is_none_of_it(server: DatabaseSpec, end: str, columns: str) -> None:
+    assert execute(server, f"SELECT {columns} FROM orders ORDER BY id{end}").frame["id"].to_list() == [1, 2]
+
+
 @pytest.mark.parametrize(
     ("sql", "said"),
     [

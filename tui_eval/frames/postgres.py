@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from tui_eval.config.project import DatabaseSpec
 from tui_eval.extras import adding
 from tui_eval.frames.databases import NoDatabase, SqlError, TooLate, one_line
-from tui_eval.frames.sql_worker import SqlResult
+from tui_eval.frames.sql_worker import SqlResult, bare_statement
 
 if TYPE_CHECKING:
     import polars as pl
@@ -70,7 +70,7 @@ def execute(database: DatabaseSpec, sql: str, *, timeout: float, cancel: threadi
         SqlError: one clear line.
     """
     with _cursor(database, timeout) as cursor, _Cancelling(cursor, cancel):
-        cursor.execute(_readable(cursor, sql))
+        cursor.execute(_readable(cursor, bare_statement(sql)))
         frame = arrived(cursor.fetch_arrow())
     return SqlResult(frame.columns, frame, _ordered(sql), {}, ())
 
@@ -78,7 +78,7 @@ def execute(database: DatabaseSpec, sql: str, *, timeout: float, cancel: threadi
 def _readable(cursor: Any, sql: str) -> str:
     """The query with columns of types that do not arrive with their meaning as their text, money as a
     number. The types are asked for without running it."""
-    query = f"(\n{sql.strip().rstrip(';')}\n) AS q"
+    query = f"(\n{sql}\n) AS q"
     # Of the side that is never joined nothing is computed, and every column still has its name and type.
     nothing = f"FROM (SELECT 1) AS one LEFT JOIN {query} ON false"
     try:

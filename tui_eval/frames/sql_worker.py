@@ -12,6 +12,7 @@ import io
 import json
 import os
 import queue
+import re
 import resource
 import struct
 import sys
@@ -276,7 +277,42 @@ def only_a_select(sql: str, strict: bool = True) -> str:
         raise SqlError("PIVOT over unknown columns is several statements; name its values with IN (…)")
     if kind != duckdb.StatementType.SELECT:
         raise SqlError(f"only SELECT is allowed, not {str(kind).rsplit('.', 1)[-1]}")
-    return statements[0].query.strip().rstrip(";").rstrip()
+    return bare_statement(statements[0].query)
+
+
+_SQL_PART = re.compile(
+    r"""(?P<nothing>\s+|--[^\n]*)|(?P<comment>/\*)|(?P<end>;)
+    |[eE]'(?:[^'\\]|\\.|'')*'|'(?:[^']|'')*'|"(?:[^"]|"")*"|\$(?P<tag>(?:[^\W\d]\w*)?)\$.*?\$(?P=tag)\$|\w+|.""",
+    re.DOTALL | re.VERBOSE,
+)
+_COMMENT_PART = re.compile(r"/\*|\*/")
+
+
+def bare_statement(sql: str) -> str:
+    """A statement without the semicolons, blanks and comments after its last word: it can stand in brackets then.
+    Several statements stay several."""
+    at = end = 0
+    ended = False
+    while found := _SQL_PART.match(sql, at):
+        at = found.end()
+        if found["comment"]:
+            at = _after_comment(sql, at)
+        elif found["end"]:
+            ended = True
+        elif not found["nothing"]:
+            if ended:
+                return sql.strip()
+            end = at
+    return sql[:end].strip()
+
+
+def _after_comment(sql: str, at: int) -> int:
+    """Where a comment ends whose beginning ends at `at`; there may be comments within it."""
+    depth = 1
+    while depth and (found := _COMMENT_PART.search(sql, at)):
+        depth += 1 if found[0] == "/*" else -1
+        at = found.end()
+    return at if not depth else len(sql)
 
 
 class _Watch:

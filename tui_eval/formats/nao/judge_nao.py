@@ -312,10 +312,11 @@ async def _columns_found(evidence: JudgeInput, sql: str) -> list[str]:
     begun."""
     if evidence.services.run_sql is None:
         return []
-    whole = sql.strip().rstrip(";")
+    from tui_eval.frames.sql_worker import bare_statement
+
     try:
         found = await evidence.services.run_sql(
-            evidence.case.database, f"SELECT * FROM (\n{whole}\n) AS expected LIMIT 0"
+            evidence.case.database, f"SELECT * FROM (\n{bare_statement(sql)}\n) AS expected LIMIT 0"
         )
     except Exception:
         return []  # what is wrong with the query is known already
