@@ -1,7 +1,6 @@
 """What cases hand on to later cases of their suite, and the order that follows from it.
 
-Which do is the format's to say (`stored_as`, `conversation`, `paces`). Attempts are apart: the second of a case sees the
-second ones of the cases before it.
+Which do is the format's to say (`stored_as`, `conversation`, `paces`).
 """
 
 from __future__ import annotations
@@ -9,7 +8,7 @@ from __future__ import annotations
 import contextlib
 import json
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -18,6 +17,8 @@ from tui_eval.formats import format_of
 from tui_eval.model import Attempt, Case, Entry
 from tui_eval.store.column_names import column_agent
 from tui_eval.store.reader import RunReader
+
+_Handed = TypeVar("_Handed")
 
 
 def arrange(jobs: Sequence[Job], delay: float | None = None, concurrency: int | None = None) -> None:
@@ -50,10 +51,10 @@ def hands_on(case: Case) -> bool:
 
 
 class HandedOn(msgspec.Struct):
-    """What cases hand on to one attempt, by their order: stored outputs, and the cases of its conversation."""
+    """What cases hand on to one attempt: stored outputs by name, and the rows of its conversation before it."""
 
-    stored: dict[int, tuple[str, Any]]
-    rows: dict[int, dict[str, Any]]
+    stored: dict[str, Any]
+    rows: list[dict[str, Any]]
 
 
 class _Row(msgspec.Struct, frozen=True):
@@ -64,61 +65,111 @@ class _Row(msgspec.Struct, frozen=True):
     own: bool = False
 
 
+def test_of(case: Case) -> tuple[Any, ...]:
+    """What the combinations of one test's variables share, in all its columns."""
+    return (case.suite, case.file, case.line, case.name) if case.line else (case.suite, case.order)
+
+
 class Memory:
-    """What the cases of one run have handed on so far; each sees what came from cases before it."""
+    """What the cases of one run have handed on so far; each sees what came from cases before it.
+
+    An attempt sees those of its own number: it is one more go at the whole. Of a case with fewer attempts, that is the
+    last it has. With `compat: reference` it sees all attempts before it in promptfoo's order, its own case's as well.
+    """
 
     def __init__(self) -> None:
-        self._stored: dict[tuple[str, int], dict[int, tuple[str, Any]]] = {}
-        self._conversations: dict[tuple[Any, ...], dict[int, dict[str | None, _Row]]] = {}
+        # By order, then number; None: the attempt has handed on nothing.
+        self._stored: dict[str, dict[int, dict[int, tuple[str, Any] | None]]] = {}
+        self._conversations: dict[tuple[Any, ...], dict[int, dict[str | None, dict[int, _Row | None]]]] = {}
+        self._tests: dict[tuple[str, int], tuple[Any, ...]] = {}
+        self._first: dict[tuple[Any, ...], int] = {}
+        self._handed: dict[tuple[Any, ...], HandedOn] = {}
 
     def stored(self, job: Job, number: int) -> dict[str, Any]:
         """Outputs that cases before this one stored, by name."""
-        found = self._stored.get((job.suite, number), {})
-        return {name: value for order, (name, value) in sorted(found.items()) if order < job.case.order}
+        if self._handed and (handed := self._handed.get(_attempt(job, number))) is not None:
+            return handed.stored
+        found: dict[int, dict[int, tuple[str, Any] | None]] = {}
+        for order, numbers in self._stored.get(job.suite, {}).items():
+            exact = job.compat == "reference"
+            found[order] = numbers if exact else {number: _of_number(numbers, number)}
+        return dict(one for one in self._before(found, job, number) if one is not None)
 
     def conversation(self, job: Job, number: int) -> list[dict[str, Any]]:
         """The cases of the conversation before this one: `{prompt, input, output, metadata}` each."""
         case = job.case
         if not format_of(case.format).hears_conversation(case):
             return []
-        return [row for order, row in sorted(self._rows(job, number).items()) if order < case.order]
-
-    def _rows(self, job: Job, number: int) -> dict[int, dict[str, Any]]:
-        """Those of a job's conversation by their order: of its model, and those that a model of their own answered."""
-        key, own = _key(job.case, job.agent, number), _answers_itself(job.case, job.agent)
-        found: dict[int, dict[str, Any]] = {}
+        if self._handed and (handed := self._handed.get(_attempt(job, number))) is not None:
+            return handed.rows
+        key, own = _key(case, job.agent), _answers_itself(case, job.agent)
+        found: dict[int, dict[int, _Row | None]] = {}
         for order, by_model in self._conversations.get(key or (), {}).items():
-            exact = by_model.get(job.model)
-            row = exact or next((one for one in by_model.values() if own or one.own), None)
-            if row is not None:
-                found[order] = row.said
-        return found
+            exact = job.compat == "reference"
+            numbers = {at for known in by_model.values() for at in known} if exact else {number}
+            found[order] = {at: _of_model(by_model, job.model, at, own=own, exact=exact) for at in numbers}
+        return [row.said for row in self._before(found, job, number) if row is not None]
+
+    def _before(self, found: dict[int, dict[int, _Handed]], job: Job, number: int) -> list[_Handed]:
+        """What was handed on before an attempt, in order."""
+        case = job.case
+        if job.compat != "reference":
+            return [
+                one
+                for order, numbers in sorted(found.items())
+                if order < case.order
+                for one in numbers.values()
+            ]
+        self._place(case)
+        here = self._turn(case.suite, case.order, number)
+        turns = [
+            (turn, one)
+            for order, numbers in found.items()
+            for at, one in numbers.items()
+            if (turn := self._turn(case.suite, order, at)) < here
+        ]
+        return [one for _, one in sorted(turns, key=lambda pair: pair[0])]
+
+    def _place(self, case: Case) -> None:
+        test = self._tests[case.suite, case.order] = test_of(case)
+        self._first[test] = min(case.order, self._first.get(test, case.order))
+
+    def _turn(self, suite: str, order: int, number: int) -> tuple[int, int, int]:
+        """When promptfoo has its turn: test by test, of each the first attempt at all its combinations, then the second."""
+        return self._first[self._tests[suite, order]], number, order
 
     def remember(self, case: Case, agent: str, model: str | None, attempt: Attempt) -> None:
-        """Keep what later cases of the run may ask for from an attempt that was answered. A conversation goes on after
-        an answer that is an error, or that could not be judged."""
-        if attempt.error is not None and not attempt.replies and not _told(attempt):
+        """Keep what later cases of the run may ask for from an attempt. A conversation goes on after an answer that is an
+        error, or that could not be judged; what is no answer at all leaves no row."""
+        key, name = _key(case, agent), format_of(case.format).stored_as(case)
+        if key is None and name is None:
             return
+        self._place(case)
+        number = attempt.attempt
         output = attempt.output if attempt.output is not None else attempt.response_text
-        name = format_of(case.format).stored_as(case) if attempt.error is None else None
-        if name is not None and (output or isinstance(output, dict | list)):
-            self._stored.setdefault((case.suite, attempt.attempt), {})[case.order] = (name, output)
-        if (key := _key(case, agent, attempt.attempt)) is not None:
-            row = _Row(_remembered(attempt, output), _answers_itself(case, agent))
-            self._conversations.setdefault(key, {}).setdefault(case.order, {})[model] = row
+        if name is not None:
+            keeps = attempt.error is None and (output or isinstance(output, dict | list))
+            by_number = self._stored.setdefault(case.suite, {}).setdefault(case.order, {})
+            by_number[number] = (name, output) if keeps else None
+        if key is not None:
+            answered = attempt.error is None or attempt.replies or _told(attempt)
+            row = _Row(_remembered(attempt, output), _answers_itself(case, agent)) if answered else None
+            rows = self._conversations.setdefault(key, {}).setdefault(case.order, {})
+            rows.setdefault(model, {})[number] = row
 
     def handed_on(self, job: Job, number: int) -> HandedOn | None:
-        """What an attempt that is executed elsewhere needs of it; None: nothing."""
-        stored = self._stored.get((job.suite, number), {})
-        rows = self._rows(job, number)
-        return HandedOn(stored, rows) if stored or rows else None
+        """What an attempt that is executed elsewhere needs of it; None: there is nothing."""
+        if job.suite not in self._stored and _key(job.case, job.agent) not in self._conversations:
+            return None
+        return HandedOn(self.stored(job, number), self.conversation(job, number))
 
     def take(self, job: Job, number: int, handed: HandedOn) -> None:
         """The reverse of `handed_on`, where the attempt is executed."""
-        self._stored[job.suite, number] = dict(handed.stored)
-        if (key := _key(job.case, job.agent, number)) is not None:
-            rows = handed.rows.items()
-            self._conversations[key] = {order: {job.model: _Row(row)} for order, row in rows}
+        self._handed[_attempt(job, number)] = handed
+
+    def release(self, job: Job, number: int) -> None:
+        """Drop what was taken for an attempt that has ended."""
+        self._handed.pop(_attempt(job, number), None)
 
     def recall(self, reader: RunReader, jobs: Sequence[Job]) -> None:
         """Take from a run what cases of the same suites handed on: for cases of it that are run again, and
@@ -166,10 +217,39 @@ def _answers_itself(case: Case, agent: str) -> bool:
     return bool(case.column) and agent == case.agent
 
 
-def _key(case: Case, agent: str, number: int) -> tuple[Any, ...] | None:
+def _attempt(job: Job, number: int) -> tuple[Any, ...]:
+    return job.case.case_id, job.agent, job.model, number
+
+
+def _key(case: Case, agent: str) -> tuple[Any, ...] | None:
     """Of a case with a provider of its own, that of its column."""
     talk = format_of(case.format).conversation(case)
-    return None if talk is None else (case.suite, column_agent(case, agent), number, *talk)
+    return None if talk is None else (case.suite, column_agent(case, agent), *talk)
+
+
+def _of_number(numbers: dict[int, _Handed | None], number: int) -> _Handed | None:
+    """Of the attempt of this number, else of the last before it (promptfoo's `repeat` of one test)."""
+    if number not in numbers:
+        number = max((one for one in numbers if one < number), default=number)
+    return numbers.get(number)
+
+
+def _of_model(
+    by_model: dict[str | None, dict[int, _Row | None]],
+    model: str | None,
+    number: int,
+    *,
+    own: bool,
+    exact: bool,
+) -> _Row | None:
+    """The row of the job's model, else one that a model of its own answered."""
+    rows = {
+        one: numbers.get(number) if exact else _of_number(numbers, number)
+        for one, numbers in by_model.items()
+    }
+    if (row := rows.get(model)) is not None:
+        return row
+    return next((row for row in rows.values() if row is not None and (own or row.own)), None)
 
 
 def context_entries(earlier: Sequence[dict[str, Any]]) -> list[Entry]:

@@ -6,13 +6,15 @@ import asyncio
 import resource
 import time
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
+from typing import Any
 
 import msgspec
 
 from tui_eval.agents.base import Pace
 from tui_eval.engine.plan import Job
+from tui_eval.engine.row_order import test_of
 
 
 class Ticket(msgspec.Struct, frozen=True, gc=False):
@@ -66,6 +68,18 @@ class _Group(msgspec.Struct):
     not_before: float = 0.0
 
 
+def _one_by_one(tickets: Iterable[Ticket]) -> list[Ticket]:
+    """The first attempts of all, then the second ones; with `compat: reference` test by test, as promptfoo."""
+    first: dict[Any, int] = {}
+
+    def turn(ticket: Ticket) -> tuple[int, int, int]:
+        if ticket.job.compat != "reference":
+            return 0, ticket.number, ticket.order
+        return first.setdefault(test_of(ticket.job.case), ticket.order), ticket.number, ticket.order
+
+    return sorted(tickets, key=turn)
+
+
 _FILES_OF_ALL, _FILES_OF_ONE = 64, 2
 """Files that are open in a run besides those of its attempts, and in one of these."""
 
@@ -98,8 +112,7 @@ class Schedule:
             (lane if group is None else group).waiting.append(ticket)
         for group in self._groups.values():
             if group.limit == 1:
-                # One after the other: the first attempts of all, then the second ones.
-                group.waiting = deque(sorted(group.waiting, key=lambda ticket: (ticket.number, ticket.order)))
+                group.waiting = deque(_one_by_one(group.waiting))
         self._news = asyncio.Event()
         self._paused = False
         self._ended = False

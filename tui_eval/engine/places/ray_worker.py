@@ -517,7 +517,12 @@ class RayWorker:
         if ticket.handed_on is not None:
             self._context.memory.take(job, ticket.number, ticket.handed_on)
         ends = None if ticket.left is None else asyncio.get_running_loop().time() + ticket.left
-        attempt = await execute(job, ticket.number, ticket.ref, self._context, self._log, ends, None, left)
+        try:
+            attempt = await execute(
+                job, ticket.number, ticket.ref, self._context, self._log, ends, None, left
+            )
+        finally:
+            self._context.memory.release(job, ticket.number)
         if self._files is not None and not self._files.there():
             os._exit(1)  # what failed for that is no fault of the agent's: another worker begins it anew
         await self._send_frames(attempt, ticket.ref)

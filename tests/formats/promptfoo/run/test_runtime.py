@@ -681,3 +681,39 @@ async def test_a_providers_transform_is_told_no_metadata_by_promptfoo(tmp_path: 
     assert [(await run(root, compat=mode))[0][0].response_text for mode in ("documented", "reference")] == [
         "ovv", "ononev",
     ]  # fmt: skip
+
+
+REPEATED = """
+providers: [echo, {id: echo, label: loud, transform: output.toUpperCase()}]
+prompts: ['{{q}} {{kept}}{% for turn in _conversation %} [{{turn.input}}]{% endfor %}']
+tests:
+  - {vars: {q: [m, n]}, options: {repeat: 2, storeOutputAs: kept}}
+  - {vars: {q: x}, options: {repeat: 3}}
+  - {vars: {q: y}}
+"""
+
+
+async def test_a_repeated_row_has_the_rows_before_it_that_are_not_repeated(tmp_path: Path) -> None:
+    text = REPEATED.replace("repeat: 2, ", "").replace(
+        ", {id: echo, label: loud, transform: output.toUpperCase()}", ""
+    )
+    attempts, _ = await run(suite(tmp_path, text))
+    heard = "x n m  [m ] [m ] [n m  [m ]]"
+    assert [a.prompt_sent for a in attempts if a.vars["q"] == "x"] == [heard] * 3
+    assert [a.prompt_sent for a in attempts if a.vars["q"] == "y"] == [f"y{heard[1:]} [{heard}]"]
+
+
+async def test_with_compat_reference_a_repeated_row_has_all_rows_before_it_in_promptfoos_order(
+    tmp_path: Path,
+) -> None:
+    """As promptfoo 0.121.20 sends them: also what its own earlier attempts said."""
+    text = REPEATED.replace("{{kept}}", "{{kept | length}}").replace("[{{turn.input}}]", "{{turn.output[0]}}")
+    attempts, _ = await run(suite(tmp_path, text), compat="reference")
+    sent = {(a.vars["q"], a.attempt, a.agent): a.prompt_sent for a in attempts}
+    assert sent == {
+        ("m", 1, "echo"): "m 0", ("m", 1, "loud"): "m 3", ("n", 1, "echo"): "n 3 m", ("n", 1, "loud"): "n 5 m",
+        ("m", 2, "echo"): "m 5 m n", ("m", 2, "loud"): "m 7 m n",
+        ("n", 2, "echo"): "n 7 m n m", ("n", 2, "loud"): "n 9 m n m",
+        **{("x", at, agent): "x 9 m n m n" + " x" * (at - 1) for at in (1, 2, 3) for agent in ("echo", "loud")},
+        ("y", 1, "echo"): "y 9 m n m n x x x", ("y", 1, "loud"): "y 9 m n m n x x x",
+    }  # fmt: skip
