@@ -105,6 +105,28 @@ def test_a_run_that_was_cut_is_no_whole_one_judged_again(cli: Cli, project: Path
     assert told.code == 4 and "asks no agent; do that anew: tui-eval rescore" in told.err
 
 
+@pytest.mark.parametrize("name", ["r.json", "r.promptfoo.json"])
+def test_a_results_file_is_judged_again_as_the_run_was(cli: Cli, project: Path, name: str) -> None:
+    """promptfoo's form gave every case the text of the first, and no file its tokens: a budget that failed passed."""
+    (project / "agent.script.yaml").write_text(
+        "default: {say: 'hi you there', usage: {input: 900, output: 70}}\n"
+    )
+    (project / "suite.yaml").write_text(
+        "agent: helper\ntest_cases:\n"
+        "  - {name: first, input: hi, expected: {max_input_tokens: 1000}}\n"
+        "  - {name: second, input: other words, expected: {should_contain: [there]}}\n"
+        "  - {name: dear, input: third, expected: {max_output_tokens: 60}}\n",
+        "utf-8",
+    )
+    assert cli("run", ".", "-o", name).code == 1
+    told = cli("rescore", name, "-o", "again.json")
+    assert told.code == 1, told.out
+    again = {
+        one["name"]: one["message"] for one in json.loads((project / "again.json").read_text())["results"]
+    }
+    assert again == {"first": "passed", "second": "passed", "dear": "max_output_tokens: 70 > 60"}
+
+
 def test_masked_text_keeps_the_verdict_of_then() -> None:
     masker = Masker(["s3cr3t-value"])
     old = Verdict("should_contain", True, expected="•••", reason="there", score=1.0, turn=1)

@@ -326,6 +326,8 @@ def _whole_row(
 ) -> dict[str, Any]:
     """A result with what our own export says of it beside promptfoo's members."""
     found, more = row_of(row, suite, labels, prompts, own), _mapping(row.get(OURS))
+    if more.get("format", found["format"]) != found["format"]:
+        del found["template"], found["provider"]  # such a case has its own text and no column
     details = {**found["details"], **_mapping(more.get("details"))}
     return {**found, **more, "details": details}
 

@@ -256,7 +256,7 @@ def _read(entry: dict[str, Any], case: Case, agent: str, model: str | None, star
         named_weights=_weights(entry, verdicts, named),
         verdicts=verdicts,
         transcript=transcript,
-        replies=_replies(transcript, text, details),
+        replies=_with_figures(_replies(transcript, text, details), transcript, entry),
         usage=_usage(entry),
         cost=figures.amount(entry.get("cost"), "cost"),
         tool_call_count=figures.count(entry.get("tool_call_count"), "tool calls"),
@@ -331,6 +331,18 @@ def _replies(transcript: list[Entry], text: str, details: dict[str, Any]) -> lis
         if reply.turn == last:
             reply.output = output
             reply.text_missing = empty == "missing" and not text and output is None
+    return replies
+
+
+def _with_figures(replies: list[Reply], transcript: list[Entry], entry: dict[str, Any]) -> list[Reply]:
+    """The replies with what each took, by which budgets judge them again: as the transcript says; else the last has all of
+    it, since sums are judged."""
+    said = {one.turn: one.usage for one in transcript if one.kind == "assistant" and one.usage is not None}
+    for reply in replies:
+        reply.usage = said.get(reply.turn)
+    if replies:
+        replies[-1].usage = replies[-1].usage if said else _usage(entry)
+        replies[-1].cost = figures.amount(entry.get("cost"), "cost")
     return replies
 
 
