@@ -162,10 +162,9 @@ async def test_one_case_that_is_at_work_is_asked_about_by_its_name(tmp_path: Pat
 async def test_a_case_at_work_is_run_in_another_column_without_a_question(tmp_path: Path) -> None:
     alone = await on_project(tmp_path)
     at_work(alone, 0)
-    alone.runs.choice = RunChoice(agents="other")
-    alone.go_to(REFUND)
-    await alone.press(alone.runs.handlers(), "case.rerun")
-    assert alone.request.agents == ["other"]
+    await alone.press(alone.runs.handlers(), "run.dialog")
+    await alone.answer(RunChoice(agents="other", filter="refund"))
+    assert alone.asked == [REFUND] and alone.request.agents == ["other"]
     alone.front_run.stop()
 
 
@@ -402,18 +401,28 @@ async def test_what_was_asked_in_a_later_run_than_the_one_in_front_is_no_part_of
     alone.front_run.stop()
 
 
-async def test_whom_the_run_dialog_chose_is_asked_also_by_r_and_that_is_no_part_of_the_run(
-    tmp_path: Path,
+@pytest.mark.parametrize("key", ["case.rerun", "case.once_more", "run.failed", "run.all"])
+async def test_what_the_run_dialog_chose_for_a_run_is_no_choice_for_those_that_follow(
+    tmp_path: Path, key: str
 ) -> None:
+    """Every case was asked of the dialog's agent, passed with less, and was cut at its cost: no screen said so."""
     alone = await on_project(tmp_path, "failed", "passed")
-    alone.runs.choice = RunChoice(agents="other", attempts="3", filter="nothing like this")
-    alone.go_to(REFUND)
-    await alone.press(alone.runs.handlers(), "case.rerun")
-    assert alone.request.agents == ["other"] and alone.request.cells is None
-    assert alone.request.attempts == 3 and alone.request.linked_to is None
-    assert alone.asked == [REFUND]  # the dialog's filter was about that run
-    assert alone.engine.live is not None and alone.runs.typed[alone.engine.live.info.id] == ["other"]
+    await alone.press(alone.runs.handlers(), "run.dialog")
+    chosen = {"attempts": "3", "threshold": "0.3", "concurrency": "2", "max_cost": "0.1", "on": "here"}
+    await alone.answer(RunChoice(agents="other", models="m", filter="refund", **chosen))
+    assert (alone.request.agents, alone.request.threshold) == (["other"], 0.3)
+    await ended(alone, "passed")
+    alone.window.stack = [alone.list]
+    alone.go_to(CALMS)
+    alone.past(CALMS, "failed")
+    await alone.press(alone.runs.handlers(), key)
+    request = alone.request
+    assert CALMS in alone.asked and not request.agents and not request.models
+    assert (request.threshold, request.max_cost) == (None, None)
+    assert request.attempts == (1 if key == "case.once_more" else None) and request.on == "here"
     alone.front_run.stop()
+    await alone.press(alone.runs.handlers(), "run.dialog")
+    assert alone.dialog.arguments[0].agents == "other"  # which shows it
 
 
 CLUSTER = "ray://head:10001"

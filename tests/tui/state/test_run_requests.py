@@ -89,12 +89,12 @@ def test_all_cases_of_the_project_are_it_where_all_of_it_was_read() -> None:
         (in_columns(chosen(PROJECT, [CASE], NOTHING), [NAMED_CELL], TYPED),
          {"cells": [NAMED_CELL], "agents": ["helper", "agent.py:f"]}),
         # a step, a save: once, of whom it is shown with
-        (one_attempt(PROJECT, CASE, BOTH, OWN_CELL), {"cells": [OWN_CELL], "attempts": 1, "anew": True}),
-        (one_attempt(PROJECT, CASE, BOTH, None), {"agents": ["a", "b"], "models": ["x"], "attempts": 1, "anew": True}),
+        (one_attempt(PROJECT, CASE, OWN_CELL), {"cells": [OWN_CELL], "attempts": 1, "anew": True}),
+        (one_attempt(PROJECT, CASE, None), {"attempts": 1, "anew": True}),
         # one more beside those there are
         (one_more(PROJECT, [CASE], NOTHING, OWN, 4, [OWN_CELL]),
          {"attempts": 1, "anew": True, "linked_to": "r1", "first_attempt": 4, "cells": [OWN_CELL]}),
-        (one_more(PROJECT, [CASE], NOTHING, None, 1, []), {"attempts": 1, "anew": True}),
+        (one_more(PROJECT, [CASE], BOTH, None, 1, []), {"attempts": 1, "anew": True}),
         # a recorded attempt, from a list or from the Case screen; of a run from elsewhere, too
         (from_recorded(PROJECT, CASE, COLUMN, OWN, 7, 2, None),
          {"attempts": 1, "anew": True, "linked_to": "r1", "first_attempt": 2, "cells": [OWN_CELL],

@@ -162,7 +162,7 @@ class RunController:
 
     def _would_be(self, entries: Sequence[CaseRow]) -> list[str]:
         """What running these cases would be: how many, by whom, and what it will cost."""
-        request = self.request(entries, self.choice)
+        request = self.request(entries, self.choice.lasting)
         self._columns(request, entries)
         cells = {cell.agent for cell in request.cells or () if cell.agent}
         names = request.agents or sorted(
@@ -415,18 +415,14 @@ class RunController:
         in_their_columns: bool = False,
         anew: bool = True,
     ) -> None:
-        """Run these cases with the last choice, or those who were asked before (`in_their_columns`: they in any
-        case). `anew`: no kept answer is taken. It asks where some of them are at work already, and once where that will cost much."""
-        choice = RunChoice(**{name: getattr(self.choice, name) for name in RunChoice.__slots__})
+        """Run these cases as their files say and by whom they were asked before; of what the run dialog chose for another
+        run only how it is done. `in_their_columns`: as a part of the run that they are of. `anew`: no kept answer is taken. It asks where some of them are at work already, and once where that will cost much."""
         place = self._places.list_in_front
-        choice.filter = ""
-        if in_their_columns:
-            choice.agents = choice.models = ""
         if not entries:
             reading = self.state.loading and not self.state.rows
             self._notices.say("still reading the suites" if reading else "no case to run here")
             return
-        request = self.request(entries, choice)
+        request = self.request(entries, self.choice.lasting)
         request.anew = anew
         self._columns(request, entries)
         request.linked_to = linked_to or self.belongs(request, entries)
@@ -528,7 +524,7 @@ class RunController:
             together.setdefault((run_id, one.number, one.cell is None), []).append(one)
         for ones in together.values():
             cells = [one.cell for one in ones if one.cell is not None]
-            first, choice = ones[0], self.choice.for_one
+            first, choice = ones[0], self.choice
             cases = [one.case for one in ones]
             request = run_requests.one_more(self.project, cases, choice, first.run, first.number, cells)
             self._as_it_ran(request, first.run)
@@ -772,9 +768,7 @@ class RunController:
             model=pointer.model or "", run_id=pointer.run_id or "",
         )  # fmt: skip
         case = run_requests.RunAsked(pointer.case_id, item.suite)
-        request = run_requests.one_attempt(
-            self.project, case, self.choice.for_one, run_requests.cell(self.state, pointer)
-        )
+        request = run_requests.one_attempt(self.project, case, run_requests.cell(self.state, pointer))
         request.linked_to = self.belongs(request, [entry])
         return request, entry
 

@@ -46,9 +46,9 @@ class RunChoice:
     filter: str = ""
 
     @property
-    def for_one(self) -> RunChoice:
-        """Of it the agents, models and the place, for a single attempt."""
-        return RunChoice(agents=self.agents, models=self.models, on=self.on)
+    def lasting(self) -> RunChoice:
+        """Of it what later runs keep to: how they are done, never who is asked what and when it has passed."""
+        return RunChoice(on=self.on, concurrency=self.concurrency, answers=self.answers)
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,14 +207,11 @@ def in_columns(request: RunRequest, cells: Sequence[RequestCell], run: Run | Non
     return request
 
 
-def one_attempt(project: Project, case: RunAsked, choice: RunChoice, cell: RequestCell | None) -> RunRequest:
-    """One attempt of a case by itself (a step, a save that is watched): in the column it is shown in, else of
-    those that were chosen."""
+def one_attempt(project: Project, case: RunAsked, cell: RequestCell | None) -> RunRequest:
+    """One attempt of a case by itself (a step, a save that is watched): in the column it is shown in, else in its suite's."""
     request = _plain(project, case)
     if cell is not None:
         request.cells = [cell]
-    else:
-        request.agents, request.models = _names(choice.agents), _names(choice.models)
     return request
 
 
@@ -227,13 +224,11 @@ def one_more(
     cells: Sequence[RequestCell],
 ) -> RunRequest:
     """One more attempt of each of these cases beside those of a run (None: of none), as its attempt of this number: in
-    these columns, or (none) of those that were chosen."""
+    these columns, or (none) in those of their suites. Of `choice` only where it runs."""
     request = _plain(project, *cases)
     request.on = _on(choice.on)
     if cells:
         request.cells = list(cells)
-    else:
-        request.agents, request.models = _names(choice.agents), _names(choice.models)
     if run is not None:
         request.linked_to, request.first_attempt = run.run_id, number
         if cells and run.typed:
