@@ -20,6 +20,7 @@ from tui_eval.engine.attempt import time_limits
 from tui_eval.engine.prepare import prepare
 from tui_eval.engine.request import RunRequest
 from tui_eval.model import Attempt
+from tui_eval.store.index import Index
 from tui_eval.store.reader import RunReader
 
 EACH = 19
@@ -141,6 +142,17 @@ def test_a_judge_of_unknown_price_is_said_with_the_limit(cli: Cli, suite: Path, 
         "the cost of 3 answers of judges is unknown: the cost limit of 1 USD did not count that" in done.out
     )
     assert "; judges: 57 tokens\n" in done.out
+
+
+def test_what_a_judge_would_take_is_known_where_part_of_it_was_kept(
+    cli: Cli, suite: Path, judge: Judge
+) -> None:
+    """An estimate divided what the new attempts had cost by all of them."""
+    for options, asked in ((("-k", "1"), 3), (("-k", "2"), 6), (("-k", "2"), 6)):
+        assert cli("run", ".", "--trust", "--cache", *options).code == 0 and len(judge.requests) == asked
+        attempts = int(options[1])
+        for newest, *_ in Index(suite).latest().values():
+            assert newest.own_attempts == attempts and newest.judge_cost == pytest.approx(0.19 * attempts)
 
 
 def test_every_question_of_an_assertion_counts(cli: Cli, suite: Path, judge: Judge) -> None:

@@ -40,11 +40,11 @@ from tui_eval.store.run_folders import (
     moved_to,
     project_of_run,
 )
-from tui_eval.store.schema import Asked, CaseHistory, RunInfo, RunSummary, StoredCase
+from tui_eval.store.schema import Asked, AttemptRow, CaseHistory, RunInfo, RunSummary, StoredCase
 from tui_eval.store.shard_runs import merged_of, shard_words
 from tui_eval.store.summary import CaseSummary, CaseTaker, RunSums, summarise
 
-_VERSION = 21
+_VERSION = 22
 _KEPT_PER_COLUMN = 12
 _BUSY_SECONDS = 10.0
 _NAMED = 3
@@ -733,7 +733,7 @@ def _values(
                 info.id, own.case_id, own.agent, own.model, now.outcome, now.passed, now.attempts,
                 finished, own.duration_ms, None if judged is not None else own.tokens, own.cost,
                 case.content_hash, now.message, own.attempts, asked,
-                now.cause, now.alike, now.cached, own.judge_cost, rules, judged or "", " ".join(answers),
+                now.cause, now.alike, now.cached, _judging(own, attempts), rules, judged or "", " ".join(answers),
             )
         )  # fmt: skip
     if asked == "own" and open_cases:
@@ -753,6 +753,14 @@ def _values(
         _ahead(info), _went_on_after(info), max((result[7] for result in results), default=0.0), digest,
     )  # fmt: skip
     return run, results, marks
+
+
+def _judging(own: CaseSummary, attempts: Sequence[AttemptRow]) -> float | None:
+    """What judging a case takes where no answer of a judge is kept (`CaseHistory.judge_cost`)."""
+    if any(row.judge_cached and row.judge_saved is None for row in attempts):
+        return None
+    known = [amount for amount in (own.judge_cost, own.judge_saved) if amount is not None]
+    return figures.total_amount(known, "cost of the judges") if known else None
 
 
 def name_of_cases(cases: Sequence[StoredCase]) -> str:

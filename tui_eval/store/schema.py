@@ -266,7 +266,8 @@ class CaseHistory(msgspec.Struct):
     says whose choice its column was: the suite's `own`, one that was `named` (`--agent`, `-m`), or one of
     before, asked `again`. `judges` is the run whose recorded answers it judges again (of several the newest);
     empty where the agent was asked. `cause` and `alike` as in `AttemptRow`, of the attempt whose `message` this is.
-    `cached` attempts have answers from the cache; `judge_cost` (USD) is what the judging of the own attempts took. `compat` are the rules that it was judged by
+    `cached` attempts have answers from the cache; `judge_cost` (USD) is what the judging of the own attempts took, with
+    what cached answers of judges saved (None: not known). `compat` are the rules that it was judged by
     (`store.judged_under`); empty where that is not known."""
 
     run_id: str
