@@ -10,7 +10,8 @@ import pytest
 
 from tui_eval.config.project import DatabaseSpec
 from tui_eval.frames import postgres
-from tui_eval.frames.sql import SqlError, execute
+from tui_eval.frames.compare import compare
+from tui_eval.frames.sql import SqlError, SqlResult, execute
 
 
 def test_without_the_extra_the_error_names_it(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -22,8 +23,50 @@ def test_without_the_extra_the_error_names_it(monkeypatch: pytest.MonkeyPatch) -
 def test_numeric_text_becomes_exact_decimals() -> None:
     found = postgres.exact_decimals(pl.Series("n", ["1.50", None, "-1200000"]))
     assert found.to_list() == [Decimal("1.50"), None, Decimal("-1200000.00")]
-    for texts in (["NaN"], ["abc"], ["1e-30"]):
+    for texts in (["NaN"], ["abc"], ["123456789012345678901234567890.123456789"]):
         assert postgres.exact_decimals(pl.Series("n", texts)).dtype == pl.String
+
+
+@pytest.mark.parametrize(
+    ("texts", "answer", "wrong"),
+    [
+        (["0.50000000000000000000"], [0.5], [0.501]),
+        (
+            ["0.66666666666666666667", "100000.50000000000000000000"],
+            [0.6666666667, 100000.5],
+            [0.67, 100000.5],
+        ),
+        (["2.3333333333333333", "12.0000000000000000"], [2.333333, 12], [2.33, 12]),
+        (["0.0000033333333333333333333333"], [1e-5 / 3], [0]),
+        ([None, "0.00000000000000000000"], [None, 0], [0, 0]),
+    ],
+)
+def test_quotients_are_floats(texts: list[str | None], answer: list[object], wrong: list[object]) -> None:
+    found = postgres.exact_decimals(pl.Series("n", texts))
+    assert found.dtype == pl.Float64
+    _compared(found, answer, wrong)
+
+
+@pytest.mark.parametrize(
+    ("texts", "answer", "wrong"),
+    [
+        (["250001.000000000000000000"], [250001], [250002]),  # 18 places, as columns of token amounts have
+        (["100000.500000000000000000", "1"], [100000.5, 1], [100000.4, 1]),
+        (["123456789012345678901234567890.5000000000"], ["123456789012345678901234567890.5"],
+         ["123456789012345678901234567891.5"]),
+        (["9007199254740993", "0.50000000000000000000"], [9007199254740993, 0.5], [9007199254740992, 0.5]),
+    ],
+)  # fmt: skip
+def test_other_numbers_are_exact(texts: list[str | None], answer: list[object], wrong: list[object]) -> None:
+    found = postgres.exact_decimals(pl.Series("n", texts))
+    assert isinstance(found.dtype, pl.Decimal)
+    _compared(found, answer, wrong)
+
+
+def _compared(found: pl.Series, answer: list[object], wrong: list[object]) -> None:
+    expected = SqlResult(["n"], pl.DataFrame([found]))
+    assert compare([{"n": one} for one in answer], expected).passed
+    assert not compare([{"n": one} for one in wrong], expected).passed
 
 
 def test_types_of_the_drivers_own_arrive_as_text_or_numbers() -> None:

@@ -22,6 +22,7 @@ import pytest
 from tests.real.processes import ended_after
 from tests.support.ports import free_port
 from tui_eval.config.project import DatabaseSpec
+from tui_eval.frames.compare import compare
 from tui_eval.frames.sql import SqlError, execute, rows, schema_text
 
 pytestmark = pytest.mark.real
@@ -103,9 +104,22 @@ def test_types_arrive_with_their_meaning(server: DatabaseSpec) -> None:
     }  # fmt: skip
     assert {name for name, cell in second.items() if cell is not None} == {"id", "amount", "ok"}
     total = execute(server, "SELECT sum(amount) AS total, avg(amount) AS mean FROM orders")
-    assert total.frame.row(0) == (Decimal("145.00"), Decimal("72.5"))
+    assert total.frame.row(0) == (Decimal("145.00"), 72.5)
     assert rows(execute(server, "SELECT took FROM orders WHERE id > 9")) == []
     assert schema_text(server).startswith("orders(id integer, amount numeric, placed date")
+
+
+@pytest.mark.parametrize(
+    ("sql", "right", "wrong"),
+    [
+        ("avg(x)", 0.5, 0.6), ("2/3.0", 0.66666667, 0.6666), ("1/3.0", 1 / 3, 0.34), ("1.0/7", 1 / 7, 0.14),
+        ("avg(x) * 100 / 3", 50 / 3, 16), ("avg(x) + 123456", 123456.5, 123458), ("0.00001/3", 1e-5 / 3, 0),
+    ],
+)  # fmt: skip
+def test_quotients_are_numbers(server: DatabaseSpec, sql: str, right: float, wrong: float) -> None:
+    found = execute(server, f"SELECT {sql} AS n FROM (VALUES (1), (0)) AS v(x) GROUP BY () LIMIT 1")
+    assert compare([{"n": right}], found).passed
+    assert not compare([{"n": wrong}], found).passed
 
 
 @pytest.mark.parametrize("end", [";", ";\n", ";;\n", "; -- a note", ";\n/* a /* note; */ */\n", " -- a note"])

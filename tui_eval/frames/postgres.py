@@ -7,7 +7,7 @@ import re
 import threading
 import time
 from collections.abc import Iterator
-from decimal import Decimal, InvalidOperation
+from decimal import Context, Decimal, InvalidOperation
 from typing import TYPE_CHECKING, Any
 
 from tui_eval.config.project import DatabaseSpec
@@ -130,8 +130,20 @@ def arrived(stream: Any) -> pl.DataFrame:
     return pl.DataFrame(plain)
 
 
+_DIGITS = 37
+"""What a number may have for its thousandfold to be held in 128 bits, as comparing needs it."""
+_DIVIDED = 16
+"""The digits to which PostgreSQL divides: a quotient or an average of 1 to 9,999 has so many places, a smaller one
+four, eight, … more."""
+_MOST_PLACES = 18
+"""The most that columns are declared with (amounts of tokens are), and those are exact."""
+_WHOLE_IN_FLOATS = 15
+_EXACT = Context(prec=10_000)
+
+
 def exact_decimals(series: pl.Series) -> pl.Series:
-    """Numbers written as text, as decimals; the text where one of them is none or has too many places."""
+    """Numbers written as text, as decimals; as floats where they are quotients, whose last digits are nobody's; the
+    text where one of them is no number or has too many digits."""
     import polars as pl
 
     try:
@@ -140,14 +152,21 @@ def exact_decimals(series: pl.Series) -> pl.Series:
         return series
     if not all(number is None or number.is_finite() for number in numbers):
         return series
-    scale = max((max(0, -int(n.as_tuple().exponent)) for n in numbers if n is not None), default=0)
-    digits = max(
-        (len(n.as_tuple().digits) + max(0, int(n.as_tuple().exponent)) for n in numbers if n is not None),
-        default=0,
-    )
-    if scale > 18 or digits + scale > 37:
+    before = max((number.adjusted() + 1 for number in numbers if number), default=0)
+    scale = _places(numbers)
+    if (scale == _DIVIDED or scale > _MOST_PLACES) and before <= _WHOLE_IN_FLOATS:
+        return pl.Series(series.name, [None if n is None else float(n) for n in numbers], dtype=pl.Float64)
+    if max(0, before) + scale > _DIGITS:  # zeros at the end may be too many
+        scale = _places([None if number is None else number.normalize(_EXACT) for number in numbers])
+    if max(0, before) + scale > _DIGITS:
         return series
-    return pl.Series(series.name, numbers, dtype=pl.Decimal(38, scale))
+    unit = Decimal(1).scaleb(-scale)
+    exact = [None if number is None else number.quantize(unit, context=_EXACT) for number in numbers]
+    return pl.Series(series.name, exact, dtype=pl.Decimal(38, scale))
+
+
+def _places(numbers: list[Decimal | None]) -> int:
+    return max((max(0, -int(n.as_tuple().exponent)) for n in numbers if n is not None), default=0)
 
 
 class _Cancelling:
