@@ -47,6 +47,8 @@ _JSON_TYPES = frozenset(("null", "boolean", "object", "array", "number", "string
 _SPANS = frozenset(("trace-error-spans", "trace-span-duration"))
 _BOUNDED = frozenset(("cost", "latency", "max_tool_calls", *_LIMITS))
 _NO_VERIFICATION = "no verification"
+_UNREAD = "suite"
+"""The type of the verdict on what could not be read in a case."""
 
 
 class Idle(msgspec.Struct, frozen=True):
@@ -101,7 +103,7 @@ def asserted_nothing(case: Case, attempt: Attempt) -> bool:
     live = _live(case)
     if not live:
         return True
-    if live == [format_of(case.format).own_score(case)]:
+    if [one for one in live if one != _UNREAD] == [format_of(case.format).own_score(case)]:
         return False
     return not any(
         verdict.type in live and verdict.type != _ASSERT_SET and not _unreported(verdict, attempt)
@@ -110,11 +112,11 @@ def asserted_nothing(case: Case, attempt: Attempt) -> bool:
 
 
 def _live(case: Case) -> list[str]:
-    """The types of what can fail in a case."""
+    """The types of what can fail in a case; that of what could not be read goes before the others, which are judged alone
+    where the format's own tool passes over it (`compat: reference`)."""
     score = format_of(case.format).own_score(case)
-    own = [score] if score else []
-    if _broken(case):
-        return ["suite"]
+    own = [_UNREAD] if _broken(case) else []
+    own += [score] if score else []
     given = case.asserted
     if _sums_up(case) and case.threshold is not None and case.threshold <= 0:
         return own + [one.type for one in given if one.type.removeprefix("not-") in _SCRIPTED]

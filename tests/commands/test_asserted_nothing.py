@@ -209,6 +209,24 @@ def test_the_guides_and_naos_and_neuro_sans_vacuous_forms(cli: Cli, project: Pat
     assert cli("show", "last").out.rstrip().endswith("(3 asserted nothing)")
 
 
+def test_what_neuro_san_passes_over_beside_real_tests_is_not_nothing(cli: Cli, project: Path) -> None:
+    """A misspelt test is an error, which `compat: reference` leaves out; the others are asserted as ever."""
+    tests = {
+        "both": "{keywords = hi}}}, {text = hello, response = {text = {keyword = hi}",
+        "none": "{keyword = hi}",
+        "hollow": '{keywords = "", keyword = hi}',
+    }
+    for name, text in tests.items():
+        Path(f"{name}.hocon").write_text(
+            f"agent = helper\ninteractions = [{{text = hello, response = {{text = {text}}}}}]\n", "utf-8"
+        )
+    assert cli("run", "both.hocon", "none.hocon", "hollow.hocon").code == 4
+    ran = cli("run", "both.hocon", "none.hocon", "hollow.hocon", "--compat", "reference", "-o", "r.json")
+    assert "3 cases passed" in ran.out and "(2 asserted nothing)" in ran.out
+    rows = json.loads(Path("r.json").read_text())["results"]
+    assert {row["name"] for row in rows if row.get("asserted_nothing")} == {"none", "hollow"}
+
+
 def test_a_limit_on_what_the_agent_does_not_report_asserted_nothing(cli: Cli, project: Path) -> None:
     Path("own.py").write_text(
         "def answer(message):\n    return ('hi', {'input_tokens': 3}) if 'count' in message else 'hi'\n",
