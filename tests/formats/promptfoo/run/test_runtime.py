@@ -12,12 +12,15 @@ import pytest
 
 from tests.servers.base import Planned
 from tests.servers.openai import OpenAIServer
+from tui_eval.config.project import Config
 from tui_eval.engine.after.resuming import resume
 from tui_eval.engine.plan import Job
 from tui_eval.engine.prepare import prepare
 from tui_eval.engine.request import RunRequest
 from tui_eval.engine.row_order import Memory, arrange
 from tui_eval.engine.selection import SelectionError
+from tui_eval.formats.promptfoo import read
+from tui_eval.guard.trust import Trust
 from tui_eval.model import Attempt, Case, Reply, Turn
 from tui_eval.reports import promptfoo_json, results
 from tui_eval.store.reader import RunReader
@@ -283,6 +286,31 @@ async def test_a_row_with_a_provider_of_its_own_stays_in_its_column(tmp_path: Pa
         ("second", "good {{q}}", 2, 2.0), ("second", "bad {{q}}", 2, 0.0),
     ]  # fmt: skip
     assert {row["agent"] for row in document["results"] if row["name"] == "own"} == {"special"}
+
+
+@pytest.mark.parametrize("compat", ["documented", "reference"])
+async def test_a_row_with_a_provider_of_its_own_goes_through_the_transform_of_its_column(
+    tmp_path: Path, compat: str
+) -> None:
+    """As in promptfoo 0.121.20, which passes over the one at the test's own provider."""
+    own = """
+        providers: [{id: echo, label: loud, transform: output.toUpperCase()}, echo]
+        prompts: ['{{q}}']
+        tests: [{vars: {q: a}, provider: {id: echo, transform: "'own ' + output"}}]
+        """
+    attempts, _ = await run(suite(tmp_path, own), compat=compat)
+    assert [one.response_text for one in attempts] == ["A", "a"]
+    (noted,) = (
+        read.read(
+            "promptfooconfig.yaml",
+            (tmp_path / "promptfooconfig.yaml").read_text("utf-8"),
+            Config(root=tmp_path),
+            Trust(),
+        )
+        .cases[0]
+        .problems
+    )
+    assert (noted.level, noted.key) == ("note", "tests[0].provider.transform")
 
 
 async def test_rows_with_a_provider_of_their_own_are_compared_as_one_test(tmp_path: Path) -> None:

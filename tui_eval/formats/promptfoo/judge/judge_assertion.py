@@ -66,15 +66,11 @@ def _template(evidence: JudgeInput) -> dict[str, str]:
 
 def _transforms(evidence: JudgeInput) -> list[tuple[str, bool]]:
     """The provider's transform, then the test's, and whether it is that: of the reply's metadata the tool tells a test's
-    alone. Of a test with a provider of its own it is that of the
-    provider in whose column it stands: always in the tool, here where its own has none."""
+    alone. Of a test with a provider of its own it is that of the provider in whose column it stands."""
     case, options = evidence.case, evidence.case.options
-    found = [_of_provider(case.provider)]
     column = beside(case, "columnProvider")
-    if column is not None and (evidence.reference or not found[0]):
-        found = [_of_provider(column)]
     own = options.get("transform") or options.get("postprocess")
-    every = [*((one, False) for one in found), (own, True)]
+    every = [(_of_provider(case.provider if column is None else column), False), (own, True)]
     return [(code, of_test) for code, of_test in every if isinstance(code, str) and code]
 
 

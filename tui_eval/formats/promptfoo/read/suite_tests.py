@@ -120,6 +120,13 @@ class TestReader:
         test.threshold = self._number(data.get("threshold"), (*at, "threshold"))
         test.assertions = self.assertions(data.get("assert"), (*at, "assert"))
         test.provider = self._loaded(data.get("provider"), (*at, "provider"))
+        if isinstance(test.provider, dict) and "transform" in test.provider:
+            place = (*at, "provider", "transform")
+            self.reading.problem(
+                self.path, self.line_of(*place), dotted_key(place),
+                "is not made: outputs go through the transform of the provider in whose column they stand",
+                "write it under options of the test", level="note",
+            )  # fmt: skip
         test.provider_output = data.get("providerOutput")
         test.providers = self._names(data.get("providers"), (*at, "providers"))
         test.prompts = self._names(data.get("prompts"), (*at, "prompts"))
