@@ -12,10 +12,10 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from functools import cache
 from importlib.util import find_spec
-from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeGuard
 
+from tui_eval.agents.neuro_san.neuro_san_worker import NETWORKS, network_files, several
 from tui_eval.config.project import AgentSpec
 from tui_eval.guard.once import parsed
 
@@ -37,8 +37,6 @@ _NAMES = (
     "code",
 )
 """Keys of an entry that may name files."""
-_FOLDERS = {"manifest": "*.hocon", "tool_path": "*.py"}
-"""Of a network that neuro-san's library runs: the keys that name its networks and its coded tools, and what these are."""
 _MODULE = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*")
 _NOT_THEIRS = frozenset({*sys.builtin_module_names, *sys.stdlib_module_names, "__main__", "tui_eval"})
 _PREFIXES = ("file://", "python:", "javascript:", "exec:", "script:", "golang:", "ruby:")
@@ -87,16 +85,35 @@ def _modules(words: list[str], folders: list[Path]) -> Iterator[Path]:
 
 
 def folder_files(spec: AgentSpec, root: Path) -> list[Path]:
-    """The networks and coded tools in the folders that an entry names; sorted."""
+    """The networks and coded tools in the folders that an entry names, what these networks include, and the network
+    that it names by its file; sorted."""
     base = Path(spec.base) if spec.base else root
+    given = (spec.options.get(key) for key in ("manifest", "tool_path"))
+    manifest, tools = (
+        os.pathsep.join(str(base / name) for name in several(one)) if isinstance(one, str) else ""
+        for one in given
+    )
+    by_library = spec.type == "neuro-san"
+    if not (by_library or manifest or tools):
+        return []
+    keys = ("network", "agent") if by_library else ()
+    named = [one for key in keys if names_network_file(one := spec.options.get(key))]
     found: set[Path] = set()
-    for key, pattern in _FOLDERS.items():
-        if isinstance(name := spec.options.get(key), str) and name:
-            with suppress(OSError, ValueError):
-                place = base / name
-                inside = (place if place.is_dir() else place.parent).rglob(pattern)
-                found.update(path for path in islice(inside, IN_FOLDERS) if path.is_file())
+    with suppress(OSError, ValueError):
+        found.update(network_files(manifest, tools, root, named))
     return sorted(found)
+
+
+def names_network_file(network: Any) -> TypeGuard[str]:
+    """Whether an agent network is asked for by its file: no manifest lists it."""
+    return isinstance(network, str) and network.endswith(NETWORKS)
+
+
+def network_and_included(network: str, root: Path) -> list[Path]:
+    """The file of a network that is asked for by it, and what it includes."""
+    with suppress(OSError, ValueError):
+        return list(network_files("", "", root, [network]))
+    return []
 
 
 def provider_files(provider: Any, base: Path) -> list[Path]:

@@ -14,6 +14,7 @@ import msgspec
 
 from tui_eval.agents.base import AgentError, Request, Session, SessionContext
 from tui_eval.config.project import AgentSpec, Config
+from tui_eval.engine.agent_files import names_network_file
 from tui_eval.engine.fingerprints import SCRIPTS, Fingerprints, digest
 from tui_eval.engine.grader_choice import speaks_for_the_user
 from tui_eval.events import (
@@ -111,6 +112,10 @@ class Answers:
 
     async def asked(self, spec: AgentSpec, context: SessionContext) -> bytes | None:
         """See `asked_of`."""
+        if spec.type == "neuro-san" and names_network_file(
+            context.network
+        ):  # a part of the agent, for this case
+            spec = msgspec.structs.replace(spec, options={**spec.options, "network": context.network})
         marks = await in_thread(lambda: self._marks.agent_now(spec))
         if speaks_for_the_user(spec) and (judge := self._judge) is not None:
             marks = marks | {

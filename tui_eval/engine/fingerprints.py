@@ -15,11 +15,20 @@ from typing import Any
 
 import msgspec
 
+from tui_eval.agents.neuro_san.neuro_san_worker import several
 from tui_eval.agents.promptfoo.promptfoo_env import read_when_asked
 from tui_eval.agents.promptfoo.promptfoo_providers import RELAYS
 from tui_eval.config.config_values import variables_in, with_names
 from tui_eval.config.project import AgentSpec, Config, ConfigError, database, database_spec, fill
-from tui_eval.engine.agent_files import IN_FOLDERS, Imports, folder_files, named_files, program_folders
+from tui_eval.engine.agent_files import (
+    IN_FOLDERS,
+    Imports,
+    folder_files,
+    named_files,
+    names_network_file,
+    network_and_included,
+    program_folders,
+)
 from tui_eval.engine.grader_choice import graders_named
 from tui_eval.engine.plan import Job, agent_of, databases_of, named_agent, tool_databases
 from tui_eval.formats import format_of
@@ -102,7 +111,7 @@ class Fingerprints:
             return spec
         base = spec.base or self.root  # its library reads where networks and tools lie when it is asked
         found = {
-            key: os.path.relpath(self.root / place, base)
+            key: os.pathsep.join(os.path.relpath(self.root / one, base) for one in several(place))
             for key, name in _OF_LIBRARY.items()
             if not spec.options.get(key) and (place := os.environ.get(name))
         }
@@ -158,7 +167,7 @@ class Fingerprints:
         places = program_folders(spec, base)
         texts = (path for place in places for path in _named(spec.options, place, plain=True))
         named = {*texts, *named_files(spec, base)} - listed
-        found = {*listed, *_with_code(sorted(named)), *folder_files(spec, base)}
+        found = {*listed, *_with_code(sorted(named)), *folder_files(spec, self.root)}
         if (target := _target(spec)) is not None:
             found.update(self.files_of_agent(target))
         with self._lock:
@@ -417,11 +426,15 @@ def _case_files(case: Case, base: Path, root: Path, texts: set[str] | None = Non
 
 
 def question_files(case: Case, base: Path, root: Path, texts: set[str] | None = None) -> set[Path]:
-    """The files that make what a case sends: those that its texts and the variables in them name, and the code of its
-    prompt. `texts` takes what names them."""
+    """The files that make what a case sends: those that its texts and the variables in them name, the code of its
+    prompt, and the agent network that it asks by its file. `texts` takes what names them."""
     given = [(turn.text, turn.sly_data, turn.chat_filter) for turn in case.turns]
     variables = [case.vars[name] for name in sent_variables(case)]
     found = _files_named([given, variables], case.format, base, root, texts)
+    if format_of(case.format).network_is_agent and names_network_file(case.agent):
+        found.update(network_and_included(case.agent, root))
+        if texts is not None:
+            texts.add(case.agent)
     for named in _prompt_code(case):
         path = root / named
         if texts is not None:

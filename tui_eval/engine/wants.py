@@ -339,6 +339,7 @@ class _Wants:
             return
         from tui_eval.agents.neuro_san.neuro_san_agent import networks_code
         from tui_eval.agents.neuro_san.neuro_san_library import interpreter
+        from tui_eval.agents.neuro_san.neuro_san_worker import several
 
         with suppress(ConfigError):  # a variable that is not set: what can be known stands there all the same
             spec = fill(spec, Trust(granted=True))
@@ -351,7 +352,8 @@ class _Wants:
         self.add(networks_code(python, spec.name))
         for key in ("manifest", "tool_path"):
             if isinstance(named := options.get(key), str):
-                self._outside(named, base)
+                for one in several(named):
+                    self._outside(one, base)
 
     def database(self, spec: DatabaseSpec) -> None:
         """The variables, files and hosts of a database."""

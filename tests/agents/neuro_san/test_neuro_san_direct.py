@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import sys
 from pathlib import Path
 from textwrap import dedent
@@ -39,6 +40,8 @@ class Session:
         context = {"n": (body.get("chat_context") or {"n": 0})["n"] + 1}
         sly = dict(body.get("sly_data") or {}, seen=context["n"])
         answer = os.getpid() if text == "pid" else f"{text}: {self.said} {words.WORD}"
+        if text == "paths":
+            answer = f"{os.environ['AGENT_MANIFEST_FILE']} {os.environ['AGENT_TOOL_PATH']}"
         yield {"response": {"type": 101, "text": answer, "chat_context": context, "sly_data": sly}}
 
     def close(self):
@@ -191,3 +194,35 @@ async def test_running_networks_needs_trust(folder: Path) -> None:
     with pytest.raises(NeedsTrust, match="run agent networks with"):
         await it.open(context(network="net", connection="direct"))
     await it.open(context(network="net", connection="http"))
+
+
+@pytest.mark.parametrize("file", ["config/llm.hocon", "networks/plain.json"])
+async def test_an_edit_of_what_a_network_includes_or_of_one_in_json_is_run_as_edited(
+    folder: Path, file: str
+) -> None:
+    (folder / "networks" / "net.hocon").write_text('include "config/llm.hocon"')
+    (folder / "networks" / "manifest.hocon").write_text('{"net.hocon": true, "plain.json": true}')
+    (folder / "config").mkdir()
+    (folder / file).write_text("{}")
+    it = library(folder)
+    _, before = await talk(it, "pid", network="net", connection="direct")
+    (folder / file).write_text("{ }")
+    _, after = await talk(it, "pid", network="net", connection="direct")
+    assert after[0].text != before[0].text
+    await it.close()
+
+
+async def test_several_manifests_and_tool_folders_are_each_beside_the_entry(folder: Path) -> None:
+    suite = folder / "suite"
+    suite.mkdir()
+    both = os.pathsep.join
+    options = {
+        "manifest": both(("../networks/a.hocon", "../networks/manifest.hocon")),
+        "tool_path": both(("../none", "../coded")),
+    }
+    spec = AgentSpec("it", "neuro-san", {"python": sys.executable, **options}, base=str(suite))
+    it = create(spec, services(folder))
+    _, replies = await talk(it, "paths", network="net", connection="direct")
+    paths = ("networks/a.hocon", "networks/manifest.hocon"), ("none", "coded")
+    assert replies[0].text == " ".join(both(str(folder / name) for name in names) for names in paths)
+    await it.close()

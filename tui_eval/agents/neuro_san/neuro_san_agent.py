@@ -22,6 +22,7 @@ from tui_eval.agents.http.http_connections import place_of
 from tui_eval.agents.loose_json import decode, encode, one_line, text_of
 from tui_eval.agents.neuro_san.neuro_san_library import Library, LibraryConversation, interpreter
 from tui_eval.agents.neuro_san.neuro_san_stream import NeuroSanStream
+from tui_eval.agents.neuro_san.neuro_san_worker import several
 from tui_eval.agents.neuro_san.sly_data import HELD_BACK
 from tui_eval.config.project import NEURO_SAN_URL, AgentSpec
 from tui_eval.events import Event, Exchanged, Finished, Note
@@ -279,7 +280,7 @@ class NeuroSanAgent(Agent):
             if python is None:
                 return None
             paths = [
-                str(options.path(given, key)) if (given := options.text(key)) else ""
+                os.pathsep.join(str(options.path(one, key)) for one in several(options.text(key) or ""))
                 for key in ("manifest", "tool_path")
             ]
             self._library = Library(python, root, *paths, memory=self.services.script_memory)

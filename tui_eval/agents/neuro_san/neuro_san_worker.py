@@ -1,20 +1,25 @@
 """Runs agent networks with an installed neuro-san package, in whichever Python has one.
 
-Run as a script by `neuro_san_library`, never imported: `python neuro_san_worker.py FD MANIFEST TOOLS`.
-Requests and answers are JSON lines on the socket FD, as `scripting.script_process` speaks them. Only the
-standard library and neuro-san: the interpreter need not have tui-eval, nor be of its version.
+Run as a script by `neuro_san_library`: `python neuro_san_worker.py FD MANIFEST TOOLS`; imported only for
+`network_files`. Requests and answers are JSON lines on the socket FD, as `scripting.script_process` speaks them.
+Only the standard library and neuro-san: the interpreter need not have tui-eval, nor be of its version.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import socket
 import sys
 import threading
 import traceback
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
+from functools import lru_cache
+from glob import iglob
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +27,87 @@ STUCK_AFTER = 1.5
 """Seconds after which a cancelled request whose work was called off is reported as one that will not end."""
 FOLLOWED = 2000
 """Files of networks and tools whose edits are looked for."""
+MOST = 20_000
+"""Files of a folder that are looked at, and files that networks name."""
+NETWORKS = (".hocon", ".json")
+"""How a network is named that is asked by its file."""
+_LARGEST = 4_000_000
+_INFO = ("AGENT_LLM_INFO_FILE", "AGENT_TOOLBOX_INFO_FILE", "MCP_SERVERS_INFO_FILE")
+_LISTED = re.compile(r'"([^"\n]+\.(?:hocon|json))"')
+_INCLUDED = re.compile(
+    r"""(?i)\binclude\b[\s(a-z]{0,60}"([^"\n]+)"|\b(?:llm|toolbox)_info_file"?[ \t]*[:=]\s*"?([^"\n,}\#]+)"""
+)
+
+
+# -- What networks and coded tools are made of: for this process, and for `engine.agent_files`.
+
+
+def network_files(manifest: str, tools: str, root: Path, named: Iterable[str] = ()) -> Iterator[Path]:
+    """The files that the library reads where it runs in `root`: what lies in the folders of the manifests and of the
+    tools (several are separated as on a path), the networks that a manifest lists and those that are `named`, and
+    what these include, also by way of each other. One may come twice."""
+    networks: list[Path] = []
+    for place in (root / name for name in several(manifest)):
+        inside = (place if place.is_dir() else place.parent).rglob("*.hocon")
+        networks += (path for path in islice(inside, MOST) if path.is_file())
+        for file in _with_included([place], root):
+            networks += (place.parent / name for name in _names_in(file, _LISTED))
+        networks.append(place)
+    for place in (root / name for name in several(tools)):
+        # They may also be named as a module.
+        folder = place if place.is_dir() else place.parent.joinpath(*place.name.split("."))
+        yield from (path for path in islice(folder.rglob("*.py"), MOST) if path.is_file())
+    networks += (root / name for name in (*named, *(os.environ.get(name) for name in _INFO)) if name)
+    yield from _with_included(networks, root)
+
+
+def several(paths: str) -> list[str]:
+    """The manifests, or the folders of tools, that are named in one text."""
+    return [one for one in map(str.strip, paths.split(os.pathsep)) if one]
+
+
+def _with_included(files: Iterable[Path], root: Path) -> Iterator[Path]:
+    """Those of the files that are there, then what they include, also by way of each other."""
+    waiting: list[Path] = []
+    found: set[str] = set()
+    while files and len(found) < MOST:
+        for path in files:
+            name = os.path.normpath(path)  # one file may be named in several ways
+            if name not in found and path.is_file():
+                found.add(name)
+                waiting.append(path)
+                yield path
+        files = _included(waiting.pop(), root) if waiting else ()
+
+
+def _included(file: Path, root: Path) -> Iterator[Path]:
+    """pyhocon looks from where it runs, and for what an included file includes beside that."""
+    for given in _names_in(file, _INCLUDED):
+        name = given.strip().removeprefix("file://")
+        for folder in dict.fromkeys((root, file.parent)):
+            places = [folder / name, folder / name.replace(":", os.sep)]  # that of a package, too
+            if "*" in name or "?" in name:
+                places = [Path(path) for path in islice(iglob(str(folder / name), recursive=True), MOST)]
+            with suppress(OSError, ValueError):
+                yield from (path for path in places if path.is_file())
+
+
+def _names_in(file: Path, pattern: re.Pattern[str]) -> list[str]:
+    with suppress(OSError, ValueError):
+        status = os.stat(file)
+        if file.is_file() and status.st_size <= _LARGEST:
+            return _names(str(file), pattern, status.st_mtime_ns, status.st_size)
+    return []
+
+
+@lru_cache(4 * FOLLOWED)
+def _names(file: str, pattern: re.Pattern[str], changed: int, size: int) -> list[str]:
+    """Read once as long as the file is as it was: it is asked for with every answer."""
+    text = Path(file).read_text("utf-8", "replace")
+    return list(dict.fromkeys(next(filter(None, found.groups())) for found in pattern.finditer(text)))
+
+
+# -- The process.
 
 
 class Worker:
@@ -42,8 +128,8 @@ class Worker:
         if tools:
             os.environ["AGENT_TOOL_PATH"] = tools
         # Coded tools are imported by the name of their folder; neuro-san looks at PYTHONPATH to find it.
-        tool_path = os.environ.get("AGENT_TOOL_PATH")
-        above = [os.path.dirname(os.path.abspath(tool_path))] if tool_path else []
+        paths = filter(None, os.environ.get("AGENT_TOOL_PATH", "").split(os.pathsep))
+        above = list(dict.fromkeys(os.path.dirname(os.path.abspath(path)) for path in paths))
         sys.path[0:1] = above
         os.environ["PYTHONPATH"] = os.pathsep.join([*above, *filter(None, [os.environ.get("PYTHONPATH")])])
         sys.path.append(os.getcwd())
@@ -150,18 +236,13 @@ class Worker:
 
     def _files(self) -> dict[str, list[int]]:
         """What networks and tools were read from, so that an edit starts a new process."""
-        names: list[str] = []
-        if manifest := os.environ.get("AGENT_MANIFEST_FILE"):
-            names += [str(path) for path in Path(manifest).resolve().parent.rglob("*.hocon")]
-        if tools := os.environ.get("AGENT_TOOL_PATH"):
-            names += [str(path) for path in Path(tools).resolve().rglob("*.py")]
+        manifest, tools = (os.environ.get(name, "") for name in ("AGENT_MANIFEST_FILE", "AGENT_TOOL_PATH"))
         found: dict[str, list[int]] = {}
-        for name in names[:FOLLOWED]:
-            try:
-                status = os.stat(name)
-            except OSError:
-                continue
-            found[name] = [status.st_mtime_ns, status.st_size]
+        with suppress(OSError, ValueError):
+            for path in islice(network_files(manifest, tools, Path.cwd()), FOLLOWED):
+                with suppress(OSError):
+                    status = os.stat(path)
+                    found[str(path)] = [status.st_mtime_ns, status.st_size]
         return found
 
     def _send(self, answer: dict[str, Any]) -> None:
