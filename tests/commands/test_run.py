@@ -528,6 +528,32 @@ def test_what_never_ran_is_no_success_of_what_failed(cli: Cli, project: Path) ->
     assert told.code == 5 and told.err.rstrip().endswith("last time (or nothing was run yet)")
 
 
+def test_what_failed_in_a_file_and_is_not_here_any_more_is_no_success(cli: Cli, project: Path) -> None:
+    """It was left out without a word, and the run was green."""
+    suite = "agent: helper\ntest_cases:\n" + "".join(
+        f"  - {{name: {name}, input: hello, expected: {{should_contain: [never]}}}}\n"
+        for name in ("c0", "c1")
+    )
+    (project / "suite.yaml").write_text(suite, "utf-8")
+    files = ("r.json", "r.jsonl", "r.promptfoo.json")
+    assert cli("run", ".", *(word for name in files for word in ("-o", name))).code == 1
+    mended = suite.replace("never", "hi").replace("c1", "renamed")
+    (project / "suite.yaml").write_text(mended, "utf-8")
+    for name in files:
+        told = cli("run", ".", "--filter-failing", name)
+        assert told.code == 1 and "1 case passed, but not all is there" in told.out
+        assert f"1 test that failed in {name} is not here any more (c1): changed, renamed or gone" in told.err
+        assert cli("run", ".", "--filter-errors-only", name).code == 5
+        assert cli("run", ".", "--filter-failing", name, "-s", "c0").code == 0
+    (project / "suite.yaml").write_text(mended.replace("c0", "too"), "utf-8")
+    told = cli("run", ".", "--filter-failing", "r.json")
+    assert told.code == 1 and "2 tests that failed in r.json are not here any more (c0, c1)" in told.err
+    # those of a suite that is elsewhere are not asked for
+    (project / "other.yaml").write_text(suite, "utf-8")
+    assert cli("run", "other.yaml", "-o", "r.json").code == 1
+    assert cli("run", "suite.yaml", "--filter-failing", "r.json").code == 5
+
+
 def test_what_failed_may_pass_now_and_is_not_all_where_others_never_ran(cli: Cli, project: Path) -> None:
     (project / "suite.yaml").write_text("agent: helper\n", "utf-8")
     run = cut_run(cli, project)

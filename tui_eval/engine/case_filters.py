@@ -153,18 +153,44 @@ def by_results(cases: list[Case], request: RunRequest) -> list[Case]:
     Raises:
         FilterError: there is no such file, or it is none of these.
     """
-    wanted: tuple[tuple[str, str | None, frozenset[str]], ...] = (
-        ("--filter-failing", request.filter_failing, frozenset(("failed", "error"))),
-        ("--filter-failing-only", request.filter_failing_only, frozenset(("failed",))),
-        ("--filter-errors-only", request.filter_errors_only, frozenset(("error",))),
-    )
-    for option, file, outcomes in wanted:
+    for option, file in _files(request):
         if file is not None:
-            rows = [row for row in _rows(option, file) if _outcome(row) in outcomes]
-            ids = {row["case_id"] for row in rows if isinstance(row.get("case_id"), str)}
-            theirs = [_told(_vars(row)) for row in rows if "case_id" not in row]
-            cases = [case for case in cases if case.case_id in ids or _among(_told(case.vars), theirs)]
+            cases = _of_rows(cases, _failed(option, _rows(option, file)))[0]
     return cases
+
+
+def _failed(option: str, rows: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [row for row in rows if _outcome(row) in _MEANT[option]]
+
+
+def _of_rows(cases: list[Case], rows: Iterable[dict[str, Any]]) -> tuple[list[Case], list[dict[str, Any]]]:
+    """The cases that rows of a results file are of, and the rows that are of none of them. Ours say which case that is;
+    promptfoo's are told by their variables, or else, since those are not always what the suite has, by the description."""
+    known = {case.case_id for case in cases}
+    ids: set[str] = set()
+    theirs: dict[bytes, list[dict[str, Any]]] = {}
+    left: list[dict[str, Any]] = []
+    for row in rows:
+        own = _ours(row).get("case_id")
+        if own in known:
+            ids.add(own)
+        elif isinstance(own, str):
+            left.append(row)
+        else:
+            theirs.setdefault(_told(_vars(row)), []).append(row)
+    kept = {place for place, case in enumerate(cases) if case.case_id in ids}
+    if theirs:
+        own_keys = [_told(case.vars) for case in cases]
+        kept.update(place for place, key in enumerate(own_keys) if key in theirs)
+        for key in own_keys:
+            theirs.pop(key, None)
+        alike = _Alike(cases) if theirs else None
+        for group in theirs.values():
+            for name in dict.fromkeys(map(_described, group)):
+                found = alike.places(name, _vars(group[0])) if alike is not None else []
+                kept.update(found)
+                left += [] if found else [row for row in group if _described(row) == name]
+    return [case for place, case in enumerate(cases) if place in kept], left
 
 
 def _rows(option: str, file: str) -> list[dict[str, Any]]:
@@ -205,27 +231,129 @@ def _outcome(row: dict[str, Any]) -> str:
     return "error" if row.get("failureReason") == 2 else "failed"
 
 
+def _ours(row: dict[str, Any]) -> dict[str, Any]:
+    """What a file of ours says of a row; one in promptfoo's format has a place for that."""
+    beside = row.get("tuiEval")
+    return beside if isinstance(beside, dict) and "case_id" not in row else row
+
+
+def _described(row: dict[str, Any]) -> str:
+    test = row.get("testCase")
+    return _line(test.get("description")) if isinstance(test, dict) else ""
+
+
+def _line(text: Any) -> str:
+    return " ".join(str(text or "").split())
+
+
 def _vars(row: dict[str, Any]) -> dict[str, Any]:
     values = row.get("vars")
     return values if isinstance(values, dict) else {}
 
 
-def _told(values: dict[str, Any]) -> dict[str, bytes]:
-    """Variables as promptfoo's files write them: in JavaScript's numbers, whatever the order of keys."""
-    return {name: _value(value) for name, value in values.items()}
+# -- promptfoo's files do not have the variables as the suite has them: what its run added is there, texts of JSON are
+# written anew, dates are `{}`, and what looks like a secret is taken out.
+
+_TAKEN_OUT = re.compile(r'\[REDACTED\]|%5BREDACTED%5D|(?:^|")\[\.\.\.\](?:$|")|://\*\*\*')
+_DATE = re.compile(r"\d{4}-\d\d?-\d\d?(?!\d)")
 
 
-def _value(value: Any) -> bytes:
+def _told(values: Mapping[str, Any]) -> bytes:
+    """Variables in JavaScript's numbers and its spelling of JSON, whatever the order of keys, without those of a run."""
+    return msgspec.json.encode(
+        {name: _value(value) for name, value in _lasting(values)}, order="deterministic"
+    )
+
+
+def _lasting(values: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    """The variables that are no state of a run, as promptfoo tells them."""
+    return (
+        (name, value) for name, value in values.items() if not (name.startswith("_") or name == "sessionId")
+    )
+
+
+def _value(value: Any) -> str:
     with contextlib.suppress(TypeError, ValueError, OverflowError, RecursionError):
         from tui_eval.javascript import values as js
 
-        value = js.parse_json(js.json_text(value))
-    return msgspec.json.encode(value, enc_hook=str, order="deterministic")
+        value = js.parse_json(js.json_text(js.json_spelled(value)))
+    return msgspec.json.encode(value, enc_hook=str, order="deterministic").decode("utf-8", "replace")
 
 
-def _among(ours: dict[str, bytes], rows: list[dict[str, bytes]]) -> bool:
-    """Whether a row has every variable of the case; it may hold more (a session's id)."""
-    return any(ours.items() <= row.items() for row in rows)
+def _fits(ours: Any, theirs: Any) -> bool:
+    """Whether a value may have become that in promptfoo's file."""
+    if isinstance(theirs, str):
+        if not isinstance(ours, str):
+            return _TAKEN_OUT.search(theirs) is not None
+        first, second = _json(ours), _json(theirs)
+        if first is not None and second is not None:
+            return _fits(first, second)
+        if ours == theirs or _TAKEN_OUT.search(theirs):
+            return True
+        return "://" in ours and _address(ours) == _address(theirs)
+    if isinstance(theirs, dict):
+        if isinstance(ours, str):
+            return not theirs and _DATE.match(ours) is not None
+        same = isinstance(ours, dict) and ours.keys() == theirs.keys()
+        return same and all(_fits(ours[key], item) for key, item in theirs.items())
+    if isinstance(theirs, list):
+        same = isinstance(ours, list) and len(ours) == len(theirs)
+        return same and all(map(_fits, ours, theirs))
+    return _value(ours) == _value(theirs)
+
+
+def _json(text: str) -> Any:
+    """What a text of JSON holds, where that is an object or an array."""
+    from tui_eval.javascript import values as js
+
+    with contextlib.suppress(ValueError, RecursionError):
+        found = js.parse_json(text)
+        return found if isinstance(found, dict | list) else None
+    return None
+
+
+def _address(text: str) -> str:
+    from urllib.parse import unquote
+
+    return unquote(text).strip().rstrip("/").casefold()
+
+
+class _Alike:
+    """The cases that a row may be of which no case's variables are exactly those of."""
+
+    def __init__(self, cases: Sequence[Case]) -> None:
+        self._cases = cases
+        self._by_name: dict[str, list[int]] = {}
+        for place, case in enumerate(cases):
+            self._by_name.setdefault(_line(case.description), []).append(place)
+        self._by_value: dict[str, dict[str, list[int]]] = {}
+        for place, case in enumerate(cases):
+            for name, value in _lasting(case.vars):
+                self._by_value.setdefault(name, {}).setdefault(_value(value), []).append(place)
+
+    def places(self, name: str, values: Mapping[str, Any]) -> list[int]:
+        """Of a row of that description: those of the description whose variables fit, or else all of them, or else those of
+        any whose variables fit. It may hold more variables than the case."""
+        named = self._by_name.get(name, []) if name else []
+        if found := [place for place in named if self._fit(place, values)]:
+            return found
+        return named or [place for place in self._near(values) if self._fit(place, values)]
+
+    def _fit(self, place: int, values: Mapping[str, Any]) -> bool:
+        own = dict(_lasting(self._cases[place].vars))
+        return own.keys() <= values.keys() and all(_fits(value, values[key]) for key, value in own.items())
+
+    def _near(self, values: Mapping[str, Any]) -> Sequence[int]:
+        """The cases that have a value of these which nothing in promptfoo's file changes; all where there is none."""
+        near: Sequence[int] = range(len(self._cases))
+        for name, value in _lasting(values):
+            known = self._by_value.get(name)
+            plain = isinstance(value, int | float) or (
+                isinstance(value, str) and "://" not in value and not _TAKEN_OUT.search(value)
+            )
+            if known is not None and plain:
+                near = min(near, known.get(_value(value), []), key=len)
+        return near
 
 
 # -- What never ran: nothing of it failed, and it is no success.
@@ -248,30 +376,71 @@ def never_ran(
     asked: Collection[str],
     history: History,
     runs_now: Callable[[str, Column], bool],
+    cases: Callable[[], list[Case]],
 ) -> str:
     """Which of the cases `asked` for (ids) never ran to their end in what a request looks back at, with what runs them, in
     words; empty: none. Cases of which only the number is known count; those that run now do not: if they do not end
-    either, their own run says it. `history` has the results by case id.
+    either, their own run says it. What failed in a file and is none of the `cases` that there are counts,
+    too. `history` has the results by case id.
 
     Raises:
         FilterError: a results file cannot be read.
     """
     told: list[str] = []
     for option, file in _files(request):
-        if file is not None:
-            rows = [
-                (str(row.get("case_id")), str(row.get("name")))
-                for row in _rows(option, file)
-                if _outcome(row) == "not run" and not runs_now(str(row.get("case_id")), _column_in(row))
-            ]
-            names = _of_these(rows, asked)
-            if names:
-                told.append(
-                    f"{_were(names)} in {file}: go on with its run where that is (tui-eval resume), or name them (-s)"
-                )
+        if file is None:
+            continue
+        every = _rows(option, file)
+        rows = [
+            (str(row.get("case_id")), str(row.get("name")))
+            for row in every
+            if _outcome(row) == "not run" and not runs_now(str(row.get("case_id")), _column_in(row))
+        ]
+        if names := _of_these(rows, asked):
+            told.append(
+                f"{_were(names)} in {file}: go on with its run where that is (tui-eval resume), or name them (-s)"
+            )
+        if not _names_some(request):
+            told += _gone(root, option, file, _of_rows(cases(), _failed(option, every))[1], cases())
     if request.failed_only and (words := _last_cut(Store(root), request, asked, history, runs_now)):
         told.append(words)
     return "; ".join(told)
+
+
+def _names_some(request: RunRequest) -> bool:
+    """Whether a request is for named cases beside what failed: what is not there is none of those."""
+    return bool(
+        request.select
+        or request.case_ids
+        or request.cells
+        or request.filter_metadata
+        or request.filter_pattern is not None
+    )
+
+
+def _gone(
+    root: Path, option: str, file: str, rows: Iterable[dict[str, Any]], cases: Iterable[Case]
+) -> list[str]:
+    """That tests which failed in a file are not here, in words. Those of suites that are elsewhere are not asked for."""
+    here = {case.suite for case in cases}
+    names: dict[Any, str] = {}
+    for row in rows:
+        ours = _ours(row)
+        suite = ours.get("suite")
+        if isinstance(suite, str) and suite not in here and (root / suite).exists():
+            continue
+        number = row.get("testIdx")
+        name = _line(ours.get("name")) or _described(row) or (
+            f"Row #{number + 1}" if isinstance(number, int) else "one without a name"
+        )  # fmt: skip
+        names[ours.get("case_id") or (number, name)] = name
+    if not names:
+        return []
+    count = "1 test" if len(names) == 1 else f"{len(names):,} tests"
+    shown = list(dict.fromkeys(names.values()))
+    is_not = "is" if len(names) == 1 else "are"
+    told = f"{count} that failed in {file} {is_not} not here any more ({some_of(shown, _NAMED)})"
+    return [f"{told}: changed, renamed or gone since; run without {option}, or name what they are now (-s)"]
 
 
 def _files(request: RunRequest) -> tuple[tuple[str, str | None], ...]:
@@ -280,6 +449,14 @@ def _files(request: RunRequest) -> tuple[tuple[str, str | None], ...]:
         ("--filter-failing-only", request.filter_failing_only),
         ("--filter-errors-only", request.filter_errors_only),
     )
+
+
+_MEANT: dict[str, tuple[str, ...]] = {
+    "--filter-failing": ("failed", "error"),
+    "--filter-failing-only": ("failed",),
+    "--filter-errors-only": ("error",),
+}
+"""The outcomes that each means."""
 
 
 def _column_in(row: Mapping[str, Any]) -> Column:

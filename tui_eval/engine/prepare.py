@@ -228,7 +228,7 @@ def prepare(
         if hooked:
             mark_failed(jobs, environment)
     except NothingLeft as error:
-        never = _never_ran(config.root, named, loaded, latest, of_shards)
+        never = environment.masker.text(_never_ran(config.root, named, loaded, latest, of_shards))
         why = f"; but {never}" if never else _NOTHING_YET * (str(error) == NOTHING_FAILED)
         raise NothingToRun(
             f"{error}{why}{_not_known(config.root)}", problems, incomplete=bool(never)
@@ -239,7 +239,7 @@ def prepare(
             hidden.learn(case)
         raise SelectionError(environment.masker.text(str(error))) from None
     if not jobs:
-        never = _never_ran(config.root, named, loaded, latest, of_shards)
+        never = environment.masker.text(_never_ran(config.root, named, loaded, latest, of_shards))
         raise NothingToRun(
             "the filters leave no case to run" + (f"; but {never}" if never else ""),
             problems,
@@ -267,7 +267,7 @@ def prepare(
         today = _hashes(loaded, jobs)
         stored = recall_linked(environment, Store(config.root), request.linked_to, jobs, asked, today)
         jobs, added = without_stored(jobs, asked, stored)
-    never = _never_ran(config.root, named, loaded, latest, of_shards or jobs)
+    never = environment.masker.text(_never_ran(config.root, named, loaded, latest, of_shards or jobs))
     check_judge(request, environment, typed=request.judge)
     check_given(request.agreed, jobs, config, trust)
     check_sent(request, jobs, environment, trust)
@@ -591,7 +591,8 @@ def _never_ran(
     def runs_now(case_id: str, column: Column) -> bool:
         return any(same_column(job, column.agent, column.model) for job in by_id().get(case_id, ()))
 
-    return case_filters.never_ran(root, request, ids, latest(), runs_now)
+    every = functools.cache(lambda: list(CasesOfSuites(loaded)))
+    return case_filters.never_ran(root, request, ids, latest(), runs_now, every)
 
 
 def _not_known(root: Path) -> str:

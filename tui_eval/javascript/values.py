@@ -283,6 +283,21 @@ def _parsed_integer(digits: str) -> int | float:
     return int(digits) if len(digits) < 16 and digits != "-0" else tidy(float(digits))
 
 
+def json_spelled(value: Any) -> Any:
+    """A value with the texts in it that hold an object or array of JSON as `JSON.stringify(JSON.parse(text))` has them."""
+    if isinstance(value, str) and value.lstrip()[:1] in ("{", "["):
+        try:
+            found = parse_json(value)
+            return json_text(json_spelled(found))
+        except (ValueError, RecursionError, ScriptValueError):
+            return value
+    if isinstance(value, dict):
+        return {key: json_spelled(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [json_spelled(item) for item in value]
+    return value
+
+
 def json_text(value: Any, indent: Any = None) -> str:
     """`JSON.stringify(value, null, indent)`: members in JavaScript's order, undefined ones left out, NaN null.
 

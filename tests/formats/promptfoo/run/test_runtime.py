@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from contextlib import closing
 from pathlib import Path
 from textwrap import dedent
 from typing import Any
@@ -12,13 +13,15 @@ import pytest
 
 from tests.servers.base import Planned
 from tests.servers.openai import OpenAIServer
-from tui_eval.config.project import Config
+from tui_eval.config.project import Config, load
 from tui_eval.engine.after.resuming import resume
+from tui_eval.engine.case_filters import by_results
 from tui_eval.engine.plan import Job
 from tui_eval.engine.prepare import prepare
 from tui_eval.engine.request import RunRequest
 from tui_eval.engine.row_order import Memory, arrange
 from tui_eval.engine.selection import SelectionError
+from tui_eval.formats import reading
 from tui_eval.formats.promptfoo import read
 from tui_eval.guard.trust import Trust
 from tui_eval.model import Attempt, Case, Reply, Turn
@@ -501,6 +504,76 @@ async def test_what_failed_in_a_file_is_found_by_promptfoos_numbers(tmp_path: Pa
     (tmp_path / "theirs.json").write_text(json.dumps({"results": {"results": [row]}}), "utf-8")
     (attempt,), _ = await run(root, filter_failing=str(tmp_path / "theirs.json"))
     assert attempt.vars["n"] == 1152921504606846976
+
+
+REWRITTEN = """
+    providers: [echo]
+    prompts: ['{{v}}']
+    tests:
+      - {description: json, vars: {v: '{"city": "Rome", "2": 1.0}', n: 1}}
+      - {description: other json, vars: {v: '{"city": "Bari"}', n: 1}}
+      - {vars: {v: {deep: ['[1, 2.50]']}, n: 2}}
+      - {description: day, vars: {v: 2024-01-05, n: 3}}
+      - {vars: {v: {days: [2024-01-06, x]}, n: 4}}
+      - {description: secret, vars: {v: {password: hunter2, u: x}, n: 5}}
+      - {vars: {password: hunter2, v: mine}}
+      - {vars: {v: '{"password": "hunter2"}', n: 6}}
+      - {vars: {v: {url: 'https://Example.com'}, n: 7}}
+      - {description: edited, vars: {v: new, n: 8}}
+      - {description: a secret, vars: {password: x, v: same}}
+      - {description: another, vars: {password: y, v: same}}
+      - {vars: {v: '{"not": json', n: 9}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("row", "found"),
+    [  # as promptfoo 0.121.20 wrote them
+        ({"vars": {"v": '{"2":1,"city":"Rome"}', "n": 1}}, [0]),
+        ({"vars": {"v": {"deep": ["[1,2.5]"]}, "n": 2, "sessionId": "[REDACTED]", "_conversation": []}}, [2]),
+        ({"vars": {"v": {}, "n": 3}, "testCase": {"description": "day"}}, [3]),
+        ({"vars": {"v": {"days": [{}, "x"]}, "n": 4}}, [4]),
+        ({"vars": {"v": {"password": "[REDACTED]", "u": "x"}, "n": 5}}, [5]),
+        ({"vars": {"password": "[REDACTED]", "v": "mine"}}, [6]),
+        ({"vars": {"v": '{"password":"[REDACTED]"}', "n": 6}}, [7]),
+        ({"vars": {"v": {"url": "https://example.com/"}, "n": 7}}, [8]),
+        ({"vars": {"v": "old", "n": 8}, "testCase": {"description": " edited"}}, [9]),
+        ({"vars": {"password": "[REDACTED]", "v": "same"}}, [10, 11]),
+        ({"vars": {"password": "[REDACTED]", "v": "same"}, "testCase": {"description": "another"}}, [11]),
+        ({"vars": {"v": '{"not": json', "n": 9, "added by a hook": 1}}, [12]),
+    ],
+)
+async def test_what_failed_in_a_file_is_found_however_promptfoo_wrote_its_variables(
+    tmp_path: Path, row: dict[str, Any], found: list[int]
+) -> None:
+    root = suite(tmp_path, REWRITTEN)
+    theirs = {"success": False, "failureReason": 1, **row}
+    (tmp_path / "theirs.json").write_text(json.dumps({"results": {"results": [theirs]}}), "utf-8")
+    cases = reading.load(root / "promptfooconfig.yaml", load([root]), Trust()).cases
+    request = RunRequest(filter_failing=str(tmp_path / "theirs.json"))
+    left = by_results(list(cases), request)
+    assert [one.order for one in left] == [cases[place].order for place in found]
+
+
+async def test_what_failed_in_our_file_for_promptfoo_is_found_by_its_cases(tmp_path: Path) -> None:
+    """It ran every column and namesake of what failed."""
+    root = suite(
+        tmp_path,
+        """
+        providers: [echo]
+        prompts: ['a {{v}}', 'b {{v}}']
+        tests:
+          - {vars: {v: x}, assert: [{type: contains, value: a}]}
+          - {vars: {v: x}, assert: [{type: contains, value: x}]}
+        """,
+    )
+    active = await asyncio.to_thread(prepare, RunRequest(paths=[str(root)]))
+    await active.execute()
+    assert active.writer is not None
+    with closing(RunReader(active.writer.folder)) as reader:
+        (tmp_path / "ours.json").write_text(json.dumps(promptfoo_json.build(reader)), "utf-8")
+    attempts, _ = await run(root, filter_failing=str(tmp_path / "ours.json"))
+    assert [attempt.prompt_sent for attempt in attempts] == ["b x"]
 
 
 async def test_variables_of_the_command_line(tmp_path: Path) -> None:
