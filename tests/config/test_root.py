@@ -101,6 +101,20 @@ def test_a_nao_project(project: Project, tmp_path: Path, monkeypatch: pytest.Mon
     assert "geheim12345" in config.secrets(loaded)
 
 
+def test_a_nao_projects_schema(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    entry = "- {name: %s, type: %s, schema_name: %s}\n"
+    given = {"pg": "sales", "own": "\"{{ env('PGSCHEMA') }}\"", "none": '""', "unset": "null"}
+    entries = "".join(entry % (name, "postgres", schema) for name, schema in given.items())
+    loaded = project(
+        "agents: {}", nao_config__yaml="databases:\n" + entries + entry % ("duck", "duckdb", "x")
+    )
+    monkeypatch.setenv("PGSCHEMA", "my_own")
+    with pytest.raises(NeedsTrust, match="PGSCHEMA"):
+        config.database(loaded, "own", Trust())
+    found = {name: config.database(loaded, name, Trust(True)).schema for name in (*given, "duck")}
+    assert found == {"pg": "sales", "own": "my_own", "none": "", "unset": "", "duck": ""}
+
+
 def test_a_nao_project_found_from_its_tests_and_from_outside(tmp_path: Path) -> None:
     tests = tmp_path / "analytics" / "tests"
     tests.mkdir(parents=True)

@@ -17,6 +17,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from tests.real.processes import ended_after
@@ -35,6 +36,10 @@ INSERT INTO orders VALUES
   (1, 10.50, '2024-01-05', '2024-01-05 10:11:12+00', 'Zoë', true, '{a,b}', '{"k": 1}',
    '00000000-0000-0000-0000-000000000001', '1 day', '10.0.0.1', 3.20, 9007199254740993),
   (2, 134.50, NULL, NULL, NULL, false, NULL, NULL, NULL, NULL, NULL, NULL, NULL);
+CREATE SCHEMA sales;
+CREATE TABLE sales.orders (id int, note text);
+INSERT INTO sales.orders VALUES (7, 'sold');
+CREATE TABLE sales."Own" (id int);
 """
 
 
@@ -153,11 +158,37 @@ def test_a_query_is_stopped(server: DatabaseSpec) -> None:
         execute(server, "SELECT pg_sleep(60)", timeout=120, cancel=cancel)
 
 
+def test_names_are_those_of_the_schema(server: DatabaseSpec) -> None:
+    other = msgspec.structs.replace(server, schema="sales")
+    for spec, sql, there in (
+        (server, "SELECT count(*) AS n FROM orders", 2),
+        (other, "SELECT count(*) AS n FROM orders", 1),
+        (other, "SELECT count(*) AS n, min(key::text) AS k FROM public.orders", 2),
+        (msgspec.structs.replace(server, schema="nope, sales"), "SELECT count(*) AS n FROM orders;\n", 1),
+        (msgspec.structs.replace(server, url=f"{server.url}?options=-csearch_path%3Dsales"),
+         "SELECT count(*) AS n FROM orders", 1),
+    ):  # fmt: skip
+        assert execute(spec, sql).frame["n"].to_list() == [there]
+    for schema in ("nope", "it's; x"):
+        with pytest.raises(SqlError, match='relation "orders" does not exist'):
+            execute(msgspec.structs.replace(server, schema=schema), "SELECT count(*) AS n FROM orders")
+    with pytest.raises(SqlError, match="read-only"):
+        execute(other, "WITH gone AS (DELETE FROM orders RETURNING id) SELECT * FROM gone")
+    assert {line.partition("(")[0] for line in schema_text(server).splitlines()} == {
+        "orders", "sales.Own", "sales.orders",
+    }  # fmt: skip
+    assert {line.partition("(")[0] for line in schema_text(other).splitlines()} == {
+        "Own", "orders", "public.orders",
+    }  # fmt: skip
+
+
 def test_a_nao_project_on_it(server: DatabaseSpec, tmp_path: Path) -> None:
     port = server.url.rpartition(":")[2].partition("/")[0]
     (tmp_path / "nao_config.yaml").write_text(
         "project_name: shop\ndatabases:\n"
         f"  - {{name: shop, type: postgres, host: 127.0.0.1, port: {port}, database: postgres, user: tester}}\n"
+        f"  - {{name: sold, type: postgres, host: 127.0.0.1, port: {port}, database: postgres, user: tester,"
+        " schema_name: sales}\n"
     )
     (tmp_path / "tests").mkdir()
     (tmp_path / "tests" / "total.yml").write_text(
@@ -166,8 +197,15 @@ def test_a_nao_project_on_it(server: DatabaseSpec, tmp_path: Path) -> None:
         )
     )
     (tmp_path / "tests" / "keys.yml").write_text("prompt: Which keys?\nsql: SELECT key FROM orders\n")
+    (tmp_path / "tests" / "sold.yml").write_text(
+        "prompt: What was sold?\ndatabase: sold\nsql: |\n  SELECT note FROM orders;\n"
+    )
+    for name in ("total.yml", "keys.yml"):
+        with (tmp_path / "tests" / name).open("a") as file:
+            file.write("database: shop\n")
     (tmp_path / "agent.yaml").write_text(
         "rules:\n"
+        "  - {match: sold, say: x, rows: [{note: sold}]}\n"
         "  - {match: keys, say: x, rows: [{key: 00000000-0000-0000-0000-000000000001}, {key: null}]}\n"
         "  - {match: total, say: x, rows: [{total: 145, key: 00000000-0000-0000-0000-000000000001}]}\n"
     )

@@ -359,12 +359,14 @@ class AgentSpec(msgspec.Struct, omit_defaults=True):
 
 class DatabaseSpec(msgspec.Struct, omit_defaults=True):
     """One entry of `databases:`; `path` is absolute (for `postgres`, `url`). `outside` are the files that links in
-    a folder of type `files` lead to and that may be read though they lie outside of it."""
+    a folder of type `files` lead to and that may be read though they lie outside of it. `schema` is where names without
+    one are looked for, as PostgreSQL's `search_path` (empty: the server's)."""
 
     name: str
     type: str
     path: str = ""
     url: str = ""
+    schema: str = ""
     line: int = 0
     outside: list[str] = []
 

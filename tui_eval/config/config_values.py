@@ -176,6 +176,7 @@ def fill_database(spec: DatabaseSpec, roots: Sequence[Path], trust: Trust) -> Da
     filler = _Filler(forbid)
     path = filler.value(spec.path, f"{place}.path")
     url = filler.value(spec.url, f"{place}.url")
+    schema = filler.value(spec.schema, f"{place}.schema_name")
     if path and path != ":memory:" and spec.type in ("duckdb", "sqlite", "files"):
         path = os.path.abspath(roots[0] / path)
         if not any(inside(root, Path(path)) for root in roots):
@@ -186,7 +187,7 @@ def fill_database(spec: DatabaseSpec, roots: Sequence[Path], trust: Trust) -> Da
     outside = _links(Path(path), roots, trust, place) if path and spec.type == "files" else []
     if url and secret_values({"url": url}) and not is_loopback(url):
         trust.require(f"send a secret ({place}.url) to {destination(url)}")
-    return msgspec.structs.replace(spec, path=path, url=url, outside=outside)
+    return msgspec.structs.replace(spec, path=path, url=url, schema=schema, outside=outside)
 
 
 def _links(folder: Path, roots: Sequence[Path], trust: Trust, place: str) -> list[str]:

@@ -225,11 +225,13 @@ class _Reader:
             name = str(entry.get("name") or kind)
             if str(entry.get("path", "")).startswith(("md:", "motherduck:")):
                 kind = "motherduck"
+            postgres = _KINDS.get(kind, kind) == "postgres"
             databases[name] = DatabaseSpec(
                 name=name,
                 type=_KINDS.get(kind, kind),
                 path=self._path(entry),
-                url=_url(entry) if _KINDS.get(kind, kind) == "postgres" else "",
+                url=_url(entry) if postgres else "",
+                schema=str(entry.get("schema_name") or "") if postgres else "",
                 line=self._lines.at(*path),
             )
         return databases

@@ -137,7 +137,10 @@ class Fingerprints:
         if spec is None:
             return ""
         path = os.path.relpath(self.root / spec.path, self.root) if spec.path else ""
-        return digest([spec.type, path, in_addresses(re.sub(_PASSWORD, r"\1", spec.url)), spec.outside])
+        schema = [spec.schema] if spec.schema else []
+        return digest(
+            [spec.type, path, in_addresses(re.sub(_PASSWORD, r"\1", spec.url)), spec.outside, *schema]
+        )
 
     def agent_now(self, spec: AgentSpec) -> dict[str, str]:
         """As `with_databases`, read again where its files are others than they were: code and data may be edited while

@@ -48,6 +48,10 @@ def _cursor(database: DatabaseSpec, timeout: float) -> Iterator[Any]:
             said = _PREFIX.sub("", one_line(problem).replace("got external error: ", ""))
             raise NoDatabase(f"database {database.name!r} cannot be reached: {said}") from None
         with opened as connection, connection.cursor() as cursor:
+            if database.schema:  # as nao's client does
+                path = database.schema.replace("'", "''")
+                cursor.execute(f"SELECT set_config('search_path', '{path}', false)")
+                arrived(cursor.fetch_arrow())
             cursor.execute("SET default_transaction_read_only = on")
             cursor.execute(f"SET statement_timeout = {max(1, int(timeout * 1000))}")
             connection.commit()
@@ -201,6 +205,13 @@ def _ordered(sql: str) -> bool:
         return False
 
 
+_SHORT = (
+    "to_regclass(quote_ident(table_name))"
+    " IS NOT DISTINCT FROM to_regclass(quote_ident(table_schema) || '.' || quote_ident(table_name))"
+)
+"""Whether a table's name alone means it."""
+
+
 def schema_text(database: DatabaseSpec) -> str:
     """The tables with their columns and types, one line each.
 
@@ -209,13 +220,13 @@ def schema_text(database: DatabaseSpec) -> str:
     """
     with _cursor(database, 30) as cursor:
         cursor.execute(
-            "SELECT table_schema, table_name, column_name, data_type FROM information_schema.columns "
+            f"SELECT table_schema, table_name, column_name, data_type, {_SHORT} FROM information_schema.columns "
             "WHERE table_schema NOT IN ('pg_catalog', 'information_schema') "
             "ORDER BY table_schema, table_name, ordinal_position"
         )
         found = arrived(cursor.fetch_arrow()).rows()
     tables: dict[str, list[str]] = {}
-    for schema, table, column, kind in found:
-        name = table if schema == "public" else f"{schema}.{table}"
+    for schema, table, column, kind, short in found:
+        name = table if short else f"{schema}.{table}"
         tables.setdefault(name, []).append(f"{column} {kind}")
     return "\n".join(f"{name}({', '.join(columns)})" for name, columns in tables.items())
