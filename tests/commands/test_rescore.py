@@ -105,6 +105,28 @@ def test_a_run_that_was_cut_is_no_whole_one_judged_again(cli: Cli, project: Path
     assert told.code == 4 and "asks no agent; do that anew: tui-eval rescore" in told.err
 
 
+def test_lines_of_attempts_that_are_judged_again_or_gone_on_with_have_their_numbers(
+    cli: Cli, project: Path
+) -> None:
+    """As those of the run have; a case of one attempt has none."""
+
+    def lines(err: str) -> list[str]:
+        return sorted(line.rpartition(" s  ")[2] for line in err.splitlines() if line.startswith("["))
+
+    every = [f"costs #{number} [helper]" for number in (1, 2, 3)]
+    what = ("-s", "costs", "-k", "3", "-j", "1")
+    assert lines(cli("run", ".", *what).err) == every
+    assert lines(cli("rescore", "last").err) == every
+    assert lines(cli("run", ".", *what, "--max-cost", "0.005").err) == every[:1]
+    cut = cli("runs", "--json").json[0]["id"]
+    assert lines(cli("rescore", cut).err) == every[:1]
+    assert lines(cli("resume", cut, "--max-cost", "0.015").err) == every[1:2]
+    assert lines(cli("resume", cut, "--max-cost", "1").err) == every[2:]
+    assert (
+        lines(cli("run", ".", "-s", "costs").err) == lines(cli("rescore", "last").err) == ["costs [helper]"]
+    )
+
+
 @pytest.mark.parametrize("name", ["r.json", "r.promptfoo.json"])
 def test_a_results_file_is_judged_again_as_the_run_was(cli: Cli, project: Path, name: str) -> None:
     """promptfoo's form gave every case the text of the first, and no file its tokens: a budget that failed passed."""

@@ -99,7 +99,7 @@ class Progress:
         self.done += 1
         if self.display == "plain":
             width = len(str(self.total))
-            which = f" #{number}" if job.attempts > 1 else ""
+            which = f" #{number}" if max(job.attempts, job.of_attempts) > 1 else ""
             reason = (
                 ""
                 if attempt.outcome == "passed"

@@ -78,6 +78,8 @@ class Job(msgspec.Struct, gc=False):
     from_turn: int | None = None
     suite: str = ""
     format: str = ""
+    of_attempts: int = 0
+    """How many attempts its case has where each of them is a job by itself (judged again, gone on with); 0: `attempts`."""
 
     def __post_init__(self) -> None:
         if isinstance(self.held, Case):

@@ -328,6 +328,7 @@ def planned(
         msgspec.structs.replace(
             one.job, attempts=1, required=1, first_attempt=answer.number, recorded=answer.attempt,
             asked_case=answer.case, from_turn=None, deadline_all=None, deadline_suite=None, pause=0.0,
+            of_attempts=len(one.answers) + len(one.without),
         )
         for one in judged
         for answer in one.answers

@@ -153,7 +153,10 @@ def resume(
         if model != row.model and job.model:
             renamed[ref] = job.model
         for attempt in left[ref]:
-            jobs.append(msgspec.structs.replace(job, attempts=1, first_attempt=attempt.attempt))
+            own = msgspec.structs.replace(
+                job, attempts=1, first_attempt=attempt.attempt, of_attempts=row.attempts
+            )
+            jobs.append(own)
             references.append([attempt.id])
     check_given(overrides.agreed, jobs, config, trust)
     check_sent(request, jobs, environment, trust)
