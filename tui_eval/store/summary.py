@@ -119,6 +119,13 @@ def case_outcome(outcomes: Sequence[Outcome], required: int) -> Outcome | None:
     return "failed"
 
 
+def outcome_so_far(outcomes: Sequence[Outcome], required: int, planned: int) -> Outcome | None:
+    """As `case_outcome`, of a case of which these attempts have ended, of so many `planned`: None also where each of them
+    passed and they are not enough yet. One that failed has failed, whatever was still to run."""
+    outcome = case_outcome(outcomes, required)
+    return None if outcome == "failed" and outcomes.count("passed") == len(outcomes) < planned else outcome
+
+
 def required_for(attempts: int, threshold: float) -> int:
     """The smallest count that is at least `threshold` (0–1) of `attempts`, as the StartToAgent
     guide's `--fail-threshold` (0.8 of 3 is 3, of 5 is 4)."""
@@ -222,9 +229,9 @@ def summarise(case: StoredCase, attempts: Iterable[AttemptRow]) -> CaseSummary:
     ended = len(outcomes)
     why = why_not(bad) if bad else _NOTHING
     message = why.message if why.telling is not None else last.message if last is not None else ""
-    outcome = case_outcome(outcomes, case.required)
-    if outcome == "failed" and passed == ended < planned:
-        outcome, message = None, f"{passed} of {planned} attempts ran, none failed"
+    outcome = outcome_so_far(outcomes, case.required, planned)
+    if outcome is None and ended:
+        message = f"{passed} of {planned} attempts ran, none failed"
     return CaseSummary(
         case_id=case.case_id,
         name=case.name,

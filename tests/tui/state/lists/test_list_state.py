@@ -10,6 +10,7 @@ import pytest
 from tui_eval.model import Assertion, Case, Problem, Suite, Turn
 from tui_eval.store.notes import HumanNote
 from tui_eval.store.schema import AttemptRow, CaseHistory, LiveRow, RunInfo, StoredCase
+from tui_eval.store.summary import case_outcome
 from tui_eval.tui.state.app_state import AppState
 from tui_eval.tui.state.case.case_details import describe_entry
 from tui_eval.tui.state.lists import filtering
@@ -19,7 +20,7 @@ from tui_eval.tui.state.lists.entries import failing, not_passed, run_entries, s
 from tui_eval.tui.state.lists.filtering import completed, values_of
 from tui_eval.tui.state.runs import stream_layout
 from tui_eval.tui.state.runs.run_group import RunGroup
-from tui_eval.tui.state.runs.run_view import LiveAttempt, LivePiece, RunView, case_outcome
+from tui_eval.tui.state.runs.run_view import LiveAttempt, LivePiece, RunView
 from tui_eval.tui.state.text import formatting
 from tui_eval.tui.state.text.fitting import wrap
 from tui_eval.tui.state.text.formatting import GLYPHS, Symbols

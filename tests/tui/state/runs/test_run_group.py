@@ -6,8 +6,10 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+import pytest
 
 from tui_eval.store.schema import AttemptRow, RunInfo, StoredCase
+from tui_eval.store.summary import summarise
 from tui_eval.tui.state.app_state import AppState
 from tui_eval.tui.state.lists.entries import run_entries
 from tui_eval.tui.state.runs.run_group import RunGroup, key_of
@@ -103,3 +105,49 @@ def test_a_case_waits_where_earlier_runs_have_its_done_attempts_and_one_more_wai
     assert group.status(key) == "running"
     more.apply_attempts([attempt(2, 3, case_ref=1), msgspec.structs.replace(waits, changed=4)])
     assert group.status(key) == "running"
+
+
+def cut(outcomes: list[Any], required: int = 3, threshold_of: int = 3) -> RunView:
+    """A run that a limit ended: of its one case these attempts ended, of which None never began."""
+    run = RunView(RunInfo("r1", "finished", started_at=1.0), Path("r1"))
+    one = msgspec.structs.replace(case(1, "a"), attempts=threshold_of, required=required)
+    run.apply_cases([one])
+    rows = (attempt(n, n, outcome or "passed", 1) for n, outcome in enumerate(outcomes, 1))
+    run.apply_attempts(
+        row if outcome else msgspec.structs.replace(row, state="waiting", outcome=None)
+        for row, outcome in zip(rows, outcomes, strict=True)
+    )
+    return run
+
+
+@pytest.mark.parametrize(
+    ("outcomes", "required", "status"),
+    [
+        (["passed", "failed", None], 3, "failed"),
+        (["failed", None, None], 2, "failed"),
+        (["error", None, None], 3, "error"),
+        (["passed", "passed", None], 3, "not-run"),
+        (["passed", "passed", None], 2, "passed"),
+        ([None, None, None], 3, "not-run"),
+        (["passed", "cancelled", None], 3, "cancelled"),
+        (["skipped", "failed", "passed"], 3, "failed"),
+    ],
+)
+def test_a_case_of_a_run_that_was_cut_is_what_every_command_says_of_it(outcomes, required, status):
+    """One that failed before `--fail-fast` ended the run was `not run` in the app, failed everywhere else, and `R`
+    left it out."""
+    run = cut(outcomes, required)
+    group = RunGroup([run])
+    (key,) = group.cases
+    assert group.status(key) == run.status(1) == status
+    assert (summarise(run.cases[1], run.attempts_of(1)).outcome or "not-run") == status
+    entry = run_entries(group, AppState(Path(".")))[0]
+    assert entry.status == status
+
+
+def test_while_the_run_goes_on_such_a_case_is_still_running():
+    run = cut(["failed", None, None])
+    run.info = msgspec.structs.replace(run.info, state="running")
+    group = RunGroup([run])
+    (key,) = group.cases
+    assert group.status(key) == run.status(1) == "running" and run.outcome(1) is None

@@ -14,7 +14,8 @@ from typing import NamedTuple
 from tui_eval.model import Outcome
 from tui_eval.store.linked import Placed, generations, replaced_by
 from tui_eval.store.schema import AttemptRow, StoredCase
-from tui_eval.tui.state.runs.run_view import NOT_RUN, RunView, case_outcome
+from tui_eval.store.summary import outcome_so_far
+from tui_eval.tui.state.runs.run_view import NOT_RUN, RunView
 
 
 class PlacedAttempt(NamedTuple):
@@ -174,22 +175,22 @@ class RunGroup:
             return "retrying"
         if "running" in states:
             return "running"
-        if not placed or "waiting" in states:
-            if not any(run.active for run, _ in self.cases[key]):
-                return NOT_RUN
+        active = any(run.active for run, _ in self.cases[key])
+        if active and (not placed or "waiting" in states):
             # What earlier runs came to does not make one more attempt run that waits.
             begun = any(one.run.active and one.row.state == "done" for one in placed)
             return "running" if begun else "waiting"
-        return self._outcome(key, [one.row.outcome or "cancelled" for one in placed])
+        return self._outcome(key, placed) or NOT_RUN
 
-    def _outcome(self, key: str, outcomes: list[Outcome]) -> Outcome:
+    def _outcome(self, key: str, placed: Sequence[PlacedAttempt]) -> Outcome | None:
         """By the share of attempts that the case had to pass when it was run as a whole."""
         run, ref = self.cases[key][0]
         row = run.cases[ref]
         required = row.required
-        if row.attempts and len(outcomes) != row.attempts:
-            required = ceil(row.required * len(outcomes) / row.attempts)
-        return case_outcome(outcomes, required)
+        if row.attempts and len(placed) != row.attempts:
+            required = ceil(row.required * len(placed) / row.attempts)
+        done = [one.row.outcome or "cancelled" for one in placed if one.row.state == "done"]
+        return outcome_so_far(done, required, len(placed))
 
 
 def merged(

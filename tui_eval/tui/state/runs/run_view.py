@@ -19,6 +19,7 @@ from tui_eval.model import Outcome
 from tui_eval.store.judged_under import compat_of
 from tui_eval.store.schema import AttemptRow, LiveRow, RunInfo, StoredCase
 from tui_eval.store.shard_runs import is_looked_at
+from tui_eval.store.summary import outcome_so_far
 
 TEXT_KINDS = ("assistant", "reasoning")
 LIVE_LIMIT = 200_000
@@ -31,7 +32,7 @@ _LOOKED_AT = 1000
 _ANSWERED = ("passed", "failed")
 """What became of attempts that say how long one takes: an error may have cut it off."""
 NOT_RUN = "not-run"
-"""The status of a case whose run has ended before all of its attempts had begun or ended."""
+"""The status of a case whose run has ended before its attempts came to anything."""
 WAITS = "step:"
 """What an attempt's detail begins with while a turn waits for the person."""
 INTERRUPTED = "interrupted: r runs it, u in Runs (H) goes on with the run"
@@ -263,12 +264,12 @@ class RunView:
         return None
 
     def outcome(self, case_ref: int) -> Outcome | None:
-        """The case's outcome once all its attempts are done, by the design's rule: passed if enough
-        passed, else error if none failed and one errored, else failed."""
+        """What the case came to (`store.summary.outcome_so_far`) once nothing of it is to come."""
         rows = self.attempts_of(case_ref)
-        if not rows or any(row.state != "done" for row in rows):
+        done = [row.outcome or "cancelled" for row in rows if row.state == "done"]
+        if self.active and len(done) < len(rows):
             return None
-        return case_outcome([row.outcome or "cancelled" for row in rows], self.cases[case_ref].required)
+        return outcome_so_far(done, self.cases[case_ref].required, len(rows))
 
     def status(self, case_ref: int) -> str:
         """An outcome, or `running`, `retrying`, `waiting`, `not-run`."""
@@ -278,9 +279,9 @@ class RunView:
             return "retrying"
         if "running" in states:
             return "running"
-        if not rows or "waiting" in states:
-            return NOT_RUN if not self.active else "running" if "done" in states else "waiting"
-        return self.outcome(case_ref) or "waiting"
+        if self.active and (not rows or "waiting" in states):
+            return "running" if "done" in states else "waiting"
+        return self.outcome(case_ref) or NOT_RUN
 
     def tokens_per_second(self, now: float, window: float = 5.0) -> float:
         """Tokens that arrived lately, estimated from the characters of live text."""
@@ -416,16 +417,3 @@ class RunView:
             count, total, longest = self._took.get(agent, (0, 0.0, 0.0))
             seconds = row.duration_ms / 1000
             self._took[agent] = count + sign, total + sign * seconds, max(longest, seconds)
-
-
-def case_outcome(outcomes: list[Outcome], required: int) -> Outcome:
-    """What a case's finished attempts come to (design.md, Results file)."""
-    if outcomes and all(outcome == "skipped" for outcome in outcomes):
-        return "skipped"
-    if outcomes and all(outcome == "cancelled" for outcome in outcomes):
-        return "cancelled"
-    if outcomes.count("passed") >= max(1, required):
-        return "passed"
-    if "failed" not in outcomes and "error" in outcomes:
-        return "error"
-    return "failed"
