@@ -12,7 +12,9 @@ from tui_eval.commands import progress as module
 from tui_eval.commands.progress import Progress
 from tui_eval.model import Attempt, Case
 
-JOB: Any = SimpleNamespace(case=Case("s::a", "a", "s", "nao"), agent="bot", model=None, attempts=1)
+JOB: Any = SimpleNamespace(
+    case=Case("s::a", "a", "s", "nao"), agent="bot", model=None, attempts=1, of_attempts=0
+)
 
 
 async def test_lines_of_attempts_that_end_together_are_one_write(monkeypatch: pytest.MonkeyPatch) -> None:
