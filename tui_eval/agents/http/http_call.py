@@ -7,7 +7,7 @@ import time
 import zlib
 from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Iterator, Mapping
 from contextlib import aclosing, suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tui_eval.agents.base import AgentError
 from tui_eval.agents.http.error_answers import backoff, beyond, explain, quota_spent, retry_after
@@ -463,6 +463,13 @@ class HttpCall:
                 note="; ".join(part for part in (note, clipped) if part),
             )
         )
+
+    def answered(self) -> dict[str, Any]:
+        """How the server answered, as promptfoo hands it on under `metadata.http`."""
+        headers = {
+            name: "[REDACTED]" if name.lower() in SENSITIVE else item for name, item in self.headers.items()
+        }
+        return {"status": self.status, "statusText": self.reason, "headers": headers}
 
     @property
     def unreported(self) -> bool:

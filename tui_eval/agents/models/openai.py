@@ -291,6 +291,8 @@ class OpenAISession(Session):
             elif finish_reasons.is_filtered(reply.finish_reason):
                 reply.text = reply.text or promptfoo_outputs.FILTERED
                 reply.guardrails = {"flagged": True}
+            if self.tested:
+                reply.metadata = {**(reply.metadata or {}), "http": call.answered()}
             if agent.promptfoo:
                 self._as_promptfoo(reply, completion)
             if agent.promptfoo and self.callbacks is not None:

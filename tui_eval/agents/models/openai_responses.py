@@ -159,6 +159,9 @@ class ResponsesSession(Session):
             finish_reason="stop" if answer.get("status") == "completed" else answer.get("status"),
             model=model,
         )
+        if self.tested:
+            told = {"responseId": answer.get("id"), "model": answer.get("model")}
+            reply.metadata = {**told, "http": call.answered()}
         if refusal:
             reply.guardrails = {"flagged": True}
         else:

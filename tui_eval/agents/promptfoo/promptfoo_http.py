@@ -208,7 +208,7 @@ class AnswerReader:
                 events.append(TextDelta(reply.text))
         if reply.raw is None:
             reply.raw = text
-        reply.metadata = {**(reply.metadata or {}), "http": self._http(call)}
+        reply.metadata = {**(reply.metadata or {}), "http": call.answered()}
         session = found.get("sessionId") if answers and isinstance(found, dict) else None
         session_parser = self._config.get("sessionParser")
         if not session and isinstance(session_parser, str):
@@ -233,12 +233,6 @@ class AnswerReader:
         return await self._scripts.run(
             parser, given, "config.transformResponse", "parse_response", undefined=UNDEFINED
         )
-
-    def _http(self, call: HttpCall) -> dict[str, Any]:
-        shown = {
-            name: "[REDACTED]" if name.lower() in SENSITIVE else item for name, item in call.headers.items()
-        }
-        return {"status": call.status, "statusText": call.reason, "headers": shown}
 
     def _estimate(self, reply: Reply, original: str, prompt: Any, answer: str) -> None:
         """Tokens guessed from words, where the suite asks for it."""

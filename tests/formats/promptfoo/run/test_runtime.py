@@ -818,3 +818,33 @@ async def test_with_compat_reference_a_repeated_row_has_all_rows_before_it_in_pr
         **{("x", at, agent): "x 9 m n m n" + " x" * (at - 1) for at in (1, 2, 3) for agent in ("echo", "loud")},
         ("y", 1, "echo"): "y 9 m n m n x x x", ("y", 1, "loud"): "y 9 m n m n x x x",
     }  # fmt: skip
+
+
+async def test_scripts_are_told_how_the_server_answered(tmp_path: Path) -> None:
+    """As promptfoo 0.121.20 tells them: of OpenAI's models the HTTP answer, of echo that there is nothing."""
+    with OpenAIServer() as server:
+        root = suite(
+            tmp_path,
+            f"""
+            providers:
+              - {{id: 'openai:chat:gpt-4o-mini', config: {{apiBaseUrl: '{server.base}', apiKey: k}}}}
+              - echo
+            prompts: ['{{{{q}}}}']
+            tests:
+              - vars: {{q: a}}
+                providers: ['openai:*']
+                assert:
+                  - {{type: javascript, value: 'context.metadata.http.status === 200'}}
+                  - {{type: javascript, value: 'context.providerResponse.metadata.http.headers["content-type"].length > 3'}}
+                  - {{type: javascript, value: 'context.providerResponse.cached === false'}}
+                  - {{type: python, value: 'context["metadata"]["http"]["statusText"] == "OK"'}}
+              - vars: {{q: b}}
+                providers: [echo]
+                assert:
+                  - {{type: python, value: 'context["metadata"].get("x") is None'}}
+                  - {{type: javascript, value: 'context.providerResponse.raw === "b" && !context.providerResponse.cached'}}
+              - {{vars: {{q: c}}, providers: [echo], providerOutput: d, assert: [{{type: javascript, value: '!context.metadata'}}]}}
+            """,
+        )
+        attempts, _ = await run(root)
+    assert [one.message for one in attempts] == ["passed"] * 3

@@ -118,15 +118,20 @@ def context_of(evidence: JudgeInput, config: Any = None) -> dict[str, Any]:
     """The `context` that scripts get."""
     reply, case = evidence.reply(), evidence.case
     response: dict[str, Any] = {}
+    metadata = reply.metadata if reply is not None else None
     if reply is not None:
+        raw = reply.raw
+        if case.provider_output is None and _is_echo(case.provider):
+            metadata, raw = metadata or {}, raw or reply.text
         response = {
             "output": _output_of(reply, evidence),
             "cost": evidence.cost if reply.cost is None else reply.cost,
+            "cached": reply.cached,
             "latencyMs": reply.latency_ms,
             "finishReason": reply.finish_reason,
-            "metadata": reply.metadata,
+            "metadata": metadata,
             "guardrails": reply.guardrails,
-            "raw": reply.raw if isinstance(reply.raw, str | dict | list) else None,
+            "raw": raw if isinstance(raw, str | dict | list) else None,
         }
         if reply.usage is not None:
             prompt, completion = reply.usage.input_tokens or 0, reply.usage.output_tokens or 0
@@ -142,13 +147,18 @@ def context_of(evidence: JudgeInput, config: Any = None) -> dict[str, Any]:
         "logProbs": reply.log_probs if reply else None,
         "provider": {"id": case.agent} if case.agent else None,
         "providerResponse": {key: value for key, value in response.items() if value is not None},
-        "metadata": reply.metadata if reply else None,
+        "metadata": metadata,
         "config": config,
     }
     trace = trace_of(evidence)
     if trace is not None:
         context["trace"] = promptfoo_words.trace_of(trace)
     return {key: value for key, value in context.items() if value is not None}
+
+
+def _is_echo(provider: Any) -> bool:
+    """Whether it is promptfoo's `echo`, which hands on empty metadata, and its answer as raw, too."""
+    return isinstance(provider, dict) and provider.get("id") == "echo"
 
 
 def _output_of(reply: Reply, evidence: JudgeInput) -> Any:
