@@ -87,7 +87,7 @@ async def test_with_an_older_run_in_front_every_screen_tells_of_the_one_that_goe
         await pilot.press("H")
         await until(lambda: app.screen.kind == "runs" and last(app).endswith("● 1/3 ✓1 L"), pilot)
         await pilot.press("P")
-        assert app.notices.lines[-1][2] != "no run to pause"
+        assert app.notices.lines[-1][2] != "no run goes on"
         await pilot.press("X")
         await until(lambda: "Cancel the run? 2 attempts have not ended." in screen_text(app), pilot)
         assert f"It is {run.info.id}; L shows it." in screen_text(app)

@@ -1032,7 +1032,7 @@ async def test_a_run_of_another_program_takes_no_orders(tmp_path: Path) -> None:
 async def test_where_no_run_goes_on_there_is_none_to_pause_or_cancel(tmp_path: Path) -> None:
     alone = await on_project(tmp_path, "passed")
     await alone.press(alone.runs.handlers(), "run.pause")
-    assert alone.said == "no run to pause"
+    assert alone.said == "no run goes on"
     await alone.press(alone.runs.handlers(), "run.cancel")
     assert alone.said == "no run goes on"
     alone.go_to(REFUND)

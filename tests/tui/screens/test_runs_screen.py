@@ -209,6 +209,33 @@ async def test_a_run_that_goes_on_stays_and_an_interrupted_one_is_taken_up(tmp_p
         await until(lambda: isinstance(app.screen, RunScreen), pilot)
 
 
+async def test_the_run_under_the_cursor_is_the_one_to_cancel(tmp_path):
+    """Of two that went on it was the other one, and the question named an id that the list does not show."""
+    root = project(tmp_path)
+    older, newer = LiveRun(root, NAMES[:1]), LiveRun(root, NAMES[1:])
+    engine = FakeEngine(root)
+    async with running_app(root, (120, 40), engine=engine) as (app, pilot):
+        for run in (older, newer):
+            run.start(0)
+            app.front_run.follow(run.folder)
+            await until(lambda run=run: (known := app.state.find_run(run.info.id)) and known.attempts, pilot)
+        screen = await to_runs(app, pilot)
+        await until(lambda: len(screen.table.rows) == 2, pilot)
+        await pilot.press("end")
+        await until(lambda: screen.chosen.run.id == older.info.id, pilot)
+        app.services.engines.out_of_reach.clear()  # the app's engine executes them
+        await pilot.press("X")
+        await until(lambda: "Cancel the run?" in screen_text(app), pilot)
+        assert f"({NAMES[0]})" in screen_text(app)
+        await pilot.press("y")
+        await until(lambda: engine.cancelled == [(older.info.id, None)], pilot)
+        older.all_done(["passed"])
+        screen.load()
+        await until(lambda: not screen.chosen.active, pilot)
+        await pilot.press("P")
+        await until(lambda: engine.paused == [True], pilot)  # the one that goes on
+
+
 async def test_what_goes_on_in_the_session_that_typed_its_agents_has_them_still(tmp_path):
     class Engine(FakeEngine):
         agents = None

@@ -33,6 +33,7 @@ from tui_eval.tui.state.run_requests import RunChoice
 from tui_eval.tui.state.runs.run_estimate import agent_of, expected
 from tui_eval.tui.state.runs.run_facts import progress_words
 from tui_eval.tui.state.runs.run_view import RunView
+from tui_eval.tui.state.text.lines import one_line
 
 if TYPE_CHECKING:
     from tui_eval.tui.state.case.case_content import CaseContent
@@ -281,18 +282,28 @@ class RunController:
         else:
             cancel("yes")
 
-    def cancel_run(self) -> None:
-        """Cancel the run that goes on, after asking."""
-        run = self.state.going_on or self.state.run
+    def _meant(self) -> RunView | None:
+        """The run under the cursor where runs are listed and it goes on, else the one that does; says so where none does."""
+        run = self.state.find_run(self._places.run_meant)
+        if run is None or not run.active:
+            run = self.state.going_on or self.state.run
         if run is None or not run.active:
             self._notices.say("no run goes on")
+            return None
+        return run
+
+    def cancel_run(self) -> None:
+        """Cancel the run that is meant, after asking."""
+        if (run := self._meant()) is None:
             return
         left = run.counts.total - run.counts.done
+        names = {case.name for case in run.cases.values()}
+        named = f" ({one_line(names.pop())})" if len(names) == 1 else ""
         self._places.ask(
             f"Cancel the run? {left:,} attempt{'s have' if left != 1 else ' has'} not ended.",
             [("y", "yes", "cancel them"), ("n", "no", "no")],
             lambda value: self.cancel(None, run.info.id) if value == "yes" else None,
-            [] if run is self.state.run else [f"It is {run.info.id}; L shows it."],
+            [] if run is self.state.run else [f"It is {run.info.id}{named}; L shows it."],
         )
 
     def show(self) -> None:
@@ -699,10 +710,8 @@ class RunController:
             self._core.tasks.soon(self._core.engines.of(run).cancel(run.info.id, refs))
 
     def pause(self) -> None:
-        """Pause the run that goes on, or go on."""
-        run = self.state.going_on or self.state.run
-        if run is None or not run.active:
-            self._notices.say("no run to pause")
+        """Pause the run that is meant, or go on."""
+        if (run := self._meant()) is None:
             return
         if is_looked_at(run.folder):
             self._notices.say("these are shards that are looked at: they are paused where they run")
