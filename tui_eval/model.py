@@ -258,7 +258,7 @@ class Reply(msgspec.Struct, omit_defaults=True):
     `expected_rows` and `rows_sql` as that server gives them. `raw` is the body as received.
     `cached` is True where nobody was asked for it now (`--cache`); its cost and time are those it had.
     `text_missing` is True where the reply has no text at all, which neuro-san tells from an empty
-    one.
+    one. `transformed` is True where a results file has only what transforms left of it.
     """
 
     turn: int
@@ -283,6 +283,7 @@ class Reply(msgspec.Struct, omit_defaults=True):
     verified: bool = False
     raw: Any = None
     cached: bool = False
+    transformed: bool = False
 
 
 class Exchange(msgspec.Struct, omit_defaults=True):
@@ -504,6 +505,14 @@ class Attempt(msgspec.Struct, omit_defaults=True):
     before_comparison: BeforeComparison | None = None
     judging: JudgeUse | None = None
     listed: list[list[str]] | None = None
+
+    @property
+    def before_transforms(self) -> Reply | None:
+        """The answer as it came, where something else was judged; None where it was itself."""
+        judged = self.response_text, self.output
+        if all((reply.text, reply.output) != judged for reply in self.replies):
+            return self.replies[-1] if self.replies else None
+        return None
 
     @property
     def cached_words(self) -> str:

@@ -313,3 +313,80 @@ def test_a_file_of_promptfoo_itself_keeps_its_derived_metrics(cli: Cli, tmp_path
 
 def _rows(name: str) -> list[dict[str, Any]]:
     return json.loads(Path(name).read_text())["results"]["results"]
+
+
+TRANSFORMS = """\
+prompts: ['P {{a}}']
+providers: [{id: echo, transform: "output + '?'"}]
+tests:
+  - {description: text, vars: {a: x}, options: {transform: "output + '!'"}, assert: [{type: equals, value: 'P x?!'}]}
+  - description: object
+    vars: {a: '{"k":1}'}
+    options: {transform: 'JSON.parse(output.slice(2, -1))'}
+    assert: [{type: javascript, value: output.k === 1}]
+  - {description: from an object, options: {transform: "output.slice(0, 1)"},
+     assert: [{type: equals, value: P}], vars: {a: y}}
+"""
+
+
+@pytest.fixture
+def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def _again(cli: Cli, *arguments: str) -> tuple[int, dict[str, str], str]:
+    """Judge again: the exit code, the messages by case, and what a person is told."""
+    told = cli("rescore", *arguments, "-o", "again.json")
+    rows = json.loads(Path("again.json").read_text())["results"]
+    return told.code, {row["name"]: row["message"] for row in rows}, told.out + told.err
+
+
+@pytest.mark.parametrize("mode", ["documented", "reference"])
+def test_what_transforms_left_is_not_transformed_once_more(cli: Cli, elsewhere: Path, mode: str) -> None:
+    suite = elsewhere / "promptfooconfig.yaml"
+    suite.write_text(TRANSFORMS)
+    files = ("r.json", "r.promptfoo.json")
+    assert cli("run", ".", "--compat", mode, "-o", files[0], "-o", files[1]).code == 0
+    for file in files:
+        assert _again(cli, file)[0] == 0, file
+        assert _again(cli, "last")[0] == 0, file
+        assert _again(cli, "again.json")[0] == 0, file
+    suite.write_text(suite.read_text().replace("+ '!'", "+ '#'"))
+    for file in files:  # the answer is known: today's transform is what counts
+        code, said, _ = _again(cli, file)
+        assert code == 1 and said["text"] == 'Expected output "P x?#" to equal "P x?!"', file
+    suite.write_text("prompts: [other]\nproviders: [echo]\ntests: [{vars: {b: z}}]\n")
+    for file in files:  # judged as the file has them, which says nothing of transforms
+        code, _, told = _again(cli, file)
+        assert code == 0 and "no longer configured" not in told, file
+
+
+def test_files_of_before_have_the_answer_in_their_transcripts(cli: Cli, elsewhere: Path) -> None:
+    (elsewhere / "promptfooconfig.yaml").write_text(TRANSFORMS)
+    assert cli("run", ".", "-o", "r.json").code == 0
+    document = json.loads(Path("r.json").read_text())
+    for row in document["results"]:
+        row["details"].pop("answer")
+    Path("r.json").write_text(json.dumps(document))
+    assert _again(cli, "r.json")[0] == 0
+
+
+def test_a_file_of_promptfoo_itself_has_only_what_transforms_left(cli: Cli, elsewhere: Path) -> None:
+    (elsewhere / "promptfooconfig.yaml").write_text(TRANSFORMS)
+    assert cli("run", ".", "-o", "r.promptfoo.json").code == 0
+    document = json.loads(Path("r.promptfoo.json").read_text())
+    document["config"]["providers"] = [{"id": "echo", "transform": "output + '?'"}]
+    for row in document["results"]["results"]:
+        del row["tuiEval"]
+    Path("pf.json").write_text(json.dumps(document))
+    code, _, told = _again(cli, "pf.json")
+    assert code == 0 and "3 answers are in the file only as transforms left them" in told
+    assert _again(cli, "again.json")[0] == 0
+    document["config"]["providers"] = ["echo"]
+    for row in document["results"]["results"]:
+        row["testCase"].pop("options")
+        row["response"]["output"] = "P x?!"
+    Path("plain.json").write_text(json.dumps(document))  # nothing transformed these
+    code, said, told = _again(cli, "plain.json")
+    assert code == 1 and '"P x?!?!"' in said["text"] and "transforms" not in told

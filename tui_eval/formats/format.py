@@ -514,6 +514,10 @@ class Format:
         """Whether whoever answers reports no cost by its nature."""
         return False
 
+    def transforms(self, case: Case) -> bool:
+        """Whether something else is made of an answer before it is judged."""
+        return False
+
     comparison_can_be_idle: bool = False
     """Whether `comparison.rtol` may make a case pass whatever its rows."""
 

@@ -469,6 +469,10 @@ def result(attempt: Attempt, row: AttemptRow, case_row: StoredCase, case: Case) 
     elif attempt.replies and not attempt.response_text:
         # An agent that answered nothing has answered; one that failed before has not.
         details["empty_reply"] = "missing" if attempt.replies[-1].text_missing else "empty"
+    if attempt.replies and attempt.replies[-1].transformed:
+        details["transformed"] = True
+    elif "unanswered" not in details and (before := attempt.before_transforms) is not None:
+        details["answer"] = {"text": before.text, "output": before.output}
     reported = [{"turn": one.turn, "metadata": one.metadata} for one in attempt.replies if one.metadata]
     if reported:
         details["reported"] = reported

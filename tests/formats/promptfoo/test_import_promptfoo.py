@@ -13,7 +13,7 @@ from tui_eval.config.project import load
 from tui_eval.engine.case_filters import FilterError, by_columns
 from tui_eval.engine.request import RunRequest
 from tui_eval.formats import reading
-from tui_eval.formats.promptfoo.import_promptfoo import converted
+from tui_eval.formats.promptfoo.import_promptfoo import converted, row_of
 from tui_eval.formats.reading import open_results
 from tui_eval.guard.trust import Trust
 from tui_eval.store.reader import RunReader
@@ -209,3 +209,19 @@ def test_rows_of_a_scenario_are_called_as_its_suite_calls_them(tmp_path: Path, i
         theirs = [row.case_id for row in reader.cases()]
     suite = reading.load(tmp_path / "promptfooconfig.yaml", load([tmp_path]), Trust())
     assert sorted(theirs) == sorted(case.case_id for case in suite.cases) and len(set(theirs)) == len(rows)
+
+
+@pytest.mark.parametrize(
+    ("given", "counted"),
+    [
+        ({"total": 3}, (3, None, None)),
+        ({"total": 3, "prompt": 0, "completion": 0, "cached": 0}, (3, 0, 0)),
+        ({"total": 10, "prompt": 6, "completion": 4}, (6, 4, None)),
+        ({"total": 7, "prompt": 0, "completion": 0, "cached": 7}, (0, 0, 7)),
+    ],
+)
+def test_a_sum_of_tokens_alone_counts(given: dict[str, int], counted: tuple[int | None, ...]) -> None:
+    asked = {**given, "assertions": {**given, "numRequests": 2}}
+    row = row_of({**document()["results"]["results"][0], "tokenUsage": asked}, "s", ["a"], [])
+    for part in (row["usage"], row["judging"]):
+        assert tuple(part[f"{kind}_tokens"] for kind in ("input", "output", "cached")) == counted

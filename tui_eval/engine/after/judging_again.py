@@ -22,13 +22,15 @@ from tui_eval.engine.plan import Job, refused
 from tui_eval.engine.request import Recorded
 from tui_eval.engine.run_context import RunContext
 from tui_eval.engine.selection import SelectionError
+from tui_eval.formats import format_of
 from tui_eval.guard.spelling import some_of
 from tui_eval.model import Attempt, Case
+from tui_eval.store.column_names import in_columns
 from tui_eval.store.index import Index
 from tui_eval.store.linked import Placed, answer_name, family, generations, replaced_by
 from tui_eval.store.reader import RunReader
 from tui_eval.store.run_folders import Store, StoreError
-from tui_eval.store.schema import AttemptRow, RunInfo, StoredCase
+from tui_eval.store.schema import FROM_FILE, AttemptRow, RunInfo, StoredCase
 from tui_eval.store.writer import PlannedCase, RunWriter
 
 _NO_RESULT = ("cancelled", "skipped")
@@ -290,7 +292,7 @@ def of_former_agents(judged: Iterable[Judged], marks: Fingerprints) -> str:
     the agents' files."""
     changed: dict[str, str] = {}
     for job, _, answers, _ in judged:
-        if job.spec is None:
+        if job.spec is None and not _in_a_file_s_column(job.case):
             changed[job.agent] = "no longer configured"
         if job.spec is None or changed.get(job.agent):
             continue
@@ -301,6 +303,25 @@ def of_former_agents(judged: Iterable[Judged], marks: Fingerprints) -> str:
     if not named:
         return ""
     return f"changed since these answers were given: {some_of(named, _NAMED)}; run the cases to ask anew"
+
+
+def _in_a_file_s_column(case: Case) -> bool:
+    """Whether a case is known from a results file alone that names its column's provider, and no more of it."""
+    return case.content_hash.startswith(FROM_FILE) and in_columns(case)
+
+
+def of_transformed(judged: Iterable[Judged]) -> str:
+    """That answers were not transformed again, since their results file has nothing else, for a person; empty: none."""
+    number = sum(
+        any(reply.transformed for reply in one.attempt.replies)
+        for job, _, answers, _ in judged
+        if format_of(job.format).transforms(job.case)
+        for one in answers
+    )
+    if not number:
+        return ""
+    what = "1 answer is" if number == 1 else f"{number:,} answers are"
+    return f"{what} in the file only as transforms left them then: those of today were not applied"
 
 
 def planned(

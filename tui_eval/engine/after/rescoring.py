@@ -19,6 +19,7 @@ from tui_eval.engine.after.judging_again import (
     judged_by,
     never_ran,
     of_former_agents,
+    of_transformed,
     planned,
 )
 from tui_eval.engine.after.resuming import root_of
@@ -115,7 +116,7 @@ def rescore(
     jobs, references = planned(writer, environment, judged, unanswered)
     active = ActiveRun(config, request, jobs, environment, writer, problems, on_start, on_done)
     active.tickets = active.runner.tickets(references)
-    notes = [of_former_agents(judged, Fingerprints(config, trust))]
+    notes = [of_transformed(judged), of_former_agents(judged, Fingerprints(config, trust))]
     if left := never_ran(folder) if whole else sum(len(one.without) for one in recorded):
         what = "attempt of it was" if left == 1 else "attempts of it were"
         notes.insert(

@@ -369,7 +369,7 @@ class Running:
     ) -> Judgement:
         """The recorded answer with today's assertions; nothing is sent to the agent."""
         try:
-            answer = continuing.answered(recorded, conversation, self.job.format)
+            answer = continuing.answered(recorded, conversation, self.job.case)
             continuing.check_question(self.job, conversation, self.environment.masker)
         except continuing.CannotContinue as why:
             failure = AttemptFailed(str(why), "cannot-continue")

@@ -18,7 +18,7 @@ from tui_eval.engine.request import Recorded
 from tui_eval.engine.selection import SelectionError
 from tui_eval.formats import format_of
 from tui_eval.guard.secrets import Masker
-from tui_eval.model import Attempt, Entry, Reply
+from tui_eval.model import Attempt, Case, Entry, Reply
 from tui_eval.store.reader import RunReader
 from tui_eval.store.run_folders import Store, StoreError
 from tui_eval.store.schema import FROM_FILE
@@ -162,8 +162,9 @@ def check_question(job: Job, conversation: Conversation, masker: Masker) -> None
         raise CannotContinue("its prompt reads otherwise than when it was answered: run the case")
 
 
-def answered(attempt: Attempt, conversation: Conversation, case_format: str) -> AnsweredTurns:
-    """All of a recorded conversation.
+def answered(attempt: Attempt, conversation: Conversation, case: Case) -> AnsweredTurns:
+    """All of a recorded conversation. A case that is known from a results file alone has no transforms: it is judged on
+    what they left then.
 
     Raises:
         CannotContinue: there is no answer to judge, or none to the last turn of the case as it is now.
@@ -177,7 +178,11 @@ def answered(attempt: Attempt, conversation: Conversation, case_format: str) -> 
             "case"
         )
     by_hand = attempt.message.startswith(BY_HAND)
-    if format_of(case_format).asks_as_written and max(reply.turn for reply in replies) < last and not by_hand:
+    if case.content_hash.startswith(FROM_FILE) and attempt.before_transforms is replies[-1]:
+        replies[-1] = msgspec.structs.replace(
+            replies[-1], text=attempt.response_text, output=attempt.output, transformed=True
+        )
+    if format_of(case.format).asks_as_written and max(reply.turn for reply in replies) < last and not by_hand:
         raise CannotContinue(f"the recorded attempt has no answer to turn {last}: run the case")
     entries = [
         entry

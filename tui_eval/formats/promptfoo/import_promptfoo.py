@@ -62,6 +62,10 @@ def converted(document: Mapping[str, Any], path: Path) -> dict[str, Any]:
     )
     names = _names(given, document.get("config"))
     rows = [_whole_row(row, suite, labels, prompts, own) for row, own in zip(given, names, strict=True)]
+    providers_transform = _may_transform(_mapping(document.get("config")))
+    for row, ours in zip(given, rows, strict=True):
+        if OURS not in row and (providers_transform or _transforms(row)):
+            ours["details"]["transformed"] = True
     seen: dict[tuple[str, str], int] = {}
     for row in rows:
         key = (row["case_id"], row["agent"])
@@ -332,6 +336,32 @@ def _whole_row(
     return {**found, **more, "details": details}
 
 
+def _transforms(row: Mapping[str, Any]) -> bool:
+    """Whether a test has a transform: promptfoo writes what it left, and the answer itself nowhere (`raw` is whatever its
+    provider says it is)."""
+    options = _mapping(_mapping(row.get("testCase")).get("options"))
+    return bool(options.get("transform") or options.get("postprocess"))
+
+
+def _may_transform(config: Mapping[str, Any]) -> bool:
+    """Whether a provider of the configuration has a transform, or may: one that stands in a file, or is not there."""
+    listed = config.get("providers") or config.get("targets")
+    return any(
+        one.startswith("file://") and one.endswith(_PROVIDER_FILES)
+        if isinstance(one, str)
+        else not isinstance(one, dict) or bool(_provider_options(one).get("transform"))
+        for one in (listed if isinstance(listed, list) else [listed])
+    )
+
+
+_PROVIDER_FILES = (".yaml", ".yml", ".json")
+
+
+def _provider_options(entry: dict[str, Any]) -> dict[str, Any]:
+    only = next(iter(entry.values()), None) if len(entry) == 1 else None
+    return only if isinstance(only, dict) else entry
+
+
 def _cases(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """How many attempts of a case had to pass, as far as the file says."""
     return [
@@ -392,8 +422,7 @@ def row_of(
         "named_weights": _mapping(_mapping(row.get("gradingResult")).get("namedScoreWeights")),
         "cost": row.get("cost"),
         "duration_ms": row.get("latencyMs", response.get("latencyMs")),
-        "usage": {"input_tokens": usage.get("prompt"), "output_tokens": usage.get("completion"),
-                  "cached_tokens": usage.get("cached")},
+        "usage": _tokens(usage),
         "judging": _judging(usage.get("assertions")),
         "cached": response.get("cached") is True,
         "assertions": [_assertion(one, within) for one, within in _parts(row)],
@@ -407,8 +436,16 @@ def _judging(given: Any) -> dict[str, Any] | None:
     counts = _mapping(given)
     if not any(counts.get(key) for key in ("total", "prompt", "completion", "numRequests")):
         return None
-    return {"calls": counts.get("numRequests") or 1, "input_tokens": counts.get("prompt"),
-            "output_tokens": counts.get("completion"), "cached_tokens": counts.get("cached")}  # fmt: skip
+    return {"calls": counts.get("numRequests") or 1, **_tokens(counts)}
+
+
+def _tokens(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Counts by kind. Of one that has a sum alone all are input, as where nobody says more (`store.imported`); a sum of
+    cached ones is none that was spent."""
+    sent, answered, cached, total = (given.get(key) for key in ("prompt", "completion", "cached", "total"))
+    if not sent and not answered and total and total != cached:
+        sent = total
+    return {"input_tokens": sent, "output_tokens": answered, "cached_tokens": cached}
 
 
 def _parts(row: Mapping[str, Any]) -> list[tuple[dict[str, Any], int | None]]:

@@ -331,6 +331,7 @@ def _replies(transcript: list[Entry], text: str, details: dict[str, Any]) -> lis
         if reply.turn == last:
             reply.output = output
             reply.text_missing = empty == "missing" and not text and output is None
+            _as_it_came(reply, details, transcript)
     return replies
 
 
@@ -344,6 +345,26 @@ def _with_figures(replies: list[Reply], transcript: list[Entry], entry: dict[str
         replies[-1].usage = replies[-1].usage if said else _usage(entry)
         replies[-1].cost = figures.amount(entry.get("cost"), "cost")
     return replies
+
+
+def _as_it_came(reply: Reply, details: dict[str, Any], transcript: list[Entry]) -> None:
+    """Put the answer in place of what transforms left of it, or note that only this is known. Older files of ours have it
+    in the transcript alone, where a text cannot be told from an object."""
+    answer, said = (
+        details.get("answer"),
+        [one for one in transcript if one.kind == "assistant" and not one.agent],
+    )
+    if isinstance(answer, dict):
+        reply.text, reply.output, reply.text_missing = _text(answer.get("text")), answer.get("output"), False
+    elif details.get("transformed") is True:
+        reply.transformed = True
+    elif not reply.text or not said or said[-1].turn != reply.turn or "unanswered" in details:
+        return
+    elif all(one.text != reply.text for one in said):
+        came = said[-1].text
+        reply.transformed = came.lstrip().startswith(("{", "["))
+        if not reply.transformed:
+            reply.text, reply.output = came, None
 
 
 def _usage(entry: dict[str, Any]) -> Usage | None:

@@ -43,9 +43,9 @@ async def case_output(evidence: JudgeInput) -> Any:
     if reply is None:
         raise CannotJudge("No output: the agent gave no reply", "no-output")
     output: Any = reply.text if reply.output is None else reply.output
-    if reply.text_missing:
+    if reply.text_missing or reply.transformed:
         return output
-    for transform, of_test in _transforms(evidence):
+    for transform, of_test in transforms_of(evidence.case):
         output = await expected_values.transformed(
             transform,
             output,
@@ -64,11 +64,10 @@ def _template(evidence: JudgeInput) -> dict[str, str]:
     return {"raw": f"{before}{raw}{after}", "label": case.prompt or raw}
 
 
-def _transforms(evidence: JudgeInput) -> list[tuple[str, bool]]:
+def transforms_of(case: Case) -> list[tuple[str, bool]]:
     """The provider's transform, then the test's, and whether it is that: of the reply's metadata the tool tells a test's
     alone. Of a test with a provider of its own it is that of the provider in whose column it stands."""
-    case, options = evidence.case, evidence.case.options
-    column = beside(case, "columnProvider")
+    options, column = case.options, beside(case, "columnProvider")
     own = options.get("transform") or options.get("postprocess")
     every = [(_of_provider(case.provider if column is None else column), False), (own, True)]
     return [(code, of_test) for code, of_test in every if isinstance(code, str) and code]
