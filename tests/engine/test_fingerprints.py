@@ -255,12 +255,38 @@ def test_what_a_provider_takes_from_the_environment_counts_where_its_entry_says_
     assert len(set(seen)) == (3 if counts else 1)
 
 
-@pytest.mark.parametrize(("model", "name"), [("azure/gpt", "AZURE_API_BASE"), ("bedrock/x", "AWS_REGION")])
-def test_where_litellm_asks_counts(monkeypatch: pytest.MonkeyPatch, model: str, name: str) -> None:
+@pytest.mark.parametrize(
+    ("model", "name"),
+    [
+        ("azure/gpt", "AZURE_API_BASE"), ("bedrock/x", "AWS_REGION"), ("ollama_chat/llama3", "OLLAMA_API_BASE"),
+        ("text-completion-openai/babbage", "OPENAI_BASE_URL"), ("vertex_ai/x", "VERTEXAI_API_BASE"),
+        # A bare name is of the provider that LiteLLM finds for it.
+        ("gpt-4.1-mini", "OPENAI_API_BASE"), ("gpt-4.1-mini", "OPENAI_BASE_URL"), ("claude-x", "ANTHROPIC_API_BASE"),
+        ("anthropic.claude-x-v1:0", "AWS_REGION_NAME"), ("gemini-x", "VERTEXAI_LOCATION"), (None, "GROQ_API_BASE"),
+        ("command-r", "COHERE_API_VERSION"),
+    ],
+)  # fmt: skip
+def test_where_litellm_asks_counts(monkeypatch: pytest.MonkeyPatch, model: str | None, name: str) -> None:
     spec = AgentSpec("bot", "litellm", {}, model=model)
     before = Fingerprints(Config(root=ROOT), Trust()).entry(spec)
     monkeypatch.setenv(name, "http://localhost:9")
     assert Fingerprints(Config(root=ROOT), Trust()).entry(spec) != before
+
+
+@pytest.mark.parametrize(
+    ("model", "options", "name"),
+    [
+        ("gpt-4.1-mini", {"base_url": "http://localhost:1"}, "OPENAI_API_BASE"), ("gpt-4.1-mini", {}, "OPENAI_API_KEY"),
+        ("openai/gpt-4.1-mini", {}, "ANTHROPIC_API_BASE"), ("azure_ai/x", {}, "AZURE_API_BASE"),
+    ],
+)  # fmt: skip
+def test_where_litellm_asks_for_others_does_not(
+    monkeypatch: pytest.MonkeyPatch, model: str, options: dict[str, Any], name: str
+) -> None:
+    spec = AgentSpec("bot", "litellm", options, model=model)
+    before = Fingerprints(Config(root=ROOT), Trust()).entry(spec)
+    monkeypatch.setenv(name, "http://localhost:9")
+    assert Fingerprints(Config(root=ROOT), Trust()).entry(spec) == before
 
 
 def test_whom_a_relaying_provider_asks_is_known_wherever_the_project_lies() -> None:

@@ -60,6 +60,14 @@ _OF_CLOUDS = {
     "bedrock": ("AWS_REGION_NAME", "AWS_REGION"),
     "vertex_ai": ("VERTEXAI_PROJECT", "VERTEXAI_LOCATION"),
 }
+_OF_PROVIDERS = r"\w+_(?:API_BASE|BASE_URL|API_VERSION)"
+"""Variables that say where LiteLLM asks for models of some provider."""
+_KNOWN_AS = {
+    "ollama_chat": "OLLAMA", "text-completion-openai": "OPENAI", "custom_openai": "OPENAI", "azure_text": "AZURE",
+    "anthropic_text": "ANTHROPIC", "cohere_chat": "COHERE", "fireworks_ai": "FIREWORKS", "huggingface": "HF",
+    "vertex_ai": "VERTEXAI",
+}  # fmt: skip
+"""Providers that LiteLLM also takes the variables of another name for."""
 _PASSWORD = r"(?i)(?<=://)([^/@:\s]*):[^@\s]*@|\bpassword=[^\s&]*"
 _SECRET = "(a secret)"
 _NOTHING_ELSE = rf"(?i)\s*(?:bearer\s+)?(?:{MASK}|\$\{{[^}}]*\}})\s*"
@@ -372,10 +380,16 @@ def _target(spec: AgentSpec) -> AgentSpec | None:
 def _read_when_asked(spec: AgentSpec) -> list[str]:
     """The variables that say what is asked where the entry does not, and that the agent reads when it is asked."""
     if spec.type == "litellm":
-        provider = (spec.model or "").partition("/")[0]
-        own = re.sub(r"\W", "_", provider.upper())
-        address = () if spec.options.get("base_url") else ("API_BASE", "BASE_URL")
-        return [*_OF_CLOUDS.get(provider, ()), *(f"{own}_{end}" for end in (*address, "API_VERSION"))]
+        provider, slash, _ = (spec.model or "").partition("/")
+        ends = (*(() if spec.options.get("base_url") else ("API_BASE", "BASE_URL")), "API_VERSION")
+        if not slash:  # which provider a bare name is of, LiteLLM says: by lists that change with it
+            of_clouds = (name for names in _OF_CLOUDS.values() for name in names)
+            return [
+                *of_clouds,
+                *(name for name in os.environ if re.fullmatch(_OF_PROVIDERS, name) and name.endswith(ends)),
+            ]
+        names = dict.fromkeys((re.sub(r"\W", "_", provider.upper()), _KNOWN_AS.get(provider, "")))
+        return [*_OF_CLOUDS.get(provider, ()), *(f"{name}_{end}" for name in names if name for end in ends)]
     return [*_READ_BY.get(spec.type, ()), *read_when_asked(spec.type, spec.options)]
 
 
