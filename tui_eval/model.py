@@ -45,7 +45,8 @@ class Problem(msgspec.Struct, frozen=True, omit_defaults=True):
     `compat: reference` no verdict hangs on it; `refuses` runs nothing of the case, and neither do we.
     `passed_over` is said of a file that no suite was found in: it goes where a suite turns out to read the file.
     `picture` are lines that show the place, for those who print below one another. `raised_at` is the file
-    (absolute) and line of people's own code that failed, where the problem is that it did.
+    (absolute) and line of people's own code that failed, where the problem is that it did. `unwritten` is a note of
+    files that a run of the format's own tool would write: a run says it, too, where none is asked for.
     """
 
     path: str
@@ -58,6 +59,7 @@ class Problem(msgspec.Struct, frozen=True, omit_defaults=True):
     picture: str = ""
     raised_at: tuple[str, int] | None = None
     passed_over: bool = False
+    unwritten: bool = False
 
     @property
     def to_mend(self) -> tuple[str, int]:

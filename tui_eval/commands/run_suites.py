@@ -226,6 +226,8 @@ def _execute(
     if active.request.threshold == 0:
         progress.note("--threshold 0 asks for no attempt to pass: nothing can fail")
     unreadable = report_problems(active.problems)
+    for text in dict.fromkeys(str(one) for one in active.problems if one.unwritten and not outputs):
+        warn(text)
     assert active.writer is not None
     folder = active.writer.folder
     root = active.config.root

@@ -368,6 +368,20 @@ def test_what_is_read_and_ignored_is_said(make: Make) -> None:
     assert all("is ignored" in p.message for p in suite.problems)
 
 
+@pytest.mark.parametrize(
+    ("given", "cure"),
+    [
+        ("out/res.json", "add -o out/res.promptfoo.json"),
+        ("[a b.csv, r.JUNIT.xml, t.yaml, x.xml]", "add -o 'a b.csv' -o r.JUNIT.xml -o t.promptfoo.json -o x.promptfoo.json"),
+        ("https://docs.google.com/spreadsheets/d/1", "add -o results.promptfoo.json"),
+        ("{a: 1}", "add -o FILE"),
+    ],
+)  # fmt: skip
+def test_where_results_would_be_written_is_ignored_and_said(make: Make, given: str, cure: str) -> None:
+    (told,) = make(HEAD + f"outputPath: {given}\ntests: [{{vars: {{q: a}}}}]\n").problems
+    assert (told.level, told.key, told.line, told.cure) == ("note", "outputPath", 3, cure)
+
+
 def test_where_the_tools_loaders_differ_is_said(make: Make) -> None:
     files = {"a__csv": "q\nx\n", "t__json": '[{"$ref": "#/1"}, {"vars": {"q": "y"}}]'}
     pattern = make(HEAD + "tests: 'file://*.csv'", **files)

@@ -120,3 +120,18 @@ def test_what_is_wrong_in_another_configuration_is_said_with_its_place(
         main(["check", "-c", "x/a.yaml", "-c", "y/b.yaml"])
     assert ended.value.code == 4
     assert "y/b.yaml:4: tests[0].asert: unknown key; did you mean assert?" in capsys.readouterr().out
+
+
+def test_a_run_says_that_it_writes_no_file_where_the_suite_names_one(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    root = tmp_path / "suite"
+    root.mkdir()
+    text = "providers: [echo]\nprompts: [q]\noutputPath: out/r.json\n"
+    (root / "promptfooconfig.yaml").write_text(text, "utf-8")
+    with pytest.raises(SystemExit, match="0"):
+        main(["run", str(root)])
+    assert "outputPath: is ignored" in (said := capsys.readouterr().err) and "-o out/r.promptfoo.json" in said
+    with pytest.raises(SystemExit, match="0"):
+        main(["run", str(root), "-o", str(tmp_path / "r.json")])
+    assert "outputPath" not in capsys.readouterr().err

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import re
+import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -100,6 +101,14 @@ def as_written(case: Case, config: Config, trust: Trust) -> Original:
     except (OSError, ValueError, RecursionError, Missing, TooMany):
         pass
     return Original(None, env)
+
+
+def _as_written_here(path: str) -> str:
+    """A file of results by the ending that its kind has here: what promptfoo writes as JSON or YAML is its own JSON."""
+    if path.lower().endswith((".csv", ".html", ".junit.xml", ".jsonl", ".promptfoo.json")):
+        return path
+    plain = re.sub(r"(?i)\.(?:json|ya?ml|txt|xml)$", "", path)
+    return "results.promptfoo.json" if "://" in path else f"{plain}.promptfoo.json"
 
 
 class ConfigReader:
@@ -285,6 +294,20 @@ class ConfigReader:
         for key, message in IGNORED.items():
             if data.get(key):
                 reading.problem(reading.name, self.line_of(key), key, f"is ignored: {message}", level="note")
+        if data.get("outputPath"):
+            self._output_path(data["outputPath"])
+
+    def _output_path(self, given: Any) -> None:
+        """`outputPath`: a suite writes no files here, the command line does."""
+        files = [one for one in (given if isinstance(given, list) else [given]) if isinstance(one, str)]
+        options = " ".join(f"-o {shlex.quote(_as_written_here(one))}" for one in files) or "-o FILE"
+        self.reading.problems.append(
+            Problem(
+                self.reading.name, self.line_of("outputPath"), "outputPath",
+                "is ignored: a run writes the files that its command names",
+                f"add {self.reading.masked(options)}", "note", unwritten=True,
+            )
+        )  # fmt: skip
 
     def _wrong(self, key: str, found: promptfoo_types.Wrong) -> None:
         for at, message in found:
