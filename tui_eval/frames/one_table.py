@@ -324,6 +324,8 @@ _AS_TEXT = ("date", "timestamp", "time", "decimal", "interval")
 def _stands_for(kind: str, other: str, one: ColumnPair) -> bool:
     """Whether values of another kind may be those that are expected: numbers may where both sides are whole, or
     neither is."""
+    if one.expected.type_name == "BOOLEAN" and {kind, other} == {"integer", "boolean"}:
+        return True  # SQLite's
     if {kind, other} <= _NUMBERS:
         return whole_numbers(one.expected) == whole_numbers(one.actual)
     return other == "text" and kind in _AS_TEXT

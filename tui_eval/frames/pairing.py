@@ -429,6 +429,8 @@ def pair(name: str, expected: ReadColumn, actual: ReadColumn, settings: Comparis
         if kinds <= {int, Decimal} and exactly:  # more digits than 128 bits hold
             return _exact_pair(name, expected, actual, settings)
         expected = as_floats(expected) if kinds <= {int, float, Decimal} else expected
+    if expected.kind == "exact" and expected.type_name == "BOOLEAN" and actual.kind == "bool":
+        return ColumnPair(name, expected, actual, series_of(expected), series_of(actual).cast(pl.Int64))
     if expected.kind in ("exact", "float"):
         return numeric(name, expected, actual, settings)
     if expected.kind == actual.kind and expected.kind in ("bool", "time"):

@@ -76,7 +76,7 @@ def execute(database: DatabaseSpec, sql: str, *, timeout: float, cancel: threadi
     with _cursor(database, timeout) as cursor, _Cancelling(cursor, cancel):
         cursor.execute(_readable(cursor, bare_statement(sql)))
         frame = arrived(cursor.fetch_arrow())
-    return SqlResult(frame.columns, frame, _ordered(sql), {}, ())
+    return SqlResult(frame.columns, frame, _ordered(sql), dialect="postgres")
 
 
 def _readable(cursor: Any, sql: str) -> str:

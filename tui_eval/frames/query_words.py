@@ -31,6 +31,9 @@ _CLOCK = re.compile(
     r"\bcurrent_(?:date|time|timestamp)\b|\blocaltime\w*|\b(?:now|today|get_current_timestamp)\s*\(",
     re.IGNORECASE,
 )
+_SQLITE_NOW = re.compile(
+    r"\b(?:date|time|datetime|julianday|unixepoch|strftime)\s*\(\s*(?:'[^']*'\s*,\s*)?'now'", re.IGNORECASE
+)
 _LIMIT = "{} without ORDER BY: which rows come is left to the database"
 _NOW = "{} changes what is expected from day to day"
 _RANDOM = "random() changes what is expected from run to run"
@@ -46,6 +49,8 @@ _CHANCE = re.compile(
     re.IGNORECASE,
 )
 _JOINS = re.compile(r"\b(?:join|unnest|lateral)\b", re.IGNORECASE)
+_INNERMOST = re.compile(r"\([^()]*\)")
+_ORDER = re.compile(r"\border\s+by\b", re.IGNORECASE)
 _FROM = re.compile(r"\bfrom\b", re.IGNORECASE)
 _SECOND = re.compile(
     r"(?:\bcurrent_timestamp\b|\b(?:now|get_current_timestamp|clock_timestamp)\s*\(\s*\))(?!\s*(?:::|as)\s*date\b)",
@@ -59,6 +64,14 @@ def limits_rows(sql: str | None) -> bool | None:
     if not sql or not sql.strip():
         return None
     return bool(_LIMITS.search(_NO_WORDS.sub(" ", sql)))
+
+
+def orders_rows(sql: str) -> bool:
+    """Whether a query that cannot be read says an order for all of its rows: outside of parentheses."""
+    plain, before = _NO_WORDS.sub(" ", sql), ""
+    while plain != before:
+        plain, before = _INNERMOST.sub(" ", plain), plain
+    return bool(_ORDER.search(plain))
 
 
 def changes_each_time(sql: str | None) -> bool:
@@ -110,6 +123,8 @@ def know_queries(difference: Difference, details: DataDetails) -> None:
 
 def changing(sql: str) -> Iterator[str]:
     """What of a query gives another answer tomorrow, or another one each time."""
+    if _SQLITE_NOW.search(sql):
+        yield _NOW.format("'now'")
     if not _CHANGING.search(sql):
         return
     try:
@@ -306,7 +321,7 @@ def _ranked(tree: exp.Expr, columns: list[str], dialect: str) -> tuple[str, int,
     places: list[int] = []
     names: list[str] = []
     for term in sorted_by:
-        at = _place(term.this, tree, columns)
+        at = place_of(term.this, tree, columns)
         if at is None:
             if not isinstance(inner, exp.Select) or distinct is not None:
                 return None
@@ -325,10 +340,12 @@ def _ranked(tree: exp.Expr, columns: list[str], dialect: str) -> tuple[str, int,
     shown = [*called[: len(columns)], *(called[at] for at in places)]
     one = [f"{name} AS v{number}" for number, name in enumerate(shown)]
     by = f"OVER (ORDER BY {', '.join(terms)})" if terms else "OVER ()"  # without an order all rows tie
-    ranked = (
-        f"SELECT {', '.join(one)}, RANK() {by} AS first_place, COUNT(*) {by} AS last_place\n"
-        f"FROM (\n{inner.sql(dialect)}\n) AS q({', '.join(called)})"
-    )
+    ranked = f"SELECT {', '.join(one)}, RANK() {by} AS first_place, COUNT(*) {by} AS last_place\nFROM "
+    if dialect == "sqlite":  # which gives the columns of a CTE names, those of a subquery not
+        cte = f"tui_eval_rows({', '.join(called)}) AS (\n{inner.sql(dialect)}\n)"
+        ranked = f"WITH {cte}\n{ranked}tui_eval_rows"
+    else:
+        ranked += f"(\n{inner.sql(dialect)}\n) AS q({', '.join(called)})"
     return ranked, offset, names
 
 
@@ -345,7 +362,7 @@ def _number(value: exp.Expr) -> int | None:
     return int(found.this) if isinstance(found, exp.Literal) and found.is_int else None
 
 
-def _place(value: exp.Expr, query: exp.Query, columns: list[str]) -> int | None:
+def place_of(value: exp.Expr, query: exp.Query, columns: list[str]) -> int | None:
     """Which column of its result a query is sorted by: by place, by name, or as it is written there."""
     from sqlglot import exp
 
@@ -477,7 +494,7 @@ def _other_ways(sql: str, dialect: str) -> list[tuple[str, str]]:
 
     def other(node: exp.Expr, last: bool) -> exp.Expr:
         nonlocal word
-        if isinstance(node, exp.Select) and (found := _in_total_order(node, last)):
+        if isinstance(node, exp.Select) and (found := _in_total_order(node, last, dialect)):
             word = word or found
         if isinstance(node, exp.IgnoreNulls) and isinstance(node.this, exp.AnyValue):
             node = node.this
@@ -502,7 +519,7 @@ def _other_ways(sql: str, dialect: str) -> list[tuple[str, str]]:
     return [(way, word) for way in ways] if word else []
 
 
-def _in_total_order(query: exp.Select, last: bool) -> str:
+def _in_total_order(query: exp.Select, last: bool, dialect: str) -> str:
     """Lets the window functions of a query that go by the order of single rows find those that tie in the order of all
     else that they hold, the least or the greatest first: rows that tie there too are the same. Returns the first of them,
     "" where it has none."""
@@ -533,7 +550,8 @@ def _in_total_order(query: exp.Select, last: bool) -> str:
         word = word or f"{call.sql_name()}()"
         given = window.args.get("order") or whole.args.get("order")
         terms = [term.copy() for term in given.expressions] if given is not None else []
-        ties = [exp.Ordered(this=one.copy(), desc=last, nulls_first=last) for one in _told_apart_by(query)]
+        apart = _told_apart_by(query, dialect)
+        ties = [exp.Ordered(this=one.copy(), desc=last, nulls_first=last) for one in apart]
         window.set(
             "partition_by",
             [one.copy() for one in whole.args.get("partition_by") or window.args.get("partition_by") or ()],
@@ -544,7 +562,7 @@ def _in_total_order(query: exp.Select, last: bool) -> str:
     return word
 
 
-def _told_apart_by(query: exp.Select) -> list[exp.Expr]:
+def _told_apart_by(query: exp.Select, dialect: str) -> list[exp.Expr]:
     """What tells the rows of a query apart that its window functions see: its groups, else the rows of what it reads."""
     from sqlglot import exp
 
@@ -576,7 +594,9 @@ def _told_apart_by(query: exp.Select) -> list[exp.Expr]:
             if isinstance(source, exp.Table)
             else None
         )
-        if isinstance(name, exp.Identifier):
+        if isinstance(name, exp.Identifier) and dialect == "sqlite":  # where a row is no value
+            rows.append(exp.column("rowid", table=name.copy()))
+        elif isinstance(name, exp.Identifier):
             rows.append(exp.Column(this=name.copy()))
         elif source is not None:  # a row that has no name
             rows += [column for column in query.find_all(exp.Column) if column.parent_select is query]

@@ -81,7 +81,9 @@ def _result(said: QueryAnswered) -> SqlResult | SqlError:
 
 def _result_of(said: QueryAnswered, frame: Any) -> SqlResult:
     order = tuple(said.order_columns)
-    return SqlResult(said.columns, frame, said.ordered, said.types, order, renamed=said.renamed)
+    return SqlResult(
+        said.columns, frame, said.ordered, said.types, order, renamed=said.renamed, dialect=said.dialect
+    )
 
 
 def rows(result: SqlResult, limit: int | None = None, *, finite: bool = True) -> list[dict[str, Any]]:

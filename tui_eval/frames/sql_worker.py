@@ -25,7 +25,21 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Literal
 import msgspec
 
 from tui_eval.config.project import DatabaseSpec
-from tui_eval.frames.databases import BadDatabase, NoDatabase, SqlError, TooLate, one_line, opened, quoted
+from tui_eval.frames.databases import (
+    BadDatabase,
+    NoDatabase,
+    SqlError,
+    SqliteFile,
+    SqliteRows,
+    TooLate,
+    both_refuse,
+    means_duckdb,
+    one_line,
+    opened,
+    quoted,
+    result_column,
+)
+from tui_eval.frames.query_words import orders_rows, place_of
 
 if TYPE_CHECKING:
     import duckdb
@@ -42,7 +56,8 @@ class SqlResult:
     """Rows of a query. `types` are DuckDB's names by column; `ordered`: there is a top-level ORDER
     BY, by the result columns `order_columns` where they could be found (empty: all). `places`: the place of each row in
     that order, one for all that tie, where the database was asked for it (None: it was not). `renamed`: the columns that
-    the query calls as another one before them, by their name here, with that."""
+    the query calls as another one before them, by their name here, with that. `dialect` is that of the database which ran
+    it, as sqlglot calls it."""
 
     columns: list[str]
     frame: pl.DataFrame
@@ -51,6 +66,7 @@ class SqlResult:
     order_columns: tuple[str, ...] = ()
     places: pl.Series | None = None
     renamed: dict[str, str] = field(default_factory=dict)
+    dialect: str = "duckdb"
 
 
 class QueryAsked(msgspec.Struct):
@@ -93,6 +109,7 @@ class QueryAnswered(msgspec.Struct):
     ordered: bool = False
     order_columns: list[str] = []
     renamed: dict[str, str] = {}
+    dialect: str = "duckdb"
     data: bytes = b""
 
 
@@ -117,6 +134,9 @@ def answers(asked: QueryAsked) -> Iterator[QueryAnswered]:
         with _memory(asked.memory_mb):
             yield _caught(asked, lambda: _alone(asked))
         return
+    if asked.database.type == "sqlite":
+        yield from _many_of_sqlite(asked)
+        return
     with _memory(asked.memory_mb), contextlib.ExitStack() as stack:
         end = time.monotonic() + asked.timeout
         connections: list[duckdb.DuckDBPyConnection] = []
@@ -133,6 +153,49 @@ def answers(asked: QueryAsked) -> Iterator[QueryAnswered]:
             return
         for sql in asked.many:
             yield _caught(asked, lambda sql=sql: _one_of_many(connections[0], sql, asked))
+
+
+def _many_of_sqlite(asked: QueryAsked) -> Iterator[QueryAnswered]:
+    """The answers of a SQLite file: what it does not understand has its tables loaded into DuckDB together, and each its
+    own where that fails."""
+    with _memory(asked.memory_mb), contextlib.ExitStack() as stack:
+        files: list[SqliteFile] = []
+        connections: list[duckdb.DuckDBPyConnection] = []
+        alone = False
+
+        def open_it() -> QueryAnswered:
+            files.append(SqliteFile(asked.database, time.monotonic() + asked.timeout))
+            stack.callback(files[0].close)
+            return QueryAnswered()
+
+        def in_duckdb(sql: str) -> SqlResult:
+            nonlocal alone
+            query = only_a_select(sql)
+            if not connections and not alone:
+                end = time.monotonic() + asked.timeout
+                try:
+                    held = opened(asked.database, others, asked.memory_mb, end)
+                    connections.append(stack.enter_context(held))
+                except SqlError:
+                    alone = True
+            end = time.monotonic() + asked.timeout
+            if connections:
+                return _queried(connections[0], query, asked.memory_mb, end, asked.timeout)
+            return _in_duckdb(asked.database, query, asked.memory_mb, end, asked.timeout)
+
+        said = _caught(asked, open_it)
+        if not files:
+            said.unopened = True
+            yield said
+            return
+        others = [sql for sql in asked.many if files[0].refuses(sql) is not None or means_duckdb(sql)]
+
+        def one(sql: str) -> QueryAnswered:
+            end = time.monotonic() + asked.timeout
+            return _packed(_of_sqlite(files[0], sql, end, asked.timeout, in_duckdb), asked.limit)
+
+        for sql in asked.many:
+            yield _caught(asked, lambda sql=sql: one(sql))
 
 
 def _one_of_many(connection: duckdb.DuckDBPyConnection, sql: str, asked: QueryAsked) -> QueryAnswered:
@@ -159,6 +222,7 @@ def _packed(result: SqlResult, limit: int = 0) -> QueryAnswered:
         ordered=result.ordered,
         order_columns=list(result.order_columns),
         renamed=result.renamed,
+        dialect=result.dialect,
         data=data.getvalue(),
     )
 
@@ -198,6 +262,78 @@ def _memory(memory_mb: int):
 
 
 def _execute(database: DatabaseSpec, sql: str, memory_mb: int, end: float, timeout: float) -> SqlResult:
+    if database.type != "sqlite":
+        return _in_duckdb(database, sql, memory_mb, end, timeout)
+    file = SqliteFile(database, end)
+    with contextlib.closing(file):
+        return _of_sqlite(
+            file, sql, end, timeout, lambda query: _in_duckdb(database, query, memory_mb, end, timeout)
+        )
+
+
+def _of_sqlite(
+    file: SqliteFile, sql: str, end: float, timeout: float, in_duckdb: Callable[[str], SqlResult]
+) -> SqlResult:
+    """The rows that SQLite itself gives; what it does not understand may be of DuckDB's dialect, in which its tables
+    were once queried always."""
+    said = file.refuses(sql)
+    if said is not None or means_duckdb(sql):
+        try:
+            return in_duckdb(sql)
+        except SqlError as problem:
+            if said is not None:
+                raise both_refuse(said, problem) from None
+            if type(problem) is not SqlError:
+                raise
+    try:
+        found = file.rows(sql, end)
+    except TooLate:
+        raise TooLate(f"the query took longer than {timeout:g} s") from None
+    return _sqlite_result(sql, found)
+
+
+def _sqlite_result(sql: str, found: SqliteRows) -> SqlResult:
+    import polars as pl
+
+    names = _distinct(found.names)
+    tree, predicates, computed = _read_as_sqlite(sql, len(names))
+    read = [
+        result_column(cells, declared, at in predicates, at in computed)
+        for at, (cells, declared) in enumerate(zip(found.columns, found.declared, strict=True))
+    ]
+    frame = pl.DataFrame([series.alias(name) for name, (series, _) in zip(names, read, strict=True)])
+    kinds = {name: kind for name, (_, kind) in zip(names, read, strict=True)}
+    renamed = {name: own for name, own in zip(names, found.names, strict=True) if name != own}
+    ordered, known = orders_rows(sql), list[str]()
+    if tree is not None:
+        order = tree.args.get("order")
+        places = [place_of(one.this, tree, names) for one in order.expressions] if order is not None else []
+        ordered, known = order is not None, [names[at] if at is not None else "" for at in places]
+    columns = tuple(known) if all(known) else ()
+    return SqlResult(names, frame, ordered, kinds, columns, renamed=renamed, dialect="sqlite")
+
+
+def _read_as_sqlite(sql: str, width: int) -> tuple[Any, set[int], set[int]]:
+    """A query's tree (None: sqlglot does not read it), and which of its columns are true or false, and which are no
+    column of a table."""
+    import sqlglot
+    from sqlglot import errors, exp
+
+    try:
+        tree = sqlglot.parse_one(sql, read="sqlite")
+    except (errors.SqlglotError, RecursionError, ValueError):
+        return None, set(), set()
+    if not isinstance(tree, exp.Query):
+        return None, set(), set()
+    shown = [one.unalias().unnest() for one in tree.selects]
+    if len(shown) != width or any(one.is_star for one in shown):
+        return tree, set(), set()
+    truth = (exp.Predicate, exp.And, exp.Or, exp.Not, exp.Boolean)
+    predicates = {at for at, one in enumerate(shown) if isinstance(one, truth)}
+    return tree, predicates, {at for at, one in enumerate(shown) if not isinstance(one, exp.Column)}
+
+
+def _in_duckdb(database: DatabaseSpec, sql: str, memory_mb: int, end: float, timeout: float) -> SqlResult:
     query = only_a_select(sql)
     with opened(database, query, memory_mb, end) as connection:
         return _queried(connection, query, memory_mb, end, timeout)

@@ -112,7 +112,7 @@ def _from_kept(cells: list[Any], type_name: str) -> ReadColumn:
             return from_series(text_series(cells), type_name)
     except ArithmeticError:
         pass
-    return from_cells(cells)
+    return replace(from_cells(cells), type_name="BOOLEAN") if upper == "BOOLEAN" else from_cells(cells)
 
 
 def from_series(series: pl.Series, type_name: str = "") -> ReadColumn:

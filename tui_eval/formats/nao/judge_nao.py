@@ -250,10 +250,9 @@ async def _with_places(evidence: JudgeInput, sql: str, expected: SqlResult) -> S
     from tui_eval.frames.query_words import query_of_places, with_places
 
     run = evidence.services.run_sql
-    dialect = "duckdb" if expected.types else "postgres"  # types are DuckDB's
     query = None
     if run is not None and not expected.order_columns:
-        query = await in_thread(lambda: query_of_places(sql, expected, dialect))
+        query = await in_thread(lambda: query_of_places(sql, expected, expected.dialect))
     if run is None or query is None:
         return expected
     try:
@@ -301,7 +300,7 @@ async def _query_failed(
 
 
 _OF_THE_QUERY = re.compile(
-    r"(?:(?:Binder|Parser|Catalog|Conversion|Invalid Input|Out of Range|Mismatch Type|Not implemented|Syntax) Error: "
+    r"(?:(?:Binder|Parser|Catalog|Conversion|Invalid Input|Out of Range|Mismatch Type|Not implemented|Syntax|SQLite) Error: "
     r"|only (?:SELECT|one SQL)|there is no SQL|the statement gives)"
 )
 """How a database begins where the query is to blame: not itself, its time, its memory."""
@@ -423,7 +422,7 @@ async def _over_ties(
     run, sql = evidence.services.agent_sql, data.reference_sql or ""
     if run is None or expected is None:
         return None
-    asked = await in_thread(lambda: query_of_ties(sql, expected))
+    asked = await in_thread(lambda: query_of_ties(sql, expected, expected.dialect))
     if asked is None:
         return None
     try:
@@ -445,7 +444,7 @@ async def _by_chance(sql: str | None, expected: SqlResult, evidence: JudgeInput)
     run = evidence.services.agent_sql
     if run is None or not sql:
         return ""
-    asked = chance_in(sql, expected)
+    asked = chance_in(sql, expected, expected.dialect)
     given: SqlResult | None = None
     query: str | None = None
 
@@ -553,8 +552,9 @@ async def _caused(
 
     began = time.monotonic()
     run, columns = evidence.services.agent_sql, data.columns or None
-    for query in await in_thread(lambda: to_mend(found, data.reference_sql, own)) if run is not None else ():
-        assert run is not None
+    if run is None:
+        return found
+    for query in await in_thread(lambda: to_mend(found, data.reference_sql, own, expected.dialect)):
         if time.monotonic() - began > MENDING_SECONDS:
             break
         try:

@@ -181,12 +181,12 @@ def concluded_from(
             )
             return Conclusion("unknown", words)
         if settings.ordered and not expected.order_columns:
-            expected = _placed(spec, queries.expected, expected, _dialect(asked), cancel)
+            expected = _placed(spec, queries.expected, expected, cancel)
     own = expected if queries.same else _rows(spec, queries.own.sql, cancel)
     if isinstance(own, SqlFault) and (told := _recorded(asked.attempt, queries)) is not None:
         return told  # as every report says it
     reference = details.settings.get("compat") == "reference"
-    if (ties := _ties(spec, queries.expected, expected, _dialect(asked), cancel)) is not None:
+    if (ties := _ties(spec, queries.expected, expected, cancel)) is not None:
         tied = conclude_over_ties(ties, own, given, settings, columns, reference=reference)
         if tied is not None:
             return tied
@@ -196,7 +196,8 @@ def concluded_from(
         if several or made_of(own, expected, found.renamed, settings, columns):
             return Conclusion("unknown", "")  # the answer may have been worked out from what was asked for
     began = time.monotonic()
-    for query in to_mend(found, queries.expected, queries.own.sql, _dialect(asked)):
+    dialect = _dialect(asked) if isinstance(own, SqlFault) else own.dialect
+    for query in to_mend(found, queries.expected, queries.own.sql, dialect):
         if cancel.is_set() or time.monotonic() - began > MENDING_SECONDS:
             break
         made = _rows(spec, query.sql, cancel)
@@ -204,7 +205,7 @@ def concluded_from(
             made, expected, settings, columns, reference=reference
         ):
             return found.caused_by(query)
-    words = _by_chance(spec, queries.expected, expected, _dialect(asked), cancel) if found.accuses else ""
+    words = _by_chance(spec, queries.expected, expected, cancel) if found.accuses else ""
     if words:
         return found.over_chance(words)
     if found.accuses and verifies_others(queries.own, asked.attempt.transcript):
@@ -212,24 +213,20 @@ def concluded_from(
     return found
 
 
-def _placed(
-    spec: DatabaseSpec, sql: str, expected: SqlResult, dialect: str, cancel: threading.Event
-) -> SqlResult:
+def _placed(spec: DatabaseSpec, sql: str, expected: SqlResult, cancel: threading.Event) -> SqlResult:
     """Expected rows with their places in an order by what is not among their columns."""
     from tui_eval.frames.query_words import query_of_places, with_places
 
-    asked = query_of_places(sql, expected, dialect)
+    asked = query_of_places(sql, expected, expected.dialect)
     given = _rows(spec, asked, cancel) if asked is not None else None
     return expected if given is None or isinstance(given, SqlFault) else with_places(expected, given)
 
 
-def _ties(
-    spec: DatabaseSpec, sql: str, expected: Any, dialect: str, cancel: threading.Event
-) -> CutTies | None:
+def _ties(spec: DatabaseSpec, sql: str, expected: Any, cancel: threading.Event) -> CutTies | None:
     """All rows that the expected query may give, where its LIMIT cuts through ties."""
     from tui_eval.frames.query_words import cut_ties, query_of_ties
 
-    asked = query_of_ties(sql, expected, dialect) if sql else None
+    asked = query_of_ties(sql, expected, expected.dialect) if sql else None
     if asked is None:
         return None
     given = _rows(spec, asked.sql, cancel)
@@ -237,15 +234,13 @@ def _ties(
     return ties if ties is not None and ties.allow(expected) else None
 
 
-def _by_chance(
-    spec: DatabaseSpec, sql: str, expected: SqlResult, dialect: str, cancel: threading.Event
-) -> str:
+def _by_chance(spec: DatabaseSpec, sql: str, expected: SqlResult, cancel: threading.Event) -> str:
     """What of the expected query takes any of several rows; "": nothing that is found."""
     from tui_eval.frames.query_words import chance_in
 
     if not sql:
         return ""
-    asked = chance_in(sql, expected, dialect)
+    asked = chance_in(sql, expected, expected.dialect)
     try:
         query = next(asked)
         while True:
@@ -280,7 +275,7 @@ def _database(asked: Asked) -> DatabaseSpec | str:
 
 def _dialect(asked: Asked) -> str:
     spec = _database(asked)
-    return "postgres" if not isinstance(spec, str) and spec.type == "postgres" else "duckdb"
+    return spec.type if not isinstance(spec, str) and spec.type in ("postgres", "sqlite") else "duckdb"
 
 
 def _rows(spec: DatabaseSpec, sql: str, cancel: threading.Event) -> SqlResult | SqlFault:

@@ -1,0 +1,224 @@
+"""Expected SQL on a SQLite file: SQLite itself runs it, as the user's agent does; DuckDB what SQLite does not understand."""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tui_eval.config.project import DatabaseSpec
+from tui_eval.frames.compare import compare
+from tui_eval.frames.query_words import (
+    chance_in,
+    changing,
+    cut_ties,
+    query_of_places,
+    query_of_ties,
+    with_places,
+)
+from tui_eval.frames.sql import SqlError, SqlResult, execute, execute_all, rows
+
+ORDERS = """
+CREATE TABLE orders (id INTEGER, customer TEXT, items INTEGER, day DATE, at TIMESTAMP, paid BOOLEAN, price DECIMAL(8, 2));
+INSERT INTO orders VALUES
+  (1, 'Anna', 5, '2024-01-05', '2024-01-05 10:00', 1, 1.5),
+  (2, 'bob', 2, '2024-02-05', '2024-02-05 10:00:00.500', 0, 2),
+  (3, 'ANNA', 2, NULL, NULL, NULL, 2.25);
+CREATE VIEW days AS SELECT id, day FROM orders;
+CREATE VIEW loads AS SELECT load_extension('/nowhere.so') AS it;
+CREATE VIRTUAL TABLE words USING fts5(body);
+INSERT INTO words VALUES ('hello world'), ('good bye');
+"""
+
+
+@pytest.fixture
+def shop(tmp_path: Path) -> DatabaseSpec:
+    with closing(sqlite3.connect(tmp_path / "shop.db")) as made:
+        made.executescript(ORDERS)
+    return DatabaseSpec("shop", "sqlite", str(tmp_path / "shop.db"))
+
+
+def in_sqlite(shop: DatabaseSpec, sql: str) -> list[dict[str, Any]]:
+    """What an agent has that runs a query with the standard library."""
+    with closing(sqlite3.connect(shop.path or "")) as connection:
+        cursor = connection.execute(sql)
+        names = [entry[0] for entry in cursor.description]
+        return [dict(zip(names, row, strict=True)) for row in cursor]
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT 5/2 AS half, 7 % 3 AS rest",
+        "SELECT sum(items)/count(*) AS per_order FROM orders",
+        "SELECT count(*) AS n FROM orders WHERE customer LIKE 'anna%'",
+        "SELECT id, date(day, '+1 day') AS due, date(day, 'start of month') AS month FROM orders",
+        "SELECT julianday('2024-01-02') - julianday('2024-01-01') AS days, total(price) AS sold FROM orders",
+        "SELECT id FROM orders ORDER BY id LIMIT 1, 1",
+        "SELECT group_concat(customer, '|') AS names, char(65, 66) AS ab FROM orders",
+        "SELECT strftime('%Y-%m', day) AS month, count(*) AS n FROM orders GROUP BY 1 ORDER BY 1",
+        "SELECT count(*), max(id) FROM orders",
+        "SELECT day, max(id) AS last FROM orders",
+        'SELECT id FROM orders WHERE customer = "bob"',
+        "SELECT (1 = 1) AS yes, paid FROM orders",
+        "SELECT id, paid, day, at, price FROM orders ORDER BY paid",
+        "SELECT body FROM words WHERE words MATCH 'hello'",
+        "SELECT value FROM json_each('[1, 2]')",
+        "SELECT name FROM pragma_table_info('orders')",
+        "WITH a AS (SELECT 'a' || NULL AS x, '10' > 9 AS y) SELECT * FROM a; -- end",
+    ],
+)
+def test_an_agent_that_runs_the_same_query_in_sqlite_is_right(shop: DatabaseSpec, sql: str) -> None:
+    result = execute(shop, sql)
+    assert result.dialect == "sqlite" and result.ordered == ("ORDER BY" in sql)
+    assert compare(in_sqlite(shop, sql), result).message == "match"
+
+
+def test_columns_of_tables_have_the_types_that_these_declare(shop: DatabaseSpec) -> None:
+    found = execute(shop, "SELECT id, day, at, paid, price, customer FROM orders WHERE id < 3")
+    assert found.types == {
+        "id": "BIGINT", "day": "DATE", "at": "TIMESTAMP", "paid": "BOOLEAN", "price": "DOUBLE", "customer": "VARCHAR",
+    }  # fmt: skip
+    assert [row["day"] for row in rows(found)] == ["2024-01-05T00:00:00", "2024-02-05T00:00:00"]
+    assert [row["at"] for row in rows(found)] == ["2024-01-05T10:00:00", "2024-02-05T10:00:00.5"]
+    assert execute(shop, "SELECT day FROM days WHERE id > 7").types == {"day": "DATE"}
+    assert execute(shop, "SELECT max(day) AS last FROM orders").types == {"last": "DATE"}
+    assert execute(shop, "SELECT customer || '' AS c, NULL AS n FROM orders").types == {
+        "c": "VARCHAR",
+        "n": '"NULL"',
+    }
+
+
+@pytest.mark.parametrize("sql", ["SELECT id, paid FROM orders", "SELECT id, items > 2 AS paid FROM orders"])
+def test_true_and_1_are_the_same_truth_in_sqlite_which_has_none(shop: DatabaseSpec, sql: str) -> None:
+    result, plain = execute(shop, sql), in_sqlite(shop, sql)
+    truth = [row | {"paid": None if row["paid"] is None else bool(row["paid"])} for row in plain]
+    assert compare(plain, result).passed and compare(truth, result).passed
+    assert not compare([row | {"paid": not row["paid"]} for row in truth], result).passed
+    assert not compare([row | {"paid": 2} for row in truth], result).passed
+
+
+@pytest.mark.parametrize(
+    ("sql", "wanted"),
+    [
+        ("SELECT year(day) AS y FROM orders WHERE id = 1", 2024),
+        ("SELECT day::VARCHAR AS y FROM orders WHERE id = 1", "2024-01-05"),
+        ("SELECT strftime(day, '%Y-%m') AS y FROM orders WHERE id = 1", "2024-01"),
+        ("SELECT CAST(day AS DATE) AS y FROM orders WHERE id = 1", "2024-01-05T00:00:00"),
+        ("FROM orders SELECT items AS y WHERE customer ILIKE 'BOB'", 2),
+    ],
+)
+def test_what_was_written_for_duckdb_still_runs_there(shop: DatabaseSpec, sql: str, wanted: object) -> None:
+    found = execute(shop, sql)
+    assert found.dialect == "duckdb" and rows(found) == [{"y": wanted}]
+
+
+@pytest.mark.parametrize(
+    ("sql", "words"),
+    [
+        ("SELECT idd FROM orders", r'Binder Error: Referenced column "idd" not found'),
+        ("SELECT * FROM ordrs", "Catalog Error: Table with name ordrs does not exist"),
+        ("SELECT nope(id) FROM orders", "Catalog Error: Scalar Function with name nope"),
+        ("SELCT 1", "Parser Error: syntax error"),
+        (
+            "SELECT julianday(dayy) FROM orders",
+            "^SQLite Error: no such column: dayy .nor as DuckDB's dialect: ",
+        ),
+        ("SELECT abs(-9223372036854775808)", "^SQLite Error: integer overflow$"),
+        ("SELECT 1; SELECT 2", "only one SQL statement"),
+        ("EXPLAIN SELECT 1", "only SELECT is allowed"),
+        ("WITH a AS (SELECT 1) DELETE FROM orders", "only SELECT is allowed"),
+        ("WITH a AS (SELECT 1) UPDATE sqlite_master SET sql = ''", "only SELECT is allowed"),
+        ("ATTACH '{folder}/new.db' AS other", "only SELECT is allowed"),
+        ("VACUUM INTO '{folder}/new.db'", "Parser Error"),
+        ("PRAGMA writable_schema = 1", "only SELECT is allowed"),
+        ("SELECT * FROM pragma_wal_checkpoint", "unsafe|not exist|not authorized"),
+        ("SELECT load_extension('/nowhere.so')", "load_extension does not exist"),
+        ("SELECT * FROM loads", "unsafe use of load_extension"),
+        ("SELECT hex(zeroblob(900000000))", "too big"),
+    ],
+)
+def test_nothing_but_reading_is_allowed_and_errors_are_one_line(
+    shop: DatabaseSpec, tmp_path: Path, sql: str, words: str
+) -> None:
+    before = Path(shop.path or "").read_bytes()
+    with pytest.raises(SqlError, match=words) as caught:
+        execute(shop, sql.format(folder=tmp_path))
+    assert "\n" not in str(caught.value)
+    assert [file.name for file in tmp_path.iterdir()] == ["shop.db"]
+    assert Path(shop.path or "").read_bytes() == before
+
+
+def test_the_time_of_a_query_and_its_memory_are_limited(shop: DatabaseSpec) -> None:
+    endless = "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c) SELECT {} FROM c"
+    with pytest.raises(SqlError, match=r"^the query took longer than 0\.3 s$"):
+        execute(shop, endless.format("count(*)"), timeout=0.3)
+    with pytest.raises(SqlError, match="64 MB of memory"):
+        execute(shop, endless.format("zeroblob(30000000) AS b"), timeout=600, memory_mb=64)
+
+
+def test_of_many_queries_each_runs_where_it_is_understood(shop: DatabaseSpec) -> None:
+    queries = [
+        "SELECT 5/2 AS a",
+        "SELECT year(day) AS a FROM days",
+        "SELECT nope",
+        "SELECT id AS a FROM orders",
+    ]
+    one, other, wrong, last = execute_all(shop, queries, timeout=10, limit=1)
+    assert isinstance(one, SqlResult) and rows(one) == [{"a": 2}] and one.dialect == "sqlite"
+    assert isinstance(other, SqlResult) and rows(other) == [{"a": 2024}] and other.dialect == "duckdb"
+    assert isinstance(wrong, SqlError) and isinstance(last, SqlResult) and rows(last) == [{"a": 1}]
+    unsafe, plain = execute_all(shop, ["SELECT year(it) FROM loads", "SELECT 1 AS a"], timeout=10, limit=1)
+    assert isinstance(unsafe, SqlError) and isinstance(plain, SqlResult)
+    nowhere = DatabaseSpec("n", "sqlite", "/nowhere.db")
+    assert all(isinstance(one, SqlError) for one in execute_all(nowhere, queries, timeout=10, limit=1))
+
+
+def test_rows_that_tie_at_a_limit_are_found_in_sqlite(shop: DatabaseSpec) -> None:
+    sql = "SELECT id, items/2 AS half FROM orders WHERE customer LIKE '%n%' OR id = 2 ORDER BY items/2 LIMIT 0, 1"
+    expected = execute(shop, sql)
+    asked = query_of_ties(sql, expected, expected.dialect)
+    assert asked is not None
+    given = execute(shop, asked.sql)
+    ties = cut_ties(asked, given)
+    assert given.dialect == "sqlite" and ties is not None
+    assert ties.allow([{"id": 3, "half": 1}]) and ties.allow([{"id": 2, "half": 1}])
+    assert not ties.allow([{"id": 1, "half": 2}])
+
+
+def test_an_order_by_what_is_no_column_of_the_result_is_known_in_sqlite(shop: DatabaseSpec) -> None:
+    sql = "SELECT id FROM orders ORDER BY items/2"
+    expected = execute(shop, sql)
+    assert expected.ordered and not expected.order_columns
+    asked = query_of_places(sql, expected, expected.dialect)
+    given = execute(shop, asked or "")
+    assert given.dialect == "sqlite"
+    assert (places := with_places(expected, given).places) is not None and places.to_list() == [1, 1, 3]
+
+
+def test_rows_of_a_window_are_told_apart_in_sqlite(shop: DatabaseSpec) -> None:
+    sql = "SELECT id, row_number() OVER (ORDER BY {}) AS place FROM orders"
+
+    def words(column: str) -> str:
+        expected = execute(shop, sql.format(column))
+        asked = chance_in(sql.format(column), expected, expected.dialect)
+        try:
+            query = next(asked)
+            while True:
+                query = asked.send(execute(shop, query))
+        except StopIteration as end:
+            return end.value
+
+    assert words("id") == ""
+    assert "may take others of rows that tie" in words("items")
+
+
+def test_the_clock_of_sqlite_is_noted() -> None:
+    assert list(changing("SELECT count(*) AS n FROM orders WHERE day > date('now', '-7 days')")) == [
+        "'now' changes what is expected from day to day"
+    ]
+    assert list(changing("SELECT strftime('%Y', 'now') AS y"))
+    assert not list(changing("SELECT 'now' AS word, date(day) AS d FROM orders"))
