@@ -8,6 +8,7 @@ import stat
 from dataclasses import replace
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from tests.support import mostly_real
@@ -24,8 +25,9 @@ from tests.support.attempts import (
 from tests.support.case_host import HostApp, host, loaded, screen_text, sees, until, write_run
 from tests.support.settling import rested
 from tui_eval.model import DataDetails
+from tui_eval.store.reader import RunReader
 from tui_eval.store.run_folders import Store
-from tui_eval.store.schema import LiveRow, RunInfo
+from tui_eval.store.schema import LiveRow, RunInfo, RunState
 from tui_eval.store.writer import PlannedCase, RunWriter
 from tui_eval.tui.front import LiveText, RunChanged
 from tui_eval.tui.inspector.data import DataTab
@@ -363,8 +365,6 @@ async def test_a_running_attempt_streams_and_then_shows_its_verdicts(tmp_path: P
     view = RunView(info, folder)
 
     def read() -> list:
-        from tui_eval.store.reader import RunReader
-
         reader = RunReader(folder)
         view.apply_cases(reader.cases())
         rows = reader.changes(0)
@@ -401,6 +401,50 @@ async def test_a_running_attempt_streams_and_then_shows_its_verdicts(tmp_path: P
         writer.close()
 
 
+@pytest.mark.parametrize(
+    ("state", "why"),
+    [
+        ("finished", "its run ended before it did: r runs it, u in Runs (H) goes on with the run"),
+        ("interrupted", "interrupted: r runs it, u in Runs (H) goes on with the run"),
+    ],
+)
+async def test_an_attempt_whose_run_ended_before_it_waits_for_nothing(
+    tmp_path: Path, state: RunState, why: str
+) -> None:
+    """It stood there as `◌ waiting`, of a run that a cost limit had ended as `interrupted`, with `t follow` below."""
+    attempt = text_failure()
+    folder = Store(tmp_path).create_folder("run1")
+    info = RunInfo("run1", started_at=START)
+    writer = RunWriter(folder, info)
+    (refs,) = writer.plan([PlannedCase(case_for(attempt), attempt.agent, attempt.model, 2, 2)])
+    writer.started(refs[0], START)
+    writer.done(refs[0], attempt)
+    writer.flush()
+    view = RunView(info, folder)
+    pointer = CasePointer(attempt.case_id, run_id="run1", attempt_ref=refs[1])
+    app = HostApp(tmp_path, [pointer])
+    app.state.run = view
+    reader = RunReader(folder)
+    view.apply_cases(reader.cases())
+    view.apply_attempts(reader.changes(0))
+    reader.close()
+    async with app.run_test(size=(120, 24)) as pilot:
+        await sees(pilot, "◌ waiting")
+        assert app.case_screen.content.running
+        writer.state(state, START + 5)
+        writer.close()
+        view.info = msgspec.structs.replace(info, state=state)
+        app.screen.post_message(RunChanged([], True))
+        await sees(pilot, "◌ not run")
+        await until(pilot, lambda: why in screen_text(app))
+        assert "waiting" not in screen_text(app) and "follow" not in screen_text(app)
+        app.case_screen.go_to(replace(pointer, attempt_ref=refs[0]))
+        await sees(pilot, "✗ failed")
+        app.case_screen.go_to(pointer)  # opened anew it says the same
+        await sees(pilot, "◌ not run")
+        assert why in screen_text(app)
+
+
 async def test_a_rerun_replaces_what_is_shown(tmp_path: Path) -> None:
     app = host(tmp_path, text_failure())
     again = text_failure()
@@ -408,8 +452,6 @@ async def test_a_rerun_replaces_what_is_shown(tmp_path: Path) -> None:
     folder = write_run(tmp_path, [[again]], "20260602-120000-bbbb")
     async with app.run_test(size=(80, 24)) as pilot:
         screen = await loaded(pilot)
-        from tui_eval.store.reader import RunReader
-
         reader = RunReader(folder)
         view = RunView(reader.info(), folder)
         view.apply_cases(reader.cases())

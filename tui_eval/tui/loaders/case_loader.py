@@ -24,7 +24,7 @@ from tui_eval.tui.state.case.copying import text_of
 from tui_eval.tui.state.case.expectation_marks import listed_by
 from tui_eval.tui.state.case.explain import explanations
 from tui_eval.tui.state.case.transcript_view import build, prepared
-from tui_eval.tui.state.runs.run_view import standing
+from tui_eval.tui.state.runs.run_view import as_left
 from tui_eval.tui.state.text.blocks import whole_text
 
 
@@ -78,15 +78,14 @@ def _read(reader: RunReader, where: Where, content: CaseContent) -> None:
             return
         case_ref = found.id
     content.rows = reader.attempts(case_ref)
-    content.row = choose(content.rows, pointer.attempt_ref)
     content.case = reader.case(case_ref)
     column = next((row for row in reader.cases_of(content.case.case_id) if row.id == case_ref), None)
     content.agent, content.model = (column.agent, column.model) if column else (None, None)
     content.recorded = column.content_hash if column else ""
     info = reader.info()
-    if info.state not in ("running", "paused"):
-        content.rows = [row if row.state == "done" else standing(row) for row in content.rows]
-        content.row = choose(content.rows, pointer.attempt_ref)
+    content.ended = info.state not in ("running", "paused")
+    content.rows = as_left(content.rows, info)
+    content.row = choose(content.rows, pointer.attempt_ref)
     content.options, content.replaces = asked_again(info), replaced_by(info)
     content.name, content.suite = content.case.name, content.case.suite
     content.compat = compat_of(info)(content.suite)

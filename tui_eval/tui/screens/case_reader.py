@@ -19,6 +19,7 @@ from tui_eval.tui.state.case.case_content import CaseContent, foreseen, named_am
 from tui_eval.tui.state.case.case_history import CasePast
 from tui_eval.tui.state.data.data_view import fault_of
 from tui_eval.tui.state.runs.run_group import merged
+from tui_eval.tui.state.runs.run_view import as_left
 from tui_eval.yaml.yaml_scalars import place_in_file
 
 PATIENCE = 0.4
@@ -114,7 +115,11 @@ class CaseReader:
         case = item.case if item is not None else None
         name = full_name(item.name, item.variant(pointer.agent)) if item and case else ""
         last = item.last_of(pointer.agent, pointer.model) if item is not None else None
-        self.content = foreseen(pointer, state.attempts_of(pointer), last, name)
+        run = state.run_of(pointer.run_id)
+        rows, ended = state.attempts_of(pointer), run is not None and not run.active
+        if run is not None:
+            rows = as_left(rows, run.info)
+        self.content = foreseen(pointer, rows, last, name, ended=ended)
 
     def load(self, *, keep: bool) -> None:
         """Read what the pointer leads to; `keep`: it is the same attempt, and the cursor stays where it is."""
@@ -197,17 +202,21 @@ class CaseReader:
             self.fresh = True
             self.load(keep=False)
             return
-        if run.info.id != self.run_id or not any(row.case_ref == ref for row in event.changed):
+        if run.info.id != self.run_id:
+            return
+        ended = not run.active  # of attempts that never began no other news comes
+        if ended == self.content.ended and not any(row.case_ref == ref for row in event.changed):
             return
         here = self.content.row
-        rows = run.attempts_of(ref)
+        rows = as_left(run.attempts_of(ref), run.info)
+        self.content.ended = ended
         fresh = next((row for row in rows if here is not None and row.id == here.id), None)
         self.content.rows = rows
         self.content.family = merged(self.content.family, run.info.id, rows, replaced_by(run.info))
-        if fresh is None or (fresh.state == "done" and self.content.attempt is None):
-            self.reload()
-        elif self.content.attempt is None:
+        if self.content.attempt is None and fresh is not None and fresh.state != "done":
             self.content.row = fresh
+        if fresh is None or (self.content.attempt is None and (fresh.state == "done" or ended)):
+            self.reload()
         self._screen.show_head()
 
 

@@ -615,7 +615,7 @@ class CaseScreen(Place, inherit_bindings=False):
 
     def on_screen_resume(self) -> None:
         """What happened meanwhile."""
-        if self._shown and (self.content.running or self.content.row is None):
+        if self._shown and self.content.attempt is None:
             self.reader.reload()
 
     @on(Said)

@@ -56,6 +56,8 @@ class CaseContent:
     run_id: str = ""
     agent: str | None = None
     model: str | None = None
+    ended: bool = False
+    """Whether its run is at an end: of an attempt that has none there is nothing to wait for."""
     options: dict[str, Any] = field(default_factory=dict)
     family: list[Placed] = field(default_factory=list)
     notes: dict[tuple[str, int], HumanNote] = field(default_factory=dict)
@@ -106,11 +108,13 @@ class CaseContent:
 
     @property
     def state(self) -> str:
-        """The outcome, or `running`, `retrying`, `waiting`; empty where it never ran."""
+        """The outcome, or `running`, `retrying`, `waiting`; empty where it never ran, or not to its end."""
         if self.attempt is not None:
             return self.attempt.outcome
         if self.row is None:
             return "error" if self.problem else self.known.outcome if self.known is not None else ""
+        if self.ended and self.row.state != "done":
+            return ""
         return self.row.outcome or self.row.state
 
     @property
@@ -118,6 +122,7 @@ class CaseContent:
         """Whether more is to come."""
         return (
             self.attempt is None
+            and not self.ended
             and self.row is not None
             and self.row.state in ("waiting", "running", "retrying")
         )
@@ -155,7 +160,12 @@ class CaseContent:
 
 
 def foreseen(
-    pointer: CasePointer, rows: Sequence[AttemptRow], known: CaseHistory | None, name: str = ""
+    pointer: CasePointer,
+    rows: Sequence[AttemptRow],
+    known: CaseHistory | None,
+    name: str = "",
+    *,
+    ended: bool = False,
 ) -> CaseContent:
     """What lists know of a case already: it stands at the head while the attempt is read.
 
@@ -163,8 +173,9 @@ def foreseen(
         rows: The case's attempts in the run in front; empty where that is another one.
         known: Its newest result, where the pointer names no other run.
         name: What they call it.
+        ended: Whether that run is at an end.
     """
-    content = CaseContent(pointer, rows=list(rows), row=choose(rows, pointer.attempt_ref))
+    content = CaseContent(pointer, ended=ended, rows=list(rows), row=choose(rows, pointer.attempt_ref))
     content.suite, _, content.name = pointer.case_id.partition("::")
     content.name = name or content.name
     content.run_id = pointer.run_id or ""

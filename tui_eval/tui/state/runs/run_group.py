@@ -189,7 +189,7 @@ class RunGroup:
         required = row.required
         if row.attempts and len(placed) != row.attempts:
             required = ceil(row.required * len(placed) / row.attempts)
-        done = [one.row.outcome or "cancelled" for one in placed if one.row.state == "done"]
+        done: list[Outcome] = [one.row.outcome or "cancelled" for one in placed if one.row.state == "done"]
         return outcome_so_far(done, required, len(placed))
 
 

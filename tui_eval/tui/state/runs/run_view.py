@@ -6,7 +6,7 @@ Pure: fed with what readers return, no app, no clock and no database of its own.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from random import Random
 from statistics import fmean
@@ -35,7 +35,8 @@ NOT_RUN = "not-run"
 """The status of a case whose run has ended before its attempts came to anything."""
 WAITS = "step:"
 """What an attempt's detail begins with while a turn waits for the person."""
-INTERRUPTED = "interrupted: r runs it, u in Runs (H) goes on with the run"
+_ON = "r runs it, u in Runs (H) goes on with the run"
+"""What can be done for an attempt that did not end with its run."""
 
 
 class LivePiece(msgspec.Struct):
@@ -94,9 +95,22 @@ class _Took(NamedTuple):
     longest: float
 
 
-def standing(row: AttemptRow) -> AttemptRow:
-    """An attempt whose engine has ended before it did."""
-    return msgspec.structs.replace(row, state="waiting", started_at=None, detail=INTERRUPTED)
+def standing(row: AttemptRow, info: RunInfo) -> AttemptRow:
+    """An attempt whose run has ended before it did: why, and what can be done."""
+    if info.state == "interrupted":
+        why = f"interrupted: {_ON}"
+    elif info.state == "cancelled":
+        why = f"its run was cancelled: {_ON}"
+    else:  # by a limit; no run goes on that adds to another
+        why = f"its run ended before it did: {'r runs it' if info.linked_to else _ON}"
+    return msgspec.structs.replace(row, state="waiting", started_at=None, detail=why)
+
+
+def as_left(rows: Sequence[AttemptRow], info: RunInfo) -> list[AttemptRow]:
+    """Attempts of a run as they stand: nothing waits or runs in one that has ended."""
+    if info.state in ("running", "paused"):
+        return list(rows)
+    return [row if row.state == "done" else standing(row, info) for row in rows]
 
 
 class RunView:
@@ -173,7 +187,7 @@ class RunView:
 
     def stand_still(self) -> list[AttemptRow]:
         """The engine has ended: what was at work waits again (a resume begins it anew). Returns what changed."""
-        rows = [standing(self.attempts[ref]) for ref in sorted(self._working)]
+        rows = [standing(self.attempts[ref], self.info) for ref in sorted(self._working)]
         for row in rows:
             self._count(self.attempts[row.id], -1)
             self.attempts[row.id] = row
@@ -266,7 +280,7 @@ class RunView:
     def outcome(self, case_ref: int) -> Outcome | None:
         """What the case came to (`store.summary.outcome_so_far`) once nothing of it is to come."""
         rows = self.attempts_of(case_ref)
-        done = [row.outcome or "cancelled" for row in rows if row.state == "done"]
+        done: list[Outcome] = [row.outcome or "cancelled" for row in rows if row.state == "done"]
         if self.active and len(done) < len(rows):
             return None
         return outcome_so_far(done, self.cases[case_ref].required, len(rows))
