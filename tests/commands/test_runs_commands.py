@@ -90,6 +90,16 @@ def test_a_step_is_said_to_be_one(root: Path) -> None:
         assert begin in marked and "step " not in ordinary
 
 
+def test_a_run_that_a_limit_ended_says_how_much_never_ran(root: Path) -> None:
+    """It was `finished  11/54  6  1`, with no word of 36."""
+    write_runs(root, ["passed"])
+    (run,) = Index(root).runs()
+    cut = msgspec.structs.replace(run, total=54, passed=11, failed=6, errors=1)
+    for width in (80, 200):
+        _, whole, told = runs_text([run, cut], width).splitlines()
+        assert "36 not run: " in told and "not run" not in whole
+
+
 @pytest.mark.parametrize("width", [60, 80, 100, 130, 200])
 def test_runs_fit_a_terminal(root: Path, width: int) -> None:
     write_runs(root, ["passed"] * 3, ["failed", "error", "passed"])

@@ -9,7 +9,7 @@ import msgspec
 from tui_eval.model import Outcome, Problem
 from tui_eval.store.missing_cases import unread_remembered
 from tui_eval.store.schema import AttemptRow, RunInfo, StoredCase
-from tui_eval.tui.state.runs.run_facts import figures_line, progress_line
+from tui_eval.tui.state.runs.run_facts import figures_line, progress_line, summary
 from tui_eval.tui.state.runs.run_view import RunView
 from tui_eval.tui.state.text.formatting import Symbols
 
@@ -74,6 +74,45 @@ def test_of_a_list_in_which_a_part_runs_again_the_cases_are_counted_once() -> No
     view.info = msgspec.structs.replace(view.info, linked_to="r0")
     assert "3/4 cases  of 9" in progress(view, passed=8, running=1)
     assert " of " not in progress(view, passed=3, running=1)  # all of them run again
+
+
+def test_a_rerun_of_cases_with_several_attempts_counts_cases() -> None:
+    """It was `6/6 cases` of two with three attempts each."""
+    view = RunView(RunInfo("r2", "running", linked_to="r0"), Path())
+    view.apply_cases(StoredCase(n, f"s::{n}", "s", str(n), "nao", "a", None, "", 3, 3) for n in (1, 2))
+    row = of_two_models().attempts[1]
+    rows = [
+        msgspec.structs.replace(row, id=n, case_ref=1 + n // 4, attempt=(n - 1) % 3 + 1) for n in range(1, 7)
+    ]
+    waits = [msgspec.structs.replace(one, state="waiting", outcome=None) for one in rows]
+    view.apply_attempts([*rows[:3], *waits[3:]])
+    assert "1/2 cases  of 9" in progress(view, passed=8, waiting=1)
+    view.apply_attempts([msgspec.structs.replace(one, changed=9) for one in rows[3:]])
+    assert "2/2 cases  of 9" in progress(view, passed=9)
+
+
+def test_what_a_cut_run_says_at_its_end_has_what_never_ran() -> None:
+    """`run finished: 2 passed` of three attempts, where the command ends with 1, sounded as if all had."""
+    view = of_two_models()
+    view.info = msgspec.structs.replace(view.info, state="finished")
+    waits = msgspec.structs.replace(view.attempts[4], state="waiting", changed=9)
+    view.apply_attempts([waits])
+    assert summary(view) == "finished: 2 passed, 1 failed, 1 not run"
+    view.info = msgspec.structs.replace(view.info, options={"step": True})  # by hand: no result
+    assert summary(view) == "finished: 2 passed, 1 failed"
+
+
+def test_tokens_of_attempts_that_did_not_end_stand_beside_those_of_results() -> None:
+    view = of_two_models()
+    used = [
+        msgspec.structs.replace(view.attempts[n], input_tokens=0, output_tokens=n * 1_000, changed=9)
+        for n in (1, 4)
+    ]
+    view.apply_attempts(used)
+    assert words(view, 78).startswith("5,000 tokens")  # what is being used counts as it comes
+    view.info = msgspec.structs.replace(view.info, state="interrupted")
+    view.stand_still()
+    assert "1,000 tokens" in words(view, 78) and "4,000 unfinished" in words(view, 78)
 
 
 def test_what_never_began_of_a_run_that_was_cut_off_has_not_ended() -> None:

@@ -44,9 +44,9 @@ def _progress(
 ) -> Parts:
     counts = run.counts
     done, total = counts.done, run.expected
-    if (
-        whole is not None and not run.info.linked_to
-    ):  # of a list that a part runs in again, what has ended of all
+    if whole is not None and run.info.linked_to:
+        done, total = run.cases_ended, len(run.cases)
+    elif whole is not None:  # of a list that a part runs in again, what has ended of all
         total = sum(whole.values()) + total - counts.total
         done = total - sum(whole.get(status, 0) for status in ("running", "retrying", "waiting", NOT_RUN))
     state = "waiting" if run.waits_for_shards else run.info.state
@@ -88,8 +88,12 @@ def figures_line(run: RunView, symbols: Symbols, now: float, width: int, *, alon
     counts = run.counts
     info = run.info
     facts: list[str] = []
+    # What attempts took that were cut off is in no sum of results.
+    unfinished = 0 if run.active else counts.unfinished_tokens
     if counts.tokens or not counts.done:  # many agents report none, which is not zero
-        facts.append(f"{counts.tokens:,} tokens")
+        facts.append(f"{counts.tokens - unfinished:,} tokens")
+    if unfinished:
+        facts.append(f"{unfinished:,} unfinished")
     if counts.cost:
         facts.append(formatting.cost(max(0.0, counts.cost)))
     if counts.cached:
@@ -196,8 +200,9 @@ def progress_words(run: RunView, symbols: Symbols, now: float) -> str:
 
 
 def summary(run: RunView) -> str:
-    """One line about a run that ended: `finished: 8 passed, 2 failed`."""
+    """One line about a run that ended: `finished: 8 passed, 2 failed, 3 not run`."""
     counts = run.counts
+    never_ran = 0 if run.info.stepped else counts.total - counts.done
     parts = [
         f"{number:,} {name}"
         for name, number in (
@@ -206,6 +211,7 @@ def summary(run: RunView) -> str:
             ("error" if counts.errors == 1 else "errors", counts.errors),
             ("cancelled", counts.cancelled),
             ("skipped", counts.skipped),
+            ("not run", never_ran if counts.done else 0),
         )
         if number
     ]

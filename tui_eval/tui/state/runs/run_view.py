@@ -77,6 +77,8 @@ class RunCounts(msgspec.Struct):
     running: int = 0
     retrying: int = 0
     tokens: int = 0
+    unfinished_tokens: int = 0
+    """Those of them that attempts took which have not ended."""
     cost: float | None = None
     cached: int = 0
     saved: float = 0.0
@@ -137,6 +139,8 @@ class RunView:
         self.agents: dict[str, tuple[int, int]] = {}
         """By agent how many of its attempts are done, and passed."""
         self._counted: dict[int, str] = {}
+        self._unended: dict[int, int] = {}
+        """By case how many of its attempts have not ended, where any."""
         self._working: set[int] = set()
         self._arrivals: deque[tuple[float, int]] = deque()
         self._looked: tuple[float, _Took | None] = (0.0, None)
@@ -235,6 +239,11 @@ class RunView:
     def active(self) -> bool:
         """Whether an engine is still at work on it."""
         return self.info.state in ("running", "paused")
+
+    @property
+    def cases_ended(self) -> int:
+        """How many of its cases have no attempt that is still to end."""
+        return len(self.cases) - len(self._unended)
 
     @property
     def came_to_nothing(self) -> bool:
@@ -394,6 +403,10 @@ class RunView:
     def _count(self, row: AttemptRow, sign: int) -> None:
         counts = self.counts
         counts.total += sign
+        if row.state != "done":
+            left = self._unended.pop(row.case_ref, 0) + sign
+            if left:
+                self._unended[row.case_ref] = left
         if row.state == "done":
             self._count_agent(row, sign)
             counts.done += sign
@@ -404,7 +417,9 @@ class RunView:
         elif row.state == "retrying":
             counts.retrying += sign
         if not row.judges:  # an answer that is judged again took its tokens where it was given
-            counts.tokens += sign * (figures.tokens(row.input_tokens, row.output_tokens) or 0)
+            tokens = figures.tokens(row.input_tokens, row.output_tokens) or 0
+            counts.tokens += sign * tokens
+            counts.unfinished_tokens += sign * tokens * (row.state != "done")
         if row.cost is not None:
             counts.cost = (counts.cost or 0.0) + sign * row.cost
         counts.cached += sign * (row.cached > 0)
