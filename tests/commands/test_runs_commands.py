@@ -92,7 +92,7 @@ def test_a_step_is_said_to_be_one(root: Path) -> None:
 
 def test_a_run_that_a_limit_ended_says_how_much_never_ran(root: Path) -> None:
     """It was `finished  11/54  6  1`, with no word of 36."""
-    write_runs(root, ["passed"])
+    write_runs(root, ["passed"] * 3)
     (run,) = Index(root).runs()
     cut = msgspec.structs.replace(run, total=54, passed=11, failed=6, errors=1)
     for width in (80, 200):
