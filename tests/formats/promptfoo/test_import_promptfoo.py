@@ -225,3 +225,16 @@ def test_a_sum_of_tokens_alone_counts(given: dict[str, int], counted: tuple[int 
     row = row_of({**document()["results"]["results"][0], "tokenUsage": asked}, "s", ["a"], [])
     for part in (row["usage"], row["judging"]):
         assert tuple(part[f"{kind}_tokens"] for kind in ("input", "output", "cached")) == counted
+
+
+def test_an_answer_that_could_not_be_judged_is_there(project: Path) -> None:
+    """promptfoo says of it what it says of one that never came: an error; it was `no recorded answer to judge`."""
+    given = document()
+    row = given["results"]["results"][0]
+    row |= {"success": False, "failureReason": 2, "error": "API key is not set", "gradingResult": None}
+    row["response"] = {"output": {"b": 1, "a": 2.0}}
+    made = converted(given, project / "pf.json")["results"][0]
+    assert (made["outcome"], made["message"], made["error"]) == ("error", "API key is not set", None)
+    assert made["details"]["response_text"] == '{"b":1,"a":2}'
+    row["response"] = {"output": "cut", "error": "API key is not set"}
+    assert converted(given, project / "pf.json")["results"][0]["error"] == "API key is not set"

@@ -18,6 +18,7 @@ import msgspec
 from tui_eval.case_names import FILLED_IN
 from tui_eval.config.project import ConfigError, find_root
 from tui_eval.formats.format import OurResults
+from tui_eval.javascript import values as js
 from tui_eval.yaml import yaml_lines
 
 _CONFIGS = "promptfooconfig*"
@@ -396,7 +397,9 @@ def row_of(
     passed = row["success"] is True
     outcome = "passed" if passed else "error" if row.get("failureReason") == _ERROR else "failed"
     output, error = response.get("output"), row.get("error")
-    text = "" if output is None else output if isinstance(output, str) else _json(output).decode()
+    text = "" if output is None else js.text_of(output)
+    answered = bool(text) and not response.get("error")  # what failed then is the judging of it
+    failure = str(error) if outcome == "error" and error and not answered else None
     told = _mapping(row.get("gradingResult")).get("reason") or error
     asked = _mapping(row.get("prompt")).get("raw")
     details = {"response_text": text, "output": None if isinstance(output, str) else output}
@@ -416,7 +419,7 @@ def row_of(
         "passed": passed,
         "outcome": outcome,
         "message": "passed" if passed else str(told or "failed"),
-        "error": str(error) if outcome == "error" and error else None,
+        "error": failure,
         "score": row.get("score"),
         "named_scores": _mapping(row.get("namedScores")),
         "named_weights": _mapping(_mapping(row.get("gradingResult")).get("namedScoreWeights")),
@@ -427,7 +430,7 @@ def row_of(
         "cached": response.get("cached") is True,
         "assertions": [_assertion(one, within) for one, within in _parts(row)],
         "details": details,
-        "transcript": _transcript(asked, text, error if outcome == "error" else None),
+        "transcript": _transcript(asked, text, failure),
     }  # fmt: skip
 
 
