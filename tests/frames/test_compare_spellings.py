@@ -33,6 +33,8 @@ def equal(kind: str, expected: Any, actual: Any) -> bool | None:
         ("INTERVAL", "2 months", "P60D", True),
         ("INTERVAL", "01:00:00", "PT1H", True),
         ("INTERVAL", "-01:30:00", "-PT90M", True),
+        ("INTERVAL", "-1 days +02:00:00", "-PT22H", True),
+        ("INTERVAL", "-1 days +02:00:00", "-PT26H", False),
         ("INTERVAL", "1 year 2 mons 3 days 04:05:06.5", "P1Y2M3DT4H5M6.500S", True),
         ("INTERVAL", "3 days", "3 days", True),
         ("INTERVAL", "3 days", "P4D", False),

@@ -24,6 +24,7 @@ from tests.real.processes import ended_after
 from tests.support.ports import free_port
 from tui_eval.config.project import DatabaseSpec
 from tui_eval.frames.compare import compare
+from tui_eval.frames.difference import align
 from tui_eval.frames.sql import SqlError, execute, rows, schema_text
 
 pytestmark = pytest.mark.real
@@ -125,6 +126,59 @@ def test_quotients_are_numbers(server: DatabaseSpec, sql: str, right: float, wro
     found = execute(server, f"SELECT {sql} AS n FROM (VALUES (1), (0)) AS v(x) GROUP BY () LIMIT 1")
     assert compare([{"n": right}], found).passed
     assert not compare([{"n": wrong}], found).passed
+
+
+@pytest.mark.parametrize(
+    ("sql", "right", "wrong"),
+    [
+        ("""'{"b": 1, "a": [2.50, null]}'::jsonb""", {"a": [2.5, None], "b": 1}, {"a": [2.5], "b": 1}),
+        ("'[1, 2]'::json", [1, 2], [2, 1]),
+        ("""ARRAY['{"a": 1}'::jsonb]""", [{"a": 1}], [{"a": 2}]),
+        ("ARRAY[[1, 2], [3, 4]]", [[1, 2], [3, 4]], [1, 2, 3, 4]),
+        ("ARRAY[ARRAY['a'], ARRAY[NULL]]", [["a"], [None]], [["a"], ["NULL"]]),
+        ("ARRAY[1.50, 9007199254740993]::numeric[]", [1.5, 9007199254740993], [1.5, 9007199254740992]),
+        ("ARRAY['2024-01-01'::date, NULL]", ["2024-01-01", None], ["2024-01-02", None]),
+        ("ARRAY['2024-01-01 10:00+02'::timestamptz]", ["2024-01-01T08:00:00Z"], ["2024-01-01T10:00:00Z"]),
+        ("ARRAY[0.1::real]", [0.1], [0.2]),
+        ("ARRAY['10.0.0.1'::inet]", ["10.0.0.1"], ["10.0.0.2"]),
+        ("ARRAY[3.50::money]", [3.5], [3.51]),
+        ("ARRAY[]::date[]", [], None),
+        ("'24:00'::time", "24:00", None),
+        ("'10:30'::time", "10:30", "10:31"),
+        ("'-1 day 2 hours'::interval", "-22:00:00", "-20:00:00"),
+        ("'3 days'::interval", "P3D", "4 days"),
+        ("'infinity'::date", "infinity", None),
+        ("'-infinity'::timestamp", "-infinity", "infinity"),
+        ("'infinity'::timestamptz", "infinity", None),
+        ("'20240-02-29'::date", "20240-02-29", "20240-03-01"),
+        ("'294276-12-31 23:59:59.999999'::timestamptz", "294276-12-31T23:59:59.999999Z", "294276-12-31"),
+        ("'0044-03-15 BC'::date", "0044-03-15 BC", "0044-03-15"),
+        ("'4713-01-01 10:00 BC'::timestamp", "4713-01-01 10:00:00 BC", "4713-01-01 10:00:00"),
+        ("'0001-01-01'::date", "0001-01-01", "0002-01-01"),
+    ],
+)  # fmt: skip
+def test_an_answer_as_json_equals_every_type(
+    server: DatabaseSpec, capfd: pytest.CaptureFixture[str], sql: str, right: object, wrong: object
+) -> None:
+    found = execute(server, f"SELECT {sql} AS v UNION ALL SELECT NULL")
+    said = compare([{"v": right}, {"v": None}], found)
+    assert said.passed, said.text
+    assert not compare([{"v": wrong}, {"v": None}], found).passed
+    kept = json.loads(json.dumps(rows(found), default=str))  # as a run keeps them
+    for answer, is_right in ((right, True), (wrong, False)):
+        difference = align(kept, [{"v": answer}, {"v": None}], None, ["v"], found.types)
+        assert difference.same_cells()["v"].all() == is_right
+    assert capfd.readouterr().err == ""
+
+
+def test_arrays_of_several_depths_and_moments_beside_infinite_ones(server: DatabaseSpec) -> None:
+    found = execute(server, "SELECT * FROM (VALUES (ARRAY[1, 2]), (ARRAY[[1], [2]])) AS v(a)")
+    assert compare([{"a": [1, 2]}, {"a": [[1], [2]]}], found).passed
+    assert not compare([{"a": [1, 2]}, {"a": [1, 2]}], found).passed
+    found = execute(
+        server, "SELECT * FROM (VALUES ('infinity'::timestamptz), ('2024-01-05 10:00+02')) AS v(t)"
+    )
+    assert compare([{"t": "2024-01-05T08:00:00+00:00"}, {"t": "infinity"}], found).passed
 
 
 @pytest.mark.parametrize("end", [";", ";\n", ";;\n", "; -- a note", ";\n/* a /* note; */ */\n", " -- a note"])

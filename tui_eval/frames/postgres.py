@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import datetime
+import json
 import re
 import threading
 import time
@@ -14,6 +16,7 @@ from tui_eval.config.project import DatabaseSpec
 from tui_eval.extras import adding
 from tui_eval.frames.databases import NoDatabase, SqlError, TooLate, one_line
 from tui_eval.frames.sql_worker import SqlResult, bare_statement
+from tui_eval.frames.value_texts import duck_text
 
 if TYPE_CHECKING:
     import polars as pl
@@ -22,13 +25,24 @@ if TYPE_CHECKING:
 _PREFIX = re.compile(r"^(?:[A-Z_]+: Failed to prepare query: |\[libpq\] [^:]*: )?(?:ERROR: +)?")
 
 _AS_IT_IS = frozenset({
-    "bigint", "bigint[]", "boolean", "boolean[]", "character", "character varying", "character varying[]",
-    "date", "double precision", "double precision[]", "integer", "integer[]", "json", "jsonb", "name",
-    "numeric", "oid", "real", "real[]", "smallint", "smallint[]", "text", "text[]",
-    "time without time zone", "timestamp with time zone", "timestamp without time zone", "xml",
+    "bigint", "boolean", "character", "character varying", "date", "double precision", "integer", "json", "jsonb",
+    "name", "numeric", "oid", "real", "smallint", "text", "timestamp with time zone", "timestamp without time zone",
+    "xml",
 })  # fmt: skip
 """Types that arrive with their meaning; of others (uuid, interval, inet, ranges, …) the driver hands on
-the bytes of the wire, or nothing that a frame can hold."""
+the bytes of the wire, or nothing that a frame can hold; of a `time` it loses 24:00."""
+_COMPARED_AS = {
+    "interval": "INTERVAL", "json": "JSON", "jsonb": "JSON", "time without time zone": "TIME",
+}  # fmt: skip
+"""DuckDB's names of types that arrive as text."""
+_MEMBERS = {
+    "bigint": "BIGINT", "boolean": "BOOLEAN", "character": "VARCHAR", "character varying": "VARCHAR", "date": "DATE",
+    "double precision": "DOUBLE", "integer": "INTEGER", "interval": "INTERVAL", "money": "DECIMAL", "name": "VARCHAR",
+    "numeric": "DECIMAL", "real": "FLOAT", "smallint": "SMALLINT", "text": "VARCHAR",
+    "time without time zone": "TIME", "timestamp with time zone": "TIMESTAMP WITH TIME ZONE",
+    "timestamp without time zone": "TIMESTAMP", "uuid": "UUID",
+}  # fmt: skip
+"""DuckDB's names of what arrays hold; arrays of other types are compared as JSON."""
 
 
 @contextlib.contextmanager
@@ -74,39 +88,155 @@ def execute(database: DatabaseSpec, sql: str, *, timeout: float, cancel: threadi
         SqlError: one clear line.
     """
     with _cursor(database, timeout) as cursor, _Cancelling(cursor, cancel):
-        cursor.execute(_readable(cursor, bare_statement(sql)))
-        frame = arrived(cursor.fetch_arrow())
-    return SqlResult(frame.columns, frame, _ordered(sql), dialect="postgres")
+        query, kinds = _readable(cursor, bare_statement(sql))
+        cursor.execute(query)
+        frame, types = _meant(arrived(cursor.fetch_arrow()), kinds)
+    return SqlResult(frame.columns, frame, _ordered(sql), types, dialect="postgres")
 
 
-def _readable(cursor: Any, sql: str) -> str:
-    """The query with columns of types that do not arrive with their meaning as their text, money as a
-    number. The types are asked for without running it."""
+def _readable(cursor: Any, sql: str) -> tuple[str, dict[str, str]]:
+    """The query with columns of types that do not arrive with their meaning as their text, money as a number and
+    arrays as JSON; and the type of each column. They are asked for without running it."""
     query = f"(\n{sql}\n) AS q"
     # Of the side that is never joined nothing is computed, and every column still has its name and type.
     nothing = f"FROM (SELECT 1) AS one LEFT JOIN {query} ON false"
     try:
-        row = f"FROM (SELECT q.* {nothing}) AS its_row"
-        cursor.execute(f"SELECT ARRAY(SELECT json_object_keys(row_to_json(its_row))) {row}")
-        quoted = ['"' + name.replace('"', '""') + '"' for name in arrived(cursor.fetch_arrow()).item()]
+        row = f"FROM (SELECT q.* {nothing}) AS tui_eval_row"
+        cursor.execute(f"SELECT ARRAY(SELECT json_object_keys(row_to_json(tui_eval_row))) {row}")
+        names = list(arrived(cursor.fetch_arrow()).item())
+        quoted = ['"' + name.replace('"', '""') + '"' for name in names]
         asked = ", ".join(f'pg_typeof(q.{name})::text AS "{i}"' for i, name in enumerate(quoted))
         cursor.execute(f"SELECT {asked} {nothing}")
         types = arrived(cursor.fetch_arrow()).row(0)
     except Exception:  # the query itself will report what is wrong with it
         cursor.connection.rollback()
-        return sql
+        return sql, {}
+    kinds = dict(zip(names, types, strict=True))
     if all(kind in _AS_IT_IS for kind in types):
-        return sql
-    as_shown = "CASE WHEN {0} IS NOT NULL THEN format('%s', {0}) END AS {0}"
-    parts = [
-        name
-        if kind in _AS_IT_IS
-        else f"{name}::numeric AS {name}"
-        if kind == "money"
-        else as_shown.format(name)
-        for name, kind in zip(quoted, types, strict=True)
-    ]
-    return f"SELECT {', '.join(parts)} FROM {query}"
+        return sql, kinds
+    parts = [_read(name, kind) for name, kind in zip(quoted, types, strict=True)]
+    return f"SELECT {', '.join(parts)} FROM {query}", kinds
+
+
+def _read(name: str, kind: str) -> str:
+    if kind in _AS_IT_IS:
+        return name
+    if kind.endswith("[]"):
+        held = f"{name}::numeric[]" if kind == "money[]" else name
+        return f"to_json({held})::text AS {name}"
+    if kind == "money":
+        return f"{name}::numeric AS {name}"
+    return f"CASE WHEN {name} IS NOT NULL THEN format('%s', {name}) END AS {name}"
+
+
+def _meant(frame: pl.DataFrame, kinds: dict[str, str]) -> tuple[pl.DataFrame, dict[str, str]]:
+    """The frame with what its columns stand for, where it takes PostgreSQL's type to know, and DuckDB's names of the
+    types that frames do not show."""
+    types: dict[str, str] = {}
+    columns: list[pl.Series] = []
+    for series in frame.get_columns():
+        kind = kinds.get(series.name, "")
+        if kind.endswith("[]"):
+            series, known = _lists(series, kind.removesuffix("[]"))
+        elif series.dtype.is_temporal():
+            series, known = _moments(series)
+        else:
+            known = _COMPARED_AS.get(kind, "")
+        columns.append(series)
+        if known:
+            types[series.name] = known
+    return frame.select(columns), types
+
+
+def _lists(series: pl.Series, member: str) -> tuple[pl.Series, str]:
+    """Arrays that came as JSON: as lists where JSON has what they hold, else as DuckDB's text of them and its type."""
+    import polars as pl
+
+    values = [None if text is None else json.loads(text, parse_float=Decimal) for text in series.to_list()]
+    name = _MEMBERS.get(member)
+    depths = {depth for value in values if value is not None for depth in _depths(value)} or {1}
+    if name is None or len(depths) > 1:
+        return series, "JSON"
+    depth = depths.pop()
+    inner: Any = {"BOOLEAN": pl.Boolean, "VARCHAR": pl.String}.get(name)
+    if name in ("SMALLINT", "INTEGER", "BIGINT"):
+        inner = pl.Int64
+    elif name in ("DOUBLE", "FLOAT"):
+        inner, values = pl.Float64, _floats(values)
+    if inner is None:
+        kind = name + "[]" * depth
+        texts = [None if value is None else duck_text(value, kind) for value in values]
+        return pl.Series(series.name, texts, dtype=pl.String), kind
+    for _ in range(depth):
+        inner = pl.List(inner)
+    return pl.Series(series.name, values, dtype=inner), ""
+
+
+def _depths(value: Any, above: int = 0) -> Iterator[int]:
+    """How deep lists lie in each other, at each value in them; an empty one may be of any depth."""
+    if not isinstance(value, list):
+        yield above
+        return
+    for item in value:
+        yield from _depths(item, above + 1)
+
+
+def _floats(value: Any) -> Any:
+    """The numbers of an array as floats; JSON has NaN and infinity as texts."""
+    if isinstance(value, list):
+        return [_floats(item) for item in value]
+    return None if value is None else float(value)
+
+
+_DAY = 86_400_000_000
+_EPOCH = 10_957
+"""Days from 1970 to 2000, from which PostgreSQL counts."""
+_YEAR_1, _YEAR_10000 = -719_162, 2_932_897
+_CYCLE = 146_097
+"""The days of 400 years, after which the calendar repeats."""
+
+
+def _moments(series: pl.Series) -> tuple[pl.Series, str]:
+    """Dates and timestamps; as texts and with DuckDB's type where one of them is none of Python's years 1 to 9999, or
+    infinite."""
+    import polars as pl
+
+    unit, bits, kind = 1, 32, "DATE"
+    if isinstance(series.dtype, pl.Datetime) and series.dtype.time_unit == "us":
+        unit, bits, kind = _DAY, 64, "TIMESTAMP WITH TIME ZONE" if series.dtype.time_zone else "TIMESTAMP"
+    elif series.dtype != pl.Date:
+        return series, ""
+    held = series.to_physical()
+    ends: list[Any] = [held.min(), held.max()]
+    if ends[0] is None or (ends[0] >= _YEAR_1 * unit and ends[1] < _YEAR_10000 * unit):
+        return series, ""
+    half = 1 << (bits - 1)
+    texts: list[str | None] = []
+    for value in held.to_list():
+        if value is None:
+            texts.append(None)
+            continue
+        # The driver's sum of PostgreSQL's number and its epoch may have run over.
+        number = (value - _EPOCH * unit + half) % (2 * half) - half
+        if number in (half - 1, -half):
+            texts.append("infinity" if number > 0 else "-infinity")
+        else:
+            texts.append(_moment(number * (_DAY // unit), kind))
+    return pl.Series(series.name, texts, dtype=pl.String), kind
+
+
+def _moment(microseconds: int, kind: str) -> str:
+    """A moment since 2000 in the spelling of nao's API, with PostgreSQL's `BC`."""
+    days, clock = divmod(microseconds, _DAY)
+    cycles, day = divmod(days + _EPOCH - _YEAR_1, _CYCLE)
+    date = datetime.date.fromordinal(day + 1)
+    year = date.year + 400 * cycles
+    time_of_day = (datetime.datetime.min + datetime.timedelta(microseconds=clock)).time().isoformat()
+    zone = "+00:00" if "ZONE" in kind else ""
+    text = f"{year if year > 0 else 1 - year:04}-{date:%m-%d}"
+    if year > 0:
+        return f"{text}T{time_of_day}{zone}"
+    return f"{text} BC" if kind == "DATE" else f"{text} {time_of_day}{zone} BC"
 
 
 def arrived(stream: Any) -> pl.DataFrame:

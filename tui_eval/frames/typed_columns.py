@@ -104,7 +104,7 @@ def _from_kept(cells: list[Any], type_name: str) -> ReadColumn:
     """A column of DuckDB's type that was kept as JSON values."""
     upper = type_name.upper()
     try:
-        if upper.startswith("DECIMAL"):
+        if upper.startswith("DECIMAL") and not upper.endswith("]"):
             cells = [None if cell is None else Decimal(str(cell)) for cell in cells]
         elif upper in _FLOAT_TYPES and any(map(is_nan, cells)) and set(map(type, cells)) <= _NUMERIC:
             return from_series(pl.Series(cells, dtype=pl.Float64, strict=False), type_name)  # NaN is no null

@@ -66,7 +66,7 @@ def moment(text: str) -> str | None:
 
 
 _DATABASE_INTERVAL = re.compile(
-    r"(?:(-?\d+) years? ?)?(?:(-?\d+) mon(?:th)?s? ?)?(?:(-?\d+) days?(?:,(?= ))? ?)?(?:(-?)(\d+):(\d\d):(\d\d(?:\.\d{1,9})?))?",
+    r"(?:(-?\d+) years? ?)?(?:(-?\d+) mon(?:th)?s? ?)?(?:(-?\d+) days?(?:,(?= ))? ?)?(?:([+-]?)(\d+):(\d\d):(\d\d(?:\.\d{1,9})?))?",
     re.ASCII,
 )
 _ISO_INTERVAL = re.compile(
@@ -84,7 +84,7 @@ def interval(text: str) -> str | None:
         return None
     if found := _DATABASE_INTERVAL.fullmatch(text):
         years, months, days, sign, hours, minutes, seconds = found.groups()
-        weeks, minus = None, -1 if sign else 1
+        weeks, minus = None, -1 if sign == "-" else 1
         whole = 1
     elif text[-1] not in "PT" and (found := _ISO_INTERVAL.fullmatch(text)):
         first, years, months, weeks, days, hours, minutes, seconds = found.groups()
