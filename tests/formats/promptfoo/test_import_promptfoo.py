@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import json
+from collections import Counter
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -238,3 +240,107 @@ def test_an_answer_that_could_not_be_judged_is_there(project: Path) -> None:
     assert made["details"]["response_text"] == '{"b":1,"a":2}'
     row["response"] = {"output": "cut", "error": "API key is not set"}
     assert converted(given, project / "pf.json")["results"][0]["error"] == "API key is not set"
+
+
+def as_promptfoo_writes(value: Any) -> Any:
+    """What its writer makes of values of these tests."""
+    if isinstance(value, str) and value.startswith("{"):
+        return json.dumps(json.loads(value), separators=(",", ":"))
+    if isinstance(value, dict):
+        return {key: as_promptfoo_writes(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [as_promptfoo_writes(item) for item in value]
+    return {} if value == "2024-01-05" else 1 if value == 1.0 else value
+
+
+def evaluation(config: dict[str, Any], repeat: int = 1) -> dict[str, Any]:
+    """The results file that promptfoo 0.121.20 writes of tests and columns."""
+    columns = [
+        {
+            "provider": one if isinstance(one, str) else one["label"],
+            "id": "echo",
+            "raw": prompt,
+            "label": prompt,
+        }
+        for one in config["providers"]
+        for prompt in config["prompts"]
+    ]
+    rows: list[dict[str, Any]] = []
+    number = 0
+    for test in config["tests"]:
+        given = {**config.get("defaultTest", {}).get("vars", {}), **test.get("vars", {})}
+        lists = [value if isinstance(value, list) else [value] for value in given.values()]
+        for values in [one for _ in range(repeat) for one in itertools.product(*lists)]:
+            variables = as_promptfoo_writes(dict(zip(given, values, strict=True)))
+            own = test.get("provider")
+            asserts = [*config.get("defaultTest", {}).get("assert", []), *test.get("assert", [])]
+            whole = {**test, "vars": variables, "options": {}, "metadata": {}, "assert": asserts}
+            if own is not None:
+                loaded = {"id": own, "label": ""} if isinstance(own, str) else own
+                whole["provider"] = {**loaded, "config": {"basePath": ""}}
+            rows += [
+                {
+                    "success": True, "score": 1, "failureReason": 0, "testIdx": number, "promptIdx": place,
+                    "provider": {"id": "echo", "label": "" if column["provider"] == "echo" else column["provider"]},
+                    "vars": {**variables, "sessionId": "[REDACTED]"}, "testCase": whole, "response": {"output": "x"},
+                }
+                for place, column in enumerate(columns)
+            ]  # fmt: skip
+            number += 1
+    written = {**config, "tests": as_promptfoo_writes(config["tests"])}
+    return {
+        "evalId": "eval-1",
+        "results": {"prompts": columns, "results": rows[::-1]},
+        "config": written,
+        "runtimeOptions": {"repeat": repeat},
+    }
+
+
+NAMESAKES = {
+    "prompts": ["P {{a}}", "Q {{a}}"],
+    "providers": ["echo", "echo", {"id": "echo", "label": "e2"}],
+    "defaultTest": {"vars": {"c": "always"}, "assert": [{"type": "contains", "value": "Q"}]},
+    "tests": [
+        {"vars": {"a": "y"}, "assert": [{"type": "contains", "value": "y"}]},
+        {"vars": {"a": "z"}},
+        {"vars": {"a": "y"}, "assert": [{"type": "contains", "value": "P"}]},
+        {"vars": {"a": "y"}, "assert": [{"type": "contains", "value": "P"}]},
+        {"description": "same", "vars": {"a": ["m", "y"]}, "assert": [{"type": "contains", "value": "y"}]},
+        {"description": "same", "vars": {"a": ["m", "y"]}, "assert": [{"type": "contains", "value": "m"}]},
+        {"description": "same", "vars": {"a": "m"}},
+        {"vars": {"a": ["u", "v"], "c": "own"}},
+        {"description": "score", "vars": {"a": "t"}, "threshold": 0.5},
+        {"description": "score", "vars": {"a": "t"}, "threshold": 0.7},
+        {"assert": [{"type": "contains", "value": "P"}]},
+        {"description": "provider", "vars": {"a": "y"}, "provider": {"id": "echo", "label": "mine"}},
+        {"description": "plain provider", "vars": {"a": "y"}, "provider": "echo"},
+        {"vars": {"a": '{"city": "Rome"}'}},
+        {"vars": {"a": ["text", '{"city": "Rome"}']}, "assert": [{"type": "contains", "value": "e"}]},
+        {"description": "day", "vars": {"a": "2024-01-05"}},
+        {"vars": {"a": {"on": "2024-01-05"}}},
+        {"vars": {"a": 1.0}},
+    ],
+}
+
+
+@pytest.mark.parametrize("repeat", [1, 2])
+def test_different_tests_are_different_cases_called_as_the_suite_calls_them(
+    tmp_path: Path, repeat: int
+) -> None:
+    """Tests with the same variables were attempts of one, and what only one of them did was hidden behind another."""
+    (tmp_path / "promptfooconfig.yaml").write_text(json.dumps(NAMESAKES))
+    (tmp_path / "tui_eval.yaml").write_text("{}")
+    suite = reading.load(tmp_path / "promptfooconfig.yaml", load([tmp_path]), Trust())
+    rows = converted(evaluation(NAMESAKES, repeat), tmp_path / "out.json")["results"]
+    theirs = Counter((row["case_id"], row["agent"]) for row in rows)
+    assert theirs == {(case.case_id, case.agent): repeat for case in suite.cases}
+    assert {row["attempt"] for row in rows} == set(range(1, repeat + 1))
+
+
+def test_repeats_of_which_the_file_says_nothing_are_attempts(tmp_path: Path) -> None:
+    config = {**NAMESAKES, "tests": [NAMESAKES["tests"][0], NAMESAKES["tests"][2]]}
+    made = evaluation(config, 3)
+    del made["runtimeOptions"]
+    rows = converted(made, tmp_path / "out.json")["results"]
+    assert set(Counter(row["case_id"] for row in rows).values()) == {3}
+    assert len({row["case_id"] for row in rows}) == 12

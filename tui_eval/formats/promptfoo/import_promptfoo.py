@@ -7,11 +7,10 @@ the config that lies beside it, descriptions or vars, the provider, the number o
 from __future__ import annotations
 
 import datetime
-import hashlib
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -19,6 +18,7 @@ from tui_eval.case_names import FILLED_IN
 from tui_eval.config.project import ConfigError, find_root
 from tui_eval.formats.format import OurResults
 from tui_eval.javascript import values as js
+from tui_eval.suites import identity
 from tui_eval.yaml import yaml_lines
 
 _CONFIGS = "promptfooconfig*"
@@ -57,16 +57,19 @@ def converted(document: Mapping[str, Any], path: Path) -> dict[str, Any]:
     results = document["results"]
     prompts = [_mapping(prompt) for prompt in results.get("prompts") or [] if isinstance(prompt, dict)]
     labels = labels_of(prompts, _mapping(document.get("config")).get("prompts"))
-    suite = _suite(path, _mapping(document.get("config")))
+    suite, file = _suite(path, _mapping(document.get("config")))
     given = sorted(
         results["results"], key=lambda row: (_whole(row.get("testIdx")), _whole(row.get("promptIdx")))
     )
-    names = _names(given, document.get("config"))
+    names = _names(given, prompts, document.get("config"), file)
     rows = [_whole_row(row, suite, labels, prompts, own) for row, own in zip(given, names, strict=True)]
     providers_transform = _may_transform(_mapping(document.get("config")))
     for row, ours in zip(given, rows, strict=True):
         if OURS not in row and (providers_transform or _transforms(row)):
             ours["details"]["transformed"] = True
+    ids = _ids([row["case_id"] for row in rows], _cases_of(given, names, document))
+    for row, source, case_id in zip(rows, given, ids, strict=True):
+        row["case_id"] = _mapping(source.get(OURS)).get("case_id", case_id)
     seen: dict[tuple[str, str], int] = {}
     for row in rows:
         key = (row["case_id"], row["agent"])
@@ -127,8 +130,8 @@ def _times(results: Mapping[str, Any]) -> dict[str, float]:
     return {"started_at": began, "finished_at": began + took / 1000}
 
 
-def _suite(path: Path, config: Mapping[str, Any]) -> str:
-    """The configuration that the results are of, from the project's root: the one beside the file, or in the nearest
+def _suite(path: Path, config: Mapping[str, Any]) -> tuple[str, Path | None]:
+    """The configuration that the results are of, from the project's root, and where that is: the one beside the file, or in the nearest
     folder above it within the project; of several the one with their description. Else promptfoo's own name for one,
     whatever the file is called: results of one suite meet in a comparison."""
     place = path.absolute().parent
@@ -143,19 +146,21 @@ def _suite(path: Path, config: Mapping[str, Any]) -> str:
             found = [one for one in found if _description(one) == config.get("description")]
         if len(found) == 1:
             try:
-                return found[0].relative_to(find_root([found[0]])[0]).as_posix()
+                return found[0].relative_to(find_root([found[0]])[0]).as_posix(), found[0]
             except (ConfigError, ValueError):
-                return found[0].name
-    return _USUAL
+                return found[0].name, found[0]
+    return _USUAL, None
 
 
 def _description(path: Path) -> Any:
+    return _read(path).get("description")
+
+
+def _read(path: Path) -> dict[str, Any]:
     try:
-        return _mapping(yaml_lines.load(path.read_text("utf-8"), path.name, core=True).value).get(
-            "description"
-        )
+        return _mapping(yaml_lines.load(path.read_text("utf-8"), path.name, core=True).value)
     except (OSError, UnicodeError):
-        return None
+        return {}
 
 
 def labels_of(prompts: list[dict[str, Any]], listed: Any = None) -> list[str]:
@@ -206,23 +211,82 @@ def _word(value: Any) -> str:
     return value if isinstance(value, str) else ""
 
 
-def _names(rows: list[dict[str, Any]], config: Any) -> list[tuple[str, str]]:
-    """Of each row what its case is called in an id, and what stands at the id's end. Rows of one description whose variables differ are no attempts of
-    one case: they are the combinations of a matrix, or tests of one description. A table's row is a test, and only
-    `defaultTest` makes combinations of it."""
+# -- Which case a row is of. promptfoo says neither that nor which attempt it is: its rows are counted through.
+
+
+def _cases_of(
+    rows: list[dict[str, Any]], names: list[str], document: Mapping[str, Any]
+) -> list[tuple[int, int]]:
+    """Of each row its case, as the place of its first attempt among tests and columns. Rows in one column that are called
+    the same are attempts of one test as far as it was to be repeated, unless their tests differ in what they assert or
+    else."""
+    given = document.get("runtimeOptions")
+    evaluate = _mapping(_mapping(document.get("config")).get("evaluateOptions"))
+    usual = _mapping(given).get("repeat", evaluate.get("repeat", 1 if isinstance(given, dict) else None))
+    found: list[tuple[int, int]] = []
+    last: dict[tuple[str, int, bytes], tuple[bytes, int, tuple[int, int]]] = {}
+    for place, (row, name) in enumerate(zip(rows, names, strict=True)):
+        test = _mapping(row.get("testCase"))
+        column = _whole(row.get("promptIdx"))
+        key = name, column, _json(_lasting(row))
+        content = _json({part: test.get(part) for part in _OF_A_TEST})
+        before, count, first = last.get(key, (content, 0, (place, column)))
+        repeat = _mapping(test.get("options")).get("repeat", usual)
+        if before != content or (isinstance(repeat, int) and count >= max(repeat, 1)):
+            count, first = 0, (place, column)
+        last[key] = content, count + 1, first
+        found.append(first)
+    return found
+
+
+_OF_A_TEST = (
+    "assert", "threshold", "options", "provider", "providers", "prompts", "providerOutput", "assertScoringFunction",
+)  # fmt: skip
+"""What tests with the same variables differ in."""
+
+
+def _ids(wanted: list[str], cases: list[tuple[int, int]]) -> list[str]:
+    """The ids of the rows' cases: like those of a suite, they are told apart in the order of its tests and columns."""
+    ids = identity.Ids(str)
+    found: dict[tuple[int, int], str] = {}
+    for name, case in zip(wanted, cases, strict=True):
+        if case not in found:
+            found[case] = ids.take(name)
+    return [found[case] for case in cases]
+
+
+def _lasting(row: Mapping[str, Any]) -> dict[str, Any]:
+    """The variables of a row without those of its run."""
+    return {name: value for name, value in _mapping(row.get("vars")).items() if name not in _OF_THE_RUN}
+
+
+def _names(
+    rows: list[dict[str, Any]], prompts: list[dict[str, Any]], config: Any, file: Path | None
+) -> list[str]:
+    """Of each row what its case is called in an id: as its test says it where the file or the suite beside it has that.
+    Else rows of one description whose variables differ are the combinations of a matrix, or tests of one description. A
+    table's row is a test, and only `defaultTest` makes combinations of it."""
     config = _mapping(config)
     listed = config.get("tests")
     tests = [_mapping(one) for one in listed] if isinstance(listed, list) else []
     of_tables = _are_tables(listed)
     default = _mapping(_mapping(config.get("defaultTest")).get("vars"))
     scenarios = _Scenarios(config.get("scenarios"))
+    given = [
+        value for one in (default, *(_mapping(one.get("vars")) for one in tests)) for value in one.values()
+    ]
+    known = _Tests(config, tests, _read(file) if file and _is_rewritten(given) else {})
     groups: dict[tuple[str, int], dict[bytes, dict[str, Any]]] = {}
-    heads: list[tuple[tuple[str, int], bytes]] = []
+    found: list[str] = []
+    heads: list[tuple[tuple[str, int], bytes] | None] = []
     for row in rows:
-        variables = {
-            name: value for name, value in _mapping(row.get("vars")).items() if name not in _OF_THE_RUN
-        }
-        name = _described(row)
+        variables, name = _lasting(row), _described(row)
+        column = _whole(row.get("promptIdx"))
+        if (test := known.of(name, variables, row)) is not None:
+            raw = prompts[column].get("raw") if column < len(prompts) else None
+            found.append((name or identity.unnamed(test.named_by, [raw])) + identity.suffix(test.chosen))
+            heads.append(None)
+            continue
         if not name:
             naming = {
                 key: value
@@ -230,18 +294,16 @@ def _names(rows: list[dict[str, Any]], config: Any) -> list[tuple[str, str]]:
                 if key not in default
                 or not (default[key] == value or (isinstance(default[key], list) and value in default[key]))
             }
-            name = _unnamed(naming or variables)
+            name = identity.unnamed(naming or variables)
         key = _json(variables)
-        group = (
-            name,
-            _whole(row.get("promptIdx")),
-        )  # what is stored as a variable differs from column to column
+        group = name, column  # what is stored as a variable differs from column to column
+        found.append(name)
         heads.append((group, key))
         groups.setdefault(group, {})[key] = variables
-    found: dict[tuple[tuple[str, int], bytes], tuple[str, str]] = {}
+    suffixes: dict[tuple[tuple[str, int], bytes], str] = {}
     for group, seen in groups.items():
         name = group[0]
-        alike = sum(" ".join(str(one.get("description") or "").split()) == name for one in tests)
+        alike = sum(_line(one.get("description")) == name for one in tests)
         keys = list(dict.fromkeys(key for variables in seen.values() for key in variables))
         differing = [key for key in keys if len({_json(one.get(key)) for one in seen.values()}) > 1]
         if alike == len(seen):
@@ -249,12 +311,133 @@ def _names(rows: list[dict[str, Any]], config: Any) -> list[tuple[str, str]]:
         elif not alike and (of_tables or scenarios.have(name)):
             lists = scenarios.lists(name)
             differing = [key for key in differing if isinstance(default.get(key), list) or key in lists]
-        taken: dict[str, int] = {}
         for key, variables in seen.items():
-            called = name + _suffix({one: variables[one] for one in differing if one in variables})
-            taken[called] = number = taken.get(called, 0) + 1
-            found[group, key] = called, f"#{number}" if number > 1 else ""
-    return [found[head] for head in heads]
+            suffixes[group, key] = identity.suffix(
+                {one: variables[one] for one in differing if one in variables}
+            )
+    return [
+        name + (suffixes[head] if head is not None else "") for name, head in zip(found, heads, strict=True)
+    ]
+
+
+class _Known(NamedTuple):
+    """A test of a row: the variables that name it where nothing else does, and the values that the row has of its lists."""
+
+    named_by: dict[str, Any]
+    chosen: dict[str, Any]
+
+
+class _Tests:
+    """The tests of a configuration that it holds itself. Their variables are as the suite beside the results has them,
+    where it has those tests: promptfoo writes some otherwise (`_spelled`), and cases are called by what the suite has."""
+
+    def __init__(self, config: dict[str, Any], tests: list[dict[str, Any]], suite: dict[str, Any]) -> None:
+        of_every = _mapping(config.get("defaultTest"))
+        default, asserted = _mapping(of_every.get("vars")), of_every.get("assert")
+        self._asserted = asserted if isinstance(asserted, list) else []
+        self._by_vars: dict[tuple[str, bytes], tuple[_Known, set[bytes]]] = {}
+        self._with_lists: dict[tuple[str, str, bytes], list[_WithLists]] = {}
+        beside = suite.get("tests")
+        beside = [_mapping(one) for one in beside] if isinstance(beside, list) else []
+        by_vars = {_as_written(one): one for one in beside}
+        of_all = _mapping(_mapping(suite.get("defaultTest")).get("vars"))
+        of_all = of_all if _spelled(of_all) == _spelled(default) else default
+        for place, test in enumerate(tests):
+            if not test or "path" in test:  # from elsewhere
+                continue
+            written = _as_written(test)
+            same = place < len(beside) and _as_written(beside[place]) == written
+            source = beside[place] if same else by_vars.get(written, test)
+            own, ours = _mapping(test.get("vars")), _mapping(source.get("vars"))
+            name, asserts = _line(test.get("description")), _json(test.get("assert") or [])
+            every, all_ours = {**default, **own}, {**of_all, **ours}
+            if (varied := next((one for one, value in every.items() if _is_list(value)), None)) is not None:
+                one = _WithLists(every, all_ours, ours or all_ours, asserts)
+                for value in dict.fromkeys(map(_json, every[varied])):
+                    self._with_lists.setdefault((name, varied, value), []).append(one)
+            else:
+                key = name, _json({one: every[one] for one in every if one not in _OF_THE_RUN})
+                self._by_vars.setdefault(key, (_Known(ours or all_ours, {}), set()))[1].add(asserts)
+
+    def of(self, name: str, variables: dict[str, Any], row: Mapping[str, Any]) -> _Known | None:
+        """The test of a row with that description and these variables; of several the one that asserts the same."""
+        plain, known_asserts = self._by_vars.get((name, _json(variables)), (None, set()))
+        keys = ((name, one, _json(value)) for one, value in variables.items()) if self._with_lists else ()
+        with_lists = [one for key in keys for one in self._with_lists.get(key, ())]
+        if not with_lists:
+            return plain
+        given = _mapping(row.get("testCase")).get("assert")
+        given = given if isinstance(given, list) else []
+        count = len(self._asserted)
+        asserts = _json(given[count:] if given[:count] == self._asserted else given)
+        if plain is not None and asserts in known_asserts:
+            return plain
+        found = [(one.asserts, known) for one in with_lists if (known := one.known(variables)) is not None]
+        exactly = [known for own, known in found if own == asserts]
+        return next(iter([*exactly, *([plain] if plain else ()), *(known for _, known in found)]), None)
+
+
+class _WithLists(NamedTuple):
+    """A test with lists in its variables: `every` as the file has them all, `ours` as the suite has them."""
+
+    every: dict[str, Any]
+    ours: dict[str, Any]
+    named_by: dict[str, Any]
+    asserts: bytes
+
+    def known(self, variables: dict[str, Any]) -> _Known | None:
+        """The test as one of a row with these variables; None: it is not the row's."""
+        if self.every.keys() - _OF_THE_RUN != variables.keys():
+            return None
+        chosen = {key: _chosen(self.every[key], value, self.ours[key]) for key, value in variables.items()}
+        if any(one is None for one in chosen.values()):
+            return None
+        return _Known(self.named_by, {key: one[0] for key, one in chosen.items() if one})
+
+
+def _is_list(value: Any) -> bool:
+    """Whether promptfoo makes combinations of a variable's values."""
+    return isinstance(value, list) and bool(value) and isinstance(value[0], str)
+
+
+def _chosen(given: Any, value: Any, ours: Any) -> tuple[Any, ...] | None:
+    """Which value of a list a row has, as the suite has it; empty where it has all there is, and None where it is another."""
+    if given == value and not _is_list(given):
+        return ()
+    if _is_list(given) and value in given:
+        return (ours[given.index(value)] if isinstance(ours, list) and len(ours) == len(given) else value,)
+    return () if given == value else None
+
+
+def _as_written(test: Mapping[str, Any]) -> bytes:
+    return _json([_line(test.get("description")), _spelled(_mapping(test.get("vars")))])
+
+
+def _spelled(value: Any) -> Any:
+    """A value as promptfoo writes it into its file, and what it has written as that: texts of JSON anew, dates as `{}`."""
+    if isinstance(value, str):
+        return {} if _DATE.fullmatch(value) else js.json_spelled(value)
+    if isinstance(value, dict):
+        return {key: _spelled(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_spelled(item) for item in value]
+    return (
+        js.tidy(js.double(value)) if isinstance(value, int | float) and not isinstance(value, bool) else value
+    )
+
+
+def _is_rewritten(value: Any) -> bool:
+    """Whether something in a value of its file may be written otherwise than the suite has it."""
+    if isinstance(value, str):
+        return value[:1] in ("{", "[")
+    if isinstance(value, int | float):  # 1 may be 1.0 there
+        return not isinstance(value, bool)
+    if isinstance(value, dict):
+        return not value or any(map(_is_rewritten, value.values()))
+    return isinstance(value, list) and any(map(_is_rewritten, value))
+
+
+_DATE = re.compile(r"\d{4}-\d\d?-\d\d?(?:(?:[Tt]|[ \t]+)[\d:.]+[ \t]*(?:Z|[-+][\d:]+)?)?")
 
 
 class _Scenarios:
@@ -271,7 +454,7 @@ class _Scenarios:
             sets = [_mapping(_mapping(one).get("vars")) for one in data] if isinstance(data, list) else []
             for test in tests if isinstance(tests, list) else ():
                 self._in_files |= isinstance(test, str)
-                name = " ".join(str(_mapping(test).get("description") or "").split())
+                name = _line(_mapping(test).get("description"))
                 self._tests += [(name, given) for given in (_mapping(_mapping(test).get("vars")), *sets)]
 
     def have(self, name: str) -> bool:
@@ -300,34 +483,18 @@ def _are_tables(listed: Any) -> bool:
     return bool(named) and all(one.endswith(_TABLES) or _SHEET in one for one in named)
 
 
-def _unnamed(variables: Mapping[str, Any]) -> str:
-    """As `suites.identity` names a case without a name, which the store does not know."""
-    return f"vars-{hashlib.sha256(_json(variables)).hexdigest()[:8]}"
-
-
-def _suffix(chosen: Mapping[str, Any]) -> str:
-    """As `suites.identity` tells the combinations of a matrix apart."""
-    parts: list[str] = []
-    for name, value in chosen.items():
-        text = value if isinstance(value, str) else _json(value).decode("utf-8", "replace")
-        if len(text) > 40:
-            text = f"~{hashlib.sha256(text.encode('utf-8', 'surrogatepass')).hexdigest()[:8]}"
-        parts.append(f"{_line(name)}={_line(text)}")
-    return f"[{','.join(parts)}]" if parts else ""
-
-
-def _line(text: str) -> str:
-    return " ".join(text.split()) if any(one.isspace() and one != " " for one in text) else text.strip()
-
-
 def _described(row: Mapping[str, Any]) -> str:
     """A row's description; empty where promptfoo filled one in."""
-    name = " ".join(str(_mapping(row.get("testCase")).get("description") or "").split())
+    name = _line(_mapping(row.get("testCase")).get("description"))
     return "" if FILLED_IN.fullmatch(name) else name
 
 
+def _line(text: Any) -> str:
+    return " ".join(str(text or "").split())
+
+
 def _whole_row(
-    row: dict[str, Any], suite: str, labels: list[str], prompts: list[dict[str, Any]], own: tuple[str, str]
+    row: dict[str, Any], suite: str, labels: list[str], prompts: list[dict[str, Any]], own: str
 ) -> dict[str, Any]:
     """A result with what our own export says of it beside promptfoo's members."""
     found, more = row_of(row, suite, labels, prompts, own), _mapping(row.get(OURS))
@@ -382,7 +549,7 @@ def row_of(
     suite: str,
     labels: list[str],
     prompts: list[dict[str, Any]],
-    own: tuple[str, str] = ("", ""),
+    own: str = "",
 ) -> dict[str, Any]:
     """A result of promptfoo as one of ours. `labels` are those of the columns (`labels_of`), `own` what its case is
     called among all rows (`_names`)."""
@@ -390,9 +557,11 @@ def row_of(
     variables, response = _mapping(row.get("vars")), _mapping(row.get("response"))
     agent = str(provider.get("label") or provider.get("id") or "promptfoo")
     column = _whole(row.get("promptIdx"))
+    asked = test.get("provider")  # a test's own is asked in the place of its column's
+    answering = asked if isinstance(asked, str) else _mapping(asked).get("label") or _mapping(asked).get("id")
     label = labels[column] if 0 <= column < len(labels) else f"prompt{column + 1}"
-    name = " ".join(str(test.get("description") or "").split())
-    called, end = own if own[0] else (_described(row) or _unnamed(variables), "")
+    name = _line(test.get("description"))
+    called = own or _described(row) or identity.unnamed(variables)
     usage = _mapping(row.get("tokenUsage")) or _mapping(response.get("tokenUsage"))
     passed = row["success"] is True
     outcome = "passed" if passed else "error" if row.get("failureReason") == _ERROR else "failed"
@@ -401,7 +570,7 @@ def row_of(
     answered = bool(text) and not response.get("error")  # what failed then is the judging of it
     failure = str(error) if outcome == "error" and error and not answered else None
     told = _mapping(row.get("gradingResult")).get("reason") or error
-    asked = _mapping(row.get("prompt")).get("raw")
+    sent = _mapping(row.get("prompt")).get("raw")
     details = {"response_text": text, "output": None if isinstance(output, str) else output}
     if not text and isinstance(row.get("response"), dict) and (outcome != "error" or output == ""):
         details["empty_reply"] = "empty" if output == "" else "missing"
@@ -409,8 +578,8 @@ def row_of(
         "name": name or f"Row #{_whole(row.get('testIdx')) + 1}",
         "suite": suite,
         "format": "promptfoo",
-        "case_id": f"{suite}::{called}::{agent}::{label}{end}",
-        "agent": agent,
+        "case_id": f"{suite}::{called}::{agent}::{label}",
+        "agent": str(answering) if answering else agent,
         "prompt": prompts[column].get("label") if 0 <= column < len(prompts) else label,
         "template": prompts[column].get("raw") if 0 <= column < len(prompts) else None,
         "provider": provider,
@@ -430,7 +599,8 @@ def row_of(
         "cached": response.get("cached") is True,
         "assertions": [_assertion(one, within) for one, within in _parts(row)],
         "details": details,
-        "transcript": _transcript(asked, text, failure),
+        "transcript": _transcript(sent, text, failure),
+        **({"column": agent} if answering else {}),
     }  # fmt: skip
 
 
