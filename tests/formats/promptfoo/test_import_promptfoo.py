@@ -344,3 +344,17 @@ def test_repeats_of_which_the_file_says_nothing_are_attempts(tmp_path: Path) -> 
     rows = converted(made, tmp_path / "out.json")["results"]
     assert set(Counter(row["case_id"] for row in rows).values()) == {3}
     assert len({row["case_id"] for row in rows}) == 12
+
+
+@pytest.mark.parametrize(("counts", "calls"), [({}, None), ({"total": 7}, 1), ({"cached": 7, "total": 7}, 1)])
+def test_that_a_row_was_judged_does_not_say_that_a_grader_was_asked(
+    counts: dict[str, int], calls: int | None
+) -> None:
+    """promptfoo 0.121.20 counts one request for each row, `equals` too."""
+    zeros = {"total": 0, "prompt": 0, "completion": 0, "cached": 0, "numRequests": 1}
+    row = {
+        **document()["results"]["results"][0],
+        "tokenUsage": {"total": 0, "assertions": {**zeros, **counts}},
+    }
+    judging = row_of(row, "s", ["a"], [])["judging"]
+    assert (judging and judging["calls"]) == calls

@@ -595,7 +595,7 @@ def row_of(
         "cost": row.get("cost"),
         "duration_ms": row.get("latencyMs", response.get("latencyMs")),
         "usage": _tokens(usage),
-        "judging": _judging(usage.get("assertions")),
+        "judging": _judging(usage.get("assertions"), OURS in row),
         "cached": response.get("cached") is True,
         "assertions": [_assertion(one, within) for one, within in _parts(row)],
         "details": details,
@@ -604,10 +604,13 @@ def row_of(
     }  # fmt: skip
 
 
-def _judging(given: Any) -> dict[str, Any] | None:
-    """What graders took; None where none was asked: promptfoo writes zeros then."""
+def _judging(given: Any, ours: bool) -> dict[str, Any] | None:
+    """What graders took; None where none is known to have been asked: promptfoo writes zeros then, and that of every row
+    that was judged at all one request."""
     counts = _mapping(given)
-    if not any(counts.get(key) for key in ("total", "prompt", "completion", "numRequests")):
+    if not any(
+        counts.get(key) for key in ("total", "prompt", "completion", "cached", *(["numRequests"] * ours))
+    ):
         return None
     return {"calls": counts.get("numRequests") or 1, **_tokens(counts)}
 
