@@ -264,11 +264,12 @@ def queries_beside(attempt: Attempt) -> list[QueryLine]:
     from tui_eval.agent_query import agent_query
     from tui_eval.frames.queries import beside
 
-    expected = attempt.data.reference_sql if attempt.data is not None else None
-    own = agent_query(attempt)
-    if own is None or not expected or not expected.strip():
+    data, own = attempt.data, agent_query(attempt)
+    expected = data.reference_sql if data is not None else None
+    if data is None or own is None or not expected or not expected.strip():
         return []
-    return beside(expected, own.sql)
+    dialect = data.settings.get("dialect")  # kept where it is not DuckDB's
+    return beside(expected, own.sql, dialect if dialect in ("sqlite", "postgres") else "duckdb")
 
 
 # -- as plain text

@@ -17,7 +17,8 @@ from tui_eval.assertions import JudgeInput, JudgeServices, Reports, RowsAnswer
 from tui_eval.formats import judge
 from tui_eval.formats.nao.judge_nao import before_asking, join_messages
 from tui_eval.frames.sql import SqlError, SqlResult
-from tui_eval.model import Assertion, Case, DataDetails, Entry, Problem, Reply, Turn
+from tui_eval.model import Assertion, Attempt, Case, DataDetails, Entry, Problem, Reply, Turn
+from tui_eval.reports.rows_shown import queries_beside
 
 VECTORS = [
     json.loads(line) for line in (TESTS / "vectors" / "nao_assertions.jsonl").read_text("utf-8").splitlines()
@@ -86,6 +87,18 @@ async def test_rows_match_beside_a_tool_call() -> None:
     assert (found.data.reference_sql, found.data.verification_sql) == ("select 1 as x", "select 1")
     assert found.verdicts[1].reason == "match (the verification query reads no table)"
     assert found.verdicts[1].expected == {"x": 1}
+
+
+async def test_a_query_of_sqlite_is_shown_as_its_database_reads_it() -> None:
+    expected, own = "select date(d, '+1 day') as x from t", "select date(d, '+2 days') as x from t"
+    result = replace(table(x=[1]), dialect="sqlite")
+    told = services(RowsAnswer([{"x": 2}], sql=own), result)
+    found = await judge(JudgeInput(case(Assertion("sql", expected, "rows")), services=told))
+    assert found.data is not None
+    lines = queries_beside(Attempt("t::n", 1, "failed", data=found.data))
+    assert ("  DATE(d, '+1 day') AS x", "  DATE(d, '+2 days') AS x") in [
+        (one.expected, one.actual) for one in lines
+    ]
 
 
 async def test_a_date_of_one_row_has_no_midnight() -> None:

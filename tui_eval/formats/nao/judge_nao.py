@@ -687,6 +687,7 @@ def _fill(
     if result is not None:
         data.columns, data.expected = list(result.columns), rows(result, DETAIL_ROWS, finite=False)
         data.settings["types"] = dict(result.types)  # JSON knows neither decimals nor nested values
+        data.settings |= {"dialect": result.dialect} if result.dialect != "duckdb" else {}
         height = result.frame.height
     else:
         expected = answer.expected or []
