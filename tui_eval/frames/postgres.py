@@ -132,6 +132,8 @@ def _read(name: str, kind: str) -> str:
 def _meant(frame: pl.DataFrame, kinds: dict[str, str]) -> tuple[pl.DataFrame, dict[str, str]]:
     """The frame with what its columns stand for, where it takes PostgreSQL's type to know, and DuckDB's names of the
     types that frames do not show."""
+    import polars as pl
+
     types: dict[str, str] = {}
     columns: list[pl.Series] = []
     for series in frame.get_columns():
@@ -140,6 +142,8 @@ def _meant(frame: pl.DataFrame, kinds: dict[str, str]) -> tuple[pl.DataFrame, di
             series, known = _lists(series, kind.removesuffix("[]"))
         elif series.dtype.is_temporal():
             series, known = _moments(series)
+        elif kind == "numeric" and series.dtype == pl.String and series.str.contains(r"^-?\d+$").all():
+            known = "BIGNUM"  # whole numbers beyond 128 bits
         else:
             known = _COMPARED_AS.get(kind, "")
         columns.append(series)
@@ -267,31 +271,34 @@ def arrived(stream: Any) -> pl.DataFrame:
 _DIGITS = 37
 """What a number may have for its thousandfold to be held in 128 bits, as comparing needs it."""
 _DIVIDED = 16
-"""The digits to which PostgreSQL divides: a quotient or an average of 1 to 9,999 has so many places, a smaller one
-four, eight, … more."""
-_MOST_PLACES = 18
-"""The most that columns are declared with (amounts of tokens are), and those are exact."""
+"""The digits to which PostgreSQL divides, takes averages and roots, at least."""
+_PLACES, _OF_TOKENS = 8, 18
+"""The places up to which numbers are exact whatever their digits are, as sums of money; and those of tokens' amounts."""
 _WHOLE_IN_FLOATS = 15
 _EXACT = Context(prec=10_000)
 
 
 def exact_decimals(series: pl.Series) -> pl.Series:
-    """Numbers written as text, as decimals; as floats where they are quotients, whose last digits are nobody's; the
-    text where one of them is no number or has too many digits."""
+    """Numbers written as text, as decimals; as floats where they are quotients or the like, whose last digits are
+    nobody's, or NaN and infinity are among them; the text where one is no number or has too many digits."""
     import polars as pl
 
     try:
         numbers = [None if text is None else Decimal(text) for text in series.to_list()]
     except InvalidOperation:
         return series
-    if not all(number is None or number.is_finite() for number in numbers):
-        return series
-    before = max((number.adjusted() + 1 for number in numbers if number), default=0)
-    scale = _places(numbers)
-    if (scale == _DIVIDED or scale > _MOST_PLACES) and before <= _WHOLE_IN_FLOATS:
+    given = [number for number in numbers if number is not None and number.is_finite()]
+    finite = len(given) == len(numbers) - numbers.count(None)
+    before = max((number.adjusted() + 1 for number in given if number), default=0)
+    digits = max((len(number.as_tuple().digits) for number in given), default=0)
+    scale = _places(given)
+    divided = scale > _OF_TOKENS or (_PLACES < scale < _OF_TOKENS and digits >= _DIVIDED)
+    if (divided and before <= _WHOLE_IN_FLOATS) or (not finite and digits <= _WHOLE_IN_FLOATS):
         return pl.Series(series.name, [None if n is None else float(n) for n in numbers], dtype=pl.Float64)
+    if not finite:
+        return series
     if max(0, before) + scale > _DIGITS:  # zeros at the end may be too many
-        scale = _places([None if number is None else number.normalize(_EXACT) for number in numbers])
+        scale = _places([number.normalize(_EXACT) for number in given])
     if max(0, before) + scale > _DIGITS:
         return series
     unit = Decimal(1).scaleb(-scale)
@@ -299,8 +306,8 @@ def exact_decimals(series: pl.Series) -> pl.Series:
     return pl.Series(series.name, exact, dtype=pl.Decimal(38, scale))
 
 
-def _places(numbers: list[Decimal | None]) -> int:
-    return max((max(0, -int(n.as_tuple().exponent)) for n in numbers if n is not None), default=0)
+def _places(numbers: list[Decimal]) -> int:
+    return max((max(0, -int(number.as_tuple().exponent)) for number in numbers), default=0)
 
 
 class _Cancelling:
